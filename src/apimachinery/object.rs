@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use super::{managed_fields, pick};
 use golang::go_text;
 
-pub use super::object_meta::{Malformed, ObjectMeta, OwnerReference, nullable};
+pub use super::object_meta::{Malformed, ObjectMeta, OwnerReference, list, nullable};
 
 /// Enough for most objects, so that writing one does not move what is written already.
 const ENCODED_BYTES: usize = 4096;
@@ -299,6 +299,19 @@ mod tests {
         object.write(&mut out);
         assert_eq!(out.len(), object.written_bytes());
         String::from_utf8(out.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn a_list_that_is_kept_has_no_room_for_more() {
+        let metadata = |text: &str| serde_json::from_str::<ObjectMeta>(text).unwrap();
+        let one = metadata(r#"{"finalizers": ["a"]}"#).finalizers;
+        let three = metadata(r#"{"finalizers": ["a", "b", "c"]}"#).finalizers;
+        assert_eq!((&one[..], one.capacity()), (&["a".to_owned()][..], 1));
+        assert_eq!((three.len(), three.capacity()), (3, 3));
+        for nothing in [r#"{"finalizers": null}"#, r#"{"finalizers": []}"#, "{}"] {
+            assert_eq!(metadata(nothing).finalizers.capacity(), 0);
+        }
+        assert!(serde_json::from_str::<ObjectMeta>(r#"{"finalizers": "a"}"#).is_err());
     }
 
     #[test]

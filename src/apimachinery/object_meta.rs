@@ -1,6 +1,8 @@
 //! `ObjectMeta`: what machinery reads of the metadata of an object.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -34,10 +36,10 @@ pub struct ObjectMeta {
     #[serde(deserialize_with = "nullable")]
     pub labels: BTreeMap<String, String>,
     /// The objects that it depends on.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub owner_references: Vec<OwnerReference>,
     /// Who must agree before it is removed.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub finalizers: Vec<String>,
     /// Whether there are any: somebody must look at it before it is there for others.
     #[serde(deserialize_with = "is_there")]
@@ -117,6 +119,53 @@ fn revision<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D:
 
 fn is_there<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     Ok(Option::<serde::de::IgnoredAny>::deserialize(deserializer)?.is_some())
+}
+
+/// A list that is kept for long and takes no more room than it needs; most have one element, for which a growing
+/// list would make room for four. `null` reads as none.
+///
+/// # Errors
+/// It is no list, or an element of it is not as it should be.
+pub fn list<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    deserializer.deserialize_option(ListVisitor(PhantomData))
+}
+
+struct ListVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> serde::de::Visitor<'de> for ListVisitor<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a sequence")
+    }
+
+    fn visit_unit<E>(self) -> Result<Vec<T>, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_none<E>(self) -> Result<Vec<T>, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_some<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<Vec<T>, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+
+    fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut elements: A) -> Result<Vec<T>, A::Error> {
+        let mut list = Vec::new();
+        while let Some(element) = elements.next_element()? {
+            if list.is_empty() {
+                list.reserve_exact(1);
+            }
+            list.push(element);
+        }
+        list.shrink_to_fit();
+        Ok(list)
+    }
 }
 
 /// `null` reads as the default, as it does in Go.

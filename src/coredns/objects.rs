@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde::Deserialize;
 
-use apimachinery::object::{Object, nullable};
+use apimachinery::object::{Object, list, nullable};
 
 /// `v1.Service`
 #[derive(Debug, Default, Deserialize)]
@@ -20,10 +20,10 @@ pub(crate) struct NamedSpec {
     service_type: String,
     #[serde(rename = "clusterIP")]
     cluster_ip: String,
-    #[serde(rename = "clusterIPs", deserialize_with = "nullable")]
+    #[serde(rename = "clusterIPs", deserialize_with = "list")]
     cluster_ips: Vec<String>,
     external_name: String,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub(crate) ports: Vec<NamedPort>,
 }
 
@@ -42,16 +42,16 @@ pub(crate) struct NamedPort {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct NamedSlice {
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub(crate) endpoints: Vec<NamedEndpoint>,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub(crate) ports: Vec<NamedPort>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct NamedEndpoint {
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub(crate) addresses: Vec<String>,
     conditions: NamedConditions,
     pub(crate) hostname: Option<String>,

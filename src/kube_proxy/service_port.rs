@@ -7,7 +7,7 @@ use network::Protocol;
 use network::address_range::AddressRange;
 use serde::Deserialize;
 
-use apimachinery::object::nullable;
+use apimachinery::object::list;
 
 /// How long somebody is sent to the same endpoint when the Service does not say
 /// (`DefaultClientIPServiceAffinitySeconds`).
@@ -28,17 +28,17 @@ pub(crate) struct ProxiedSpec {
     service_type: String,
     #[serde(rename = "clusterIP")]
     cluster_ip: String,
-    #[serde(rename = "clusterIPs", deserialize_with = "nullable")]
+    #[serde(rename = "clusterIPs", deserialize_with = "list")]
     cluster_ips: Vec<String>,
-    #[serde(rename = "externalIPs", deserialize_with = "nullable")]
+    #[serde(rename = "externalIPs", deserialize_with = "list")]
     external_ips: Vec<String>,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     ports: Vec<ProxiedPort>,
     session_affinity: String,
     session_affinity_config: Option<AffinityConfig>,
     internal_traffic_policy: Option<String>,
     external_traffic_policy: Option<String>,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     load_balancer_source_ranges: Vec<String>,
     health_check_node_port: u16,
 }
@@ -74,7 +74,7 @@ pub(crate) struct ProxiedStatus {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Balancer {
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     ingress: Vec<Ingress>,
 }
 

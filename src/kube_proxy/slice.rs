@@ -7,22 +7,22 @@ use network::Protocol;
 use serde::Deserialize;
 
 use crate::service_port::protocol;
-use apimachinery::object::nullable;
+use apimachinery::object::{list, nullable};
 
 /// `discovery.k8s.io/v1.EndpointSlice`
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct ProxiedSlice {
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     endpoints: Vec<SliceEndpoint>,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     ports: Vec<SlicePort>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct SliceEndpoint {
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     addresses: Vec<String>,
     conditions: SliceConditions,
     node_name: Option<Arc<str>>,
@@ -40,9 +40,9 @@ struct SliceConditions {
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Hints {
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     for_zones: Vec<Hint>,
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     for_nodes: Vec<Hint>,
 }
 

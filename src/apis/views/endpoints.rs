@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::meta::Metadata;
-use apimachinery::object::nullable;
+use apimachinery::object::{list, nullable};
 
 /// `v1.Endpoints`
 #[derive(Debug, Default, Deserialize)]
@@ -26,10 +26,10 @@ pub struct EndpointSlice {
     /// `IPv4`, `IPv6`, `FQDN`.
     pub address_type: String,
     /// In the slice's order.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub endpoints: Vec<Endpoint>,
     /// The ports of all its endpoints.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub ports: Vec<EndpointPort>,
 }
 
@@ -38,7 +38,7 @@ pub struct EndpointSlice {
 #[serde(rename_all = "camelCase", default)]
 pub struct Endpoint {
     /// One, for pods.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub addresses: Vec<String>,
     /// Whether it takes traffic.
     pub conditions: EndpointConditions,

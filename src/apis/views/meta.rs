@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use apimachinery::object::{OwnerReference, nullable};
+use apimachinery::object::{OwnerReference, list, nullable};
 use apimachinery::time::Time;
 
 /// Annotations, which [`apimachinery::object::ObjectMeta`] leaves in the bytes; and the few other
@@ -19,7 +19,7 @@ pub struct Metadata {
     #[serde(deserialize_with = "nullable")]
     pub annotations: BTreeMap<String, String>,
     /// The owners of the object.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub owner_references: Vec<OwnerReference>,
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::meta::{Condition, Metadata};
-use apimachinery::object::nullable;
+use apimachinery::object::{list, nullable};
 use apimachinery::time::Time;
 
 /// `v1.Node`
@@ -27,7 +27,7 @@ pub struct NodeSpec {
     /// Whether it is cordoned.
     pub unschedulable: bool,
     /// Who may not come or stay.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub taints: Vec<Taint>,
     /// The range of its pods' addresses.
     #[serde(rename = "podCIDR")]
@@ -61,13 +61,13 @@ pub struct NodeStatus {
     #[serde(deserialize_with = "nullable")]
     pub allocatable: BTreeMap<String, String>,
     /// `Ready` and the pressures.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub conditions: Vec<Condition>,
     /// Where it is.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub addresses: Vec<NodeAddress>,
     /// The images that it has.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub images: Vec<ContainerImage>,
 }
 
@@ -87,7 +87,7 @@ pub struct NodeAddress {
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerImage {
     /// All names of the image.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub names: Vec<String>,
     /// Its size.
     pub size_bytes: i64,

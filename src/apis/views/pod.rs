@@ -7,23 +7,32 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use super::meta::{Condition, Metadata};
+use super::meta::Condition;
 use super::node::Taint;
 use super::probe::{Lifecycle, Probe};
 use crate::core::pod::fields::place_of;
-use apimachinery::object::{Object, nullable};
+use apimachinery::object::{Object, list, nullable};
 use apimachinery::time::Time;
 
 /// `v1.Pod`
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Pod {
-    /// The metadata, of which readers need the annotations.
-    pub metadata: Metadata,
+    /// The metadata, of which readers need the annotations; the rest is beside the object.
+    pub metadata: PodMetadata,
     /// The desired state, from whoever wrote the object.
     pub spec: PodSpec,
     /// The observed state, from whoever acts on the object.
     pub status: PodStatus,
+}
+
+/// `metav1.ObjectMeta`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct PodMetadata {
+    /// What anybody notes about the pod.
+    #[serde(deserialize_with = "nullable")]
+    pub annotations: BTreeMap<String, String>,
 }
 
 const NODE_NAME: usize = place_of("spec.nodeName");
@@ -61,13 +70,13 @@ pub struct PodSpec {
     /// The node that it was bound to; empty before.
     pub node_name: String,
     /// In start order.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub containers: Vec<Container>,
     /// One after the other, before the others; those with `restartPolicy: Always` stay (sidecars).
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub init_containers: Vec<Container>,
     /// Added later to look at the others.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub ephemeral_containers: Vec<Container>,
     /// `Always`, `OnFailure`, `Never`.
     pub restart_policy: String,
@@ -83,12 +92,12 @@ pub struct PodSpec {
     /// Rules of spreading, as they stand.
     pub topology_spread_constraints: Option<Box<Value>>,
     /// Taints that it bears.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub tolerations: Vec<Toleration>,
     /// Who places it.
     pub scheduler_name: String,
     /// Reasons not to place it yet.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub scheduling_gates: Vec<Named>,
     /// Higher goes first.
     pub priority: Option<i64>,
@@ -101,13 +110,13 @@ pub struct PodSpec {
     /// As `default`.
     pub service_account_name: String,
     /// Secrets for the registries of its images.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub image_pull_secrets: Vec<Named>,
     /// Added to the requests of the containers.
     #[serde(deserialize_with = "nullable")]
     pub overhead: BTreeMap<String, String>,
     /// Conditions beside those of the containers that must be true for the pod to be ready.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub readiness_gates: Vec<ReadinessGate>,
     /// The pod's host name, when it is not its own name.
     pub hostname: String,
@@ -161,21 +170,21 @@ pub struct Container {
     /// `Always`, `IfNotPresent`, `Never`.
     pub image_pull_policy: String,
     /// Instead of the image's entrypoint.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub command: Vec<String>,
     /// Instead of the image's arguments.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub args: Vec<String>,
     /// What it listens on.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub ports: Vec<ContainerPort>,
     /// Its variables.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub env: Vec<EnvVar>,
     /// What it needs and may use.
     pub resources: Resources,
     /// Where its volumes are.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub volume_mounts: Vec<VolumeMount>,
     /// Whether its standard input is kept open.
     pub stdin: bool,
@@ -273,7 +282,7 @@ pub struct PodStatus {
     /// `Pending`, `Running`, `Succeeded`, `Failed`.
     pub phase: String,
     /// `PodScheduled`, `Ready`, ...
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub conditions: Vec<Condition>,
     /// Why it is in this phase.
     pub reason: String,
@@ -286,20 +295,20 @@ pub struct PodStatus {
     #[serde(rename = "podIP")]
     pub pod_ip: String,
     /// All its addresses.
-    #[serde(rename = "podIPs", deserialize_with = "nullable")]
+    #[serde(rename = "podIPs", deserialize_with = "list")]
     pub pod_ips: Vec<PodIp>,
     /// When the kubelet took it up.
     pub start_time: Option<Time>,
     /// Where preemption makes room for it.
     pub nominated_node_name: String,
     /// One per container.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub container_statuses: Vec<ContainerStatus>,
     /// One per init container.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub init_container_statuses: Vec<ContainerStatus>,
     /// One per ephemeral container.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub ephemeral_container_statuses: Vec<ContainerStatus>,
 }
 
@@ -421,12 +430,14 @@ fn claims_among_volumes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Ve
     struct Source {
         claim_name: String,
     }
-    let volumes = Option::<Vec<Volume>>::deserialize(deserializer)?.unwrap_or_default();
+    let volumes: Vec<Volume> = nullable(deserializer)?;
     let claim = |volume: Volume| match volume.persistent_volume_claim {
         Some(source) => Some(PodClaim { name: source.claim_name, is_ephemeral: false }),
         None => volume.ephemeral.map(|_| PodClaim { name: volume.name, is_ephemeral: true }),
     };
-    Ok(volumes.into_iter().filter_map(claim).collect())
+    let mut claims: Vec<PodClaim> = volumes.into_iter().filter_map(claim).collect();
+    claims.shrink_to_fit();
+    Ok(claims)
 }
 
 /// The first taint with one of `effects` that is not tolerated (`FindMatchingUntoleratedTaint`).

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::pod::EnvVar;
-use apimachinery::object::nullable;
+use apimachinery::object::{list, nullable};
 
 /// `v1.Pod`
 #[derive(Debug, Default, Deserialize)]
@@ -22,22 +22,22 @@ pub struct PodDetail {
 #[serde(rename_all = "camelCase", default)]
 pub struct PodDetailSpec {
     /// What containers may mount.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub volumes: Vec<Volume>,
     /// As in [`super::pod::PodSpec`].
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub containers: Vec<ContainerDetail>,
     /// As in [`super::pod::PodSpec`].
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub init_containers: Vec<ContainerDetail>,
     /// As in [`super::pod::PodSpec`].
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub ephemeral_containers: Vec<ContainerDetail>,
     /// Who its containers run as.
     #[serde(deserialize_with = "nullable")]
     pub security_context: SecurityContext,
     /// Lines of `/etc/hosts`.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub host_aliases: Vec<HostAlias>,
     /// Whether services are variables; without, they are.
     pub enable_service_links: Option<bool>,
@@ -54,13 +54,13 @@ pub struct ContainerDetail {
     /// Unique in the pod.
     pub name: String,
     /// Its variables.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub env: Vec<EnvVar>,
     /// Variables from all keys of an object.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub env_from: Vec<EnvFrom>,
     /// Where its volumes are.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub volume_mounts: Vec<Mount>,
     /// Who it runs as.
     #[serde(deserialize_with = "nullable")]
@@ -124,7 +124,7 @@ pub struct SecurityContext {
     /// Whether only volumes may be written.
     pub read_only_root_filesystem: Option<bool>,
     /// Kernel parameters.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub sysctls: Vec<Sysctl>,
 }
 
@@ -145,7 +145,7 @@ pub struct HostAlias {
     /// The address.
     pub ip: String,
     /// Its names.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub hostnames: Vec<String>,
 }
 
@@ -186,7 +186,7 @@ pub struct KeyedSource {
     #[serde(alias = "secretName")]
     pub name: String,
     /// Only these keys, each with its path; without, all of them.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub items: Vec<KeyToPath>,
     /// Whether object and keys may be missing.
     pub optional: Option<bool>,
@@ -211,7 +211,7 @@ pub struct KeyToPath {
 #[serde(rename_all = "camelCase", default)]
 pub struct DownwardSource {
     /// The files.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub items: Vec<DownwardFile>,
     /// The permissions of files that have none of their own.
     pub default_mode: Option<u32>,
@@ -235,7 +235,7 @@ pub struct DownwardFile {
 #[serde(rename_all = "camelCase", default)]
 pub struct Projected {
     /// In order: later ones win.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub sources: Vec<Projection>,
     /// The permissions of files that have none of their own.
     pub default_mode: Option<u32>,

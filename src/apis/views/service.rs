@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::meta::Metadata;
 use apimachinery::int_or_string::IntOrString;
-use apimachinery::object::nullable;
+use apimachinery::object::{list, nullable};
 
 /// `v1.Service`
 #[derive(Debug, Default, Deserialize)]
@@ -26,7 +26,7 @@ pub struct ServiceSpec {
     #[serde(deserialize_with = "nullable")]
     pub selector: BTreeMap<String, String>,
     /// What it offers.
-    #[serde(deserialize_with = "nullable")]
+    #[serde(deserialize_with = "list")]
     pub ports: Vec<ServicePort>,
     /// `None` for a headless service.
     #[serde(rename = "clusterIP")]
@@ -37,7 +37,7 @@ pub struct ServiceSpec {
     /// Also pods that are not ready.
     pub publish_not_ready_addresses: bool,
     /// `IPv4`, `IPv6`.
-    #[serde(rename = "ipFamilies", deserialize_with = "nullable")]
+    #[serde(rename = "ipFamilies", deserialize_with = "list")]
     pub ip_families: Vec<String>,
 }
 

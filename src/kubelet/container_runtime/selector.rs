@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::invocation;
+use apimachinery::object::ObjectMeta;
 use apis::views::pod::{Container, Pod};
 use machine::{program, signals};
 
@@ -44,15 +45,15 @@ pub struct StageSelector {
 /// What a selector looks at.
 pub struct StageSubject<'a> {
     pod: &'a Pod,
-    namespace: &'a str,
+    metadata: &'a ObjectMeta,
     container: &'a Container,
     restart_count: i64,
 }
 
 impl<'a> StageSubject<'a> {
     /// A container of a pod, as it is about to take a step.
-    pub fn of(pod: &'a Pod, namespace: &'a str, container: &'a Container, restart_count: i64) -> Self {
-        StageSubject { pod, namespace, container, restart_count }
+    pub fn of(pod: &'a Pod, metadata: &'a ObjectMeta, container: &'a Container, restart_count: i64) -> Self {
+        StageSubject { pod, metadata, container, restart_count }
     }
 
     /// A sidecar counts as an ordinary container: it stays.
@@ -65,16 +66,16 @@ impl<'a> StageSubject<'a> {
 impl StageSelector {
     /// Whether it selects `subject`.
     pub fn matches(&self, subject: &StageSubject<'_>) -> bool {
-        let StageSubject { pod, namespace, container, restart_count } = subject;
+        let StageSubject { pod, metadata, container, restart_count } = subject;
         let one_of = |names: &[String], name: &str| names.is_empty() || names.iter().any(|n| n == name);
         let annotated = |(key, value): (&String, &String)| {
             pod.metadata.annotations.get(key).is_some_and(|given| is_named(key, given, value))
         };
-        let labelled = |(key, value): (&String, &String)| pod.metadata.labels.get(key) == Some(value);
-        let owners = &pod.metadata.owner_references;
+        let labelled = |(key, value): (&String, &String)| metadata.labels.get(key) == Some(value);
+        let owners = &metadata.owner_references;
         self.match_annotations.iter().all(annotated)
             && self.match_labels.iter().all(labelled)
-            && one_of(&self.namespaces, namespace)
+            && one_of(&self.namespaces, &metadata.namespace)
             && (self.owner_kinds.is_empty() || owners.iter().any(|o| self.owner_kinds.contains(&o.kind)))
             && one_of(&self.restart_policies, &pod.spec.restart_policy)
             && one_of(&self.containers, &container.name)

@@ -89,7 +89,7 @@ impl SimulatedRuntime {
     /// How long a step takes and how it ends.
     fn stage(&self, step: Step, config: &ContainerConfig<'_>) -> (Duration, Next) {
         let ContainerConfig { pod, metadata, container, attempt } = *config;
-        let subject = StageSubject::of(pod, &metadata.namespace, container, attempt);
+        let subject = StageSubject::of(pod, metadata, container, attempt);
         let stage = self.stages.stage(step, &subject);
         (stage.delay.draw(&self.entropy), stage.next.clone())
     }

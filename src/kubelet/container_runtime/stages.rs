@@ -270,8 +270,9 @@ mod tests {
     use serde_json::json;
 
     fn chosen(pod: serde_json::Value, step: Step) -> String {
+        let metadata = serde_json::from_value(pod["metadata"].clone()).unwrap_or_default();
         let pod: Pod = serde_json::from_value(pod).unwrap();
-        let subject = StageSubject::of(&pod, "default", &pod.spec.containers[0], 0);
+        let subject = StageSubject::of(&pod, &metadata, &pod.spec.containers[0], 0);
         StageSet::builtin().stage(step, &subject).name.clone()
     }
 
@@ -325,7 +326,8 @@ mod tests {
         let stages = StageSet::load(directory.path()).unwrap();
         let pod = json!({"spec": {"containers": [{"name": "a", "image": "nginx"}]}});
         let pod: Pod = serde_json::from_value(pod).unwrap();
-        let subject = StageSubject::of(&pod, "default", &pod.spec.containers[0], 0);
+        let metadata = Default::default();
+        let subject = StageSubject::of(&pod, &metadata, &pod.spec.containers[0], 0);
         assert_eq!(stages.stage(Step::Run, &subject).name, "mine");
         assert!(StageSet::load(&directory.path().join("missing")).is_err());
     }

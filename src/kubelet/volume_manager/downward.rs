@@ -23,7 +23,7 @@ pub(super) fn field(facts: &Facts<'_>, path: &str) -> Option<String> {
         "metadata.name" => metadata.name.clone(),
         "metadata.namespace" => metadata.namespace.clone(),
         "metadata.uid" => metadata.uid.clone(),
-        "metadata.labels" => lines(&pod.metadata.labels),
+        "metadata.labels" => lines(&metadata.labels),
         "metadata.annotations" => lines(&pod.metadata.annotations),
         "spec.nodeName" => pod.spec.node_name.clone(),
         "spec.serviceAccountName" => pod.spec.service_account_name.clone(),
