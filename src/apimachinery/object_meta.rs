@@ -121,8 +121,8 @@ fn is_there<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D
     Ok(Option::<serde::de::IgnoredAny>::deserialize(deserializer)?.is_some())
 }
 
-/// A list that is kept for long and takes no more room than it needs; most have one element, for which a growing
-/// list would make room for four. `null` reads as none.
+/// A list that is kept for long and takes no more room than it needs; most have one element, for which a
+/// growing list would make room for four. `null` reads as none.
 ///
 /// # Errors
 /// It is no list, or an element of it is not as it should be.

@@ -435,9 +435,8 @@ fn claims_among_volumes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Ve
         Some(source) => Some(PodClaim { name: source.claim_name, is_ephemeral: false }),
         None => volume.ephemeral.map(|_| PodClaim { name: volume.name, is_ephemeral: true }),
     };
-    let mut claims: Vec<PodClaim> = volumes.into_iter().filter_map(claim).collect();
-    claims.shrink_to_fit();
-    Ok(claims)
+    // Without the room that the volumes took.
+    Ok(volumes.into_iter().filter_map(claim).collect::<Box<[PodClaim]>>().into_vec())
 }
 
 /// The first taint with one of `effects` that is not tolerated (`FindMatchingUntoleratedTaint`).
