@@ -39,8 +39,11 @@ mod listener;
 mod listening;
 mod look;
 mod node_addresses;
+mod opened;
 mod origin;
 mod pod_lines;
+mod published;
+mod publishing;
 mod reading;
 mod ready;
 mod saving;
@@ -53,6 +56,7 @@ mod signers;
 mod snapshot_handles;
 mod stages;
 mod stocked;
+mod switching;
 mod time;
 mod time_handles;
 mod waiting;
@@ -93,6 +97,7 @@ pub use config::{Access, Components, Config, Listen};
 pub use difference::SnapshotDiff;
 pub use export::Export;
 pub use fork::ForkError;
+pub use published::Publish;
 pub use snapshot::{Snapshot, SnapshotError};
 pub use start_error::StartError;
 pub use stock::ExportError;
@@ -109,6 +114,7 @@ use interceptors::Interceptors;
 use kubelet_lookup::Kubelets;
 use manifests::Manifest;
 use origin::{Origin, SigningKeys};
+use publishing::Publishing;
 use stocked::Stock;
 
 /// Who waits by the clock where no component does.
@@ -141,6 +147,8 @@ pub struct Cluster {
     /// Its handles over HTTP.
     _mounted: Mounted,
     listeners: OwnListeners,
+    /// What is open on the host.
+    publishing: Option<Publishing>,
     /// What goes on beside the requests. Dropped, it ends.
     _background: JoinSet<()>,
 }
@@ -229,8 +237,8 @@ impl Cluster {
     /// Without a port yet.
     fn around(inside: Arc<Inside>, _mounted: Mounted, _background: JoinSet<()>) -> Cluster {
         let listeners = inside.config.listeners.clone();
-        let (server, access) = Default::default();
-        Cluster { inside, server, access, _mounted, listeners, _background }
+        let (server, access, publishing) = Default::default();
+        Cluster { inside, server, access, _mounted, listeners, publishing, _background }
     }
 
     /// What nobody waits for begins.
@@ -262,6 +270,7 @@ impl Cluster {
         if config.default_storage_class {
             bootstrap::default_storage_class(&self.client()).await?;
         }
+        self.publish().await?;
         self.open(serving).await?;
         ready::wait(&self.client(), config).await?;
         self.ready();
@@ -369,28 +378,15 @@ impl Cluster {
         manifests::apply(&self.client(), &self.inside.scheme, manifest, tell).await
     }
 
-    /// Stops a component: one of [`COMPONENTS`], or `kubelet/NODE`. One that is not running stays so.
-    ///
-    /// # Errors
-    /// A name that no component has.
-    pub fn stop_component(&self, name: &str) -> Result<(), UnknownComponent> {
-        self.inside.running.stop(name).map(drop)
-    }
-
-    /// Starts a component again. One that is running goes on.
-    ///
-    /// # Errors
-    /// A name that no component has.
-    pub fn start_component(&self, name: &str) -> Result<(), UnknownComponent> {
-        self.inside.running.start(name)
-    }
-
     /// Ends it in order: the components, then the port, then the store. Dropping a cluster ends it too, but
     /// does not wait.
     pub async fn stop(self) {
-        let Cluster { inside, server, _mounted, .. } = self;
+        let Cluster { inside, server, _mounted, publishing, .. } = self;
         inside.stopping.store(true, Ordering::Release);
         drop(_mounted);
+        if let Some(publishing) = publishing {
+            publishing.close().await;
+        }
         inside.forks.stop().await;
         inside.data_plane.stop();
         inside.interceptors.faults.clear();

@@ -14,7 +14,7 @@ use super::readiness::Readiness;
 use super::style::Style;
 use super::{Failure, data_dir, detach, kubeconfig, manifests, progress, say, state};
 use crate::cluster::manifests::Manifest;
-use crate::cluster::{Access, Cluster, Config, Listen, Snapshot};
+use crate::cluster::{Access, Cluster, Config, Listen, Publish, Snapshot};
 use apiserver::options::ServerRunOptions;
 use apiserver::server::secure_serving::names_instead;
 use clock::Clock;
@@ -83,6 +83,15 @@ pub struct Up {
     /// reaches with that what only this machine reaches.
     #[arg(long, default_value = "nowhere", value_name = "WHERE")]
     pub forward_pods: PodForwarding,
+    /// Open ports of Services on this machine, as 8080:30080; may be given several times.
+    ///
+    /// PORT:NODEPORT leads to a port of the first node, PORT:NODEPORT@NODE of another one, and
+    /// PORT:PORT@loadbalancer to the first Service of type LoadBalancer that has it. nodeports and
+    /// loadbalancers open all ports of such Services at their own numbers, as they come and go; what cannot
+    /// be opened is told in an Event. It is 127.0.0.1, unless an address stands before, as in
+    /// 0.0.0.0:8080:30080. Port 0 takes a free one. TCP alone; 1,000 connections at once.
+    #[arg(long, value_delimiter = ',', value_name = "PORT:TARGET")]
+    pub publish: Vec<Publish>,
     /// Draw UIDs and names from this seed, the same each time.
     #[arg(long, value_parser = values::seed)]
     pub seed: Option<u64>,
@@ -160,6 +169,9 @@ impl Up {
         }
         let access = cluster.access().ok_or(Failure("the cluster does not listen".into()))?;
         progress::done("apiserver", &access.server);
+        for (address, target) in cluster.published() {
+            progress::done("published", &format!("{address} leads to {target}"));
+        }
         self.warn_of_names(&access);
         let written = kubeconfig::write(&self.name, self.kubeconfig.as_deref(), &access)?;
         progress::done("kubeconfig", &format!("{} (context {:?})", written.path.display(), self.name));
@@ -267,6 +279,7 @@ impl Up {
             recover: self.recover,
             default_storage_class: !self.components.apiserver_only,
             listen: Some(Listen { address: self.listen, tls: !self.insecure_http }),
+            publish: self.publish.clone(),
             stages: self.stages.clone(),
             listeners: OwnListeners::new(self.forward_pods),
             clock: self.clock.clock(),

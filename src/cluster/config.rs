@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use super::published::Publish;
 use super::snapshot::Snapshot;
 use apiserver::options::ServerRunOptions;
 use clock::Clock;
@@ -57,6 +58,8 @@ pub struct Config {
     pub snapshot: Option<Snapshot>,
     /// A port to listen on; without, the cluster is reached through its service alone.
     pub listen: Option<Listen>,
+    /// What of its Services is opened on the host; a fork opens nothing.
+    pub publish: Vec<Publish>,
     /// A folder of stages beside the built-in ones.
     pub stages: Option<PathBuf>,
     /// Listeners at ports of pods that are given in Rust, and where pods may lead outside.
@@ -180,6 +183,13 @@ impl Config {
         Config { data_dir: Some(folder.into()), ..self }
     }
 
+    /// Adds what is opened of its Services on the host.
+    #[must_use]
+    pub fn publish(mut self, publish: Publish) -> Config {
+        self.publish.push(publish);
+        self
+    }
+
     /// Says whether writes are answered before the disk has them.
     #[must_use]
     pub fn unsafe_no_fsync(self, unsafe_no_fsync: bool) -> Config {
@@ -286,6 +296,7 @@ impl Default for Config {
             recover: false,
             snapshot: None,
             listen: None,
+            publish: vec![],
             stages: None,
             listeners: OwnListeners::default(),
             clock: Clock::real(),

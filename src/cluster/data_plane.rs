@@ -23,15 +23,17 @@ use client_go::client::Client;
 use clock::Clock;
 use coredns::NameServer;
 use entropy::Entropy;
-use flow::Flow;
+use flow::{Flow, TrafficSort};
 use kube_proxy::{Proxier, Whereabouts};
 use network::network::NetworkParts;
 use network::resolver::DNS_PORT;
-use network::{Accept, Firewall, Hosts, Network, Obstacle, Passage, Route, Routing};
-use network_policies::{Judgement, Policies, Residents};
+use network::{Accept, Firewall, Hosts, Network, Obstacle, Passage, Protocol, Route, Routing};
+use network_policies::{Judgement, Policies, Residents, Verdict};
 
-/// As flow and logs call it.
-const KUBE_PROXY: &str = "kube-proxy";
+/// Who they are, as flow and logs call them, and as users: those of kubeadm and kind.
+const KUBE_PROXY: (&str, &str) = ("kube-proxy", "system:kube-proxy");
+const COREDNS: (&str, &str) = ("coredns", "system:serviceaccount:kube-system:coredns");
+const KINDNET: (&str, &str) = ("kindnet", "system:serviceaccount:kube-system:kindnet");
 
 /// The network of one cluster, and what it needs.
 pub(crate) struct DataPlane {
@@ -49,19 +51,23 @@ struct Lines {
     entropy: Entropy,
     /// Where the name server is.
     cluster_dns: IpAddr,
-    /// It is begun without waiting, so that whoever hangs up meanwhile loses nothing of it.
-    begun: OnceLock<Begun>,
-    /// Set once what is watched was heard.
-    heard: OnceCell<()>,
+    flow: Flow,
+    /// Where Services lead.
+    proxier: Begun<Proxier>,
+    /// Names, and what they mean.
+    names: Begun<NameServer>,
+    policies: Begun<Policies>,
     is_stopped: AtomicBool,
 }
 
-/// What watches the cluster.
-struct Begun {
-    context: ComponentContext,
-    proxier: Proxier,
-    names: NameServer,
-    policies: Policies,
+/// What watches the cluster in a name of its own, once somebody needs it.
+struct Begun<T> {
+    who: (&'static str, &'static str),
+    make: fn(&ComponentContext, &Lines) -> T,
+    /// It is begun without waiting, so that whoever hangs up meanwhile loses nothing of it.
+    begun: OnceLock<(ComponentContext, T)>,
+    /// Set once what is watched was heard.
+    heard: OnceCell<()>,
 }
 
 impl DataPlane {
@@ -75,10 +81,9 @@ impl DataPlane {
     ) -> Arc<DataPlane> {
         let Config { clock, entropy, .. } = config;
         let cluster_dns = config.apiserver.services.service_cluster_ip_range.cluster_dns();
-        // On a real node several programs look after this, each in its own name: the proxy, the network
-        // plugin, the name server. Here they share what they know.
-        let user = Arc::new(UserInfo::authenticated("system:kube-proxy", &["system:masters"]));
-        let client = Client::new(service.clone(), user, clock.clone(), flow.clone());
+        // Each component says for itself who it is.
+        let nobody = Arc::new(UserInfo::authenticated(KUBE_PROXY.1, &[]));
+        let client = Client::new(service.clone(), nobody, clock.clone(), flow.clone());
         let (clock, entropy) = (clock.clone(), entropy.clone());
         let lines = Arc::new(Lines {
             kubelets,
@@ -86,8 +91,10 @@ impl DataPlane {
             clock: clock.clone(),
             entropy: entropy.clone(),
             cluster_dns,
-            begun: OnceLock::new(),
-            heard: OnceCell::new(),
+            flow: flow.clone(),
+            proxier: Begun::new(KUBE_PROXY, |context, lines| Proxier::new(context, lines.kubelets.clone())),
+            names: Begun::new(COREDNS, |context, _| NameServer::new(context)),
+            policies: Begun::new(KINDNET, |context, _| Policies::new(context)),
             is_stopped: AtomicBool::new(false),
         });
         let (hosts, routes, firewall) = (lines.clone(), lines.clone(), lines.clone());
@@ -101,14 +108,18 @@ impl DataPlane {
         self.network.clone()
     }
 
+    pub(super) fn kubelets(&self) -> Arc<Kubelets> {
+        self.lines.kubelets.clone()
+    }
+
     /// Ends all connections, and what watches.
     pub(super) fn stop(&self) {
         self.network.close();
         // Whoever begins just now sees it, or is seen.
         self.lines.is_stopped.store(true, Ordering::SeqCst);
-        if let Some(begun) = self.lines.begun.get() {
-            begun.context.stop();
-        }
+        self.lines.proxier.stop();
+        self.lines.names.stop();
+        self.lines.policies.stop();
     }
 }
 
@@ -118,27 +129,45 @@ impl Drop for DataPlane {
     }
 }
 
-impl Lines {
-    async fn begun(&self) -> &Begun {
-        let begun = self.begun.get_or_init(|| self.begin());
-        if self.is_stopped.load(Ordering::SeqCst) {
+impl<T> Begun<T> {
+    fn new(who: (&'static str, &'static str), make: fn(&ComponentContext, &Lines) -> T) -> Begun<T> {
+        Begun { who, make, begun: OnceLock::new(), heard: OnceCell::new() }
+    }
+
+    async fn get(&self, lines: &Lines) -> &T {
+        let (context, begun) = self.begun.get_or_init(|| self.begin(lines));
+        if lines.is_stopped.load(Ordering::SeqCst) {
             // Nobody is told anything any more.
-            begun.context.stop();
+            context.stop();
         } else {
-            self.heard.get_or_init(|| begun.context.informers.wait_for_cache_sync()).await;
+            self.heard.get_or_init(|| context.informers.wait_for_cache_sync()).await;
         }
         begun
     }
 
-    fn begin(&self) -> Begun {
-        let (client, clock, entropy) = (self.client.clone(), self.clock.clone(), self.entropy.clone());
-        let context = ComponentContext::new(KUBE_PROXY, (KUBE_PROXY, ""), client, clock, entropy);
-        let proxier = Proxier::new(&context, self.kubelets.clone());
-        let (names, policies) = (NameServer::new(&context), Policies::new(&context));
+    fn begin(&self, lines: &Lines) -> (ComponentContext, T) {
+        let (name, user) = self.who;
+        let (clock, entropy) = (lines.clock.clone(), lines.entropy.clone());
+        let client = lines.client.acting_as(component(user));
+        let context = ComponentContext::new(name, (name, ""), client, clock, entropy);
+        let begun = (self.make)(&context, lines);
         context.informers.start(&context.tasks);
-        Begun { context, proxier, names, policies }
+        (context, begun)
     }
 
+    fn stop(&self) {
+        self.begun.get().iter().for_each(|(context, _)| context.stop());
+    }
+}
+
+/// A service account is of the groups of all such.
+fn component(user: &str) -> UserInfo {
+    let accounts = ["system:serviceaccounts", "system:serviceaccounts:kube-system"];
+    let is_account = user.starts_with("system:serviceaccount:");
+    UserInfo::authenticated(user, if is_account { &accounts } else { &[] })
+}
+
+impl Lines {
     /// Whether an address is a pod's: it leads to nobody else, whatever the Services are.
     fn is_of_pod(&self, address: IpAddr) -> bool {
         self.kubelets.at(address).is_some_and(|kubelet| kubelet.address() != Some(address))
@@ -151,7 +180,7 @@ impl Routing for Lines {
             if self.is_of_pod(passage.to.ip()) {
                 return Route::Direct;
             }
-            self.begun().await.proxier.route(passage)
+            self.proxier.get(self).await.route(passage)
         }
         .boxed()
     }
@@ -179,19 +208,40 @@ impl Lines {
     }
 }
 
+impl Lines {
+    /// For `kubarium trace` of the pods, and of the policies.
+    fn remember(&self, passage: Passage, verdict: &Verdict, is_allowed: bool, by: &[String]) {
+        let Passage { from, to, protocol } = passage;
+        if !is_allowed {
+            tracing::info!(%from, %to, ?by, "kept out by network policy");
+        }
+        let protocol = match protocol {
+            Protocol::Tcp => "TCP",
+            Protocol::Udp => "UDP",
+        };
+        self.flow.judged(TrafficSort {
+            from: verdict.from.clone(),
+            to: verdict.to.clone(),
+            port: to.port(),
+            protocol: protocol.to_owned(),
+            is_allowed,
+            policies: by.to_vec(),
+        });
+    }
+}
+
 impl Firewall for Lines {
     fn lets_through(&self, passage: Passage, asker: IpAddr) -> BoxFuture<'_, bool> {
         async move {
             if self.is_exempt(passage.to.ip(), asker) {
                 return true;
             }
-            let policies = &self.begun().await.policies;
-            let judgement = policies.judge(passage, asker, self).await;
-            if let Judgement::KeptOut(by) = &judgement {
-                let Passage { from, to, .. } = passage;
-                tracing::info!(%from, %to, ?by, "kept out by network policy");
+            let verdict = self.policies.get(self).await.judge(passage, asker, self).await;
+            let is_allowed = !matches!(verdict.judgement, Judgement::KeptOut(_));
+            if let Judgement::Allowed(by) | Judgement::KeptOut(by) = &verdict.judgement {
+                self.remember(passage, &verdict, is_allowed, by);
             }
-            !matches!(judgement, Judgement::KeptOut(_))
+            is_allowed
         }
         .boxed()
     }
@@ -202,13 +252,13 @@ impl Hosts for Lines {
         async move {
             let to = passage.to;
             if to == SocketAddr::new(self.cluster_dns, DNS_PORT) {
-                let names = self.begun().await.names.clone();
+                let names = self.names.get(self).await.clone();
                 return Ok(Arc::new(move |io, _| names.clone().serve(io).boxed()) as Accept);
             }
             let kubelet = self.kubelets.at(to.ip()).ok_or(Obstacle::Unreachable)?;
             let accept = kubelet.accept(to).await;
             if accept.is_err() && kubelet.address() == Some(to.ip()) {
-                let proxier = &self.begun().await.proxier;
+                let proxier = self.proxier.get(self).await;
                 if let Some(checked) = proxier.health_check(kubelet.node_name(), to.port()) {
                     return Ok(health_check(checked));
                 }
@@ -221,7 +271,7 @@ impl Hosts for Lines {
     fn reply(&self, passage: Passage, datagram: Bytes) -> BoxFuture<'_, Result<Option<Bytes>, Obstacle>> {
         async move {
             if passage.to == SocketAddr::new(self.cluster_dns, DNS_PORT) {
-                return Ok(self.begun().await.names.answer_datagram(&datagram));
+                return Ok(self.names.get(self).await.answer_datagram(&datagram));
             }
             let kubelet = self.kubelets.at(passage.to.ip()).ok_or(Obstacle::Unreachable)?;
             let answer = kubelet.ask_at(passage.to, passage.from, &datagram).await?;
@@ -271,10 +321,11 @@ mod tests {
     async fn what_a_cancelled_connection_began_is_gone_on_with_and_stopped() {
         let config = Config::new();
         let plane = DataPlane::new(&config, Arc::default(), &silent(), &Flow::off(), &PodNetwork::default());
-        assert!(plane.lines.begun().now_or_never().is_none());
-        let first = plane.lines.begun.get().expect("it has begun").context.informers.clone();
-        assert!(plane.lines.begun().now_or_never().is_none());
-        let context = &plane.lines.begun.get().expect("it is the same").context;
+        let proxier = &plane.lines.proxier;
+        assert!(proxier.get(&plane.lines).now_or_never().is_none());
+        let first = proxier.begun.get().expect("it has begun").0.informers.clone();
+        assert!(proxier.get(&plane.lines).now_or_never().is_none());
+        let context = &proxier.begun.get().expect("it is the same").0;
         assert!(Arc::ptr_eq(&first, &context.informers));
         plane.stop();
         assert!(context.tasks.spawn("late", std::future::ready(())).is_none());

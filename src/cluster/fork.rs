@@ -100,6 +100,8 @@ impl Inside {
         let mut config = self.config.clone();
         config.data_dir = None;
         config.listen = listen;
+        // The ports are its parent's.
+        config.publish.clear();
         config.entropy = config.entropy.fork();
         config.listeners = config.listeners.fork();
         config.apiserver.audit.audit_log_path = None;

@@ -21,6 +21,12 @@ pub enum StartError {
     /// The port.
     #[error("cannot listen on {0}: {1}; choose another with --listen (port 0 takes a free one)")]
     Listen(SocketAddr, std::io::Error),
+    /// A port of the host for a Service.
+    #[error(
+        "cannot publish {0}: {1} cannot be listened on: {2}; choose another port before the colon (port 0 takes \
+         a free one)"
+    )]
+    Publish(String, SocketAddr, std::io::Error),
     /// Without TLS everybody who reaches the port is an administrator.
     #[error(
         "--listen {0} with --insecure-http lets everybody in as an administrator; leave out --insecure-http, \

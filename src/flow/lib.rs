@@ -9,9 +9,10 @@
 //! (the handler chain, the store, the client, informers, queues and the component loops): a controller or a
 //! plugin never does.
 //!
-//! Bounds: the last 65,536 steps. At the bound the oldest step is forgotten, and with it its revision; a
-//! [`Trace`] says how many were. Successful reads are not recorded, nor are renewals of leases (see
-//! [`is_renewal`]): there is no end of them, and they would push out everything else.
+//! Bounds: the last 65,536 steps, and beside them 1,024 sorts of traffic that policies judged. At the bound
+//! the oldest step is forgotten, and with it its revision; a [`Trace`] says how many were. Successful reads
+//! are not recorded, nor are renewals of leases (see [`is_renewal`]): there is no end of them, and they would
+//! push out everything else.
 
 #![warn(missing_docs, unreachable_pub)]
 
@@ -20,6 +21,7 @@ mod recorded;
 mod render;
 mod step;
 mod trace;
+mod traffic;
 mod uid;
 mod writings;
 
@@ -33,16 +35,21 @@ use sync::{Mutex, MutexGuard};
 
 use follow::Followers;
 use recorded::Recorded;
+use traffic::TrafficBook;
 
 pub use follow::Followed;
 pub use recorded::StepId;
 pub use step::{Operation, Step, is_renewal};
 pub use trace::{Life, Subject, Trace, TraceStep};
+pub use traffic::{JudgedTraffic, MAX_TRAFFIC, TrafficSort};
 pub use uid::Uid;
 pub use writings::Writings;
 
 /// How many steps are remembered.
 pub const CAPACITY: usize = 65_536;
+/// Whose traffic is told, as errors name them.
+const PODS: &str = "pods";
+const NETWORK_POLICIES: &str = "networkpolicies.networking.k8s.io";
 /// How many names are interned; further ones are shared by nobody.
 const NAMES: usize = 4_096;
 
@@ -57,6 +64,7 @@ struct Record {
     ring: Mutex<Ring>,
     names: Mutex<HashSet<Arc<str>, RandomState>>,
     followers: Followers,
+    traffic: Mutex<TrafficBook>,
 }
 
 /// Invariant: a revision is in `stored` or `informed` if and only if the step that says so is in `steps`.
@@ -77,6 +85,7 @@ impl Flow {
             ring: Mutex::default(),
             names: Mutex::default(),
             followers: Followers::default(),
+            traffic: Mutex::default(),
         };
         Flow { record: Some(Arc::new(record)) }
     }
@@ -176,7 +185,23 @@ impl Flow {
     pub fn trace_of(&self, subject: &Subject<'_>) -> Trace {
         let Some(record) = &self.record else { return Trace::default() };
         let (first, steps) = record.ring().snapshot();
-        trace::of(first, steps, subject)
+        Trace { traffic: self.traffic_of(subject), ..trace::of(first, steps, subject) }
+    }
+
+    /// Remembers what policies said of traffic. Where no policy says anything nobody calls this.
+    pub fn judged(&self, sort: TrafficSort) {
+        let Some(record) = &self.record else { return };
+        let now = u64::try_from(record.clock.elapsed().as_micros()).unwrap_or(u64::MAX);
+        lock(&record.traffic).add(sort, now);
+    }
+
+    /// Of pods, and of policies.
+    fn traffic_of(&self, subject: &Subject<'_>) -> Vec<JudgedTraffic> {
+        let is_policy = subject.resource == NETWORK_POLICIES;
+        let Some(record) = self.record.as_ref().filter(|_| is_policy || subject.resource == PODS) else {
+            return vec![];
+        };
+        lock(&record.traffic).about(is_policy, &format!("{}/{}", subject.namespace, subject.name))
     }
 }
 

@@ -81,7 +81,7 @@ impl Trace {
 
     /// What is to be said of the story as a whole, a line each.
     pub fn remarks(&self) -> Vec<String> {
-        let mut remarks = Vec::new();
+        let mut remarks: Vec<String> = self.traffic.iter().map(ToString::to_string).collect();
         for life in &self.others {
             let uid = life.uid.map(|uid| uid.to_string()).unwrap_or_default();
             let end = if life.deleted { ", deleted" } else { "" };

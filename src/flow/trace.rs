@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::recorded::{Recorded, StepId};
 use super::step::{Operation, Step};
+use super::traffic::JudgedTraffic;
 use super::uid::Uid;
 
 /// Whose story is asked for.
@@ -42,6 +43,10 @@ pub struct Trace {
     pub begins_forgotten: bool,
     /// Ordered by id.
     pub steps: Vec<TraceStep>,
+    /// Of a pod: who asked it and whom it asked, where NetworkPolicies had something to say of that. Of a
+    /// NetworkPolicy: what it let in and kept out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub traffic: Vec<JudgedTraffic>,
 }
 
 /// One of several objects that had the same name, one after the other.
@@ -100,6 +105,7 @@ pub(super) fn of(first: u64, steps: Vec<Recorded>, subject: &Subject<'_>) -> Tra
         forgotten: first - 1,
         begins_forgotten: first > 1 && record.lacks_beginning(&life),
         steps: record.collect(&wanted),
+        traffic: vec![],
     }
 }
 

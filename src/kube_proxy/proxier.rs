@@ -137,9 +137,12 @@ impl Proxier {
         if !has_any(endpoints) {
             return Err(Obstacle::Refused);
         }
-        // Whoever is in the cluster reaches external addresses as if they were the Service's own.
+        // Whoever is in the cluster reaches external addresses as if they were the Service's own. A load
+        // balancer in front of it sends to a node that has endpoints.
+        let is_anywhere = *meant == Meant::Balancer && origin.node.is_empty();
         let is_local = match meant {
             Meant::Internal => port.is_internal_local,
+            _ if is_anywhere => false,
             _ => port.is_external_local && !origin.is_from_cluster,
         };
         let at = Standpoint { node: &origin.node, zone: &origin.zone };

@@ -19,10 +19,22 @@ pub(crate) struct PassageSide {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PodIdentity {
     pub(crate) namespace: String,
+    /// Empty for whoever is no pod of the cluster.
+    pub(crate) name: String,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) namespace_labels: BTreeMap<String, String>,
     /// Its ports that have names.
     pub(crate) ports: Vec<(String, u16, Protocol)>,
+}
+
+impl PassageSide {
+    /// As `default/web`; whoever is no pod by his address.
+    pub(crate) fn shown(&self) -> String {
+        match self.pod.as_ref().filter(|pod| !pod.name.is_empty()) {
+            Some(pod) => format!("{}/{}", pod.namespace, pod.name),
+            None => self.address.to_string(),
+        }
+    }
 }
 
 /// A passage with both its sides.

@@ -18,4 +18,4 @@ pub mod policies;
 #[cfg(test)]
 mod tests;
 
-pub use policies::{Judgement, Policies, Residents};
+pub use policies::{Judgement, Policies, Residents, Verdict};

@@ -51,6 +51,18 @@ pub trait Residents: Send + Sync {
     fn well_known(&self, address: IpAddr) -> Option<(String, BTreeMap<String, String>)>;
 }
 
+/// What policies say of a passage, and of whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What they say.
+    pub judgement: Judgement,
+    /// Who asks: a pod as `default/client`, or the address of whoever is none; empty where no policy says
+    /// anything.
+    pub from: String,
+    /// Who is asked, likewise.
+    pub to: String,
+}
+
 /// What policies say of a passage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Judgement {
@@ -72,15 +84,19 @@ impl Policies {
 
     /// What policies say of a passage: what leaves is judged as its `asker`'s, what arrives by the name in
     /// which it does.
-    pub async fn judge(&self, passage: Passage, asker: IpAddr, residents: &dyn Residents) -> Judgement {
+    pub async fn judge(&self, passage: Passage, asker: IpAddr, residents: &dyn Residents) -> Verdict {
         if self.book.read().is_empty() {
-            return Judgement::Free;
+            return Verdict::free();
         }
         let who = self.who.get_or_init(|| self.look_around()).await;
         let to = who.side(passage.to.ip(), residents).await;
         let from = who.side(passage.from.ip(), residents).await;
         let asker = if asker == from.address { from.clone() } else { who.side(asker, residents).await };
-        judged(&self.book.read(), passage, &PassageSides { asker, from, to })
+        let sides = PassageSides { asker, from, to };
+        match judged(&self.book.read(), passage, &sides) {
+            Judgement::Free => Verdict::free(),
+            judgement => Verdict { judgement, from: sides.asker.shown(), to: sides.to.shown() },
+        }
     }
 
     async fn look_around(&self) -> Who {
@@ -91,6 +107,12 @@ impl Policies {
         pods.wait_for_sync().await;
         namespaces.wait_for_sync().await;
         Who { pods: pods.lister(), namespaces: namespaces.lister() }
+    }
+}
+
+impl Verdict {
+    fn free() -> Verdict {
+        Verdict { judgement: Judgement::Free, from: String::new(), to: String::new() }
     }
 }
 
@@ -123,7 +145,8 @@ impl Who {
         let object = residents.pod_at(address).await.or_else(|| self.told(address));
         let pod = object.map(|object| self.identity(&object)).or_else(|| {
             let (namespace, labels) = residents.well_known(address)?;
-            Some(PodIdentity { namespace_labels: self.labels(&namespace), namespace, labels, ports: vec![] })
+            let (namespace_labels, ports) = (self.labels(&namespace), vec![]);
+            Some(PodIdentity { namespace_labels, namespace, name: String::new(), labels, ports })
         });
         PassageSide { address, pod }
     }
@@ -146,6 +169,7 @@ impl Who {
         PodIdentity {
             namespace_labels: self.labels(&namespace),
             namespace,
+            name: object.metadata.name.clone(),
             labels: object.metadata.labels.clone(),
             ports: named.collect(),
         }

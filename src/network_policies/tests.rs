@@ -19,6 +19,7 @@ fn side(address: &str, pod: Option<(&str, &str)>) -> PassageSide {
     let labels = |key: &str, value: &str| [(key.to_owned(), value.to_owned())].into();
     let pod = pod.map(|(namespace, app)| PodIdentity {
         namespace: namespace.into(),
+        name: app.into(),
         labels: labels("app", app),
         namespace_labels: labels("team", namespace),
         ports: vec![("http".into(), 8080, Protocol::Tcp)],
@@ -171,6 +172,9 @@ async fn a_pod_is_somebody_as_soon_as_its_node_knows_it() {
     let pod = json!({"metadata": metadata, "spec": {"containers": []}});
     let node = OneResident(Arc::new(Object::from_value(&pod, vec![]).unwrap()));
     let identity = who.side([10, 244, 1, 2].into(), &node).await.pod.unwrap();
-    assert_eq!((&*identity.namespace, &*identity.labels["app"]), ("one", "web"));
-    assert!(who.side([10, 244, 1, 3].into(), &node).await.pod.is_none());
+    assert_eq!((&*identity.namespace, &*identity.name, &*identity.labels["app"]), ("one", "web", "web"));
+    assert_eq!(who.side([10, 244, 1, 2].into(), &node).await.shown(), "one/web");
+    let nobody = who.side([10, 244, 1, 3].into(), &node).await;
+    assert!(nobody.pod.is_none());
+    assert_eq!(nobody.shown(), "10.244.1.3");
 }

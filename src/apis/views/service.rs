@@ -1,6 +1,7 @@
 //! Service, as the endpoint controllers read it.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use serde::Deserialize;
 
@@ -16,6 +17,8 @@ pub struct Service {
     pub metadata: Metadata,
     /// The desired state, from whoever wrote the object.
     pub spec: ServiceSpec,
+    /// What its load balancer has.
+    pub status: ServiceStatus,
 }
 
 /// `v1.ServiceSpec`
@@ -53,6 +56,43 @@ pub struct ServicePort {
     pub app_protocol: Option<String>,
     /// Of the service.
     pub port: i64,
+    /// Of nodes; 0 for none.
+    pub node_port: u16,
     /// Of the pods: a number, or the name of a container's port.
     pub target_port: Option<IntOrString>,
+}
+
+/// `v1.ServiceStatus`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServiceStatus {
+    load_balancer: BalancerStatus,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct BalancerStatus {
+    #[serde(deserialize_with = "nullable")]
+    ingress: Vec<BalancerIngress>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct BalancerIngress {
+    #[serde(deserialize_with = "nullable")]
+    ip: String,
+}
+
+impl Service {
+    /// The first address of its load balancer.
+    pub fn balancer_address(&self) -> Option<IpAddr> {
+        self.status.load_balancer.ingress.iter().find_map(|own| own.ip.parse().ok())
+    }
+}
+
+impl ServicePort {
+    /// Whether connections are TCP, as they are when nothing is said.
+    pub fn is_tcp(&self) -> bool {
+        matches!(self.protocol.as_str(), "" | "TCP")
+    }
 }

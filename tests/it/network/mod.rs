@@ -3,6 +3,7 @@
 mod apiserver;
 mod names;
 mod policies;
+mod publish;
 mod services;
 
 use std::net::{IpAddr, SocketAddr};

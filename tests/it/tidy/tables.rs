@@ -300,10 +300,12 @@ pub const WORDS: &[(&str, &str, &[&str])] = &[
     (
         r"\b(TcpListener|TcpStream|TlsAcceptor|TlsConnector)\b",
         "only the server knows sockets and TLS, and the command line that asks it",
-        // And what a pod has behind it, when the user says so (`--forward-pods`).
+        // And what a pod has behind it, and a Service before it, when the user says so (`--forward-pods`,
+        // `--publish`).
         &[
             "src/apiserver/server.rs",
             "src/cli/connection.rs",
+            "src/cluster/publishing.rs",
             "src/kubelet/container_runtime/declared/forward.rs",
         ],
     ),
