@@ -65,8 +65,12 @@ impl Type {
 
     /// An object with these fields.
     pub fn object<'a>(name: &str, fields: impl IntoIterator<Item = (&'a str, Type)>) -> Type {
-        let fields = fields.into_iter().map(|(name, of)| (name.into(), of)).collect();
-        Type::Object(Arc::new(ObjectType { name: name.into(), fields }))
+        // One by one: collecting sorts, and each caller would have a sort of its own in the program.
+        let mut of_object = ObjectType { name: name.into(), fields: BTreeMap::new() };
+        for (name, of) in fields {
+            of_object.fields.insert(name.into(), of);
+        }
+        Type::Object(Arc::new(of_object))
     }
 
     /// `optional_type(of)`

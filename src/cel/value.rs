@@ -192,8 +192,12 @@ impl From<Vec<Value>> for Value {
 impl Value {
     /// A map with text keys.
     pub fn map(entries: impl IntoIterator<Item = (Arc<str>, Value)>) -> Value {
-        let entries = entries.into_iter().map(|(key, value)| (MapKey::String(key), value)).collect();
-        Value::Map(Arc::new(Map::of(entries)))
+        // As in `Type::object`.
+        let mut map = BTreeMap::new();
+        for (key, value) in entries {
+            map.insert(MapKey::String(key), value);
+        }
+        Value::Map(Arc::new(Map::of(map)))
     }
 
     /// JSON as it is, without a schema: numbers are `int` where they are whole, objects are maps.
