@@ -18,6 +18,7 @@ pub mod stock;
 
 mod api_endpoints;
 mod authentication_trust;
+mod background;
 mod bootstrap;
 mod bootstrap_roles;
 mod cluster_info;
@@ -39,6 +40,10 @@ mod listener;
 mod listening;
 mod look;
 mod node_addresses;
+mod node_changes;
+mod node_handles;
+mod node_objects;
+mod node_register;
 mod opened;
 mod origin;
 mod pod_lines;
@@ -170,7 +175,7 @@ impl Cluster {
         let serving = config.apiserver.secure_serving.complete().map_err(ConfigError)?;
         let is_new = config.data_dir.is_none() && config.snapshot.is_none();
         let origin = origin.map_or_else(|| Origin::of(&mut config), Ok)?;
-        let Origin { kv, keys, caches, running: at_work } = origin;
+        let Origin { kv, keys, caches, running: at_work, nodes } = origin;
         let began_at = kv.revision();
         let Config { clock, entropy, apiserver: options, .. } = &config;
         let flow = if config.flow { Flow::new(clock.clone()) } else { Flow::off() };
@@ -204,8 +209,8 @@ impl Cluster {
             entropy: entropy.clone(),
             flow: flow.clone(),
         };
-        let running = Running::new(&config, parts, kubelets).map_err(StartError::Stages)?;
-        let background = background(&kv, &encryption, clock);
+        let running = Running::new(&config, parts, kubelets, nodes).map_err(StartError::Stages)?;
+        let background = background::begin(&kv, &encryption, clock);
         let inside = Arc::new(Inside {
             running,
             service,
@@ -245,9 +250,7 @@ impl Cluster {
     fn ready(&mut self) {
         let inside = self.inside.clone();
         inside.running.ready();
-        if inside.config.fault_objects {
-            self._background.spawn(fault_objects::follow(inside));
-        }
+        background::follow_objects(&mut self._background, &inside);
     }
 
     /// What every cluster starts with, then the components, then the port.
@@ -261,6 +264,7 @@ impl Cluster {
         let config = &inside.config;
         bootstrap::before_components(&self.client(), own).await?;
         ready::wait_for_roles(&self.client()).await;
+        node_changes::create_nodes(&self.client(), &inside.running.nodes.all()).await?;
         inside.running.start_all(config).expect("its own components have names that it knows");
         let ranges = config.apiserver.services.service_cluster_ip_range;
         if !is_new {
@@ -272,7 +276,7 @@ impl Cluster {
         }
         self.publish().await?;
         self.open(serving).await?;
-        ready::wait(&self.client(), config).await?;
+        ready::wait(&self.client(), config, &inside.running.nodes.names()).await?;
         self.ready();
         Ok(())
     }
@@ -281,9 +285,12 @@ impl Cluster {
     async fn go_on(&mut self, at_work: &[String], serving: Option<Identity>) -> Result<(), StartError> {
         let inside = self.inside.clone();
         ready::wait_for_roles(&self.client()).await;
-        inside.running.start_each(at_work).expect("its parent had components of these names");
+        inside.running.start_each(at_work);
         self.open(serving).await?;
-        self.ready();
+        // Else nothing is to happen in it.
+        if !at_work.is_empty() {
+            self.ready();
+        }
         Ok(())
     }
 
@@ -421,14 +428,6 @@ impl Cluster {
         self.access = Some(serving::access(bound, tls.is_some(), authority, serving.as_ref(), now)?);
         Ok(())
     }
-}
-
-/// What goes on beside the requests.
-fn background(kv: &Kv, encryption: &Encryption, clock: &Clock) -> JoinSet<()> {
-    let mut background = JoinSet::new();
-    background.spawn(clock.tracked(etcd::compactor(kv, etcd::COMPACTION_INTERVAL)));
-    encryption.follow(clock).map(|following| background.spawn(clock.tracked(following)));
-    background
 }
 
 /// Boxed, since what starts a cluster is within what it starts.

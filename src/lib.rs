@@ -62,6 +62,10 @@ pub use cluster::{Export, ExportError, ForkError, Snapshot, SnapshotDiff, Snapsh
 #[doc(inline)]
 pub use entropy::Entropy;
 pub use faults::{Fault, Faults, Schedule};
+#[doc(inline)]
+pub use kubelet::node_group::NodeGroup;
+#[doc(inline)]
+pub use kubelet::node_state::SaidCondition;
 pub use witness::why::Explanation;
 pub use witness::{SeenRequest, SeenRequests};
 

@@ -9,6 +9,7 @@ pub mod flags;
 
 pub mod down;
 pub mod get;
+pub mod node;
 pub mod run;
 pub mod settle;
 pub mod time;
@@ -105,6 +106,9 @@ pub enum Command {
     /// Find the roles that users need, and what roles allow for nothing.
     #[command(subcommand)]
     Rbac(rbac::RbacCommand),
+    /// Add, remove, stop and start simulated nodes, and make them unwell.
+    #[command(subcommand)]
+    Node(node::NodeCommand),
     /// Wait until nothing moves in a cluster; else say what does.
     Settle(settle::SettleCommand),
     /// Show a cluster's time, or let it pass.
@@ -153,6 +157,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Why(why) => why.run(),
         Command::Requests(requests) => requests.run(),
         Command::Rbac(rbac) => rbac.run(),
+        Command::Node(node) => node.run(),
         Command::Settle(settle) => settle.run(),
         Command::Time(time) => time.run(),
         Command::Fork(fork) => fork.run(),

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use clap::builder::ArgPredicate;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::flags::clock::ClockChoice;
@@ -12,7 +13,7 @@ use super::flags::components::ComponentFlags;
 use super::flags::values;
 use super::readiness::Readiness;
 use super::style::Style;
-use super::{Failure, data_dir, detach, kubeconfig, manifests, progress, say, state};
+use super::{Failure, data_dir, detach, kubeconfig, manifests, node, progress, say, state};
 use crate::cluster::manifests::Manifest;
 use crate::cluster::{Access, Cluster, Config, Listen, Publish, Snapshot};
 use apiserver::options::ServerRunOptions;
@@ -32,8 +33,14 @@ pub struct Up {
     #[arg(long, default_value = "kubarium")]
     pub name: String,
     /// How many simulated nodes.
-    #[arg(long, default_value_t = 1, value_parser = values::nodes)]
+    #[arg(long, default_value_t = 1, default_value_if("node_config", ArgPredicate::IsPresent, "0"),
+        value_parser = values::nodes)]
     pub nodes: u32,
+    /// A file of nodes that are not all alike: labels, zones, taints, capacity, versions, in groups.
+    ///
+    /// Numbered nodes are there beside them only if --nodes says how many.
+    #[arg(long, value_name = "FILE", conflicts_with = "apiserver_only")]
+    pub node_config: Option<PathBuf>,
     /// Files or folders of manifests to apply when the cluster is ready, '-' for the standard input; may be
     /// given several times.
     #[arg(short, long, value_delimiter = ',', value_name = "FILE")]
@@ -175,7 +182,8 @@ impl Up {
         self.warn_of_names(&access);
         let written = kubeconfig::write(&self.name, self.kubeconfig.as_deref(), &access)?;
         progress::done("kubeconfig", &format!("{} (context {:?})", written.path.display(), self.name));
-        let record = state::Record { log, ..self.record(&clock, &access.server, &written.path) };
+        let nodes = u32::try_from(cluster.node_names().len()).unwrap_or(self.nodes);
+        let record = state::Record { log, nodes, ..self.record(&clock, &access.server, &written.path) };
         let at_work = self.attend(&clock, &cluster, claim, (record, readiness), manifests);
         let outcome = tokio::select! {
             failed = at_work => failed,
@@ -266,8 +274,10 @@ impl Up {
         for name in self.apiserver.features.gates.without_effect() {
             say(format!("The feature gate {name} is known, and changes nothing here."));
         }
+        let node_groups = self.node_config.as_deref().map(node::read).transpose()?.unwrap_or_default();
         Ok(Config {
             nodes: self.nodes(),
+            node_groups,
             components: self.components.components(&selection),
             apiserver: self.apiserver.clone(),
             controller_manager: self.controller_manager.clone(),

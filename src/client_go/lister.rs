@@ -44,6 +44,16 @@ impl Lister {
         self.indexer.by_index(index, value)
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.indexer.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.indexer.is_empty()
+    }
+
     /// Every object, in key order.
     pub fn all(&self) -> Vec<Arc<Object>> {
         self.indexer.list()

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::config::Config;
 use super::kubelet_lookup::Kubelets;
+use super::node_register::NodeRegister;
 use super::signers::{ClusterAuthority, SecretTokens};
-use super::stages;
+use apimachinery::object::Object;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiService;
 use apis::scheme::Scheme;
@@ -21,6 +22,7 @@ use entropy::Entropy;
 use flow::Flow;
 use kubelet::kubelet::Kubelet;
 use kubelet::node_config::NodeConfig;
+use kubelet::node_group::NodeRefusal;
 use network::Network;
 use pki::Authority;
 use scheduler::options::SchedulerOptions;
@@ -56,7 +58,7 @@ pub(super) struct Running {
     parts: Parts,
     controller_manager: ControllerManagerOptions,
     scheduler: SchedulerOptions,
-    nodes: BTreeMap<String, NodeConfig>,
+    pub(super) nodes: NodeRegister,
     kubelets: Arc<Kubelets>,
     /// What each running component runs. Bound: one entry for each component.
     contexts: Mutex<BTreeMap<String, ComponentContext>>,
@@ -65,22 +67,15 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// None runs yet. The error is about the stages, or the addresses of pods.
-    pub(super) fn new(config: &Config, parts: Parts, kubelets: Arc<Kubelets>) -> Result<Running, String> {
-        let stages = stages::load(config.stages.as_deref())?;
-        let node = |number: u32| {
-            let mut node = NodeConfig::numbered(number);
-            if let Some(cidr) = config.controller_manager.pod_cidr(number)? {
-                node.pod_cidr = cidr;
-            }
-            node.capacity.insert("pods".into(), config.kubelet.max_pods.to_string());
-            node.stages = stages.clone();
-            node.cluster_dns = config.apiserver.services.service_cluster_ip_range.cluster_dns().to_string();
-            node.options = config.kubelet.clone();
-            node.listeners = config.listeners.clone();
-            Ok((node.name.clone(), node))
-        };
-        let nodes = (1..=config.nodes).map(node).collect::<Result<_, String>>()?;
+    /// None runs yet. A fork inherits the nodes of its parent. The error is about the stages, or the addresses of pods.
+    pub(super) fn new(
+        config: &Config,
+        parts: Parts,
+        kubelets: Arc<Kubelets>,
+        inherited: Vec<NodeConfig>,
+    ) -> Result<Running, String> {
+        let nodes = NodeRegister::new(config).map_err(|why| why.0)?;
+        nodes.inherit(inherited);
         let (contexts, is_ready) = (Mutex::default(), AtomicBool::new(false));
         let controller_manager = config.controller_manager.clone();
         let scheduler = config.scheduler.clone();
@@ -109,16 +104,40 @@ impl Running {
             self.start(name)?;
         }
         if config.components.kubelets {
-            for node in self.nodes.keys() {
+            for node in self.nodes.names() {
                 self.start(&format!("{KUBELET}{node}"))?;
             }
         }
         Ok(())
     }
 
-    /// Starts these.
-    pub(super) fn start_each(&self, names: &[String]) -> Result<(), UnknownComponent> {
-        names.iter().try_for_each(|name| self.start(name))
+    /// Starts those of these that there are: a node may have come later than what a fork goes back to.
+    pub(super) fn start_each(&self, names: &[String]) {
+        names.iter().for_each(|name| drop(self.start(name)));
+    }
+
+    /// A Node that somebody has created has a kubelet from now on.
+    ///
+    /// # Errors
+    /// Why it has none.
+    pub(super) fn adopt(&self, node: &Object) -> Result<(), NodeRefusal> {
+        if self.nodes.adopt(node)? {
+            self.start(&format!("{KUBELET}{}", node.metadata.name)).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    /// A node is there no more: its kubelet ends.
+    pub(super) fn forget(&self, node: &str) {
+        let _ = self.stop(&format!("{KUBELET}{node}"));
+        if let Some(node) = self.nodes.forget(node) {
+            self.kubelets.forget(&node);
+        }
+    }
+
+    /// The kubelet of a node, if it runs.
+    pub(super) fn kubelet(&self, node: &str) -> Option<Kubelet> {
+        self.kubelets.get(node)
     }
 
     pub(super) fn start(&self, name: &str) -> Result<(), UnknownComponent> {
@@ -131,7 +150,7 @@ impl Running {
             SCHEDULER => self.start_scheduler(),
             other => {
                 let node = other.strip_prefix(KUBELET).and_then(|node| self.nodes.get(node));
-                self.start_kubelet(node.ok_or_else(|| UnknownComponent(name.into()))?)
+                self.start_kubelet(&node.ok_or_else(|| UnknownComponent(name.into()))?)
             }
         };
         contexts.insert(name.into(), context);
@@ -141,7 +160,7 @@ impl Running {
     /// Whether there is one of that name, at work or not.
     pub(super) fn check(&self, name: &str) -> Result<(), UnknownComponent> {
         let node = name.strip_prefix(KUBELET);
-        let is_known = COMPONENTS.contains(&name) || node.is_some_and(|node| self.nodes.contains_key(node));
+        let is_known = COMPONENTS.contains(&name) || node.is_some_and(|node| self.nodes.contains(node));
         if is_known { Ok(()) } else { Err(UnknownComponent(name.into())) }
     }
 
@@ -201,7 +220,7 @@ impl Running {
         let context = self.context(&name, ("kubelet", &node.name), user);
         let players = self.kubelets.players(&self.parts.clock);
         let kubelet = Kubelet::new(context.clone(), node.clone(), players, self.parts.network.clone());
-        let kubelet = kubelet.expect("numbered nodes have usable addresses");
+        let kubelet = kubelet.expect("a node is looked at before it is registered");
         kubelet.start();
         self.kubelets.add(kubelet);
         context

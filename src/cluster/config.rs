@@ -10,6 +10,7 @@ use clock::Clock;
 use controllers::options::ControllerManagerOptions;
 use entropy::Entropy;
 use kubelet::container_runtime::own_listeners::OwnListeners;
+use kubelet::node_group::NodeGroup;
 use kubelet::options::KubeletOptions;
 use pki::Identity;
 use scheduler::options::SchedulerOptions;
@@ -45,6 +46,8 @@ use scheduler::options::SchedulerOptions;
 pub struct Config {
     /// Simulated nodes, `node-1` and on.
     pub nodes: u32,
+    /// Nodes beside those that are numbered, in groups of their own kind.
+    pub node_groups: Vec<NodeGroup>,
     /// Where everything is kept; without, it ends with the cluster.
     pub data_dir: Option<PathBuf>,
     /// etcd's `--unsafe-no-fsync`: what is acknowledged survives the process, but no power cut. Only for a
@@ -170,6 +173,12 @@ impl Config {
         Config { nodes, ..self }
     }
 
+    /// Says which nodes there are beside the numbered ones.
+    #[must_use]
+    pub fn node_groups(self, node_groups: impl Into<Vec<NodeGroup>>) -> Config {
+        Config { node_groups: node_groups.into(), ..self }
+    }
+
     /// Says how many pods a node takes.
     #[must_use]
     pub fn pods_per_node(mut self, pods_per_node: u32) -> Config {
@@ -291,6 +300,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             nodes: 1,
+            node_groups: vec![],
             data_dir: None,
             unsafe_no_fsync: false,
             recover: false,

@@ -88,11 +88,12 @@ impl Inside {
         // What the caches hold may be newer than where a rewound fork begins.
         let caches = at.map_or_else(|| self.storage.watch_caches(), |_| WatchCaches::default());
         let clock = self.clock.fork();
+        let nodes = at.map_or_else(|| self.running.nodes.all(), |_| vec![]);
         // An empty store stands at 1.
         let at = at.map(|at| at.max(1));
         let kv = self.kv.fork(at, clock.clone()).map_err(|error| refusal(error, at))?;
         let (keys, running) = (self.keys.clone(), Some(self.running.names()));
-        Ok((Origin { kv, keys, caches, running }, clock))
+        Ok((Origin { kv, keys, caches, running, nodes }, clock))
     }
 
     /// In memory; nothing is written to the parent's files.

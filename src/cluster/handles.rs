@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::fault_handles;
 use super::inside::Inside;
-use super::{fork_handles, seeing, snapshot_handles, time_handles};
+use super::{fork_handles, node_handles, seeing, snapshot_handles, time_handles};
 use apimachinery::wire::ApiService;
 use handles::Handles;
 
@@ -13,6 +13,7 @@ pub(super) fn service(inside: &Arc<Inside>) -> ApiService {
     let handles = Handles::default();
     let handles = time_handles::add(handles, inside);
     let handles = fault_handles::add(handles, inside);
+    let handles = node_handles::add(handles, inside);
     let handles = seeing::add(handles, inside);
     let handles = fork_handles::handles(handles, inside);
     let handles = snapshot_handles::handles(handles, inside);

@@ -21,8 +21,10 @@ use clock::Clock;
 use kubelet::attach::Attachment;
 use kubelet::exec::Command;
 use kubelet::kubelet::Kubelet;
+use kubelet::node_config::NodeConfig;
 use kubelet::players::Players;
 use kubelet::server::LogOptions;
+use network::address_range::AddressRange;
 
 /// The kubelets that run, by node. Bound: one for each node.
 #[derive(Default)]
@@ -37,6 +39,18 @@ impl Kubelets {
     pub(super) fn remove(&self, node: &str) {
         self.2.write().remove(node);
         self.lock().remove(node);
+    }
+
+    /// There is no such node any more: its addresses are nobody's.
+    pub(super) fn forget(&self, node: &NodeConfig) {
+        if let Some(range) = AddressRange::parse(&node.pod_cidr) {
+            self.2.write().forget(range);
+        }
+    }
+
+    /// The kubelet of a node, if it runs.
+    pub(super) fn get(&self, node: &str) -> Option<Kubelet> {
+        self.lock().get(node).cloned()
     }
 
     pub(super) fn clear(&self) {
@@ -73,8 +87,7 @@ impl Kubelets {
 
     /// The kubelet of a node; 500 where none runs.
     fn of_node(&self, node: &str) -> Result<Kubelet, Status> {
-        let kubelet = self.lock().get(node).cloned();
-        kubelet.ok_or_else(|| Status::internal(format!("the kubelet of node {node:?} does not run")))
+        self.get(node).ok_or_else(|| Status::internal(format!("the kubelet of node {node:?} does not run")))
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Kubelet>> {

@@ -34,6 +34,11 @@ impl NodeAddresses {
         self.running.retain(|_, (_, kubelet)| kubelet.node_name() != node);
     }
 
+    /// No node has this range for its pods any more.
+    pub(super) fn forget(&mut self, range: AddressRange) {
+        self.for_pods.remove(&range.first());
+    }
+
     pub(super) fn at(&self, address: IpAddr) -> Option<&Kubelet> {
         let (_, (range, kubelet)) = self.running.range(..=address).next_back()?;
         range.contains(address).then_some(kubelet)

@@ -7,6 +7,7 @@ use super::data_dir;
 use super::start_error::StartError;
 use apiserver::storage::WatchCaches;
 use etcd::Kv;
+use kubelet::node_config::NodeConfig;
 use pki::{Authority, AuthorityKeys};
 
 /// The store, whom to trust, and what is known of it already.
@@ -17,6 +18,8 @@ pub(super) struct Origin {
     pub(super) caches: WatchCaches,
     /// Of a fork, the components that ran in its parent: everything that a cluster starts with is there.
     pub(super) running: Option<Vec<String>>,
+    /// Of a fork, the nodes that its parent had.
+    pub(super) nodes: Vec<NodeConfig>,
 }
 
 /// What a cluster signs with. Cloning shares it.
@@ -41,13 +44,13 @@ impl Origin {
             Some(keys) => SigningKeys::of(&keys, "the snapshot")?,
             None => SigningKeys::open(config)?,
         };
-        Ok(Origin { kv, keys, caches: WatchCaches::default(), running: None })
+        Ok(Origin { kv, keys, caches: WatchCaches::default(), running: None, nodes: vec![] })
     }
 
     fn open(config: &Config) -> Result<Origin, StartError> {
         let kv = Kv::open(store_options(config), config.clock.clone())?;
         let keys = SigningKeys::open(config)?;
-        Ok(Origin { kv, keys, caches: WatchCaches::default(), running: None })
+        Ok(Origin { kv, keys, caches: WatchCaches::default(), running: None, nodes: vec![] })
     }
 }
 

@@ -34,17 +34,29 @@ pub(super) async fn wait_for_roles(client: &Client) {
 ///
 /// # Errors
 /// The server's, when it cannot be watched.
-pub(super) async fn wait(client: &Client, config: &Config) -> Result<(), Status> {
+pub(super) async fn wait(client: &Client, config: &Config, nodes: &[String]) -> Result<(), Status> {
     let selection = config.controller_manager.selection().unwrap_or_default();
     if config.components.controllers && selection.runs("serviceaccount-controller") {
         wait_for(client, &SERVICE_ACCOUNTS, "default", 1, |account| account.metadata.name == "default")
             .await?;
     }
     if config.components.kubelets {
-        let is_ready = |node: &Object| is_true(&node.view::<Node>().status.conditions, "Ready");
-        wait_for(client, &NODES, "", config.nodes as usize, is_ready).await?;
+        wait_for(client, &NODES, "", nodes.len(), is_ready).await?;
     }
     Ok(())
+}
+
+/// Waits for these nodes to be ready.
+///
+/// # Errors
+/// The server's, when it cannot be watched.
+pub(super) async fn nodes(client: &Client, names: &BTreeSet<String>) -> Result<(), Status> {
+    let is_one = |node: &Object| names.contains(&*node.metadata.name) && is_ready(node);
+    wait_for(client, &NODES, "", names.len(), is_one).await
+}
+
+fn is_ready(node: &Object) -> bool {
+    is_true(&node.view::<Node>().status.conditions, "Ready")
 }
 
 async fn wait_for(

@@ -64,11 +64,14 @@ mod resource_quota;
 mod ephemeral_volume;
 mod pv_protection;
 mod pvc_protection;
+mod vac_protection;
 mod volume_binder;
 mod volume_provisioner;
 
+mod node_ipam;
 mod node_lifecycle;
 mod taint_eviction;
+mod ttl;
 
 use std::sync::Arc;
 
@@ -237,6 +240,12 @@ const CONTROLLERS: &[(&str, Start)] = &[
             config.options.concurrent_validating_admission_policy_status_syncs,
         ));
     }),
+    ("node-ipam-controller", |ctx, config| {
+        if let Some(controller) = node_ipam::NodeIpamController::new(ctx, &config.options) {
+            drop(spawn(ctx, controller));
+        }
+    }),
+    ("ttl-controller", |ctx, _| drop(spawn(ctx, ttl::TtlController::new(ctx)))),
     ("node-lifecycle-controller", |ctx, config| {
         drop(spawn(ctx, node_lifecycle::NodeLifecycleController::new(ctx, &config.options)));
     }),
@@ -259,6 +268,9 @@ const CONTROLLERS: &[(&str, Start)] = &[
     }),
     ("persistentvolume-protection-controller", |ctx, _| {
         drop(spawn(ctx, pv_protection::PvProtectionController::new(ctx)));
+    }),
+    ("volumeattributesclass-protection-controller", |ctx, _| {
+        drop(spawn(ctx, vac_protection::VacProtectionController::new(ctx)));
     }),
     ("persistentvolume-binder-controller", |ctx, _| drop(spawn(ctx, volume_binder::VolumeBinder::new(ctx)))),
     ("persistentvolume-binder-controller", |ctx, _| {

@@ -23,6 +23,10 @@ pub struct ControllerManagerOptions {
     #[arg(long, help_heading = "What runs", value_delimiter = ',', default_value = "*", value_name = "NAME",
         value_parser = controller, allow_hyphen_values = true)]
     pub controllers: Vec<String>,
+    /// Nodes that come without a range of their pods' addresses are given one out of --cluster-cidr.
+    #[arg(long, requires = "cluster_cidr", default_value_t = false, action = clap::ArgAction::Set,
+        num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub allocate_node_cidrs: bool,
     /// The range that nodes have their pods' addresses of, each a part of it; when not given, each a range of
     /// its own out of 10.244.0.0 and on.
     #[arg(long, value_name = "CIDR", value_parser = cluster_cidr)]
@@ -41,6 +45,18 @@ pub struct ControllerManagerOptions {
     /// How long a node may be silent before it counts as not ready.
     #[arg(long, default_value = "50s", value_parser = parse_period)]
     pub node_monitor_grace_period: Duration,
+    /// So many nodes of a zone are told to lose their pods in a second, when the zone is well.
+    #[arg(long, default_value_t = 0.1, value_name = "RATE", value_parser = rate)]
+    pub node_eviction_rate: f32,
+    /// So many when much of the zone is silent; none, if the zone is small.
+    #[arg(long, default_value_t = 0.01, value_name = "RATE", value_parser = rate)]
+    pub secondary_node_eviction_rate: f32,
+    /// Which share of a zone must be silent for that.
+    #[arg(long, default_value_t = 0.55, value_name = "SHARE", value_parser = rate)]
+    pub unhealthy_zone_threshold: f32,
+    /// A zone with more nodes than this is large.
+    #[arg(long, default_value_t = 50, value_name = "N")]
+    pub large_cluster_size_threshold: u32,
     /// How long a node that has never said anything may be silent.
     #[arg(long, default_value = "1m", value_parser = parse_period)]
     pub node_startup_grace_period: Duration,
@@ -146,6 +162,12 @@ impl ControllerManagerOptions {
     }
 }
 
+/// `--node-eviction-rate` and its like
+fn rate(text: &str) -> Result<f32, String> {
+    let rate = text.parse().ok().filter(|rate: &f32| rate.is_finite() && *rate >= 0.0);
+    rate.ok_or_else(|| "must be a number that is not below 0, as 0.1".into())
+}
+
 /// `--node-cidr-mask-size`
 fn node_mask(text: &str) -> Result<u32, String> {
     let (first, last) = (NODE_MASKS.start(), NODE_MASKS.end());
@@ -212,6 +234,8 @@ mod tests {
     #[test]
     fn numbers_and_periods_have_bounds() {
         assert_eq!([workers("1"), workers("1000")], [Ok(1), Ok(1000)]);
+        assert_eq!([rate("0"), rate("0.55")], [Ok(0.0), Ok(0.55)]);
+        assert!(["-1", "NaN", "inf", "few"].iter().all(|text| rate(text).is_err()));
         for text in ["0", "1001", "-1", "many"] {
             assert_eq!(workers(text), Err("must be a whole number from 1 to 1000".into()), "{text}");
         }

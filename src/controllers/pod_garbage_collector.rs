@@ -15,6 +15,8 @@ use apimachinery::status::Status;
 use apimachinery::time::rfc3339;
 use apis::core::node::NODES;
 use apis::core::pod::PODS;
+use apis::views::meta::is_true;
+use apis::views::node::Node;
 use apis::views::pod::{is_terminal, node_name};
 use client_go::component::ComponentContext;
 use client_go::lister::Lister;
@@ -24,6 +26,7 @@ const CHECK_PERIOD: Duration = Duration::from_secs(20);
 /// Upstream's `quarantineTime`: a node that just vanished from the cache may be coming back.
 const QUARANTINE: Duration = Duration::from_secs(40);
 const EVERYTHING: &str = "pods";
+const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
 
 /// The collector of pods that nobody else ends.
 pub(crate) struct PodGarbageCollector {
@@ -74,6 +77,17 @@ impl PodGarbageCollector {
         Ok(())
     }
 
+    /// `gcTerminating`: who runs a cluster says by a taint that a silent node is off. What goes away there
+    /// is gone.
+    async fn collect_out_of_service(&self, ctx: &Reconcile, pods: &[Arc<Object>]) -> Result<(), Status> {
+        for pod in pods.iter().filter(|pod| pod.is_deleting() && !node_name(pod).is_empty()) {
+            if self.nodes.get("", &node_name(pod)).is_some_and(|node| is_off(&node.view::<Node>())) {
+                mark_failed_and_delete(ctx, pod, None).await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn collect_terminated(&self, ctx: &Reconcile, pods: &[Arc<Object>]) -> Result<(), Status> {
         if self.terminated_threshold == 0 {
             return Ok(());
@@ -101,6 +115,7 @@ impl Controller for PodGarbageCollector {
     async fn reconcile(&self, ctx: &Reconcile, _key: &Key) -> Result<Action, Status> {
         let pods = self.pods.all();
         self.collect_terminated(ctx, &pods).await?;
+        self.collect_out_of_service(ctx, &pods).await?;
         self.collect_orphans(ctx, &pods).await?;
         // No kubelet ever had them, so none will confirm that they are gone.
         for pod in pods.iter().filter(|pod| pod.is_deleting() && node_name(pod).is_empty()) {
@@ -138,6 +153,10 @@ pub(crate) async fn mark_disrupted(
         Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
         _ => Ok(()),
     }
+}
+
+fn is_off(node: &Node) -> bool {
+    !is_true(&node.status.conditions, "Ready") && node.spec.taints.iter().any(|it| it.key == OUT_OF_SERVICE)
 }
 
 async fn mark_failed_and_delete(ctx: &Reconcile, pod: &Object, why: Option<Value>) -> Result<(), Status> {

@@ -40,6 +40,9 @@ pub(crate) fn rejection<'a>(
             return Some(Rejection { reason, message });
         }
     }
+    if let Some(rejection) = devices(pod, others.clone(), allocatable) {
+        return Some(rejection);
+    }
     let mut wanted = host_ports(pod).peekable();
     wanted.peek()?;
     let taken: Vec<&ContainerPort> = others.flat_map(host_ports).collect();
@@ -48,6 +51,29 @@ pub(crate) fn rejection<'a>(
         message: "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
             .into(),
     })
+}
+
+/// Extended resources, as the device manager has them (`devicesToAllocate`): those that the node knows.
+fn devices<'a>(
+    pod: &Pod,
+    others: impl Iterator<Item = &'a Pod> + Clone,
+    allocatable: &std::collections::BTreeMap<String, String>,
+) -> Option<Rejection> {
+    let extended = allocatable.iter().filter(|(name, _)| name.contains('/'));
+    for (name, capacity) in extended {
+        let requested = requests(pod, name);
+        let used: i64 =
+            if requested > 0 { others.clone().map(|other| requests(other, name)).sum() } else { 0 };
+        let available = amount(name, capacity) - used;
+        if requested > available.max(0) {
+            let message = format!(
+                "Allocate failed due to requested number of devices unavailable for {name}. Requested: \
+                 {requested}, Available: {available}, which is unexpected"
+            );
+            return Some(Rejection { reason: "UnexpectedAdmissionError", message });
+        }
+    }
+    None
 }
 
 /// The sum of the containers, or the most that an init container asks for.
@@ -77,4 +103,37 @@ fn host_ports(pod: &Pod) -> impl Iterator<Item = &ContainerPort> {
 fn conflict(a: &ContainerPort, b: &ContainerPort) -> bool {
     let any = |port: &ContainerPort| matches!(port.host_ip.as_str(), "" | "0.0.0.0");
     a.host_port == b.host_port && a.protocol == b.protocol && (any(a) || any(b) || a.host_ip == b.host_ip)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+    use serde_json::json;
+    use std::collections::BTreeMap;
+
+    fn pod(spec: serde_json::Value) -> Pod {
+        Pod::deserialize(json!({"spec": spec})).unwrap()
+    }
+
+    fn asking(name: &str, amount: &str) -> Pod {
+        pod(json!({"containers": [{"name": "c", "resources": {"requests": {name: amount}}}]}))
+    }
+
+    #[test]
+    fn devices_and_pods_run_out() {
+        let allocatable =
+            BTreeMap::from([("nvidia.com/gpu".into(), "2".into()), ("pods".into(), "2".into())]);
+        let (one, two) = (asking("nvidia.com/gpu", "1"), asking("nvidia.com/gpu", "2"));
+        assert_eq!(rejection(&two, std::iter::empty(), &allocatable), None);
+        let refused = rejection(&two, [&one].into_iter(), &allocatable).unwrap();
+        assert_eq!(refused.reason, "UnexpectedAdmissionError");
+        assert!(
+            refused.message.contains("nvidia.com/gpu. Requested: 2, Available: 1"),
+            "{}",
+            refused.message
+        );
+        let none = asking("cpu", "0");
+        assert_eq!(rejection(&none, [&none, &none].into_iter(), &allocatable).unwrap().reason, "OutOfpods");
+    }
 }

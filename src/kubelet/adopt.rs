@@ -21,6 +21,11 @@ impl PodWorker {
         let (pod, object) = (self.pod.clone(), self.object.clone());
         let status = &pod.status;
         let sandbox = PodSandboxConfig { pod: &pod, metadata: &object.metadata, attempt: 0 };
+        let has_begun = status.start_time.is_some_and(|at| node.booted_at.is_some_and(|booted| at < booted));
+        let is_lost = has_begun && !pod.is_terminal();
+        if is_lost {
+            return self.begin_anew(&pod, now);
+        }
         if !pod.is_terminal() && !status.pod_ip.is_empty() {
             node.runtime.restore_pod_sandbox(&sandbox, &status.pod_ip);
         }
@@ -66,6 +71,47 @@ impl PodWorker {
             self.sandbox = Sandbox::Stopped { address: status.pod_ip.clone() };
         }
     }
+}
+
+impl PodWorker {
+    /// The machine was started again: nothing of the pod runs. What restarts does so in a new sandbox.
+    fn begin_anew(&mut self, pod: &pod::Pod, now: Time) {
+        self.has_lost_sandbox = !pod.status.pod_ip.is_empty();
+        let lose = |containers: &mut [Container], specs: &[Spec], statuses: &[ContainerStatus]| {
+            for (container, spec) in containers.iter_mut().zip(specs) {
+                if let Some(status) = statuses.iter().find(|status| status.name == spec.name) {
+                    lose(container, status, now);
+                }
+            }
+        };
+        let (spec, status) = (&pod.spec, &pod.status);
+        lose(&mut self.init_containers, &spec.init_containers, &status.init_container_statuses);
+        lose(&mut self.containers, &spec.containers, &status.container_statuses);
+        let ephemeral = &status.ephemeral_container_statuses;
+        lose(&mut self.ephemeral_containers, &spec.ephemeral_containers, ephemeral);
+    }
+}
+
+/// What ran has ended, nobody knows how; it runs again if its policy says so.
+fn lose(container: &mut Container, status: &ContainerStatus, now: Time) {
+    container.restart_count = status.restart_count;
+    container.unseen_runs = status.restart_count;
+    let exit = Exit { code: 255, reason: "Unknown".into(), message: String::new() };
+    let ended = match (&status.state.running, &status.state.terminated) {
+        (Some(running), _) => Terminated {
+            id: status.container_id.as_str().into(),
+            exit,
+            started_at: running.started_at,
+            finished_at: Some(now),
+        },
+        (None, Some(ended)) => terminated(ended),
+        (None, None) => {
+            container.last = status.last_state.terminated.as_ref().map(|ended| Box::new(terminated(ended)));
+            return;
+        }
+    };
+    let runs_again = container.restart_policy.restarts(ended.exit.code);
+    container.take_up(ended, runs_again);
 }
 
 fn restore(

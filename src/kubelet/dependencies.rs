@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use super::container_runtime::services::RuntimeService;
 use super::node_config::NodeConfig;
+use super::node_state::NodeState;
 use super::players::Players;
 use super::volume_manager::host_files::HostFiles;
+use apimachinery::time::Time;
 use client_go::component::ComponentContext;
 use network::Network;
 
@@ -22,9 +24,11 @@ pub struct NodeRuntime {
     pub allocatable: BTreeMap<String, String>,
     /// What its pods share of its files.
     pub host_files: HostFiles,
+    /// What ran before then runs no more.
+    pub booted_at: Option<Time>,
 }
 
-/// What the parts of one kubelet share. Nothing in it changes by itself.
+/// What the parts of one kubelet share. Only the state of the node in it changes.
 pub(crate) struct Dependencies {
     /// Client, informers, recorder, clock: its own.
     pub(crate) context: ComponentContext,
@@ -32,6 +36,8 @@ pub(crate) struct Dependencies {
     pub(crate) config: NodeConfig,
     /// What its pod workers share.
     pub(crate) node: NodeRuntime,
+    /// What becomes of its node.
+    pub(crate) state: NodeState,
     /// Where scripts are played.
     pub(crate) players: Players,
     /// What its pods are reached on, and reach others.

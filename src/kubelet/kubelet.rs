@@ -9,11 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::admission;
-use super::container_runtime::pod_addresses::PodAddresses;
 use super::container_runtime::simulated::SimulatedRuntime;
 use super::dependencies::{Dependencies, NodeRuntime};
+use super::eviction;
 use super::kuberuntime::context::Happening;
 use super::node_config::NodeConfig;
+use super::node_group::NodeRefusal;
+use super::node_state::{NodeState, SaidCondition};
 use super::node_status;
 use super::players::Players;
 use super::pod_manager::pods::{Entry, Loan, PodManager, PodManagerState, set_timer};
@@ -56,25 +58,44 @@ impl Kubelet {
         config: NodeConfig,
         players: Players,
         network: Network,
-    ) -> Result<Kubelet, String> {
-        let cidr = &config.pod_cidr;
-        let addresses = PodAddresses::new(cidr).ok_or_else(|| format!("invalid pod CIDR {cidr:?}"))?;
+    ) -> Result<Kubelet, NodeRefusal> {
+        let addresses = config.pod_addresses()?;
         let (stages, entropy) = (config.stages.clone(), context.entropy.clone());
         let runtime = SimulatedRuntime::new(stages, addresses, &config.address, entropy);
+        let runtime = runtime.with_images(&config.images, context.clock.now());
         let node = NodeRuntime {
             runtime: Arc::new(runtime.with_listeners(config.listeners.clone())),
             host_ip: config.address.clone(),
             cluster_dns: config.cluster_dns.clone(),
             allocatable: config.allocatable(),
             host_files: HostFiles::default(),
+            booted_at: config.boots.1,
         };
-        let shared = Arc::new(Dependencies { context, config, node, players, network });
+        let state = NodeState::default();
+        let shared = Arc::new(Dependencies { context, config, node, state, players, network });
         Ok(Kubelet { shared, pods: Arc::default() })
     }
 
     /// The name of its node.
     pub fn node_name(&self) -> &str {
         &self.shared.config.name
+    }
+
+    /// Its node has this condition until it recovers, or this kubelet ends.
+    ///
+    /// # Errors
+    /// A status that a condition cannot have; no type; too many conditions.
+    pub fn say(&self, condition: SaidCondition) -> Result<(), NodeRefusal> {
+        self.shared.state.say(condition)
+    }
+
+    /// Its node has a condition as it would have it by itself; without a type, all.
+    pub fn recover_node(&self, condition_type: Option<&str>) {
+        self.shared.state.recover(condition_type);
+    }
+
+    pub(crate) fn tell_of_node(&self, event_type: &str, reason: &str, message: &str) {
+        node_status::tell_as(&self.shared, event_type, reason, message);
     }
 
     /// Starts everything as tasks of its context: node status, lease, the watch of its pods, the sync loop.
@@ -85,6 +106,8 @@ impl Kubelet {
         informer.add_handler(PodConfig { pods: self.pods.clone() });
         context.informers.start(&context.tasks);
         let name = |part: &str| format!("kubelet/{}: {part}", self.node_name());
+        let kubelet = self.clone();
+        context.tasks.supervise(&name("eviction manager"), move || kubelet.clone().evict_under_pressure());
         let shared = self.shared.clone();
         context.tasks.supervise(&name("node status"), move || node_status::run(shared.clone()));
         let kubelet = self.clone();
@@ -211,7 +234,8 @@ impl Kubelet {
         let pod = object.view::<Pod>();
         let rejection = pod.status.start_time.is_none().then(|| {
             let others = state.workers.values().filter(|entry| !entry.is_terminated).map(|entry| &*entry.pod);
-            admission::rejection(&pod, others, &self.shared.node.allocatable)
+            let fits = || admission::rejection(&pod, others, &self.shared.node.allocatable);
+            eviction::refusal(&self.shared.state, &pod).or_else(fits)
         });
         let entry = Entry::new(&object, pod);
         state.workers.insert(uid.clone(), entry);

@@ -26,11 +26,15 @@ mod pod_manager;
 mod events;
 
 pub mod node_config;
+pub mod node_group;
 mod node_lease;
+pub mod node_state;
 mod node_status;
+pub mod node_system_info;
 pub mod options;
 
 mod admission;
+pub mod eviction;
 pub mod pod_workers;
 
 pub mod dependencies;

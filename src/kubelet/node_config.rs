@@ -2,10 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use chrono::TimeDelta;
+use serde_json::{Value, json};
+
 use super::container_runtime::own_listeners::OwnListeners;
+use super::container_runtime::pod_addresses::PodAddresses;
 use super::container_runtime::stages::StageSet;
+use super::node_group::NodeRefusal;
+use super::node_system_info::NodeSystemInfo;
 use super::options::KubeletOptions;
 use apimachinery::quantity::Quantity;
+use apimachinery::time::Time;
+use apis::views::node::Taint;
 
 /// A node, before its kubelet starts.
 #[derive(Clone, Debug)]
@@ -20,8 +28,22 @@ pub struct NodeConfig {
     pub cluster_dns: String,
     /// Labels beside those that every node has.
     pub labels: BTreeMap<String, String>,
+    /// Annotations beside those that every node has.
+    pub annotations: BTreeMap<String, String>,
+    /// What it registers with.
+    pub taints: Vec<Taint>,
     /// Quantities of `cpu`, `memory`, `ephemeral-storage` and `pods`, and of whatever else it has.
     pub capacity: BTreeMap<String, String>,
+    /// What is left of its capacity for pods, where that is not what is left by itself.
+    pub reserved: BTreeMap<String, String>,
+    /// Images that it has from the start.
+    pub images: Vec<String>,
+    /// What it says of its machine and its programs.
+    pub info: NodeSystemInfo,
+    /// How often its machine was started again, and when last.
+    pub boots: (u32, Option<Time>),
+    /// By how many seconds its clock is ahead; below 0, behind.
+    pub clock_skew: i64,
     /// What happens to its pods.
     pub stages: StageSet,
     /// What its kubelet is told.
@@ -41,6 +63,13 @@ impl NodeConfig {
             pod_cidr: format!("10.{}.{}.0/24", 244 + (number >> 8) % 12, number & 0xff),
             cluster_dns: "10.96.0.10".into(),
             labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            taints: Vec::new(),
+            reserved: BTreeMap::new(),
+            images: Vec::new(),
+            info: NodeSystemInfo::default(),
+            boots: (0, None),
+            clock_skew: 0,
             capacity: capacity.into_iter().map(|(name, amount)| (name.into(), amount.into())).collect(),
             stages: StageSet::builtin(),
             options: KubeletOptions::default(),
@@ -53,10 +82,66 @@ impl NodeConfig {
         format!("system:node:{}", self.name)
     }
 
-    /// What is left for pods: a tenth of the disk is kept for the node, as the eviction threshold does.
+    /// What its clock says when it is `now`.
+    pub(crate) fn skewed(&self, now: Time) -> Time {
+        TimeDelta::try_seconds(self.clock_skew).and_then(|skew| now.checked_add_signed(skew)).unwrap_or(now)
+    }
+
+    /// Whether its pods can have addresses.
+    ///
+    /// # Errors
+    /// An unusable pod CIDR.
+    pub fn check(&self) -> Result<(), NodeRefusal> {
+        self.pod_addresses().map(drop)
+    }
+
+    pub(crate) fn pod_addresses(&self) -> Result<PodAddresses, NodeRefusal> {
+        let cidr = &self.pod_cidr;
+        PodAddresses::new(cidr).ok_or_else(|| format!("invalid pod CIDR {cidr:?}").into())
+    }
+
+    /// As the kubelet registers it, without its status.
+    pub fn object(&self) -> Value {
+        let mut spec = json!({"podCIDR": self.pod_cidr, "podCIDRs": [self.pod_cidr]});
+        if !self.taints.is_empty() {
+            spec["taints"] = json!(self.taints);
+        }
+        json!({
+            "metadata": {"name": self.name, "labels": self.all_labels(), "annotations": self.all_annotations()},
+            "spec": spec,
+        })
+    }
+
+    /// Its own, and those that every node has.
+    pub(crate) fn all_labels(&self) -> BTreeMap<String, String> {
+        let NodeSystemInfo { architecture, operating_system, .. } = &self.info;
+        let own = [
+            ("beta.kubernetes.io/arch", architecture.as_str()),
+            ("beta.kubernetes.io/os", operating_system),
+            ("kubernetes.io/arch", architecture),
+            ("kubernetes.io/hostname", &self.name),
+            ("kubernetes.io/os", operating_system),
+        ];
+        let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        own.into_iter().chain(self.labels.clone()).collect()
+    }
+
+    fn all_annotations(&self) -> BTreeMap<String, String> {
+        let own = [
+            ("alpha.kubernetes.io/provided-node-ip", self.address.as_str()),
+            ("node.alpha.kubernetes.io/ttl", "0"),
+            ("volumes.kubernetes.io/controller-managed-attach-detach", "true"),
+        ];
+        let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        own.into_iter().chain(self.annotations.clone()).collect()
+    }
+
+    /// What is left for pods: what it says, else a tenth of the disk is kept for the node, as the eviction
+    /// threshold does.
     pub(crate) fn allocatable(&self) -> BTreeMap<String, String> {
         let amount = |(name, amount): (&String, &String)| {
             let left = match (name.as_str(), Quantity::parse(amount)) {
+                (name, _) if self.reserved.contains_key(name) => self.reserved[name].clone(),
                 ("ephemeral-storage", Ok(quantity)) => (quantity.value() / 10 * 9).to_string(),
                 _ => amount.clone(),
             };

@@ -7,12 +7,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::container_runtime::services::Image;
 use super::dependencies::Dependencies;
-use super::node_config::NodeConfig;
 use super::node_lease::NodeLease;
+use super::node_state::{SaidCondition, event_of};
 use apimachinery::options::PatchType;
 use apimachinery::status::Status;
 use apimachinery::time::{Time, rfc3339};
@@ -27,61 +27,40 @@ const REPORT_PERIOD: Duration = Duration::from_secs(300);
 /// The first and the longest pause between two attempts to register.
 const REGISTER_RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(7));
 
-/// The conditions of a healthy node: type, status, reason, message, and the Event that tells of it.
-const CONDITIONS: &[(&str, &str, &str, &str, &str)] = &[
-    (
-        "MemoryPressure",
-        "False",
-        "KubeletHasSufficientMemory",
-        "kubelet has sufficient memory available",
-        "NodeHasSufficientMemory",
-    ),
-    (
-        "DiskPressure",
-        "False",
-        "KubeletHasNoDiskPressure",
-        "kubelet has no disk pressure",
-        "NodeHasNoDiskPressure",
-    ),
-    (
-        "PIDPressure",
-        "False",
-        "KubeletHasSufficientPID",
-        "kubelet has sufficient PID available",
-        "NodeHasSufficientPID",
-    ),
-    ("Ready", "True", "KubeletReady", "kubelet is posting ready status", "NodeReady"),
-];
-
 /// Registers the node, then keeps its Lease and its status fresh for ever.
 pub(crate) async fn run(kubelet: Arc<Dependencies>) {
     let context = &kubelet.context;
     tell(&kubelet, "Starting", "Starting kubelet.");
     let uid = register(&kubelet).await;
-    for (_, _, _, _, event) in CONDITIONS {
-        tell(&kubelet, event, &format!("Node {} status is now: {event}", kubelet.node_name()));
-    }
+    let mut told = kubelet.state.conditions();
+    told.iter().for_each(|condition| tell_of(&kubelet, condition));
     let mut lease = NodeLease::new(kubelet.node_name(), &uid);
     let frequency = kubelet.config.options.node_status_update_frequency;
     let mut looked_at = context.clock.now();
     let mut reported_at = looked_at;
     let mut reported_images = 0;
     loop {
-        if let Err(status) = lease.renew(&context.client, context.clock.now()).await {
+        let renewed = lease.renew(&context.client, kubelet.config.skewed(context.clock.now())).await;
+        if let Err(status) = renewed {
             let (node, status) = (kubelet.node_name(), &status.message);
             tracing::debug!(node, %status, "failed to ensure lease exists");
         }
-        context.clock.sleep(context.entropy.jitter(LEASE_PERIOD.min(frequency), 0.04)).await;
+        let pause = context.entropy.jitter(LEASE_PERIOD.min(frequency), 0.04);
+        let has_news = context.clock.timeout(pause, kubelet.state.changed.notified()).await.is_ok();
         let now = context.clock.now();
-        if (now - looked_at).to_std().is_ok_and(|age| age < frequency) {
+        if !has_news && (now - looked_at).to_std().is_ok_and(|age| age < frequency) {
             continue;
         }
         looked_at = now;
         let images = kubelet.node.runtime.list_images(0, now).1;
         let is_stale = (now - reported_at).to_std().is_ok_and(|age| age >= REPORT_PERIOD);
-        if !is_stale && images == reported_images {
+        if !has_news && !is_stale && images == reported_images {
             continue;
         }
+        let conditions = kubelet.state.conditions();
+        let is_new = |condition: &&SaidCondition| !told.contains(condition);
+        conditions.iter().filter(is_new).for_each(|condition| tell_of(&kubelet, condition));
+        told = conditions;
         match report(&kubelet, now).await {
             Ok(()) => (reported_at, reported_images) = (now, images),
             Err(status) => {
@@ -110,20 +89,19 @@ async fn register(kubelet: &Dependencies) -> String {
 async fn try_register(kubelet: &Dependencies) -> Result<String, Status> {
     let (context, config) = (&kubelet.context, &kubelet.config);
     let now = context.clock.now();
-    let node = json!({
-        "metadata": {"name": config.name, "labels": labels(config), "annotations": annotations(config)},
-        "spec": {"podCIDR": config.pod_cidr, "podCIDRs": [config.pod_cidr]},
-        "status": status(config, &[], now),
-    });
+    let mut node = config.object();
+    node["status"] = status(kubelet, now);
     match context.client.create(&NODES, "", node).await {
         Ok(created) if !created.view::<Node>().status.conditions.is_empty() => {
             Ok(created.metadata.uid.clone())
         }
         Ok(created) => report(kubelet, now).await.map(|()| created.metadata.uid.clone()),
-        Err(status) if status.is_already_exists() => {
-            let patch = json!({"metadata": {"labels": labels(config)}});
+        // A node of roles is made by whoever may give them: no kubelet may create it.
+        Err(status) if status.is_already_exists() || status.code == 403 => {
+            let patch = json!({"metadata": {"labels": config.all_labels()}});
             let name = &config.name;
             let node = context.client.patch(&NODES, "", name, PatchType::StrategicMerge, &patch).await?;
+            tell_of_boot(kubelet, &node.to_value());
             report(kubelet, now).await.map(|()| node.metadata.uid.clone())
         }
         Err(status) => Err(status),
@@ -133,8 +111,7 @@ async fn try_register(kubelet: &Dependencies) -> Result<String, Status> {
 /// Writes the whole status; the times at which conditions changed stay.
 async fn report(kubelet: &Dependencies, now: Time) -> Result<(), Status> {
     let (context, config) = (&kubelet.context, &kubelet.config);
-    let images = kubelet.node.runtime.list_images(config.options.max_images(), now).0;
-    let mut status = status(config, &images, now);
+    let mut status = status(kubelet, now);
     let written = context.client.get(&NODES, "", &config.name).await?.view::<Node>();
     for condition in status["conditions"].as_array_mut().into_iter().flatten() {
         let is_same = |old: &&apis::views::meta::Condition| {
@@ -149,37 +126,16 @@ async fn report(kubelet: &Dependencies, now: Time) -> Result<(), Status> {
     context.client.patch_status(&NODES, "", &config.name, PatchType::StrategicMerge, &patch).await.map(|_| ())
 }
 
-fn labels(config: &NodeConfig) -> Value {
-    let architecture = architecture();
-    let mut labels = Map::new();
-    let own = [
-        ("beta.kubernetes.io/arch", architecture),
-        ("beta.kubernetes.io/os", "linux"),
-        ("kubernetes.io/arch", architecture),
-        ("kubernetes.io/hostname", config.name.as_str()),
-        ("kubernetes.io/os", "linux"),
-    ];
-    labels.extend(own.map(|(name, value)| (name.to_owned(), value.into())));
-    labels.extend(config.labels.iter().map(|(name, value)| (name.clone(), value.as_str().into())));
-    Value::Object(labels)
-}
-
-fn annotations(config: &NodeConfig) -> Value {
-    json!({
-        "alpha.kubernetes.io/provided-node-ip": config.address,
-        "node.alpha.kubernetes.io/ttl": "0",
-        "volumes.kubernetes.io/controller-managed-attach-detach": "true",
-    })
-}
-
-fn status(config: &NodeConfig, images: &[Image], now: Time) -> Value {
-    let now = rfc3339(now);
-    let condition = |(condition_type, status, reason, message, _): &(&str, &str, &str, &str, &str)| {
+fn status(kubelet: &Dependencies, now: Time) -> Value {
+    let (config, state) = (&kubelet.config, &kubelet.state);
+    let images = kubelet.node.runtime.list_images(config.options.max_images(), now).0;
+    let now = rfc3339(config.skewed(now));
+    let condition = |said: &SaidCondition| {
         json!({
-            "type": condition_type,
-            "status": status,
-            "reason": reason,
-            "message": message,
+            "type": said.condition_type,
+            "status": said.status,
+            "reason": said.reason,
+            "message": said.message,
             "lastHeartbeatTime": now,
             "lastTransitionTime": now,
         })
@@ -192,9 +148,9 @@ fn status(config: &NodeConfig, images: &[Image], now: Time) -> Value {
         ],
         "capacity": config.capacity,
         "allocatable": config.allocatable(),
-        "conditions": CONDITIONS.iter().map(condition).collect::<Vec<_>>(),
+        "conditions": state.conditions().iter().map(condition).collect::<Vec<_>>(),
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
-        "nodeInfo": node_info(config),
+        "nodeInfo": config.info.to_value(&config.name, config.boots.0),
         "runtimeHandlers": [
             {"name": "", "features": {"recursiveReadOnlyMounts": true, "userNamespaces": true}},
         ],
@@ -206,42 +162,34 @@ fn status(config: &NodeConfig, images: &[Image], now: Time) -> Value {
     status
 }
 
-fn node_info(config: &NodeConfig) -> Value {
-    // The same name makes the same machine, so that a node that comes back is the one that went.
-    let id = |salt: &str| {
-        use sha2::{Digest, Sha256};
-        format!("{:x}", Sha256::digest(format!("{salt}/{}", config.name)))
-    };
-    let uuid = |hex: &str| {
-        format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..32])
-    };
-    json!({
-        "architecture": architecture(),
-        "bootID": uuid(&id("boot")),
-        "containerRuntimeVersion": "containerd://2.1.4",
-        "kernelVersion": "6.12.48+deb13-amd64",
-        "kubeProxyVersion": "",
-        "kubeletVersion": "v1.36.2",
-        "machineID": &id("machine")[..32],
-        "operatingSystem": "linux",
-        "osImage": "Debian GNU/Linux 13 (trixie)",
-        "systemUUID": uuid(&id("system")),
-    })
+/// `rebootedNode`: the machine is not the one that wrote the status.
+fn tell_of_boot(kubelet: &Dependencies, node: &Value) {
+    let config = &kubelet.config;
+    let (before, info) =
+        (&node["status"]["nodeInfo"]["bootID"], config.info.to_value(&config.name, config.boots.0));
+    if let (Some(before), Some(now)) = (before.as_str(), info["bootID"].as_str())
+        && !before.is_empty()
+        && before != now
+    {
+        let message = format!("Node {} has been rebooted, boot id: {now}", config.name);
+        tell_as(kubelet, "Warning", "Rebooted", &message);
+    }
 }
 
-/// As Go calls the machine's.
-fn architecture() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
+/// `recordNodeStatusEvent`
+fn tell_of(kubelet: &Dependencies, condition: &SaidCondition) {
+    let Some(event) = event_of(condition) else { return };
+    tell(kubelet, event, &format!("Node {} status is now: {event}", kubelet.node_name()));
 }
 
 /// An Event about the node; its uid is its name, as upstream's kubelet refers to its own node.
 fn tell(kubelet: &Dependencies, reason: &str, message: &str) {
+    tell_as(kubelet, "Normal", reason, message);
+}
+
+pub(crate) fn tell_as(kubelet: &Dependencies, event_type: &str, reason: &str, message: &str) {
     let name = kubelet.node_name().to_owned();
     let about =
         ObjectReference { kind: "Node".into(), uid: name.clone(), name, ..ObjectReference::default() };
-    kubelet.context.recorder.event(about, "Normal", reason, message);
+    kubelet.context.recorder.event(about, event_type, reason, message);
 }

@@ -14,7 +14,7 @@ struct Unmet {
     message: String,
 }
 
-/// The five conditions, in the order in which the kubelet writes them.
+/// The five conditions, and that of a pod that its node ended, in the order in which the kubelet writes them.
 pub(crate) fn generate(worker: &PodWorker, phase: &str, generation: i64, now: Time) -> Vec<Condition> {
     let sandbox = match worker.sandbox {
         Sandbox::Ready { .. } => Ok(()),
@@ -30,11 +30,14 @@ pub(crate) fn generate(worker: &PodWorker, phase: &str, generation: i64, now: Ti
         ("ContainersReady", containers, ""),
         ("PodScheduled", Ok(()), ""),
     ];
-    let made = conditions.into_iter().map(|(condition_type, outcome, reason)| {
-        let (status, reason, message) = match outcome {
-            Ok(()) => ("True", reason, String::new()),
-            Err(unmet) => ("False", unmet.reason, unmet.message),
-        };
+    let conditions = conditions.into_iter().map(|(condition_type, outcome, reason)| match outcome {
+        Ok(()) => (condition_type, "True", reason, String::new()),
+        Err(unmet) => (condition_type, "False", unmet.reason, unmet.message),
+    });
+    let disruption = worker.failure.as_ref().filter(|ending| ending.is_disruption);
+    let disruption =
+        disruption.map(|ending| ("DisruptionTarget", "True", "TerminationByKubelet", ending.message.clone()));
+    let made = conditions.chain(disruption).map(|(condition_type, status, reason, message)| {
         let old = meta::condition(&worker.conditions, condition_type).filter(|old| old.status == status);
         Condition {
             condition_type: condition_type.into(),
@@ -113,7 +116,7 @@ fn containers_ready(worker: &PodWorker, phase: &str) -> Result<(), Unmet> {
     }
     let spec = &worker.pod.spec;
     let sidecars = worker.init_containers.iter().zip(&spec.init_containers);
-    let sidecars = sidecars.filter(|(_, spec)| spec.restart_policy.is_some());
+    let sidecars = sidecars.filter(|(_, spec)| spec.is_sidecar());
     let unready = |(container, spec): &(&Container, &Spec)| !is_ready(container, spec, false);
     let names = names(sidecars.chain(worker.containers.iter().zip(&spec.containers)).filter(unready));
     match names.as_str() {
@@ -152,11 +155,11 @@ fn names<'a>(containers: impl Iterator<Item = (&'a Container, &'a Spec)>) -> Str
 
 /// Whether an init container lets the next one start: it has ended well, or, a sidecar, it has started.
 pub(crate) fn has_passed(container: &Container, spec: &Spec) -> bool {
-    if spec.restart_policy.is_some() { container.started } else { container.has_succeeded() }
+    if spec.is_sidecar() { container.started } else { container.has_succeeded() }
 }
 
 /// Whether its part of the pod is ready: an init container is when it has ended well.
 pub(crate) fn is_ready(container: &Container, spec: &Spec, is_init: bool) -> bool {
-    let ends = is_init && spec.restart_policy.is_none();
+    let ends = is_init && !spec.is_sidecar();
     if ends { container.has_succeeded() } else { container.is_running() && container.ready }
 }

@@ -56,9 +56,9 @@ impl PodWorker {
             status.insert("podIP".into(), address.as_str().into());
             status.insert("podIPs".into(), json!([{"ip": address}]));
         }
-        if let Some((reason, message)) = self.failure {
-            status.insert("reason".into(), reason.into());
-            status.insert("message".into(), message.into());
+        if let Some(ending) = &self.failure {
+            status.insert("reason".into(), ending.reason.into());
+            status.insert("message".into(), ending.message.as_str().into());
         }
         let specs = &self.pod.spec;
         status.insert("containerStatuses".into(), self.statuses(&specs.containers, &self.containers, false));

@@ -27,6 +27,8 @@ use machine::bounds::MAX_POD_START_BYTES;
 
 /// Until a sandbox that could not be made is tried again.
 const SANDBOX_RETRY: Duration = Duration::from_secs(15);
+/// A sidecar has so long to end however long those before it took (`minimumGracePeriodInSeconds`).
+const MIN_SIDECAR_GRACE: Duration = Duration::from_secs(2);
 
 /// Where a pod is on its way through the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +77,12 @@ pub struct PodWorker {
     pub(crate) ephemeral_containers: Vec<Container>,
     pub(crate) containers: Vec<Container>,
     pub(crate) start_time: Time,
-    /// Reason and message when the kubelet itself ended the pod.
-    pub(crate) failure: Option<(&'static str, &'static str)>,
+    /// When the kubelet itself ended the pod.
+    pub(crate) failure: Option<Box<PodEnding>>,
+    /// Since when its containers are being stopped.
+    terminating_since: Option<Time>,
+    /// The sandbox that its status tells of is gone.
+    pub(crate) has_lost_sandbox: bool,
     /// The conditions as they were written last: what tells when one changed.
     pub(crate) conditions: Vec<Condition>,
     /// Why the node does not run it.
@@ -85,6 +91,19 @@ pub struct PodWorker {
     pub(crate) mounting: Option<Box<Mounting>>,
     /// What the pod says of its listeners has changed, and nobody has been told what is wrong with it.
     pub(crate) has_new_listeners: bool,
+}
+
+/// Why the kubelet itself ended a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodEnding {
+    /// As `Evicted`.
+    pub reason: &'static str,
+    /// For people.
+    pub message: String,
+    /// How long it has at most, if that is not its own matter.
+    pub grace_seconds: Option<i64>,
+    /// It is no fault of the pod's: it is said by the condition `DisruptionTarget`.
+    pub is_disruption: bool,
 }
 
 impl WorkerState {
@@ -120,6 +139,8 @@ impl PodWorker {
             containers: pod.spec.containers.iter().map(|spec| container(spec, false)).collect(),
             start_time: pod.status.start_time.unwrap_or(now),
             failure: None,
+            terminating_since: None,
+            has_lost_sandbox: false,
             conditions: pod.status.conditions.clone(),
             rejection: None,
             mounting: mounting(&pod, &object, &*node.runtime),
@@ -136,6 +157,14 @@ impl PodWorker {
     /// The node does not run it: it has failed before it began.
     pub(crate) fn reject(&mut self, rejection: Rejection) {
         (self.rejection, self.mounting) = (Some(Box::new(rejection)), None);
+    }
+
+    /// The kubelet ends it; one that is ending goes on ending.
+    pub(crate) fn end(&mut self, ending: PodEnding) {
+        if self.state == WorkerState::Sync {
+            self.failure = Some(Box::new(ending));
+            self.state = WorkerState::Terminating;
+        }
     }
 
     /// The pod has changed.
@@ -247,9 +276,12 @@ impl PodWorker {
     fn sync_pod(&mut self, context: &mut SyncContext<'_>) -> Option<Time> {
         let deadline = self.deadline(context.pod);
         if deadline.is_some_and(|deadline| deadline <= context.now) {
-            self.failure =
-                Some(("DeadlineExceeded", "Pod was active on the node longer than the specified deadline"));
-            self.state = WorkerState::Terminating;
+            self.end(PodEnding {
+                reason: "DeadlineExceeded",
+                message: "Pod was active on the node longer than the specified deadline".into(),
+                grace_seconds: None,
+                is_disruption: false,
+            });
             return None;
         }
         let sandbox = self.ensure_sandbox(context);
@@ -280,12 +312,10 @@ impl PodWorker {
         due
     }
 
-    /// Sidecars are stopped when the others have ended.
+    /// Sidecars are stopped when the others have ended, each when those that started after it have.
     fn sync_terminating_pod(&mut self, context: &mut SyncContext<'_>) -> Option<Time> {
-        let given = self.object.metadata.deletion_grace_period_seconds;
-        let grace = grace_period(context.pod, given);
+        let grace = self.grace(context);
         let specs = &context.pod.spec;
-        let sidecar = |spec: &Spec| spec.restart_policy.is_some();
         let mut due = None;
         for (container, spec) in self.containers.iter_mut().zip(&specs.containers) {
             container.stop(spec, grace, context);
@@ -295,14 +325,26 @@ impl PodWorker {
             container.stop(spec, grace, context);
             due = earliest([due, container.advance(spec, context)]);
         }
-        let rest_is_done = self.containers.iter().all(Container::is_done);
-        for (container, spec) in self.init_containers.iter_mut().zip(&specs.init_containers) {
-            if rest_is_done || !sidecar(spec) {
-                container.stop(spec, grace, context);
+        let mut may_stop = self.containers.iter().all(Container::is_done);
+        let waited = self.terminating_since.and_then(|since| (context.now - since).to_std().ok());
+        let left = grace.saturating_sub(waited.unwrap_or_default()).max(MIN_SIDECAR_GRACE.min(grace));
+        for (container, spec) in self.init_containers.iter_mut().zip(&specs.init_containers).rev() {
+            if may_stop || !spec.is_sidecar() {
+                container.stop(spec, if spec.is_sidecar() { left } else { grace }, context);
                 due = earliest([due, container.advance(spec, context)]);
             }
+            may_stop &= container.is_done();
         }
         due
+    }
+
+    /// How long its containers have to end; it begins when it is first asked.
+    fn grace(&mut self, context: &SyncContext<'_>) -> Duration {
+        self.terminating_since.get_or_insert(context.now);
+        let given = self.object.metadata.deletion_grace_period_seconds;
+        let most = self.failure.as_ref().and_then(|ending| ending.grace_seconds);
+        let grace = grace_period(context.pod, given);
+        most.map_or(grace, |most| grace.min(Duration::from_secs(u64::try_from(most).unwrap_or(0))))
     }
 
     /// CRI `RunPodSandbox`, and again when that fails. Says when it is to be looked at again.
@@ -314,6 +356,11 @@ impl PodWorker {
             Sandbox::BackOff { until, .. } => return Some(*until),
             _ => None,
         };
+        if std::mem::take(&mut self.has_lost_sandbox) {
+            let message = "Pod sandbox changed, it will be killed and re-created.".into();
+            let event = PodEvent { event_type: "Normal", ..PodEvent::warning("SandboxChanged", message) };
+            context.happenings.push(Happening::Event(event));
+        }
         if let Some(attempt) = attempt {
             let config = PodSandboxConfig { pod: context.pod, metadata: context.metadata, attempt };
             let call = context.runtime.run_pod_sandbox(&config, now);
@@ -345,9 +392,11 @@ impl PodWorker {
         let mut due = None;
         for (container, spec) in self.init_containers.iter_mut().zip(&context.pod.spec.init_containers) {
             due = earliest([due, container.advance(spec, context)]);
-            let is_sidecar = spec.restart_policy.is_some();
-            let passed =
-                if is_sidecar { container.started || container.has_run() } else { container.has_succeeded() };
+            let passed = if spec.is_sidecar() {
+                container.started || container.has_run()
+            } else {
+                container.has_succeeded()
+            };
             if !passed {
                 return (false, due);
             }

@@ -37,6 +37,7 @@ fn node() -> NodeRuntime {
         cluster_dns: "10.96.0.10".into(),
         allocatable: BTreeMap::new(),
         host_files: HostFiles::default(),
+        booted_at: None,
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 
-/// As many nodes as a cluster takes: each is a kubelet of its own.
-pub const MAX_NODES: u32 = 3000;
+use kubelet::node_group::MAX_NODES;
 
 /// `--nodes`
 pub fn nodes(text: &str) -> Result<u32, String> {

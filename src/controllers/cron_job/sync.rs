@@ -83,7 +83,7 @@ impl<'a> CronJobSync<'a> {
                 None if !is_active => self.recheck_unexpected(&job).await?,
                 Some(end) if is_active => {
                     self.forget_active(&job.metadata.uid);
-                    let message = format!("Saw completed job: {name}, status: {}", end.condition_type);
+                    let message = format!("Saw completed job: {name}, condition: {}", end.condition_type);
                     self.event("Normal", "SawCompletedJob", &message);
                 }
                 _ => {}

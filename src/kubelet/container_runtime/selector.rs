@@ -58,7 +58,7 @@ impl<'a> StageSubject<'a> {
 
     /// A sidecar counts as an ordinary container: it stays.
     fn is_init_container(&self) -> bool {
-        self.container.restart_policy.is_none()
+        !self.container.is_sidecar()
             && self.pod.spec.init_containers.iter().any(|init| std::ptr::eq(init, self.container))
     }
 }

@@ -81,6 +81,15 @@ impl SimulatedRuntime {
         }
     }
 
+    /// With images that are there from the beginning.
+    #[must_use]
+    pub fn with_images(self, images: &[String], now: Time) -> SimulatedRuntime {
+        for image in images {
+            self.images.add(image, now);
+        }
+        self
+    }
+
     /// With listeners that the user gives.
     pub fn with_listeners(self, own: OwnListeners) -> SimulatedRuntime {
         SimulatedRuntime { ports: SandboxPorts::new(own), ..self }

@@ -155,6 +155,17 @@ impl Container {
         }
     }
 
+    /// It ended before this kubelet; it runs again, in its turn, or never.
+    pub(crate) fn take_up(&mut self, ended: Terminated, runs_again: bool) {
+        self.unseen_runs += 1;
+        if runs_again {
+            self.last = Some(Box::new(ended));
+        } else {
+            self.state = State::Terminated(Box::new(ended));
+            self.task = Task::Done;
+        }
+    }
+
     /// Begins, when it has not yet, and takes all steps that are due. Says when the next one is.
     pub fn advance(&mut self, spec: &Spec, context: &mut SyncContext<'_>) -> Option<Time> {
         if std::mem::replace(&mut self.hash, hash(spec)) != hash(spec) {

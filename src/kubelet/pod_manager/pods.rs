@@ -53,6 +53,8 @@ pub(crate) struct Entry {
     /// As the worker saw it when it was here.
     pub(crate) pod: Arc<Pod>,
     pub(crate) is_terminated: bool,
+    /// The node ends it.
+    pub(crate) is_ending: bool,
     /// The worker is back.
     pub(crate) returned: Arc<Notify>,
     /// What came while it was away: the newest of the pod, its end, what was fetched, and that its time has
@@ -89,6 +91,7 @@ impl Entry {
             name: object.metadata.name.clone(),
             pod,
             is_terminated: false,
+            is_ending: false,
             returned: Arc::new(Notify::new()),
             news: None,
             is_gone: false,

@@ -1,0 +1,29 @@
+//! What goes on in a cluster beside the requests, and is of no component.
+
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use super::inside::Inside;
+use super::{fault_objects, node_objects};
+use apiserver::storage::encryption::Encryption;
+use clock::Clock;
+use etcd::Kv;
+
+/// What goes on from the start.
+pub(super) fn begin(kv: &Kv, encryption: &Encryption, clock: &Clock) -> JoinSet<()> {
+    let mut background = JoinSet::new();
+    background.spawn(clock.tracked(etcd::compactor(kv, etcd::COMPACTION_INTERVAL)));
+    encryption.follow(clock).map(|following| background.spawn(clock.tracked(following)));
+    background
+}
+
+/// What follows objects of the user's once the cluster is ready.
+pub(super) fn follow_objects(background: &mut JoinSet<()>, inside: &Arc<Inside>) {
+    if inside.config.components.kubelets {
+        background.spawn(node_objects::following(inside.clone()));
+    }
+    if inside.config.fault_objects {
+        background.spawn(fault_objects::follow(inside.clone()));
+    }
+}

@@ -1,0 +1,193 @@
+//! Nodes that are added, removed, stopped, started again or unwell while the cluster runs.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::Cluster;
+use super::inside::Inside;
+use super::ready;
+use apimachinery::options::DeleteOptions;
+use apimachinery::status::Status;
+use apis::core::node::NODES;
+use client_go::client::Client;
+use kubelet::eviction::ShutdownGrace;
+use kubelet::kubelet::Kubelet;
+use kubelet::node_config::NodeConfig;
+use kubelet::node_group::{NodeGroup, NodeRefusal};
+use kubelet::node_state::SaidCondition;
+
+/// How long is waited for new nodes to be ready, in real time; then they are answered all the same.
+const READY_WITHIN: Duration = Duration::from_secs(10);
+
+impl Inside {
+    /// Adds the nodes of a group, whose objects the client creates.
+    pub(super) async fn add_nodes(&self, client: &Client, group: &NodeGroup) -> Result<Vec<String>, Status> {
+        let made = self.running.nodes.reserve(group).map_err(refused)?;
+        let names: BTreeSet<String> = made.iter().map(|node| node.name.clone()).collect();
+        for (at, node) in made.iter().enumerate() {
+            if let Err(status) = client.create(&NODES, "", node.object()).await {
+                made[at..].iter().for_each(|node| drop(self.running.nodes.forget(&node.name)));
+                return Err(status);
+            }
+            self.start_node(&node.name)?;
+        }
+        let all_ready = ready::nodes(client, &names);
+        if let Ok(waited) = self.own_time.real.timeout(READY_WITHIN, all_ready).await {
+            waited?;
+        }
+        Ok(names.into_iter().collect())
+    }
+
+    /// Ends the kubelet of a node, and deletes the node.
+    pub(super) async fn remove_node(&self, client: &Client, name: &str) -> Result<(), Status> {
+        self.check_node(name)?;
+        match client.delete(&NODES, "", name, &DeleteOptions::default()).await {
+            Err(status) if !status.is_not_found() => return Err(status),
+            _ => {}
+        }
+        self.running.forget(name);
+        Ok(())
+    }
+
+    /// Its kubelet ends; the node stays.
+    pub(super) fn stop_node(&self, name: &str) -> Result<(), Status> {
+        self.check_node(name)?;
+        self.running.stop(&kubelet_of(name)).map(drop).map_err(|error| Status::internal(error.to_string()))
+    }
+
+    /// Its kubelet runs again.
+    pub(super) fn start_node(&self, name: &str) -> Result<(), Status> {
+        self.check_node(name)?;
+        self.running.start(&kubelet_of(name)).map_err(|error| Status::internal(error.to_string()))
+    }
+
+    /// The machine of a node is started again: what ran there is gone, and runs again as it may.
+    pub(super) fn reboot_node(&self, name: &str) -> Result<(), Status> {
+        self.stop_node(name)?;
+        self.running.nodes.reboot(name, self.clock.now());
+        self.start_node(name)
+    }
+
+    /// The machine of a node is switched off: its pods end in order before, if they are given time.
+    pub(super) async fn shut_down_node(&self, name: &str, grace: ShutdownGrace) -> Result<(), Status> {
+        let kubelet = self.kubelet(name)?;
+        if !grace.total.is_zero() {
+            kubelet.shut_down(grace).await;
+        }
+        self.stop_node(name)?;
+        self.running.nodes.reboot(name, self.clock.now());
+        Ok(())
+    }
+
+    /// The kubelet of a node.
+    ///
+    /// # Errors
+    /// 404 for a node that is not simulated, 409 for one whose kubelet does not run.
+    pub(super) fn kubelet(&self, name: &str) -> Result<Kubelet, Status> {
+        self.check_node(name)?;
+        let stopped = || {
+            let text = format!("the kubelet of node {name:?} does not run; start it first");
+            Status::failure(409, "Conflict", text)
+        };
+        self.running.kubelet(name).ok_or_else(stopped)
+    }
+
+    fn check_node(&self, name: &str) -> Result<(), Status> {
+        if self.running.nodes.contains(name) {
+            return Ok(());
+        }
+        let text = format!("there is no simulated node {name:?}; `kubarium node list` says which there are");
+        Err(Status::failure(404, "NotFound", text))
+    }
+}
+
+/// As the client is told it.
+pub(super) fn refused(why: NodeRefusal) -> Status {
+    Status::bad_request(why.0)
+}
+
+/// The Nodes of groups, whose labels no kubelet may set; those that have nothing of their own register
+/// themselves.
+pub(super) async fn create_nodes(client: &Client, nodes: &[NodeConfig]) -> Result<(), Status> {
+    for node in nodes.iter().filter(|node| !node.annotations.is_empty()) {
+        match client.create(&NODES, "", node.object()).await {
+            Err(status) if !status.is_already_exists() => return Err(status),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn kubelet_of(node: &str) -> String {
+    format!("kubelet/{node}")
+}
+
+impl Cluster {
+    /// Adds nodes while the cluster runs; when it returns they are ready. Their names.
+    ///
+    /// ```
+    /// use kubarium::{Cluster, Config, NodeGroup};
+    ///
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let cluster = Cluster::start(Config::new()).await?;
+    /// let capacity = [("nvidia.com/gpu".to_owned(), "8".to_owned())].into();
+    /// let group = NodeGroup { name: "gpu".into(), count: Some(2), capacity, ..NodeGroup::default() };
+    /// assert_eq!(cluster.add_nodes(&group).await?, ["gpu-1", "gpu-2"]);
+    /// cluster.remove_node("gpu-2").await?;
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// What is wrong with the group, or that a name is taken.
+    pub async fn add_nodes(&self, group: &NodeGroup) -> Result<Vec<String>, Status> {
+        self.inside.add_nodes(&self.client(), group).await
+    }
+
+    /// Ends a node's kubelet and deletes the node. [`Cluster::stop_component`] of `kubelet/NODE` leaves the
+    /// node.
+    ///
+    /// # Errors
+    /// A node that is not simulated here.
+    pub async fn remove_node(&self, name: &str) -> Result<(), Status> {
+        self.inside.remove_node(&self.client(), name).await
+    }
+
+    /// The names of the simulated nodes.
+    pub fn node_names(&self) -> Vec<String> {
+        self.inside.running.nodes.names()
+    }
+
+    /// The kubelet of a node: it can be told of conditions that its node has from now on.
+    ///
+    /// # Errors
+    /// A node that is not simulated here, or whose kubelet does not run.
+    pub fn kubelet(&self, node: &str) -> Result<Kubelet, Status> {
+        self.inside.kubelet(node)
+    }
+
+    /// Starts a node's machine again: what ran there is gone, and runs again as its restart policy says.
+    ///
+    /// # Errors
+    /// A node that is not simulated here.
+    pub fn reboot_node(&self, node: &str) -> Result<(), Status> {
+        self.inside.reboot_node(node)
+    }
+
+    /// Switches a node's machine off. Its pods end in order before, as far as they are given time; with none
+    /// they are just gone. [`Cluster::start_component`] of `kubelet/NODE` switches it on again.
+    ///
+    /// # Errors
+    /// As [`Cluster::kubelet`].
+    pub async fn shut_down_node(&self, node: &str, grace: ShutdownGrace) -> Result<(), Status> {
+        self.inside.shut_down_node(node, grace).await
+    }
+
+    /// Its node has a condition, as `MemoryPressure`, until it recovers.
+    ///
+    /// # Errors
+    /// As [`Cluster::kubelet`]; a condition that can be none.
+    pub fn say_of_node(&self, node: &str, condition: SaidCondition) -> Result<(), Status> {
+        self.kubelet(node)?.say(condition).map_err(refused)
+    }
+}

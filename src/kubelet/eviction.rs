@@ -1,0 +1,228 @@
+//! What a kubelet does to its pods when its node is not well (`pkg/kubelet/eviction`, `nodeshutdown`): it takes
+//! no more of them, drives them out one after the other, or ends them all in order.
+
+use std::time::Duration;
+
+use super::admission::Rejection;
+use super::kubelet::Kubelet;
+use super::kuberuntime::context::{Happening, PodEvent};
+use super::node_state::NodeState;
+use super::pod_workers::PodEnding;
+use apis::views::node::Taint;
+use apis::views::pod::{Pod, Toleration};
+
+/// How often a node under pressure drives out a pod (`MonitoringInterval`).
+const MONITORING_INTERVAL: Duration = Duration::from_secs(10);
+/// The grace of a pod that is driven out at once (`immediateEvictionGracePeriodSeconds`).
+const IMMEDIATE_GRACE_SECONDS: i64 = 1;
+/// Pods of at least this priority are critical (`SystemCriticalPriority`).
+const SYSTEM_CRITICAL_PRIORITY: i64 = 2_000_000_000;
+/// What is short under which condition.
+const SHORT: [(&str, &str); 3] =
+    [("MemoryPressure", "memory"), ("DiskPressure", "ephemeral-storage"), ("PIDPressure", "pids")];
+
+/// How long the pods of a node have when it is shut down (`shutdownGracePeriod`).
+#[derive(Clone, Copy, Debug)]
+pub struct ShutdownGrace {
+    /// All of them.
+    pub total: Duration,
+    /// At the end of that, those that are critical.
+    pub critical: Duration,
+}
+
+/// Why a node that is not well does not take a pod.
+pub(crate) fn refusal(state: &NodeState, pod: &Pod) -> Option<Rejection> {
+    let pressures = state.pressures();
+    if !pressures.is_empty() && !is_critical(pod) && !is_borne(pod, &pressures) {
+        let message = format!("The node had condition: [{}]. ", pressures.join(" "));
+        return Some(Rejection { reason: "Evicted", message });
+    }
+    let message = "Pod was rejected as the node is shutting down.".into();
+    state.is_shutting_down().then(|| Rejection { reason: "NodeShutdown", message })
+}
+
+/// Under memory pressure alone only pods are refused that have no guarantees, and do not tolerate it.
+fn is_borne(pod: &Pod, pressures: &[String]) -> bool {
+    let taint = Taint {
+        key: "node.kubernetes.io/memory-pressure".into(),
+        effect: "NoSchedule".into(),
+        ..Taint::default()
+    };
+    let tolerates = |it: &Toleration| it.tolerates(&taint);
+    pressures == ["MemoryPressure"] && (quality(pod) > 0 || pod.spec.tolerations.iter().any(tolerates))
+}
+
+/// `IsCriticalPod`
+pub(crate) fn is_critical(pod: &Pod) -> bool {
+    let is_static = pod.metadata.annotations.contains_key("kubernetes.io/config.mirror");
+    is_static || pod.spec.priority.is_some_and(|priority| priority >= SYSTEM_CRITICAL_PRIORITY)
+}
+
+/// 0 without guarantees, 1 with some, 2 when it asks for all that it may use (`GetPodQOS`).
+fn quality(pod: &Pod) -> u8 {
+    const NAMES: [&str; 2] = ["cpu", "memory"];
+    let all = || pod.spec.init_containers.iter().chain(&pod.spec.containers).map(|spec| &spec.resources);
+    let says = |name: &&str| all().any(|it| it.requests.contains_key(*name) || it.limits.contains_key(*name));
+    let is_whole = |name: &&str| {
+        all().all(|it| it.limits.contains_key(*name) && it.limits.get(*name) == it.requests.get(*name))
+    };
+    match (NAMES.iter().any(|name| says(&name)), NAMES.iter().all(|name| is_whole(&name))) {
+        (false, _) => 0,
+        (true, false) => 1,
+        (true, true) => 2,
+    }
+}
+
+impl Kubelet {
+    /// Drives out a pod at a time for as long as its node is under pressure.
+    pub(crate) async fn evict_under_pressure(self) {
+        loop {
+            let pressures = self.shared.state.pressures();
+            let Some(pressure) = pressures.first() else {
+                self.shared.state.pressed.notified().await;
+                continue;
+            };
+            self.evict_one(pressure).await;
+            let _ = self
+                .shared
+                .context
+                .clock
+                .timeout(MONITORING_INTERVAL, self.shared.state.pressed.notified())
+                .await;
+        }
+    }
+
+    /// The least important first, of those the ones without guarantees (`rankMemoryPressure`).
+    async fn evict_one(&self, pressure: &str) {
+        let Some((_, short)) = SHORT.iter().find(|(name, _)| *name == pressure) else { return };
+        let rank = |pod: &Pod| (pod.spec.priority.unwrap_or(0), quality(pod));
+        let chosen = {
+            let state = self.pods.state();
+            let running = state.workers.iter().filter(|(_, entry)| !entry.is_terminated && !entry.is_ending);
+            let others = running.filter(|(_, entry)| !is_critical(&entry.pod));
+            let least = others.min_by_key(|(uid, entry)| (rank(&entry.pod), (*uid).clone()));
+            least.map(|(_, entry)| (entry.namespace.clone(), entry.name.clone()))
+        };
+        let Some((namespace, name)) = chosen else { return };
+        let message = format!("The node was low on resource: {short}. ");
+        self.tell_of_node("Warning", "EvictionThresholdMet", &format!("Attempting to reclaim {short}"));
+        let ending = PodEnding {
+            reason: "Evicted",
+            message,
+            grace_seconds: Some(IMMEDIATE_GRACE_SECONDS),
+            is_disruption: true,
+        };
+        self.end_pod(&namespace, &name, ending, Some("Evicted")).await;
+    }
+
+    /// Ends a pod for a reason of the node's, which an Event of this reason tells.
+    async fn end_pod(&self, namespace: &str, name: &str, ending: PodEnding, event: Option<&'static str>) {
+        let Some(mut loan) = self.pods.borrow(namespace, name).await else { return };
+        if let Some(reason) = event {
+            let told = Happening::Event(PodEvent::warning(reason, ending.message.clone()));
+            self.shared.tell(&loan, &told, Default::default());
+        }
+        loan.end(ending);
+        let uid = loan.uid.clone();
+        drop(loan);
+        if let Some(entry) = self.pods.state().workers.get_mut(&uid) {
+            entry.is_ending = true;
+        }
+        self.pods.wake(&uid);
+    }
+
+    /// The node is being shut down: no pod is taken any more, those that are here end, the critical ones
+    /// last. Comes back when all have ended, or their time is over.
+    pub async fn shut_down(&self, grace: ShutdownGrace) {
+        self.tell_of_node("Normal", "Shutdown", "Shutdown manager detected shutdown event");
+        self.shared.state.shut_down();
+        self.end_all(false, grace.total.saturating_sub(grace.critical)).await;
+        self.end_all(true, grace.critical).await;
+    }
+
+    async fn end_all(&self, are_critical: bool, within: Duration) {
+        let meant: Vec<(String, String)> = {
+            let state = self.pods.state();
+            let running = state.workers.values().filter(|entry| !entry.is_terminated);
+            let meant = running.filter(|entry| is_critical(&entry.pod) == are_critical);
+            meant.map(|entry| (entry.namespace.clone(), entry.name.clone())).collect()
+        };
+        let seconds = i64::try_from(within.as_secs()).unwrap_or(i64::MAX);
+        for (namespace, name) in &meant {
+            let ending = PodEnding {
+                reason: "Terminated",
+                message: "Pod was terminated in response to imminent node shutdown.".into(),
+                grace_seconds: Some(seconds),
+                is_disruption: true,
+            };
+            self.end_pod(namespace, name, ending, None).await;
+        }
+        let all_ended = async {
+            let is_left = |kubelet: &Kubelet| {
+                let state = kubelet.pods.state();
+                state.workers.values().any(|entry| {
+                    let is_meant = |(namespace, name): &(String, String)| {
+                        *namespace == entry.namespace && *name == entry.name
+                    };
+                    !entry.is_terminated && meant.iter().any(is_meant)
+                })
+            };
+            while is_left(self) {
+                self.shared.context.clock.sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let _ = self.shared.context.clock.timeout(within, all_ended).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node_state::SaidCondition;
+    use serde::Deserialize;
+    use serde_json::{Value, json};
+
+    fn pod(resources: Value, priority: i64) -> Pod {
+        let spec = json!({"containers": [{"name": "c", "resources": resources}], "priority": priority});
+        Pod::deserialize(json!({"spec": spec})).unwrap()
+    }
+
+    fn state(pressures: &[&str]) -> NodeState {
+        let state = NodeState::default();
+        for pressure in pressures {
+            let condition_type = (*pressure).to_owned();
+            state.say(SaidCondition { condition_type, ..SaidCondition::default() }).unwrap();
+        }
+        state
+    }
+
+    #[test]
+    fn a_node_under_pressure_takes_what_is_guaranteed_or_critical() {
+        let (none, some) = (pod(json!({}), 0), pod(json!({"requests": {"cpu": "1"}}), 0));
+        let critical = pod(json!({}), SYSTEM_CRITICAL_PRIORITY);
+        let memory = state(&["MemoryPressure"]);
+        let refused = refusal(&memory, &none).unwrap();
+        assert_eq!(
+            (refused.reason, &*refused.message),
+            ("Evicted", "The node had condition: [MemoryPressure]. ")
+        );
+        assert_eq!([refusal(&memory, &some), refusal(&memory, &critical)], [None, None]);
+        let disk = state(&["DiskPressure"]);
+        assert!(refusal(&disk, &some).is_some() && refusal(&disk, &critical).is_none());
+        assert_eq!(refusal(&state(&[]), &none), None);
+    }
+
+    #[test]
+    fn a_node_that_is_shut_down_takes_nothing() {
+        let state = state(&[]);
+        state.shut_down();
+        assert_eq!(refusal(&state, &pod(json!({}), 0)).unwrap().reason, "NodeShutdown");
+    }
+
+    #[test]
+    fn quality_is_what_is_asked_for() {
+        let all = json!({"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}});
+        let qualities = [json!({}), json!({"limits": {"memory": "1Gi"}}), all].map(|it| quality(&pod(it, 0)));
+        assert_eq!(qualities, [0, 1, 2]);
+    }
+}

@@ -1,0 +1,152 @@
+//! Nodes that fail: under pressure, started again, switched off; and pods that end in order.
+
+use std::time::Duration;
+
+use kubarium::cluster::Settle;
+use kubarium::kinds::{EVENTS, NODES, PODS};
+use kubarium::{Clock, Cluster, Config, DeleteOptions, Entropy, ListOptions};
+use serde_json::{Value, json};
+
+use super::ask;
+
+async fn cluster() -> Cluster {
+    let clock = Clock::stepped("2026-01-01T00:00:00Z".parse().unwrap());
+    Cluster::start(Config::new().clock(clock).entropy(Entropy::seeded(7))).await.unwrap()
+}
+
+async fn pass(cluster: &Cluster, seconds: u64) {
+    cluster.settle(Settle::new()).await.unwrap();
+    cluster.pass(Duration::from_secs(seconds)).await.unwrap();
+    cluster.settle(Settle::new()).await.unwrap();
+}
+
+async fn run(cluster: &Cluster, name: &str, spec: Value) {
+    let mut spec = spec;
+    spec["nodeName"] = "node-1".into();
+    let pod = json!({"metadata": {"name": name}, "spec": spec});
+    cluster.client().create(&PODS, "default", pod).await.unwrap();
+    pass(cluster, 5).await;
+}
+
+fn nginx() -> Value {
+    json!({"containers": [{"name": "c", "image": "nginx"}]})
+}
+
+async fn pod(cluster: &Cluster, name: &str) -> Value {
+    cluster.client().get(&PODS, "default", name).await.unwrap().to_value()
+}
+
+async fn node(cluster: &Cluster) -> Value {
+    cluster.client().get(&NODES, "", "node-1").await.unwrap().to_value()
+}
+
+async fn reasons(cluster: &Cluster) -> Vec<String> {
+    let events = cluster.client().list(&EVENTS, "", &ListOptions::default()).await.unwrap();
+    let reason = |event: &Value| event["reason"].as_str().unwrap_or_default().to_owned();
+    events.items.iter().map(|event| reason(&event.to_value())).collect()
+}
+
+fn condition<'a>(object: &'a Value, name: &str) -> &'a Value {
+    let all = object["status"]["conditions"].as_array().unwrap();
+    all.iter().find(|condition| condition["type"] == name).unwrap_or(&Value::Null)
+}
+
+async fn tell(cluster: &Cluster, path: &str, body: Value) {
+    let (code, answer) = ask(cluster, "", "POST", &format!("/kubarium/v1/nodes/node-1/{path}"), body).await;
+    assert_eq!(code, 200, "{answer}");
+}
+
+#[tokio::test]
+async fn a_full_disk_drives_pods_out_and_lets_none_in() {
+    let cluster = cluster().await;
+    run(&cluster, "here", nginx()).await;
+    tell(&cluster, "conditions", json!({"type": "DiskPressure"})).await;
+    pass(&cluster, 12).await;
+    let here = pod(&cluster, "here").await;
+    assert_eq!((&here["status"]["phase"], &here["status"]["reason"]), (&json!("Failed"), &json!("Evicted")));
+    assert_eq!(here["status"]["message"], "The node was low on resource: ephemeral-storage. ");
+    assert_eq!(condition(&here, "DisruptionTarget")["reason"], "TerminationByKubelet");
+    run(&cluster, "late", nginx()).await;
+    let late = pod(&cluster, "late").await;
+    assert_eq!(late["status"]["message"], "Pod was rejected: The node had condition: [DiskPressure]. ");
+    let reasons = reasons(&cluster).await;
+    for reason in ["NodeHasDiskPressure", "EvictionThresholdMet", "Evicted"] {
+        assert!(reasons.iter().any(|it| it == reason), "{reason}: {reasons:?}");
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_reboot_is_told_and_pods_run_again() {
+    let cluster = cluster().await;
+    run(&cluster, "web", nginx()).await;
+    run(&cluster, "once", json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "nginx"}]}))
+        .await;
+    let before = node(&cluster).await["status"]["nodeInfo"]["bootID"].clone();
+    tell(&cluster, "reboot", Value::Null).await;
+    pass(&cluster, 5).await;
+    assert_ne!(node(&cluster).await["status"]["nodeInfo"]["bootID"], before);
+    let web = pod(&cluster, "web").await;
+    let status = &web["status"]["containerStatuses"][0];
+    assert_eq!((&web["status"]["phase"], &status["restartCount"]), (&json!("Running"), &json!(1)));
+    assert_eq!(status["lastState"]["terminated"]["exitCode"], 255);
+    let once = pod(&cluster, "once").await;
+    assert_eq!(once["status"]["phase"], "Failed", "{once}");
+    let reasons = reasons(&cluster).await;
+    for reason in ["Rebooted", "SandboxChanged"] {
+        assert!(reasons.iter().any(|it| it == reason), "{reason}: {reasons:?}");
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_that_is_shut_down_ends_its_pods_and_comes_back() {
+    let cluster = cluster().await;
+    run(&cluster, "web", nginx()).await;
+    tell(&cluster, "shutdown", json!({"gracePeriod": "30s", "criticalGracePeriod": "10s"})).await;
+    pass(&cluster, 1).await;
+    let ready = condition(&node(&cluster).await, "Ready").clone();
+    assert_eq!((&ready["status"], &ready["message"]), (&json!("False"), &json!("node is shutting down")));
+    pass(&cluster, 31).await;
+    let web = pod(&cluster, "web").await;
+    assert_eq!((&web["status"]["phase"], &web["status"]["reason"]), (&json!("Failed"), &json!("Terminated")));
+    let message = "Pod was terminated in response to imminent node shutdown.";
+    assert_eq!(web["status"]["message"], message);
+    tell(&cluster, "start", Value::Null).await;
+    pass(&cluster, 5).await;
+    assert_eq!(condition(&node(&cluster).await, "Ready")["status"], "True");
+    assert!(reasons(&cluster).await.iter().any(|reason| reason == "Shutdown"));
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn sidecars_end_in_reverse_order_one_after_the_other() {
+    let cluster = cluster().await;
+    let lifecycle = json!({"preStop": {"sleep": {"seconds": 4}}});
+    let sidecar = |name: &str| json!({"name": name, "image": "nginx", "restartPolicy": "Always", "lifecycle": lifecycle});
+    let containers = json!([{"name": "c", "image": "nginx"}]);
+    let spec = json!({"initContainers": [sidecar("first"), sidecar("second")], "containers": containers});
+    run(&cluster, "web", spec).await;
+    cluster.client().delete(&PODS, "default", "web", &DeleteOptions::default()).await.unwrap();
+    pass(&cluster, 6).await;
+    let web = pod(&cluster, "web").await;
+    let states = web["status"]["initContainerStatuses"].clone();
+    assert!(states[0]["state"]["running"].is_object(), "{states}");
+    assert!(states[1]["state"]["terminated"].is_object(), "{states}");
+    pass(&cluster, 6).await;
+    assert!(cluster.client().get(&PODS, "default", "web").await.is_err());
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn an_init_container_that_is_never_restarted_is_no_sidecar() {
+    let cluster = cluster().await;
+    let init =
+        json!([{"name": "i", "image": "busybox", "command": ["sleep", "8"], "restartPolicy": "Never"}]);
+    let containers = json!([{"name": "c", "image": "nginx"}]);
+    run(&cluster, "web", json!({"initContainers": init, "containers": containers})).await;
+    assert_eq!(pod(&cluster, "web").await["status"]["phase"], "Pending");
+    pass(&cluster, 8).await;
+    assert_eq!(pod(&cluster, "web").await["status"]["phase"], "Running");
+    cluster.stop().await;
+}
