@@ -21,6 +21,7 @@ mod authentication_trust;
 mod background;
 mod bootstrap;
 mod bootstrap_roles;
+mod changing_nodes;
 mod cluster_info;
 mod components;
 mod condition;

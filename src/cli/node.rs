@@ -43,7 +43,7 @@ pub enum NodeCommand {
         critical_grace_period: Option<String>,
     },
     /// Say that a node has a condition, as MemoryPressure, until it recovers.
-    Condition(Condition),
+    Condition(SayCondition),
     /// Let a node be well again.
     Recover {
         #[command(flatten)]
@@ -102,7 +102,7 @@ pub struct AddNodes {
 
 /// What a node is to say of itself.
 #[derive(Args)]
-pub struct Condition {
+pub struct SayCondition {
     #[command(flatten)]
     which: WhichCluster,
     /// Its name.
@@ -210,7 +210,7 @@ impl AddNodes {
     }
 }
 
-impl Condition {
+impl SayCondition {
     fn run(self) -> Result<(), Failure> {
         let body = json!({
             "type": self.condition_type,

@@ -22,7 +22,7 @@ use entropy::Entropy;
 use flow::Flow;
 use kubelet::kubelet::Kubelet;
 use kubelet::node_config::NodeConfig;
-use kubelet::node_group::NodeRefusal;
+use kubelet::node_refusal::NodeRefusal;
 use network::Network;
 use pki::Authority;
 use scheduler::options::SchedulerOptions;
@@ -67,7 +67,8 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// None runs yet. A fork inherits the nodes of its parent. The error is about the stages, or the addresses of pods.
+    /// None runs yet. A fork inherits the nodes of its parent. The error is about the stages, the nodes,
+    /// or the addresses of pods.
     pub(super) fn new(
         config: &Config,
         parts: Parts,

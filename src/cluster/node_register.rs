@@ -10,7 +10,8 @@ use apimachinery::object::Object;
 use apimachinery::time::Time;
 use controllers::options::ControllerManagerOptions;
 use kubelet::node_config::NodeConfig;
-use kubelet::node_group::{self, MAX_NODES, NodeGroup, NodeRefusal};
+use kubelet::node_group::{self, MAX_NODES, NodeGroup};
+use kubelet::node_refusal::NodeRefusal;
 use sync::{Mutex, MutexGuard};
 
 /// The nodes by their names.

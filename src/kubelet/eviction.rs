@@ -1,22 +1,18 @@
-//! What a kubelet does to its pods when its node is not well (`pkg/kubelet/eviction`, `nodeshutdown`): it takes
-//! no more of them, drives them out one after the other, or ends them all in order.
+//! What a kubelet does to its pods when its node is not well (`pkg/kubelet/eviction`, `nodeshutdown`): it
+//! drives them out one after the other, or ends them all in order.
 
 use std::time::Duration;
 
-use super::admission::Rejection;
 use super::kubelet::Kubelet;
 use super::kuberuntime::context::{Happening, PodEvent};
-use super::node_state::NodeState;
+use super::pod_importance::{is_critical, quality};
 use super::pod_workers::PodEnding;
-use apis::views::node::Taint;
-use apis::views::pod::{Pod, Toleration};
+use apis::views::pod::Pod;
 
 /// How often a node under pressure drives out a pod (`MonitoringInterval`).
 const MONITORING_INTERVAL: Duration = Duration::from_secs(10);
 /// The grace of a pod that is driven out at once (`immediateEvictionGracePeriodSeconds`).
 const IMMEDIATE_GRACE_SECONDS: i64 = 1;
-/// Pods of at least this priority are critical (`SystemCriticalPriority`).
-const SYSTEM_CRITICAL_PRIORITY: i64 = 2_000_000_000;
 /// What is short under which condition.
 const SHORT: [(&str, &str); 3] =
     [("MemoryPressure", "memory"), ("DiskPressure", "ephemeral-storage"), ("PIDPressure", "pids")];
@@ -28,49 +24,6 @@ pub struct ShutdownGrace {
     pub total: Duration,
     /// At the end of that, those that are critical.
     pub critical: Duration,
-}
-
-/// Why a node that is not well does not take a pod.
-pub(crate) fn refusal(state: &NodeState, pod: &Pod) -> Option<Rejection> {
-    let pressures = state.pressures();
-    if !pressures.is_empty() && !is_critical(pod) && !is_borne(pod, &pressures) {
-        let message = format!("The node had condition: [{}]. ", pressures.join(" "));
-        return Some(Rejection { reason: "Evicted", message });
-    }
-    let message = "Pod was rejected as the node is shutting down.".into();
-    state.is_shutting_down().then(|| Rejection { reason: "NodeShutdown", message })
-}
-
-/// Under memory pressure alone only pods are refused that have no guarantees, and do not tolerate it.
-fn is_borne(pod: &Pod, pressures: &[String]) -> bool {
-    let taint = Taint {
-        key: "node.kubernetes.io/memory-pressure".into(),
-        effect: "NoSchedule".into(),
-        ..Taint::default()
-    };
-    let tolerates = |it: &Toleration| it.tolerates(&taint);
-    pressures == ["MemoryPressure"] && (quality(pod) > 0 || pod.spec.tolerations.iter().any(tolerates))
-}
-
-/// `IsCriticalPod`
-pub(crate) fn is_critical(pod: &Pod) -> bool {
-    let is_static = pod.metadata.annotations.contains_key("kubernetes.io/config.mirror");
-    is_static || pod.spec.priority.is_some_and(|priority| priority >= SYSTEM_CRITICAL_PRIORITY)
-}
-
-/// 0 without guarantees, 1 with some, 2 when it asks for all that it may use (`GetPodQOS`).
-fn quality(pod: &Pod) -> u8 {
-    const NAMES: [&str; 2] = ["cpu", "memory"];
-    let all = || pod.spec.init_containers.iter().chain(&pod.spec.containers).map(|spec| &spec.resources);
-    let says = |name: &&str| all().any(|it| it.requests.contains_key(*name) || it.limits.contains_key(*name));
-    let is_whole = |name: &&str| {
-        all().all(|it| it.limits.contains_key(*name) && it.limits.get(*name) == it.requests.get(*name))
-    };
-    match (NAMES.iter().any(|name| says(&name)), NAMES.iter().all(|name| is_whole(&name))) {
-        (false, _) => 0,
-        (true, false) => 1,
-        (true, true) => 2,
-    }
 }
 
 impl Kubelet {
@@ -172,57 +125,5 @@ impl Kubelet {
             }
         };
         let _ = self.shared.context.clock.timeout(within, all_ended).await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::node_state::SaidCondition;
-    use serde::Deserialize;
-    use serde_json::{Value, json};
-
-    fn pod(resources: Value, priority: i64) -> Pod {
-        let spec = json!({"containers": [{"name": "c", "resources": resources}], "priority": priority});
-        Pod::deserialize(json!({"spec": spec})).unwrap()
-    }
-
-    fn state(pressures: &[&str]) -> NodeState {
-        let state = NodeState::default();
-        for pressure in pressures {
-            let condition_type = (*pressure).to_owned();
-            state.say(SaidCondition { condition_type, ..SaidCondition::default() }).unwrap();
-        }
-        state
-    }
-
-    #[test]
-    fn a_node_under_pressure_takes_what_is_guaranteed_or_critical() {
-        let (none, some) = (pod(json!({}), 0), pod(json!({"requests": {"cpu": "1"}}), 0));
-        let critical = pod(json!({}), SYSTEM_CRITICAL_PRIORITY);
-        let memory = state(&["MemoryPressure"]);
-        let refused = refusal(&memory, &none).unwrap();
-        assert_eq!(
-            (refused.reason, &*refused.message),
-            ("Evicted", "The node had condition: [MemoryPressure]. ")
-        );
-        assert_eq!([refusal(&memory, &some), refusal(&memory, &critical)], [None, None]);
-        let disk = state(&["DiskPressure"]);
-        assert!(refusal(&disk, &some).is_some() && refusal(&disk, &critical).is_none());
-        assert_eq!(refusal(&state(&[]), &none), None);
-    }
-
-    #[test]
-    fn a_node_that_is_shut_down_takes_nothing() {
-        let state = state(&[]);
-        state.shut_down();
-        assert_eq!(refusal(&state, &pod(json!({}), 0)).unwrap().reason, "NodeShutdown");
-    }
-
-    #[test]
-    fn quality_is_what_is_asked_for() {
-        let all = json!({"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}});
-        let qualities = [json!({}), json!({"limits": {"memory": "1Gi"}}), all].map(|it| quality(&pod(it, 0)));
-        assert_eq!(qualities, [0, 1, 2]);
     }
 }

@@ -11,13 +11,13 @@ use std::time::Duration;
 use super::admission;
 use super::container_runtime::simulated::SimulatedRuntime;
 use super::dependencies::{Dependencies, NodeRuntime};
-use super::eviction;
 use super::kuberuntime::context::Happening;
 use super::node_config::NodeConfig;
-use super::node_group::NodeRefusal;
+use super::node_refusal::NodeRefusal;
 use super::node_state::{NodeState, SaidCondition};
 use super::node_status;
 use super::players::Players;
+use super::pod_importance;
 use super::pod_manager::pods::{Entry, Loan, PodManager, PodManagerState, set_timer};
 use super::pod_manager::turns::Turn;
 use super::pod_workers::{PodWorker, WorkerState};
@@ -235,7 +235,7 @@ impl Kubelet {
         let rejection = pod.status.start_time.is_none().then(|| {
             let others = state.workers.values().filter(|entry| !entry.is_terminated).map(|entry| &*entry.pod);
             let fits = || admission::rejection(&pod, others, &self.shared.node.allocatable);
-            eviction::refusal(&self.shared.state, &pod).or_else(fits)
+            pod_importance::refusal(&self.shared.state, &pod).or_else(fits)
         });
         let entry = Entry::new(&object, pod);
         state.workers.insert(uid.clone(), entry);

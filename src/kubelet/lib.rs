@@ -28,6 +28,7 @@ mod events;
 pub mod node_config;
 pub mod node_group;
 mod node_lease;
+pub mod node_refusal;
 pub mod node_state;
 mod node_status;
 pub mod node_system_info;
@@ -35,6 +36,7 @@ pub mod options;
 
 mod admission;
 pub mod eviction;
+mod pod_importance;
 pub mod pod_workers;
 
 pub mod dependencies;

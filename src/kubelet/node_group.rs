@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::node_config::NodeConfig;
+use super::node_refusal::NodeRefusal;
 use super::node_system_info::NodeSystemInfo;
 use apimachinery::names::{dns1123_subdomain, label_value, qualified_name};
 use apimachinery::object::Object;
@@ -72,24 +73,6 @@ pub struct NodeGroup {
     pub container_runtime_version: String,
     /// By how much their clock is ahead, as `90s`; `-90s` is behind.
     pub clock_skew: String,
-}
-
-/// Why there is no such node, or why it can have no kubelet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeRefusal(pub String);
-
-impl std::fmt::Display for NodeRefusal {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for NodeRefusal {}
-
-impl From<String> for NodeRefusal {
-    fn from(why: String) -> NodeRefusal {
-        NodeRefusal(why)
-    }
 }
 
 /// `--node-config`

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::node_group::NodeRefusal;
+use super::node_refusal::NodeRefusal;
 use serde::{Deserialize, Serialize};
 use sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;

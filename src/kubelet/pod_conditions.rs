@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::kuberuntime::container::Container;
+use super::kuberuntime::state::is_sidecar;
 use super::pod_workers::{PodWorker, Sandbox};
 use apimachinery::time::{Time, rfc3339};
 use apis::views::meta::{self, Condition};
@@ -116,7 +117,7 @@ fn containers_ready(worker: &PodWorker, phase: &str) -> Result<(), Unmet> {
     }
     let spec = &worker.pod.spec;
     let sidecars = worker.init_containers.iter().zip(&spec.init_containers);
-    let sidecars = sidecars.filter(|(_, spec)| spec.is_sidecar());
+    let sidecars = sidecars.filter(|(_, spec)| is_sidecar(spec));
     let unready = |(container, spec): &(&Container, &Spec)| !is_ready(container, spec, false);
     let names = names(sidecars.chain(worker.containers.iter().zip(&spec.containers)).filter(unready));
     match names.as_str() {
@@ -155,11 +156,11 @@ fn names<'a>(containers: impl Iterator<Item = (&'a Container, &'a Spec)>) -> Str
 
 /// Whether an init container lets the next one start: it has ended well, or, a sidecar, it has started.
 pub(crate) fn has_passed(container: &Container, spec: &Spec) -> bool {
-    if spec.is_sidecar() { container.started } else { container.has_succeeded() }
+    if is_sidecar(spec) { container.started } else { container.has_succeeded() }
 }
 
 /// Whether its part of the pod is ready: an init container is when it has ended well.
 pub(crate) fn is_ready(container: &Container, spec: &Spec, is_init: bool) -> bool {
-    let ends = is_init && !spec.is_sidecar();
+    let ends = is_init && !is_sidecar(spec);
     if ends { container.has_succeeded() } else { container.is_running() && container.ready }
 }

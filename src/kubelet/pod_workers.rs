@@ -16,7 +16,7 @@ use super::container_runtime::services::{
 use super::dependencies::NodeRuntime;
 use super::kuberuntime::container::{Container, grace_period};
 use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
-use super::kuberuntime::state::{RestartPolicy, State};
+use super::kuberuntime::state::{RestartPolicy, State, is_sidecar};
 use super::volume_manager::mounting::Mounting;
 use super::volume_manager::sources::Sources;
 use apimachinery::object::Object;
@@ -329,8 +329,8 @@ impl PodWorker {
         let waited = self.terminating_since.and_then(|since| (context.now - since).to_std().ok());
         let left = grace.saturating_sub(waited.unwrap_or_default()).max(MIN_SIDECAR_GRACE.min(grace));
         for (container, spec) in self.init_containers.iter_mut().zip(&specs.init_containers).rev() {
-            if may_stop || !spec.is_sidecar() {
-                container.stop(spec, if spec.is_sidecar() { left } else { grace }, context);
+            if may_stop || !is_sidecar(spec) {
+                container.stop(spec, if is_sidecar(spec) { left } else { grace }, context);
                 due = earliest([due, container.advance(spec, context)]);
             }
             may_stop &= container.is_done();
@@ -392,7 +392,7 @@ impl PodWorker {
         let mut due = None;
         for (container, spec) in self.init_containers.iter_mut().zip(&context.pod.spec.init_containers) {
             due = earliest([due, container.advance(spec, context)]);
-            let passed = if spec.is_sidecar() {
+            let passed = if is_sidecar(spec) {
                 container.started || container.has_run()
             } else {
                 container.has_succeeded()

@@ -204,13 +204,6 @@ pub struct Container {
     pub lifecycle: Option<Box<Lifecycle>>,
 }
 
-impl Container {
-    /// Whether it is an init container that stays; another restart policy makes none of it.
-    pub fn is_sidecar(&self) -> bool {
-        self.restart_policy.as_deref() == Some("Always")
-    }
-}
-
 /// `v1.EnvVar`
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

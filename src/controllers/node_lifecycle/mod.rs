@@ -4,13 +4,10 @@
 //! In: nodes, their leases, their pods. Out: conditions of silent nodes set to Unknown, taints that say what
 //! is wrong, pods of such nodes no longer ready. It must not know who evicts (taint_eviction), nor where pods
 //! go.
-//!
-//! Upstream taints silent nodes at a limited rate per zone, lower where much of a zone is down. Here only the
-//! extreme of that is kept: when no node is ready at all, it is taken to be our own connection, and nobody is
-//! evicted.
 
 mod health;
 mod taints;
+mod zones;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,6 +18,7 @@ use serde_json::{Value, json};
 use sync::{Mutex, MutexGuard};
 
 use self::health::Health;
+use self::zones::{Leave, Zones, zone_of};
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::options::ControllerManagerOptions;
 use apimachinery::object::Object;
@@ -41,6 +39,9 @@ use client_go::reference::ObjectReference;
 /// Finds the pods of a node.
 pub(crate) const NODE_INDEX: &str = "spec.nodeName";
 const LEASE_NAMESPACE: &str = "kube-node-lease";
+/// Labels, and those of an older time that say the same (`labelReconcileInfo`).
+const OLDER_LABELS: [(&str, &str); 2] =
+    [("kubernetes.io/os", "beta.kubernetes.io/os"), ("kubernetes.io/arch", "beta.kubernetes.io/arch")];
 
 /// The values of [`NODE_INDEX`] for a pod.
 pub(crate) fn node_index(pod: &Object) -> Vec<String> {
@@ -56,6 +57,7 @@ pub(crate) struct NodeLifecycleController {
     /// For a node that never said anything.
     startup_grace_period: Duration,
     monitor_period: Duration,
+    zones: Zones,
     /// By node. Bound: one entry a node, forgotten with it.
     health: Mutex<HashMap<Key, Health>>,
 }
@@ -73,6 +75,7 @@ impl NodeLifecycleController {
             grace_period: options.node_monitor_grace_period,
             startup_grace_period: options.node_startup_grace_period,
             monitor_period: options.node_monitor_period,
+            zones: Zones::new(options),
             health: Mutex::default(),
         }
     }
@@ -129,9 +132,13 @@ impl NodeLifecycleController {
         try_join_all(ready.map(mark)).await.map(drop)
     }
 
-    /// Whether any node is ready; without one, nobody is evicted.
-    fn any_ready(&self) -> bool {
-        self.nodes.all().iter().any(|node| ready_status(&node.view::<Node>()) == "True")
+    /// Whether the pods of a node that is not ready have to leave it, and when to look again.
+    fn leave(&self, ctx: &Reconcile, object: &Object, node: &Node) -> Leave {
+        let states = || {
+            let all = self.nodes.all().into_iter();
+            all.map(|node| (zone_of(&node), ready_status(&node.view::<Node>()) == "True")).collect()
+        };
+        self.zones.leave(&zone_of(object), taints::is_leaving(node), ctx.clock.elapsed(), states)
     }
 
     fn health(&self) -> MutexGuard<'_, HashMap<Key, Health>> {
@@ -183,12 +190,18 @@ impl Controller for NodeLifecycleController {
                 self.mark_pods_not_ready(ctx, key).await?;
             }
         }
+        if before.as_deref() != Some(&status) {
+            self.zones.note_change();
+        }
+        let is_ready = status == "True";
         if let Some(known) = self.health().get_mut(key) {
             known.ready = status;
         }
-        let evicts = self.any_ready();
-        taint(ctx, &object, &node, evicts).await?;
-        Ok(Action::RequeueAfter(self.monitor_period))
+        label(ctx, &object).await?;
+        let leave = if is_ready { Leave::Never } else { self.leave(ctx, &object, &node) };
+        taint(ctx, &object, &node, leave == Leave::Now).await?;
+        let wait = if let Leave::After(wait) = leave { wait } else { self.monitor_period };
+        Ok(Action::RequeueAfter(self.monitor_period.min(wait)))
     }
 }
 
@@ -199,6 +212,27 @@ async fn taint(ctx: &Reconcile, object: &Object, node: &Node, evicts: bool) -> R
     let revision = object.metadata.resource_version.to_string();
     let patch = json!({"metadata": {"resourceVersion": revision}, "spec": {"taints": list}});
     match ctx.client.patch(&NODES, "", &object.metadata.name, PatchType::Merge, &patch).await {
+        Err(error) if !error.is_not_found() => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// `reconcileNodeLabels`
+async fn label(ctx: &Reconcile, node: &Object) -> Result<(), Status> {
+    let labels = &node.metadata.labels;
+    let lacking = |(label, older): &&(&str, &str)| {
+        labels.contains_key(*label) && labels.get(*label) != labels.get(*older)
+    };
+    let new: serde_json::Map<String, Value> = OLDER_LABELS
+        .iter()
+        .filter(lacking)
+        .map(|(label, older)| ((*older).to_owned(), labels[*label].as_str().into()))
+        .collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    let patch = json!({"metadata": {"labels": new}});
+    match ctx.client.patch(&NODES, "", &node.metadata.name, PatchType::StrategicMerge, &patch).await {
         Err(error) if !error.is_not_found() => Err(error),
         _ => Ok(()),
     }

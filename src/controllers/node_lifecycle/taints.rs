@@ -45,6 +45,13 @@ pub(super) fn desired(node: &Node, evicts: bool, now: Time) -> Option<Vec<Taint>
     (taints != node.spec.taints).then_some(taints)
 }
 
+/// Whether its pods have to leave already.
+pub(super) fn is_leaving(node: &Node) -> bool {
+    let drives_out =
+        |taint: &Taint| taint.effect == "NoExecute" && matches!(taint.key.as_str(), NOT_READY | UNREACHABLE);
+    node.spec.taints.iter().any(drives_out)
+}
+
 /// As they are written: times in whole seconds.
 pub(super) fn value(taints: &[Taint]) -> Value {
     let value = |taint: &Taint| {

@@ -1,5 +1,6 @@
 //! Who listens at a port of a pod, as far as that is known.
 
+use crate::kuberuntime::state::is_sidecar;
 use machine::servers::{Server, server};
 
 use super::{declared, invocation};
@@ -22,7 +23,7 @@ pub(crate) fn listener(pod: &Pod, container: &Container, port: i64) -> Listener 
     if u16::try_from(port).is_ok_and(|port| declared::listens(&pod.metadata.annotations, false, port)) {
         return Listener::Declared;
     }
-    let sidecars = pod.spec.init_containers.iter().filter(|init| init.is_sidecar());
+    let sidecars = pod.spec.init_containers.iter().filter(|init| is_sidecar(init));
     let all = std::iter::once(container).chain(&pod.spec.containers).chain(sidecars);
     let mut is_certain = !pod.spec.host_network;
     for server in all.map(served) {

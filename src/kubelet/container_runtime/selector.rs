@@ -1,5 +1,6 @@
 //! Which containers a stage governs.
 
+use crate::kuberuntime::state::is_sidecar;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
@@ -58,7 +59,7 @@ impl<'a> StageSubject<'a> {
 
     /// A sidecar counts as an ordinary container: it stays.
     fn is_init_container(&self) -> bool {
-        !self.container.is_sidecar()
+        !is_sidecar(self.container)
             && self.pod.spec.init_containers.iter().any(|init| std::ptr::eq(init, self.container))
     }
 }

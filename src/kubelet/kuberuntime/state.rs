@@ -69,6 +69,11 @@ impl RestartPolicy {
     }
 }
 
+/// Whether an init container stays beside the others; another restart policy than `Always` makes none of it.
+pub(crate) fn is_sidecar(spec: &Spec) -> bool {
+    spec.restart_policy.as_deref() == Some("Always")
+}
+
 pub(crate) fn waiting(reason: &str, message: &str) -> State {
     State::Waiting { reason: reason.into(), message: message.into() }
 }
