@@ -77,6 +77,22 @@ pub struct LabelSelectorRequirement {
 }
 
 impl LabelSelector {
+    /// As Go writes a pointer to one (`String` of generated code), in messages.
+    pub fn go_string(&self) -> String {
+        let labels: String =
+            self.match_labels.iter().map(|(key, value)| format!("{key}: {value},")).collect();
+        let expression = |it: &LabelSelectorRequirement| {
+            let LabelSelectorRequirement { key, operator, values } = it;
+            let values = values.join(" ");
+            format!("LabelSelectorRequirement{{Key:{key},Operator:{operator},Values:[{values}],}},")
+        };
+        let expressions: String = self.match_expressions.iter().map(expression).collect();
+        format!(
+            "&LabelSelector{{MatchLabels:map[string]string{{{labels}}},\
+             MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
+        )
+    }
+
     /// `metav1.LabelSelectorAsSelector`; an unknown operator is an error, an empty selector matches
     /// everything.
     pub fn selector(&self) -> Result<Selector, String> {

@@ -224,7 +224,9 @@ const CONTROLLERS: &[(&str, Start)] = &[
             drop(spawn(ctx, service_load_balancer::ServiceLoadBalancerController::new(ctx, range)));
         }
     }),
-    ("disruption-controller", |ctx, _| drop(spawn(ctx, disruption::DisruptionController::new(ctx)))),
+    ("disruption-controller", |ctx, config| {
+        drop(spawn(ctx, disruption::DisruptionController::new(ctx, config.scheme.clone())));
+    }),
     ("namespace-controller", |ctx, config| {
         drop(spawn_workers(
             ctx,

@@ -25,7 +25,7 @@ async fn run(cluster: &Cluster, name: &str, spec: Value) {
     spec["nodeName"] = "node-1".into();
     let pod = json!({"metadata": {"name": name}, "spec": spec});
     cluster.client().create(&PODS, "default", pod).await.unwrap();
-    pass(cluster, 5).await;
+    pass(cluster, 15).await;
 }
 
 fn nginx() -> Value {
@@ -84,7 +84,7 @@ async fn a_reboot_is_told_and_pods_run_again() {
         .await;
     let before = node(&cluster).await["status"]["nodeInfo"]["bootID"].clone();
     tell(&cluster, "reboot", Value::Null).await;
-    pass(&cluster, 5).await;
+    pass(&cluster, 15).await;
     assert_ne!(node(&cluster).await["status"]["nodeInfo"]["bootID"], before);
     let web = pod(&cluster, "web").await;
     let status = &web["status"]["containerStatuses"][0];
@@ -142,11 +142,11 @@ async fn sidecars_end_in_reverse_order_one_after_the_other() {
 async fn an_init_container_that_is_never_restarted_is_no_sidecar() {
     let cluster = cluster().await;
     let init =
-        json!([{"name": "i", "image": "busybox", "command": ["sleep", "8"], "restartPolicy": "Never"}]);
+        json!([{"name": "i", "image": "busybox", "command": ["sleep", "60"], "restartPolicy": "Never"}]);
     let containers = json!([{"name": "c", "image": "nginx"}]);
     run(&cluster, "web", json!({"initContainers": init, "containers": containers})).await;
     assert_eq!(pod(&cluster, "web").await["status"]["phase"], "Pending");
-    pass(&cluster, 8).await;
+    pass(&cluster, 60).await;
     assert_eq!(pod(&cluster, "web").await["status"]["phase"], "Running");
     cluster.stop().await;
 }

@@ -1,5 +1,8 @@
 //! Disruption budgets: how many pods of each may be evicted now (`pkg/controller/disruption`).
 
+mod scale;
+mod stale;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,95 +10,97 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use serde_json::{Map, Value, json};
 
-use super::conditions::{conditions_value, new_condition, set_condition};
-use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
-use super::status::update_status;
-use apimachinery::labels::Selector;
-use apimachinery::object::{Object, OwnerReference, split_key};
+use self::scale::Scales;
+use crate::conditions::{conditions_value, new_condition, set_condition};
+use crate::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use crate::status::update_status;
+use apimachinery::int_or_string::IntOrString;
+use apimachinery::labels::{LabelSelector, Selector};
+use apimachinery::object::{Object, split_key};
 use apimachinery::status::Status;
 use apimachinery::time::{Time, rfc3339};
-use apis::apps::deployment::DEPLOYMENTS;
-use apis::apps::replica_set::REPLICA_SETS;
-use apis::apps::stateful_set::STATEFUL_SETS;
 use apis::core::pod::PODS;
-use apis::core::replication_controller::REPLICATION_CONTROLLERS;
-use apis::kind::Builtin;
+use apis::kind::Kind;
 use apis::policy::pod_disruption_budget::POD_DISRUPTION_BUDGETS;
+use apis::scheme::Scheme;
 use apis::views::meta::Condition;
 use apis::views::pod::Pod;
 use apis::views::pod_disruption_budget::{PodDisruptionBudget, PodDisruptionBudgetStatus};
+use client_go::EventRecorder;
 use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
 /// Upstream's `DeletionTimeout`: after so long an eviction that was granted is taken to have failed.
 const DELETION_TIMEOUT_SECONDS: i64 = 2 * 60;
 const DISRUPTION_ALLOWED: &str = "DisruptionAllowed";
-/// The kinds whose size a budget may be measured by; a ReplicaSet's is its deployment's.
-static SCALED: [&Builtin; 4] = [&REPLICA_SETS, &DEPLOYMENTS, &STATEFUL_SETS, &REPLICATION_CONTROLLERS];
+/// Before the key of a pod in the queue; a budget is `namespace/name`.
+const POD: &str = "pod:";
 
 /// The controller of PodDisruptionBudgets.
 pub(crate) struct DisruptionController {
     budgets: Lister,
     pods: Lister,
-    scaled: Vec<(&'static Builtin, Lister)>,
+    scales: Scales,
+    recorder: EventRecorder,
 }
 
 impl DisruptionController {
-    /// With its informers.
-    pub(crate) fn new(ctx: &ComponentContext) -> DisruptionController {
+    /// With its informers; the scheme knows which kinds have a size.
+    pub(crate) fn new(ctx: &ComponentContext, scheme: Arc<Scheme>) -> DisruptionController {
         let budgets = ctx.informers.informer(&POD_DISRUPTION_BUDGETS).lister();
-        let scaled = SCALED.iter().map(|kind| (*kind, ctx.informers.informer(kind).lister())).collect();
-        DisruptionController { budgets, pods: ctx.informers.informer(&PODS).lister(), scaled }
+        let pods = ctx.informers.informer(&PODS).lister();
+        let recorder = ctx.recorder.named(DisruptionController::EVENT_SOURCE);
+        DisruptionController { budgets, pods, scales: Scales::new(ctx, scheme), recorder }
     }
 
     /// How many pods there should be, and how many of them healthy.
-    fn expected(&self, budget: &PodDisruptionBudget, pods: &[Arc<Object>]) -> Result<(i64, i64), String> {
+    async fn expected(
+        &self,
+        ctx: &Reconcile,
+        object: &Object,
+        budget: &PodDisruptionBudget,
+        pods: &[Arc<Object>],
+    ) -> Result<(i64, i64), String> {
         let count = pods.len() as i64;
-        if let Some(max_unavailable) = &budget.spec.max_unavailable {
-            let expected = self.expected_scale(pods)?;
-            let unavailable = max_unavailable.scaled(expected, true)?;
-            return Ok((expected, (expected - unavailable).max(0)));
+        let (share, most) = match (&budget.spec.max_unavailable, &budget.spec.min_available) {
+            (Some(max_unavailable), _) => (max_unavailable, true),
+            (None, None) => return Ok((count, 0)),
+            (None, Some(number @ IntOrString::Int(_))) => return Ok((count, number.scaled(count, true)?)),
+            (None, Some(share)) => (share, false),
+        };
+        let (expected, unmanaged) = self.scales.expected(ctx, pods).await?;
+        if !unmanaged.is_empty() {
+            tell_of_unmanaged(ctx, object, budget);
         }
-        match &budget.spec.min_available {
-            None => Ok((count, 0)),
-            Some(number @ apimachinery::int_or_string::IntOrString::Int(_)) => {
-                Ok((count, number.scaled(count, true)?))
-            }
-            Some(share) => {
-                let expected = self.expected_scale(pods)?;
-                Ok((expected, share.scaled(expected, true)?))
-            }
-        }
+        let share = share.scaled(expected, true)?;
+        Ok((expected, if most { (expected - share).max(0) } else { share }))
     }
 
-    /// The sum of the sizes of all that controls the pods.
-    fn expected_scale(&self, pods: &[Arc<Object>]) -> Result<i64, String> {
-        let mut scales = BTreeMap::new();
-        for pod in pods {
-            let Some(owner) = pod.controller() else { continue };
-            if let Some((uid, replicas)) = self.scale_of(&pod.metadata.namespace, owner)? {
-                scales.insert(uid, replicas);
+    /// Evictions that were granted, and after their time the pod is still there.
+    fn tell_of_spared(&self, ctx: &Reconcile, budget: &Object, pods: &[Arc<Object>]) {
+        let view = budget.view::<PodDisruptionBudget>();
+        let namespace = &budget.metadata.namespace;
+        for pod in pods.iter().filter(|pod| !pod.is_deleting()) {
+            let granted = view.status.disrupted_pods.get(&pod.metadata.name);
+            if granted.is_some_and(|at| ctx.clock.now() >= *at + TimeDelta::seconds(DELETION_TIMEOUT_SECONDS))
+            {
+                // Upstream says the namespace twice.
+                let message =
+                    format!("Pod was expected by PDB {namespace}/{namespace} to be deleted but it wasn't");
+                ctx.event(&PODS, pod, "Warning", "NotDeleted", message);
             }
         }
-        Ok(scales.values().sum())
     }
+}
 
-    fn scale_of(&self, namespace: &str, owner: &OwnerReference) -> Result<Option<(String, i64)>, String> {
-        let is_kind = |kind: &Builtin| *kind.kind == *owner.kind && kind.api_version() == owner.api_version;
-        let Some((kind, lister)) = self.scaled.iter().find(|(kind, _)| is_kind(kind)) else {
-            let (kind, version) = (&owner.kind, &owner.api_version);
-            return Err(format!("{kind}.{version} does not implement the scale subresource"));
-        };
-        let Some(object) = lister.get(namespace, &owner.name).filter(|it| it.metadata.uid == owner.uid)
-        else {
-            return Ok(None);
-        };
-        if let Some(deployment) = object.controller().filter(|_| *kind.kind == *REPLICA_SETS.kind) {
-            return self.scale_of(namespace, deployment);
-        }
-        let replicas = object.to_value()["spec"]["replicas"].as_i64().unwrap_or(1);
-        Ok(Some((owner.uid.clone(), replicas)))
-    }
+fn tell_of_unmanaged(ctx: &Reconcile, object: &Object, budget: &PodDisruptionBudget) {
+    let selector = budget.spec.selector.as_ref().map_or("nil".to_owned(), LabelSelector::go_string);
+    let message = format!(
+        "Pods selected by this PodDisruptionBudget (selector: {selector}) were found to be unmanaged. As a result, the \
+         status of the PDB cannot be calculated correctly, which may result in undefined behavior. To account for \
+         these pods please set \".spec.minAvailable\" field of the PDB to an integer value."
+    );
+    ctx.event(&POD_DISRUPTION_BUDGETS, object, "Warning", "UnmanagedPods", message);
 }
 
 impl Controller for DisruptionController {
@@ -105,14 +110,28 @@ impl Controller for DisruptionController {
     const WORKERS: usize = 1;
 
     fn watches(&self) -> Watches {
-        let budgets = self.budgets.clone();
+        let (budgets, recorder) = (self.budgets.clone(), self.recorder.clone());
         let pods = move |change: &Change<'_>, enqueue: &Enqueue| {
-            let states = [Some(change.object()), change.old()];
-            let keys = states.into_iter().flatten().flat_map(|pod| selecting(&budgets, pod));
-            keys.collect::<BTreeSet<_>>().into_iter().for_each(|key| enqueue.batched(key));
+            let pod = change.object();
+            let now = selecting(&budgets, pod);
+            if now.len() > 1 {
+                let (namespace, name) = (&pod.metadata.namespace, &pod.metadata.name);
+                let chosen = split_key(&now[0]).1;
+                let message = format!(
+                    "Pod {namespace:?}/{name:?} matches multiple PodDisruptionBudgets.  Chose {chosen:?} arbitrarily."
+                );
+                let about: &Kind = &PODS;
+                recorder.event((about, &**pod), "Warning", "MultiplePodDisruptionBudgets", message);
+            }
+            let before = change.old().into_iter().flat_map(|old| selecting(&budgets, old));
+            let keys: BTreeSet<Key> = before.chain(now).collect();
+            keys.into_iter().for_each(|key| enqueue.batched(key));
+            if stale::spared_after(pod, Time::UNIX_EPOCH).is_some() {
+                enqueue.now(format!("{POD}{}", pod.key()));
+            }
         };
         let mut watches = Watches::of(&POD_DISRUPTION_BUDGETS).maps(&PODS, pods);
-        for (kind, _) in &self.scaled {
+        for kind in Scales::watched() {
             // Expectations follow a change of size, which need not change any pod.
             let budgets = self.budgets.clone();
             watches = watches.maps(kind, move |change, enqueue| {
@@ -129,6 +148,12 @@ impl Controller for DisruptionController {
     }
 
     async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
+        if let Some(pod) = key.strip_prefix(POD) {
+            return match self.pods.get_by_key(pod) {
+                Some(pod) => stale::spare(ctx, &pod).await,
+                None => Ok(Action::Done),
+            };
+        }
         let (namespace, name) = split_key(key);
         let Some(object) = self.budgets.get(namespace, name) else { return Ok(Action::Done) };
         let budget = object.view::<PodDisruptionBudget>();
@@ -138,7 +163,8 @@ impl Controller for DisruptionController {
             ctx.event(&POD_DISRUPTION_BUDGETS, &object, "Normal", "NoPods", "No matching pods found");
         }
         let now = ctx.clock.now();
-        let mut status = match self.expected(&budget, &pods) {
+        self.tell_of_spared(ctx, &object, &pods);
+        let mut status = match self.expected(ctx, &object, &budget, &pods).await {
             Ok(expected) => calculate(&budget, &pods, expected, now),
             Err(text) => {
                 let message = format!("Failed to calculate the number of expected pods: {text}");
