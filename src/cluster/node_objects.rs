@@ -22,7 +22,7 @@ use kubelet::node_group::is_simulated;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The uids of those that are followed, by name. Bound: the Nodes that there are.
-type Known = BTreeMap<String, String>;
+type FollowedNodes = BTreeMap<String, String>;
 
 /// [`follow`], which settles with everything else.
 pub(super) fn following(inside: Arc<Inside>) -> impl Future<Output = ()> {
@@ -32,7 +32,7 @@ pub(super) fn following(inside: Arc<Inside>) -> impl Future<Output = ()> {
 /// Follows the Nodes for as long as it is polled.
 async fn follow(inside: Arc<Inside>) {
     let client = inside.kit();
-    let mut known = Known::new();
+    let mut known = FollowedNodes::new();
     loop {
         if let Err(status) = watch(&inside, &client, &mut known).await {
             tracing::debug!(status.message, "nodes are not followed just now");
@@ -41,7 +41,7 @@ async fn follow(inside: Arc<Inside>) {
     }
 }
 
-async fn watch(inside: &Inside, client: &Client, known: &mut Known) -> Result<(), Status> {
+async fn watch(inside: &Inside, client: &Client, known: &mut FollowedNodes) -> Result<(), Status> {
     let list = client.list(&NODES, "", &ListOptions::default()).await?;
     let there: BTreeMap<&str, &str> =
         list.items.iter().map(|node| (&*node.metadata.name, &*node.metadata.uid)).collect();
@@ -71,7 +71,7 @@ async fn watch(inside: &Inside, client: &Client, known: &mut Known) -> Result<()
 }
 
 /// Starts the kubelet of a Node that is new; one that was stopped stays so.
-async fn take(inside: &Inside, client: &Client, known: &mut Known, node: &Arc<Object>) {
+async fn take(inside: &Inside, client: &Client, known: &mut FollowedNodes, node: &Arc<Object>) {
     let metadata = &node.metadata;
     if known.contains_key(&*metadata.name) || !is_simulated(node) {
         return;

@@ -73,7 +73,7 @@ pub struct SaidCondition {
 /// The state of a node, other than of its pods.
 #[derive(Default)]
 pub(crate) struct NodeState {
-    state: Mutex<Said>,
+    state: Mutex<NodeStateInner>,
     /// The status is not what it was.
     pub(crate) changed: Notify,
     /// It may be under pressure.
@@ -81,7 +81,7 @@ pub(crate) struct NodeState {
 }
 
 #[derive(Default)]
-struct Said {
+struct NodeStateInner {
     /// By type. Bound: [`MAX_CONDITIONS`].
     conditions: BTreeMap<String, SaidCondition>,
     is_shutting_down: bool,
@@ -155,7 +155,7 @@ impl NodeState {
         self.lock().is_shutting_down
     }
 
-    fn lock(&self) -> MutexGuard<'_, Said> {
+    fn lock(&self) -> MutexGuard<'_, NodeStateInner> {
         self.state.lock()
     }
 }

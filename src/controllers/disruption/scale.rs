@@ -26,7 +26,7 @@ pub(super) struct Scales {
 }
 
 /// The size of what controls pods, by its uid.
-type Size = (String, i64);
+type ControllerSize = (String, i64);
 
 impl Scales {
     pub(super) fn new(ctx: &ComponentContext, scheme: Arc<Scheme>) -> Scales {
@@ -66,7 +66,7 @@ impl Scales {
         Ok((sizes.values().sum(), unmanaged))
     }
 
-    fn known(&self, namespace: &str, owner: &OwnerReference) -> Option<Size> {
+    fn known(&self, namespace: &str, owner: &OwnerReference) -> Option<ControllerSize> {
         let is_kind = |kind: &Builtin| *kind.kind == *owner.kind && kind.api_version() == owner.api_version;
         let (kind, lister) = self.known.iter().find(|(kind, _)| is_kind(kind))?;
         let object = lister.get(namespace, &owner.name).filter(|it| it.metadata.uid == owner.uid)?;
@@ -84,7 +84,7 @@ impl Scales {
         ctx: &Reconcile,
         namespace: &str,
         owner: &OwnerReference,
-    ) -> Result<Option<Size>, String> {
+    ) -> Result<Option<ControllerSize>, String> {
         let kind = self.kind(owner)?;
         if !kind.has(Subresource::Scale) {
             return Err(format!("{} does not implement the scale subresource", kind.group_resource()));

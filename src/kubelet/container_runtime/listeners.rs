@@ -1,9 +1,9 @@
 //! Who listens at a port of a pod, as far as that is known.
 
-use crate::kuberuntime::state::is_sidecar;
 use machine::servers::{Server, server};
 
 use super::{declared, invocation};
+use crate::kuberuntime::state::is_sidecar;
 use apis::views::pod::{Container, Pod};
 
 /// Who takes connections at a port of a pod.

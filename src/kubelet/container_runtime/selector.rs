@@ -1,11 +1,11 @@
 //! Which containers a stage governs.
 
-use crate::kuberuntime::state::is_sidecar;
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
 use super::invocation;
+use crate::kuberuntime::state::is_sidecar;
 use apimachinery::object::ObjectMeta;
 use apis::views::pod::{Container, Pod};
 use machine::{program, signals};
