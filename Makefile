@@ -25,7 +25,7 @@ EXPECTATIONS = cases:: conformance::every_story conformance::operations conforma
 	conformance::discovery apiserver::discovery::each_list apiserver::openapi::each_client \
 	apiserver::admission::plugins_that_are_on apiserver::admission::pods_are_kept_secure
 
-.PHONY: run check unit test fmt clippy kubectl python-client javascript-client wheel npm devcontainer bench bench-hot first-day chaos fuzz deny schemas upstream clean
+.PHONY: run check unit test fmt clippy kubectl python-client javascript-client chromium wheel npm devcontainer bench bench-hot first-day chaos fuzz deny schemas upstream clean
 
 run:
 	$(CARGO) build --profile quick
@@ -39,7 +39,7 @@ unit:
 	$(CARGO) test --all-features --lib --package kubarium --package kubarium-$(subst _,-,$(ROOM)) -- $(FILTER)
 
 # What has to be installed comes first, so that nobody is asked for a password minutes later.
-test: kubectl python-client javascript-client fmt clippy
+test: kubectl python-client javascript-client chromium fmt clippy
 	$(CARGO) test --workspace --all-features --no-fail-fast
 
 fmt:
@@ -59,6 +59,10 @@ python-client:
 # And that of npm, also below target.
 javascript-client:
 	@sh tests/install-javascript-client.sh
+
+# And the page in a browser: Chromium, which is installed where it is missing.
+chromium:
+	@sh tests/install-chromium.sh
 
 wheel: python-client
 	target/python-client/bin/pip install --quiet --disable-pip-version-check "maturin>=1.9,<2"

@@ -6,13 +6,12 @@
 //! port. Whatever is started here belongs to the `Cluster` and ends with it.
 
 pub mod config;
+pub mod difference;
 pub mod explore;
+pub mod export;
 pub mod fork;
 pub mod manifests;
 pub mod snapshot;
-
-pub mod difference;
-pub mod export;
 pub mod start_error;
 pub mod stock;
 
@@ -29,6 +28,7 @@ mod data_dir;
 mod data_plane;
 mod fault_handles;
 mod fault_objects;
+mod flow_handles;
 mod fork_handles;
 mod forked;
 mod forking;
@@ -47,6 +47,8 @@ mod node_objects;
 mod node_register;
 mod opened;
 mod origin;
+mod page;
+mod page_handles;
 mod pod_lines;
 mod published;
 mod publishing;
@@ -115,7 +117,7 @@ use components::{Parts, Running};
 use data_dir::takes_writes;
 use data_plane::DataPlane;
 use forked::{ForkedCluster, NamedForks};
-use inside::{ADMIN, Inside, MASTERS, OwnTime};
+use inside::{ADMIN, ForHandles, Inside, MASTERS};
 use interceptors::Interceptors;
 use kubelet_lookup::Kubelets;
 use manifests::Manifest;
@@ -225,7 +227,7 @@ impl Cluster {
             data_plane,
             interceptors,
             traffic,
-            own_time: OwnTime::default(),
+            for_handles: ForHandles::default(),
             forks: NamedForks::default(),
             starter: start_fork,
             began_at,
@@ -395,6 +397,7 @@ impl Cluster {
         if let Some(publishing) = publishing {
             publishing.close().await;
         }
+        inside.for_handles.page.close().await;
         inside.forks.stop().await;
         inside.data_plane.stop();
         inside.interceptors.faults.clear();

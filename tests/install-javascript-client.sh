@@ -4,7 +4,7 @@ set -eu
 
 cd "$(dirname "$0")/.."
 folder=target/javascript-client
-wanted="@kubernetes/client-node@1.4.0"
+wanted="@kubernetes/client-node@1.4.0 axe-core@4.14.1"
 if ! command -v node >/dev/null 2>&1 || ! command -v npm >/dev/null 2>&1; then
     if ! command -v apt-get >/dev/null 2>&1; then
         echo "node and npm are not on PATH and this is no Debian: install Node.js 18 or later and run again" >&2
@@ -24,5 +24,7 @@ fi
 echo "installing npm's $wanted into $folder"
 rm -rf "$folder"
 mkdir -p "$folder"
-npm install --prefix "$folder" --silent --no-audit --no-fund --no-save "$wanted"
+# Each is a word.
+# shellcheck disable=SC2086
+npm install --prefix "$folder" --silent --no-audit --no-fund --no-save $wanted
 echo "$wanted" > "$folder/wanted"

@@ -4,7 +4,7 @@ set -eu
 
 cd "$(dirname "$0")/.."
 folder=target/python-client
-wanted="kubernetes==37.0.2 kubernetes_asyncio==36.1.0 lightkube==1.0.1 kr8s==0.20.15 kopf==1.45.2 pytest==9.2.0"
+wanted="kubernetes==37.0.2 kubernetes_asyncio==36.1.0 lightkube==1.0.1 kr8s==0.20.15 kopf==1.45.2 pytest==9.2.0 selenium==4.51.0"
 if [ "$(cat "$folder/wanted" 2>/dev/null)" = "$wanted" ]; then
     exit 0
 fi

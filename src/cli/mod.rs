@@ -14,6 +14,7 @@ pub mod run;
 pub mod settle;
 pub mod time;
 pub mod trace;
+pub mod ui;
 
 pub mod assets;
 pub mod explore;
@@ -92,6 +93,8 @@ pub enum Command {
     Get(get::Get),
     /// Tell the story of an object: every step from the request that made it to the running container.
     Trace(trace::Trace),
+    /// Print a link to the page that shows a cluster at work.
+    Ui(ui::UiCommand),
     /// Print a folder with kube-apiserver, etcd and kubectl, for KUBEBUILDER_ASSETS.
     Assets(assets::Assets),
     /// Make requests, watches and components go wrong on purpose.
@@ -148,6 +151,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Down(down) => down.run(),
         Command::Get(get) => get.run(),
         Command::Trace(trace) => trace.run(),
+        Command::Ui(ui) => ui.run(),
         Command::Assets(assets) => assets.run(),
         Command::Fault(fault) => fault.run(),
         Command::Explore(explore) => match explore.run() {

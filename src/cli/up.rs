@@ -1,6 +1,7 @@
 //! `kubarium up`: starts a cluster, applies manifests, shows what happens, and stops cleanly on Ctrl-C or
 //! SIGTERM.
 
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -90,6 +91,7 @@ pub struct Up {
     /// reaches with that what only this machine reaches.
     #[arg(long, default_value = "nowhere", value_name = "WHERE")]
     pub forward_pods: PodForwarding,
+<<<<<<< HEAD
     /// Open ports of Services on this machine, as 8080:30080; may be given several times.
     ///
     /// PORT:NODEPORT leads to a port of the first node, PORT:NODEPORT@NODE of another one, and
@@ -99,6 +101,15 @@ pub struct Up {
     /// 0.0.0.0:8080:30080. Port 0 takes a free one. TCP alone; 1,000 connections at once.
     #[arg(long, value_delimiter = ',', value_name = "PORT:TARGET")]
     pub publish: Vec<Publish>,
+=======
+    /// Open a page that shows the cluster at work, and print a link to it.
+    #[arg(long)]
+    pub ui: bool,
+    /// Where that page listens: an address of loopback, or a port of 127.0.0.1; port 0 takes a free one.
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS",
+        value_parser = values::listener)]
+    pub ui_listen: SocketAddr,
+>>>>>>> 1b39e0b (ui: a page that shows a cluster at work, since people learn by seeing it happen)
     /// Draw UIDs and names from this seed, the same each time.
     #[arg(long, value_parser = values::seed)]
     pub seed: Option<u64>,
@@ -263,6 +274,12 @@ impl Up {
         record.ready = true;
         claim.publish(&record)?;
         readiness.tell(&record.server)?;
+        if self.ui {
+            let link = cluster.open_page().await.map_err(|error| Failure(error.to_string()))?;
+            // Who reads the log is not whom it invites.
+            let is_read = std::io::stdout().is_terminal();
+            progress::done("page", if is_read { &link } else { "kubarium ui prints a link to it" });
+        }
         if !manifests.is_empty() {
             progress::show_pods(&cluster.client(), clock, style).await;
         }
@@ -291,6 +308,7 @@ impl Up {
             listen: Some(Listen { address: self.listen, tls: !self.insecure_http }),
             publish: self.publish.clone(),
             stages: self.stages.clone(),
+            ui_listen: self.ui_listen,
             listeners: OwnListeners::new(self.forward_pods),
             clock: self.clock.clock(),
             entropy: self.seed.map_or_else(Entropy::from_system, Entropy::seeded),

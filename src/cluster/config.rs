@@ -67,6 +67,8 @@ pub struct Config {
     pub stages: Option<PathBuf>,
     /// Listeners at ports of pods that are given in Rust, and where pods may lead outside.
     pub listeners: OwnListeners,
+    /// Where the page listens that shows the cluster, once it is opened: an address of loopback.
+    pub ui_listen: SocketAddr,
     /// The time that all components share.
     pub clock: Clock,
     /// The numbers that all components draw.
@@ -235,6 +237,12 @@ impl Config {
         Config { listeners, ..self }
     }
 
+    /// Says where the page listens that shows the cluster, once [`super::Cluster::open_page`] opens it.
+    #[must_use]
+    pub fn ui_listen(self, ui_listen: SocketAddr) -> Config {
+        Config { ui_listen, ..self }
+    }
+
     /// Says whose time it is; with [`Clock::stepped`] it passes when the test says so.
     #[must_use]
     pub fn clock(self, clock: Clock) -> Config {
@@ -309,6 +317,7 @@ impl Default for Config {
             publish: vec![],
             stages: None,
             listeners: OwnListeners::default(),
+            ui_listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             clock: Clock::real(),
             entropy: Entropy::from_system(),
             flow: true,

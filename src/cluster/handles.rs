@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::fault_handles;
 use super::inside::Inside;
-use super::{fork_handles, node_handles, seeing, snapshot_handles, time_handles};
+use super::{flow_handles, fork_handles, node_handles, page_handles, seeing, snapshot_handles, time_handles};
 use apimachinery::wire::ApiService;
 use handles::Handles;
 
@@ -17,5 +17,7 @@ pub(super) fn service(inside: &Arc<Inside>) -> ApiService {
     let handles = seeing::add(handles, inside);
     let handles = fork_handles::handles(handles, inside);
     let handles = snapshot_handles::handles(handles, inside);
+    let handles = flow_handles::add(handles, inside);
+    let handles = page_handles::add(handles, inside);
     handles.service()
 }

@@ -18,6 +18,7 @@ use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiService;
 use apis::scheme::Scheme;
 use apiserver::filters::interceptor::on_behalf_of;
+use apiserver::server::Server;
 use apiserver::storage::Storage;
 use apiserver::traffic::Traffic;
 use client_go::client::Client;
@@ -26,6 +27,7 @@ use etcd::Kv;
 use faults::ComponentSwitch;
 use flow::Flow;
 use handles::HandleCall;
+use ui::Guests;
 
 /// Who may do everything.
 pub(super) const ADMIN: &str = "kubernetes-admin";
@@ -46,7 +48,7 @@ pub(crate) struct Inside {
     pub(super) interceptors: Interceptors,
     /// Who asks for what.
     pub(super) traffic: Traffic,
-    pub(super) own_time: OwnTime,
+    pub(super) for_handles: ForHandles,
     pub(super) storage: Storage,
     pub(super) keys: SigningKeys,
     /// What it was made from.
@@ -57,6 +59,29 @@ pub(crate) struct Inside {
     /// Starts forks.
     pub(super) starter: Starter,
     pub(super) stopping: AtomicBool,
+}
+
+/// What the handles of one cluster hold between two calls.
+#[derive(Default)]
+pub(super) struct ForHandles {
+    pub(super) time: OwnTime,
+    pub(super) page: OpenPage,
+}
+
+/// The page that shows the cluster: closed until it is asked for.
+#[derive(Default)]
+pub(super) struct OpenPage {
+    pub(super) guests: Guests,
+    pub(super) server: Mutex<Option<Server>>,
+}
+
+impl OpenPage {
+    /// Nobody reaches it any more.
+    pub(super) async fn close(&self) {
+        if let Some(server) = self.server.lock().await.take() {
+            server.stop().await;
+        }
+    }
 }
 
 /// What is waited by for the cluster as a whole.

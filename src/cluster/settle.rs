@@ -92,12 +92,12 @@ impl Inside {
             loop {
                 self.clock.work().idle().await;
                 match self.left_of_quiet(settle) {
-                    Some(left) => self.own_time.real.sleep(left).await,
+                    Some(left) => self.for_handles.time.real.sleep(left).await,
                     None => return,
                 }
             }
         };
-        let outcome = self.own_time.real.timeout(settle.within, settled).await;
+        let outcome = self.for_handles.time.real.timeout(settle.within, settled).await;
         outcome.map_err(|_| self.unsettled(settle, since))
     }
 

@@ -74,7 +74,7 @@ impl Inside {
     /// Lets so much time pass, from wake to wake, with a settle between. Says how often somebody woke.
     pub(crate) async fn pass(&self, duration: Duration) -> Result<usize, TimeError> {
         self.stepped()?;
-        let _alone = self.own_time.stepping.lock().await;
+        let _alone = self.for_handles.time.stepping.lock().await;
         let end = self.end(duration)?;
         let mut wakes = 0;
         while self.step(end).await? {
@@ -99,7 +99,7 @@ impl Inside {
             let seen = self.clock.timeout(within, self.see(client, &condition)).await;
             return seen.unwrap_or_else(|_| Err(late()));
         }
-        let _alone = self.own_time.stepping.lock().await;
+        let _alone = self.for_handles.time.stepping.lock().await;
         let end = self.end(within)?;
         self.settle(&Settle::new()).await?;
         while !condition.holds(client).await? {

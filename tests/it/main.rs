@@ -47,6 +47,7 @@ mod javascript;
 mod kubectl;
 mod network;
 mod packages;
+mod page;
 mod python;
 
 mod upstream;

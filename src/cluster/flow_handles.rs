@@ -1,0 +1,107 @@
+//! The causal record as it is written, over HTTP: what a live view reads.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use futures::stream::{self, Stream};
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
+use serde::Serialize;
+use serde_json::json;
+
+use super::inside::Inside;
+use apimachinery::status::Status;
+use clock::Clock;
+use flow::{Flow, Followed, StepId, TraceStep};
+use handles::{ClusterHandle, HandleCall, Handles};
+
+/// Steps in one line of the answer.
+const MAX_STEPS: usize = 2_000;
+/// Who follows is told so often at most, in real time: steps come in crowds.
+const PAUSE: Duration = Duration::from_millis(25);
+
+/// A line of the answer.
+#[derive(Serialize)]
+struct Line {
+    steps: Vec<ToldStep>,
+    /// Where to go on after a break.
+    next: StepId,
+    /// How many were forgotten before they could be told.
+    missed: u64,
+}
+
+#[derive(Serialize)]
+struct ToldStep {
+    #[serde(flatten)]
+    step: TraceStep,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    component: Option<String>,
+    words: String,
+}
+
+/// The record.
+pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
+    let read = ClusterHandle::get("/flow", "The steps of the causal record, as lines of JSON.")
+        .query("since", "From this step on; else from the oldest that is remembered. `now`: what comes.")
+        .query("follow", "true: goes on with what comes, until the client ends it.");
+    let integer = json!({"type": "integer"});
+    let line = json!({
+        "type": "object",
+        "properties": {
+            "steps": {"type": "array", "items": {"type": "object"}}, "next": integer, "missed": integer,
+        },
+    });
+    let inside = Arc::downgrade(inside);
+    handles.with(read.answers(line), move |call: HandleCall| {
+        let flow = inside.upgrade().map(|inside| inside.flow.clone());
+        std::future::ready(respond(flow.unwrap_or_default(), &call))
+    })
+}
+
+fn respond(flow: Flow, call: &HandleCall) -> Result<Response, Status> {
+    let since = match call.query("since") {
+        None | Some("") => StepId::NONE,
+        Some("now") => flow.newest(),
+        Some(text) => StepId(text.parse().map_err(|_| {
+            Status::bad_request(format!("since: {text:?} is neither the number of a step nor now"))
+        })?),
+    };
+    let follow = call.query("follow") == Some("true");
+    let mut response = Response::new(Body::from_stream(lines(flow, since, follow)));
+    let lines = HeaderValue::from_static("application/x-ndjson");
+    response.headers_mut().insert(CONTENT_TYPE, lines);
+    Ok(response)
+}
+
+/// Nothing is kept for who follows: what they have not read yet stands in the record, and is forgotten with
+/// it.
+fn lines(flow: Flow, since: StepId, follow: bool) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
+    // Sockets live in real time, whatever the cluster's.
+    let clock = Clock::real();
+    stream::unfold(Some((flow, since, true)), move |state| {
+        let clock = clock.clone();
+        async move {
+            let (flow, since, is_first) = state?;
+            if follow && !is_first {
+                flow.until(since).await;
+                clock.sleep(PAUSE).await;
+            }
+            let told = flow.since(since, MAX_STEPS);
+            let is_end = !follow && told.steps.len() < MAX_STEPS;
+            let next = told.next;
+            Some((line(told), (!is_end).then_some((flow, next, false))))
+        }
+    })
+}
+
+fn line(told: Followed) -> Result<Bytes, std::io::Error> {
+    let Followed { steps, next, missed } = told;
+    let tell = |step: TraceStep| ToldStep { component: step.step.component(), words: step.words(), step };
+    let line = Line { steps: steps.into_iter().map(tell).collect(), next, missed };
+    let mut bytes = serde_json::to_vec(&line)?;
+    bytes.push(b'\n');
+    Ok(bytes.into())
+}

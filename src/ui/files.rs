@@ -1,0 +1,108 @@
+//! The page's files, as they stand in `src/ui/page`, in the program itself. Plain HTML, CSS and ES modules of
+//! our own: nothing is built, nothing comes from elsewhere.
+
+/// One file.
+pub(crate) struct PageFile {
+    /// Where the page asks for it.
+    pub(crate) path: &'static str,
+    /// As HTTP names it.
+    pub(crate) content_type: &'static str,
+    /// What stands in it.
+    pub(crate) text: &'static str,
+}
+
+/// All of them together, so that the page stays light.
+#[cfg(test)]
+const MAX_BYTES: usize = 300 * 1024;
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const SCRIPT: &str = "text/javascript; charset=utf-8";
+const PICTURE: &str = "image/svg+xml";
+
+macro_rules! page {
+    ($($path:literal $name:literal $content_type:ident,)*) => {
+        const FILES: &[PageFile] = &[$(PageFile {
+            path: $path,
+            content_type: $content_type,
+            text: include_str!(concat!("page/", $name)),
+        }),*];
+    };
+}
+
+page! {
+    "/" "index.html" HTML,
+    "/page/style.css" "style.css" CSS,
+    "/page/icon.svg" "icon.svg" PICTURE,
+    "/page/main.js" "main.js" SCRIPT,
+    "/page/api.js" "api.js" SCRIPT,
+    "/page/dom.js" "dom.js" SCRIPT,
+    "/page/record.js" "record.js" SCRIPT,
+    "/page/map.js" "map.js" SCRIPT,
+    "/page/story.js" "story.js" SCRIPT,
+    "/page/objects.js" "objects.js" SCRIPT,
+    "/page/yaml.js" "yaml.js" SCRIPT,
+    "/page/terminal.js" "terminal.js" SCRIPT,
+}
+
+/// The file that is asked for at a path.
+pub(crate) fn named(path: &str) -> Option<&'static PageFile> {
+    FILES.iter().find(|file| file.path == path)
+}
+
+impl PageFile {
+    /// What changes when the file does (an `ETag`): FNV-1a of its bytes.
+    pub(crate) fn tag(&self) -> String {
+        let hash = self.text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        format!("\"{hash:016x}\"")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_is_light_and_asks_only_for_what_is_there() {
+        assert!(FILES.iter().map(|file| file.text.len()).sum::<usize>() < MAX_BYTES);
+        for file in FILES {
+            for word in file.text.split(['"', '\'', '`']) {
+                let is_file = word.starts_with("/page/") || word.starts_with("./");
+                let path = word.replacen("./", "/page/", 1);
+                assert!(!is_file || named(&path).is_some(), "{} names {word}", file.path);
+            }
+        }
+    }
+
+    #[test]
+    fn the_code_that_a_step_leads_to_is_there() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let named: Vec<&str> = FILES.iter().flat_map(|file| file.text.split('"')).collect();
+        let sources: Vec<&&str> = named.iter().filter(|word| word.starts_with("src/")).collect();
+        assert!(sources.len() > 20, "{sources:?}");
+        for source in sources {
+            assert!(root.join(source).is_file(), "{source}");
+        }
+    }
+
+    #[test]
+    fn no_file_names_another_server_or_brings_a_script_in_line() {
+        for file in FILES {
+            let text = file.text.replace("http://www.w3.org/", "");
+            assert!(!text.contains("http://") && !text.contains("https://"), "{}", file.path);
+            for inline in ["<style", " style=", " onclick=", "javascript:", "eval(", "innerHTML"] {
+                assert!(!text.contains(inline), "{} has {inline}", file.path);
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_folder_is_part_of_the_page() {
+        let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/page")).unwrap();
+        let names = folder.map(|file| file.unwrap().file_name().into_string().unwrap());
+        let is_asked_for = |name: &String| name == "index.html" || named(&format!("/page/{name}")).is_some();
+        assert_eq!(names.filter(|name| !is_asked_for(name)).collect::<Vec<_>>(), [] as [&str; 0]);
+    }
+}

@@ -1,0 +1,59 @@
+// The page: who looks, what they look at.
+
+import { enter } from "./api.js";
+import { el, show } from "./dom.js";
+import { CausalRecord, Player } from "./record.js";
+import { mapView } from "./map.js";
+import { storyView } from "./story.js";
+import { objectsView } from "./objects.js";
+
+const TABS = ["map", "story", "objects"];
+const element = (id) => document.getElementById(id);
+
+function choose(name, focus = false) {
+  for (const tab of TABS) {
+    const button = element(`tab-${tab}`);
+    button.setAttribute("aria-selected", String(tab === name));
+    button.tabIndex = tab === name ? 0 : -1;
+    element(`view-${tab}`).hidden = tab !== name;
+  }
+  if (focus) element(`tab-${name}`).focus();
+  element(`view-${name}`).dispatchEvent(new Event("chosen"));
+}
+
+/** As lists of tabs are used by keyboard: arrows, Home and End. */
+function walk(event) {
+  const at = TABS.findIndex((tab) => event.target.id === `tab-${tab}`);
+  const to = {
+    ArrowRight: (at + 1) % TABS.length,
+    ArrowLeft: (at + TABS.length - 1) % TABS.length,
+    Home: 0,
+    End: TABS.length - 1,
+  }[event.key];
+  if (at < 0 || to === undefined) return;
+  event.preventDefault();
+  choose(TABS[to], true);
+}
+
+async function start() {
+  const user = await enter();
+  show(element("who"), user);
+  const record = new CausalRecord();
+  const player = new Player(record);
+  record.addEventListener("trouble", (event) => show(element("who"), `${user} (${event.detail})`));
+  record.addEventListener("steps", () => show(element("who"), user), { passive: true });
+  const story = storyView(element("view-story"), record);
+  const tell = (resource, namespace, name) => {
+    choose("story");
+    story.tell(resource, namespace, name);
+  };
+  mapView(element("view-map"), record, player, tell);
+  objectsView(element("view-objects"), record, tell);
+  for (const tab of TABS) element(`tab-${tab}`).addEventListener("click", () => choose(tab));
+  element("tabs").addEventListener("keydown", walk);
+  record.follow();
+}
+
+start().catch((error) => {
+  show(document.querySelector("main"), el("p", { class: "refused", role: "alert" }, error.message));
+});

@@ -1,0 +1,365 @@
+// The map: the components as a drawing, and what moves between them.
+
+import { el, labelled, show, showChanged, svg } from "./dom.js";
+
+/** Dots that move at once; what comes beyond is seen by the weight of its line. */
+const MAX_DOTS = 240;
+/** A dot is on its way for so long, in milliseconds. */
+const FLIGHT = 650;
+/** Nodes that are drawn one by one; of further ones the sum is shown. */
+const MAX_NODES = 12;
+/** Pods that are drawn one by one on a node. */
+const MAX_PODS = 60;
+/** Work queues that are shown: those that moved last. */
+const MAX_QUEUES = 7;
+/** Lines of the list of what happened last. */
+const MAX_LINES = 40;
+const WIDTH = 1200;
+const HEIGHT = 600;
+
+/** Where the components stand: x, y, width, height; what they are called; and in upstream. */
+const PLACES = {
+  you: [20, 120, 150, 90, "You", "kubectl and others"],
+  "kube-apiserver": [290, 60, 270, 210, "kube-apiserver", "handler chain, registry, watch cache"],
+  etcd: [350, 330, 150, 70, "etcd", "the store"],
+  "kube-controller-manager": [700, 20, 480, 210, "kube-controller-manager", "informers, work queues, reconcilers"],
+  "kube-scheduler": [700, 250, 230, 100, "kube-scheduler", "filter, score, bind"],
+  kubelets: [20, 430, 1160, 160, "Nodes", "kubelets, and their pods"],
+};
+
+/** Where a step happened: the place in the drawing. */
+function placeOf(component) {
+  if (PLACES[component]) return component;
+  if (component === "") return "you";
+  if (component === "default-scheduler") return "kube-scheduler";
+  if (component.startsWith("kubelet")) return "kubelets";
+  return "kube-controller-manager";
+}
+
+/** From where to where something moves in a step; none if it stays where it is. */
+function movement(step, record) {
+  const cause = record.get(step.cause);
+  switch (step.step) {
+    case "RequestReceived":
+      return [cause ? placeOf(cause.component) : step.user ? "kube-controller-manager" : "you", "kube-apiserver"];
+    case "Stored":
+      return ["kube-apiserver", "etcd"];
+    case "WatchDelivered":
+      return ["etcd", "kube-apiserver"];
+    case "InformerUpdated":
+      return ["kube-apiserver", placeOf(step.component)];
+    case "Responded":
+    case "Refused": {
+      const asked = record.causes(step.id).find((one) => one.step === "RequestReceived");
+      const asker = asked && record.get(asked.cause);
+      return ["kube-apiserver", asker ? placeOf(asker.component) : "you"];
+    }
+    default:
+      return null;
+  }
+}
+
+/** What the steps up to one make: pods on nodes, keys in queues, counts. */
+class Picture {
+  pods = new Map();
+  queues = new Map();
+  counts = new Map();
+
+  apply(step) {
+    const place = placeOf(step.component);
+    this.counts.set(place, (this.counts.get(place) ?? 0) + 1);
+    const pod = step.pod && this.#pod(step.pod);
+    switch (step.step) {
+      case "Stored":
+        if (step.resource === "pods") this.#stored(`${step.namespace}/${step.name}`, step.operation);
+        break;
+      case "Bound":
+      case "Assumed":
+        pod.node = step.node;
+        pod.state = "bound";
+        break;
+      case "SandboxCreated":
+      case "ImagePulled":
+      case "ContainerCreated":
+        pod.node = step.node;
+        pod.state = "starting";
+        break;
+      case "ContainerStarted":
+        pod.node = step.node;
+        pod.state = "running";
+        break;
+      case "ContainerExited":
+        pod.state = step.exitCode === 0 ? "ended" : "failed";
+        break;
+      case "Enqueued":
+        this.#queue(step.queue).keys.add(step.key);
+        break;
+      case "ReconcileStarted": {
+        const queue = this.#queue(step.controller);
+        queue.keys.delete(step.key);
+        queue.worked += 1;
+        queue.last = step.key;
+        break;
+      }
+    }
+  }
+
+  #pod(key) {
+    if (!this.pods.has(key)) this.pods.set(key, { node: "", state: "pending" });
+    return this.pods.get(key);
+  }
+
+  #stored(key, operation) {
+    if (operation === "delete") this.pods.delete(key);
+    else this.#pod(key);
+  }
+
+  /** Kept so that what moved last is last. */
+  #queue(name) {
+    const queue = this.queues.get(name) ?? { keys: new Set(), worked: 0, last: "" };
+    this.queues.delete(name);
+    this.queues.set(name, queue);
+    return queue;
+  }
+}
+
+/** Dots on their way, over the drawing. It draws only while something moves. */
+class Dots {
+  #canvas;
+  #flying = [];
+  #drawing = false;
+
+  constructor(canvas) {
+    this.#canvas = canvas;
+  }
+
+  send(from, to, kind) {
+    if (this.#flying.length >= MAX_DOTS || document.hidden) return;
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    this.#flying.push({ from: middle(from), to: middle(to), kind, began: performance.now(), lane: Math.random() * 16 - 8 });
+    if (!this.#drawing) {
+      this.#drawing = true;
+      requestAnimationFrame((now) => this.#draw(now));
+    }
+  }
+
+  clear() {
+    this.#flying = [];
+  }
+
+  #draw(now) {
+    const canvas = this.#canvas;
+    const scale = canvas.clientWidth / WIDTH;
+    const dense = window.devicePixelRatio || 1;
+    const [wide, high] = [Math.round(canvas.clientWidth * dense), Math.round(HEIGHT * scale * dense)];
+    if (canvas.width !== wide || canvas.height !== high) [canvas.width, canvas.height] = [wide, high];
+    const context = canvas.getContext("2d");
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, canvas.width, canvas.height);
+    context.scale(scale * dense, scale * dense);
+    const style = getComputedStyle(canvas);
+    this.#flying = this.#flying.filter((dot) => now - dot.began < FLIGHT);
+    for (const { from, to, kind, began, lane } of this.#flying) {
+      const way = (now - began) / FLIGHT;
+      const eased = way * way * (3 - 2 * way);
+      context.fillStyle = style.getPropertyValue(`--${kind}`) || "gray";
+      context.beginPath();
+      context.arc(from[0] + (to[0] - from[0]) * eased + lane, from[1] + (to[1] - from[1]) * eased + lane, 5, 0, 7);
+      context.fill();
+    }
+    if (this.#flying.length) requestAnimationFrame((next) => this.#draw(next));
+    else this.#drawing = false;
+  }
+}
+
+function middle(place) {
+  const [x, y, width, height] = PLACES[place];
+  return [x + width / 2, y + Math.min(height / 2, 60)];
+}
+
+function kindOf(step) {
+  if (step.step === "Refused" || step.step === "NotAuthorized") return "bad";
+  if (step.step === "WatchDelivered" || step.step === "InformerUpdated") return "watch";
+  return step.step === "Stored" ? "store" : "request";
+}
+
+/** The view. `tell` opens the story of an object. */
+export function mapView(view, record, player, tell) {
+  const canvas = el("canvas", { class: "dots", "aria-hidden": "true" });
+  const moving = new Dots(canvas);
+  const drawing = draw();
+  const list = el("ol", { class: "steps", "aria-label": "What happened last", tabindex: "0" });
+  const controls = playing(record, player);
+  show(view, controls.bar, el("div", { class: "map" }, drawing.root, canvas), list);
+  let picture = new Picture();
+  let told = [];
+  let isWaiting = false;
+
+  const paint = () => {
+    isWaiting = false;
+    drawing.paint(picture, tell);
+    const lines = told.slice(-MAX_LINES).reverse();
+    showChanged(list, lines.map((step) => step.id), () => lines.map((step) => line(step, tell)));
+    controls.paint();
+  };
+  const paintSoon = () => {
+    if (isWaiting || view.hidden) return;
+    isWaiting = true;
+    requestAnimationFrame(paint);
+  };
+  player.addEventListener("move", ({ detail: step }) => {
+    picture.apply(step);
+    if (!isPeriodic(step, record)) told.push(step);
+    if (told.length > 4 * MAX_LINES) told = told.slice(-MAX_LINES);
+    const between = movement(step, record);
+    if (between && between[0] !== between[1]) moving.send(...between, kindOf(step));
+    drawing.touch(placeOf(step.component));
+    paintSoon();
+  });
+  player.addEventListener("jump", () => {
+    picture = new Picture();
+    moving.clear();
+    const shown = record.steps.slice(0, Math.max(player.at - record.first + 1, 0));
+    for (const step of shown) picture.apply(step);
+    told = shown.filter((step) => !isPeriodic(step, record)).slice(-MAX_LINES);
+    paintSoon();
+  });
+  player.addEventListener("moved", paintSoon);
+  view.addEventListener("chosen", paintSoon);
+  paint();
+}
+
+/** What a controller looks at every few seconds, whether or not something is new: nobody caused it. */
+function isPeriodic(step, record) {
+  const first = record.causes(step.id).at(-1) ?? step;
+  return first.step === "Enqueued" && ["Enqueued", "ReconcileStarted", "ReconcileEnded"].includes(step.step);
+}
+
+/** A line of the list, with what can be asked about it. */
+function line(step, tell) {
+  const subject = subjectOf(step);
+  const open = () => tell(...subject);
+  const words = subject ? el("button", { class: "link", onclick: open }, step.words) : step.words;
+  return el("li", { class: kindOf(step) }, el("span", { class: "id" }, `#${step.id}`), " ", el("span", { class: "component" }, step.component || "you"), " ", words);
+}
+
+/** Whose story a step belongs to: resource, namespace, name. */
+export function subjectOf(step) {
+  if (step.step === "Stored") return [step.resource, step.namespace, step.name];
+  if (step.pod) return ["pods", ...step.pod.split("/")];
+  if (step.step === "InformerUpdated" || step.step === "WatchDelivered") {
+    const [namespace, name] = step.key.includes("/") ? step.key.split("/") : ["", step.key];
+    return [step.resource, namespace, name];
+  }
+  return null;
+}
+
+/** The buttons of the player, and the way through the record. */
+function playing(record, player) {
+  const button = (text, title, act) => el("button", { type: "button", title, onclick: act }, text);
+  const pause = button("Pause", "Stand still, or go on", () => (player.running ? player.pause() : player.play()));
+  const speed = el(
+    "select",
+    { onchange: () => player.play(Number(speed.value)) },
+    [["1", "as it happens"], ["0.1", "10 times slower"], ["0.01", "100 times slower"]].map(([value, text]) => el("option", { value }, text)),
+  );
+  const until = el("input", { type: "search", size: "18", placeholder: "bound default/web", oninput: () => (player.until = until.value) });
+  const way = el("input", { type: "range", min: "0", max: "0", value: "0", class: "way", "aria-label": "Rewind", oninput: () => { player.pause(); player.goTo(Number(way.value)); } });
+  const at = el("output", {});
+  const bar = el(
+    "div",
+    { class: "bar", role: "toolbar", "aria-label": "Playing" },
+    pause,
+    button("Step", "One step on", () => player.step()),
+    button("Stage", "On to the next component", () => player.stage()),
+    button("Live", "Follow what happens", () => { speed.value = "1"; player.follow(); }),
+    labelled("Speed", speed),
+    labelled("Until", until),
+    way,
+    at,
+  );
+  const paint = () => {
+    pause.textContent = player.running ? "Pause" : "Play";
+    way.min = String(record.first - 1);
+    way.max = String(record.newest);
+    way.value = String(player.at);
+    const missed = record.missed ? `, ${record.missed} forgotten` : "";
+    at.textContent = `step ${player.at} of ${record.newest}${missed}`;
+  };
+  return { bar, paint };
+}
+
+/** The drawing itself, and how it is painted. */
+function draw() {
+  const boxes = {};
+  const counts = {};
+  const groups = Object.entries(PLACES).map(([name, [x, y, width, height, title, words]]) => {
+    boxes[name] = svg("rect", { x, y, width, height, rx: 10, class: "place" });
+    counts[name] = svg("text", { x: x + width - 12, y: y + 22, class: "count", "text-anchor": "end" });
+    return svg("g", { role: "group", "aria-label": title }, boxes[name], svg("text", { x: x + 12, y: y + 24, class: "title" }, title), svg("text", { x: x + 12, y: y + 42, class: "words" }, words), counts[name]);
+  });
+  const lines = [["you", "kube-apiserver"], ["kube-apiserver", "etcd"], ["kube-apiserver", "kube-controller-manager"], ["kube-apiserver", "kube-scheduler"], ["kube-apiserver", "kubelets"]].map(([from, to]) => {
+    const [[x1, y1], [x2, y2]] = [middle(from), middle(to)];
+    return svg("line", { x1, y1, x2, y2, class: "way" });
+  });
+  const queues = svg("g", {});
+  const nodes = svg("g", {});
+  const root = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": "The components of the cluster and what moves between them" }, lines, groups, queues, nodes);
+  const touched = new Map();
+  const touch = (place) => {
+    if (!touched.has(place)) boxes[place].classList.add("busy");
+    clearTimeout(touched.get(place));
+    touched.set(place, setTimeout(() => {
+      touched.delete(place);
+      boxes[place].classList.remove("busy");
+    }, 300));
+  };
+  const paint = (picture, tell) => {
+    for (const [place, count] of picture.counts) if (counts[place]) counts[place].textContent = `${count} steps`;
+    for (const place of Object.keys(counts)) if (!picture.counts.has(place)) counts[place].textContent = "";
+    showChanged(queues, [...picture.queues].map(([name, { keys, worked }]) => [name, keys.size, worked]), () => queueLines(picture));
+    showChanged(nodes, [...picture.pods], () => nodeBoxes(picture, tell));
+  };
+  return { root, touch, paint };
+}
+
+function queueLines(picture) {
+  const [x, y] = PLACES["kube-controller-manager"];
+  const last = [...picture.queues].slice(-MAX_QUEUES).sort(([one], [other]) => one.localeCompare(other));
+  return last.map(([name, queue], row) => {
+    const top = y + 68 + row * 20;
+    const depth = Math.min(queue.keys.size, 30);
+    return svg("g", {}, svg("text", { x: x + 12, y: top, class: "queue" }, name), svg("rect", { x: x + 190, y: top - 10, width: depth * 4, height: 11, class: "depth" }), svg("text", { x: x + 196 + depth * 4, y: top, class: "words" }, `${queue.keys.size} wait, ${queue.worked} done, last ${queue.last}`));
+  });
+}
+
+function nodeBoxes(picture, tell) {
+  const byNode = new Map();
+  for (const [key, pod] of picture.pods) {
+    const node = pod.node || "not bound yet";
+    if (!byNode.has(node)) byNode.set(node, []);
+    byNode.get(node).push([key, pod.state]);
+  }
+  const names = [...byNode.keys()].sort((one, other) => one.localeCompare(other, undefined, { numeric: true }));
+  const drawn = names.slice(0, MAX_NODES);
+  const [x, y, width] = PLACES.kubelets;
+  const each = (width - 24) / Math.max(drawn.length, 3);
+  const boxes = drawn.map((name, at) => nodeBox(name, byNode.get(name), x + 12 + at * each, y + 56, each - 8, tell));
+  const hidden = names.slice(MAX_NODES);
+  if (!hidden.length) return boxes;
+  const pods = hidden.reduce((sum, name) => sum + byNode.get(name).length, 0);
+  return [...boxes, svg("text", { x: x + width - 12, y: y + 42, class: "words", "text-anchor": "end" }, `and ${hidden.length} more nodes with ${pods} pods`)];
+}
+
+function nodeBox(name, pods, x, y, width, tell) {
+  const perRow = Math.max(Math.floor((width - 8) / 13), 1);
+  const squares = pods.slice(0, Math.min(MAX_PODS, perRow * 5)).map(([key, state], at) => {
+    const place = { x: x + 6 + (at % perRow) * 13, y: y + 26 + Math.floor(at / perRow) * 13, width: 11, height: 11 };
+    const open = () => tell("pods", ...key.split("/"));
+    const act = (event) => event.key === "Enter" && open();
+    return svg("rect", { ...place, rx: 2, class: `pod ${state}`, tabindex: "0", role: "button", "aria-label": `pod ${key}, ${state}`, onclick: open, onkeydown: act }, svg("title", {}, `${key}: ${state}`));
+  });
+  const more = pods.length - squares.length;
+  const title = `${name}: ${pods.length} pod${pods.length === 1 ? "" : "s"}${more ? `, ${more} not drawn` : ""}`;
+  return svg("g", {}, svg("rect", { x, y, width, height: 96, rx: 6, class: "node" }), svg("text", { x: x + 6, y: y + 17, class: "queue" }, title), squares);
+}

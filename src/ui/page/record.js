@@ -1,0 +1,189 @@
+// The causal record as it is written, and what of it is shown: a player that follows, slows down, stands still,
+// goes on by one and goes back.
+
+import { lines } from "./api.js";
+
+/** As many steps as the cluster remembers; older ones are forgotten here, too. */
+const CAPACITY = 65536;
+/** Between two attempts to read on. */
+const PATIENCE = 1000;
+/** A pause between two steps is shown as no longer than this, in microseconds of the cluster's time. */
+const LONGEST_PAUSE = 400000;
+
+/** The steps, oldest first. Step `n` stands at `n - first`. */
+export class CausalRecord extends EventTarget {
+  steps = [];
+  first = 1;
+  missed = 0;
+  #effects = new Map();
+
+  /** Reads for as long as the page is open. */
+  async follow() {
+    let since = "";
+    for (;;) {
+      try {
+        for await (const line of lines(`/kubarium/v1/flow?follow=true&since=${since}`)) {
+          since = line.next;
+          this.#add(line);
+        }
+      } catch (error) {
+        this.dispatchEvent(new CustomEvent("trouble", { detail: error.message }));
+      }
+      await new Promise((resolve) => setTimeout(resolve, PATIENCE));
+    }
+  }
+
+  get(id) {
+    return this.steps[id - this.first];
+  }
+
+  get newest() {
+    return this.first + this.steps.length - 1;
+  }
+
+  /** What a step led to at once. */
+  effects(id) {
+    return (this.#effects.get(id) ?? []).map((effect) => this.get(effect)).filter(Boolean);
+  }
+
+  /** What led to a step, the nearest first. */
+  causes(id) {
+    const found = [];
+    for (let step = this.get(this.get(id)?.cause); step; step = this.get(step.cause)) found.push(step);
+    return found;
+  }
+
+  #add({ steps, missed, next }) {
+    this.missed += missed;
+    if (missed || !this.steps.length) {
+      this.steps = [];
+      this.first = steps[0]?.id ?? next;
+      this.#effects.clear();
+    }
+    for (const step of steps) {
+      // Where it happened is said by the cause of what has no place of its own.
+      step.component ??= this.get(step.cause)?.component ?? "";
+      this.steps.push(step);
+      if (step.cause) this.#effects.set(step.cause, [...(this.#effects.get(step.cause) ?? []), step.id]);
+    }
+    while (this.steps.length > CAPACITY) this.#forget(this.steps.length - CAPACITY);
+    this.dispatchEvent(new CustomEvent("steps", { detail: steps }));
+  }
+
+  #forget(count) {
+    for (const step of this.steps.splice(0, count)) this.#effects.delete(step.id);
+    this.first += count;
+  }
+}
+
+/** How a record is shown. `move` says each step once, in order; `jump` that the picture is to be made anew. */
+export class Player extends EventTarget {
+  /** The last step that was shown. */
+  at = 0;
+  live = true;
+  running = true;
+  /** 1 is the cluster's own time; 0.1 ten times slower. */
+  speed = 1;
+  /** Stands still where a step's words have this in them. */
+  until = "";
+  #record;
+  #timer = null;
+
+  constructor(record) {
+    super();
+    this.#record = record;
+    record.addEventListener("steps", () => this.#news());
+  }
+
+  #news() {
+    if (!this.running) {
+      this.#tell("moved");
+    } else if (this.live && this.speed >= 1) {
+      this.#catchUp();
+    } else {
+      this.#goOn();
+    }
+  }
+
+  /** All at once, but not past what is waited for. */
+  #catchUp() {
+    while (this.running && this.at < this.#record.newest) this.#show(this.at + 1);
+    this.#tell("moved");
+  }
+
+  #goOn() {
+    if (this.#timer !== null || !this.running) return;
+    const current = this.#record.get(this.at);
+    const next = this.#record.get(Math.max(this.at + 1, this.#record.first));
+    if (!next) return;
+    const apart = current ? Math.min(next.atMicroseconds - current.atMicroseconds, LONGEST_PAUSE) : 0;
+    this.#timer = setTimeout(() => {
+      this.#timer = null;
+      this.#show(next.id);
+      this.#tell("moved");
+      this.#goOn();
+    }, Math.max(apart / 1000, 4) / this.speed);
+  }
+
+  #show(id) {
+    const step = this.#record.get(id);
+    this.at = id;
+    if (!step) return;
+    this.dispatchEvent(new CustomEvent("move", { detail: step }));
+    if (this.until && step.words.includes(this.until)) this.pause();
+  }
+
+  pause() {
+    this.running = false;
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#tell("moved");
+  }
+
+  play(speed = this.speed) {
+    this.speed = speed;
+    this.running = true;
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#news();
+    this.#tell("moved");
+  }
+
+  /** Shows what happens when it happens. */
+  follow() {
+    this.live = true;
+    this.speed = 1;
+    this.running = true;
+    this.goTo(this.#record.newest);
+  }
+
+  /** One step on. */
+  step() {
+    this.pause();
+    if (this.at < this.#record.newest) this.#show(Math.max(this.at + 1, this.#record.first));
+    this.#tell("moved");
+  }
+
+  /** On to the first step of another component. */
+  stage() {
+    this.pause();
+    const from = this.#record.get(this.at)?.component;
+    do {
+      if (this.at >= this.#record.newest) break;
+      this.#show(Math.max(this.at + 1, this.#record.first));
+    } while (this.#record.get(this.at)?.component === from);
+    this.#tell("moved");
+  }
+
+  /** To any step: the picture is that after it. */
+  goTo(id) {
+    this.at = Math.min(Math.max(id, this.#record.first - 1), this.#record.newest);
+    this.live = this.at === this.#record.newest;
+    this.#tell("jump");
+    this.#tell("moved");
+  }
+
+  #tell(what) {
+    this.dispatchEvent(new Event(what));
+  }
+}

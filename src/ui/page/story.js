@@ -1,0 +1,172 @@
+// The story of one object: every step that made it what it is, what each is caused by and led to, and who wrote
+// which field.
+
+import { json, kindNamed, pathOf } from "./api.js";
+import { calmly, el, labelled, show } from "./dom.js";
+import { yamlOf } from "./yaml.js";
+
+/** Where the code is that does a step, and what the real component is called. */
+const SOURCES = {
+  RequestReceived: ["src/apiserver/filters/request_info.rs", "filters.WithRequestInfo"],
+  Authenticated: ["src/apiserver/filters/authentication.rs", "filters.WithAuthentication"],
+  NotAuthenticated: ["src/apiserver/filters/authentication.rs", "filters.WithAuthentication"],
+  Impersonated: ["src/apiserver/filters/impersonation/mod.rs", "filters.WithImpersonation"],
+  Authorized: ["src/apiserver/filters/authorization.rs", "filters.WithAuthorization"],
+  NotAuthorized: ["src/apiserver/filters/authorization.rs", "filters.WithAuthorization"],
+  Admitted: ["src/apiserver/admission/mod.rs", "admission.MutationInterface"],
+  Denied: ["src/apiserver/admission/mod.rs", "admission.ValidationInterface"],
+  Validated: ["src/apiserver/registry/create.rs", "rest.BeforeCreate"],
+  Stored: ["src/etcd/writer.rs", "etcd, an mvcc write"],
+  Responded: ["src/apiserver/handler_chain.rs", "handlers/responsewriters"],
+  DryRun: ["src/apiserver/registry/store.rs", "registry.DryRunnableStorage"],
+  Refused: ["src/apiserver/filters/flow_record.rs", "responsewriters.ErrorNegotiated"],
+  WatchDelivered: ["src/apiserver/storage/cacher.rs", "storage/cacher"],
+  InformerUpdated: ["src/client_go/shared_informer.rs", "client-go SharedIndexInformer"],
+  Enqueued: ["src/client_go/workqueue/mod.rs", "client-go workqueue.Add"],
+  ReconcileStarted: ["src/controllers/controller.rs", "syncHandler"],
+  ReconcileEnded: ["src/controllers/controller.rs", "processNextWorkItem"],
+  SchedulingAttempt: ["src/scheduler/schedule_one.rs", "ScheduleOne"],
+  Filtered: ["src/scheduler/framework/runtime.rs", "RunFilterPlugins"],
+  Scored: ["src/scheduler/framework/runtime.rs", "RunScorePlugins"],
+  Assumed: ["src/scheduler/schedule_one.rs", "assume"],
+  Bound: ["src/scheduler/plugins/default_binder.rs", "DefaultBinder"],
+  PodWorkerSync: ["src/kubelet/pod_workers.rs", "podWorkers"],
+  SandboxCreated: ["src/kubelet/pod_workers.rs", "CRI RunPodSandbox"],
+  ImagePulled: ["src/kubelet/pod_workers.rs", "CRI PullImage"],
+  ContainerCreated: ["src/kubelet/pod_workers.rs", "CRI CreateContainer"],
+  ContainerStarted: ["src/kubelet/pod_workers.rs", "CRI StartContainer"],
+  ContainerExited: ["src/kubelet/pod_workers.rs", "CRI StopContainer"],
+  SandboxStopped: ["src/kubelet/pod_workers.rs", "CRI StopPodSandbox"],
+  EventRecorded: ["src/client_go/event_recorder.rs", "client-go EventRecorder"],
+};
+/** What every step has, told apart from what it says. */
+const FRAME = new Set(["id", "cause", "atMicroseconds", "step", "component", "words"]);
+
+/** The view; `tell` shows the story of an object. */
+export function storyView(view, record) {
+  let shown = null;
+  let chosen = null;
+  const kind = el("input", { value: "pods", size: "24", required: true });
+  const namespace = el("input", { value: "default", size: "16" });
+  const name = el("input", { size: "28", required: true });
+  const save = el("button", { type: "button", onclick: () => saveStory(shown, list) }, "Save as HTML");
+  const form = el("form", { class: "bar", onsubmit: asked }, labelled("Kind", kind), labelled("Namespace", namespace), labelled("Name", name), el("button", {}, "Tell"), save);
+  const said = el("p", { role: "status" });
+  const list = el("ol", { class: "story", "aria-label": "Steps" });
+  const detail = el("aside", { class: "detail", "aria-label": "The chosen step", tabindex: "-1" });
+  const fields = el("section", { class: "fields", "aria-label": "Who wrote which field" });
+  show(view, form, said, el("div", { class: "columns" }, list, el("div", {}, detail, fields)));
+
+  function asked(event) {
+    event.preventDefault();
+    load();
+  }
+
+  async function load() {
+    try {
+      const query = new URLSearchParams({ resource: kind.value, namespace: namespace.value, name: name.value });
+      const told = await json(`/flowz?${query}`);
+      shown = told;
+      paint(told);
+      await paintFields();
+    } catch (error) {
+      show(said, error.message);
+    }
+  }
+
+  function paint(told) {
+    const end = told.steps.at(-1);
+    const length = end ? `${told.steps.length} steps in ${(end.atMicroseconds / 1000).toFixed(1)} ms` : "nothing is recorded";
+    show(said, `${told.subject}: ${length}${told.beginsForgotten ? "; the beginning is forgotten" : ""}`);
+    let before = "";
+    const lines = told.steps.map((step) => {
+      const full = record.get(step.id) ?? { ...step, words: step.step, component: "" };
+      const heading = full.component !== before ? el("li", { class: "heading" }, full.component || "you") : null;
+      before = full.component;
+      const open = (event) => choose(full, event.currentTarget);
+      return [heading, el("li", {}, el("button", { class: "link", onclick: open }, `${(step.atMicroseconds / 1000).toFixed(3)} ms  ${full.words}`))];
+    });
+    show(list, lines.flat());
+  }
+
+  /** What is known of a step: what it says, what it is caused by back to the first, what it led to. */
+  function choose(step, button) {
+    chosen?.removeAttribute("aria-current");
+    chosen = button;
+    chosen?.setAttribute("aria-current", "step");
+    const rows = Object.entries(step).filter(([key]) => !FRAME.has(key));
+    const [file, real] = SOURCES[step.step] ?? ["", ""];
+    const key = etcdKey(step);
+    const other = (one) => el("li", {}, el("button", { class: "link", onclick: () => choose(one, null) }, `#${one.id} ${one.component || "you"}: ${one.words}`));
+    const causes = record.causes(step.id).slice(0, 30);
+    const effects = record.effects(step.id).slice(0, 30);
+    show(
+      detail,
+      el("h2", {}, `#${step.id} ${step.step}`),
+      el("p", {}, step.words),
+      el("dl", {}, rows.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, text(value))]), key ? [el("dt", {}, "etcd key"), el("dd", {}, el("code", {}, key))] : [], file ? [el("dt", {}, "our code"), el("dd", {}, el("code", {}, file)), el("dt", {}, "the real one"), el("dd", {}, real)] : []),
+      el("h3", {}, "Caused by"),
+      causes.length ? el("ol", {}, causes.map(other)) : el("p", {}, "nobody: it is where this story begins"),
+      el("h3", {}, "Led to"),
+      effects.length ? el("ol", {}, effects.map(other)) : el("p", {}, "nothing yet"),
+    );
+  }
+
+  /** The object as it is, each field with who wrote it. */
+  async function paintFields() {
+    const found = await kindNamed(kind.value);
+    if (!found) return;
+    const object = await json(pathOf(found, namespace.value, name.value)).catch(() => null);
+    if (!object) {
+      show(fields, el("h2", {}, "It is not there any more"));
+      return;
+    }
+    const { legend, body } = yamlOf(object);
+    show(fields, el("h2", {}, "Who wrote which field"), legend, body);
+  }
+
+  const again = calmly(500, () => shown && !view.hidden && load());
+  record.addEventListener("steps", ({ detail: steps }) => {
+    const mine = (step) => step.name === name.value || (step.pod ?? step.key ?? "").endsWith(`/${name.value}`);
+    if (shown && steps.some(mine)) again();
+  });
+  return {
+    tell(resource, inside, called) {
+      [kind.value, namespace.value, name.value] = [resource, inside, called];
+      load();
+    },
+  };
+}
+
+function text(value) {
+  if (Array.isArray(value)) return el("ul", {}, value.map((one) => el("li", {}, Array.isArray(one) ? one.join(": ") : String(one))));
+  return String(value);
+}
+
+/** Where the real apiserver would keep it. */
+function etcdKey(step) {
+  if (step.step !== "Stored") return "";
+  const [plural, ...group] = step.resource.split(".");
+  const own = group.length && !group.join(".").endsWith("k8s.io") && group.length > 1 ? `${group.join(".")}/` : "";
+  return `/registry/${own}${plural}/${step.namespace ? `${step.namespace}/` : ""}${step.name}`;
+}
+
+/** The story as one file that needs nothing else: for a talk, a book or a bug report. */
+async function saveStory(told, list) {
+  if (!told) return;
+  const style = await (await fetch("/page/style.css")).text();
+  const page = document.implementation.createHTMLDocument(`The story of ${told.subject}`);
+  const sheet = page.createElement("style");
+  sheet.textContent = style;
+  const title = page.createElement("h1");
+  title.textContent = `The story of ${told.subject}`;
+  const data = page.createElement("script");
+  data.type = "application/json";
+  data.textContent = JSON.stringify(told).replaceAll("<", "\\u003c");
+  page.head.append(sheet);
+  page.body.append(title, page.importNode(list, true), data);
+  const file = new Blob([`<!doctype html>\n${page.documentElement.outerHTML}`], { type: "text/html" });
+  const link = el("a", { href: URL.createObjectURL(file), download: `${told.subject.replaceAll(/[ /]/g, "-")}.html` });
+  link.click();
+  URL.revokeObjectURL(link.href);
+}

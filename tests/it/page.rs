@@ -1,0 +1,140 @@
+//! The page that shows a cluster: who is let in, in whose name it asks, and a session in a real browser
+//! (`tests/page/session.py`).
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::Command;
+
+use axum::body::Body;
+use futures::StreamExt;
+use http_body_util::BodyExt;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use kubarium::Cluster;
+use serde_json::{Value, json};
+use tower::ServiceExt;
+
+use crate::handles::{ask, bare};
+use crate::support::{Up, kubectls, texts};
+
+#[test]
+fn a_session_in_a_browser() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let python = root.join("target/python-client/bin/python");
+    assert!(python.exists(), "no Python with selenium: run `make python-client`, which installs it");
+    let axe = root.join("target/javascript-client/node_modules/axe-core");
+    assert!(axe.exists(), "no axe-core: run `make javascript-client`, which installs it");
+    let chromium = Path::new("/usr/bin/chromedriver");
+    assert!(chromium.exists(), "no Chromium: run `make chromium`, which installs it");
+    let up = Up::start_with(&["--nodes", "3", "--ui"]);
+    let (link, err) = texts(&up.kubarium(&["ui"]));
+    assert!(link.starts_with("http://127.0.0.1:"), "{link}{err}");
+    let output = Command::new(python)
+        .arg(root.join("tests/page/session.py"))
+        .arg(link.trim())
+        .arg(&kubectls()[0])
+        .arg(up.folder().join("kubeconfig"))
+        .arg(axe)
+        .arg(up.folder())
+        .env("HOME", up.folder())
+        .output()
+        .unwrap();
+    let (out, err) = texts(&output);
+    assert!(output.status.success() && out.ends_with("done\n"), "{out}{err}");
+    // Who reads the log is not invited by it.
+    let log = up.log();
+    assert!(log.contains("kubarium ui prints a link to it") && !log.contains("/#"), "{log}");
+}
+
+/// One request without TLS: the code and the body of its answer.
+async fn plain(address: SocketAddr, line: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
+    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let (method, path) = line.split_once(' ').unwrap();
+    let mut request = http::Request::builder().method(method).uri(path).header("host", address.to_string());
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let response = sender.send_request(request.body(body.to_owned()).unwrap()).await.unwrap();
+    let code = response.status().as_u16();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    connection.abort();
+    (code, String::from_utf8(bytes.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn the_page_asks_in_the_name_of_who_was_invited() {
+    let cluster = Cluster::start(bare()).await.unwrap();
+    assert_eq!(cluster.page_address().await, None, "nobody has asked for it");
+    let rules = json!([{"nonResourceURLs": ["/kubarium/v1/ui"], "verbs": ["post"]}]);
+    let role = json!({"metadata": {"name": "ui"}, "rules": rules});
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    assert_eq!(ask(&cluster, "", "POST", roles, role).await.0, 201);
+    let group = "rbac.authorization.k8s.io";
+    let binding = json!({
+        "metadata": {"name": "ui"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "ui"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "jane"}],
+    });
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    assert_eq!(ask(&cluster, "", "POST", bindings, binding).await.0, 201);
+    // Roles are heard of a moment after they are written.
+    let link = loop {
+        let (code, told) = ask(&cluster, "jane", "POST", "/kubarium/v1/ui", Value::Null).await;
+        if code == 200 {
+            break told["url"].as_str().unwrap().to_owned();
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!(ask(&cluster, "joe", "POST", "/kubarium/v1/ui", Value::Null).await.0, 403);
+    let (origin, invitation) = link.split_once("/#").unwrap();
+    let address = cluster.page_address().await.unwrap();
+    assert_eq!(origin, format!("http://{address}"));
+    let entered = plain(address, "POST /session", &[], invitation).await;
+    let told: Value = serde_json::from_str(&entered.1).unwrap();
+    assert_eq!((entered.0, &told["user"]), (200, &json!("jane")));
+    let bearer = format!("Bearer {}", told["session"].as_str().unwrap());
+    let (code, said) = plain(address, "GET /api/v1/pods", &[("authorization", &bearer)], "").await;
+    assert!(code == 403 && said.contains("User \\\"jane\\\" cannot list resource \\\"pods\\\""), "{said}");
+    assert_eq!(plain(address, "GET /api/v1/pods", &[], "").await.0, 401);
+    cluster.stop().await;
+    assert!(tokio::net::TcpStream::connect(address).await.is_err(), "it ends with the cluster");
+}
+
+#[tokio::test]
+async fn a_page_is_for_this_machine_alone() {
+    let config = bare().ui_listen("0.0.0.0:0".parse().unwrap());
+    let cluster = Cluster::start(config).await.unwrap();
+    let refused = cluster.open_page().await.unwrap_err().to_string();
+    assert!(refused.contains("0.0.0.0:0"), "{refused}");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn the_record_is_told_as_it_is_written() {
+    let cluster = Cluster::start(bare()).await.unwrap();
+    let request = http::Request::builder().uri("/kubarium/v1/flow?since=now&follow=true");
+    let response = cluster.service().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+    assert_eq!(response.status(), 200);
+    let mut lines = response.into_body().into_data_stream();
+    let map = json!({"metadata": {"name": "a"}});
+    assert_eq!(ask(&cluster, "", "POST", "/api/v1/namespaces/default/configmaps", map).await.0, 201);
+    let mut words = String::new();
+    while !words.contains("answered 201") {
+        let line: Value = serde_json::from_slice(&lines.next().await.unwrap().unwrap()).unwrap();
+        assert_eq!(line["missed"], 0);
+        for step in line["steps"].as_array().unwrap() {
+            words +=
+                &format!("{}: {}\n", step["component"].as_str().unwrap(), step["words"].as_str().unwrap());
+        }
+    }
+    assert!(words.contains("kube-apiserver: created configmaps default/a at "), "{words}");
+    // Without following it ends; what has been is told in order.
+    let (_, told) = ask(&cluster, "", "GET", "/kubarium/v1/flow?since=1", Value::Null).await;
+    assert_eq!((&told["steps"][0]["id"], &told["missed"]), (&json!(1), &json!(0)));
+    let (code, refused) = ask(&cluster, "", "GET", "/kubarium/v1/flow?since=x", Value::Null).await;
+    assert!(code == 400 && refused["message"].as_str().unwrap().contains("since"), "{refused}");
+    drop(lines);
+    cluster.stop().await;
+}

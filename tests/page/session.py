@@ -1,0 +1,216 @@
+"""A session in a real browser: the page of a cluster is opened, used by mouse and keyboard, and looked at by axe.
+
+Arguments: the link, the origin's own kubectl, a kubeconfig, the folder of axe-core, a folder for the profile.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+LINK, KUBECTL, KUBECONFIG, AXE, FOLDER = sys.argv[1:6]
+ORIGIN = LINK.split("/#")[0]
+# A bound against hanging, not a promise.
+PATIENCE = 60
+
+
+def browser():
+    options = webdriver.ChromeOptions()
+    profile = os.path.join(FOLDER, f"profile-{time.monotonic_ns()}")
+    for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                     "--window-size=1300,1100", "--disable-background-networking", f"--user-data-dir={profile}"]:
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    return webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+
+
+def eventually(what, look):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        try:
+            found = look()
+        except (StaleElementReferenceException, LookupError):
+            found = None
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"waited in vain for {what}")
+
+
+def kubectl(*words, stdin=None):
+    done = subprocess.run([KUBECTL, "--kubeconfig", KUBECONFIG, *words], input=stdin, text=True, capture_output=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def count(page, selector):
+    return len(page.find_elements(By.CSS_SELECTOR, selector))
+
+
+def text(page, selector):
+    """Of the first one, as it is read at one moment."""
+    return page.execute_script("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
+
+
+def button(page, text, within="main section:not([hidden])"):
+    for one in page.find_elements(By.CSS_SELECTOR, f"{within} button"):
+        if one.text == text:
+            return one
+    raise LookupError(f"no button {text!r}")
+
+
+def position(page):
+    """The step that is shown, and the newest."""
+    words = text(page, "#view-map output").replace(",", "").split()
+    return int(words[1]), int(words[3])
+
+
+def accessible(page, view):
+    """No fault that axe knows of, in light and in dark."""
+    with open(os.path.join(AXE, "axe.min.js"), encoding="utf-8") as file:
+        axe = file.read()
+    for scheme in ["light", "dark"]:
+        feature = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        page.execute_cdp_cmd("Emulation.setEmulatedMedia", feature)
+        page.execute_script(axe)
+        found = page.execute_async_script("axe.run().then(arguments[arguments.length - 1])")["violations"]
+        faults = [(one["id"], [node["html"][:120] for node in one["nodes"][:3]]) for one in found]
+        assert not faults, f"{view} in {scheme}: {faults}"
+
+
+def the_way_of_a_deployment(page):
+    assert page.find_element(By.ID, "who").text == "kubernetes-admin"
+    assert page.current_url == f"{ORIGIN}/", "the invitation stays in no history"
+    kubectl("create", "deployment", "web", "--image", "nginx", "--replicas", "3")
+    eventually("three running pods on the map", lambda: count(page, ".pod.running") == 3)
+    said = text(page, "ol.steps")
+    assert "kubelet" in said or "kube-apiserver" in said, said
+    accessible(page, "map")
+
+
+def stand_still_and_go_back(page):
+    button(page, "Pause").click()
+    eventually("it to stand still", lambda: button(page, "Play"))
+    at, _ = position(page)
+    kubectl("scale", "deployment", "web", "--replicas", "5")
+    eventually("the record to go on", lambda: position(page)[1] > at + 20)
+    assert position(page)[0] == at and count(page, ".pod") == 3
+    button(page, "Step").click()
+    eventually("one step", lambda: position(page)[0] == at + 1)
+    button(page, "Stage").click()
+    eventually("a stage", lambda: position(page)[0] > at + 1)
+    slider = page.find_element(By.CSS_SELECTOR, "#view-map input[type=range]")
+    slider.send_keys(Keys.HOME)
+    eventually("the beginning", lambda: count(page, ".pod") == 0)
+    until = page.find_element(By.CSS_SELECTOR, "#view-map input[type=search]")
+    until.send_keys("created deployments.apps default/web")
+    button(page, "Play").click()
+    eventually("what is waited for", lambda: "created deployments.apps default/web"
+               in text(page, "ol.steps li"))
+    assert count(page, ".pod") == 0
+    until.clear()
+    button(page, "Live").click()
+    eventually("five pods again", lambda: count(page, ".pod.running") == 5)
+
+
+def the_story_of_a_pod(page):
+    pod = page.find_element(By.CSS_SELECTOR, ".pod.running")
+    page.execute_script("arguments[0].focus()", pod)
+    pod.send_keys(Keys.ENTER)
+    eventually("its story", lambda: count(page, ".story li button") > 10)
+    assert page.find_element(By.ID, "tab-story").get_attribute("aria-selected") == "true"
+    words = text(page, "ol.story")
+    for part in ["created pods default/web-", "bound default/web-", "started container nginx"]:
+        assert part in words, f"no {part!r} in {words}"
+    stored = [one for one in page.find_elements(By.CSS_SELECTOR, ".story li button") if "created pods" in one.text]
+    stored[0].click()
+    eventually("the step", lambda: "Stored" in text(page, "#view-story .detail"))
+    detail = text(page, "#view-story .detail")
+    assert "/registry/pods/default/web-" in detail and "src/etcd/writer.rs" in detail, detail
+    assert "patch" in detail.lower() or "create" in detail.lower(), detail
+    legend = eventually("who wrote which field", lambda: text(page, "#view-story .legend"))
+    assert "kubelet (status)" in legend, legend
+    accessible(page, "story")
+
+
+def objects_and_a_shell(page):
+    page.find_element(By.ID, "tab-story").send_keys(Keys.ARROW_RIGHT)
+    eventually("a table", lambda: count(page, "td button.link") == 5)
+    assert "Running" in text(page, "#view-objects table")
+    accessible(page, "objects")
+    page.find_elements(By.CSS_SELECTOR, "td button.link")[0].click()
+    eventually("its YAML", lambda: count(page, "#view-objects pre.yaml") == 1)
+    button(page, "Owners").click()
+    eventually("its owners", lambda: count(page, ".tree button") >= 3)
+    tree = text(page, ".tree").split("\n")
+    assert tree[0] == "deployments.apps web" and tree[1].startswith("replicasets.apps web-"), tree
+    button(page, "Shell").click()
+    shell = eventually("a shell", lambda: page.find_elements(By.CSS_SELECTOR, ".terminal input"))[0]
+    shell.send_keys("echo $HOSTNAME says hi" + Keys.ENTER)
+    eventually("an answer", lambda: " says hi\n" in text(page, ".terminal pre") + "\n"
+               and "web-" in text(page, ".terminal pre"))
+
+
+def apply_and_delete(page):
+    button(page, "Apply YAML").click()
+    area = page.find_element(By.TAG_NAME, "textarea")
+    area.clear()
+    area.send_keys("apiVersion: v1\nkind: ConfigMap\nmetadata:\nname: made\n")
+    button(page, "Apply").click()
+    status = lambda: page.find_elements(By.CSS_SELECTOR, "#view-objects .detail p[role=status]")
+    eventually("a refusal", lambda: any("metadata.name" in one.text for one in status()))
+    page.execute_script("arguments[0].value = arguments[1]", area,
+                        "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: made\n  namespace: default\ndata:\n  a: b\n")
+    button(page, "Apply").click()
+    eventually("an object", lambda: any("ConfigMap made applied" in one.text for one in status()))
+    assert "b" in kubectl("get", "configmap", "made", "-o", "jsonpath={.data.a}")
+
+
+def who_else_comes_is_not_let_in():
+    other = browser()
+    try:
+        other.get(LINK)
+        said = eventually("a refusal", lambda: other.find_elements(By.CSS_SELECTOR, "[role=alert]"))[0].text
+        assert "used before" in said, said
+        other.get(ORIGIN)
+        said = eventually("a refusal", lambda: other.find_elements(By.CSS_SELECTOR, "[role=alert]"))[0].text
+        assert "kubarium ui" in said, said
+    finally:
+        other.quit()
+
+
+def nothing_leaves_the_origin(page):
+    asked = [json.loads(entry["message"])["message"] for entry in page.get_log("performance")]
+    urls = [one["params"]["request"]["url"] for one in asked if one["method"] == "Network.requestWillBeSent"]
+    assert len(urls) > 10, urls
+    foreign = [url for url in urls if not url.startswith((f"{ORIGIN}/", "data:", "blob:", "chrome"))]
+    assert not foreign, foreign
+    severe = [entry["message"] for entry in page.get_log("browser") if entry["level"] == "SEVERE"]
+    assert not severe, severe
+
+
+def main():
+    page = browser()
+    try:
+        page.get(LINK)
+        eventually("somebody to be let in", lambda: page.find_element(By.ID, "who").text)
+        the_way_of_a_deployment(page)
+        stand_still_and_go_back(page)
+        the_story_of_a_pod(page)
+        objects_and_a_shell(page)
+        apply_and_delete(page)
+        who_else_comes_is_not_let_in()
+        nothing_leaves_the_origin(page)
+    finally:
+        page.quit()
+    print("done")
+
+
+main()
