@@ -4,7 +4,7 @@ use clap::Args;
 use http::Method;
 use serde_json::Value;
 
-use super::handle::Which;
+use super::asked::WhichCluster;
 use super::{Failure, say};
 
 /// Print a link to the page that shows a cluster at work, in a browser of this machine.
@@ -14,13 +14,13 @@ use super::{Failure, say};
 pub struct UiCommand {
     /// Which cluster.
     #[command(flatten)]
-    pub which: Which,
+    pub which: WhichCluster,
 }
 
 impl UiCommand {
     /// Asks for the link and prints it.
     pub fn run(self) -> Result<(), Failure> {
-        let told = self.which.ask(Method::POST, "/ui", &Value::Null)?;
+        let told: Value = self.which.ask(Method::POST, "/ui", &Value::Null)?;
         let link = told["url"].as_str();
         say(link.ok_or_else(|| Failure("the cluster's answer has no link".into()))?);
         Ok(())

@@ -62,13 +62,15 @@ function movement(step, record) {
 /** What the steps up to one make: pods on nodes, keys in queues, counts. */
 class Picture {
   pods = new Map();
+  /** Of those that are deleted something may still be said, as that their sandbox is gone. */
+  #gone = new Set();
   queues = new Map();
   counts = new Map();
 
   apply(step) {
     const place = placeOf(step.component);
     this.counts.set(place, (this.counts.get(place) ?? 0) + 1);
-    const pod = step.pod && this.#pod(step.pod);
+    const pod = step.pod ? this.#pod(step.pod) : null;
     switch (step.step) {
       case "Stored":
         if (step.resource === "pods") this.#stored(`${step.namespace}/${step.name}`, step.operation);
@@ -105,13 +107,19 @@ class Picture {
   }
 
   #pod(key) {
-    if (!this.pods.has(key)) this.pods.set(key, { node: "", state: "pending" });
-    return this.pods.get(key);
+    const pod = this.pods.get(key) ?? { node: "", state: "pending" };
+    if (!this.#gone.has(key)) this.pods.set(key, pod);
+    return pod;
   }
 
   #stored(key, operation) {
-    if (operation === "delete") this.pods.delete(key);
-    else this.#pod(key);
+    if (operation === "delete") {
+      this.pods.delete(key);
+      this.#gone.add(key);
+    } else {
+      this.#gone.delete(key);
+      this.#pod(key);
+    }
   }
 
   /** Kept so that what moved last is last. */
