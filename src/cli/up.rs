@@ -91,7 +91,6 @@ pub struct Up {
     /// reaches with that what only this machine reaches.
     #[arg(long, default_value = "nowhere", value_name = "WHERE")]
     pub forward_pods: PodForwarding,
-<<<<<<< HEAD
     /// Open ports of Services on this machine, as 8080:30080; may be given several times.
     ///
     /// PORT:NODEPORT leads to a port of the first node, PORT:NODEPORT@NODE of another one, and
@@ -101,7 +100,6 @@ pub struct Up {
     /// 0.0.0.0:8080:30080. Port 0 takes a free one. TCP alone; 1,000 connections at once.
     #[arg(long, value_delimiter = ',', value_name = "PORT:TARGET")]
     pub publish: Vec<Publish>,
-=======
     /// Open a page that shows the cluster at work, and print a link to it.
     #[arg(long)]
     pub ui: bool,
@@ -109,7 +107,6 @@ pub struct Up {
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS",
         value_parser = values::listener)]
     pub ui_listen: SocketAddr,
->>>>>>> 1b39e0b (ui: a page that shows a cluster at work, since people learn by seeing it happen)
     /// Draw UIDs and names from this seed, the same each time.
     #[arg(long, value_parser = values::seed)]
     pub seed: Option<u64>,

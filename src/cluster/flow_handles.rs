@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 
 /// A line of the answer.
 #[derive(Serialize)]
-struct Line {
+struct RecordLine {
     steps: Vec<ToldStep>,
     /// Where to go on after a break.
     next: StepId,
@@ -100,7 +100,7 @@ fn lines(flow: Flow, since: StepId, follow: bool) -> impl Stream<Item = Result<B
 fn line(told: Followed) -> Result<Bytes, std::io::Error> {
     let Followed { steps, next, missed } = told;
     let tell = |step: TraceStep| ToldStep { component: step.step.component(), words: step.words(), step };
-    let line = Line { steps: steps.into_iter().map(tell).collect(), next, missed };
+    let line = RecordLine { steps: steps.into_iter().map(tell).collect(), next, missed };
     let mut bytes = serde_json::to_vec(&line)?;
     bytes.push(b'\n');
     Ok(bytes.into())

@@ -37,9 +37,9 @@ impl Followers {
 }
 
 /// Counts one who waits, also when the wait is given up.
-struct Waiting<'a>(&'a AtomicUsize);
+struct WaitingFollower<'a>(&'a AtomicUsize);
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingFollower<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -49,7 +49,7 @@ impl Followers {
     /// Waits until `is_there` says so, which is asked after each step.
     pub(super) async fn until(&self, is_there: impl Fn() -> bool) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        let _waiting = Waiting(&self.waiting);
+        let _waiting = WaitingFollower(&self.waiting);
         loop {
             let mut news = std::pin::pin!(self.news.notified());
             // Before the look, so that what comes between the two is heard of.

@@ -29,7 +29,7 @@ struct Visitors {
     clock: Clock,
     invitations: Mutex<VecDeque<Invitation>>,
     /// The one that was used last is the last.
-    sessions: Mutex<VecDeque<Session>>,
+    sessions: Mutex<VecDeque<GuestSession>>,
 }
 
 struct Invitation {
@@ -38,7 +38,7 @@ struct Invitation {
     ends: Duration,
 }
 
-struct Session {
+struct GuestSession {
     key: String,
     user: Arc<UserInfo>,
 }
@@ -80,7 +80,7 @@ impl Guests {
         drop(invitations);
         let key = random_key().ok()?;
         let mut sessions = self.0.sessions.lock();
-        sessions.push_back(Session { key: key.clone(), user: user.clone() });
+        sessions.push_back(GuestSession { key: key.clone(), user: user.clone() });
         if sessions.len() > MAX_SESSIONS {
             sessions.pop_front();
         }
