@@ -31,7 +31,7 @@ impl Inside {
             self.start_node(&node.name)?;
         }
         let all_ready = ready::nodes(client, &names);
-        if let Ok(waited) = self.own_time.real.timeout(READY_WITHIN, all_ready).await {
+        if let Ok(waited) = self.for_handles.time.real.timeout(READY_WITHIN, all_ready).await {
             waited?;
         }
         Ok(names.into_iter().collect())
