@@ -65,6 +65,8 @@ mod snapshot_handles;
 mod stages;
 mod stocked;
 mod switching;
+mod system_objects;
+mod system_pods;
 mod time;
 mod time_handles;
 mod waiting;
@@ -253,7 +255,8 @@ impl Cluster {
     fn ready(&mut self) {
         let inside = self.inside.clone();
         inside.running.ready();
-        background::follow_objects(&mut self._background, &inside);
+        let address = self.address();
+        background::follow_objects(&mut self._background, &inside, address);
     }
 
     /// What every cluster starts with, then the components, then the port.
@@ -277,6 +280,7 @@ impl Cluster {
         if config.default_storage_class {
             bootstrap::default_storage_class(&self.client()).await?;
         }
+        inside.create_system_pods().await?;
         self.publish().await?;
         self.open(serving).await?;
         ready::wait(&self.client(), config, &inside.running.nodes.names()).await?;
@@ -290,10 +294,7 @@ impl Cluster {
         ready::wait_for_roles(&self.client()).await;
         inside.running.start_each(at_work);
         self.open(serving).await?;
-        // Else nothing is to happen in it.
-        if !at_work.is_empty() {
-            self.ready();
-        }
+        self.ready();
         Ok(())
     }
 

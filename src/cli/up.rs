@@ -55,6 +55,11 @@ pub struct Up {
     /// the next start says so and refuses.
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
+    /// Show pods of the system in kube-system, as kubeadm has them: coredns, kube-proxy, etcd and their like.
+    ///
+    /// They are simulated: what they would do the cluster does anyway.
+    #[arg(long, conflicts_with = "apiserver_only")]
+    pub system_pods: bool,
     /// Serve the kind faults.kubarium.dev/v1alpha1 Fault: each object makes something go wrong.
     #[arg(long)]
     pub fault_objects: bool,
@@ -300,6 +305,7 @@ impl Up {
             data_dir: self.data_dir.clone(),
             unsafe_no_fsync: self.unsafe_no_fsync,
             fault_objects: self.fault_objects,
+            system_pods: self.system_pods,
             recover: self.recover,
             default_storage_class: !self.components.apiserver_only,
             listen: Some(Listen { address: self.listen, tls: !self.insecure_http }),

@@ -11,8 +11,10 @@ use apis::discovery::endpoint_slice::ENDPOINT_SLICES;
 use apis::kind::Kind;
 use client_go::client::Client;
 
-const NAMESPACE: &str = "default";
-const NAME: &str = "kubernetes";
+/// Where they are.
+pub(super) const NAMESPACE: &str = "default";
+/// What they are called, as the Service.
+pub(super) const NAME: &str = "kubernetes";
 
 /// Writes down where the server is. What is there from an earlier start is replaced.
 ///

@@ -1,11 +1,13 @@
 //! What goes on in a cluster beside the requests, and is of no component.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use tokio::task::JoinSet;
 
 use super::inside::Inside;
-use super::{fault_objects, node_objects};
+use super::{fault_objects, node_objects, system_objects};
+use apiserver::server;
 use apiserver::storage::encryption::Encryption;
 use clock::Clock;
 use etcd::Kv;
@@ -19,8 +21,16 @@ pub(super) fn begin(kv: &Kv, encryption: &Encryption, clock: &Clock) -> JoinSet<
 }
 
 /// What follows objects of the user's once the cluster is ready.
-pub(super) fn follow_objects(background: &mut JoinSet<()>, inside: &Arc<Inside>) {
-    if inside.config.components.kubelets {
+pub(super) fn follow_objects(
+    background: &mut JoinSet<()>,
+    inside: &Arc<Inside>,
+    address: Option<SocketAddr>,
+) {
+    if inside.config.looks_after_itself {
+        let address = address.and_then(server::advertised);
+        background.spawn(system_objects::following(inside.clone(), address));
+    }
+    if inside.config.looks_after_itself && inside.config.components.kubelets {
         background.spawn(node_objects::following(inside.clone()));
     }
     if inside.config.fault_objects {

@@ -28,10 +28,22 @@ const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "
 /// # Errors
 /// The server's refusal, which is a bug of ours or a damaged data dir.
 pub async fn before_components(client: &Client, registry: &Registry) -> Result<(), Error> {
-    let namespaces = SYSTEM_NAMESPACES.iter().map(|name| make_namespace(client, name));
-    try_join_all(namespaces).await.map_err(about("the system namespaces"))?;
+    namespaces(client).await.map_err(about("the system namespaces"))?;
     let failed = about("manifests/bootstrap/rbac.txt");
     bootstrap_roles::reconcile_stored(client, registry).await.map_err(failed)
+}
+
+/// The system's namespaces, those that are not there.
+///
+/// # Errors
+/// The server's refusal.
+pub(super) async fn namespaces(client: &Client) -> Result<(), Status> {
+    try_join_all(SYSTEM_NAMESPACES.iter().map(|name| make_namespace(client, name))).await.map(drop)
+}
+
+/// Whether a namespace is the system's.
+pub(super) fn is_system(namespace: &str) -> bool {
+    SYSTEM_NAMESPACES.contains(&namespace)
 }
 
 /// The rest: no component waits for it. The Service `default/kubernetes` gets this address.
@@ -74,7 +86,7 @@ async fn make_namespace(client: &Client, name: &str) -> Result<(), Status> {
 }
 
 /// Asked for first: a second create would be refused for its address, which is taken, not for its name.
-async fn make_service(client: &Client, address: IpAddr) -> Result<(), Status> {
+pub(super) async fn make_service(client: &Client, address: IpAddr) -> Result<(), Status> {
     match client.get(&SERVICES, "default", "kubernetes").await {
         Err(status) if status.is_not_found() => {
             client.create(&SERVICES, "default", service(address)).await.map(drop)

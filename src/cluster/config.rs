@@ -87,6 +87,11 @@ pub struct Config {
     pub kubelet: KubeletOptions,
     /// The components that run from the start; see [`super::COMPONENTS`].
     pub components: Components,
+    /// Whether what every cluster has comes back when it is deleted, and nodes that users create get
+    /// kubelets.
+    pub(crate) looks_after_itself: bool,
+    /// Whether coredns, kube-proxy, etcd and their like appear as pods in kube-system, as kubeadm has them.
+    pub system_pods: bool,
     /// Whether there is a class of volumes that claims get which name none: `standard`, of simulated disks.
     pub default_storage_class: bool,
 }
@@ -297,6 +302,12 @@ impl Config {
         Config { components, ..self }
     }
 
+    /// Says whether the pods of the system appear in kube-system.
+    #[must_use]
+    pub fn system_pods(self, system_pods: bool) -> Config {
+        Config { system_pods, ..self }
+    }
+
     /// Says whether there is a class of volumes for claims that name none.
     #[must_use]
     pub fn default_storage_class(self, default_storage_class: bool) -> Config {
@@ -327,6 +338,8 @@ impl Default for Config {
             scheduler: SchedulerOptions::default(),
             kubelet: KubeletOptions::default(),
             components: Components::ALL,
+            looks_after_itself: true,
+            system_pods: false,
             default_storage_class: false,
         }
     }

@@ -70,7 +70,9 @@ impl Inside {
     pub(super) fn fork_at_rest(&self) -> BoxFuture<'static, Result<Box<dyn ForkedCluster>, ForkError>> {
         let prepared = self.prepare_fork(None, None);
         let at_rest = |origin| Origin { running: Some(Vec::new()), ..origin };
-        self.start(prepared.map(|(config, origin)| (config.flow(false), at_rest(origin))))
+        self.start(prepared.map(|(config, origin)| {
+            (Config { looks_after_itself: false, ..config.flow(false) }, at_rest(origin))
+        }))
     }
 
     fn start(&self, prepared: Prepared) -> BoxFuture<'static, Result<Box<dyn ForkedCluster>, ForkError>> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::inside::Inside;
-use super::ready;
+use super::{ready, system_pods};
 use apimachinery::options::DeleteOptions;
 use apimachinery::status::Status;
 use apis::core::node::NODES;
@@ -76,6 +76,16 @@ impl Inside {
         self.stop_node(name)?;
         self.running.nodes.reboot(name, self.clock.now());
         Ok(())
+    }
+
+    /// The pods of the system, when somebody wants to see them; the control plane's are on the first node.
+    pub(super) async fn create_system_pods(&self) -> Result<(), Status> {
+        if !self.config.system_pods {
+            return Ok(());
+        }
+        let nodes = self.running.nodes.names();
+        let dns = self.config.apiserver.services.service_cluster_ip_range.cluster_dns().to_string();
+        system_pods::create(&self.client(), nodes.first().map(String::as_str), &dns).await
     }
 
     /// The kubelet of a node.

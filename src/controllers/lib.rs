@@ -66,6 +66,8 @@ mod pv_protection;
 mod pvc_protection;
 mod vac_protection;
 mod volume_binder;
+mod volume_expander;
+mod volume_fit;
 mod volume_provisioner;
 
 mod node_ipam;
@@ -277,6 +279,9 @@ const CONTROLLERS: &[(&str, Start)] = &[
     ("persistentvolume-binder-controller", |ctx, _| drop(spawn(ctx, volume_binder::VolumeBinder::new(ctx)))),
     ("persistentvolume-binder-controller", |ctx, _| {
         drop(spawn(ctx, volume_provisioner::VolumeProvisioner::new(ctx)));
+    }),
+    ("persistentvolume-expander-controller", |ctx, _| {
+        drop(spawn(ctx, volume_expander::VolumeExpander::new(ctx)));
     }),
     ("resourcequota-controller", |ctx, config| {
         resource_quota::spawn(ctx, config.scheme.clone(), &config.options)

@@ -35,7 +35,12 @@ impl PvcProtectionController {
         let pods = self.pods.list(namespace, &Selector::everything());
         pods.iter().any(|pod| {
             let tree = pod.to_value();
-            !text(&tree, "spec.nodeName").is_empty() && claims_of(&tree).any(|claim| claim == *name)
+            let is_its_own =
+                claim.metadata.owner_references.iter().any(|owner| owner.uid == pod.metadata.uid);
+            let has_ephemeral =
+                is_its_own && !is_shut_down(pod) && ephemeral_claims(&tree).any(|it| it == *name);
+            !text(&tree, "spec.nodeName").is_empty()
+                && (named_claims(&tree).any(|claim| claim == name) || has_ephemeral)
         })
     }
 }
@@ -49,10 +54,11 @@ impl Controller for PvcProtectionController {
     fn watches(&self) -> Watches {
         let claims = self.claims.clone();
         Watches::of(&PERSISTENT_VOLUME_CLAIMS).maps(&PODS, move |change: &Change<'_>, enqueue: &Enqueue| {
-            if !matches!(change, Change::Deleted(_)) || claims.all().is_empty() {
+            let pod = change.object();
+            let is_over = matches!(change, Change::Deleted(_)) || is_shut_down(pod);
+            if !is_over || claims.is_empty() {
                 return;
             }
-            let pod = change.object();
             for claim in claims_of(&pod.to_value()) {
                 enqueue.now(object_key(&pod.metadata.namespace, &claim));
             }
@@ -67,14 +73,23 @@ impl Controller for PvcProtectionController {
     }
 }
 
+/// `podIsShutDown`: its kubelet has confirmed that nothing of it runs, and what made its volumes may go.
+fn is_shut_down(pod: &Object) -> bool {
+    pod.is_deleting() && pod.metadata.deletion_grace_period_seconds == Some(0)
+}
+
 /// The claims that a pod names, and those that were made for it.
 pub(crate) fn claims_of(pod: &Value) -> impl Iterator<Item = String> + '_ {
+    named_claims(pod).map(str::to_owned).chain(ephemeral_claims(pod))
+}
+
+fn named_claims(pod: &Value) -> impl Iterator<Item = &str> {
+    let named = items(pod, "spec.volumes").iter().map(|it| text(it, "persistentVolumeClaim.claimName"));
+    named.filter(|claim| !claim.is_empty())
+}
+
+fn ephemeral_claims(pod: &Value) -> impl Iterator<Item = String> + '_ {
     let name = text(pod, "metadata.name");
-    items(pod, "spec.volumes").iter().filter_map(move |volume| {
-        if is_set(volume, "ephemeral") {
-            return Some(format!("{name}-{}", text(volume, "name")));
-        }
-        let claim = text(volume, "persistentVolumeClaim.claimName");
-        (!claim.is_empty()).then(|| claim.to_owned())
-    })
+    let ephemeral = items(pod, "spec.volumes").iter().filter(|volume| is_set(volume, "ephemeral"));
+    ephemeral.map(move |volume| format!("{name}-{}", text(volume, "name")))
 }

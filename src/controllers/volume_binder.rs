@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::pvc_protection::claims_of;
+use super::volume_fit::{self, Reclaim};
 use apimachinery::labels::Selector;
 use apimachinery::object::{Object, object_key, split_key};
+use apimachinery::options::DeleteOptions;
 use apimachinery::status::Status;
 use apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
@@ -20,14 +22,19 @@ use apis::storage::storage_class::STORAGE_CLASSES;
 use apis::tree::{annotation, at, object_mut, set, text};
 use apis::views::pod::Pod;
 use apis::volumes::{
-    BETA_STORAGE_PROVISIONER, BIND_COMPLETED, BOUND_BY_CONTROLLER, NO_PROVISIONER, SELECTED_NODE,
-    STORAGE_PROVISIONER, Volume, claim_volume, claimed_by, find_matching,
+    BETA_STORAGE_PROVISIONER, BIND_COMPLETED, BOUND_BY_CONTROLLER, NO_PROVISIONER, PROVISIONED_BY,
+    SELECTED_NODE, STORAGE_PROVISIONER, Volume, claim_volume, claimed_by, find_matching,
 };
 use client_go::ComponentContext;
 use client_go::lister::Lister;
 
 /// Before the name of a volume in the queue; a claim is `namespace/name`.
 const VOLUME: &str = "volume:";
+/// What makes a class the default one.
+const DEFAULT_MARKS: [&str; 2] =
+    ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
+/// Where claims named their class in an older time.
+const BETA_CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 
 /// Binds claims to volumes, and says what became of volumes whose claim is gone.
 pub(crate) struct VolumeBinder {
@@ -61,6 +68,9 @@ impl VolumeBinder {
             name => self.volumes.get("", name),
         };
         let Some(volume) = volume else {
+            if let Some(class) = self.late_class(&tree) {
+                return give_class(ctx, tree, &class).await;
+            }
             self.tell_why(ctx, claim, &tree);
             let asked = match text(&tree, "spec.volumeName") {
                 "" => self.ask_provisioner(ctx, claim, &tree).await?,
@@ -68,8 +78,8 @@ impl VolumeBinder {
             };
             return set_phase(ctx, &asked, "Pending").await;
         };
-        let is_taken = claimed_by(&volume.to_value()).is_some_and(|key| key != claim.key());
-        if is_taken {
+        if let Some((reason, message)) = refusal(claim, &tree, &volume) {
+            ctx.event(&PERSISTENT_VOLUME_CLAIMS, claim, "Warning", reason, message);
             return set_phase(ctx, &tree, "Pending").await;
         }
         bind(ctx, claim, &tree, &volume).await
@@ -78,6 +88,18 @@ impl VolumeBinder {
     /// A claim that was bound once is never bound again.
     async fn sync_bound(&self, ctx: &Reconcile, claim: &Object, tree: &Value) -> Result<(), Status> {
         let volume = self.volumes.get("", text(tree, "spec.volumeName"));
+        let is_of_another = |volume: &Arc<Object>| {
+            let uid = text(&volume.to_value(), "spec.claimRef.uid").to_owned();
+            !uid.is_empty() && uid != claim.metadata.uid
+        };
+        if volume.as_ref().is_some_and(is_of_another) {
+            if text(tree, "status.phase") == "Lost" {
+                return Ok(());
+            }
+            let message = "Two claims are bound to the same volume, this one is bound incorrectly";
+            ctx.event(&PERSISTENT_VOLUME_CLAIMS, claim, "Warning", "ClaimMisbound", message);
+            return set_phase(ctx, tree, "Lost").await;
+        }
         match (volume, text(tree, "status.phase")) {
             (Some(_), "Bound") | (None, "Lost" | "Pending") => return Ok(()),
             (Some(volume), _) => return set_bound(ctx, tree.clone(), &volume.to_value()).await,
@@ -98,6 +120,22 @@ impl VolumeBinder {
             !self.waits_for_consumer(claim) || claimed_by(tree).is_some_and(|of| of == key)
         };
         find_matching(&volumes.filter(is_candidate).collect::<Vec<_>>(), claim, None)
+    }
+
+    /// The default class, for a claim that came when there was none (`assignDefaultStorageClass`); the newest
+    /// of several.
+    fn late_class(&self, claim: &Value) -> Option<String> {
+        let is_free =
+            at(claim, "spec.storageClassName").is_null() && text(claim, "spec.volumeName").is_empty();
+        if !is_free || !annotation(claim, BETA_CLASS).is_empty() {
+            return None;
+        }
+        let classes = self.classes.all();
+        let defaults = classes.iter().filter(|class| is_default(&class.to_value()));
+        let newest = defaults.max_by_key(|class| {
+            (class.metadata.creation_timestamp, std::cmp::Reverse(class.metadata.name.clone()))
+        });
+        newest.map(|class| class.metadata.name.to_string())
     }
 
     /// A claim for which a node was selected waits no longer (`ShouldDelayBinding`).
@@ -192,7 +230,17 @@ impl VolumeBinder {
                 if claim.is_some_and(|claim| claim.metadata.uid == uid) { "Bound" } else { "Released" }
             }
         };
-        if text(&tree, "status.phase") == phase {
+        // What failed once stays so: nothing has changed.
+        let before = text(&tree, "status.phase");
+        if phase == "Released" && before == "Failed" {
+            return Ok(());
+        }
+        let has_provisioner = !annotation(&tree, PROVISIONED_BY).is_empty();
+        let may_go = phase == "Released" && !has_provisioner && !volume.is_deleting();
+        if may_go && reclaim(ctx, volume, &tree).await? {
+            return Ok(());
+        }
+        if before == phase {
             return Ok(());
         }
         set_status(ctx, &PERSISTENT_VOLUMES, tree, json!({"phase": phase})).await
@@ -207,13 +255,22 @@ impl Controller for VolumeBinder {
     const WORKERS: usize = 1;
 
     fn watches(&self) -> Watches {
-        let claims = self.claims.clone();
+        let (claims, for_class) = (self.claims.clone(), self.claims.clone());
         Watches::of(&PERSISTENT_VOLUME_CLAIMS)
             .maps(&PERSISTENT_VOLUMES, move |change: &Change<'_>, enqueue: &Enqueue| {
                 enqueue.now(format!("{VOLUME}{}", change.object().metadata.name));
                 // A volume that came may be what a claim waits for.
                 for claim in claims.all() {
                     if annotation(&claim.to_value(), BIND_COMPLETED).is_empty() {
+                        enqueue.now(claim.key());
+                    }
+                }
+            })
+            .maps(&STORAGE_CLASSES, move |change: &Change<'_>, enqueue: &Enqueue| {
+                if is_default(&change.object().to_value()) {
+                    let waits =
+                        |claim: &Arc<Object>| at(&claim.to_value(), "spec.storageClassName").is_null();
+                    for claim in for_class.all().iter().filter(|claim| waits(claim)) {
                         enqueue.now(claim.key());
                     }
                 }
@@ -245,6 +302,58 @@ impl Controller for VolumeBinder {
             _ => Ok(Action::Done),
         }
     }
+}
+
+/// Why a claim does not get the volume that it names, or that is kept for it: the reason and the message of
+/// an Event.
+fn refusal(claim: &Object, tree: &Value, volume: &Object) -> Option<(&'static str, String)> {
+    let (of, name) = (volume.to_value(), &volume.metadata.name);
+    let mismatch = |why: String| ("VolumeMismatch", why);
+    match claimed_by(&of) {
+        Some(key) if key != claim.key() => {
+            Some(("FailedBinding", format!("volume {name:?} already bound to a different claim.")))
+        }
+        Some(_) if volume_fit::has_other_mode(&of, tree) => Some(mismatch(format!(
+            "Cannot bind PersistentVolume {name:?} to requested PersistentVolumeClaim due to incompatible volumeMode."
+        ))),
+        None if !text(tree, "spec.volumeName").is_empty() => {
+            let why = volume_fit::mismatch(&of, tree)?;
+            Some(mismatch(format!("Cannot bind to requested volume {name:?}: {why}")))
+        }
+        _ => None,
+    }
+}
+
+async fn give_class(ctx: &Reconcile, mut claim: Value, class: &str) -> Result<(), Status> {
+    set(&mut claim, "spec.storageClassName", class);
+    let (namespace, name) = (text(&claim, "metadata.namespace"), text(&claim, "metadata.name"));
+    let (namespace, name) = (namespace.to_owned(), name.to_owned());
+    ctx.client.update(&PERSISTENT_VOLUME_CLAIMS, &namespace, &name, claim).await.map(drop)
+}
+
+fn is_default(class: &Value) -> bool {
+    DEFAULT_MARKS.iter().any(|mark| annotation(class, mark) == "true")
+}
+
+/// What the policy of a volume says, whose claim is gone. Says whether that was anything.
+async fn reclaim(ctx: &Reconcile, volume: &Object, tree: &Value) -> Result<bool, Status> {
+    let (kind, name) = (&PERSISTENT_VOLUMES, &volume.metadata.name);
+    match volume_fit::reclaim(tree) {
+        Reclaim::Keep => return Ok(false),
+        Reclaim::Delete => ctx.client.delete(kind, "", name, &DeleteOptions::default()).await?,
+        Reclaim::Recycle => {
+            ctx.event(kind, volume, "Normal", "VolumeRecycled", "Volume recycled");
+            let mut free = tree.clone();
+            object_mut(&mut free, "spec").remove("claimRef");
+            ctx.client.update(kind, "", name, free).await?;
+        }
+        Reclaim::Fail(reason, message) => {
+            ctx.event(kind, volume, "Warning", reason, message.as_str());
+            let status = json!({"phase": "Failed", "message": message});
+            set_status(ctx, kind, tree.clone(), status).await?;
+        }
+    }
+    Ok(true)
 }
 
 async fn bind(ctx: &Reconcile, claim: &Object, tree: &Value, volume: &Object) -> Result<(), Status> {

@@ -98,6 +98,10 @@ impl VolumeProvisioner {
                 "volumeMode": at(tree, "spec.volumeMode"),
             },
         });
+        let attributes = text(tree, "spec.volumeAttributesClassName");
+        if !attributes.is_empty() {
+            set(&mut volume, "spec.volumeAttributesClassName", attributes);
+        }
         let node = self.nodes.get("", annotation(tree, SELECTED_NODE));
         let hostname = node.and_then(|node| node.metadata.labels.get("kubernetes.io/hostname").cloned());
         if let Some(hostname) = hostname {

@@ -35,6 +35,7 @@ impl PodWorker {
         if !status.pod_ip.is_empty() {
             self.sandbox = Sandbox::Ready { address: status.pod_ip.clone() };
         }
+        let users = self.users.clone();
         let (detail, sources) = self.mounted();
         let nothing = Sources::new();
         let mut unheard = Vec::new();
@@ -46,6 +47,7 @@ impl PodWorker {
             metadata: &object.metadata,
             runtime: &*node.runtime,
             happenings: &mut unheard,
+            users: users.as_deref(),
             detail: detail.as_deref(),
             sources: sources.as_deref().unwrap_or(&nothing),
             written,

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::kuberuntime::container::Container;
+use super::kuberuntime::security::{self, PodUsers};
 use super::kuberuntime::state::{State, Terminated};
 use super::pod_conditions::{self, has_passed, is_ready};
 use super::pod_workers::{PodWorker, Sandbox, WorkerState};
@@ -98,12 +99,20 @@ impl PodWorker {
         }
         pairs
             .into_iter()
-            .map(|(spec, container)| container_status(spec, container, is_init, is_over))
+            .map(|(spec, container)| {
+                container_status(spec, container, self.users.as_deref(), is_init, is_over)
+            })
             .collect()
     }
 }
 
-fn container_status(spec: &Spec, container: &Container, is_init: bool, is_over: bool) -> Value {
+fn container_status(
+    spec: &Spec,
+    container: &Container,
+    users: Option<&PodUsers>,
+    is_init: bool,
+    is_over: bool,
+) -> Value {
     let mut status = Map::new();
     status.insert("name".into(), spec.name.as_str().into());
     status.insert("state".into(), state(&container.state, is_over));
@@ -134,8 +143,7 @@ fn container_status(spec: &Spec, container: &Container, is_init: bool, is_over: 
             if !spec.resources.requests.is_empty() {
                 status.insert("allocatedResources".into(), json!(spec.resources.requests));
             }
-            let user = json!({"linux": {"uid": 0, "gid": 0, "supplementalGroups": [0]}});
-            status.insert("user".into(), user);
+            status.insert("user".into(), security::status(users, spec));
         }
     }
     Value::Object(status)

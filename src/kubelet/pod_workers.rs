@@ -16,6 +16,7 @@ use super::container_runtime::services::{
 use super::dependencies::NodeRuntime;
 use super::kuberuntime::container::{Container, grace_period};
 use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
+use super::kuberuntime::security::PodUsers;
 use super::kuberuntime::state::{RestartPolicy, State, is_sidecar};
 use super::volume_manager::mounting::Mounting;
 use super::volume_manager::sources::Sources;
@@ -87,6 +88,8 @@ pub struct PodWorker {
     pub(crate) conditions: Vec<Condition>,
     /// Why the node does not run it.
     pub(crate) rejection: Option<Box<Rejection>>,
+    /// As whom its containers run, when it says so.
+    pub(crate) users: Option<Arc<PodUsers>>,
     /// What its containers find, when any of them looks or names what must be there.
     pub(crate) mounting: Option<Box<Mounting>>,
     /// What the pod says of its listeners has changed, and nobody has been told what is wrong with it.
@@ -143,6 +146,7 @@ impl PodWorker {
             has_lost_sandbox: false,
             conditions: pod.status.conditions.clone(),
             rejection: None,
+            users: PodUsers::of(&object),
             mounting: mounting(&pod, &object, &*node.runtime),
             has_new_listeners: false,
             pod,
@@ -213,6 +217,7 @@ impl PodWorker {
     /// Does all that can be done at `now`; notes what happened and when it wants to be asked again.
     pub fn sync(&mut self, node: &NodeRuntime, now: Time, happenings: &mut Vec<Happening>) {
         let (pod, object) = (self.pod.clone(), self.object.clone());
+        let users = self.users.clone();
         let (detail, sources) = self.mounted();
         let nothing = Sources::new();
         let NodeRuntime { runtime, host_ip, cluster_dns, allocatable, .. } = node;
@@ -222,6 +227,7 @@ impl PodWorker {
             metadata: &object.metadata,
             runtime: &**runtime,
             happenings,
+            users: users.as_deref(),
             detail: detail.as_deref(),
             sources: sources.as_deref().unwrap_or(&nothing),
             written: self.written_until(node, now),

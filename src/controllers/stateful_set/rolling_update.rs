@@ -28,10 +28,18 @@ impl StatefulSetController {
         Ok(())
     }
 
-    /// Where no order holds, pods that are not available anyway go first and cost nothing: they would
-    /// otherwise use up what may be missing, and never be replaced.
+    /// Without `maxUnavailable` one pod goes at a time, the last that is old, and not while one above it is
+    /// not available. With it, where no order holds, pods that are not available anyway go first and cost
+    /// nothing: they would otherwise use up what may be missing, and never be replaced.
     fn doomed<'a>(&self, round: &'a Round<'_>) -> Vec<&'a Arc<Object>> {
         let set = &round.work.view;
+        let rolling = set.spec.update_strategy.rolling_update.as_ref();
+        if rolling.is_none_or(|rolling| rolling.max_unavailable.is_none()) {
+            return self
+                .last_old(round, rolling.map_or(0, |rolling| rolling.partition))
+                .into_iter()
+                .collect();
+        }
         let room = usize::try_from(max_unavailable(set) - round.replicas.unavailable).unwrap_or(0);
         let partition =
             set.spec.update_strategy.rolling_update.as_ref().map_or(0, |rolling| rolling.partition);
@@ -44,6 +52,18 @@ impl StatefulSetController {
         }
         let (broken, sound): (Vec<_>, Vec<_>) = old.partition(|pod| self.is_unavailable(round, pod));
         broken.into_iter().chain(sound.into_iter().take(room)).collect()
+    }
+
+    fn last_old<'a>(&self, round: &'a Round<'_>, partition: i64) -> Option<&'a Arc<Object>> {
+        for (_, pod) in round.replicas.present.range(round.work.view.start() + partition..).rev() {
+            if revision_of(pod) != round.revisions.update.name() && !pod.is_deleting() {
+                return Some(pod);
+            }
+            if pod.is_deleting() || self.is_unavailable(round, pod) {
+                return None;
+            }
+        }
+        None
     }
 }
 

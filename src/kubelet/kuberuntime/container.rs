@@ -352,7 +352,9 @@ impl Container {
     /// CRI `StartContainer`, among what is mounted now.
     fn start(&mut self, spec: &Spec, id: ContainerId, context: &mut SyncContext<'_>) {
         let restart_count = self.restart_count + i64::from(self.has_run());
-        let mut found = match context.surroundings(spec, restart_count, context.now) {
+        let refused = context.refuses_user(spec).map_or(Ok(()), Err);
+        let found = refused.and_then(|()| context.surroundings(spec, restart_count, context.now));
+        let mut found = match found {
             Ok(found) => found,
             Err(message) => {
                 let error = RuntimeError { reason: CONFIG_ERROR.into(), message };

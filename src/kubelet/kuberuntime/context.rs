@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
+use super::security::PodUsers;
 use crate::container_runtime::services::{ContainerConfig, RuntimeService};
 use crate::volume_manager::facts::Facts;
 use crate::volume_manager::host_files::Written;
@@ -63,6 +64,8 @@ pub struct SyncContext<'a> {
     pub runtime: &'a dyn RuntimeService,
     /// What happened.
     pub happenings: &'a mut Vec<Happening>,
+    /// As whom its containers run, when it says so.
+    pub users: Option<&'a PodUsers>,
     /// More of the pod, when its containers look at more.
     pub detail: Option<&'a PodDetail>,
     /// What was fetched for it.
@@ -148,6 +151,11 @@ impl<'a> SyncContext<'a> {
             format!("argument lists too long: variables of the pod are over {MAX_POD_START_BYTES} bytes")
         })?);
         Ok(Some(around))
+    }
+
+    /// Why a container may not run as the user as whom it would.
+    pub(crate) fn refuses_user(&self, spec: &Spec) -> Option<String> {
+        self.users?.refusal(spec, &self.pod_name())
     }
 
     /// Notes what is wrong with what the pod says of its listeners.

@@ -7,6 +7,7 @@
 
 pub mod context;
 
+pub mod security;
 pub mod state;
 
 pub mod container;

@@ -2,6 +2,7 @@
 
 mod autoscaling;
 mod bootstrap;
+mod budgets;
 mod endpoints;
 mod garbage;
 mod load_balancers;

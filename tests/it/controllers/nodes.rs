@@ -7,6 +7,8 @@ use kubarium::apimachinery::time::{rfc3339, rfc3339_micro};
 use kubarium::apis::coordination::lease::LEASES;
 use kubarium::apis::core::node::NODES;
 use kubarium::apis::core::pod::PODS;
+use kubarium::apis::networking::ip_range::IpRange;
+use kubarium::cluster::{Components, Config};
 use serde_json::{Value, json};
 
 use super::support::{Fixture, NAMESPACE, condition};
@@ -119,4 +121,52 @@ async fn cordoning_taints() {
     has_taints(&fixture, "a", &["node.kubernetes.io/unschedulable:NoSchedule"]).await;
     fixture.patch(&NODES, "a", json!({"spec": {"unschedulable": null}})).await;
     has_taints(&fixture, "a", &[]).await;
+}
+
+#[tokio::test]
+async fn what_goes_away_on_a_node_that_is_off_is_gone() {
+    let fixture = Fixture::start().await;
+    register(&fixture, "dead").await;
+    let spec = json!({"nodeName": "dead", "containers": [{"name": "c", "image": "nginx"}]});
+    fixture.create(&PODS, NAMESPACE, json!({"metadata": {"name": "p"}, "spec": spec})).await;
+    fixture.delete(&PODS, "p", "Background").await;
+    for _ in 0..8 {
+        fixture.clock.advance(Duration::from_secs(8));
+        fixture.settle(10).await;
+    }
+    assert!(fixture.get(&PODS, "p").await.is_some(), "nobody says that the node is off");
+    let node = fixture.get(&NODES, "dead").await.unwrap();
+    let mut taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();
+    taints.push(
+        json!({"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"}),
+    );
+    fixture.patch(&NODES, "dead", json!({"spec": {"taints": taints}})).await;
+    fixture.gone(&PODS, "p").await;
+}
+
+#[tokio::test]
+async fn nodes_get_older_labels_their_time_and_a_range() {
+    let mut config = Config::new().components(Components::NONE.controllers(true));
+    config.controller_manager.cluster_cidr = IpRange::parse("10.9.0.0/16");
+    config.controller_manager.allocate_node_cidrs = true;
+    let fixture = Fixture::start_configured(config).await;
+    for name in ["a", "b"] {
+        let labels = json!({"kubernetes.io/os": "linux", "kubernetes.io/arch": "arm64"});
+        fixture.create(&NODES, "", json!({"metadata": {"name": name, "labels": labels}})).await;
+    }
+    let look = || async {
+        let (a, b) = (fixture.get(&NODES, "a").await?, fixture.get(&NODES, "b").await?);
+        let has_all = |node: &Value| {
+            let metadata = &node["metadata"];
+            metadata["labels"]["beta.kubernetes.io/arch"] == "arm64"
+                && metadata["annotations"]["node.alpha.kubernetes.io/ttl"] == "0"
+                && node["spec"]["podCIDR"].is_string()
+        };
+        (has_all(&a) && has_all(&b)).then_some((a, b))
+    };
+    let (a, b) = fixture.eventually("both have all", look).await;
+    let mut ranges = [&a, &b].map(|node| node["spec"]["podCIDR"].as_str().unwrap().to_owned());
+    ranges.sort();
+    assert_eq!(ranges, ["10.9.0.0/24", "10.9.1.0/24"]);
+    assert_eq!(a["spec"]["podCIDRs"][0], a["spec"]["podCIDR"]);
 }

@@ -5,6 +5,7 @@ use kubarium::apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use kubarium::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use kubarium::apis::core::pod::PODS;
 use kubarium::apis::storage::storage_class::STORAGE_CLASSES;
+use kubarium::apis::storage::volume_attributes_class::VOLUME_ATTRIBUTES_CLASSES;
 use serde_json::{Value, json};
 
 use super::support::{Fixture, NAMESPACE};
@@ -116,4 +117,101 @@ async fn a_claim_may_wait_for_its_first_consumer() {
     let reference = json!({"kind": "PersistentVolumeClaim", "name": "data", "namespace": NAMESPACE});
     fixture.patch(&PERSISTENT_VOLUMES, "v", json!({"spec": {"claimRef": reference}})).await;
     has_phase(&fixture, "data", "Bound").await;
+}
+
+#[tokio::test]
+async fn a_volume_that_is_named_must_fit() {
+    let fixture = Fixture::start().await;
+    fixture.create(&PERSISTENT_VOLUMES, "", volume("small", "1Gi", "")).await;
+    let mut named = claim("data", "2Gi", "");
+    named["spec"]["volumeName"] = "small".into();
+    fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, named).await;
+    has_phase(&fixture, "data", "Pending").await;
+    let message = "Cannot bind to requested volume \"small\": requested PV is too small";
+    fixture.told("VolumeMismatch", message).await;
+}
+
+#[tokio::test]
+async fn a_volume_that_another_has_is_not_given() {
+    let fixture = Fixture::start().await;
+    fixture.create(&PERSISTENT_VOLUMES, "", volume("v", "1Gi", "")).await;
+    fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, claim("first", "1Gi", "")).await;
+    has_phase(&fixture, "first", "Bound").await;
+    let mut named = claim("second", "1Gi", "");
+    named["spec"]["volumeName"] = "v".into();
+    fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, named).await;
+    fixture.told("FailedBinding", "volume \"v\" already bound to a different claim.").await;
+}
+
+#[tokio::test]
+async fn a_class_that_comes_late_is_given_to_claims_without_one() {
+    let fixture = Fixture::start().await;
+    let mut bare = claim("data", "1Gi", "");
+    bare["spec"].as_object_mut().unwrap().remove("storageClassName");
+    fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, bare).await;
+    has_phase(&fixture, "data", "Pending").await;
+    let annotations = json!({"storageclass.kubernetes.io/is-default-class": "true"});
+    let class = json!({"metadata": {"name": "late", "annotations": annotations},
+        "provisioner": "kubarium.dev/simulated-disk"});
+    fixture.create(&STORAGE_CLASSES, "", class).await;
+    let bound = has_phase(&fixture, "data", "Bound").await;
+    assert_eq!(bound["spec"]["storageClassName"], "late");
+}
+
+#[tokio::test]
+async fn what_nobody_can_delete_has_failed() {
+    let fixture = Fixture::start().await;
+    let mut kept = volume("v", "1Gi", "");
+    kept["spec"]["persistentVolumeReclaimPolicy"] = "Delete".into();
+    fixture.create(&PERSISTENT_VOLUMES, "", kept).await;
+    fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, claim("data", "1Gi", "")).await;
+    has_phase(&fixture, "data", "Bound").await;
+    fixture.delete(&PERSISTENT_VOLUME_CLAIMS, "data", "Background").await;
+    let look = || async {
+        let volume = fixture.get(&PERSISTENT_VOLUMES, "v").await?;
+        (volume["status"]["phase"] == "Failed").then_some(volume)
+    };
+    let failed = fixture.eventually("the volume has failed", look).await;
+    let message = "host_path deleter only supports /tmp/.+ but received provided /data";
+    assert_eq!(failed["status"]["message"], message);
+}
+
+#[tokio::test]
+async fn a_claim_grows() {
+    let fixture = Fixture::start().await;
+    let class = json!({"metadata": {"name": "growing"}, "provisioner": "kubarium.dev/simulated-disk",
+        "allowVolumeExpansion": true});
+    fixture.create(&STORAGE_CLASSES, "", class).await;
+    fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, claim("data", "1Gi", "growing")).await;
+    let bound = has_phase(&fixture, "data", "Bound").await;
+    let more = json!({"spec": {"resources": {"requests": {"storage": "3Gi"}}}});
+    fixture.patch(&PERSISTENT_VOLUME_CLAIMS, "data", more).await;
+    let look = || async {
+        let claim = fixture.get(&PERSISTENT_VOLUME_CLAIMS, "data").await?;
+        (claim["status"]["capacity"]["storage"] == "3Gi").then_some(())
+    };
+    fixture.eventually("the claim has grown", look).await;
+    let volume = fixture.get(&PERSISTENT_VOLUMES, bound["spec"]["volumeName"].as_str().unwrap()).await;
+    assert_eq!(volume.unwrap()["spec"]["capacity"]["storage"], "3Gi");
+    fixture.told("VolumeResizeSuccessful", "Resize volume succeeded").await;
+}
+
+#[tokio::test]
+async fn a_class_of_attributes_stays_as_long_as_a_claim_names_it() {
+    let fixture = Fixture::start().await;
+    let class = json!({"metadata": {"name": "gold"}, "driverName": "d", "parameters": {"iops": "9"}});
+    fixture.create(&VOLUME_ATTRIBUTES_CLASSES, "", class).await;
+    let mut named = claim("data", "1Gi", "none");
+    named["spec"]["volumeAttributesClassName"] = "gold".into();
+    fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, named).await;
+    let held = || async {
+        let class = fixture.get(&VOLUME_ATTRIBUTES_CLASSES, "gold").await?;
+        (class["metadata"]["finalizers"] == json!(["kubernetes.io/vac-protection"])).then_some(())
+    };
+    fixture.eventually("the class is held", held).await;
+    fixture.delete(&VOLUME_ATTRIBUTES_CLASSES, "gold", "Background").await;
+    fixture.settle(20).await;
+    assert!(fixture.get(&VOLUME_ATTRIBUTES_CLASSES, "gold").await.is_some(), "it is used");
+    fixture.delete(&PERSISTENT_VOLUME_CLAIMS, "data", "Background").await;
+    fixture.gone(&VOLUME_ATTRIBUTES_CLASSES, "gold").await;
 }

@@ -3,6 +3,7 @@
 mod node_failures;
 mod nodes;
 mod settle;
+mod system_objects;
 mod time;
 
 use axum::body::Body;

@@ -84,7 +84,7 @@ async fn a_reboot_is_told_and_pods_run_again() {
         .await;
     let before = node(&cluster).await["status"]["nodeInfo"]["bootID"].clone();
     tell(&cluster, "reboot", Value::Null).await;
-    pass(&cluster, 15).await;
+    pass(&cluster, 120).await;
     assert_ne!(node(&cluster).await["status"]["nodeInfo"]["bootID"], before);
     let web = pod(&cluster, "web").await;
     let status = &web["status"]["containerStatuses"][0];
@@ -148,5 +148,26 @@ async fn an_init_container_that_is_never_restarted_is_no_sidecar() {
     assert_eq!(pod(&cluster, "web").await["status"]["phase"], "Pending");
     pass(&cluster, 60).await;
     assert_eq!(pod(&cluster, "web").await["status"]["phase"], "Running");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn nobody_runs_as_root_who_may_not() {
+    let cluster = cluster().await;
+    let mut spec = nginx();
+    spec["securityContext"] = json!({"runAsNonRoot": true});
+    run(&cluster, "root", spec.clone()).await;
+    let root = pod(&cluster, "root").await;
+    let waiting = &root["status"]["containerStatuses"][0]["state"]["waiting"];
+    assert_eq!(waiting["reason"], "CreateContainerConfigError");
+    let message = waiting["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("container has runAsNonRoot and image will run as root (pod: \"root_default(")
+    );
+    spec["securityContext"]["runAsUser"] = 1000.into();
+    run(&cluster, "user", spec).await;
+    let user = pod(&cluster, "user").await;
+    let status = &user["status"]["containerStatuses"][0];
+    assert_eq!(status["user"]["linux"], json!({"uid": 1000, "gid": 0, "supplementalGroups": [0]}));
     cluster.stop().await;
 }

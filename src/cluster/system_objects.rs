@@ -1,0 +1,90 @@
+//! What every cluster has, and has again when somebody deletes it: the namespaces of the system and the
+//! Service `default/kubernetes` with its endpoints (`controlplane/controller/systemnamespaces`,
+//! `kubernetesservice`). Nothing is done until something is deleted or changed.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::select_all;
+use tokio::sync::mpsc::Receiver;
+
+use super::inside::Inside;
+use super::{api_endpoints, bootstrap};
+use apimachinery::fields::FieldSelector;
+use apimachinery::options::ListOptions;
+use apimachinery::selectable::Predicate;
+use apimachinery::status::Status;
+use apimachinery::watch::WatchEvent;
+use apis::core::endpoints::ENDPOINTS;
+use apis::core::namespace::NAMESPACES;
+use apis::core::service::SERVICES;
+use apis::discovery::endpoint_slice::ENDPOINT_SLICES;
+use apis::kind::Kind;
+use client_go::client::Client;
+
+/// How long after it was deleted it is there again, as upstream's loop for the Service.
+const PERIOD: Duration = Duration::from_secs(10);
+
+/// Looks after them for as long as it is polled; the address is where the server listens.
+pub(super) fn following(inside: Arc<Inside>, address: Option<SocketAddr>) -> impl Future<Output = ()> {
+    inside.clock.named("kube-apiserver").tracked(follow(inside, address))
+}
+
+async fn follow(inside: Arc<Inside>, address: Option<SocketAddr>) {
+    let client = inside.kit();
+    loop {
+        if let Err(status) = wait_for_loss(&client).await {
+            tracing::debug!(status.message, "the system's objects are not watched just now");
+        }
+        inside.clock.sleep(PERIOD).await;
+        if let Err(status) = put_back(&inside, &client, address).await {
+            tracing::debug!(status.message, "the system's objects are not put back yet");
+        }
+    }
+}
+
+/// Comes back when one of them is not what it was, or a watch ends.
+async fn wait_for_loss(client: &Client) -> Result<(), Status> {
+    let named = || ListOptions {
+        predicate: Predicate {
+            fields: FieldSelector::equal("metadata.name", api_endpoints::NAME),
+            ..Predicate::default()
+        },
+        ..ListOptions::default()
+    };
+    let watch = |kind: &'static Kind, namespace: &'static str, options| async move {
+        client.watch(kind, namespace, &options).await
+    };
+    let mut watches: Vec<(Receiver<WatchEvent>, bool)> = vec![
+        (watch(&NAMESPACES, "", ListOptions::default()).await?, true),
+        (watch(&SERVICES, api_endpoints::NAMESPACE, named()).await?, false),
+        (watch(&ENDPOINTS, api_endpoints::NAMESPACE, named()).await?, false),
+        (watch(&ENDPOINT_SLICES, api_endpoints::NAMESPACE, named()).await?, false),
+    ];
+    loop {
+        let next = watches.iter_mut().map(|(events, of_namespaces)| {
+            let of_namespaces = *of_namespaces;
+            Box::pin(async move { (events.recv().await, of_namespaces) })
+        });
+        match select_all(next).await.0 {
+            (Some(WatchEvent::Deleted(object)), of_namespaces)
+                if !of_namespaces || bootstrap::is_system(&object.metadata.name) =>
+            {
+                return Ok(());
+            }
+            (Some(WatchEvent::Modified(_)), false) | (None, _) => return Ok(()),
+            _ => {}
+        }
+    }
+}
+
+async fn put_back(inside: &Inside, client: &Client, address: Option<SocketAddr>) -> Result<(), Status> {
+    bootstrap::namespaces(client).await?;
+    let ranges = inside.config.apiserver.services.service_cluster_ip_range;
+    bootstrap::make_service(client, ranges.api_server()).await?;
+    match address {
+        Some(address) => api_endpoints::publish(client, address).await,
+        None => Ok(()),
+    }
+}

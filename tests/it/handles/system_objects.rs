@@ -1,0 +1,42 @@
+//! What every cluster has comes back when it is deleted.
+
+use std::time::Duration;
+
+use kubarium::kinds::{NAMESPACES, PODS, SERVICES};
+use kubarium::{Clock, Cluster, Config, DeleteOptions, Entropy, ListOptions};
+
+#[tokio::test]
+async fn what_every_cluster_has_comes_back() {
+    let clock = Clock::stepped("2026-01-01T00:00:00Z".parse().unwrap());
+    let cluster = Cluster::start(Config::new().clock(clock).entropy(Entropy::seeded(7))).await.unwrap();
+    cluster.settled().await.unwrap();
+    let client = cluster.client();
+    client.delete(&SERVICES, "default", "kubernetes", &DeleteOptions::default()).await.unwrap();
+    client.delete(&NAMESPACES, "", "kube-node-lease", &DeleteOptions::default()).await.unwrap();
+    cluster.settled().await.unwrap();
+    assert!(client.get(&SERVICES, "default", "kubernetes").await.is_err());
+    cluster.pass(Duration::from_secs(25)).await.unwrap();
+    let service = client.get(&SERVICES, "default", "kubernetes").await.unwrap().to_value();
+    assert_eq!(service["spec"]["clusterIP"], "10.96.0.1");
+    let namespace = client.get(&NAMESPACES, "", "kube-node-lease").await.unwrap();
+    assert!(!namespace.is_deleting());
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn pods_of_the_system_appear_for_those_who_look() {
+    let clock = Clock::stepped("2026-01-01T00:00:00Z".parse().unwrap());
+    let config = Config::new().clock(clock).entropy(Entropy::seeded(7)).system_pods(true);
+    let cluster = Cluster::start(config).await.unwrap();
+    cluster.settled().await.unwrap();
+    cluster.pass(Duration::from_secs(30)).await.unwrap();
+    let pods = cluster.client().list(&PODS, "kube-system", &ListOptions::default()).await.unwrap();
+    let running = pods.items.iter().filter(|pod| pod.to_value()["status"]["phase"] == "Running");
+    let names: Vec<String> = running.map(|pod| pod.metadata.name.to_string()).collect();
+    let has = |start: &str| names.iter().any(|name| name.starts_with(start));
+    for start in ["coredns-", "kube-proxy-", "metrics-server-", "etcd-node-1", "kube-apiserver-node-1"] {
+        assert!(has(start), "{start}: {names:?}");
+    }
+    assert_eq!(names.len(), 8, "{names:?}");
+    cluster.stop().await;
+}
