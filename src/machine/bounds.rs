@@ -175,6 +175,9 @@ mod tests {
         let played = play("sleep 18000000000000000000 18000000000000000000");
         assert_eq!((played.fault, played.end), (None, None), "it sleeps for ever");
         let unknown = container(&["sh", "-c", "awk '{print \u{e9}}' /dev/null"]);
+        let misread = process::play(&unknown.invocation(), &Surroundings::default(), None).unwrap();
+        assert_eq!(misread.end, Some((Duration::ZERO, 1)), "awk reads no such letter");
+        let unknown = given("my-app", &["sh", "-c", "awk '{print \u{e9}}' /dev/null"], &[]);
         assert!(process::play(&unknown.invocation(), &Surroundings::default(), None).is_none());
         let unclosed = crate::interpreter::expansion::expand(&"$(".repeat(500_000), |_| None);
         assert_eq!(unclosed.len(), 1_000_000);

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use crate::bounds::{Fault, MAX_STEPS};
 use crate::file_system::{Change, File};
+use crate::images;
 use crate::interpreter::containment::contained;
 use crate::interpreter::player::{Flow, Player};
 use crate::interpreter::variables::Variables;
-use crate::programs::{names, read_command, read_script, run_lines};
+use crate::programs::{names, read_any_script, read_command, read_script, run_lines};
 use crate::questions::Question;
-use crate::shell::Unplayable;
+use crate::shell::{Script, Unplayable};
 use crate::surroundings::Surroundings;
 
 /// A command that was run beside a container's process.
@@ -48,6 +49,28 @@ pub fn exec(
     exec_within(&mut { MAX_STEPS }, command, around, files, standard_input)
 }
 
+/// Runs a command as somebody has it run who sees what it says: what a script names that there is not is said
+/// to be missing, and the script goes on. Nothing when the command itself is not known.
+pub fn exec_told(
+    command: &[String],
+    around: &Surroundings,
+    files: Vec<Change>,
+    standard_input: Option<Vec<u8>>,
+) -> Option<Executed> {
+    let script = match read_command(command) {
+        Ok(script) => script,
+        // A script of a volume is a program, too.
+        Err(Unplayable::Unknown) => {
+            let (program, _) = command.split_first()?;
+            let is_file = files.iter().any(|(path, file)| path == program && file.is_some())
+                || around.views.last().is_some_and(|view| view.tree.contains_key(program));
+            is_file.then(|| Script::of_command(command, |_, _| true).ok())??
+        }
+        Err(Unplayable::Faulty(fault)) => return Some(Executed::of_fault(&fault)),
+    };
+    Some(play(&mut { MAX_STEPS }, &script, around, files, standard_input))
+}
+
 /// Runs with so many steps, of which it takes what it uses.
 pub fn exec_within(
     steps: &mut usize,
@@ -56,18 +79,32 @@ pub fn exec_within(
     files: Vec<Change>,
     standard_input: Option<Vec<u8>>,
 ) -> Option<Executed> {
-    let script = match read_command(command).and_then(|script| check_shell(command).map(|()| script)) {
+    let checked = |script| check_shell(command, around).map(|()| script);
+    let script = match read_command(command).and_then(checked) {
         Ok(script) => script,
         Err(Unplayable::Unknown) => return None,
         Err(Unplayable::Faulty(fault)) => return Some(Executed::of_fault(&fault)),
     };
+    Some(play(steps, &script, around, files, standard_input))
+}
+
+fn play(
+    steps: &mut usize,
+    script: &Script,
+    around: &Surroundings,
+    files: Vec<Change>,
+    standard_input: Option<Vec<u8>>,
+) -> Executed {
     let mut player = Player::new(around, None, files.clone()).gathering().with_steps(*steps);
     player.standard_input =
         standard_input.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     player.raw_input = standard_input.filter(|bytes| str::from_utf8(bytes).is_err());
-    let flow = contained(&mut player, |player| player.list(&script.list));
+    let flow = contained(&mut player, |player| {
+        let flow = player.list(&script.list);
+        player.finish(flow)
+    });
     *steps = player.steps_left;
-    Some(executed(player, files, flow))
+    executed(player, files, flow)
 }
 
 /// What a shell, `program`, makes of lines that are typed into it. `shell` is what it remembers; a new
@@ -118,10 +155,13 @@ impl Executed {
 }
 
 /// That `sh -c script` has a script that is understood.
-fn check_shell(command: &[String]) -> Result<(), Unplayable> {
+fn check_shell(command: &[String], around: &Surroundings) -> Result<(), Unplayable> {
     let at = command.iter().position(|word| names::is_command_flag(word));
     let is_shell = command.first().is_some_and(|program| names::is_shell(names::base_name(program)));
     match at.and_then(|at| command.get(at + 1)) {
+        Some(script) if is_shell && images::runs_a_shell(&around.image) => {
+            read_any_script(script, true).map(drop)
+        }
         Some(script) if is_shell => read_script(script).map(drop),
         _ => Ok(()),
     }

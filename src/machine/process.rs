@@ -174,4 +174,6 @@ pub fn is_kept(around: &Surroundings, path: &str) -> bool {
 #[cfg(test)]
 mod hearing;
 #[cfg(test)]
+mod scripts;
+#[cfg(test)]
 mod tests;

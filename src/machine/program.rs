@@ -1,20 +1,22 @@
 //! What an invocation runs, as far as it is known: a script, a mode of the test image, or nothing.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use crate::bounds::{Fault, MAX_START_BYTES, MAX_WORD_BYTES};
 use crate::interpreter::containment::{contained, told_broken};
+use crate::interpreter::dialect::Dialect;
 use crate::interpreter::expansion;
 use crate::interpreter::player::{Flow, Player};
 use crate::invocation::Invocation;
-use crate::programs::{names, read_command, read_script, run_typed_shell};
+use crate::programs::{names, read_any_script, read_command, read_script, run_typed_shell};
 use crate::shell::{Script, Unplayable};
 use crate::surroundings::Surroundings;
 use crate::{agnhost, images};
 
 /// What is run, as far as it is known.
 pub(crate) enum Program {
-    Script(Script),
+    Script(Script, ShellCall),
     Agnhost(Vec<String>),
     /// A shell that reads what is said to it, by its name.
     Shell(&'static str),
@@ -22,6 +24,17 @@ pub(crate) enum Program {
     Nothing,
     /// Cannot begin.
     Faulty(Fault),
+}
+
+/// The shell that plays a script: its name, what it was told, and what it is called with. Without a name it
+/// is no script but a program.
+#[derive(Default)]
+pub(crate) struct ShellCall {
+    name: String,
+    /// Of `-eux`.
+    letters: String,
+    /// `$0` and on.
+    words: Vec<String>,
 }
 
 /// Whether what the container's command does is known.
@@ -33,7 +46,7 @@ pub fn is_known(invocation: &Invocation<'_>) -> bool {
 /// volumes and the services that it would find are asked for.
 pub fn looks_around(invocation: &Invocation<'_>) -> bool {
     match program(invocation, None) {
-        Some(Program::Script(script)) => {
+        Some(Program::Script(script, _)) => {
             script.any_command(&|name, _| {
                 !matches!(
                     names::base_name(name),
@@ -55,7 +68,11 @@ fn names_services(invocation: &Invocation<'_>) -> bool {
 impl Program {
     pub(crate) fn run(&self, player: &mut Player<'_>) -> Flow {
         contained(player, |player| match self {
-            Program::Script(script) => player.list(&script.list),
+            Program::Script(script, shell) => {
+                shell.prepare(player);
+                let flow = player.list(&script.list);
+                player.finish(flow)
+            }
             Program::Agnhost(line) => agnhost::run(player, line),
             Program::Shell(name) => run_typed_shell(player, name),
             Program::Nothing => Flow::Go,
@@ -103,11 +120,40 @@ fn read_program(invocation: &Invocation<'_>, around: Option<&Surroundings>) -> O
         // A shell that nobody types into reads the end of its input at once.
         (None, []) => Some(Program::Nothing),
         (Some(name), []) if names::is_shell(name) => Some(Program::Nothing),
-        (Some(name), [flags, text, ..]) if names::is_shell(name) && names::is_command_flag(flags) => {
-            of_script(read_script(text))
+        (Some(name), arguments) if names::is_shell(name) => {
+            of_shell(invocation.image, name, &words, arguments)
         }
-        (Some(name), _) if names::is_shell(name) => None,
-        _ => of_script(read_command(&words)),
+        _ => of_script(read_command(&words), ShellCall::default()),
+    }
+}
+
+/// A shell with a script, which is played as it is told. In an image of which everything is known it may name
+/// what is not there; of other images nobody knows what they have.
+fn of_shell(image: &str, name: &str, words: &[String], arguments: &[String]) -> Option<Program> {
+    let is_whole = images::runs_a_shell(image);
+    let Some(at) = arguments.iter().position(|word| names::is_command_flag(word)) else {
+        // A file of a volume, or of the image.
+        return of_script(read_command(words), ShellCall::default()).filter(|_| is_whole);
+    };
+    let text = arguments.get(at + 1)?;
+    let script = if is_whole { read_any_script(text, name == "bash") } else { read_script(text) };
+    let flags = arguments[..=at].iter().filter(|word| word.starts_with('-'));
+    let letters = flags.flat_map(|flag| flag.chars()).filter(|letter| "eux".contains(*letter)).collect();
+    let words = arguments.get(at + 2..).unwrap_or_default().to_vec();
+    of_script(script, ShellCall { name: name.to_owned(), letters, words })
+}
+
+impl ShellCall {
+    fn prepare(&self, player: &mut Player<'_>) {
+        if self.name.is_empty() {
+            return;
+        }
+        player.dialect = Dialect::of(&self.name, &player.around.image);
+        player.name.clone_from(self.words.first().unwrap_or(&self.name));
+        player.arguments = Arc::new(self.words.iter().skip(1).cloned().collect());
+        for letter in self.letters.chars() {
+            player.options.switch(letter.encode_utf8(&mut [0; 4]), true);
+        }
     }
 }
 
@@ -130,9 +176,9 @@ fn listening_shell(invocation: &Invocation<'_>) -> Option<&'static str> {
 }
 
 /// What is not known is not played.
-fn of_script(script: Result<Script, Unplayable>) -> Option<Program> {
+fn of_script(script: Result<Script, Unplayable>, shell: ShellCall) -> Option<Program> {
     match script {
-        Ok(script) => Some(Program::Script(script)),
+        Ok(script) => Some(Program::Script(script, shell)),
         Err(Unplayable::Faulty(fault)) => Some(Program::Faulty(fault)),
         Err(Unplayable::Unknown) => None,
     }

@@ -17,6 +17,8 @@ const MAX_VIEWS: usize = 16;
 /// What a process finds around it.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {
+    /// The container's image, whose shell has words of its own.
+    pub image: String,
     /// The container's variables.
     pub variables: BTreeMap<String, String>,
     /// How many earlier runs nobody saw: what they left in volumes is found by playing them.
@@ -49,6 +51,8 @@ pub struct Surroundings {
     pub foreign: BTreeMap<String, Option<File>>,
     /// What the network has answered its process so far.
     pub answers: Arc<Vec<Answered>>,
+    /// Columns and lines of the terminal of a command that is run beside the process, when it has one.
+    pub terminal_size: Option<(u16, u16)>,
     /// What was said to it, where its standard input is open.
     pub input: Option<Box<StandardInput>>,
 }

@@ -93,7 +93,7 @@ pub(crate) fn exec(
     let around_now = Surroundings { answers: command.answers.clone(), ..around.from(ran) };
     let executed = match (&command.shell, command.words.as_slice()) {
         (Some(shell), [program, line]) => Some(exec::type_lines((program, line), shell, &around_now, before)),
-        _ => exec::exec(&command.words, &around_now, before, command.standard_input.clone()),
+        _ => exec::exec_told(&command.words, &around_now, before, command.standard_input.clone()),
     };
     let is_over =
         |executed: &&exec::Executed| !(command.is_fed && executed.is_waiting) && executed.question.is_none();

@@ -33,6 +33,7 @@ pub fn surroundings(
     let start_bytes = variables.iter().map(|(name, value)| name.len() + value.len()).sum();
     let sysctls = of_pod.sysctls.iter().map(|sysctl| (sysctl.name.clone(), sysctl.value.clone()));
     Ok(Surroundings {
+        image: container.image.clone(),
         variables,
         start_bytes,
         unseen_runs: 0,
@@ -49,6 +50,7 @@ pub fn surroundings(
         falls_back_to_logs: detail.termination_message_policy == "FallbackToLogsOnError",
         foreign: BTreeMap::new(),
         answers: Arc::default(),
+        terminal_size: None,
         input: None,
     })
 }

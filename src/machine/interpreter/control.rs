@@ -1,12 +1,31 @@
 //! Plays lists, pipes, branches and loops: what a shell would do with them.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use super::pattern;
 use super::player::{Flow, Player};
-use crate::bounds::{Fault, MAX_DEPTH};
+use crate::bounds::{Fault, MAX_DEPTH, MAX_VARIABLES};
 use crate::programs;
-use crate::shell::{Action, Command, List, Node, When, Word};
+use crate::shell::{Action, Command, List, Node, Redirect, Target, When, Word, plain};
+
+/// How a loop goes on after a round that ended so: `Break(0)` leaves it.
+fn left_round(flow: Flow) -> Flow {
+    match flow {
+        Flow::Continue(0 | 1) => Flow::Go,
+        Flow::Continue(loops) => Flow::Continue(loops - 1),
+        Flow::Break(0 | 1) => Flow::Break(0),
+        Flow::Break(loops) => Flow::Break(loops - 1),
+        flow => flow,
+    }
+}
+
+/// What the shell itself does, and what is set before it stays.
+fn is_special(program: &str) -> bool {
+    matches!(
+        program,
+        "export" | "exec" | "eval" | "set" | "readonly" | "." | ":" | "trap" | "unset" | "shift"
+    )
+}
 
 impl Player<'_> {
     /// Plays one command after the other.
@@ -32,30 +51,15 @@ impl Player<'_> {
             }
             // What something else depends on may fail.
             let decides = list.get(at + 1).is_some_and(|next| next.when != When::Always);
-            let stops = self.stops_at_failure;
-            self.stops_at_failure &= !decides && !node.is_negated;
-            let flow = if node.is_background { self.beside(node) } else { self.node(node) };
-            // It may have been asked for meanwhile.
-            self.stops_at_failure |= stops;
+            let is_tested = decides || node.is_negated;
+            self.tested += usize::from(is_tested);
+            let flow =
+                if node.is_background { self.beside(|player| player.node(node)) } else { self.node(node) };
+            self.tested -= usize::from(is_tested);
             if flow != Flow::Go {
                 return flow;
             }
         }
-        Flow::Go
-    }
-
-    /// In the background: the time that it takes is not waited for.
-    fn beside(&mut self, node: &Node) -> Flow {
-        let begun = self.elapsed;
-        let (variables, folder) = (self.variables.clone(), self.folder.clone());
-        let flow = self.node(node);
-        let ended = if flow == Flow::OutOfTime { Duration::MAX } else { self.elapsed };
-        self.background = self.background.max(ended);
-        (self.variables, self.folder) = (variables, folder);
-        if flow == Flow::Stopped || self.question.is_some() || self.steps_left == 0 {
-            return flow;
-        }
-        (self.elapsed, self.status) = (begun, 0);
         Flow::Go
     }
 
@@ -70,40 +74,73 @@ impl Player<'_> {
         flow
     }
 
+    /// In a shell of its own, which takes nothing of what changes there with it when it ends.
+    pub(crate) fn isolated(&mut self, play: impl FnOnce(&mut Self) -> Flow) -> Flow {
+        let (variables, folder) = (self.variables.clone(), self.folder.clone());
+        let (functions, arguments, traps) =
+            (self.functions.clone(), self.arguments.clone(), self.traps.clone());
+        let (options, sinks, inputs) = (self.options, self.more_sinks.clone(), self.more_inputs.clone());
+        let (out, errors) = (self.out.clone(), self.errors.clone());
+        self.handle(inputs.values().map(String::len).sum());
+        if !self.traps.is_empty() {
+            // Whoever leaves it does not end the shell that it is in.
+            Arc::make_mut(&mut self.traps).retain(|_, handler| handler.is_empty());
+        }
+        let flow = play(self);
+        let flow = self.finish(flow);
+        (self.variables, self.folder) = (variables, folder);
+        (self.functions, self.arguments, self.traps) = (functions, arguments, traps);
+        (self.options, self.more_sinks, self.more_inputs) = (options, sinks, inputs);
+        (self.out, self.errors) = (out, errors);
+        match flow {
+            Flow::Exit(code) | Flow::Return(code) => {
+                self.abort = None;
+                self.status = code;
+                Flow::Go
+            }
+            Flow::Break(_) | Flow::Continue(_) => Flow::Go,
+            flow => flow,
+        }
+    }
+
     /// One after the other, each given what the one before said.
     fn pipeline(&mut self, commands: &[Command]) -> Flow {
-        let (variables, input) = (self.variables.clone(), self.standard_input.take());
-        let mut flow = Flow::Go;
+        let mut input = self.standard_input.take();
         let mut failed = 0;
-        let stops = self.stops_at_failure;
-        self.standard_input = input.clone();
         for (at, command) in commands.iter().enumerate() {
             let is_last = at + 1 == commands.len();
-            // Only the last one decides, unless all do.
-            self.stops_at_failure = stops && is_last;
+            self.standard_input = input.take();
             self.status = 0;
-            let (said, next) = if is_last {
-                (None, self.command(command))
+            let flow = if is_last {
+                self.isolated(|player| player.command(command))
             } else {
-                let (said, flow) = self.gather(|player| player.command(command));
-                (Some(said), flow)
+                let was_piped = std::mem::replace(&mut self.is_piped, true);
+                let (said, flow) = self.gather(|player| player.isolated(|player| player.command(command)));
+                self.is_piped = was_piped;
+                input = Some(said);
+                flow
             };
-            if said.is_some() {
-                self.standard_input = said;
-            }
             failed = if self.status == 0 { failed } else { self.status };
-            if matches!(next, Flow::OutOfTime | Flow::Stopped) {
-                flow = next;
-                break;
+            if matches!(flow, Flow::OutOfTime | Flow::Stopped) {
+                return flow;
             }
         }
-        (self.variables, self.standard_input) = (variables, input);
-        self.stops_at_failure = stops;
-        if self.pipes_fail && flow == Flow::Go && failed != 0 {
+        self.standard_input = None;
+        if self.options.pipes_fail && failed != 0 {
             self.status = failed;
-            return if stops { Flow::Exit(failed) } else { flow };
         }
-        flow
+        self.after_failure()
+    }
+
+    /// Where a failure ends the script.
+    fn after_failure(&mut self) -> Flow {
+        if self.status == 0 || self.tested > 0 {
+            return Flow::Go;
+        }
+        match self.handle_failure() {
+            Flow::Go if self.options.stops_at_failure => Flow::Exit(self.status),
+            flow => flow,
+        }
     }
 
     fn command(&mut self, command: &Command) -> Flow {
@@ -111,29 +148,58 @@ impl Player<'_> {
             Flow::Go => {}
             flow => return flow,
         }
+        self.line = command.line;
         let flow = if command.redirects.is_empty() {
             self.action(&command.action)
         } else {
             self.redirected(command)
         };
-        let fails = matches!(command.action, Action::Simple(..)) && self.status != 0;
-        match flow {
-            _ if self.fault.is_some() => Flow::Stopped,
-            Flow::Go if fails && self.stops_at_failure => Flow::Exit(self.status),
-            flow => flow,
+        if self.fault.is_some() {
+            return Flow::Stopped;
         }
+        if let Some(code) = self.abort {
+            return if flow == Flow::OutOfTime { flow } else { Flow::Exit(code) };
+        }
+        let is_simple = matches!(
+            command.action,
+            Action::Simple(..) | Action::Subshell(_) | Action::Conditional(_) | Action::Sum(_)
+        );
+        if flow == Flow::Go && is_simple { self.after_failure() } else { flow }
     }
 
     fn redirected(&mut self, command: &Command) -> Flow {
-        let before = (self.out.clone(), self.errors.clone(), self.standard_input.clone());
-        self.handle(self.standard_input.as_ref().map_or(0, String::len));
-        let flow = if command.redirects.iter().all(|redirect| self.redirect(redirect)) {
+        let (out, errors) = (self.out.clone(), self.errors.clone());
+        let (sinks, inputs) = (self.more_sinks.clone(), self.more_inputs.clone());
+        self.handle(inputs.values().map(String::len).sum());
+        let reads = command.redirects.iter().find(|redirect| redirect.descriptor == 0);
+        let input = reads.map(|_| self.standard_input.take());
+        // `exec` alone changes them for good.
+        let is_lasting = matches!(&command.action, Action::Simple(_, words)
+            if words.len() == 1 && plain(&words[0]) == Some("exec"));
+        let is_done = command.redirects.iter().all(|redirect| self.redirect(redirect));
+        let flow = if is_done {
             self.action(&command.action)
         } else {
             self.status = 1;
             Flow::Go
         };
-        (self.out, self.errors, self.standard_input) = before;
+        if is_lasting && is_done {
+            return Flow::Go;
+        }
+        // What was not read from a descriptor can be read later.
+        let left = self.standard_input.take();
+        if let (Some(Redirect { target: Target::Descriptor(other @ 3..), .. }), Some(left)) = (reads, &left) {
+            self.more_inputs.insert(*other, left.clone());
+        }
+        let unread = std::mem::take(&mut self.more_inputs);
+        self.more_inputs = inputs;
+        for (descriptor, own) in &mut self.more_inputs {
+            if let Some(now) = unread.get(descriptor).filter(|now| own.ends_with(now.as_str())) {
+                own.clone_from(now);
+            }
+        }
+        (self.out, self.errors, self.more_sinks) = (out, errors, sinks);
+        self.standard_input = input.unwrap_or(left);
         flow
     }
 
@@ -141,51 +207,89 @@ impl Player<'_> {
         match action {
             Action::Simple(assignments, words) => self.simple(assignments, words),
             Action::Group(list) => self.list(list),
-            Action::Subshell(list) => {
-                let (variables, folder) = (self.variables.clone(), self.folder.clone());
-                let flow = self.list(list);
-                (self.variables, self.folder) = (variables, folder);
-                match flow {
-                    Flow::Exit(code) => {
-                        self.status = code;
-                        Flow::Go
-                    }
-                    flow => flow,
-                }
-            }
+            Action::Subshell(list) => self.isolated(|player| player.list(list)),
             Action::If(branches) => self.branch(branches),
             Action::While { condition, wanted, body, is_endless } => {
                 self.repeat(condition, *wanted, body, *is_endless && self.is_for_end)
             }
             Action::For(variable, values, body) => self.for_each(variable, values, body),
+            Action::Count(sums, body) => self.count(sums, body),
             Action::Case(subject, arms) => self.case(subject, arms),
+            Action::Conditional(words) => {
+                self.status = i32::from(!programs::conditional(self, words));
+                Flow::Go
+            }
+            Action::Sum(word) => {
+                let text = self.text(word);
+                self.status = i32::from(self.sum(&text) == 0);
+                Flow::Go
+            }
             Action::Function(name, body) => {
                 self.status = 0;
-                self.functions.insert(name.clone(), body.clone());
-                Flow::Go
+                self.define(name, body)
             }
         }
     }
 
+    fn define(&mut self, name: &str, body: &Arc<Command>) -> Flow {
+        if self.functions.len() >= MAX_VARIABLES {
+            return self.stop(Fault::Memory);
+        }
+        let is_shared = Arc::strong_count(&self.functions) > 1;
+        if self.spend(if is_shared { self.functions.len() } else { 0 }) == Flow::Go {
+            Arc::make_mut(&mut self.functions).insert(name.to_owned(), body.clone());
+        }
+        self.spend(0)
+    }
+
     fn simple(&mut self, assignments: &[(String, Word)], words: &[Word]) -> Flow {
-        for (name, word) in assignments {
+        let words: Vec<String> = words.iter().flat_map(|word| self.fields(word)).collect();
+        if words.is_empty() {
             self.status = 0;
+        }
+        let mut before = Vec::new();
+        for (name, word) in assignments {
+            if words.is_empty() {
+                self.status = 0;
+            }
             let value = self.text(word);
+            // Before a program it is for that program alone.
+            if !words.is_empty() && !is_special(&words[0]) {
+                before.push((name, self.variables.get(name).cloned()));
+            }
             self.set(name, value);
         }
-        let words: Vec<String> = words.iter().flat_map(|word| self.fields(word)).collect();
-        match words.split_first() {
-            _ if self.fault.is_some() => Flow::Stopped,
-            None => Flow::Go,
-            Some((program, arguments)) => {
-                self.status = 0;
-                match self.functions.get(program).cloned() {
-                    Some(function) => self.call(&function, arguments),
-                    None => {
-                        let flow = programs::run(self, program, arguments);
-                        self.run_wanted_shell(flow)
-                    }
-                }
+        let flow = self.run_words(&words);
+        for (name, value) in before.into_iter().rev() {
+            match value {
+                Some(value) => self.set(name, value),
+                None => self.unset(&[name]),
+            }
+        }
+        flow
+    }
+
+    fn run_words(&mut self, words: &[String]) -> Flow {
+        if self.fault.is_some() {
+            return Flow::Stopped;
+        }
+        if let Some(flow) = self.pending.take() {
+            return flow;
+        }
+        if let Some(code) = self.abort {
+            return Flow::Exit(code);
+        }
+        let Some((program, arguments)) = words.split_first() else { return Flow::Go };
+        if self.options.tells {
+            self.complain(&format!("+ {}\n", words.join(" ")));
+        }
+        match self.functions.get(program).cloned() {
+            Some(function) => self.call(&function, arguments),
+            None => {
+                // It may ask how the last one ended.
+                self.last_status = std::mem::take(&mut self.status);
+                let flow = programs::run(self, program, arguments);
+                self.run_wanted_shell(flow)
             }
         }
     }
@@ -196,8 +300,16 @@ impl Player<'_> {
             return self.stop(Fault::Depth);
         }
         self.depth += 1;
-        let before = std::mem::replace(&mut self.arguments, arguments.to_vec());
+        self.status = 0;
+        let before = std::mem::replace(&mut self.arguments, Arc::new(arguments.to_vec()));
+        self.locals.push(vec![]);
         let flow = self.command(function);
+        for (name, value) in self.locals.pop().unwrap_or_default().into_iter().rev() {
+            match value {
+                Some(value) => self.set(&name, value),
+                None => self.unset(&[&name]),
+            }
+        }
         self.arguments = before;
         self.depth -= 1;
         match flow {
@@ -207,6 +319,17 @@ impl Player<'_> {
             }
             flow => flow,
         }
+    }
+
+    /// A text as a script in this shell (`eval`, and what `trap` says).
+    pub(crate) fn evaluate(&mut self, text: &str) -> Flow {
+        let line = self.line;
+        let flow = match programs::read(self, text) {
+            Ok(script) => self.list(&script.list),
+            Err(flow) => flow,
+        };
+        self.line = line;
+        flow
     }
 
     /// A shell within a shell, for whoever is attached; instead of it after `exec`, which ends with `flow`.
@@ -236,9 +359,9 @@ impl Player<'_> {
 
     /// A condition may fail.
     fn tested(&mut self, condition: &List) -> Flow {
-        let stops = std::mem::replace(&mut self.stops_at_failure, false);
+        self.tested += 1;
         let flow = self.list(condition);
-        self.stops_at_failure = stops;
+        self.tested -= 1;
         flow
     }
 
@@ -254,9 +377,9 @@ impl Player<'_> {
                 Flow::Go => {}
                 flow => return flow,
             }
-            match self.list(body) {
-                Flow::Go | Flow::Continue => {}
-                Flow::Break => return Flow::Go,
+            match left_round(self.list(body)) {
+                Flow::Go => {}
+                Flow::Break(0) => return Flow::Go,
                 flow => return flow,
             }
             rounds += 1;
@@ -276,20 +399,41 @@ impl Player<'_> {
                 Flow::Go => {}
                 flow => return flow,
             }
-            match self.list(body) {
-                Flow::Go | Flow::Continue => {}
-                Flow::Break => break,
+            match left_round(self.list(body)) {
+                Flow::Go => {}
+                Flow::Break(0) => break,
                 flow => return flow,
             }
         }
         Flow::Go
     }
 
+    /// `for ((first; while; then))`
+    fn count(&mut self, [first, condition, then]: &[Word; 3], body: &List) -> Flow {
+        let value = |player: &mut Self, word: &Word| {
+            let text = player.text(word);
+            if text.trim().is_empty() { 1 } else { player.sum(&text) }
+        };
+        value(self, first);
+        while self.spend(1) == Flow::Go && self.abort.is_none() {
+            if value(self, condition) == 0 {
+                return Flow::Go;
+            }
+            match left_round(self.list(body)) {
+                Flow::Go => {}
+                Flow::Break(0) => return Flow::Go,
+                flow => return flow,
+            }
+            value(self, then);
+        }
+        self.spend(0)
+    }
+
     fn case(&mut self, subject: &Word, arms: &[(Vec<Word>, List)]) -> Flow {
         let subject = self.text(subject);
         for (patterns, body) in arms {
             for pattern in patterns {
-                let pattern = self.text(pattern);
+                let pattern = self.pattern(pattern);
                 if self.matches(&pattern, &subject) {
                     return self.list(body);
                 }
@@ -299,7 +443,7 @@ impl Player<'_> {
     }
 
     /// A comparison costs as much as it may take at worst: a star makes it the product of the lengths.
-    fn matches(&mut self, pattern: &str, text: &str) -> bool {
+    pub(crate) fn matches(&mut self, pattern: &str, text: &str) -> bool {
         let work = if pattern.contains('*') { pattern.len().saturating_mul(text.len()) } else { text.len() };
         self.handle(work) && pattern::compare(pattern, text).0
     }

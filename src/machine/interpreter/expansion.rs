@@ -1,8 +1,10 @@
 //! Filling in words: variables, substitutions and sums of the shell, and the kubelet's own `$(NAME)`.
 
+use super::dialect::Dialect;
 use super::player::{Flow, Player};
+use super::{globs, pattern};
 use crate::bounds::MAX_WORD_BYTES;
-use crate::shell::{Part, Word};
+use crate::shell::{Part, ValueOperation, Word};
 
 /// What a part of a word, or a field, is counted as beside its text.
 const BYTES_OF_PART: usize = 32;
@@ -39,81 +41,230 @@ impl Player<'_> {
     /// A word as one text.
     pub(crate) fn text(&mut self, word: &Word) -> String {
         let mut text = String::new();
-        for part in word {
-            text.push_str(&self.part(part));
+        for (at, part) in word.iter().enumerate() {
+            let piece = self.part(part);
+            match part {
+                Part::Text(_, false) if at == 0 => text.push_str(&self.at_home(&piece)),
+                _ => text.push_str(&piece),
+            }
         }
         text
     }
 
-    /// A word as the words that it becomes: what is filled in without quotes is split.
-    pub(crate) fn fields(&mut self, word: &Word) -> Vec<String> {
-        let (mut fields, mut is_open) = (Vec::<String>::new(), false);
-        if let [Part::Variable(name, None, true)] = word.as_slice()
-            && name == "@"
-        {
-            self.handle(self.arguments.iter().map(|argument| argument.len() + BYTES_OF_PART).sum());
-            return self.arguments.clone();
-        }
+    /// A word as a pattern: what is quoted in it stands for itself.
+    pub(crate) fn pattern(&mut self, word: &Word) -> String {
+        let mut all = String::new();
         for part in word {
-            let is_quoted = match part {
-                Part::Text(_, _) => true,
-                Part::Variable(_, _, quoted) | Part::Output(_, quoted) => *quoted,
-                Part::Sum(_) => true,
-            };
-            let text = self.part(part);
-            if is_quoted {
-                if !is_open {
-                    fields.push(String::new());
-                }
-                fields.last_mut().into_iter().for_each(|field| field.push_str(&text));
-                is_open = true;
-                continue;
-            }
-            for (at, piece) in text.split_whitespace().enumerate() {
-                if !self.handle(BYTES_OF_PART) {
-                    break;
-                }
-                let joins = at == 0 && is_open && !text.starts_with(char::is_whitespace);
-                match fields.last_mut() {
-                    Some(field) if joins => field.push_str(piece),
-                    _ => fields.push(piece.to_owned()),
-                }
-                is_open = true;
-            }
-            is_open &= !text.ends_with(char::is_whitespace);
+            let piece = self.part(part);
+            let is_quoted = is_quoted(part);
+            all.push_str(&if is_quoted { pattern::escaped(&piece) } else { piece });
         }
-        fields
+        all
+    }
+
+    /// `~/x`
+    fn at_home(&self, text: &str) -> String {
+        match text.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => self.home() + rest,
+            _ => text.to_owned(),
+        }
+    }
+
+    /// A word as the words that it becomes: what is filled in without quotes is split, and patterns become
+    /// names of files.
+    pub(crate) fn fields(&mut self, word: &Word) -> Vec<String> {
+        let mut fields = WordFields::default();
+        for (at, part) in word.iter().enumerate() {
+            match part {
+                Part::Variable(name, None, is_quoted) if matches!(name.as_str(), "@" | "*") => {
+                    self.all_arguments(&mut fields, *is_quoted && name == "@", *is_quoted);
+                }
+                Part::Text(text, false) => {
+                    let text = if at == 0 { self.at_home(text) } else { text.clone() };
+                    if self.handle(text.len() + BYTES_OF_PART) {
+                        fields.push(&text, false);
+                    }
+                }
+                _ if is_quoted(part) || matches!(part, Part::Sum(_)) => {
+                    let text = self.part(part);
+                    fields.push(&text, true);
+                }
+                _ => {
+                    let text = self.part(part);
+                    self.split_into(&mut fields, &text);
+                }
+            }
+        }
+        let mut words = Vec::new();
+        for WordField { text, pattern } in fields.done {
+            let names = match globs::is_pattern(&pattern) && !self.options.is_plain {
+                true if self.handle(pattern.len()) => self.names_like(&pattern),
+                _ => vec![],
+            };
+            if names.is_empty() { words.push(text) } else { words.extend(names) }
+        }
+        words
+    }
+
+    fn all_arguments(&mut self, fields: &mut WordFields, each_is_one: bool, is_quoted: bool) {
+        let arguments = self.arguments.clone();
+        if !self.handle(arguments.iter().map(|argument| argument.len() + BYTES_OF_PART).sum()) {
+            return;
+        }
+        if is_quoted && !each_is_one {
+            fields.push(&arguments.join(" "), true);
+            return;
+        }
+        for (at, argument) in arguments.iter().enumerate() {
+            fields.is_open &= at == 0;
+            if is_quoted { fields.push(argument, true) } else { self.split_into(fields, argument) }
+        }
+    }
+
+    /// Splits at blanks, or at what `IFS` says.
+    fn split_into(&mut self, fields: &mut WordFields, text: &str) {
+        let separators = self.variables.get("IFS").cloned().unwrap_or_else(|| " \t\n".into());
+        if separators.is_empty() {
+            return fields.push(text, false);
+        }
+        let is_blank = |c: char| c.is_whitespace() && separators.contains(c);
+        let mut rest = text;
+        if rest.starts_with(is_blank) {
+            fields.is_open = false;
+            rest = rest.trim_start_matches(is_blank);
+        }
+        while !rest.is_empty() {
+            if !self.handle(BYTES_OF_PART) {
+                return;
+            }
+            let end = rest.find(|c| separators.contains(c));
+            fields.push(&rest[..end.unwrap_or(rest.len())], false);
+            let Some(end) = end else { return };
+            fields.is_open = false;
+            rest = rest[end..].trim_start_matches(is_blank);
+            if let Some(hard) = rest.chars().next().filter(|c| separators.contains(*c)) {
+                rest = rest[hard.len_utf8()..].trim_start_matches(is_blank);
+            }
+        }
     }
 
     /// Nothing when there are no steps left to make it.
     fn part(&mut self, part: &Part) -> String {
         let text = match part {
             Part::Text(text, _) => text.clone(),
-            Part::Sum(text) => {
+            Part::Sum(word) => {
+                let text = self.text(word);
                 self.handle(2 * text.len());
-                self.sum(text).to_string()
+                self.sum(&text).to_string()
             }
             Part::Output(script, _) => {
-                let variables = self.variables.clone();
-                let (said, flow) = self.gather(|player| player.list(&script.list));
-                self.variables = variables;
-                if let Flow::Exit(code) = flow {
-                    self.status = code;
-                }
+                let (said, flow) = self.gather(|player| player.isolated(|player| player.list(&script.list)));
+                self.pending = matches!(flow, Flow::OutOfTime).then_some(flow).or(self.pending);
                 said.trim_end_matches('\n').to_owned()
             }
-            Part::Variable(name, operator, _) => {
+            Part::Variable(name, None, _) => {
                 let value = self.variable(name);
-                self.handle(value.len());
-                match operator {
-                    Some((operator, word)) if operator == "-" && value.is_empty() => self.text(word),
-                    Some((operator, word)) if operator == "+" && !value.is_empty() => self.text(word),
-                    Some((operator, _)) if operator == "+" => String::new(),
-                    _ => value,
+                if value.is_empty() && self.options.unset_fails && !self.is_set(name) {
+                    let why = match self.dialect {
+                        Dialect::Bash => format!("{name}: unbound variable"),
+                        Dialect::Ash | Dialect::Dash => format!("{name}: parameter not set"),
+                    };
+                    self.give_up(&why, if self.dialect == Dialect::Bash { 1 } else { 2 });
+                }
+                value
+            }
+            Part::Variable(name, Some(operation), _) => self.operated(name, operation),
+        };
+        if self.handle(text.len() + BYTES_OF_PART) { text } else { String::new() }
+    }
+
+    /// `${NAME...}`
+    fn operated(&mut self, name: &str, operation: &ValueOperation) -> String {
+        let value = self.variable(name);
+        self.handle(value.len());
+        let ValueOperation { operator, word, other } = operation;
+        let is_there = if operator.starts_with(':') { !value.is_empty() } else { self.is_set(name) };
+        match *operator {
+            ":-" | "-" if !is_there => self.text(word),
+            ":+" | "+" => {
+                if is_there {
+                    self.text(word)
+                } else {
+                    String::new()
+                }
+            }
+            ":=" | "=" if !is_there => {
+                let value = self.text(word);
+                self.set(name, value.clone());
+                value
+            }
+            ":?" | "?" if !is_there => {
+                let why = self.text(word);
+                let why = if why.is_empty() { "parameter null or not set".to_owned() } else { why };
+                self.give_up(&format!("{name}: {why}"), 1);
+                value
+            }
+            "length" if matches!(name, "@" | "*") => self.arguments.len().to_string(),
+            "length" => value.chars().count().to_string(),
+            ":" => self.piece(&value, word, other.as_ref()),
+            "^^" => value.to_uppercase(),
+            "^" => {
+                let mut letters = value.chars();
+                letters.next().map(|c| c.to_uppercase().chain(letters).collect()).unwrap_or_default()
+            }
+            ",," => value.to_lowercase(),
+            operator if operator.starts_with(['#', '%', '/']) => {
+                self.without(operator, value, word, other.as_ref())
+            }
+            _ => value,
+        }
+    }
+
+    /// `${NAME#pattern}` and its kin.
+    fn without(&mut self, operator: &str, value: String, word: &Word, other: Option<&Word>) -> String {
+        let wanted = self.pattern(word);
+        if !self.handle(pattern::cost(&wanted, &value)) {
+            return String::new();
+        }
+        let with = match other {
+            Some(other) => self.text(other),
+            None => String::new(),
+        };
+        match operator {
+            "/" | "//" => pattern::replaced(&value, &wanted, &with, operator == "//"),
+            "/#" => match pattern::trimmed(&value, &wanted, false, true) {
+                left if left.len() < value.len() => with + left,
+                _ => value,
+            },
+            "/%" => match pattern::trimmed(&value, &wanted, true, true) {
+                left if left.len() < value.len() => left.to_owned() + &with,
+                _ => value,
+            },
+            _ => pattern::trimmed(&value, &wanted, operator.starts_with('%'), operator.len() == 2).to_owned(),
+        }
+    }
+
+    /// `${NAME:from:length}`; what is below zero is counted from the end.
+    fn piece(&mut self, value: &str, from: &Word, length: Option<&Word>) -> String {
+        let letters: Vec<char> = value.chars().collect();
+        let count = i64::try_from(letters.len()).unwrap_or(i64::MAX);
+        let text = self.text(from);
+        let from = match self.sum(&text) {
+            from if from < 0 => count.saturating_add(from).max(0),
+            from => from.min(count),
+        };
+        let end = match length {
+            None => count,
+            Some(length) => {
+                let text = self.text(length);
+                match self.sum(&text) {
+                    length if length < 0 => count.saturating_add(length),
+                    length => from.saturating_add(length).min(count),
                 }
             }
         };
-        if self.handle(text.len() + BYTES_OF_PART) { text } else { String::new() }
+        let place = |at: i64| usize::try_from(at).unwrap_or_default();
+        letters.get(place(from)..place(end.max(from))).unwrap_or_default().iter().collect()
     }
 
     pub(crate) fn variable(&self, name: &str) -> String {
@@ -122,52 +273,68 @@ impl Player<'_> {
             "$" => "1".into(),
             "#" => self.arguments.len().to_string(),
             "@" | "*" => self.arguments.join(" "),
-            "0" => "sh".into(),
-            "!" => "2".into(),
-            digit if digit.len() == 1 && digit.chars().all(|c| c.is_ascii_digit()) => {
-                let at: usize = digit.parse().unwrap_or_default();
+            "0" => self.name.clone(),
+            "!" => self.jobs.last_pid().map(|pid| pid.to_string()).unwrap_or_default(),
+            "-" => self.options.letters(),
+            "LINENO" => self.line.to_string(),
+            digits if digits.bytes().all(|c| c.is_ascii_digit()) => {
+                let at: usize = digits.parse().unwrap_or(usize::MAX);
                 self.arguments.get(at.saturating_sub(1)).cloned().unwrap_or_default()
             }
             "PWD" => self.folder.clone(),
+            "COLUMNS" | "LINES" if self.variables.get(name).is_none() => {
+                let size = self.terminal_size().filter(|_| self.is_terminal());
+                let part = |(columns, lines): (u16, u16)| if name == "LINES" { lines } else { columns };
+                size.map(|size| part(size).to_string()).unwrap_or_default()
+            }
             name => self.variables.get(name).cloned().unwrap_or_default(),
         }
     }
 
-    fn number(&self, name: &str) -> i64 {
+    fn is_set(&self, name: &str) -> bool {
         match name {
-            "?" => self.status.into(),
-            "#" => i64::try_from(self.arguments.len()).unwrap_or_default(),
-            name => self.variables.get(name).and_then(|value| value.parse().ok()).unwrap_or(0),
+            "@" | "*" => !self.arguments.is_empty(),
+            "!" => self.jobs.last_pid().is_some(),
+            "?" | "$" | "#" | "0" | "-" | "PWD" | "LINENO" => true,
+            digits if digits.bytes().all(|c| c.is_ascii_digit()) => {
+                digits.parse::<usize>().is_ok_and(|at| at <= self.arguments.len())
+            }
+            name => self.variables.get(name).is_some(),
         }
     }
+}
 
-    /// Of numbers and variables, with `+ - * / %`.
-    pub(crate) fn sum(&self, text: &str) -> i64 {
-        let mut spaced = text.replace(['$', '{', '}'], "");
-        for operator in ["+", "-", "*", "/", "%"] {
-            spaced = spaced.replace(operator, &format!(" {operator} "));
+fn is_quoted(part: &Part) -> bool {
+    match part {
+        Part::Text(_, quoted) | Part::Variable(_, _, quoted) | Part::Output(_, quoted) => *quoted,
+        Part::Sum(_) => true,
+    }
+}
+
+/// A word, and the same as a pattern.
+#[derive(Default)]
+struct WordField {
+    text: String,
+    pattern: String,
+}
+
+/// The words that a word becomes, so far.
+#[derive(Default)]
+struct WordFields {
+    done: Vec<WordField>,
+    /// Whether what comes next belongs to the last one.
+    is_open: bool,
+}
+
+impl WordFields {
+    fn push(&mut self, text: &str, is_quoted: bool) {
+        if !self.is_open {
+            self.done.push(WordField::default());
         }
-        let value = |term: &str| -> i64 { term.parse().unwrap_or_else(|_| self.number(term)) };
-        let mut total = 0i64;
-        let mut product = 0i64;
-        let mut sign = 1i64;
-        let mut operator = "+";
-        for part in spaced.split_whitespace() {
-            if matches!(part, "+" | "-" | "*" | "/" | "%") {
-                operator = part;
-                continue;
-            }
-            match operator {
-                "*" => product = product.saturating_mul(value(part)),
-                "/" => product = product.checked_div(value(part)).unwrap_or(0),
-                "%" => product = product.checked_rem(value(part)).unwrap_or(0),
-                _ => {
-                    total = total.saturating_add(product.saturating_mul(sign));
-                    (product, sign) = (value(part), if operator == "-" { -1 } else { 1 });
-                }
-            }
-        }
-        total.saturating_add(product.saturating_mul(sign))
+        self.is_open = true;
+        let Some(field) = self.done.last_mut() else { return };
+        field.text.push_str(text);
+        field.pattern.push_str(&if is_quoted { pattern::escaped(text) } else { text.to_owned() });
     }
 }
 

@@ -1,18 +1,25 @@
 //! Plays scripts that were read: what a shell would do with them, step by step, within bounds and on a
 //! clock of its own.
 //!
-//! A `Player` is one process; its files here are what it does: `control` for lists and loops, `expansion` for
-//! words, `streams` for what is read and said, `files` for what it writes.
+//! A `Player` is one process; its files here are what it does: `control` for lists and loops, `expansion`
+//! for words, `sums` for numbers, `globs` for names of files, `streams` for what is read and said, `files` for
+//! what it writes, `background` for that and for signals.
 
 pub(crate) mod player;
 
+mod background;
+mod complaints;
 pub(crate) mod containment;
 mod control;
+pub(crate) mod dialect;
 mod disk;
 pub mod expansion;
 mod files;
+mod globs;
 pub(crate) mod hearing;
-mod pattern;
+mod jobs;
+pub(crate) mod pattern;
 mod streams;
+mod sums;
 pub mod transcript;
 pub(crate) mod variables;

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::dialect::{Dialect, ShellOptions};
 use super::disk::Disk;
+use super::jobs::BackgroundJobs;
 use super::transcript::Transcript;
 use super::variables::Variables;
 use crate::bounds::{BYTES_PER_STEP, Fault, MAX_MEMORY_BYTES, MAX_STEPS, MAX_VARIABLES};
@@ -32,9 +34,9 @@ pub(crate) enum Flow {
     Exit(i32),
     /// Out of the function.
     Return(i32),
-    /// Out of the innermost loop, or on with it.
-    Break,
-    Continue,
+    /// Out of so many loops, or on with the last of them.
+    Break(usize),
+    Continue(usize),
     OutOfTime,
     /// It went over a bound: [`Player::fault`].
     Stopped,
@@ -69,15 +71,30 @@ pub(crate) struct Player<'a> {
     pub(crate) fault: Option<Fault>,
     pub(crate) elapsed: Duration,
     pub(crate) status: i32,
+    /// How the command before the one that is being run ended.
+    pub(crate) last_status: i32,
     pub(crate) variables: Variables,
-    /// What the script has defined so far.
-    pub(crate) functions: BTreeMap<String, Arc<Command>>,
+    /// What the script has defined so far. Bound: [`MAX_VARIABLES`].
+    pub(crate) functions: Arc<BTreeMap<String, Arc<Command>>>,
+    /// `$0`
+    pub(crate) name: String,
     /// `$1` and on.
-    pub(crate) arguments: Vec<String>,
-    /// When the last of what goes on in the background ends.
-    pub(crate) background: Duration,
-    /// A pipe fails with any of its commands (`set -o pipefail`).
-    pub(crate) pipes_fail: bool,
+    pub(crate) arguments: Arc<Vec<String>>,
+    /// What functions have to put back when they return, one list for each that is being played.
+    pub(crate) locals: Vec<Vec<(String, Option<String>)>>,
+    pub(crate) jobs: BackgroundJobs,
+    /// What is done about signals, and at the end.
+    pub(crate) traps: Arc<BTreeMap<String, String>>,
+    pub(crate) options: ShellOptions,
+    /// Within so many conditions, where a failure ends nothing.
+    pub(crate) tested: usize,
+    /// The line that is being played.
+    pub(crate) line: usize,
+    pub(crate) dialect: Dialect,
+    /// A mistake has ended the shell.
+    pub(crate) abort: Option<i32>,
+    /// How what is filled in ended, when that ends all.
+    pub(crate) pending: Option<Flow>,
     pub(crate) folder: String,
     pub(crate) standard_input: Option<String>,
     /// What is to be read as bytes, where they are no text.
@@ -88,6 +105,13 @@ pub(crate) struct Player<'a> {
     pub(crate) is_waiting: bool,
     pub(crate) out: Sink,
     pub(crate) errors: Sink,
+    /// Where the descriptors from 3 on lead, and what is read from them.
+    pub(crate) more_sinks: BTreeMap<u8, Sink>,
+    pub(crate) more_inputs: BTreeMap<u8, String>,
+    /// What is said goes into a pipe.
+    pub(crate) is_piped: bool,
+    /// So many bytes of chance were drawn.
+    drawn: u64,
     pub(crate) gathered: Vec<String>,
     /// What was written, and `None` where something was removed.
     pub(crate) written: BTreeMap<String, Option<File>>,
@@ -100,8 +124,6 @@ pub(crate) struct Player<'a> {
     pub(crate) log_bytes: usize,
     /// The pattern that `grep` looked for last.
     pub(crate) last_pattern: Option<(String, regex::Regex)>,
-    /// Exits at the first failure (`set -e`).
-    pub(crate) stops_at_failure: bool,
     /// What the network answers, question by question.
     pub(crate) answers: Arc<Vec<Answered>>,
     /// How many of them were asked for, and what they hold.
@@ -136,11 +158,20 @@ impl<'a> Player<'a> {
             fault: None,
             elapsed: Duration::ZERO,
             status: 0,
+            last_status: 0,
             variables: Variables::new(around.variables.clone()),
-            functions: BTreeMap::new(),
-            arguments: vec![],
-            background: Duration::ZERO,
-            pipes_fail: false,
+            functions: Arc::default(),
+            name: "sh".into(),
+            arguments: Arc::default(),
+            locals: vec![],
+            jobs: BackgroundJobs::default(),
+            traps: Arc::default(),
+            options: ShellOptions::default(),
+            tested: 0,
+            line: 1,
+            dialect: Dialect::of("sh", &around.image),
+            abort: None,
+            pending: None,
             folder: around.folder.clone(),
             standard_input: None,
             raw_input: None,
@@ -148,6 +179,10 @@ impl<'a> Player<'a> {
             is_waiting: false,
             out: Sink::Log,
             errors: Sink::ErrorLog,
+            more_sinks: BTreeMap::new(),
+            more_inputs: BTreeMap::new(),
+            is_piped: false,
+            drawn: 0,
             gathered: vec![],
             written: BTreeMap::new(),
             disk: Disk::of(around),
@@ -157,7 +192,6 @@ impl<'a> Player<'a> {
             lines: vec![],
             log_bytes: 0,
             last_pattern: None,
-            stops_at_failure: false,
             answers: around.answers.clone(),
             asked: 0,
             heard_bytes: 0,
@@ -257,6 +291,24 @@ impl<'a> Player<'a> {
         let flow = play(self);
         self.out = out;
         (self.gathered.pop().unwrap_or_default(), flow)
+    }
+
+    /// Chance, as `/dev/urandom` has it: the same for the same run, so that it can be played again.
+    pub(crate) fn random_bytes(&mut self, count: usize) -> Vec<u8> {
+        if !self.handle(count) {
+            return vec![];
+        }
+        let seed = self.variables.get("RANDOM").and_then(|number| number.parse::<u64>().ok()).unwrap_or(1);
+        let mut state =
+            (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ self.drawn.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        self.drawn += count as u64 + 1;
+        let next = |_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 24) as u8
+        };
+        (0..count).map(next).collect()
     }
 
     /// What the network answers. Where nobody has asked it yet, the play ends with the question; a process

@@ -1,50 +1,138 @@
 //! What a script reads and says, and where that goes.
 
+use super::dialect::Dialect;
 use super::player::{Line, Player, Sink};
 use crate::bounds::{Fault, MAX_FILE_BYTES, MAX_LOG_BYTES, MAX_MEMORY_BYTES};
 use crate::shell::{Redirect, Target, Word};
 
 /// A line of the log is no longer than so.
 const MAX_LINE_BYTES: usize = 1 << 20;
+/// What is read of a file that never ends.
+const PIPE_BYTES: usize = 64 << 10;
 /// What a line of the log takes beside its text.
 const BYTES_OF_LINE: usize = 64;
 
 impl Player<'_> {
     /// Whether it could be done.
     pub(crate) fn redirect(&mut self, redirect: &Redirect) -> bool {
+        let descriptor = redirect.descriptor;
         let sink = match &redirect.target {
-            Target::Descriptor(1) => self.out.clone(),
-            Target::Descriptor(2) => self.errors.clone(),
-            Target::Descriptor(_) => return true,
+            Target::Descriptor(other) => return self.duplicate(descriptor, *other),
+            Target::Closed => return self.close(descriptor),
             Target::Text(word) => {
-                self.standard_input = Some(format!("{}\n", self.text(word)));
-                return true;
+                let text = format!("{}\n", self.text(word));
+                return self.read_text(descriptor, text);
             }
             Target::Here(word) => {
-                self.standard_input = Some(self.text(word));
-                return true;
+                let text = self.text(word);
+                return self.read_text(descriptor, text);
             }
-            Target::Read(word) => return self.read_from(word),
+            Target::Read(word) => return self.read_from(descriptor, word),
             Target::Write(word) | Target::Append(word) => {
-                let path = self.text(word);
                 let keeps = matches!(redirect.target, Target::Append(_));
-                match path.as_str() {
-                    "/dev/stdout" | "/proc/1/fd/1" => Sink::Log,
-                    "/dev/stderr" | "/proc/1/fd/2" => Sink::ErrorLog,
-                    "/dev/null" => Sink::Nowhere,
-                    _ => match self.open_file(&path, keeps) {
-                        Ok(()) => Sink::File(path),
-                        Err(why) => {
-                            self.complain(&format!("/bin/sh: can't create {path}: {why}\n"));
-                            return false;
-                        }
-                    },
+                self.sink(word, keeps)
+            }
+            Target::Anything(word) => {
+                let text = self.text(word);
+                match text.parse() {
+                    Ok(other) => return self.duplicate(descriptor, other),
+                    Err(_) if text == "-" => return self.close(descriptor),
+                    Err(_) => self.sink(word, false),
                 }
             }
         };
-        match redirect.descriptor {
+        let Some(sink) = sink else { return false };
+        self.set_sink(descriptor, sink);
+        true
+    }
+
+    /// Where a file leads; says why not, when it cannot be.
+    fn sink(&mut self, word: &Word, keeps: bool) -> Option<Sink> {
+        let path = self.text(word);
+        Some(match path.as_str() {
+            "/dev/stdout" | "/proc/self/fd/1" | "/dev/fd/1" => self.out.clone(),
+            "/dev/stderr" | "/proc/self/fd/2" | "/dev/fd/2" => self.errors.clone(),
+            "/proc/1/fd/1" => Sink::Log,
+            "/proc/1/fd/2" => Sink::ErrorLog,
+            "/dev/null" => Sink::Nowhere,
+            _ => match self.open_file(&path, keeps) {
+                Ok(()) => Sink::File(path),
+                Err(why) => {
+                    let said = match self.dialect {
+                        Dialect::Bash => self.says_shell(&format!("{path}: {why}")),
+                        Dialect::Dash => self.says_shell(&format!("cannot create {path}: {why}")),
+                        Dialect::Ash => format!("/bin/sh: can't create {path}: {why}\n"),
+                    };
+                    self.complain(&said);
+                    return None;
+                }
+            },
+        })
+    }
+
+    fn set_sink(&mut self, descriptor: u8, sink: Sink) {
+        match descriptor {
+            0 => {}
+            1 => self.out = sink,
             2 => self.errors = sink,
-            _ => self.out = sink,
+            more => drop(self.more_sinks.insert(more, sink)),
+        }
+    }
+
+    /// `2>&1`, `3>&1`, `<&3`
+    fn duplicate(&mut self, descriptor: u8, other: u8) -> bool {
+        if descriptor == 0 || other == 0 {
+            let input = match other {
+                0 => self.standard_input.clone(),
+                other => self.more_inputs.get(&other).cloned(),
+            };
+            return match input {
+                Some(input) => self.read_text(descriptor, input),
+                None => other == 0 || self.bad_descriptor(other),
+            };
+        }
+        let sink = match other {
+            1 => self.out.clone(),
+            2 => self.errors.clone(),
+            other => match self.more_sinks.get(&other) {
+                Some(sink) => sink.clone(),
+                None => return self.bad_descriptor(other),
+            },
+        };
+        self.set_sink(descriptor, sink);
+        true
+    }
+
+    fn bad_descriptor(&mut self, descriptor: u8) -> bool {
+        let said = match self.dialect {
+            Dialect::Bash => self.says_shell(&format!("{descriptor}: Bad file descriptor")),
+            Dialect::Dash => self.says_shell(&format!("{descriptor}: Bad file descriptor")),
+            Dialect::Ash => self.says_shell(&format!("can't dup({descriptor}): Bad file descriptor")),
+        };
+        self.complain(&said);
+        false
+    }
+
+    fn close(&mut self, descriptor: u8) -> bool {
+        match descriptor {
+            0 => self.standard_input = Some(String::new()),
+            1 | 2 => self.set_sink(descriptor, Sink::Nowhere),
+            more => {
+                self.more_sinks.remove(&more);
+                self.more_inputs.remove(&more);
+            }
+        }
+        true
+    }
+
+    fn read_text(&mut self, descriptor: u8, text: String) -> bool {
+        match descriptor {
+            0 => self.standard_input = Some(text),
+            more => drop(self.more_inputs.insert(more, text)),
+        }
+        let bytes: usize = self.more_inputs.values().map(String::len).sum();
+        if bytes > MAX_MEMORY_BYTES {
+            self.stop(Fault::Memory);
         }
         true
     }
@@ -64,15 +152,38 @@ impl Player<'_> {
         self.put(&Sink::Log, text);
     }
 
-    fn read_from(&mut self, word: &Word) -> bool {
+    fn read_from(&mut self, descriptor: u8, word: &Word) -> bool {
         let path = self.text(word);
+        if path == "/dev/null" {
+            return self.read_text(descriptor, String::new());
+        }
+        if let Some(text) = self.endless_text(&path) {
+            return self.read_text(descriptor, text);
+        }
         let Some(file) = self.file(&path) else {
-            self.complain(&format!("/bin/sh: can't open {path}: no such file\n"));
+            let said = match self.dialect {
+                Dialect::Bash => self.says_shell(&format!("{path}: No such file or directory")),
+                Dialect::Dash => self.says_shell(&format!("cannot open {path}: No such file")),
+                Dialect::Ash => format!("/bin/sh: can't open {path}: no such file\n"),
+            };
+            self.complain(&said);
             return false;
         };
         self.handle(file.content.len());
-        self.standard_input = Some(file.text());
-        true
+        self.read_text(descriptor, file.text())
+    }
+
+    /// As much of what never ends as a pipe takes.
+    pub(crate) fn endless_text(&mut self, path: &str) -> Option<String> {
+        match path {
+            "/dev/zero" => self.handle(PIPE_BYTES).then(|| "\0".repeat(PIPE_BYTES)),
+            "/dev/urandom" | "/dev/random" => {
+                // Letters of one byte, so that it stays a text.
+                let bytes = self.random_bytes(PIPE_BYTES);
+                Some(bytes.into_iter().map(|byte| char::from(byte & 0x7f)).collect())
+            }
+            _ => None,
+        }
     }
 
     fn put(&mut self, sink: &Sink, text: &str) {

@@ -166,7 +166,10 @@ fn functions_are_called_with_their_arguments() {
         lines("greet() { echo \"hi $1 of $#\"; }; greet a b; greet 'c d'"),
         ["hi a of 2", "hi c d of 1"]
     );
-    assert_eq!(lines("f() { return 3; }; f; echo $?; echo $(g)\ng() { echo late; }"), ["3", ""]);
+    assert_eq!(
+        lines("f() { return 3; }; f; echo $?; echo $(g)\ng() { echo late; }"),
+        ["3", "sh: g: not found", ""]
+    );
     assert_eq!(lines("g() { for x; do echo \"<$x>\"; done; }; g 'a b' c"), ["<a b>", "<c>"]);
     assert_eq!(lines("g() { shift; echo \"$@\"; }; f() { g \"$@\"; echo $1; }; f 1 2 3"), ["2 3", "1"]);
     assert_eq!(told("f() { exit 4; }; f; echo no"), (vec![], Some((0, 4))));

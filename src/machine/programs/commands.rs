@@ -3,31 +3,82 @@
 use std::time::Duration;
 
 use super::conditions::holds;
-use super::names::{base_name, is_command_flag};
+use super::names::base_name;
+use super::shells::{run_file, run_shell, source};
 use super::tools::AllPrograms;
-use super::{awk, file_programs, net, text_programs, tools};
-use crate::bounds::{BYTES_PER_STEP, Fault, MAX_MEMORY_BYTES};
+use super::{awk, builtins, columns, expr, file_programs, machine_programs, net, text_programs, tools};
+use crate::bounds::{BYTES_PER_STEP, Fault, MAX_DEPTH};
 use crate::file_system;
-use crate::interpreter::hearing::HeardLine;
+use crate::interpreter::dialect::Dialect;
 use crate::interpreter::player::{Flow, Player};
-use crate::shell::{self, Script, Unplayable, Word};
+use crate::shell::{self, Script, ScriptReading, Unplayable, Word};
 
 /// Programs of this file; those about files and texts are beside it.
 const PROGRAMS: &[&str] = &[
-    "true", ":", "false", "exit", "break", "continue", "echo", "printf", "sleep", "env", "printenv",
-    "export", "unset", "set", "date", "hostname", "whoami", "id", "pwd", "cd", "test", "[", "[[", "expr",
-    "seq", "sh", "bash", "ash", "exec", "trap", "umask", "sync", "read", "perl", "uname", "sysctl", "ip",
-    "nohup", "uptime", "return", "shift", "local", "wait", "readonly",
+    "true",
+    ":",
+    "false",
+    "exit",
+    "break",
+    "continue",
+    "sleep",
+    "env",
+    "printenv",
+    "date",
+    "hostname",
+    "whoami",
+    "id",
+    "pwd",
+    "cd",
+    "test",
+    "[",
+    "[[",
+    "expr",
+    "seq",
+    "sh",
+    "bash",
+    "ash",
+    "dash",
+    "exec",
+    "trap",
+    "sync",
+    "perl",
+    "uname",
+    "sysctl",
+    "ip",
+    "nohup",
+    "uptime",
+    "return",
+    "wait",
+    "eval",
+    ".",
+    "source",
+    "command",
+    "builtin",
+    "type",
+    "kill",
+    "jobs",
+    "time",
+    "nice",
+    "setsid",
+    "chroot",
+    "su-exec",
+    "gosu",
+    "tini",
+    "dumb-init",
 ];
 
 /// Whether `program` is one that is played; its folder does not matter.
 pub(crate) fn is_known(program: &str) -> bool {
     let name = base_name(program);
     PROGRAMS.contains(&name)
+        || builtins::NAMES.contains(&name)
         || file_programs::is_known(name)
+        || columns::NAMES.contains(&name)
         || text_programs::is_known(name)
         || net::is_known(name)
         || tools::is_known(name)
+        || machine_programs::is_known(name)
 }
 
 /// Whether a program is known, and does with these arguments what is known of it.
@@ -48,7 +99,15 @@ pub(crate) fn is_understood(program: &str, arguments: &[Word]) -> bool {
 /// # Errors
 /// Why it is not played.
 pub(crate) fn read_script(text: &str) -> Result<Script, Unplayable> {
-    Script::parse(text, is_understood)
+    Script::parse(text, ScriptReading { knows: Some(is_understood), has_braces: false })
+}
+
+/// Reads a script that may name any program: what is not there is not found when it is run.
+///
+/// # Errors
+/// Why it is not played.
+pub(crate) fn read_any_script(text: &str, has_braces: bool) -> Result<Script, Unplayable> {
+    Script::parse(text, ScriptReading { knows: None, has_braces })
 }
 
 /// Reads a program with its arguments, as no shell sees them.
@@ -59,59 +118,164 @@ pub(crate) fn read_command(words: &[String]) -> Result<Script, Unplayable> {
     Script::of_command(words, is_understood)
 }
 
+/// Reads a script for the shell that plays.
+///
+/// # Errors
+/// How the play goes on when it cannot be read; what is wrong with it was said.
+pub(crate) fn read(player: &mut Player<'_>, text: &str) -> Result<Script, Flow> {
+    // Reading a script takes longer than reading any other text.
+    player.handle(text.len() * BYTES_PER_STEP / 16);
+    let why = match read_any_script(text, player.dialect == Dialect::Bash) {
+        Ok(script) => return Ok(script),
+        Err(Unplayable::Unknown) => Fault::Syntax("this part of the language is not played".into()),
+        Err(Unplayable::Faulty(fault @ Fault::Syntax(_))) => fault,
+        Err(Unplayable::Faulty(fault)) => return Err(player.stop(fault)),
+    };
+    player.complain(&format!("{}: {why}\n", player.name.clone()));
+    player.status = why.code();
+    Err(Flow::Go)
+}
+
 /// Runs a program, or what the shell does itself.
 pub(crate) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) -> Flow {
     let name = base_name(program);
     let plain: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if program.contains('/') && player.file(program).is_some_and(|file| !file.is_folder) {
+        return run_file(player, program, &plain);
+    }
+    if !is_known(name) {
+        player.miss(program);
+        return Flow::Go;
+    }
     match (name, plain.as_slice()) {
-        ("exit", []) => return Flow::Exit(player.status),
+        ("exit", []) => return Flow::Exit(player.last_status),
         ("exit", [code, ..]) => return Flow::Exit(code.trim().parse().unwrap_or(2) & 0xff),
         ("return", words) => {
             let code = words.first().and_then(|code| code.parse().ok());
-            return Flow::Return(code.unwrap_or(player.status));
+            return Flow::Return(code.unwrap_or(player.last_status));
         }
-        ("wait", _) => return player.sleep(player.background.saturating_sub(player.elapsed)),
-        ("shift", words) => {
-            let count = words.first().and_then(|count| count.parse().ok()).unwrap_or(1);
-            player.arguments.drain(..count.min(player.arguments.len()));
-        }
-        ("local" | "readonly", words) => declare(player, words),
-        ("break", _) => return Flow::Break,
-        ("continue", _) => return Flow::Continue,
+        ("wait", words) => return player.wait_for(words),
+        ("kill", words) => return player.kill(words),
+        ("jobs", _) => player.tell_jobs(),
+        ("trap", words) => player.trap(words),
+        ("break", words) => return Flow::Break(loops(words)),
+        ("continue", words) => return Flow::Continue(loops(words)),
         ("sleep", ["infinity" | "inf"]) => return player.sleep(Duration::MAX),
         ("sleep", times) => match slept(times) {
             Some(time) if !times.is_empty() => return player.sleep(time),
             _ => player.fail(&format!("sleep: invalid number '{}'\n", times.join(" "))),
         },
-        ("sh" | "bash" | "ash", words) => return run_shell(player, name, words),
+        ("sh" | "bash" | "ash" | "dash", words) => return run_shell(player, name, words),
         ("exec" | "nohup", words) => return instead(player, name, words),
+        ("eval", words) => return player.evaluate(&words.join(" ")),
+        ("." | "source", [path, ..]) => return source(player, path),
+        ("command" | "type", ["-v" | "-V", words @ ..]) | ("type", words) => places(player, words),
+        ("command" | "builtin" | "time" | "nice" | "setsid" | "tini" | "dumb-init", words) => {
+            return run_behind(player, words);
+        }
+        ("su-exec" | "gosu" | "chroot", words) => {
+            return run_behind(player, words.get(1..).unwrap_or_default());
+        }
+        ("env", words) if words.iter().any(|word| !word.contains('=') && *word != "-i") => {
+            return run_with_variables(player, words);
+        }
         ("perl", [.., program]) => return pi(player, program),
-        ("cd", [folder, ..]) => player.folder = file_system::absolute(&player.folder, folder),
+        ("cd", words) => cd(player, words),
         ("test" | "[" | "[[", words) => {
             let words = words.strip_suffix(&["]"]).or(words.strip_suffix(&["]]"])).unwrap_or(words);
             player.status = i32::from(!holds(player, words));
         }
         ("false", _) => player.status = 1,
-        ("read", names) if player.hears() => return read_heard(player, names),
-        ("read", names) => read(player, names),
         ("tail", words) if text_programs::is_plain_tail(words) => text_programs::tail(player, words),
+        (name, words) if builtins::NAMES.contains(&name) => return builtins::run(player, name, words),
         (name, words) if PROGRAMS.contains(&name) => simple(player, name, words),
-        (name, words) if tools::is_known(name) => {
-            return tools::run(player, name, words, &AllPrograms { is_known, run });
-        }
-        (name, words) if net::is_known(name) => return net::run(player, name, words),
-        (name, words) if file_programs::is_known(name) => return file_programs::run(player, name, words),
-        (name, words) => text_programs::run(player, name, words),
+        (name, words) => return run_other(player, name, words),
     }
     Flow::Go
 }
 
-/// `NAME=value`, or a name that is to have none yet.
-fn declare(player: &mut Player<'_>, words: &[&str]) {
-    for word in words.iter().filter(|word| !word.starts_with('-')) {
-        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+/// Those of other files.
+fn run_other(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
+    if tools::is_known(name) {
+        return tools::run(player, name, words, &AllPrograms { is_known, run });
+    }
+    if machine_programs::is_known(name) {
+        return machine_programs::run(player, name, words);
+    }
+    if net::is_known(name) {
+        return net::run(player, name, words);
+    }
+    if file_programs::is_known(name) {
+        return file_programs::run(player, name, words, &AllPrograms { is_known, run });
+    }
+    if columns::NAMES.contains(&name) {
+        columns::run(player, name, words);
+    } else {
+        text_programs::run(player, name, words);
+    }
+    Flow::Go
+}
+
+fn loops(words: &[&str]) -> usize {
+    words.first().and_then(|count| count.parse().ok()).unwrap_or(1).max(1)
+}
+
+/// A program whose name stands behind this one's flags.
+fn run_behind(player: &mut Player<'_>, words: &[&str]) -> Flow {
+    let words: Vec<&str> = words.iter().copied().skip_while(|word| word.starts_with('-')).collect();
+    let Some((program, rest)) = words.split_first() else { return Flow::Go };
+    if player.depth == MAX_DEPTH {
+        return player.stop(Fault::Depth);
+    }
+    let rest: Vec<String> = rest.iter().map(ToString::to_string).collect();
+    player.depth += 1;
+    let flow = run(player, program, &rest);
+    player.depth -= 1;
+    flow
+}
+
+/// `env NAME=value PROGRAM`
+fn run_with_variables(player: &mut Player<'_>, words: &[&str]) -> Flow {
+    let count = words.iter().take_while(|word| word.contains('=') || **word == "-i").count();
+    let before = player.variables.clone();
+    for (name, value) in words[..count].iter().filter_map(|word| word.split_once('=')) {
         player.set(name, value.into());
     }
+    let flow = run_behind(player, &words[count..]);
+    player.variables = before;
+    flow
+}
+
+fn places(player: &mut Player<'_>, words: &[&str]) {
+    for word in words {
+        match builtins::place(player, word, is_known) {
+            Some(place) => player.say(&format!("{place}\n")),
+            None => player.status = 127,
+        }
+    }
+}
+
+fn cd(player: &mut Player<'_>, words: &[&str]) {
+    let home = player.variable("HOME");
+    let old = player.variable("OLDPWD");
+    let target = match words.iter().find(|word| **word != "-P" && **word != "-L" && **word != "--") {
+        None => &home,
+        Some(&"-") => &old,
+        Some(folder) => *folder,
+    };
+    let full = file_system::absolute(&player.folder, target);
+    let is_file = player.file(&full).is_some_and(|file| !file.is_folder);
+    let is_of_image = file_system::is_of_image(&format!("{full}/"));
+    let is_elsewhere = file_system::mount_of(&player.around.mounts, &full).is_none();
+    // Of an image nobody knows which folders it has; of a volume it is known.
+    if is_file || !(player.is_folder(&full) || is_of_image || is_elsewhere) {
+        let what = if is_file { "Not a directory" } else { "No such file or directory" };
+        let said = player.says_shell(&format!("cd: can't cd to {target}: {what}"));
+        player.complain(&said);
+        return player.status = 1;
+    }
+    let before = std::mem::replace(&mut player.folder, full);
+    player.set("OLDPWD", before);
 }
 
 /// `exec PROGRAM`, `nohup PROGRAM`, and `nohup exec PROGRAM`.
@@ -119,10 +283,7 @@ fn instead(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
     let is_prefix = |word: &&&str| matches!(base_name(word), "exec" | "nohup");
     let prefixes = words.iter().take_while(is_prefix).count();
     let is_exec = name == "exec" || words[..prefixes].iter().any(|word| base_name(word) == "exec");
-    let Some((program, rest)) = words[prefixes..].split_first().filter(|(program, _)| is_known(program))
-    else {
-        return Flow::Go;
-    };
+    let Some((program, rest)) = words[prefixes..].split_first() else { return Flow::Go };
     let rest: Vec<String> = rest.iter().map(ToString::to_string).collect();
     match run(player, program, &rest) {
         Flow::Go if is_exec => Flow::Exit(player.status),
@@ -133,15 +294,7 @@ fn instead(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
 /// Those that say something and take no time.
 fn simple(player: &mut Player<'_>, name: &str, words: &[&str]) {
     let said = match (name, words) {
-        ("echo", words) => echo(words),
-        ("printf", [format, rest @ ..]) => match printf(format, rest) {
-            Some(said) => said,
-            None => {
-                player.stop(Fault::Memory);
-                return;
-            }
-        },
-        ("env", _) | ("printenv" | "export" | "set", []) => {
+        ("env", _) | ("printenv", []) => {
             let mut said = String::new();
             for (name, value) in player.variables.iter().filter(|(name, _)| *name != "RANDOM") {
                 said.push_str(&format!("{name}={value}\n"));
@@ -152,20 +305,6 @@ fn simple(player: &mut Player<'_>, name: &str, words: &[&str]) {
             Some(value) => format!("{value}\n"),
             None => return player.status = 1,
         },
-        ("export", words) => {
-            for (name, value) in words.iter().filter_map(|word| word.split_once('=')) {
-                player.set(name, value.into());
-            }
-            return;
-        }
-        ("unset", words) => return player.unset(words),
-        ("set", [flags, ..]) => {
-            if flags.starts_with('-') && flags.contains('e') {
-                player.stops_at_failure = true;
-            }
-            player.pipes_fail |= flags.starts_with('-') && words.contains(&"pipefail");
-            return;
-        }
         ("date", words) => match misread_date(words) {
             Some(word) => return player.fail(&format!("date: invalid date '{word}'\n")),
             None => date(player, words),
@@ -179,11 +318,9 @@ fn simple(player: &mut Player<'_>, name: &str, words: &[&str]) {
         ("id", words) => id(player, words),
         ("pwd", _) => format!("{}\n", player.folder),
         ("expr", words) => {
-            let text = words.join(" ");
-            player.handle(2 * text.len());
-            let sum = player.sum(&text);
-            player.status = i32::from(sum == 0);
-            format!("{sum}\n")
+            let (said, status) = expr::evaluate(player, words);
+            player.status = status;
+            said
         }
         ("seq", words) => sequence(words),
         ("uname", words) => match words {
@@ -209,42 +346,6 @@ impl Player<'_> {
     }
 }
 
-/// `sh -c script`; a shell without one reads it.
-fn run_shell(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
-    let text = match words.iter().position(|word| is_command_flag(word)) {
-        Some(at) => words.get(at + 1).map(ToString::to_string).unwrap_or_default(),
-        None if words.iter().all(|word| word.starts_with('-')) && player.hears() => {
-            // Whoever plays this goes on with a shell that reads lines.
-            player.wanted_shell = ["bash", "ash"].into_iter().find(|shell| *shell == name).or(Some("sh"));
-            return Flow::Go;
-        }
-        None if words.iter().all(|word| word.starts_with('-')) => player.input(),
-        None => return Flow::Go,
-    };
-    // Reading a script takes longer than reading any other text.
-    player.handle(text.len() * BYTES_PER_STEP / 16);
-    let script = match read_script(&text) {
-        Ok(script) => script,
-        Err(Unplayable::Unknown) => {
-            player.status = 127;
-            return Flow::Go;
-        }
-        Err(Unplayable::Faulty(fault @ Fault::Syntax(_))) => {
-            player.complain(&format!("sh: {fault}\n"));
-            player.status = fault.code();
-            return Flow::Go;
-        }
-        Err(Unplayable::Faulty(fault)) => return player.stop(fault),
-    };
-    match player.list(&script.list) {
-        Flow::Exit(code) => {
-            player.status = code;
-            Flow::Go
-        }
-        flow => flow,
-    }
-}
-
 /// `print bpi(2000)`: it takes a moment.
 fn pi(player: &mut Player<'_>, program: &str) -> Flow {
     let digits = program.trim().strip_prefix("print bpi(").and_then(|rest| rest.strip_suffix(')'));
@@ -254,83 +355,6 @@ fn pi(player: &mut Player<'_>, program: &str) -> Flow {
         player.say(&format!("$(pi {digits})\n"));
     }
     flow
-}
-
-fn read(player: &mut Player<'_>, names: &[&str]) {
-    let names: Vec<&&str> = names.iter().filter(|name| !name.starts_with('-')).collect();
-    let input = player.input();
-    if input.is_empty() {
-        return player.status = 1;
-    }
-    let (line, rest) = input.split_once('\n').unwrap_or((&input, ""));
-    let rest = rest.to_owned();
-    assign(player, &names, line);
-    player.standard_input = Some(rest);
-}
-
-/// Reads a line of what is said to the process, as soon as it is.
-fn read_heard(player: &mut Player<'_>, names: &[&str]) -> Flow {
-    let names: Vec<&&str> = names.iter().filter(|name| !name.starts_with('-')).collect();
-    match player.hear_line() {
-        HeardLine::Line(line) => assign(player, &names, &line),
-        HeardLine::Nothing => return Flow::OutOfTime,
-        HeardLine::End | HeardLine::Interrupted => player.status = 1,
-    }
-    Flow::Go
-}
-
-fn assign(player: &mut Player<'_>, names: &[&&str], line: &str) {
-    let mut pieces = line.trim().splitn(names.len().max(1), ' ');
-    for name in names {
-        player.set(name, pieces.next().unwrap_or_default().trim().into());
-    }
-}
-
-fn echo(words: &[&str]) -> String {
-    let mut newline = true;
-    let mut escapes = false;
-    let mut words = words;
-    while let [flag @ ("-n" | "-e" | "-ne" | "-en" | "-E"), rest @ ..] = words {
-        newline &= !flag.contains('n');
-        escapes |= flag.contains('e');
-        words = rest;
-    }
-    let text = words.join(" ");
-    let text = if escapes { unescape(&text) } else { text };
-    if newline { text + "\n" } else { text }
-}
-
-fn unescape(text: &str) -> String {
-    text.replace("\\n", "\n").replace("\\t", "\t").replace("\\\\", "\\")
-}
-
-/// `%s`, `%d` and `%%`, again and again while there are arguments; nothing when that is too much.
-fn printf(format: &str, arguments: &[&str]) -> Option<String> {
-    let format = unescape(format);
-    let (mut out, mut arguments) = (String::new(), arguments.iter());
-    loop {
-        let (mut rest, mut takes) = (format.as_str(), false);
-        while let Some(at) = rest.find('%') {
-            out.push_str(&rest[..at]);
-            let end = rest[at + 1..].find(|c: char| c.is_ascii_alphabetic() || c == '%');
-            let end = at + 1 + end.unwrap_or(0);
-            match rest.as_bytes().get(end) {
-                Some(b'%') => out.push('%'),
-                _ => {
-                    takes = true;
-                    out.push_str(arguments.next().copied().unwrap_or_default());
-                }
-            }
-            rest = rest.get(end + 1..).unwrap_or_default();
-        }
-        out.push_str(rest);
-        if out.len() > MAX_MEMORY_BYTES {
-            return None;
-        }
-        if !takes || arguments.len() == 0 {
-            return Some(out);
-        }
-    }
 }
 
 /// What `date` takes for a time to be set, and cannot read; the word behind an option is the option's.

@@ -1,6 +1,8 @@
 //! `test`, `[` and `[[`.
 
+use crate::bounds::MAX_DEPTH;
 use crate::interpreter::player::Player;
+use crate::shell::{Part, Word};
 
 /// What `test` asks: of alternatives one, and of what is joined all.
 pub(crate) fn holds(player: &mut Player<'_>, words: &[&str]) -> bool {
@@ -24,7 +26,13 @@ fn is_so(player: &mut Player<'_>, words: &[&str]) -> bool {
         ["-d", path] => file(path).is_some_and(|file| file.is_folder) || player.is_folder(path),
         ["-f", path] => file(path).is_some_and(|file| !file.is_folder),
         ["-s", path] => file(path).is_some_and(|file| !file.content.is_empty()),
-        ["-e" | "-r" | "-w" | "-x" | "-L" | "-h", path] => file(path).is_some() || player.is_folder(path),
+        ["-x", path] => {
+            file(path).is_some_and(|file| file.is_folder || file.mode & 0o111 != 0) || player.is_folder(path)
+        }
+        ["-e" | "-a" | "-r" | "-w" | "-O" | "-G", path] => file(path).is_some() || player.is_folder(path),
+        ["-L" | "-h" | "-p" | "-S" | "-b" | "-c" | "-u" | "-g" | "-k", _] => false,
+        ["-t", _] => player.is_terminal(),
+        ["-v", name] => player.variables.get(name).is_some(),
         [a, operator, b] => compares(a, operator, b),
         _ => false,
     };
@@ -41,8 +49,96 @@ fn compares(a: &str, operator: &str, b: &str) -> bool {
         "-le" => x <= y,
         "-gt" => x > y,
         "-ge" => x >= y,
-        "<" => a < b,
-        ">" => a > b,
+        "<" | "\\<" => a < b,
+        ">" | "\\>" => a > b,
         _ => a == b,
     }
+}
+
+/// `[[ ... ]]`: words are not split, what stands behind `==` is a pattern, and behind `=~` an expression.
+pub(crate) fn conditional(player: &mut Player<'_>, words: &[Word]) -> bool {
+    let mut condition = TestWords { words, depth: 0 };
+    condition.any(player)
+}
+
+struct TestWords<'w> {
+    words: &'w [Word],
+    depth: usize,
+}
+
+/// A word in which nothing is quoted.
+fn bare(word: &Word) -> &str {
+    match word.as_slice() {
+        [Part::Text(text, false)] => text,
+        _ => "",
+    }
+}
+
+impl TestWords<'_> {
+    fn take(&mut self, wanted: &str) -> bool {
+        match self.words.split_first() {
+            Some((word, rest)) if bare(word) == wanted => {
+                self.words = rest;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    fn any(&mut self, player: &mut Player<'_>) -> bool {
+        let mut is_so = self.all(player);
+        while self.take("||") {
+            is_so |= self.all(player);
+        }
+        is_so
+    }
+
+    fn all(&mut self, player: &mut Player<'_>) -> bool {
+        let mut is_so = self.one(player);
+        while self.take("&&") {
+            is_so &= self.one(player);
+        }
+        is_so
+    }
+
+    fn one(&mut self, player: &mut Player<'_>) -> bool {
+        let mut is_negated = false;
+        while self.take("!") {
+            is_negated = !is_negated;
+        }
+        if self.take("(") {
+            self.depth += 1;
+            let is_so = self.depth <= MAX_DEPTH && self.any(player);
+            self.depth -= 1;
+            self.take(")");
+            return is_so != is_negated;
+        }
+        let is_end = |word: &Word| matches!(bare(word), "&&" | "||" | ")");
+        let count = self.words.iter().position(is_end).unwrap_or(self.words.len());
+        let (own, rest) = self.words.split_at(count);
+        self.words = rest;
+        simple(player, own) != is_negated
+    }
+}
+
+fn simple(player: &mut Player<'_>, words: &[Word]) -> bool {
+    if let [a, operator, b] = words {
+        let (operator, a) = (bare(operator), player.text(a));
+        match operator {
+            "==" | "=" | "!=" => {
+                let pattern = player.pattern(b);
+                return player.matches(&pattern, &a) != (operator == "!=");
+            }
+            "=~" => {
+                let pattern = player.text(b);
+                return super::matching::is_match(player, pattern, &a);
+            }
+            _ => {
+                let b = player.text(b);
+                return compares(&a, operator, &b);
+            }
+        }
+    }
+    let texts: Vec<String> = words.iter().map(|word| player.text(word)).collect();
+    is_so(player, &texts.iter().map(String::as_str).collect::<Vec<_>>())
 }

@@ -3,12 +3,13 @@
 use super::input::read;
 use super::names::base_name;
 use super::tar;
+use super::tools::AllPrograms;
 use crate::file_system::{self, File};
 use crate::interpreter::player::{Flow, Player};
 
 const PROGRAMS: &[&str] = &[
     "cat", "ls", "touch", "rm", "mkdir", "rmdir", "cp", "mv", "chmod", "chown", "tee", "tail", "stat", "ln",
-    "find", "tar",
+    "find", "tar", "du", "gzip", "gunzip", "zcat", "readlink", "realpath", "truncate", "install",
 ];
 
 /// A step is so many files that `ls` looks at.
@@ -19,13 +20,24 @@ pub(crate) fn is_known(name: &str) -> bool {
 }
 
 /// Runs one of them.
-pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
+pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str], all: &AllPrograms) -> Flow {
     let (flags, paths): (Vec<&str>, Vec<&str>) =
         words.iter().partition(|word| word.starts_with('-') && word.len() > 1);
     match name {
         "cat" if player.hears() && (paths.is_empty() || paths == ["-"]) => return player.repeat_heard(),
         "cat" => cat(player, &paths),
-        "ls" | "find" => ls(player, name, &flags, &paths),
+        "ls" => ls(player, name, &flags, &paths),
+        "find" => return super::find::run(player, words, all),
+        "du" => du(player, &flags, &paths),
+        "gzip" | "gunzip" | "zcat" => super::gzip::run(player, name, &flags, &paths),
+        "readlink" | "realpath" => {
+            for path in paths {
+                let full = crate::file_system::absolute(&player.folder, path);
+                player.say(&format!("{full}\n"));
+            }
+        }
+        "chmod" => chmod(player, &paths),
+        "truncate" => truncate(player, words),
         "touch" => {
             for path in paths {
                 if player.file(path).is_none() {
@@ -194,4 +206,95 @@ fn stat(player: &mut Player<'_>, words: &[&str]) {
         .replace("%g", &player.around.group.to_string())
         .replace("%n", path);
     player.say(&format!("{said}\n"));
+}
+
+/// How much files take, each folder for itself.
+fn du(player: &mut Player<'_>, flags: &[&str], paths: &[&str]) {
+    let has = |letter: char| flags.iter().any(|flag| flag.contains(letter));
+    let paths = if paths.is_empty() { vec!["."] } else { paths.to_vec() };
+    for path in paths {
+        let full = file_system::absolute(&player.folder, path);
+        let is_there = player.file(&full).is_some() || player.is_folder(&full);
+        if !is_there {
+            player.fail(&format!("du: {path}: No such file or directory\n"));
+            continue;
+        }
+        let files = player.files();
+        let below = files.iter().filter(|(file, _)| file_system::is_within(&full, file));
+        let bytes: usize = below.map(|(_, file)| file.content.len()).sum();
+        // Blocks of 4 KiB.
+        let kib = bytes.div_ceil(4096) * 4 + 4;
+        let shown = if has('b') {
+            bytes.to_string()
+        } else if has('h') {
+            format!("{kib}.0K")
+        } else {
+            kib.to_string()
+        };
+        player.say(&format!("{shown}\t{path}\n"));
+    }
+}
+
+/// Modes in digits, and `+x` and its kin.
+fn chmod(player: &mut Player<'_>, words: &[&str]) {
+    let Some((mode, paths)) = words.split_first() else { return };
+    for path in paths {
+        let full = file_system::absolute(&player.folder, path);
+        let Some(file) = player.file(&full) else {
+            // Of the image's own files nothing is known.
+            if !file_system::is_of_image(&full) && !player.is_folder(&full) {
+                player.fail(&format!("chmod: {path}: No such file or directory\n"));
+            }
+            continue;
+        };
+        if let Err(why) = player.check_writable(&full) {
+            player.fail(&format!("chmod: {path}: {why}\n"));
+            continue;
+        }
+        let mode = changed_mode(file.mode, mode);
+        player.put_file(full, Some(File { mode, ..file }));
+    }
+}
+
+fn changed_mode(mode: u32, text: &str) -> u32 {
+    if let Ok(octal) = u32::from_str_radix(text, 8) {
+        return octal & 0o7777;
+    }
+    text.split(',').fold(mode, |mode, change| {
+        let Some(at) = change.find(['+', '-', '=']) else { return mode };
+        let (who, what) = (&change[..at], &change[at + 1..]);
+        let bits: u32 = what
+            .chars()
+            .map(|c| match c {
+                'r' => 4,
+                'w' => 2,
+                'x' | 'X' => 1,
+                _ => 0,
+            })
+            .sum();
+        let shifts = [('u', 6), ('g', 3), ('o', 0)];
+        let all = who.is_empty() || who.contains('a');
+        let meant = shifts.iter().filter(|(letter, _)| all || who.contains(*letter));
+        meant.fold(mode, |mode, (_, shift)| match &change[at..=at] {
+            "+" => mode | bits << shift,
+            "-" => mode & !(bits << shift),
+            _ => mode & !(7 << shift) | bits << shift,
+        })
+    })
+}
+
+/// `truncate -s SIZE FILE`
+fn truncate(player: &mut Player<'_>, words: &[&str]) {
+    let at = words.iter().position(|word| *word == "-s");
+    let size = at.and_then(|at| words.get(at + 1)).and_then(|size| size.parse::<usize>().ok());
+    let (Some(size), Some(path)) = (size, words.last()) else {
+        return player.fail("truncate: usage: truncate -s SIZE FILE\n");
+    };
+    if size > crate::bounds::MAX_FILE_BYTES {
+        player.stop(crate::bounds::Fault::Files);
+        return;
+    }
+    let mut content = player.file(path).map(|file| file.content.to_vec()).unwrap_or_default();
+    content.resize(size, 0);
+    write(player, "truncate", path, content);
 }

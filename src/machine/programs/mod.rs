@@ -7,16 +7,28 @@
 pub(crate) mod names;
 
 mod awk;
+mod builtins;
+mod columns;
 mod commands;
 mod conditions;
+mod expr;
 mod file_programs;
+mod find;
+mod gzip;
 mod input;
+mod machine_programs;
+mod matching;
 mod net;
+mod patterns;
 pub(crate) mod pi;
+mod sed;
+mod shells;
 mod tar;
 mod text_programs;
 mod tools;
 mod typed_shell;
+mod words;
 
-pub(crate) use commands::{read_command, read_script, run};
+pub(crate) use commands::{read, read_any_script, read_command, read_script, run};
+pub(crate) use conditions::conditional;
 pub(crate) use typed_shell::{run_lines, run_typed_shell};

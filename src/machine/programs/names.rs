@@ -7,7 +7,7 @@ pub(crate) fn base_name(program: &str) -> &str {
 
 /// Whether a program is a shell.
 pub(crate) fn is_shell(name: &str) -> bool {
-    matches!(name, "sh" | "bash" | "ash")
+    matches!(name, "sh" | "bash" | "ash" | "dash")
 }
 
 /// `-c`, `-ec`, `-exc` ...

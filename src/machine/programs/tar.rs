@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use super::gzip;
+use crate::bounds::Fault;
 use crate::file_system::{self, File};
 use crate::interpreter::player::{Flow, Player};
 
@@ -31,6 +33,8 @@ struct TarCommand<'a> {
     archive: Option<&'a str>,
     folder: Option<&'a str>,
     is_verbose: bool,
+    /// Through `gzip`.
+    is_packed: bool,
     paths: Vec<&'a str>,
 }
 
@@ -92,6 +96,7 @@ impl<'a> TarCommand<'a> {
                     'f' => asked.archive = Some(argument()?),
                     'C' => asked.folder = Some(argument()?),
                     'v' => asked.is_verbose = true,
+                    'z' => asked.is_packed = true,
                     'm' | 'p' | 'o' | 'k' | 'h' | 'P' => {}
                     flag => return Err(format!("invalid option -- '{flag}'")),
                 }
@@ -130,6 +135,10 @@ fn create(player: &mut Player<'_>, asked: &TarCommand<'_>, home: &str) {
     // An end that stands alone would tell whoever reads that all is well.
     if is_whole || !archive.is_empty() {
         archive.resize(archive.len() + 2 * BLOCK_BYTES, 0);
+    }
+    if asked.is_packed {
+        player.handle(archive.len() * 4);
+        archive = gzip::packed(&archive);
     }
     match asked.archive {
         None => player.say_raw(archive),
@@ -220,6 +229,16 @@ fn read_archive(player: &mut Player<'_>, asked: &TarCommand<'_>, home: &str) {
     if player.is_waiting || !player.handle(archive.len()) {
         return;
     }
+    let archive = match gzip::is_packed(&archive).then(|| gzip::unpacked(&archive)) {
+        None => archive,
+        Some(Ok(unpacked)) if player.handle(unpacked.len()) => unpacked,
+        Some(Ok(_)) => return,
+        Some(Err(gzip::Unpacking::TooMuch)) => {
+            player.stop(Fault::Files);
+            return;
+        }
+        Some(Err(gzip::Unpacking::NoStream)) => return player.fail("tar: corrupted gzip stream\n"),
+    };
     let entries = match entries(&archive) {
         Ok(entries) => entries,
         Err(why) => return player.fail(&format!("tar: {why}\n")),

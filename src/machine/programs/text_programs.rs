@@ -1,16 +1,16 @@
 //! Programs that read texts: `grep`, `head`, `wc` and their kin.
 
-use std::collections::HashMap;
-
 use super::awk;
 use super::input::{input, read};
+use super::matching::compiled;
 use super::names::base_name;
+use crate::bounds::{Fault, MAX_FILE_BYTES};
 use crate::interpreter::player::Player;
 
-const PROGRAMS: &[&str] =
-    &["awk", "grep", "head", "wc", "sort", "uniq", "tr", "cut", "base64", "basename", "dirname", "hexdump"];
-/// A compiled pattern is no bigger, and making one is counted as so many bytes of text.
-const MAX_PATTERN_BYTES: usize = 1 << 18;
+const PROGRAMS: &[&str] = &[
+    "awk", "grep", "egrep", "fgrep", "head", "wc", "base64", "basename", "dirname", "hexdump", "od", "diff",
+    "cmp",
+];
 
 pub(crate) fn is_known(name: &str) -> bool {
     PROGRAMS.contains(&name)
@@ -22,28 +22,12 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) {
         words.iter().partition(|word| word.starts_with('-') && word.len() > 1);
     match name {
         "awk" => awk::run(player, words),
-        "grep" => grep(player, &flags, &rest),
-        "head" => {
-            let (count, paths) = count(words);
-            let Some(text) = input(player, name, &paths) else { return };
-            lines(player, text.lines().take(count));
-        }
+        "grep" | "egrep" | "fgrep" => grep(player, name, words),
+        "head" => head(player, words),
         "wc" => wc(player, &flags, &rest),
-        "sort" | "uniq" => {
-            let Some(text) = input(player, name, &rest) else { return };
-            let mut all: Vec<&str> = text.lines().collect();
-            if name == "sort" {
-                all.sort_unstable();
-            }
-            if name == "uniq" || flags.contains(&"-u") {
-                all.dedup();
-            }
-            lines(player, all.into_iter());
-        }
-        "tr" => tr(player, &flags, &rest),
-        "cut" => cut(player, words),
+        "diff" | "cmp" => diff(player, name, &flags, &rest),
         "base64" => base64(player, &flags, &rest),
-        "hexdump" => hexdump(player, &rest),
+        "hexdump" | "od" => hexdump(player, &rest),
         "basename" => {
             let name = rest.first().map(|path| base_name(path)).unwrap_or_default();
             player.say(&format!("{name}\n"));
@@ -67,7 +51,10 @@ pub(crate) fn tail(player: &mut Player<'_>, words: &[&str]) {
     let (count, paths) = count(words);
     if let Some(text) = input(player, "tail", &paths) {
         let all: Vec<&str> = text.lines().collect();
-        lines(player, all[all.len().saturating_sub(count)..].iter().copied());
+        // `+3`: from the third on.
+        let is_from = |word: &&str| word.trim_start_matches("-n").starts_with('+');
+        let from = if words.iter().any(is_from) { count.max(1) - 1 } else { all.len().saturating_sub(count) };
+        lines(player, all[from.min(all.len())..].iter().copied());
     }
 }
 
@@ -89,31 +76,219 @@ fn lines<'a>(player: &mut Player<'_>, lines: impl Iterator<Item = &'a str>) {
     player.say(&text);
 }
 
-fn grep(player: &mut Player<'_>, flags: &[&str], rest: &[&str]) {
-    let Some((pattern, paths)) = rest.split_first() else { return };
-    let has = |letter: char| flags.iter().any(|flag| !flag.starts_with("--") && flag.contains(letter));
-    let Some(text) = input(player, "grep", paths) else { return player.status = 2 };
-    let pattern = if has('F') { regex::escape(pattern) } else { (*pattern).to_owned() };
-    let pattern = if has('i') { format!("(?i){pattern}") } else { pattern };
-    let Some(pattern) = compiled(player, pattern) else { return player.status = 2 };
-    let found: Vec<&str> = text.lines().filter(|line| pattern.is_match(line) != has('v')).collect();
-    player.status = i32::from(found.is_empty());
-    if has('c') {
-        player.say(&format!("{}\n", found.len()));
-    } else if !has('q') {
-        lines(player, found.into_iter());
+/// The first lines, or bytes (`-c`).
+fn head(player: &mut Player<'_>, words: &[&str]) {
+    let bytes = words.iter().enumerate().find_map(|(at, word)| {
+        let value = word.strip_prefix("-c")?;
+        if value.is_empty() { words.get(at + 1).copied() } else { Some(value) }
+    });
+    let Some(bytes) = bytes else {
+        let (count, paths) = count(words);
+        let Some(text) = input(player, "head", &paths) else { return };
+        return lines(player, text.lines().take(count));
+    };
+    let paths: Vec<&str> =
+        words.iter().copied().filter(|word| !word.starts_with('-') && *word != bytes).collect();
+    let Some(wanted) = super::tools::bytes_of(bytes) else {
+        return player.fail(&format!("head: invalid number '{bytes}'\n"));
+    };
+    let text = match paths.first() {
+        Some(path @ (&"/dev/zero" | &"/dev/urandom" | &"/dev/random")) => {
+            if wanted > MAX_FILE_BYTES {
+                player.stop(Fault::Files);
+                return;
+            }
+            let made = if *path == "/dev/zero" { vec![0; wanted] } else { player.random_bytes(wanted) };
+            player.handle(made.len());
+            return player.say_bytes(made);
+        }
+        _ => match input(player, "head", &paths) {
+            Some(text) => text,
+            None => return,
+        },
+    };
+    player.say_bytes(text.into_bytes().into_iter().take(wanted).collect());
+}
+
+/// Whether files are alike; in what they are not is not said but that they are not.
+fn diff(player: &mut Player<'_>, name: &str, flags: &[&str], paths: &[&str]) {
+    let [a, b] = paths else { return player.fail(&format!("{name}: missing operand\n")) };
+    let (Some(one), Some(other)) = (read(player, name, a), read(player, name, b)) else {
+        return player.status = 2;
+    };
+    if one == other {
+        return;
+    }
+    player.status = 1;
+    if name == "cmp" || flags.iter().any(|flag| flag.contains('q')) {
+        return player.say(&format!("Files {a} and {b} differ\n"));
+    }
+    let gone =
+        one.lines().filter(|line| !other.lines().any(|own| own == *line)).map(|line| format!("-{line}\n"));
+    let come =
+        other.lines().filter(|line| !one.lines().any(|own| own == *line)).map(|line| format!("+{line}\n"));
+    if player.handle(one.len().saturating_mul(other.len().min(1024))) {
+        let said: String = std::iter::once(format!("--- {a}\n+++ {b}\n")).chain(gone).chain(come).collect();
+        player.say(&said);
     }
 }
 
-/// The pattern that was looked for last is at hand.
-fn compiled(player: &mut Player<'_>, pattern: String) -> Option<regex::Regex> {
-    if let Some((_, last)) = player.last_pattern.as_ref().filter(|(last, _)| *last == pattern) {
-        return Some(last.clone());
+/// What `grep` is told.
+#[derive(Default)]
+struct GrepCall<'w> {
+    patterns: Vec<&'w str>,
+    paths: Vec<&'w str>,
+    flags: String,
+    before: usize,
+    after: usize,
+    most: Option<usize>,
+}
+
+impl<'w> GrepCall<'w> {
+    fn read(words: &[&'w str]) -> GrepCall<'w> {
+        let mut call = GrepCall::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            if word.starts_with("--") || !word.starts_with('-') || word.len() == 1 {
+                match *word {
+                    "--" | "--color=auto" | "--line-buffered" => {}
+                    word if call.patterns.is_empty() && !call.flags.contains('e') => call.patterns.push(word),
+                    word => call.paths.push(word),
+                }
+                continue;
+            }
+            let mut letters = word[1..].char_indices();
+            while let Some((at, letter)) = letters.next() {
+                let mut value = || {
+                    let rest = &word[at + 2..];
+                    if rest.is_empty() { words.next().copied().unwrap_or_default() } else { rest }
+                };
+                match letter {
+                    'e' => {
+                        call.flags.push('e');
+                        call.patterns.push(value());
+                        break;
+                    }
+                    'A' | 'B' | 'C' | 'm' => {
+                        let count = value().parse().unwrap_or(0);
+                        call.before = if matches!(letter, 'B' | 'C') { count } else { call.before };
+                        call.after = if matches!(letter, 'A' | 'C') { count } else { call.after };
+                        call.most = if letter == 'm' { Some(count) } else { call.most };
+                        break;
+                    }
+                    letter => call.flags.push(letter),
+                }
+            }
+        }
+        call
     }
-    player.handle(MAX_PATTERN_BYTES);
-    let regex = regex::RegexBuilder::new(&pattern).size_limit(MAX_PATTERN_BYTES).build().ok()?;
-    player.last_pattern = Some((pattern, regex.clone()));
-    Some(regex)
+
+    fn has(&self, flag: char) -> bool {
+        self.flags.contains(flag)
+    }
+
+    /// All patterns as one; nothing when none was given.
+    fn pattern(&self, name: &str) -> Option<String> {
+        let one = |pattern: &&str| match name {
+            "fgrep" => regex::escape(pattern),
+            _ if self.has('F') => regex::escape(pattern),
+            "egrep" => (*pattern).to_owned(),
+            _ if self.has('E') || self.has('P') => (*pattern).to_owned(),
+            _ => super::patterns::basic(pattern),
+        };
+        let all: Vec<String> = self.patterns.iter().map(one).collect();
+        let joined = all.join("|");
+        let whole = match (self.has('x'), self.has('w')) {
+            (true, _) => format!("^(?:{joined})$"),
+            (_, true) => format!(r"\b(?:{joined})\b"),
+            _ => joined,
+        };
+        let case = if self.has('i') { "(?i)" } else { "" };
+        (!all.is_empty()).then(|| format!("{case}{whole}"))
+    }
+}
+
+fn grep(player: &mut Player<'_>, name: &str, words: &[&str]) {
+    let call = GrepCall::read(words);
+    let Some(pattern) = call.pattern(name) else { return player.status = 2 };
+    let Some(pattern) = compiled(player, pattern) else { return player.status = 2 };
+    let paths = grepped(player, &call);
+    let named = (paths.len() > 1 || call.has('r') || call.has('R') || call.has('H')) && !call.has('h');
+    let mut said = String::new();
+    let mut is_found = false;
+    for path in if paths.is_empty() { vec![None] } else { paths.iter().map(Some).collect() } {
+        let text = match path {
+            None => Some(player.input()),
+            Some(path) if call.has('s') && player.file(path).is_none() => None,
+            Some(path) => read(player, "grep", path),
+        };
+        let Some(text) = text else {
+            player.status = 2;
+            continue;
+        };
+        let before = path.filter(|_| named).map(|path| format!("{path}:")).unwrap_or_default();
+        is_found |= grep_text(player, &call, (&pattern, &before), &text, &mut said);
+        if let Some(path) = path.filter(|_| call.has('l') && is_found) {
+            said = format!("{said}{path}\n");
+        }
+    }
+    if player.status != 2 {
+        player.status = i32::from(!is_found);
+    }
+    if !call.has('q') {
+        player.say(&said);
+    }
+}
+
+/// The files that are named; of folders all below them.
+fn grepped(player: &mut Player<'_>, call: &GrepCall<'_>) -> Vec<String> {
+    if !call.has('r') && !call.has('R') {
+        return call.paths.iter().map(ToString::to_string).collect();
+    }
+    let roots = if call.paths.is_empty() { vec!["."] } else { call.paths.clone() };
+    let mut all = Vec::new();
+    for root in roots {
+        let full = crate::file_system::absolute(&player.folder, root);
+        let files = player.files();
+        let below =
+            files.iter().filter(|(path, file)| !file.is_folder && crate::file_system::is_within(&full, path));
+        all.extend(below.map(|(path, _)| path.clone()));
+    }
+    all
+}
+
+/// Says what is found in one text. Whether anything is.
+fn grep_text(
+    player: &mut Player<'_>,
+    call: &GrepCall<'_>,
+    (pattern, before): (&regex::Regex, &str),
+    text: &str,
+    said: &mut String,
+) -> bool {
+    let all: Vec<&str> = text.lines().collect();
+    let hits = all.iter().enumerate().filter(|(_, line)| pattern.is_match(line) != call.has('v'));
+    let hits: Vec<usize> = hits.map(|(at, _)| at).take(call.most.unwrap_or(usize::MAX)).collect();
+    player.handle(text.len());
+    if call.has('c') {
+        said.push_str(&format!("{before}{}\n", hits.len()));
+    } else if call.has('o') {
+        let found = hits.iter().flat_map(|at| pattern.find_iter(all[*at]));
+        let found = found.filter(|found| !found.is_empty());
+        said.extend(found.map(|found| format!("{before}{}\n", found.as_str())));
+    } else if !call.has('l') && !call.has('q') {
+        let mut shown = std::collections::BTreeSet::new();
+        for at in &hits {
+            shown.extend(at.saturating_sub(call.before)..=at.saturating_add(call.after).min(all.len() - 1));
+            if !player.handle(32 * (call.before.min(all.len()) + call.after.min(all.len()))) {
+                break;
+            }
+        }
+        for at in shown {
+            let number = if call.has('n') { format!("{}:", at + 1) } else { String::new() };
+            said.push_str(&format!("{before}{number}{}\n", all[at]));
+        }
+    }
+    !hits.is_empty()
 }
 
 /// Lines, words and bytes.
@@ -153,61 +328,6 @@ fn wc(player: &mut Player<'_>, flags: &[&str], paths: &[&str]) {
 
 fn counted(text: &str) -> Counts {
     [text.matches('\n').count(), text.split_whitespace().count(), text.len()]
-}
-
-/// Single characters, the usual classes, and `-d`.
-fn tr(player: &mut Player<'_>, flags: &[&str], rest: &[&str]) {
-    let set = |text: &str| -> Vec<char> {
-        match text {
-            "[:lower:]" | "a-z" => ('a'..='z').collect(),
-            "[:upper:]" | "A-Z" => ('A'..='Z').collect(),
-            "\\n" => vec!['\n'],
-            text => text.chars().collect(),
-        }
-    };
-    let text = player.input();
-    let from = rest.first().map(|text| set(text)).unwrap_or_default();
-    // Of a character that is named twice the first place counts.
-    let from: HashMap<char, usize> = from.into_iter().enumerate().rev().map(|(at, c)| (c, at)).collect();
-    let to = rest.get(1).map(|text| set(text)).unwrap_or_default();
-    let said: String = if flags.contains(&"-d") {
-        text.chars().filter(|c| !from.contains_key(c)).collect()
-    } else {
-        let swap = |c: char| match from.get(&c) {
-            Some(at) => to.get(*at).or(to.last()).copied().unwrap_or(c),
-            None => c,
-        };
-        text.chars().map(swap).collect()
-    };
-    player.say(&said);
-}
-
-/// `cut -d: -f2`
-fn cut(player: &mut Player<'_>, words: &[&str]) {
-    let (mut delimiter, mut field, mut paths, mut words) = ("\t", 1usize, vec![], words.iter());
-    while let Some(word) = words.next() {
-        let mut value = |flag: &str| match word.strip_prefix(flag) {
-            Some("") => words.next().copied(),
-            value => value,
-        };
-        if let Some(given) = value("-d") {
-            delimiter = given;
-        } else if let Some(given) = value("-f") {
-            field = given.parse().unwrap_or(1);
-        } else {
-            paths.push(*word);
-        }
-    }
-    let Some(text) = input(player, "cut", &paths) else { return };
-    let piece = |line: &str| {
-        if line.contains(delimiter) {
-            line.split(delimiter).nth(field.saturating_sub(1)).unwrap_or_default().to_owned()
-        } else {
-            line.to_owned()
-        }
-    };
-    let pieces: Vec<String> = text.lines().map(piece).collect();
-    lines(player, pieces.iter().map(String::as_str));
 }
 
 fn base64(player: &mut Player<'_>, flags: &[&str], paths: &[&str]) {

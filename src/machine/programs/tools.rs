@@ -5,13 +5,16 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256, Sha512};
 
-use super::input::{input, read};
+use super::input::read;
+use crate::bounds::{Fault, MAX_FILE_BYTES};
 use crate::interpreter::player::{Flow, Player};
 
 const PROGRAMS: &[&str] =
-    &["sed", "xargs", "timeout", "sha256sum", "sha512sum", "nproc", "ps", "df", "free", "which"];
-/// A pattern's program is no bigger.
-const MAX_PATTERN_BYTES: usize = 1 << 18;
+    &["sed", "xargs", "timeout", "sha256sum", "sha512sum", "which", "yes", "dd", "watch"];
+/// So much is said to a pipe whose reader takes no more.
+const PIPE_BYTES: usize = 64 << 10;
+/// What `dd` copies at once, unless it is told.
+const BLOCK_BYTES: usize = 512;
 
 pub(crate) fn is_known(name: &str) -> bool {
     PROGRAMS.contains(&name)
@@ -26,26 +29,102 @@ pub(crate) struct AllPrograms {
 /// Runs one of them, which may run others.
 pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str], all: &AllPrograms) -> Flow {
     match name {
-        "sed" => sed(player, words),
+        "sed" => super::sed::run(player, words),
         "xargs" => return xargs(player, words, all),
         "timeout" => return timeout(player, words, all),
         "sha256sum" | "sha512sum" => checksums(player, name, words),
-        "which" => which(player, words, all),
-        "nproc" => player.say("8\n"),
-        "ps" => {
-            player.say("PID   USER     TIME  COMMAND\n    1 root      0:00 {main}\n   12 root      0:00 ps\n")
-        }
-        "df" => player.say(
-            "Filesystem           1K-blocks      Used Available Use% Mounted on\n\
-             overlay              104857600  10485760  94371840  10% /\n",
-        ),
-        _ => player.say(
-            "              total        used        free      shared  buff/cache   available\n\
-             Mem:       33554432     1048576    32505856           0           0    32505856\n\
-             Swap:             0           0           0\n",
-        ),
+        "yes" => return yes(player, words),
+        "dd" => dd(player, words),
+        "watch" => return player.sleep(Duration::MAX),
+        _ => which(player, words, all),
     }
     Flow::Go
+}
+
+/// One line for ever: to a pipe as much as it takes.
+fn yes(player: &mut Player<'_>, words: &[&str]) -> Flow {
+    let line = if words.is_empty() { "y\n".to_owned() } else { words.join(" ") + "\n" };
+    let at_once = line.repeat((PIPE_BYTES / line.len()).max(1));
+    if player.is_piped {
+        player.say(&at_once);
+        return Flow::Go;
+    }
+    while player.spend(1) == Flow::Go {
+        player.say(&at_once);
+    }
+    player.spend(0)
+}
+
+/// `dd if=FILE of=FILE bs=SIZE count=N`
+fn dd(player: &mut Player<'_>, words: &[&str]) {
+    let option = |name: &str| words.iter().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
+    let size = option("bs").map_or(Some(BLOCK_BYTES), bytes_of);
+    let count = option("count").map(str::parse::<usize>);
+    let (Some(size), None | Some(Ok(_))) = (size, &count) else {
+        return player.fail("dd: invalid number\n");
+    };
+    let wanted = count.and_then(Result::ok).map(|count| count.saturating_mul(size));
+    let content = match option("if") {
+        Some("/dev/zero") => match endless(player, wanted, &mut |count| vec![0; count]) {
+            Some(content) => content,
+            None => return,
+        },
+        Some("/dev/urandom" | "/dev/random") => {
+            let count = wanted.unwrap_or(usize::MAX);
+            if count > MAX_FILE_BYTES {
+                player.stop(Fault::Files);
+                return;
+            }
+            player.random_bytes(count)
+        }
+        Some(path) => match player.file(path) {
+            Some(file) => file.content.to_vec(),
+            None => return player.fail(&format!("dd: can't open '{path}': No such file or directory\n")),
+        },
+        None => player.input_bytes(),
+    };
+    let skipped = option("skip").and_then(|skip| skip.parse().ok()).unwrap_or(0usize).saturating_mul(size);
+    let taken: Vec<u8> = content.into_iter().skip(skipped).take(wanted.unwrap_or(usize::MAX)).collect();
+    let (whole, part) = (taken.len() / size.max(1), usize::from(taken.len() % size.max(1) > 0));
+    let told = format!("{whole}+{part} records in\n{whole}+{part} records out\n");
+    match option("of") {
+        Some("/dev/null") => {}
+        Some(path) => {
+            if let Err(why) = player.write_file(path, taken) {
+                return player.fail(&format!("dd: can't open '{path}': {why}\n"));
+            }
+        }
+        None => player.say_bytes(taken),
+    }
+    player.complain(&told);
+}
+
+/// So much of what never ends; more than any file may have is over the bound.
+fn endless(
+    player: &mut Player<'_>,
+    wanted: Option<usize>,
+    make: &mut dyn FnMut(usize) -> Vec<u8>,
+) -> Option<Vec<u8>> {
+    let Some(count) = wanted.filter(|count| *count <= MAX_FILE_BYTES) else {
+        player.stop(Fault::Files);
+        return None;
+    };
+    player.handle(count).then(|| make(count))
+}
+
+/// `4k`, `1M`
+pub(super) fn bytes_of(text: &str) -> Option<usize> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let factor = match &text[end..] {
+        "" | "c" => 1,
+        "w" => 2,
+        "b" => 512,
+        "k" | "K" | "kB" | "KiB" => 1 << 10,
+        "M" | "MB" | "MiB" => 1 << 20,
+        "G" | "GB" | "GiB" => 1 << 30,
+        _ => return None,
+    };
+    text[..end].parse::<usize>().ok()?.checked_mul(factor).filter(|size| *size > 0)
 }
 
 fn which(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) {
@@ -76,12 +155,28 @@ fn checksums(player: &mut Player<'_>, name: &str, words: &[&str]) {
 
 /// `timeout SECONDS PROGRAM`: what is not done by then is killed.
 fn timeout(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) -> Flow {
-    let words: Vec<&str> = words.iter().copied().skip_while(|word| word.starts_with('-')).collect();
-    let [time, program, arguments @ ..] = words.as_slice() else {
+    let mut words = words;
+    while let [flag, rest @ ..] = words
+        && flag.starts_with('-')
+    {
+        words = if matches!(*flag, "-s" | "-k" | "--signal" | "--kill-after") {
+            rest.get(1..).unwrap_or_default()
+        } else {
+            rest
+        };
+    }
+    let [time, program, arguments @ ..] = words else {
         player.fail("timeout: usage: timeout SECS PROG ARGS\n");
         return Flow::Go;
     };
-    let seconds = time.trim_end_matches('s').parse().ok();
+    let (number, factor) = match time.strip_suffix(['s', 'm', 'h', 'd']) {
+        Some(number) if time.ends_with('m') => (number, 60.0),
+        Some(number) if time.ends_with('h') => (number, 3600.0),
+        Some(number) if time.ends_with('d') => (number, 86_400.0),
+        Some(number) => (number, 1.0),
+        None => (*time, 1.0),
+    };
+    let seconds = number.parse::<f64>().ok().map(|number| number * factor);
     let Some(limit) = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) else {
         player.fail(&format!("timeout: invalid number '{time}'\n"));
         return Flow::Go;
@@ -105,6 +200,8 @@ fn timeout(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) -> Flow {
 fn xargs(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) -> Flow {
     let mut count = usize::MAX;
     let mut place = None;
+    let mut by_zero = false;
+    let mut needs_some = false;
     let mut words = words;
     while let [flag, tail @ ..] = words
         && flag.starts_with('-')
@@ -118,6 +215,15 @@ fn xargs(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) -> Flow {
                 place = Some(*value);
                 tail
             }
+            ("-0", tail) => {
+                by_zero = true;
+                tail
+            }
+            ("-r" | "--no-run-if-empty", tail) => {
+                needs_some = true;
+                tail
+            }
+            ("-P" | "-L" | "-s" | "-d", [_, tail @ ..]) => tail,
             _ => tail,
         };
     }
@@ -125,9 +231,13 @@ fn xargs(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) -> Flow {
     let program = words.first().copied().unwrap_or("echo");
     let rest: Vec<String> = words.iter().skip(1).map(ToString::to_string).collect();
     let given: Vec<String> = match place {
+        _ if by_zero => text.split('\0').filter(|word| !word.is_empty()).map(str::to_owned).collect(),
         Some(_) => text.lines().map(str::to_owned).collect(),
         None => text.split_whitespace().map(str::to_owned).collect(),
     };
+    if given.is_empty() && !needs_some && place.is_none() {
+        return (all.run)(player, program, &rest);
+    }
     let size = if place.is_some() { 1 } else { count.min(given.len().max(1)) };
     let mut failed = false;
     for some in given.chunks(size) {
@@ -146,113 +256,6 @@ fn xargs(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) -> Flow {
     }
     player.status = if failed { 123 } else { 0 };
     Flow::Go
-}
-
-/// One command of `sed`.
-enum SedCommand {
-    Substitute {
-        pattern: regex::Regex,
-        with: String,
-        is_global: bool,
-    },
-    /// `/x/p` and `/x/d`, `3p` and `3d`.
-    Lines {
-        chosen: Chosen,
-        prints: bool,
-    },
-}
-
-enum Chosen {
-    Number(usize),
-    Matching(regex::Regex),
-}
-
-/// `s/x/y/g`, `/x/d`, `/x/p` and `3p`, of files, also in their place (`-i`).
-fn sed(player: &mut Player<'_>, words: &[&str]) {
-    let flags: String =
-        words.iter().filter(|word| word.starts_with('-') && **word != "-e").copied().collect();
-    let mut others = words.iter().copied().filter(|word| !word.starts_with('-'));
-    let Some(text) = others.next() else { return player.fail("sed: no script\n") };
-    let paths: Vec<&str> = others.collect();
-    player.handle(MAX_PATTERN_BYTES);
-    let commands: Option<Vec<SedCommand>> = text
-        .split([';', '\n'])
-        .map(str::trim)
-        .filter(|text| !text.is_empty())
-        .map(SedCommand::parse)
-        .collect();
-    let Some(commands) = commands else { return player.fail(&format!("sed: unsupported command {text}\n")) };
-    let is_quiet = flags.contains('n');
-    if flags.contains('i') {
-        for path in paths {
-            let Some(text) = read(player, "sed", path) else { continue };
-            let edited = edited(&commands, &text, is_quiet);
-            if let Err(why) = player.write_file(path, edited.into_bytes()) {
-                player.fail(&format!("sed: {path}: {why}\n"));
-            }
-        }
-        return;
-    }
-    let Some(text) = input(player, "sed", &paths) else { return };
-    player.say(&edited(&commands, &text, is_quiet));
-}
-
-fn edited(commands: &[SedCommand], text: &str, is_quiet: bool) -> String {
-    let mut said = String::new();
-    for (at, line) in text.lines().enumerate() {
-        let mut line = line.to_owned();
-        let mut shows = usize::from(!is_quiet);
-        for command in commands {
-            match command {
-                SedCommand::Substitute { pattern, with, is_global: true } => {
-                    line = pattern.replace_all(&line, with.as_str()).into_owned();
-                }
-                SedCommand::Substitute { pattern, with, .. } => {
-                    line = pattern.replace(&line, with.as_str()).into_owned();
-                }
-                SedCommand::Lines { chosen, prints } if chosen.fits(at + 1, &line) => {
-                    shows = if *prints { shows + 1 } else { 0 };
-                }
-                SedCommand::Lines { .. } => {}
-            }
-        }
-        said.extend((0..shows).flat_map(|_| [line.as_str(), "\n"]));
-    }
-    said
-}
-
-impl Chosen {
-    fn fits(&self, number: usize, line: &str) -> bool {
-        match self {
-            Chosen::Number(wanted) => *wanted == number,
-            Chosen::Matching(pattern) => pattern.is_match(line),
-        }
-    }
-}
-
-impl SedCommand {
-    fn parse(text: &str) -> Option<SedCommand> {
-        let compiled = |text: &str| regex::RegexBuilder::new(text).size_limit(MAX_PATTERN_BYTES).build().ok();
-        if let Some(rest) = text.strip_prefix('s') {
-            let separator = rest.chars().next().filter(|c| !c.is_alphanumeric())?;
-            let parts: Vec<&str> = rest[separator.len_utf8()..].split(separator).collect();
-            let [pattern, with, flags] = parts.as_slice() else { return None };
-            let with = with.replace('$', "$$").replace('&', "${0}");
-            let with = (1..=9).fold(with, |with, at| with.replace(&format!("\\{at}"), &format!("${{{at}}}")));
-            let pattern = pattern.replace("\\(", "(").replace("\\)", ")");
-            return Some(SedCommand::Substitute {
-                pattern: compiled(&pattern)?,
-                with,
-                is_global: flags.contains('g'),
-            });
-        }
-        let chosen = text.strip_suffix(['p', 'd'])?;
-        let chosen = match chosen.strip_prefix('/').and_then(|chosen| chosen.strip_suffix('/')) {
-            Some(pattern) => Chosen::Matching(compiled(pattern)?),
-            None => Chosen::Number(chosen.parse().ok()?),
-        };
-        Some(SedCommand::Lines { chosen, prints: text.ends_with('p') })
-    }
 }
 
 #[cfg(test)]
@@ -278,7 +281,20 @@ mod tests {
         ] {
             assert_eq!(run(script), (0, said.to_owned()), "{script}");
         }
-        assert_eq!(run("echo a | sed y/a/b/").0, 1);
+        for (script, said) in [
+            ("echo abc | sed y/ab/xy/", "xyc\n"),
+            ("printf 'a\\nb\\nc\\nd\\n' | sed -n '2,3p;$='", "b\nc\n4\n"),
+            ("printf 'a\\nb\\nc\\n' | sed '/a/,/b/d'", "c\n"),
+            ("printf 'a\\nb\\n' | sed -e 1q", "a\n"),
+            ("printf 'a\\nb\\n' | sed '2i x' | sed '$a y'", "a\nx\nb\ny\n"),
+            ("echo 'a=1,b=2' | sed -E 's/([a-z])=([0-9])/\\2\\1/2'", "a=1,2b\n"),
+            ("echo '/etc/x' | sed 's#/#\\\\/#g'", "\\/etc\\/x\n"),
+            ("echo aXb | sed -n 's/x/-/ip'", "a-b\n"),
+            ("printf 'a\\nb\\n' | sed '1!d'", "a\n"),
+        ] {
+            assert_eq!(run(script), (0, said.to_owned()), "{script}");
+        }
+        assert_eq!(run("echo a | sed k").0, 1);
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use crate::bounds::{Fault, MAX_TYPED_BYTES};
 use crate::interpreter::containment::contained;
+use crate::interpreter::dialect::Dialect;
 use crate::interpreter::hearing::{HeardLine, INTERRUPTED};
 use crate::interpreter::player::{Flow, Player};
-use crate::programs::read_script;
+use crate::programs::read_any_script;
 use crate::shell::{Script, Unplayable};
 
 /// A shell into which somebody types, or whose lines come from a file or a pipe.
@@ -59,9 +60,17 @@ fn prompt(player: &mut Player<'_>, program: &str, is_first: bool) {
 /// Plays lines that a shell reads; nothing when the last one is not whole.
 pub(crate) fn run_lines(player: &mut Player<'_>, program: &str, text: &str) -> Option<Flow> {
     let mut flow = Flow::Go;
+    player.name = program.to_owned();
+    player.dialect = Dialect::of(program, &player.around.image);
     for script in scripts(text)? {
         match script {
-            Ok(script) => flow = contained(player, |player| player.list(&script.list)),
+            Ok(script) => {
+                flow = contained(player, |player| player.list(&script.list));
+                // What ends a script ends no shell that somebody types into.
+                if player.abort.take().is_some() && player.is_interactive {
+                    flow = Flow::Go;
+                }
+            }
             Err(Misread::Unknown(word)) => {
                 player.complain(&format!("{program}: {word}: not found\n"));
                 player.status = 127;
@@ -95,7 +104,8 @@ fn scripts(text: &str) -> Option<Vec<Result<Script, Misread>>> {
         open.push_str(line);
         let is_too_much = bytes_left < open.len();
         bytes_left = bytes_left.saturating_sub(open.len());
-        let read = if is_too_much { Err(Unplayable::Faulty(Fault::TooLong)) } else { read_script(&open) };
+        let read =
+            if is_too_much { Err(Unplayable::Faulty(Fault::TooLong)) } else { read_any_script(&open, true) };
         let is_open = matches!(read, Err(Unplayable::Unknown | Unplayable::Faulty(Fault::Syntax(_))));
         if is_open && Script::goes_on(&open) {
             continue;

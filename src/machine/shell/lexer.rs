@@ -1,11 +1,15 @@
 //! Words and operators of a script.
 
-use super::syntax::{Part, Script, Unplayable, Word};
+use super::braces;
+use super::nesting::{closing_brace, closing_parenthesis, sum_end};
+use super::syntax::{Part, Script, Unplayable, ValueOperation, Word};
 use crate::bounds::{Fault, MAX_DEPTH};
 
 /// The longest first among those that begin alike.
-const OPERATORS: [&str; 16] =
-    ["&&", "||", ";;", ">>", ">&", "&>", "<<<", "<<-", "<<", ">", "<", "|", "&", ";", "\n", "("];
+const OPERATORS: [&str; 22] = [
+    "&&", "&>>", "&>", "||", "|&", ";;", ">>", ">&", ">|", "<<<", "<<-", "<<", "<&", "<>", ">", "<", "|",
+    "&", ";", "\n", "(", ")",
+];
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Token {
@@ -14,6 +18,8 @@ pub(crate) enum Token {
     /// A file descriptor before a redirection.
     Descriptor(u8),
     Operator(&'static str),
+    /// `((sum))`, also between semicolons (`for`).
+    Sum(Vec<Word>),
 }
 
 /// Where a script stands, and how those are read that stand in it.
@@ -21,6 +27,8 @@ pub(crate) enum Token {
 pub(crate) struct Nesting<'a> {
     /// So many substitutions deep.
     pub(crate) level: usize,
+    /// `{a,b}` is two words (bash).
+    pub(crate) has_braces: bool,
     /// Reads a script that stands so many deep.
     pub(crate) read: &'a dyn Fn(&str, usize) -> Result<Script, Unplayable>,
 }
@@ -40,6 +48,11 @@ pub(crate) fn tokens(text: &str, nesting: Nesting<'_>, tokens: &mut Vec<Token>) 
             rest = joined;
         } else if first == '#' {
             rest = &rest[rest.find('\n').unwrap_or(rest.len())..];
+        } else if let Some((sum, after)) = sum_command(rest, tokens.last(), nesting)? {
+            tokens.push(sum);
+            rest = after;
+        } else if is_process(rest) {
+            return Err(Unplayable::Unknown);
         } else if let Some((operator, after)) = operator(rest) {
             tokens.push(Token::Operator(operator));
             rest = after;
@@ -62,12 +75,18 @@ pub(crate) fn tokens(text: &str, nesting: Nesting<'_>, tokens: &mut Vec<Token>) 
             rest = &rest[1..];
         } else {
             let (length, Builder { parts, depth, .. }) = word(rest, nesting)?;
-            tokens.push(Token::Word(parts, depth));
+            let words = if nesting.has_braces { braces::words(parts) } else { vec![parts] };
+            tokens.extend(words.into_iter().map(|word| Token::Word(word, depth)));
             rest = &rest[length..];
         }
     }
     // What nothing ends is not played.
     if waiting.is_empty() { Ok(()) } else { Err(Unplayable::Unknown) }
+}
+
+/// `<(command)`
+fn is_process(text: &str) -> bool {
+    text.starts_with("<(") || text.starts_with(">(")
 }
 
 /// A text that follows the line which reads it (here-document).
@@ -141,11 +160,45 @@ fn filled(text: &str, nesting: Nesting<'_>) -> Result<Builder, Unplayable> {
 }
 
 fn operator(text: &str) -> Option<(&'static str, &str)> {
-    if let Some(after) = text.strip_prefix(')') {
-        return Some((")", after));
-    }
     let operator = OPERATORS.iter().find(|operator| text.starts_with(**operator))?;
+    // Processes as files are not known.
     Some((operator, &text[operator.len()..]))
+}
+
+/// `((...))` where a command may stand, when what stands in it can be one.
+fn sum_command<'a>(
+    text: &'a str,
+    before: Option<&Token>,
+    nesting: Nesting<'_>,
+) -> Result<Option<(Token, &'a str)>, Unplayable> {
+    let may_begin = match before {
+        None => true,
+        Some(Token::Operator(operator)) => !operator.starts_with(['<', '>']),
+        Some(Token::Word(word, _)) => matches!(
+            word.as_slice(),
+            [Part::Text(text, false)]
+                if matches!(text.as_str(), "for" | "if" | "while" | "until" | "then" | "do" | "else" | "elif" | "!")
+        ),
+        Some(_) => false,
+    };
+    if !may_begin || !text.starts_with("((") {
+        return Ok(None);
+    }
+    let Some(length) = sum_end(text, 2).filter(|length| looks_like_sum(&text[2..length - 2])) else {
+        return Ok(None);
+    };
+    let parts = text[2..length - 2].split(';').map(|part| filled(part, nesting).map(|built| built.parts));
+    Ok(Some((Token::Sum(parts.collect::<Result<_, _>>()?), &text[length..])))
+}
+
+/// Letters that sums are made of, and no two words beside each other.
+fn looks_like_sum(text: &str) -> bool {
+    let is_one =
+        |c: char| c.is_ascii_alphanumeric() || c.is_whitespace() || "_$+-*/%<>=!&|^~?:(),;{}#".contains(c);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_word = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric() || c == '_');
+    let beside = |pair: &[&str]| is_word(pair[0].chars().last()) && is_word(pair[1].chars().next());
+    text.chars().all(is_one) && !words.windows(2).any(beside)
 }
 
 fn descriptor(text: &str) -> Option<u8> {
@@ -252,34 +305,70 @@ fn word(text: &str, nesting: Nesting<'_>) -> Result<(usize, Builder), Unplayable
 
 fn expansion(text: &str, is_quoted: bool, nesting: Nesting<'_>) -> Result<Expansion, Unplayable> {
     if let Some(command) = text.strip_prefix('`') {
-        let end = command.find('`').ok_or(Unplayable::Unknown)?;
-        return output(&command[..end], end + 2, is_quoted, nesting);
+        let end = back_quote(command).ok_or(Unplayable::Unknown)?;
+        let inner = command[..end].replace("\\`", "`").replace("\\$", "$").replace("\\\\", "\\");
+        return output(&inner, end + 2, is_quoted, nesting);
     }
-    if text.starts_with("$((") {
-        let length = text.find("))").ok_or(Unplayable::Unknown)? + 2;
-        return Ok(Expansion { part: Some(Part::Sum(text[3..length - 2].to_owned())), length, depth: 0 });
+    if text.starts_with("$((")
+        && let Some(length) = sum_end(text, 3)
+    {
+        let Builder { parts, depth, .. } = filled(&text[3..length - 2], nesting.deeper())?;
+        return Ok(Expansion { part: Some(Part::Sum(parts)), length, depth });
     }
     if text.starts_with("$(") {
-        let length = closing(text, 1, ('(', ')')).ok_or(Unplayable::Unknown)? + 1;
+        let length = closing_parenthesis(text, 1).ok_or(Unplayable::Unknown)? + 1;
         return output(&text[2..length - 1], length, is_quoted, nesting);
     }
     if text.starts_with("${") {
-        let length = closing(text, 1, ('{', '}')).ok_or(Unplayable::Unknown)? + 1;
+        let length = closing_brace(text, 1).ok_or(Unplayable::Unknown)? + 1;
         let (part, depth) = braced(&text[2..length - 1], is_quoted, nesting.deeper())?;
         return Ok(Expansion { part: Some(part), length, depth });
     }
     let rest = &text[1..];
     if !is_quoted && rest.starts_with('\'') {
-        // `$'...'` has escapes of its own.
-        return Err(Unplayable::Unknown);
+        let (shown, length) = escaped_text(&rest[1..]).ok_or(Unplayable::Unknown)?;
+        return Ok(Expansion { part: Some(Part::Text(shown, true)), length: length + 2, depth: 0 });
     }
-    let special = rest.chars().next().filter(|c| "?#@*$!".contains(*c) || c.is_ascii_digit());
+    let special = rest.chars().next().filter(|c| "?#@*$!-".contains(*c) || c.is_ascii_digit());
     let length = match special {
         Some(_) => 1,
         None => name_length(rest),
     };
     let part = (length > 0).then(|| Part::Variable(rest[..length].to_owned(), None, is_quoted));
     Ok(Expansion { part, length: 1 + length, depth: 0 })
+}
+
+/// Where a back quote stands that no backslash stands before.
+fn back_quote(text: &str) -> Option<usize> {
+    let mut is_escaped = false;
+    text.char_indices().find_map(|(at, c)| {
+        let ends = c == '`' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        ends.then_some(at)
+    })
+}
+
+/// `$'...'`: what its escapes mean, and its length with the quote that ends it.
+fn escaped_text(text: &str) -> Option<(String, usize)> {
+    let mut shown = String::new();
+    let mut letters = text.char_indices();
+    while let Some((at, c)) = letters.next() {
+        match c {
+            '\'' => return Some((shown, at + 1)),
+            '\\' => shown.push(match letters.next()?.1 {
+                'n' => '\n',
+                't' => '\t',
+                'r' => '\r',
+                'a' => '\u{7}',
+                'b' => '\u{8}',
+                'e' | 'E' => '\u{1b}',
+                '0' => '\0',
+                other => other,
+            }),
+            c => shown.push(c),
+        }
+    }
+    None
 }
 
 /// `$(command)`
@@ -289,27 +378,100 @@ fn output(text: &str, length: usize, is_quoted: bool, nesting: Nesting<'_>) -> R
     Ok(Expansion { part: Some(Part::Output(script, is_quoted)), length, depth })
 }
 
+/// What may stand behind a name, the longest first among those that begin alike.
+const OPERATIONS: [&str; 20] = [
+    ":-", ":+", ":=", ":?", ":", "-", "+", "=", "?", "##", "#", "%%", "%", "//", "/#", "/%", "/", "^^", ",,",
+    "^",
+];
+
 /// `NAME`, or `NAME:-default` and its kin; and how deeply scripts are nested in it.
 fn braced(text: &str, is_quoted: bool, nesting: Nesting<'_>) -> Result<(Part, usize), Unplayable> {
     if nesting.level > MAX_DEPTH {
         return Err(Unplayable::Faulty(Fault::Depth));
     }
-    let special = text.chars().next().filter(|c| "?@*".contains(*c) || c.is_ascii_digit());
-    let length = special.map_or_else(|| name_length(text), |_| 1);
-    let (name, rest) = text.split_at(length);
-    let operators = [":-", ":+", "-", "+", ""];
-    let operator = operators.into_iter().find(|operator| rest.starts_with(operator)).unwrap_or_default();
-    if name.is_empty() || (operator.is_empty() && !rest.is_empty()) {
+    if let Some(name) =
+        text.strip_prefix('#').filter(|name| !name.is_empty() && variable_length(name) == name.len())
+    {
+        let operation = ValueOperation { operator: "length", word: Word::new(), other: None };
+        return Ok((Part::Variable(name.into(), Some(Box::new(operation)), is_quoted), 0));
+    }
+    let (name, rest) = text.split_at(variable_length(text));
+    if name.is_empty() {
         return Err(Unplayable::Unknown);
     }
-    if operator.is_empty() {
+    if rest.is_empty() {
         return Ok((Part::Variable(name.into(), None, is_quoted), 0));
     }
-    let default = &rest[operator.len()..];
-    let quoted = format!("\"{}\"", default.replace('"', ""));
+    let operator = OPERATIONS.into_iter().find(|operator| rest.starts_with(operator));
+    let operator = operator.ok_or(Unplayable::Unknown)?;
+    let behind = &rest[operator.len()..];
+    let (first, second) = operands(operator, behind);
+    let (word, depth) = operand(first, operator, is_quoted, nesting)?;
+    let (other, other_depth) = match second {
+        Some(second) => {
+            operand(second, operator, is_quoted, nesting).map(|(word, depth)| (Some(word), depth))?
+        }
+        None => (None, 0),
+    };
+    let operation = Some(Box::new(ValueOperation { operator, word, other }));
+    Ok((Part::Variable(name.into(), operation, is_quoted), depth.max(other_depth) + 1))
+}
+
+/// `pattern/text` of a replacement, `from:length` of a piece.
+fn operands<'a>(operator: &str, text: &'a str) -> (&'a str, Option<&'a str>) {
+    let separator = match operator {
+        "/" | "//" | "/#" | "/%" => '/',
+        ":" => ':',
+        _ => return (text, None),
+    };
+    let mut is_escaped = false;
+    let at = text.char_indices().find(|(_, c)| {
+        let is_it = *c == separator && !is_escaped;
+        is_escaped = *c == '\\' && !is_escaped;
+        is_it
+    });
+    at.map_or((text, None), |(at, _)| (&text[..at], Some(&text[at + 1..])))
+}
+
+/// The word of an operation. Patterns keep their quotations apart; what is put instead is a text.
+fn operand(
+    text: &str,
+    operator: &str,
+    is_quoted: bool,
+    nesting: Nesting<'_>,
+) -> Result<(Word, usize), Unplayable> {
+    let is_pattern = operator.starts_with(['#', '%', '/']);
+    if is_pattern || !is_quoted {
+        let mut parts = Word::new();
+        let mut depth = 0;
+        let mut rest = text;
+        // Blanks part no words here.
+        while !rest.is_empty() {
+            let blank = rest.len()
+                - rest.trim_start_matches(|c: char| c.is_whitespace() || ";&|<>()".contains(c)).len();
+            if blank > 0 {
+                parts.push(Part::Text(rest[..blank].to_owned(), is_pattern));
+                rest = &rest[blank..];
+                continue;
+            }
+            let (length, built) = word(rest, nesting).map_err(Unplayable::within)?;
+            parts.extend(built.parts);
+            depth = depth.max(built.depth);
+            rest = &rest[length..];
+        }
+        return Ok((parts, depth));
+    }
+    let quoted = format!("\"{}\"", text.replace('"', ""));
     let (_, Builder { parts, depth, .. }) = word(&quoted, nesting).map_err(Unplayable::within)?;
-    let operator = operator.trim_start_matches(':').to_owned();
-    Ok((Part::Variable(name.into(), Some((operator, parts)), is_quoted), depth + 1))
+    Ok((parts, depth))
+}
+
+/// The length of a name, of a number, or of a special one.
+fn variable_length(text: &str) -> usize {
+    if text.starts_with(|c: char| c.is_ascii_digit()) {
+        return text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    }
+    usize::from(text.starts_with(['?', '@', '*', '!', '$', '-', '#'])).max(name_length(text))
 }
 
 fn name_length(text: &str) -> usize {
@@ -317,26 +479,4 @@ fn name_length(text: &str) -> usize {
         return 0;
     }
     text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
-}
-
-/// Where what is opened at `from` is closed.
-fn closing(text: &str, from: usize, (open, close): (char, char)) -> Option<usize> {
-    let mut depth = 0;
-    let mut quote = None;
-    for (at, c) in text.char_indices().skip_while(|(at, _)| *at < from) {
-        match quote {
-            Some(wanted) if c == wanted => quote = None,
-            Some(_) => {}
-            None if c == '\'' || c == '"' => quote = Some(c),
-            None if c == open => depth += 1,
-            None if c == close => {
-                depth -= 1;
-                if depth == 0 {
-                    return Some(at);
-                }
-            }
-            None => {}
-        }
-    }
-    None
 }

@@ -1,14 +1,29 @@
 //! The shell that simulated containers speak, so that `sh -c 'cat /etc/config/key; sleep 30; exit 1'`
 //! does just that: `lexer` makes words, `parser` commands of them, and the interpreter plays those.
 //!
-//! Lists, pipes, redirections and here-documents, `if`, `while`, `until`, `for`, `case`, groups, functions,
-//! the background, variables, command substitution and sums are understood, with the programs that whoever
-//! has a script read says that there are. Whatever else stands in a script makes the whole script unknown,
-//! which is better than half of it being played.
+//! Lists, pipes, redirections and here-documents, `if`, `while`, `until`, `for`, `case`, `[[`, groups,
+//! functions, the background, variables with all that may be done to them, command substitution and sums are
+//! understood. What else of a language stands in a script (arrays, processes as files, `select`) makes the
+//! whole script unknown, which is better than half of it being played.
+//!
+//! Which programs there are whoever has a script read says. In an image of which everything is known a
+//! program that there is not is `not found`, with 127, and the script goes on. Of other images nobody knows
+//! what they have, and such a script is most often how a server is started (`prepare && exec my-server`): it
+//! is not played, and its container just runs.
+//!
+//! The grammar is our own, after a look at `brush-parser` 0.4 and `yash-syntax` 0.21, which know all of bash
+//! and of POSIX. Built from nothing, with what they stand on, they take 51 and 29 seconds of processor time
+//! for 75 and 48 crates, on a machine where a newcomer is to have running pods within five minutes; this folder
+//! has 1,700 lines where the second's parser and the first have some 14,500. Neither has a bound on how deeply
+//! what it reads is nested, which is how a bomb ends the process that is the whole cluster; the trees of
+//! `yash-syntax` hold `Rc`s, so that they cannot go from thread to thread; and neither tells a script that is wrong
+//! from one that is of a language not played, by which a container ends here or just runs.
 
 mod syntax;
 
+mod braces;
 mod lexer;
+mod nesting;
 mod parser;
 
 use std::collections::BTreeSet;
@@ -16,19 +31,28 @@ use std::collections::BTreeSet;
 use lexer::Nesting;
 
 use crate::bounds::{Fault, MAX_DEPTH, MAX_WORD_BYTES};
-pub(crate) use syntax::{Action, Command, List, Node, Part, Redirect, Target, When, Word, plain};
+pub(crate) use syntax::{
+    Action, Command, List, Node, Part, Redirect, Target, ValueOperation, When, Word, plain,
+};
 pub use syntax::{Script, Unplayable};
 
-/// Whether a program with these arguments is one that is played.
-pub(crate) type Knows = fn(&str, &[Word]) -> bool;
+/// How a script is read.
+#[derive(Clone, Copy)]
+pub(crate) struct ScriptReading {
+    /// Whether a program with these arguments is one that is played; without, any may be named, and whoever
+    /// plays says what is not there.
+    pub(crate) knows: Option<fn(&str, &[Word]) -> bool>,
+    /// `{a,b}` is two words.
+    pub(crate) has_braces: bool,
+}
 
 impl Script {
     /// Reads a script; an error when anything in it is not understood.
     ///
     /// # Errors
     /// Why it is not played.
-    pub(crate) fn parse(text: &str, knows: Knows) -> Result<Script, Unplayable> {
-        Script::parse_at(text, 0, knows, &functions(text))
+    pub(crate) fn parse(text: &str, reading: ScriptReading) -> Result<Script, Unplayable> {
+        Script::parse_at(text, 0, reading, &functions(text))
     }
 
     /// Reads a script that stands `level` substitutions deep. What comes before an error tells whether the
@@ -36,7 +60,7 @@ impl Script {
     fn parse_at(
         text: &str,
         level: usize,
-        knows: Knows,
+        reading: ScriptReading,
         functions: &BTreeSet<String>,
     ) -> Result<Script, Unplayable> {
         if text.len() > MAX_WORD_BYTES {
@@ -46,9 +70,10 @@ impl Script {
             return Err(Unplayable::Faulty(Fault::Depth));
         }
         let mut tokens = Vec::new();
-        let read_inner = |text: &str, level| Script::parse_at(text, level, knows, functions);
-        let read = lexer::tokens(text, Nesting { level, read: &read_inner }, &mut tokens);
-        match (read, parser::parse(&tokens, knows, functions)) {
+        let read_inner = |text: &str, level| Script::parse_at(text, level, reading, functions);
+        let nesting = Nesting { level, has_braces: reading.has_braces, read: &read_inner };
+        let read = lexer::tokens(text, nesting, &mut tokens);
+        match (read, parser::parse(&tokens, reading.knows, functions)) {
             (Err(Unplayable::Faulty(Fault::Depth)), _) => Err(Unplayable::Faulty(Fault::Depth)),
             (Ok(()), Ok((list, depth))) => Ok(Script { list, depth }),
             (_, Err(Unplayable::Unknown)) => Err(Unplayable::Unknown),
@@ -74,7 +99,10 @@ impl Script {
     ///
     /// # Errors
     /// Unknown when the program is.
-    pub(crate) fn of_command(words: &[String], knows: Knows) -> Result<Script, Unplayable> {
+    pub(crate) fn of_command(
+        words: &[String],
+        knows: fn(&str, &[Word]) -> bool,
+    ) -> Result<Script, Unplayable> {
         let (program, rest) = words.split_first().ok_or(Unplayable::Unknown)?;
         let quoted = |word: &String| vec![Part::Text(word.clone(), true)];
         let arguments: Vec<Word> = rest.iter().map(quoted).collect();
@@ -85,7 +113,7 @@ impl Script {
             return Err(Unplayable::Faulty(Fault::TooLong));
         }
         let words = words.iter().map(quoted).collect();
-        let command = Command { action: Action::Simple(vec![], words), redirects: vec![] };
+        let command = Command { action: Action::Simple(vec![], words), redirects: vec![], line: 1 };
         let (when, commands) = (When::Always, vec![command]);
         let node = Node { when, is_negated: false, is_background: false, commands };
         Ok(Script { list: vec![node], depth: 1 })
@@ -131,6 +159,12 @@ mod tests {
             "cat <<EOF > /tmp/x\nit's $HOME \"x\"\nEOF\necho done",
             "f() { echo $1; }; g () (\n  f a\n)\necho $(g)",
             "for x; do echo; done",
+            "true && sleep 1 &",
+            "echo $'it\\'s'",
+            "echo $(case a in a) echo b;; esac)",
+            "if [[ -f /x && ( $a == b* || ! -d /y ) ]]; then echo; fi",
+            "for ((i = 0; i < 3; i++)); do echo $i; done; ((i++)) || true",
+            "function f { echo; }; exec 3>&1 4</x 2>&-; echo ${x##*/} ${y//a/b} ${#z} ${n:-1} ${m:1:2}",
             "",
         ];
         for script in known {
@@ -143,12 +177,10 @@ mod tests {
             "test -e /x && rsync /x",
             "cat <<EOF\nit's",
             "f() { rsync a; }",
-            "true && sleep 1 &",
             "$PROGRAM a",
             "nginx; echo 'open",
             "a=(b c); echo it's",
-            "echo $'it\\'s'",
-            "echo $(case a in a) echo b;; esac)",
+            "diff <(echo a) /x",
         ];
         for script in unknown {
             assert_eq!(read_script(script), Err(Unplayable::Unknown), "{script}");

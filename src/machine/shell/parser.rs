@@ -8,8 +8,9 @@ use super::syntax::{self, Action, Command, List, Node, Part, Redirect, Target, U
 use crate::bounds::{Fault, MAX_DEPTH};
 
 /// Words that begin or end what is more than a simple command, where a command may stand.
-const RESERVED: [&str; 15] = [
-    "if", "then", "elif", "else", "fi", "while", "until", "for", "do", "done", "case", "esac", "{", "}", "in",
+const RESERVED: [&str; 17] = [
+    "if", "then", "elif", "else", "fi", "while", "until", "for", "do", "done", "case", "esac", "{", "}",
+    "in", "select", "coproc",
 ];
 /// Of those, and of the operators, what no shell takes where a command should begin.
 const ENDS: [&str; 14] =
@@ -20,25 +21,37 @@ type Read<T> = Result<T, Unplayable>;
 /// Reads all of them; also how deeply they are nested.
 pub(crate) fn parse(
     tokens: &[Token],
-    knows: fn(&str, &[Word]) -> bool,
+    knows: Option<fn(&str, &[Word]) -> bool>,
     functions: &BTreeSet<String>,
 ) -> Read<(List, usize)> {
-    let mut parser = Parser { tokens, knows, functions, depth: 0, deepest: 0 };
+    let mut parser = Parser { all: tokens, tokens, knows, functions, depth: 0, deepest: 0, line: (0, 1) };
     let list = parser.list(&[])?;
     if parser.tokens.is_empty() { Ok((list, parser.deepest)) } else { Err(parser.unexpected(None)) }
 }
 
 struct Parser<'a> {
+    all: &'a [Token],
     tokens: &'a [Token],
-    /// Whether a program with these arguments is one that is played.
-    knows: fn(&str, &[Word]) -> bool,
+    /// Whether a program with these arguments is one that is played; without, any may be named.
+    knows: Option<fn(&str, &[Word]) -> bool>,
     /// What the script itself defines, before or behind.
     functions: &'a BTreeSet<String>,
     depth: usize,
     deepest: usize,
+    /// Up to which token lines were counted, and which line that is in.
+    line: (usize, usize),
 }
 
 impl Parser<'_> {
+    /// The line of what stands here.
+    fn line(&mut self) -> usize {
+        let at = self.all.len() - self.tokens.len();
+        let passed = self.all.get(self.line.0..at).unwrap_or_default();
+        let lines = passed.iter().filter(|token| **token == Token::Operator("\n")).count();
+        self.line = (at.max(self.line.0), self.line.1 + lines);
+        self.line.1
+    }
+
     /// Commands up to one of the words or operators `ends`, or to what cannot begin one, which is left
     /// standing.
     fn list(&mut self, ends: &[&str]) -> Read<List> {
@@ -63,7 +76,7 @@ impl Parser<'_> {
                 Some(Token::Operator(";" | "\n")) | None => When::Always,
                 Some(_) if self.is_at(ends) => return Ok(nodes),
                 Some(Token::Operator("&")) => {
-                    send_back(&mut nodes)?;
+                    send_back(&mut nodes);
                     When::Always
                 }
                 Some(_) => return Err(self.unexpected(None)),
@@ -73,9 +86,22 @@ impl Parser<'_> {
     }
 
     fn pipeline(&mut self, when: When) -> Read<Node> {
-        let is_negated = self.take_word("!").is_some();
+        let mut is_negated = false;
+        while self.take_word("!").is_some() {
+            is_negated = !is_negated;
+        }
         let mut commands = vec![self.command()?];
-        while self.take_operator("|").is_some() {
+        loop {
+            if self.take_operator("|&").is_some() {
+                let both = Redirect { descriptor: 2, target: Target::Descriptor(1) };
+                commands
+                    .iter_mut()
+                    .next_back()
+                    .into_iter()
+                    .for_each(|last| last.redirects.push(both.clone()));
+            } else if self.take_operator("|").is_none() {
+                break;
+            }
             self.skip_lines();
             commands.push(self.command()?);
         }
@@ -84,6 +110,7 @@ impl Parser<'_> {
 
     fn command(&mut self) -> Read<Command> {
         let mut redirects = Vec::new();
+        let line = self.line();
         let action = match self.function()? {
             Some(action) => action,
             None => match self.compound()? {
@@ -92,14 +119,17 @@ impl Parser<'_> {
             },
         };
         while self.redirect(&mut redirects)? {}
-        Ok(Command { action, redirects })
+        Ok(Command { action, redirects, line })
     }
 
-    /// `name() { ...; }`
+    /// `name() { ...; }`, and `function name { ...; }`
     fn function(&mut self) -> Read<Option<Action>> {
-        let [Token::Word(name, _), Token::Operator("("), Token::Operator(")"), rest @ ..] = self.tokens
-        else {
-            return Ok(None);
+        let (name, rest) = match self.tokens {
+            [Token::Word(name, _), Token::Operator("("), Token::Operator(")"), rest @ ..] => (name, rest),
+            [Token::Word(word, _), Token::Word(name, _), rest @ ..] if bare(word) == Some("function") => {
+                (name, rest.strip_prefix(&[Token::Operator("("), Token::Operator(")")]).unwrap_or(rest))
+            }
+            _ => return Ok(None),
         };
         let name = bare(name).ok_or(Unplayable::Unknown)?.to_owned();
         self.tokens = rest;
@@ -113,6 +143,11 @@ impl Parser<'_> {
 
     /// What is more than a simple command.
     fn compound(&mut self) -> Read<Option<Action>> {
+        if let [Token::Sum(parts), rest @ ..] = self.tokens {
+            let [sum] = parts.as_slice() else { return Err(Unplayable::Unknown) };
+            self.tokens = rest;
+            return Ok(Some(Action::Sum(sum.clone())));
+        }
         let word = match self.tokens.first() {
             Some(Token::Operator("(")) => "(",
             Some(Token::Word(word, _)) => bare(word).unwrap_or_default(),
@@ -126,6 +161,8 @@ impl Parser<'_> {
             "while" | "until" => self.repeated().map(Some),
             "for" => self.for_each().map(Some),
             "case" => self.case().map(Some),
+            "[[" => self.conditional().map(Some),
+            "select" | "coproc" => Err(Unplayable::Unknown),
             word if RESERVED.contains(&word) => Err(self.unexpected(None)),
             _ => Ok(None),
         }
@@ -155,15 +192,45 @@ impl Parser<'_> {
                 _ => words.push(word),
             }
         }
+        // Arrays are not known.
+        let is_array = self.tokens.first() == Some(&Token::Operator("("))
+            && (words.is_empty() || words.last().is_some_and(|word| assignment(word).is_some()));
         let is_known = match words.split_first() {
             None if assignments.is_empty() && redirects.is_empty() => return Err(self.unexpected(None)),
             None => true,
-            Some((program, arguments)) => {
-                let knows = |program| self.functions.contains(program) || (self.knows)(program, arguments);
+            Some((program, arguments)) => self.knows.is_none_or(|knows| {
+                let knows = |program: &str| self.functions.contains(program) || knows(program, arguments);
                 syntax::plain(program).is_some_and(knows)
-            }
+            }),
         };
-        if is_known { Ok(Action::Simple(assignments, words)) } else { Err(Unplayable::Unknown) }
+        if is_known && !is_array { Ok(Action::Simple(assignments, words)) } else { Err(Unplayable::Unknown) }
+    }
+
+    /// `[[ ... ]]`: what parts commands elsewhere is a word there.
+    fn conditional(&mut self) -> Read<Action> {
+        let mut words = Vec::new();
+        self.tokens = &self.tokens[1..];
+        loop {
+            let word = match self.tokens.split_first() {
+                None => return Err(self.unexpected(Some("]]"))),
+                Some((Token::Operator("\n"), _)) => None,
+                Some((Token::Operator(operator), _))
+                    if matches!(*operator, "&&" | "||" | "(" | ")" | "<" | ">") =>
+                {
+                    Some(vec![Part::Text((*operator).to_owned(), false)])
+                }
+                Some((Token::Word(word, depth), _)) => {
+                    self.note_depth(*depth)?;
+                    Some(word.clone())
+                }
+                Some(_) => return Err(Unplayable::Unknown),
+            };
+            self.tokens = &self.tokens[1..];
+            match word {
+                Some(word) if bare(&word) == Some("]]") => return Ok(Action::Conditional(words)),
+                word => words.extend(word),
+            }
+        }
     }
 
     /// Whether a redirection stood here.
@@ -174,23 +241,32 @@ impl Parser<'_> {
         };
         let [Token::Operator(operator), after @ ..] = rest else { return Ok(false) };
         let operator = *operator;
-        if !matches!(operator, ">" | ">>" | ">&" | "&>" | "<" | "<<<" | "<<" | "<<-") {
+        if !matches!(
+            operator,
+            ">" | ">>" | ">|" | ">&" | "&>" | "&>>" | "<" | "<>" | "<&" | "<<<" | "<<" | "<<-"
+        ) {
             return Ok(false);
         }
         self.tokens = after;
-        let word = self.next_word()?.ok_or(Unplayable::Unknown)?;
+        let word = self.next_word()?.ok_or_else(|| self.unexpected(None))?;
         let target = match operator {
-            ">" | "&>" => Target::Write(word),
-            ">>" => Target::Append(word),
-            "<" => Target::Read(word),
+            ">" | "&>" | ">|" => Target::Write(word),
+            ">>" | "&>>" => Target::Append(word),
+            "<" | "<>" => Target::Read(word),
             "<<<" => Target::Text(word),
             "<<" | "<<-" => Target::Here(word),
-            ">&" => Target::Descriptor(descriptor_of(&word).ok_or(Unplayable::Unknown)?),
-            _ => return Err(Unplayable::Unknown),
+            _ => match (syntax::plain(&word), descriptor_of(&word)) {
+                (_, Some(other)) => Target::Descriptor(other),
+                (Some("-"), _) => Target::Closed,
+                _ => Target::Anything(word),
+            },
         };
+        // `>& file` is for both outputs.
+        let is_both = operator.starts_with('&')
+            || operator == ">&" && descriptor.is_none() && matches!(target, Target::Anything(_));
         let default = u8::from(!operator.starts_with('<'));
         redirects.push(Redirect { descriptor: descriptor.unwrap_or(default), target });
-        if operator == "&>" {
+        if is_both {
             redirects.push(Redirect { descriptor: 2, target: Target::Descriptor(1) });
         }
         Ok(true)
@@ -224,7 +300,14 @@ impl Parser<'_> {
 
     fn for_each(&mut self) -> Read<Action> {
         self.expect_word("for")?;
+        if let [Token::Sum(parts), rest @ ..] = self.tokens {
+            let parts: &[Word; 3] = parts.as_slice().try_into().map_err(|_| Unplayable::Unknown)?;
+            self.tokens = rest;
+            self.skip_separators();
+            return Ok(Action::Count(parts.clone(), self.body()?));
+        }
         let variable = self.expect_any_word()?;
+        self.skip_lines();
         let variable = bare(&variable).ok_or(Unplayable::Unknown)?.to_owned();
         let mut values = Vec::new();
         if self.take_word("in").is_none() {
@@ -338,15 +421,18 @@ impl Parser<'_> {
     }
 }
 
-/// What stands last goes on in the background; of several that depend on each other nobody says which.
-fn send_back(nodes: &mut List) -> Read<()> {
-    match nodes.last_mut() {
-        Some(node) if node.when == When::Always => {
-            node.is_background = true;
-            Ok(())
-        }
-        _ => Err(Unplayable::Unknown),
+/// What stands last goes on in the background, with all that it depends on.
+fn send_back(nodes: &mut List) {
+    let first = nodes.iter().rposition(|node| node.when == When::Always).unwrap_or_default();
+    let mut together = nodes.split_off(first);
+    if let [node] = together.as_mut_slice() {
+        node.is_background = true;
+        nodes.append(&mut together);
+        return;
     }
+    let line = together.first().and_then(|node| node.commands.first()).map_or(1, |command| command.line);
+    let command = Command { action: Action::Subshell(together), redirects: vec![], line };
+    nodes.push(Node { when: When::Always, is_negated: false, is_background: true, commands: vec![command] });
 }
 
 /// An operator, or a word in which nothing is quoted or filled in.
@@ -354,7 +440,7 @@ fn shown(token: &Token) -> Option<&str> {
     match token {
         Token::Word(word, _) => bare(word),
         Token::Operator(operator) => Some(operator),
-        Token::Descriptor(_) => None,
+        Token::Descriptor(_) | Token::Sum(_) => None,
     }
 }
 
@@ -373,8 +459,12 @@ fn descriptor_of(word: &Word) -> Option<u8> {
 fn assignment(word: &Word) -> Option<(String, Word)> {
     let (Part::Text(text, false), rest) = word.split_first()? else { return None };
     let (name, value) = text.split_once('=')?;
-    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !name.chars().all(is_name) {
+    if let Some(name) = name.strip_suffix('+').filter(|name| syntax::is_name(name)) {
+        let mut parts = vec![Part::Variable(name.to_owned(), None, true), Part::Text(value.to_owned(), true)];
+        parts.extend(rest.iter().cloned());
+        return Some((name.to_owned(), parts));
+    }
+    if !syntax::is_name(name) {
         return None;
     }
     let mut parts = vec![Part::Text(value.to_owned(), true)];

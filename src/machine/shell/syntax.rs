@@ -58,6 +58,8 @@ pub(crate) enum When {
 pub(crate) struct Command {
     pub(crate) action: Action,
     pub(crate) redirects: Vec<Redirect>,
+    /// The line of the script that it begins in, from 1.
+    pub(crate) line: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -77,6 +79,12 @@ pub(crate) enum Action {
         is_endless: bool,
     },
     For(String, Vec<Word>, List),
+    /// `for ((first; while; then))`
+    Count([Word; 3], List),
+    /// `[[ ... ]]`
+    Conditional(Vec<Word>),
+    /// `((sum))`
+    Sum(Word),
     Case(Word, Vec<(Vec<Word>, List)>),
     /// A function: its name, and what it does.
     Function(String, Arc<Command>),
@@ -100,6 +108,21 @@ pub(crate) enum Target {
     Here(Word),
     /// `2>&1`
     Descriptor(u8),
+    /// `2>&-`
+    Closed,
+    /// `2>&$x`: a number, or a file.
+    Anything(Word),
+}
+
+/// What `${NAME...}` does with a value.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ValueOperation {
+    /// `:-`, `%%`, `/`, `length`, ...
+    pub(crate) operator: &'static str,
+    /// What stands behind it.
+    pub(crate) word: Word,
+    /// With what is replaced, or how many letters are taken.
+    pub(crate) other: Option<Word>,
 }
 
 pub(crate) type Word = Vec<Part>;
@@ -109,13 +132,12 @@ pub(crate) type Word = Vec<Part>;
 pub(crate) enum Part {
     /// As it stands; whether it was quoted.
     Text(String, bool),
-    /// `$NAME`, `${NAME}`, `${NAME:-default}`: the name, the operator with its word, whether it is
-    /// quoted.
-    Variable(String, Option<(String, Word)>, bool),
+    /// `$NAME`, `${NAME}`, `${NAME:-default}`: the name, what is done with the value, whether it is quoted.
+    Variable(String, Option<Box<ValueOperation>>, bool),
     /// `$(command)`
     Output(Script, bool),
     /// `$((sum))`
-    Sum(String),
+    Sum(Word),
 }
 
 impl Script {
@@ -146,6 +168,9 @@ fn command_has(command: &Command, wanted: &dyn Fn(&str, &[Word]) -> bool) -> boo
             .any(|(condition, body)| any_command(condition, wanted) || any_command(body, wanted)),
         Action::While { condition, body, .. } => any_command(condition, wanted) || any_command(body, wanted),
         Action::For(_, words, body) => words.iter().any(in_word) || any_command(body, wanted),
+        Action::Count(_, body) => any_command(body, wanted),
+        Action::Conditional(words) => wanted("[[", words) || words.iter().any(in_word),
+        Action::Sum(word) => in_word(word),
         Action::Case(_, arms) => arms.iter().any(|(_, body)| any_command(body, wanted)),
         Action::Function(_, body) => command_has(body, wanted),
     }
@@ -173,4 +198,10 @@ pub(crate) fn plain(word: &[Part]) -> Option<&str> {
         [Part::Text(text, _)] => Some(text),
         _ => None,
     }
+}
+
+/// Whether a variable may be called so.
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(is_letter)
 }

@@ -1,0 +1,220 @@
+//! `find`: files below folders, by name, kind and depth, and what is done with them.
+
+use std::collections::BTreeMap;
+
+use super::tools::AllPrograms;
+use crate::file_system;
+use crate::interpreter::player::{Flow, Player};
+
+/// What a command line asks for.
+#[derive(Default)]
+struct FindCall<'w> {
+    roots: Vec<&'w str>,
+    tests: Vec<(bool, FindTest<'w>)>,
+    min_depth: usize,
+    max_depth: Option<usize>,
+    does: FindAction<'w>,
+}
+
+enum FindTest<'w> {
+    Name(&'w str, bool),
+    Path(&'w str),
+    Folder(bool),
+    Empty,
+    Nothing,
+}
+
+#[derive(Default)]
+enum FindAction<'w> {
+    #[default]
+    Print,
+    PrintZero,
+    Delete,
+    /// For each, or for all together.
+    Run(Vec<&'w str>, bool),
+}
+
+/// What was found: whether it is a folder, and how many bytes it has.
+type FoundFiles = BTreeMap<String, (bool, usize)>;
+
+pub(super) fn run(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) -> Flow {
+    let Some(call) = FindCall::read(words) else {
+        player.fail("find: unrecognized expression\n");
+        return Flow::Go;
+    };
+    let mut hits = Vec::new();
+    for root in &call.roots {
+        let full = file_system::absolute(&player.folder, root);
+        let found = below(player, &full);
+        if found.is_empty() {
+            player.fail(&format!("find: {root}: No such file or directory\n"));
+            continue;
+        }
+        for (path, (is_folder, bytes)) in &found {
+            let rest = path[full.trim_end_matches('/').len()..].trim_start_matches('/');
+            let depth = if rest.is_empty() { 0 } else { rest.split('/').count() };
+            let shown = match rest {
+                "" => (*root).to_owned(),
+                rest => format!("{}/{rest}", root.trim_end_matches('/')),
+            };
+            let is_deep = (call.min_depth..=call.max_depth.unwrap_or(usize::MAX)).contains(&depth);
+            if is_deep && call.fits(player, &shown, *is_folder, *bytes) {
+                hits.push(shown);
+            }
+        }
+    }
+    call.act(player, hits, all)
+}
+
+/// A folder, and all that is below it.
+fn below(player: &mut Player<'_>, root: &str) -> FoundFiles {
+    let mut found = FoundFiles::new();
+    let prefix = format!("{}/", root.trim_end_matches('/'));
+    let is_there = player.is_folder(root) || root == "/";
+    let files = player.files();
+    if let Some(file) = files.get(root) {
+        found.insert(root.to_owned(), (file.is_folder, file.content.len()));
+    } else if is_there
+        || files.range(prefix.clone()..).next().is_some_and(|(path, _)| path.starts_with(&prefix))
+    {
+        found.insert(root.to_owned(), (true, 0));
+    }
+    for (path, file) in files.range(prefix.clone()..).take_while(|(path, _)| path.starts_with(&prefix)) {
+        if !player.handle(path.len()) {
+            break;
+        }
+        let above =
+            path[prefix.len()..].match_indices('/').map(|(at, _)| path[..prefix.len() + at].to_owned());
+        above.for_each(|folder| {
+            found.entry(folder).or_insert((true, 0));
+        });
+        found.insert(path.clone(), (file.is_folder, file.content.len()));
+    }
+    found
+}
+
+impl<'w> FindCall<'w> {
+    fn read(words: &[&'w str]) -> Option<FindCall<'w>> {
+        let mut call = FindCall::default();
+        let mut words = words.iter().copied().peekable();
+        while let Some(root) = words.next_if(|word| !word.starts_with('-') && !matches!(*word, "!" | "(")) {
+            call.roots.push(root);
+        }
+        if call.roots.is_empty() {
+            call.roots.push(".");
+        }
+        let mut is_negated = false;
+        while let Some(word) = words.next() {
+            let test = match word {
+                "!" | "-not" => {
+                    is_negated = !is_negated;
+                    continue;
+                }
+                "-name" => FindTest::Name(words.next()?, false),
+                "-iname" => FindTest::Name(words.next()?, true),
+                "-path" | "-wholename" => FindTest::Path(words.next()?),
+                "-type" => match words.next()? {
+                    "f" => FindTest::Folder(false),
+                    "d" => FindTest::Folder(true),
+                    _ => FindTest::Nothing,
+                },
+                "-empty" => FindTest::Empty,
+                "-maxdepth" => {
+                    call.max_depth = Some(words.next()?.parse().ok()?);
+                    continue;
+                }
+                "-mindepth" => {
+                    call.min_depth = words.next()?.parse().ok()?;
+                    continue;
+                }
+                "-print" | "-a" | "-follow" | "-L" | "-H" | "-depth" | "-xdev" => continue,
+                "-print0" => {
+                    call.does = FindAction::PrintZero;
+                    continue;
+                }
+                "-delete" => {
+                    call.does = FindAction::Delete;
+                    continue;
+                }
+                "-exec" => {
+                    let mut command: Vec<&str> = Vec::new();
+                    let mut together = false;
+                    for word in words.by_ref() {
+                        match word {
+                            ";" => break,
+                            "+" => {
+                                together = true;
+                                break;
+                            }
+                            word => command.push(word),
+                        }
+                    }
+                    call.does = FindAction::Run(command, together);
+                    continue;
+                }
+                _ => return None,
+            };
+            call.tests.push((std::mem::take(&mut is_negated), test));
+        }
+        Some(call)
+    }
+
+    fn fits(&self, player: &mut Player<'_>, path: &str, is_folder: bool, bytes: usize) -> bool {
+        let name = super::names::base_name(path.trim_end_matches('/'));
+        self.tests.iter().all(|(is_negated, test)| {
+            let is_so = match test {
+                FindTest::Name(pattern, false) => player.matches(pattern, name),
+                FindTest::Name(pattern, true) => {
+                    player.matches(&pattern.to_lowercase(), &name.to_lowercase())
+                }
+                FindTest::Path(pattern) => player.matches(pattern, path),
+                FindTest::Folder(wanted) => *wanted == is_folder,
+                FindTest::Empty => !is_folder && bytes == 0,
+                FindTest::Nothing => false,
+            };
+            is_so != *is_negated
+        })
+    }
+
+    fn act(&self, player: &mut Player<'_>, hits: Vec<String>, all: &AllPrograms) -> Flow {
+        match &self.does {
+            FindAction::Print => player.say(&hits.iter().map(|hit| format!("{hit}\n")).collect::<String>()),
+            FindAction::PrintZero => {
+                player.say(&hits.iter().map(|hit| format!("{hit}\0")).collect::<String>())
+            }
+            FindAction::Delete => {
+                // What is below comes first.
+                for hit in hits.iter().rev() {
+                    let full = file_system::absolute(&player.folder, hit);
+                    match player.check_writable(&full) {
+                        Ok(()) if player.file(&full).is_some() => player.put_file(full, None),
+                        Ok(()) => {}
+                        Err(why) => player.fail(&format!("find: {hit}: {why}\n")),
+                    }
+                }
+            }
+            FindAction::Run(command, together) => {
+                let Some((program, rest)) = command.split_first() else { return Flow::Go };
+                let rounds: Vec<Vec<String>> =
+                    if *together { vec![hits] } else { hits.into_iter().map(|hit| vec![hit]).collect() };
+                for round in rounds.iter().filter(|round| !round.is_empty()) {
+                    let arguments: Vec<String> = rest
+                        .iter()
+                        .flat_map(|word| match *word {
+                            "{}" => round.clone(),
+                            word => vec![word.replace("{}", &round[0])],
+                        })
+                        .collect();
+                    if player.spend(1) != Flow::Go {
+                        return player.spend(0);
+                    }
+                    match (all.run)(player, program, &arguments) {
+                        Flow::Go => {}
+                        flow => return flow,
+                    }
+                }
+            }
+        }
+        Flow::Go
+    }
+}

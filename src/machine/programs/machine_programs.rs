@@ -1,0 +1,244 @@
+//! Programs that tell of the machine and change it: disks, memory, sockets, terminals, package managers.
+
+use crate::file_system::{self, File};
+use crate::interpreter::player::{Flow, Player};
+
+const PROGRAMS: &[&str] = &[
+    "df", "free", "top", "nproc", "ps", "mount", "umount", "netstat", "ss", "stty", "tty", "tput", "clear",
+    "reset", "mktemp", "mkfifo", "apk", "apt-get", "apt", "yum", "dnf", "microdnf", "lscpu", "dmesg", "arch",
+    "logname", "groups", "getconf", "pgrep", "pkill", "pidof", "killall", "chgrp", "ifconfig", "route",
+    "adduser", "addgroup", "useradd", "groupadd", "openssl",
+];
+/// So many columns and lines a terminal has of which nothing else is said.
+const TERMINAL: (u16, u16) = (80, 24);
+
+pub(super) fn is_known(name: &str) -> bool {
+    PROGRAMS.contains(&name)
+}
+
+/// Runs one of them.
+pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
+    match name {
+        "nproc" | "getconf" => player.say("8\n"),
+        "arch" => player.say("x86_64\n"),
+        "ps" => {
+            player.say("PID   USER     TIME  COMMAND\n    1 root      0:00 {main}\n   12 root      0:00 ps\n")
+        }
+        "df" => df(player, words),
+        "free" => free(player, words),
+        "top" => top(player),
+        "mount" => mounts(player, words),
+        "netstat" => player.say(
+            "Active Internet connections (only servers)\n\
+             Proto Recv-Q Send-Q Local Address           Foreign Address         State       \n",
+        ),
+        "ss" => {
+            player.say("Netid  State  Recv-Q  Send-Q    Local Address:Port     Peer Address:Port  Process\n")
+        }
+        "stty" | "tput" => terminal(player, name, words),
+        "tty" => tty(player),
+        "clear" | "reset" if player.is_terminal() => player.say("\u{1b}[H\u{1b}[J"),
+        "mktemp" => mktemp(player, words),
+        "mkfifo" => make_pipes(player, words),
+        "apk" | "apt-get" | "apt" | "yum" | "dnf" | "microdnf" => return manage_packages(player, name),
+        "lscpu" => player.say("Architecture:        x86_64\nCPU(s):              8\n"),
+        "groups" | "logname" => {
+            let root = if player.around.user == 0 { "root" } else { "nobody" };
+            player.say(&format!("{root}\n"));
+        }
+        "pgrep" | "pidof" => player.status = 1,
+        "pkill" | "killall" => player.fail(&format!("{name}: no process found\n")),
+        "openssl" => openssl(player, words),
+        _ => {}
+    }
+    Flow::Go
+}
+
+fn df(player: &mut Player<'_>, words: &[&str]) {
+    let is_human = words.iter().any(|word| word.starts_with('-') && word.contains('h'));
+    let amounts = |kib: u64| if is_human { human(kib) } else { kib.to_string() };
+    let unit = if is_human { "     Size" } else { "1K-blocks" };
+    let mut said =
+        format!("Filesystem           {unit:>9} {:>9} {:>9} Use% Mounted on\n", "Used", "Available");
+    let mut line = |device: &str, place: &str| {
+        said.push_str(&format!(
+            "{device:<20} {:>9} {:>9} {:>9}  10% {place}\n",
+            amounts(104_857_600),
+            amounts(10_485_760),
+            amounts(94_371_840)
+        ));
+    };
+    line("overlay", "/");
+    for mount in &player.around.mounts {
+        line(if mount.is_memory { "tmpfs" } else { "/dev/vda1" }, &mount.path);
+    }
+    player.say(&said);
+}
+
+/// As `-h` has it.
+fn human(kib: u64) -> String {
+    match kib {
+        1_048_576.. => format!("{:.1}G", kib as f64 / 1_048_576.0),
+        1024.. => format!("{:.1}M", kib as f64 / 1024.0),
+        _ => format!("{kib}.0K"),
+    }
+}
+
+fn free(player: &mut Player<'_>, words: &[&str]) {
+    let divisor = match words.first() {
+        Some(&"-m") => 1024,
+        Some(&"-g") => 1 << 20,
+        _ => 1,
+    };
+    let [total, used, left] = [33_554_432u64, 1_048_576, 32_505_856].map(|kib| kib / divisor);
+    player.say(&format!(
+        "              total        used        free      shared  buff/cache   available\n\
+         Mem:    {total:>11} {used:>11} {left:>11} {:>11} {:>11} {left:>11}\n\
+         Swap:   {:>11} {:>11} {:>11}\n",
+        0, 0, 0, 0, 0
+    ));
+}
+
+fn top(player: &mut Player<'_>) {
+    player.say(
+        "Mem: 1048576K used, 32505856K free, 0K shrd, 0K buff, 0K cached\n\
+         CPU:   0% usr   0% sys   0% nic 100% idle   0% io   0% irq   0% sirq\n\
+         Load average: 0.00 0.00 0.00 1/2 12\n\
+         \u{20} PID  PPID USER     STAT   VSZ %VSZ CPU %CPU COMMAND\n\
+         \u{20}   1     0 root     S     4400   0%   0   0% {main}\n",
+    );
+}
+
+fn mounts(player: &mut Player<'_>, words: &[&str]) {
+    if !words.is_empty() {
+        return player.fail("mount: permission denied (are you root?)\n");
+    }
+    let mut said =
+        "overlay on / type overlay (rw,relatime)\nproc on /proc type proc (rw,nosuid,nodev,noexec)\n\
+                    tmpfs on /dev type tmpfs (rw,nosuid)\n"
+            .to_owned();
+    for mount in &player.around.mounts {
+        let (device, kind) = if mount.is_memory { ("tmpfs", "tmpfs") } else { ("/dev/vda1", "ext4") };
+        let way = if mount.is_read_only { "ro" } else { "rw" };
+        said.push_str(&format!("{device} on {} type {kind} ({way},relatime)\n", mount.path));
+    }
+    player.say(&said);
+}
+
+/// `stty size` and `tput cols`: what the terminal was last said to have.
+fn terminal(player: &mut Player<'_>, name: &str, words: &[&str]) {
+    let (columns, lines) = player.terminal_size().unwrap_or(TERMINAL);
+    match (name, words) {
+        ("stty", _) if !player.is_terminal() => player.fail("stty: standard input: Not a tty\n"),
+        ("stty", ["size"]) => player.say(&format!("{lines} {columns}\n")),
+        ("stty", [] | ["-a"]) => {
+            player.say(&format!("speed 38400 baud; rows {lines}; columns {columns}; line = 0;\n"));
+        }
+        ("tput", ["cols", ..]) => player.say(&format!("{columns}\n")),
+        ("tput", ["lines", ..]) => player.say(&format!("{lines}\n")),
+        _ => {}
+    }
+}
+
+fn tty(player: &mut Player<'_>) {
+    if player.is_terminal() {
+        return player.say("/dev/pts/0\n");
+    }
+    player.say("not a tty\n");
+    player.status = 1;
+}
+
+/// A file or a folder of its own, with a name that was not there.
+fn mktemp(player: &mut Player<'_>, words: &[&str]) {
+    let is_folder = words.iter().any(|word| word.starts_with('-') && word.contains('d'));
+    let template = words.iter().rfind(|word| !word.starts_with('-')).copied().unwrap_or("/tmp/tmp.XXXXXX");
+    let stem = template.trim_end_matches('X');
+    let width = template.len() - stem.len();
+    let mut number = player.written.len();
+    let path = loop {
+        let name = format!("{number:0>width$}").replace('0', "a").replace('1', "b").replace('2', "c");
+        let path = file_system::absolute(&player.folder, &format!("{stem}{name}"));
+        if player.file(&path).is_none() || player.spend(1) != Flow::Go {
+            break path;
+        }
+        number += 1;
+    };
+    if let Err(why) = player.check_writable(&path) {
+        return player.fail(&format!("mktemp: {path}: {why}\n"));
+    }
+    let file = if is_folder { File::folder(0o700) } else { File::new(*b"", 0o600) };
+    player.put_file(path.clone(), Some(file));
+    player.say(&format!("{path}\n"));
+}
+
+/// Pipes with names: here files, since one who writes is done before anybody reads.
+fn make_pipes(player: &mut Player<'_>, words: &[&str]) {
+    for path in words.iter().filter(|word| !word.starts_with('-')) {
+        let full = file_system::absolute(&player.folder, path);
+        if player.file(&full).is_some() {
+            player.fail(&format!("mkfifo: {path}: File exists\n"));
+        } else if let Err(why) = player.check_writable(&full) {
+            player.fail(&format!("mkfifo: {path}: {why}\n"));
+        } else {
+            player.put_file(full, Some(File::new(*b"", 0o644)));
+        }
+    }
+}
+
+/// What somebody wants to have is there, as far as it is played at all: nothing is fetched from anywhere.
+fn manage_packages(player: &mut Player<'_>, name: &str) -> Flow {
+    let said = match name {
+        "apk" => "OK: 8 MiB in 15 packages\n",
+        "apt-get" | "apt" => "Reading package lists...\nBuilding dependency tree...\n",
+        _ => "Complete!\n",
+    };
+    player.say(said);
+    Flow::Go
+}
+
+/// Words of it alone: nothing here speaks TLS by itself, and certificates are shown by their length.
+fn openssl(player: &mut Player<'_>, words: &[&str]) {
+    match words {
+        ["version", ..] => player.say("OpenSSL 3.0.15 3 Sep 2024 (Library: OpenSSL 3.0.15 3 Sep 2024)\n"),
+        ["rand", rest @ ..] => {
+            let count: usize = rest.last().and_then(|count| count.parse().ok()).unwrap_or(16).min(4096);
+            let bytes = player.random_bytes(count);
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            let said = if rest.contains(&"-base64") { base64_of(&bytes) } else { hex };
+            player.say(&format!("{said}\n"));
+        }
+        ["x509", rest @ ..] => x509(player, rest),
+        ["s_client", ..] => {
+            player.fail("connect: Connection refused\nconnect:errno=111\n");
+        }
+        _ => player.fail("openssl: this command is not played here\n"),
+    }
+}
+
+fn x509(player: &mut Player<'_>, words: &[&str]) {
+    let at = words.iter().position(|word| *word == "-in").and_then(|at| words.get(at + 1));
+    let text = match at {
+        Some(path) => match player.file(path) {
+            Some(file) => file.text(),
+            None => {
+                return player.fail(&format!(
+                    "Could not open file or uri for loading certificate from {path}: No such file or directory\n"
+                ));
+            }
+        },
+        None => player.input(),
+    };
+    if !text.contains("-----BEGIN CERTIFICATE-----") {
+        return player.fail("Could not find certificate from the input\nUnable to load certificate\n");
+    }
+    if words.iter().any(|word| word.starts_with('-') && !matches!(*word, "-in" | "-inform" | "-outform")) {
+        return player.fail("openssl: what a certificate says is not read here\n");
+    }
+    player.say(&text);
+}
+
+/// Bytes as letters.
+fn base64_of(bytes: &[u8]) -> String {
+    use base64::Engine;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}

@@ -1,0 +1,120 @@
+//! Shells that scripts run: `sh -c`, files, `.`; and what is done with a script that cannot be read.
+
+use std::sync::Arc;
+
+use super::names::{base_name, is_command_flag, is_shell};
+use crate::bounds::{Fault, MAX_DEPTH};
+use crate::interpreter::dialect::{Dialect, ShellOptions};
+use crate::interpreter::player::{Flow, Player};
+
+/// A shell within a shell counts as so many levels, since it takes as much of the stack.
+const LEVELS_OF_SHELL: usize = 4;
+
+/// A script in a file, in this shell.
+pub(super) fn source(player: &mut Player<'_>, path: &str) -> Flow {
+    let Some(file) = player.file(path).filter(|file| !file.is_folder) else {
+        player.give_up(&format!("{path}: No such file or directory"), 2);
+        return Flow::Go;
+    };
+    match player.evaluate(&file.text()) {
+        Flow::Return(code) => {
+            player.status = code;
+            Flow::Go
+        }
+        flow => flow,
+    }
+}
+
+/// A file that is a program: a script, for the shell that its first line names.
+pub(super) fn run_file(player: &mut Player<'_>, path: &str, words: &[&str]) -> Flow {
+    let Some(file) = player.file(path) else { return Flow::Go };
+    if file.mode & 0o111 == 0 {
+        let said = player.says_shell(&format!("{path}: Permission denied"));
+        player.complain(&said);
+        player.status = 126;
+        return Flow::Go;
+    }
+    let text = file.text();
+    let shell = text.strip_prefix("#!").map_or("sh", |rest| rest.lines().next().unwrap_or_default());
+    let shell = shell.split_whitespace().map(base_name).rfind(|word| !word.starts_with('-')).unwrap_or("sh");
+    if !is_shell(shell) {
+        player.miss(shell);
+        return Flow::Go;
+    }
+    let words: Vec<&str> = std::iter::once(path).chain(words.iter().copied()).collect();
+    play_text(player, shell, &text, &words)
+}
+
+/// A script in a shell of its own, with its name and its arguments.
+fn play_text(player: &mut Player<'_>, shell: &str, text: &str, words: &[&str]) -> Flow {
+    if player.depth + LEVELS_OF_SHELL > MAX_DEPTH {
+        return player.stop(Fault::Depth);
+    }
+    player.depth += LEVELS_OF_SHELL;
+    let dialect = std::mem::replace(&mut player.dialect, Dialect::of(shell, &player.around.image));
+    let own_name = words.first().map_or(shell, |name| *name).to_owned();
+    let name = std::mem::replace(&mut player.name, own_name);
+    let line = std::mem::replace(&mut player.line, 1);
+    let flow = player.isolated(|player| {
+        player.arguments = Arc::new(words.iter().skip(1).map(ToString::to_string).collect::<Vec<_>>());
+        player.options = ShellOptions::default();
+        player.functions = Arc::default();
+        player.evaluate(text)
+    });
+    (player.dialect, player.name, player.line) = (dialect, name, line);
+    player.depth -= LEVELS_OF_SHELL;
+    flow
+}
+
+/// `sh -c script`, `sh file`; a shell without either reads it.
+pub(super) fn run_shell(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
+    let first = words.iter().position(|word| !word.starts_with(['-', '+']) || *word == "--");
+    if let Some(at) = words.iter().position(|word| is_command_flag(word)) {
+        let text = words.get(at + 1).map(ToString::to_string).unwrap_or_default();
+        let flags = &words[..=at];
+        let named: Vec<&str> = words.get(at + 2..).unwrap_or_default().to_vec();
+        let named = if named.is_empty() { vec![name] } else { named };
+        return play_with_flags(player, (name, &text), flags, &named);
+    }
+    match first {
+        None if player.hears() => {
+            // Whoever plays this goes on with a shell that reads lines.
+            player.wanted_shell = ["bash", "ash"].into_iter().find(|shell| *shell == name).or(Some("sh"));
+            Flow::Go
+        }
+        None => {
+            let text = player.input();
+            play_with_flags(player, (name, &text), words, &[name])
+        }
+        Some(at) => {
+            let Some(file) = player.file(words[at]).filter(|file| !file.is_folder) else {
+                let what = match Dialect::of(name, &player.around.image) {
+                    Dialect::Bash => format!("{name}: {}: No such file or directory\n", words[at]),
+                    Dialect::Dash => format!("{name}: 0: cannot open {}: No such file\n", words[at]),
+                    Dialect::Ash => {
+                        format!("{name}: can't open '{}': No such file or directory\n", words[at])
+                    }
+                };
+                player.complain(&what);
+                player.status = if name == "bash" { 127 } else { 2 };
+                return Flow::Go;
+            };
+            play_with_flags(player, (name, &file.text()), &words[..at], &words[at..])
+        }
+    }
+}
+
+/// `sh -eux`: what `set` would switch on.
+fn play_with_flags(
+    player: &mut Player<'_>,
+    (shell, text): (&str, &str),
+    flags: &[&str],
+    words: &[&str],
+) -> Flow {
+    let letters =
+        flags.iter().filter_map(|flag| flag.strip_prefix('-')).filter(|flag| !flag.starts_with('-'));
+    let letters: String = letters.flat_map(str::chars).filter(|letter| "eux".contains(*letter)).collect();
+    // In the same line, so that the lines of what follows stay as they are.
+    let text = if letters.is_empty() { text.to_owned() } else { format!("set -{letters};{text}") };
+    play_text(player, shell, &text, words)
+}
