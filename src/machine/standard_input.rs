@@ -7,8 +7,6 @@ use std::time::Duration;
 
 /// So much is taken that somebody says to one run of a process; it does not hear more.
 pub const MAX_SAID_BYTES: usize = 1 << 20;
-/// So many sizes of a terminal are remembered.
-const MAX_SIZES: usize = 64;
 
 /// What was said to a process so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,9 +21,6 @@ pub struct StandardInput {
     bytes: usize,
     /// When it ended.
     pub(crate) closed: Option<Duration>,
-    /// Columns and lines of the terminal, and from when on; of more than [`MAX_SIZES`] the older ones are
-    /// forgotten.
-    sizes: Vec<(Duration, (u16, u16))>,
     /// The beginning of a letter of which the rest is to come.
     unfinished: Vec<u8>,
 }
@@ -50,20 +45,6 @@ impl StandardInput {
             _ if text.is_empty() => {}
             _ => self.pieces.push((after, text)),
         }
-    }
-
-    /// The terminal has another size from now on.
-    pub fn resize(&mut self, after: Duration, columns: u16, lines: u16) {
-        if self.sizes.len() == MAX_SIZES {
-            self.sizes.remove(0);
-        }
-        self.sizes.push((after, (columns, lines)));
-    }
-
-    /// The terminal's columns and lines at a time, when they were said.
-    pub(crate) fn size_at(&self, now: Duration) -> Option<(u16, u16)> {
-        let known = self.sizes.iter().rev().find(|(after, _)| *after <= now);
-        known.or(self.sizes.first()).map(|(_, size)| *size)
     }
 
     /// The letters that are whole; bytes that are none are replaced.

@@ -51,8 +51,6 @@ pub struct Surroundings {
     pub foreign: BTreeMap<String, Option<File>>,
     /// What the network has answered its process so far.
     pub answers: Arc<Vec<Answered>>,
-    /// Columns and lines of the terminal of a command that is run beside the process, when it has one.
-    pub terminal_size: Option<(u16, u16)>,
     /// What was said to it, where its standard input is open.
     pub input: Option<Box<StandardInput>>,
 }

@@ -50,7 +50,6 @@ pub fn surroundings(
         falls_back_to_logs: detail.termination_message_policy == "FallbackToLogsOnError",
         foreign: BTreeMap::new(),
         answers: Arc::default(),
-        terminal_size: None,
         input: None,
     })
 }

@@ -282,11 +282,6 @@ impl Player<'_> {
                 self.arguments.get(at.saturating_sub(1)).cloned().unwrap_or_default()
             }
             "PWD" => self.folder.clone(),
-            "COLUMNS" | "LINES" if self.variables.get(name).is_none() => {
-                let size = self.terminal_size().filter(|_| self.is_terminal());
-                let part = |(columns, lines): (u16, u16)| if name == "LINES" { lines } else { columns };
-                size.map(|size| part(size).to_string()).unwrap_or_default()
-            }
             name => self.variables.get(name).cloned().unwrap_or_default(),
         }
     }

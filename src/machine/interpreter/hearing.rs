@@ -46,12 +46,6 @@ impl Player<'_> {
         self.around.input.as_deref().is_some_and(|input| input.is_terminal)
     }
 
-    /// The terminal's columns and lines, when somebody has said them.
-    pub(crate) fn terminal_size(&self) -> Option<(u16, u16)> {
-        let own = self.around.input.as_deref().and_then(|input| input.size_at(self.elapsed));
-        own.or(self.around.terminal_size)
-    }
-
     /// Until then nothing happens. Whether that comes.
     fn wait_until(&mut self, after: Duration) -> bool {
         let comes = self.sleep(after.saturating_sub(self.elapsed)) == Flow::Go;
