@@ -2,8 +2,8 @@
 //! clock of its own.
 //!
 //! A `Player` is one process; its files here are what it does: `control` for lists and loops, `expansion`
-//! for words, `sums` for numbers, `globs` for names of files, `streams` for what is read and said, `files` for
-//! what it writes, `background` for that and for signals.
+//! for words, `sums` for numbers, `globs` for names of files, `streams` for what is read and said, `files`
+//! for what it writes, `background` for that and for signals.
 
 pub(crate) mod player;
 

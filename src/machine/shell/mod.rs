@@ -11,13 +11,14 @@
 //! what they have, and such a script is most often how a server is started (`prepare && exec my-server`): it
 //! is not played, and its container just runs.
 //!
-//! The grammar is our own, after a look at `brush-parser` 0.4 and `yash-syntax` 0.21, which know all of bash
-//! and of POSIX. Built from nothing, with what they stand on, they take 51 and 29 seconds of processor time
-//! for 75 and 48 crates, on a machine where a newcomer is to have running pods within five minutes; this folder
-//! has 1,700 lines where the second's parser and the first have some 14,500. Neither has a bound on how deeply
-//! what it reads is nested, which is how a bomb ends the process that is the whole cluster; the trees of
-//! `yash-syntax` hold `Rc`s, so that they cannot go from thread to thread; and neither tells a script that is wrong
-//! from one that is of a language not played, by which a container ends here or just runs.
+//! The grammar is our own, after a look at `brush-parser` 0.4 and `yash-syntax` 0.21, which know all of
+//! bash and of POSIX. Built from nothing, with what they stand on, they take 51 and 29 seconds of processor
+//! time for 75 and 48 crates, on a machine where a newcomer is to have running pods within five minutes;
+//! this folder has 1,700 lines where the second's parser and the first have some 14,500. Neither has a
+//! bound on how deeply what it reads is nested, which is how a bomb ends the process that is the whole
+//! cluster; the trees of `yash-syntax` hold `Rc`s, so that they cannot go from thread to thread; and
+//! neither tells a script that is wrong from one that is of a language not played, by which a container
+//! ends here or just runs.
 
 mod syntax;
 
