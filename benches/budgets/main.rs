@@ -7,6 +7,7 @@
 mod durable;
 mod faults;
 mod forks;
+mod network;
 mod pods;
 mod requests;
 mod server;
@@ -52,4 +53,5 @@ const SCENARIOS: &[Scenario] = &[
     ("durable", durable::measure),
     ("faults", faults::measure),
     ("forks", forks::measure),
+    ("network", network::measure),
 ];

@@ -3,6 +3,8 @@
 use std::convert::Infallible;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -17,6 +19,7 @@ use kubarium::cluster::{Cluster, Config};
 use kubarium::kubelet::container_runtime::declared::forward::PodForwarding;
 use kubarium::kubelet::container_runtime::own_listeners::OwnListeners;
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::PATIENCE;
 
@@ -158,5 +161,43 @@ async fn whoever_runs_the_cluster_says_what_listens() {
     let message = event["message"].as_str().unwrap();
     assert!(message.starts_with("annotation kubarium.dev/http.8081 is no list of routes"), "{message}");
     assert!(cluster.listen_at("default", "a in (", 80, tower::service_fn(answer)).is_err());
+    cluster.stop().await;
+}
+
+/// A listener that says a gibibyte: what asks keeps what it may, hangs up, and the cluster goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listener_that_says_a_gibibyte_is_hung_up_on() {
+    const GIBIBYTE: usize = 1 << 30;
+    let cluster = Cluster::start(Config::new()).await.unwrap();
+    let sent = Arc::new(AtomicUsize::new(0));
+    let counted = sent.clone();
+    cluster
+        .serve_at("default", "huge", 80, move |mut io, _| {
+            let sent = counted.clone();
+            Box::pin(async move {
+                let mut asked = [0; 4096];
+                let _ = io.read(&mut asked).await;
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {GIBIBYTE}\r\n\r\n");
+                let mut left = GIBIBYTE;
+                let mut is_open = io.write_all(head.as_bytes()).await.is_ok();
+                while is_open && left > 0 {
+                    is_open = io.write_all(&[b'x'; 16 << 10]).await.is_ok();
+                    left -= 16 << 10;
+                    sent.fetch_add(16 << 10, Ordering::Relaxed);
+                }
+            })
+        })
+        .unwrap();
+    create(&cluster, pod("huge", json!({}), "nginx", None)).await;
+    let address = address(&cluster, "huge").await;
+    let script = format!("wget -T 5 -qO- http://{address}/ | wc -c; nc -w 5 {address} 80 </dev/null | wc -c");
+    create(&cluster, pod("client", json!({}), "busybox", Some(&script))).await;
+    let ended = async || {
+        let pod = cluster.client().get(&PODS, "default", "client").await.ok()?.to_value();
+        matches!(pod["status"]["phase"].as_str(), Some("Succeeded" | "Failed")).then_some(())
+    };
+    until(&cluster, "that the client ends", ended).await;
+    assert!(sent.load(Ordering::Relaxed) < 16 << 20, "{sent:?}");
+    assert_eq!(raw(&cluster, "pods/client").await.0, 200);
     cluster.stop().await;
 }

@@ -181,7 +181,9 @@ fn sum_command<'a>(
         ),
         Some(_) => false,
     };
-    if !may_begin || !text.starts_with("((") {
+    // Where one stands behind another it is shells within shells: to look for the end of each would take as long
+    // as all of them are.
+    if !may_begin || !text.starts_with("((") || text.starts_with("(((") {
         return Ok(None);
     }
     let Some(length) = sum_end(text, 2).filter(|length| looks_like_sum(&text[2..length - 2])) else {

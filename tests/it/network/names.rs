@@ -46,3 +46,22 @@ async fn a_pod_finds_services_and_pods_by_their_names() {
     assert_eq!(found, Ok(vec!["10.96.0.1".parse().unwrap()]));
     net.cluster.stop().await;
 }
+
+/// Two names that lead to each other, and one that leads to itself: nobody follows them for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn names_that_lead_in_a_circle_have_no_address() {
+    let net = Net::start().await;
+    let client = net.pod("client", json!({"image": "nginx"})).await;
+    for (name, other) in [("one", "two"), ("two", "one"), ("own", "own")] {
+        let target = format!("{other}.default.svc.cluster.local");
+        let spec = json!({"type": "ExternalName", "externalName": target});
+        net.create(&SERVICES, json!({"metadata": {"name": name}, "spec": spec})).await;
+    }
+    let conf = ResolvConf::parse("nameserver 10.96.0.10\noptions timeout:5 attempts:1\n");
+    for name in ["one", "own"] {
+        let asked = format!("{name}.default.svc.cluster.local.");
+        let found = net.cluster.network().resolve(client, &conf, &asked).await;
+        assert!(found.is_err(), "{name}: {found:?}");
+    }
+    net.cluster.stop().await;
+}
