@@ -19,10 +19,7 @@ impl Dialect {
     pub(crate) fn of(shell: &str, image: &str) -> Dialect {
         match (shell, images::base_name(image)) {
             ("bash", _) => Dialect::Bash,
-            (
-                _,
-                "debian" | "ubuntu" | "nginx" | "httpd" | "redis" | "python" | "node" | "postgres" | "mysql",
-            ) => Dialect::Dash,
+            (_, "debian" | "ubuntu") => Dialect::Dash,
             (_, "fedora" | "centos" | "amazonlinux" | "bash" | "rockylinux" | "almalinux") => Dialect::Bash,
             _ => Dialect::Ash,
         }

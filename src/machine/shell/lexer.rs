@@ -181,8 +181,8 @@ fn sum_command<'a>(
         ),
         Some(_) => false,
     };
-    // Where one stands behind another it is shells within shells: to look for the end of each would take as long
-    // as all of them are.
+    // Where one stands behind another it is shells within shells: to look for the end of each would take
+    // as long as all of them together are.
     if !may_begin || !text.starts_with("((") || text.starts_with("(((") {
         return Ok(None);
     }
