@@ -40,6 +40,8 @@ pub struct Allowed {
     /// As `RBAC: allowed by ClusterRoleBinding "a" of ClusterRole "b" to User "c"`; nothing where that is all
     /// there is to say.
     pub reason: Option<Arc<str>>,
+    /// Those that were asked before and had no opinion, as `Node, ABAC`; nothing when there were none.
+    pub before: Option<Arc<str>>,
 }
 
 /// A request that the authorizers refused. In the extensions of the answer.
@@ -101,7 +103,15 @@ impl Decision {
 
     /// A yes that needs no words.
     pub fn allowed_by(by: &'static str) -> Decision {
-        Decision::Allow(Allowed { by, reason: None })
+        Decision::Allow(Allowed { by, reason: None, before: None })
+    }
+
+    /// A yes that others had not said before; any other decision as it is.
+    pub fn asked_after(self, before: &Option<Arc<str>>) -> Decision {
+        match self {
+            Decision::Allow(allowed) => Decision::Allow(Allowed { before: before.clone(), ..allowed }),
+            other => other,
+        }
     }
 
     /// It could not be found out.

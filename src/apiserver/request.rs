@@ -3,6 +3,7 @@
 
 mod context;
 mod disturbance;
+mod field_changes;
 mod info;
 
 pub use context::{Announced, LONG_BYTES, RequestContext};

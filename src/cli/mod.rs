@@ -53,6 +53,9 @@ mod state;
 mod style;
 mod terminal;
 mod tips;
+mod trace_follow;
+mod trace_source;
+mod trace_wanted;
 mod traced;
 mod trust;
 
@@ -91,7 +94,7 @@ pub enum Command {
     /// Show clusters or a kubeconfig.
     #[command(subcommand)]
     Get(get::Get),
-    /// Tell the story of an object: every step from the request that made it to the running container.
+    /// Tell the story of an object: a line for each stage, from its request to the running container.
     Trace(trace::Trace),
     /// Print a link to the page that shows a cluster at work.
     Ui(ui::UiCommand),

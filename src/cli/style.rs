@@ -31,6 +31,11 @@ impl Style {
         Style { is_coloured }
     }
 
+    /// Whether colours are written.
+    pub fn is_coloured(self) -> bool {
+        self.is_coloured
+    }
+
     /// The text in its tone; as it is where there is no colour.
     pub fn paint(self, tone: Tone, text: &str) -> String {
         if !self.is_coloured {

@@ -1,19 +1,25 @@
 //! `kubarium trace KIND/NAME`: the story of an object, from the request that made it to the kubelet.
 
 use clap::Args;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
+use super::asked::encoded;
 use super::connection::Context;
+use super::trace_source::{TraceSource, look};
+use super::trace_wanted::WantedPart;
 use super::traced::{self, Traced};
-use super::{Failure, choice, say, terminal};
-use flow::Trace as Story;
+use super::{Failure, block_on, choice, say, terminal, trace_follow};
+use flow::{Trace as Story, WantedSteps};
 
-/// Tell the story of an object: every step from the request that made it to the running container.
+/// Tell the story of an object: a line for each stage, from its request to the running container.
+///
+/// What happened several times for the same reason is told once, with a count. Behind each line stands the
+/// number of the one that led to it.
 #[derive(Args)]
 pub struct Trace {
     /// Which object: KIND/NAME or KIND NAME, as deployment/web, deploy web or deployments.apps/web. KIND
     /// alone tells of refused requests that name no object: lists, watches, creates that could not be read.
-    #[arg(required = true, num_args = 1.., value_name = "OBJECT")]
+    /// With --user, --pod or --since it may be left out: then it is about the whole cluster.
+    #[arg(num_args = 0.., value_name = "OBJECT")]
     pub object: Vec<String>,
     /// Of several objects that had this name one after the other: the beginning of the uid of one.
     #[arg(long, default_value = "")]
@@ -24,34 +30,75 @@ pub struct Trace {
     /// The cluster's name; else the only one that runs, or that of kubectl's current context.
     #[arg(long, env = "KUBARIUM_NAME", value_name = "NAME")]
     pub name: Option<String>,
-    /// How: lanes for people, or the steps as JSON.
-    #[arg(short, long, default_value = "lanes", value_parser = ["lanes", "json"])]
+    /// Every step, a line each, instead of stages.
+    #[arg(long, conflicts_with = "output")]
+    pub full: bool,
+    /// All stages, also where they are more than a screen holds, with audit ids and all plugins.
+    #[arg(long)]
+    pub all: bool,
+    /// Go on telling as it happens, until Ctrl-C or the cluster's end.
+    #[arg(short, long, conflicts_with = "output")]
+    pub follow: bool,
+    #[command(flatten)]
+    wanted: WantedPart,
+    /// How: a story or lanes (as --full) for people; steps and stages as json or yaml; a mermaid sequence
+    /// diagram; spans as otlp, which OpenTelemetry collectors take (JSON); perfetto, which ui.perfetto.dev
+    /// opens.
+    #[arg(short, long, default_value = "story",
+        value_parser = ["story", "lanes", "json", "yaml", "mermaid", "otlp", "perfetto"])]
     pub output: String,
 }
 
 impl Trace {
     /// Asks for it and prints it.
     pub fn run(self) -> Result<(), Failure> {
-        let traced = Traced::parse(&self.object)?;
+        let wanted = self.wanted.read()?;
+        let traced = match self.object.as_slice() {
+            [] if self.wanted.is_any() => None,
+            words => Some(Traced::parse(words)?),
+        };
+        let asking = self.asking(traced)?;
+        if self.follow {
+            return trace_follow::follow(&asking, &wanted, self.full);
+        }
+        let mut story = block_on(asking.ask())?;
+        if let Some(traced) =
+            asking.traced.as_ref().filter(|_| story.steps.is_empty() && story.traffic.is_empty())
+        {
+            return Err(traced.not_recorded(&story, &asking.namespace, &asking.record.name));
+        }
+        wanted.of(&mut story);
+        self.print(&story, &wanted)
+    }
+
+    fn asking(&self, traced: Option<Traced>) -> Result<TraceSource, Failure> {
         let record = choice::running(self.name.as_deref())?;
         let namespace = self.namespace.clone().unwrap_or_else(|| traced::namespace(&record));
         let context = Context::load(&record.kubeconfig, &record.name)?;
-        let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-        let Traced { kind, name } = &traced;
-        let query = [("resource", kind), ("namespace", &namespace), ("name", name), ("uid", &self.uid)];
-        let query = query.map(|(parameter, value)| format!("{parameter}={}", encode(value))).join("&");
-        let path = format!("/flowz?{query}");
-        let answer = super::block_on(context.get(&path))?;
-        let story: Story = serde_json::from_slice(&answer)
-            .map_err(|error| Failure::new("the cluster's answer is not understood", error))?;
-        if story.steps.is_empty() && story.traffic.is_empty() {
-            return Err(traced.not_recorded(&story, &namespace, &record.name));
-        }
-        if self.output == "json" {
-            say(String::from_utf8_lossy(&answer));
-        } else {
-            say(story.render_within(terminal::columns()).trim_end());
-        }
+        let path = match &traced {
+            None => "/flowz?all=true".to_owned(),
+            Some(Traced { kind, name }) => {
+                let query =
+                    [("resource", kind), ("namespace", &namespace), ("name", name), ("uid", &self.uid)];
+                let query = query.map(|(parameter, value)| format!("{parameter}={}", encoded(value)));
+                format!("/flowz?{}", query.join("&"))
+            }
+        };
+        Ok(TraceSource { record, namespace, context, path, traced })
+    }
+
+    fn print(&self, story: &Story, wanted: &WantedSteps) -> Result<(), Failure> {
+        let form = if self.full { "lanes" } else { &self.output };
+        let text = match form {
+            "lanes" => story.render_wanted(terminal::columns(), wanted),
+            "story" => {
+                let mut told = story.story();
+                told.keep(|stage| wanted.tells(stage));
+                told.print(look(self.all))
+            }
+            form => story.export(form, wanted).map_err(|error| Failure::new("cannot write it", error))?,
+        };
+        say(text.trim_end());
         Ok(())
     }
 }

@@ -21,6 +21,7 @@ use tokio::sync::Notify;
 use super::indexer::Indexer;
 use super::reflector::ReflectorStore;
 use apimachinery::object::Object;
+use flow::DeltaType;
 
 /// For how many keys room is kept while nothing waits.
 const KEPT_CAPACITY: usize = 1024;
@@ -52,6 +53,19 @@ pub enum Deleted {
         /// The last state that was seen, which may not have been the last one.
         last: Arc<Object>,
     },
+}
+
+impl Delta {
+    /// Its type alone.
+    pub fn type_of(&self) -> DeltaType {
+        match self {
+            Delta::Added(_) => DeltaType::Added,
+            Delta::Updated(_) => DeltaType::Updated,
+            Delta::Deleted(_) => DeltaType::Deleted,
+            Delta::Replaced(_) => DeltaType::Replaced,
+            Delta::Sync(_) => DeltaType::Sync,
+        }
+    }
 }
 
 /// The deltas of one key, oldest first; never empty.

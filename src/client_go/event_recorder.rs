@@ -30,6 +30,10 @@ use flow::{Flow, Step, StepId};
 /// log.
 const MAX_QUEUED_EVENTS: usize = 1000;
 
+/// So much of a message is kept in the flow record; as long as an Event's note may be
+/// (`core/validation.NoteLengthLimit`).
+const MAX_RECORDED_BYTES: usize = 1024;
+
 /// Makes events in the name of one component. Cloning shares it.
 #[derive(Clone)]
 pub struct EventRecorder {
@@ -105,7 +109,13 @@ impl EventRecorder {
         let step = self.flow.record_with(self.cause.cause(), || {
             let ObjectReference { namespace, name, .. } = &event.involved_object;
             let object = object_key(namespace, name).into();
-            Step::EventRecorded { component: self.component.clone(), object, reason: self.flow.name(reason) }
+            Step::EventRecorded {
+                component: self.component.clone(),
+                object,
+                reason: self.flow.name(reason),
+                message: beginning(&event.message).into(),
+                warning: event_type == "Warning",
+            }
         });
         if let Err(error) = self.queue.try_send((event, step)) {
             tracing::debug!(component = %self.component, %reason, %error, "unable to record an event, dropped it");
@@ -222,6 +232,12 @@ impl Event {
     fn to_patch(&self) -> Value {
         json!({ "count": self.count, "lastTimestamp": rfc3339(self.last_timestamp), "message": self.message })
     }
+}
+
+/// As much of a message as the flow record keeps.
+fn beginning(message: &str) -> &str {
+    let end = (0..=MAX_RECORDED_BYTES.min(message.len())).rev().find(|at| message.is_char_boundary(*at));
+    &message[..end.unwrap_or(0)]
 }
 
 fn nanoseconds(time: DateTime<Utc>) -> i64 {

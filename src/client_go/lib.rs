@@ -26,6 +26,7 @@ pub mod indexer;
 
 pub mod informer_factory;
 pub mod lister;
+mod noted_source;
 pub mod shared_informer;
 
 pub mod workqueue;

@@ -22,11 +22,12 @@ use tokio::sync::Notify;
 use super::delta_fifo::{Delta, DeltaFifo, Deltas};
 use super::indexer::{IndexFunc, Indexer};
 use super::lister::Lister;
+use super::noted_source::NotedSource;
 use super::reflector::{ListerWatcher, Reflector};
 use apimachinery::object::Object;
 use clock::Clock;
 use entropy::Entropy;
-use flow::{Flow, Operation, Step, is_renewal};
+use flow::{Callback, DeltaType, Flow, Operation, Step, is_renewal};
 
 pub use super::delta_fifo::Deleted;
 
@@ -178,7 +179,9 @@ impl SharedInformer {
     /// Lists and watches until it is dropped. Reflector and handlers share one task: they take turns, so that
     /// the delta FIFO between them stays short.
     pub async fn run(&self, source: impl ListerWatcher) {
-        let InformerOwner { clock, entropy, .. } = self.owner.clone();
+        let InformerOwner { clock, entropy, component, flow } = self.owner.clone();
+        let (resource, has_listed) = (self.resource.clone(), AtomicBool::new(false));
+        let source = NotedSource { source, component, flow, resource, has_listed };
         let reflector = Reflector::new(source, self.fifo.clone(), clock, entropy);
         tokio::join!(reflector.run(), self.process());
     }
@@ -199,8 +202,9 @@ impl SharedInformer {
     fn handle(&self, key: &Arc<str>, deltas: Deltas, is_initial_list: bool) {
         let listeners = self.listeners();
         for delta in deltas {
+            let of = delta.type_of();
             let Some(notification) = self.apply(key, delta, is_initial_list) else { continue };
-            self.record(key, &notification);
+            self.record(key, &notification, of, listeners.len());
             for listener in listeners.iter() {
                 listener.push(notification.clone());
             }
@@ -228,13 +232,14 @@ impl SharedInformer {
     /// What was there before the informer began is mentioned only while the write that made it is remembered:
     /// a component that starts into a full cluster would push everything else out of the record. So would
     /// leases that are renewed, of which no write is remembered.
-    fn record(&self, key: &Arc<str>, notification: &Notification) {
+    fn record(&self, key: &Arc<str>, notification: &Notification, delta: DeltaType, handlers: usize) {
         let flow = &self.owner.flow;
-        let (object, is_old) = match notification {
-            Notification::Add { new, is_initial_list } => (new, *is_initial_list),
-            Notification::Update { new, .. } => (new, false),
+        let (object, callback, is_old) = match notification {
+            Notification::Add { new, is_initial_list } => (new, Callback::OnAdd, *is_initial_list),
+            Notification::Update { new, .. } => (new, Callback::OnUpdate, false),
             Notification::Delete(deleted) => {
-                (deleted.last(), matches!(deleted, Deleted::FinalStateUnknown { .. }))
+                let is_unseen = matches!(deleted, Deleted::FinalStateUnknown { .. });
+                (deleted.last(), Callback::OnDelete, is_unseen)
             }
         };
         let revision = object.metadata.resource_version;
@@ -242,10 +247,14 @@ impl SharedInformer {
         if is_untold && flow.stored(revision).is_none() {
             return;
         }
-        let names = || (self.owner.component.clone(), self.resource.clone(), key.clone());
-        flow.record_with(None, || {
-            let (component, resource, key) = names();
-            Step::InformerUpdated { component, resource, key, revision }
+        flow.record_with(None, || Step::InformerUpdated {
+            component: self.owner.component.clone(),
+            resource: self.resource.clone(),
+            key: key.clone(),
+            revision,
+            delta: Some(delta),
+            callback: Some(callback),
+            handlers: u16::try_from(handlers).unwrap_or(u16::MAX),
         });
     }
 

@@ -22,7 +22,7 @@ use client_go::shared_informer::SharedInformer;
 use client_go::{Client, ComponentContext, Deleted, EventRecorder, ResourceEventHandler, WorkQueue};
 use clock::Clock;
 use entropy::Entropy;
-use flow::{Flow, Step, StepId};
+use flow::{ComparedCount, Flow, Step, StepId};
 
 pub use client_go::Key;
 
@@ -74,9 +74,16 @@ pub struct Reconcile {
     pub entropy: Entropy,
     /// Puts keys into this controller's own queue.
     pub enqueue: Enqueue,
+    compared: Mutex<Option<(&'static str, i64, i64)>>,
 }
 
 impl Reconcile {
+    /// Says how many there should be and how many there are, as of `pods`: what the record tells people of
+    /// this reconcile. The last word counts.
+    pub fn compares(&self, of: &'static str, wanted: i64, found: i64) {
+        *self.compared.lock() = Some((of, wanted, found));
+    }
+
     /// An Event about `object`; `event_type` is `Normal` or `Warning`.
     pub fn event(
         &self,
@@ -422,6 +429,7 @@ impl<C: Controller> Worker<C> {
         let started = flow.record_with(self.shared.queue.cause_of(key), || Step::ReconcileStarted {
             controller: self.name.clone(),
             key: key.as_str().into(),
+            coalesced: self.shared.queue.coalesced(key),
         });
         let ctx = Reconcile {
             client: self.ctx.client.caused_by(started),
@@ -429,13 +437,19 @@ impl<C: Controller> Worker<C> {
             clock: self.ctx.clock.clone(),
             entropy: self.ctx.entropy.clone(),
             enqueue: self.shared.caused_by(started.cause()),
+            compared: Mutex::default(),
         };
         let outcome = AssertUnwindSafe(self.controller.reconcile(&ctx, key)).catch_unwind().await;
         let result = outcome.unwrap_or_else(|_| {
             tracing::error!(controller = C::NAME, %key, "observed a panic, trying again");
             Err(Status::internal("the reconcile panicked"))
         });
-        flow.record_with(started.cause(), || Step::ReconcileEnded { result: shown(&result) });
+        flow.record_with(started.cause(), || {
+            let compared = ctx.compared.lock().take();
+            let compared =
+                compared.map(|(of, wanted, found)| ComparedCount { of: flow.name(of), wanted, found });
+            Step::ReconcileEnded { result: shown(&result), compared }
+        });
         result
     }
 }

@@ -81,7 +81,7 @@ mod tests {
     fn what_came_since_is_told_in_parts() {
         let flow = flow();
         for _ in 0..5 {
-            flow.record(None, Step::Validated);
+            flow.record(None, Step::VALIDATED);
         }
         let first = flow.since(StepId::NONE, 3);
         assert_eq!((ids(&first), first.next, first.missed), (vec![1, 2, 3], StepId(4), 0));
@@ -97,7 +97,7 @@ mod tests {
     fn who_comes_too_late_is_told_how_much_is_missing() {
         let flow = flow();
         for _ in 0..CAPACITY + 7 {
-            flow.record(None, Step::Validated);
+            flow.record(None, Step::VALIDATED);
         }
         let told = flow.since(StepId(3), 1);
         assert_eq!((ids(&told), told.missed), (vec![8], 5));
@@ -115,6 +115,7 @@ mod tests {
                 revision: 7,
                 operation: crate::Operation::Create,
                 uid: None,
+                bytes: 0,
             },
         );
         let (resource, key) = ("pods".into(), "default/a".into());
@@ -129,10 +130,10 @@ mod tests {
             let flow = flow.clone();
             async move { flow.until(StepId(2)).await }
         });
-        flow.record(None, Step::Validated);
+        flow.record(None, Step::VALIDATED);
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
-        flow.record(None, Step::Validated);
+        flow.record(None, Step::VALIDATED);
         waiting.await.unwrap();
         // It is there already.
         flow.until(StepId(1)).await;

@@ -1,7 +1,8 @@
 //! flow: the causal record of what happened in a cluster, and why.
 //!
 //! Comes in: one [`Step`] at a time, with the step that caused it. Goes out: the [`Trace`] of an object,
-//! which is what `kubarium trace` prints and `/flowz` answers. Upstream has nothing like it in one place; the
+//! which `/flowz` answers, and its [`TraceStory`], a line for each stage, which `kubarium trace` prints.
+//! Upstream has nothing like it in one place; the
 //! nearest are audit logs, Events and OpenTelemetry spans, each of which sees one process.
 //!
 //! A cause crosses from writer to reader as nothing but a resourceVersion: whoever sees an object at a
@@ -16,19 +17,31 @@
 
 #![warn(missing_docs, unreachable_pub)]
 
+mod export;
 mod follow;
+mod lane;
+mod parts;
 mod recorded;
 mod render;
 mod step;
+pub mod story;
 mod trace;
 mod traffic;
 mod uid;
+mod wanted;
+mod words;
+mod wrap;
 mod writings;
+
+#[cfg(test)]
+mod handwritten;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use chrono::SecondsFormat;
 use clock::Clock;
 use foldhash::fast::RandomState;
 use sync::{Mutex, MutexGuard};
@@ -38,11 +51,15 @@ use recorded::Recorded;
 use traffic::TrafficBook;
 
 pub use follow::Followed;
+pub use lane::{Lane, is_renewal};
+pub use parts::{Callback, ChangedField, ComparedCount, DeltaType, NodeRefusal, NodeScore};
 pub use recorded::StepId;
-pub use step::{Operation, Step, is_renewal};
-pub use trace::{Life, Subject, Trace, TraceStep};
+pub use step::{Operation, Step};
+pub use story::TraceStory;
+pub use trace::{Life, StoragePlace, Subject, Trace, TraceStep};
 pub use traffic::{JudgedTraffic, MAX_TRAFFIC, TrafficSort};
 pub use uid::Uid;
+pub use wanted::WantedSteps;
 pub use writings::Writings;
 
 /// How many steps are remembered.
@@ -185,7 +202,8 @@ impl Flow {
     pub fn trace_of(&self, subject: &Subject<'_>) -> Trace {
         let Some(record) = &self.record else { return Trace::default() };
         let (first, steps) = record.ring().snapshot();
-        Trace { traffic: self.traffic_of(subject), ..trace::of(first, steps, subject) }
+        let trace = record.dated(trace::of(first, steps, subject));
+        Trace { traffic: self.traffic_of(subject), ..trace }
     }
 
     /// Remembers what policies said of traffic. Where no policy says anything nobody calls this.
@@ -203,6 +221,13 @@ impl Flow {
         };
         lock(&record.traffic).about(is_policy, &format!("{}/{}", subject.namespace, subject.name))
     }
+
+    /// Everything that is remembered, as one trace.
+    pub fn trace_all(&self) -> Trace {
+        let Some(record) = &self.record else { return Trace::default() };
+        let (first, steps) = record.ring().snapshot();
+        record.dated(trace::whole(first, steps))
+    }
 }
 
 impl Default for Flow {
@@ -218,6 +243,15 @@ impl fmt::Debug for Flow {
 }
 
 impl Record {
+    /// With the time of its beginning, and how long ago that is.
+    fn dated(&self, (start, trace): (Duration, Trace)) -> Trace {
+        let age = self.clock.elapsed().saturating_sub(start);
+        let now = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
+        let began = self.clock.now() - age;
+        let (text, unix) = (began.to_rfc3339_opts(SecondsFormat::Micros, true), began.timestamp_micros());
+        Trace { began: text, began_unix_microseconds: unix, now_microseconds: now, ..trace }
+    }
+
     fn ring(&self) -> MutexGuard<'_, Ring> {
         lock(&self.ring)
     }
@@ -312,12 +346,13 @@ mod tests {
             revision,
             operation: Operation::Update,
             uid: None,
+            bytes: 0,
         }
     }
 
     fn informed(revision: u64) -> Step {
         let (component, resource, key) = ("kubelet".into(), "pods".into(), "default/a".into());
-        Step::InformerUpdated { component, resource, key, revision }
+        Step::informed(component, resource, key, revision)
     }
 
     #[test]
@@ -347,7 +382,7 @@ mod tests {
                 let user = user.into();
                 let received = Step::RequestReceived { user, verb: "update".into(), path: "/".into() };
                 let request = flow.record(None, received);
-                let known = Step::Authorized { by: "RBAC".into(), reason: "".into() };
+                let known = Step::Authorized { by: "RBAC".into(), reason: "".into(), before: None };
                 let cause = flow.record(request.cause(), known);
                 flow.record(cause.cause(), stored(2 + round * 2 + number as u64));
             }
@@ -358,6 +393,12 @@ mod tests {
             "pods default/a is written 3 times by jane and 3 times by joe, in turn: each answers the other";
         assert_eq!(writings[0].to_string(), said);
         assert_eq!(flow.writings(flow.newest()), []);
+    }
+
+    #[test]
+    fn a_step_is_small() {
+        // There are as many as the record holds, whatever happens.
+        assert!(std::mem::size_of::<Step>() <= 80, "{}", std::mem::size_of::<Step>());
     }
 
     #[test]

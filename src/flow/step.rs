@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::parts::{Callback, ChangedField, ComparedCount, DeltaType, NodeRefusal, NodeScore};
 use super::uid::Uid;
 
 type Text = Arc<str>;
@@ -21,15 +22,6 @@ pub enum Operation {
     Update,
     /// It is gone.
     Delete,
-}
-
-/// The resource whose updates say nothing but that somebody is still there.
-const LEASES: &str = "leases.coordination.k8s.io";
-
-/// Whether a write of this resource (as `pods`, `deployments.apps`) only says that somebody is still there:
-/// an update of a lease. Kubelets and leaders write one every few seconds.
-pub fn is_renewal(resource: &str, operation: Operation) -> bool {
-    operation == Operation::Update && resource == LEASES
 }
 
 /// One thing that happened. `component` is the name of the process that it would happen in in a real cluster.
@@ -75,6 +67,9 @@ pub enum Step {
         by: Text,
         /// Why: the binding and role that allow it.
         reason: Text,
+        /// Those that were asked before and had no opinion, as `Node, ABAC`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before: Option<Text>,
     },
     /// No authorizer allowed it, or one denied it: the answer is 403.
     NotAuthorized {
@@ -87,6 +82,18 @@ pub enum Step {
         plugin: Text,
         /// Where, as `spec.tolerations, spec.volumes`.
         changed: Text,
+        /// From what to what; of people's requests alone.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        values: Vec<ChangedField>,
+    },
+    /// An admission webhook was asked, and this came of it.
+    WebhookCalled {
+        /// As in its configuration: `policy.example.com`.
+        webhook: Text,
+        /// How long it took.
+        microseconds: u64,
+        /// `allowed`, `allowed, with a patch`, or what it or the calling of it went wrong with.
+        verdict: Text,
     },
     /// An admission plugin said no, in either phase. Those that found nothing wrong are not told of.
     Denied {
@@ -96,7 +103,14 @@ pub enum Step {
     /// The strategy of the kind prepared the object for the store and found nothing wrong with it
     /// (`registry/generic/registry.Store`, `rest.BeforeCreate` and `rest.BeforeUpdate`), and neither did the
     /// validating admission plugins, which come last.
-    Validated,
+    Validated {
+        /// The admission plugins that were asked, in their order, as `NamespaceLifecycle, LimitRanger`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plugins: Option<Text>,
+        /// What an update changes in the object; of what people and the controllers of workloads write.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changed: Vec<ChangedField>,
+    },
     /// etcd committed the write: the revision is born here, and everything that follows is caused by it.
     Stored {
         /// As `deployments.apps`.
@@ -112,11 +126,25 @@ pub enum Step {
         /// The object's uid: another object of the same name has another one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         uid: Option<Uid>,
+        /// How many bytes lie under the object's key; 0 of a deletion.
+        #[serde(default)]
+        bytes: u32,
+    },
+    /// The object was to be deleted and is still there (`metadata.deletionTimestamp`): what it waits for.
+    Terminating {
+        /// Who set one of these has to do its work and take it away.
+        finalizers: Vec<Text>,
+        /// How long its end may take.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        grace_seconds: Option<u64>,
     },
     /// The answer went back through the filters.
     Responded {
         /// The HTTP status.
         code: u16,
+        /// The request's line in the audit log; of people's requests alone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        audit_id: Option<Text>,
     },
     /// A write that was only to be tried (`dryRun=All`) went well: everything was done but the storing.
     DryRun {
@@ -164,14 +192,40 @@ pub enum Step {
         key: Text,
         /// The object's resourceVersion.
         revision: u64,
+        /// How it lay in the delta FIFO.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delta: Option<DeltaType>,
+        /// What its event handlers are called with.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        callback: Option<Callback>,
+        /// How many event handlers there are.
+        #[serde(default)]
+        handlers: u16,
+    },
+    /// A reflector listed a resource: when it began, or since its watch had ended and could not be resumed.
+    Listed {
+        /// As `kube-scheduler`.
+        component: Text,
+        /// As `pods`.
+        resource: Text,
+        /// How many objects the list has.
+        items: u32,
+        /// Whether it had listed them before.
+        again: bool,
     },
     /// An event handler put a key into a controller's work queue. A key that waits there already is not put
-    /// in again.
+    /// in again, which its [`Step::ReconcileStarted`] counts.
     Enqueued {
         /// The queue's name, which is its controller's.
         queue: Text,
         /// As `default/web`.
         key: Text,
+        /// How often in a row it has failed: above 0 it is put in again (`AddRateLimited`).
+        #[serde(default)]
+        retries: u32,
+        /// For how long it was held back first.
+        #[serde(default)]
+        delay_milliseconds: u64,
     },
     /// A worker took the key and compares what is with what should be (`syncHandler`).
     ReconcileStarted {
@@ -179,11 +233,17 @@ pub enum Step {
         controller: Text,
         /// As `default/web`.
         key: Text,
+        /// How often it was put into the queue while it was there already.
+        #[serde(default)]
+        coalesced: u32,
     },
     /// The worker is done with the key.
     ReconcileEnded {
         /// `done`, `requeue after 5s`, or the error with which it goes back into the queue.
         result: Text,
+        /// What it found should be there, and what is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        compared: Option<ComparedCount>,
     },
     /// The scheduler took a pod from its active queue and began a scheduling cycle (`schedulePod`).
     SchedulingAttempt {
@@ -198,6 +258,9 @@ pub enum Step {
         feasible: u32,
         /// How many were asked about.
         nodes: u32,
+        /// Why the others did not; at most as many as [`NodeRefusal::MAX`].
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        refusals: Vec<NodeRefusal>,
     },
     /// The Score plugins said which of these suits best (`prioritizeNodes`, `selectHost`).
     Scored {
@@ -207,6 +270,9 @@ pub enum Step {
         node: Text,
         /// Its score.
         score: i64,
+        /// The best nodes, best first, with what each plugin gave; at most as many as [`NodeScore::MAX`].
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        table: Vec<NodeScore>,
     },
     /// The scheduler's cache counts the pod on the node already, so that the next pod can be scheduled while
     /// the binding of this one is on its way (`assume`).
@@ -296,53 +362,19 @@ pub enum Step {
         object: Text,
         /// As `ScalingReplicaSet`.
         reason: Text,
+        /// What people are told, up to a bound.
+        #[serde(default = "nothing", skip_serializing_if = "is_nothing")]
+        message: Text,
+        /// Whether it is of the type `Warning`, and not `Normal`.
+        #[serde(default)]
+        warning: bool,
     },
 }
 
-impl Step {
-    /// The component that it happened in; none where that is whoever caused it.
-    pub fn component(&self) -> Option<String> {
-        use Step::*;
-        Some(match self {
-            RequestReceived { .. }
-            | Authenticated { .. }
-            | NotAuthenticated { .. }
-            | Impersonated { .. }
-            | Authorized { .. }
-            | NotAuthorized { .. }
-            | Admitted { .. }
-            | Denied { .. }
-            | Validated
-            | Stored { .. }
-            | Responded { .. }
-            | DryRun { .. }
-            | Refused { .. }
-            | WatchDelivered { .. } => APISERVER.into(),
-            InformerUpdated { component, .. } | EventRecorded { component, .. } => component.to_string(),
-            Enqueued { queue, .. } => format!("{queue}-controller"),
-            ReconcileStarted { controller, .. } => format!("{controller}-controller"),
-            ReconcileEnded { .. } => return None,
-            SchedulingAttempt { .. } | Filtered { .. } | Scored { .. } | Assumed { .. } | Bound { .. } => {
-                SCHEDULER.into()
-            }
-            PodWorkerSync { node, .. }
-            | SandboxCreated { node, .. }
-            | ImagePulled { node, .. }
-            | ContainerCreated { node, .. }
-            | ContainerStarted { node, .. }
-            | ContainerExited { node, .. }
-            | SandboxStopped { node, .. } => format!("kubelet/{node}"),
-        })
-    }
-
-    /// The revision of the write that it is about, for those steps whose cause is that write.
-    pub fn revision_seen(&self) -> Option<u64> {
-        match self {
-            Step::WatchDelivered { revision, .. } | Step::InformerUpdated { revision, .. } => Some(*revision),
-            _ => None,
-        }
-    }
+fn nothing() -> Text {
+    "".into()
 }
 
-pub(super) const APISERVER: &str = "kube-apiserver";
-pub(super) const SCHEDULER: &str = "kube-scheduler";
+fn is_nothing(text: &Text) -> bool {
+    text.is_empty()
+}

@@ -1,6 +1,7 @@
 //! `Trace`: the steps that one object's writes led to, and the steps that led to them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +42,16 @@ pub struct Trace {
     pub forgotten: u64,
     /// Whether the beginning of this story is among them.
     pub begins_forgotten: bool,
+    /// When its first step was, as RFC 3339 has it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub began: String,
+    /// When that was, in microseconds since 1970.
+    pub began_unix_microseconds: i64,
+    /// How long after its first step it was told.
+    pub now_microseconds: u64,
+    /// As what and under which keys objects are stored, by resource; as far as whoever answers knows.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub storage: BTreeMap<String, StoragePlace>,
     /// Ordered by id.
     pub steps: Vec<TraceStep>,
     /// Of a pod: who asked it and whom it asked, where NetworkPolicies had something to say of that. Of a
@@ -48,6 +59,18 @@ pub struct Trace {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub traffic: Vec<JudgedTraffic>,
 }
+
+/// How objects of a resource are stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoragePlace {
+    /// What their keys begin with, as `/registry/deployments/`.
+    pub prefix: String,
+    /// Their storage version, as `apps/v1`.
+    pub version: String,
+}
+
+/// What the trace of everything is about.
+const EVERYTHING: &str = "the whole cluster";
 
 /// One of several objects that had the same name, one after the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,8 +102,9 @@ pub struct TraceStep {
     pub step: Step,
 }
 
-/// Builds the trace of `subject` from a copy of the record whose first step has the id `first`.
-pub(super) fn of(first: u64, steps: Vec<Recorded>, subject: &Subject<'_>) -> Trace {
+/// Builds the trace of `subject` from a copy of the record whose first step has the id `first`; and says when
+/// it begins.
+pub(super) fn of(first: u64, steps: Vec<Recorded>, subject: &Subject<'_>) -> (Duration, Trace) {
     let record = Causes::of(first, steps);
     let mut lives = record.lives(subject);
     let is_wanted = |life: &Mentions| life.uid.is_some_and(|uid| uid.to_string().starts_with(subject.uid));
@@ -97,7 +121,7 @@ pub(super) fn of(first: u64, steps: Vec<Recorded>, subject: &Subject<'_>) -> Tra
     let key = if namespace.is_empty() { (*name).to_owned() } else { format!("{namespace}/{name}") };
     let nameless = Subject { name: "", ..*subject };
     let unnamed = (first..).zip(&record.steps).filter(|(_, recorded)| nameless.is_refusal(&recorded.step));
-    Trace {
+    let trace = Trace {
         subject: format!("{resource} {key}"),
         uid: life.uid,
         others: lives.iter().filter_map(Mentions::life).collect(),
@@ -105,8 +129,22 @@ pub(super) fn of(first: u64, steps: Vec<Recorded>, subject: &Subject<'_>) -> Tra
         forgotten: first - 1,
         begins_forgotten: first > 1 && record.lacks_beginning(&life),
         steps: record.collect(&wanted),
-        traffic: vec![],
-    }
+        ..Trace::default()
+    };
+    (record.start(&wanted), trace)
+}
+
+/// The trace of everything, and when it begins.
+pub(super) fn whole(first: u64, steps: Vec<Recorded>) -> (Duration, Trace) {
+    let start = steps.first().map(|recorded| recorded.at).unwrap_or_default();
+    let trace = Trace {
+        subject: EVERYTHING.into(),
+        forgotten: first - 1,
+        begins_forgotten: first > 1,
+        steps: all(first, steps),
+        ..Trace::default()
+    };
+    (start, trace)
 }
 
 /// Every step, whatever it is about.
@@ -307,9 +345,12 @@ impl Causes {
         }
     }
 
+    fn start(&self, wanted: &BTreeSet<u64>) -> Duration {
+        wanted.first().and_then(|id| self.get(*id)).map(|recorded| recorded.at).unwrap_or_default()
+    }
+
     fn collect(&self, wanted: &BTreeSet<u64>) -> Vec<TraceStep> {
-        let start =
-            wanted.first().and_then(|id| self.get(*id)).map(|recorded| recorded.at).unwrap_or_default();
+        let start = self.start(wanted);
         let step = |id: &u64| {
             let recorded = self.get(*id)?;
             let since = recorded.at.saturating_sub(start).as_micros();

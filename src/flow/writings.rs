@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
+use super::lane::is_renewal;
 use super::recorded::{Recorded, StepId};
-use super::step::{Step, is_renewal};
+use super::step::Step;
 
 /// An object, and who wrote it how often.
 #[derive(Clone, Debug, PartialEq, Eq)]

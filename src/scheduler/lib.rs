@@ -25,6 +25,7 @@ pub mod failure;
 
 mod event_handlers;
 mod parts;
+mod told;
 
 #[cfg(test)]
 mod fixtures;

@@ -15,6 +15,7 @@ use super::framework::plugin::{BindRequest, CycleState, PreFilterResult, Snapsho
 use super::framework::pod_info::{Because, PodInfo, QueuedPodInfo};
 use super::framework::status::Status;
 use super::parts::SchedulerParts;
+use super::told::{refusals, table};
 use apimachinery::object::Object;
 use apis::core::pod::PODS;
 use client_go::component::ComponentContext;
@@ -140,6 +141,7 @@ impl Attempts {
             pod: pod.object.shared_key().clone(),
             feasible: feasible.len() as u32,
             nodes: snapshot.len() as u32,
+            refusals: refusals(flow, &diagnosis, snapshot.len() - feasible.len()),
         });
         if feasible.is_empty() {
             return Err(self.run_post_filter(pod, snapshot, state, diagnosis));
@@ -148,10 +150,14 @@ impl Attempts {
             return Ok(only.name.clone());
         }
         let scores = framework.run_score(state, pod, &feasible);
-        let best = self.select_host(&scores);
-        let (node, score) = (feasible[best].name.clone(), scores[best]);
-        let key = || pod.object.shared_key().clone();
-        flow.record_with(asked.cause(), || Step::Scored { pod: key(), node: node.clone(), score });
+        let best = self.select_host(&scores.totals);
+        let (node, score) = (feasible[best].name.clone(), scores.totals[best]);
+        flow.record_with(asked.cause(), || Step::Scored {
+            pod: pod.object.shared_key().clone(),
+            node: node.clone(),
+            score,
+            table: table(best, &scores, &feasible),
+        });
         Ok(node)
     }
 

@@ -142,7 +142,8 @@ async fn a_refusal_names_the_plugin_and_the_webhook() {
         let body = json!({"metadata": {"name": name, "labels": {"hook": name}}}).to_string();
         send(&mut wire, Method::POST, MAPS, &[], &body, code).await;
         let text = of(&cluster, "configmaps", name).render();
-        for words in ["ValidatingAdmissionWebhook said no", words] {
+        let called = format!("webhook {name}.example.com: {words}");
+        for words in ["ValidatingAdmissionWebhook said no", words, &called] {
             assert!(text.contains(words), "{words:?} is not in\n{text}");
         }
     }
@@ -193,12 +194,12 @@ async fn leases_that_are_renewed_do_not_fill_the_record() {
     let client = cluster.client();
     let lease = json!({"metadata": {"name": "leader"}, "spec": {"holderIdentity": "a"}});
     client.create(&LEASES, "default", lease).await.unwrap();
-    let before = cluster.flow().record(None, Step::Validated);
+    let before = cluster.flow().record(None, Step::VALIDATED);
     for holder in ["b", "c", "d"] {
         let patch = json!({"spec": {"holderIdentity": holder}});
         client.patch(&LEASES, "default", "leader", PatchType::Merge, &patch).await.unwrap();
     }
-    let after = cluster.flow().record(None, Step::Validated);
+    let after = cluster.flow().record(None, Step::VALIDATED);
     assert_eq!(after.0, before.0 + 1, "{}", of(&cluster, "leases.coordination.k8s.io", "leader").render());
     cluster.stop().await;
 }

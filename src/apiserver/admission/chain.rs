@@ -77,6 +77,7 @@ impl Admission {
         let reinvocation = Reinvocation::default();
         let attributes = Attributes { reinvocation: Some(&reinvocation), ..*attributes };
         let (is_told, mut seen) = (attributes.ctx.is_told(), None);
+        let is_told_in_full = attributes.ctx.is_told_in_full();
         let mut timer = Timer::start(self, &attributes, Phase::Admit);
         loop {
             let mut plugins = self.plugins.iter();
@@ -84,12 +85,12 @@ impl Admission {
                 let plugin = &enabled.plugin;
                 let is_watched = is_told && plugin.changes();
                 if let Some(object) = object.as_deref().filter(|_| is_watched && seen.is_none()) {
-                    seen = Some(Fingerprint::of(object));
+                    seen = Some(SeenByPlugin::of(object, is_told_in_full));
                 }
                 let admitted = plugin.admit(&attributes, object.as_deref_mut(), old).await;
                 timer.passed(enabled, admitted).inspect_err(|_| attributes.ctx.tell_denied(enabled.name))?;
                 if let (Some(before), Some(object), true) = (&mut seen, object.as_deref(), is_watched) {
-                    tell(attributes.ctx, enabled.name, before, object);
+                    before.tell(attributes.ctx, enabled.name, object);
                 }
             }
             // What people add may change what built-in plugins and their like have looked at already.
@@ -149,12 +150,26 @@ impl<'a> Timer<'a> {
     }
 }
 
-/// Says what a plugin changed, and looks at the object as the next one will find it.
-fn tell(ctx: &RequestContext, plugin: &str, before: &mut Fingerprint, object: &Value) {
-    let after = Fingerprint::of(object);
-    if after != *before {
-        ctx.tell_admitted(plugin, &before.changes(object));
-        *before = after;
+/// An object as the next plugin finds it.
+struct SeenByPlugin {
+    fingerprint: Fingerprint,
+    /// All of it, where values are told.
+    tree: Option<Value>,
+}
+
+impl SeenByPlugin {
+    fn of(object: &Value, is_told_in_full: bool) -> SeenByPlugin {
+        SeenByPlugin { fingerprint: Fingerprint::of(object), tree: is_told_in_full.then(|| object.clone()) }
+    }
+
+    /// Says what a plugin changed, and looks at the object as the next one will find it.
+    fn tell(&mut self, ctx: &RequestContext, plugin: &str, object: &Value) {
+        let after = Fingerprint::of(object);
+        if after != self.fingerprint {
+            let changed = self.fingerprint.changes(object);
+            ctx.tell_admitted(plugin, &changed, self.tree.as_ref(), object);
+            *self = SeenByPlugin { fingerprint: after, tree: self.tree.as_ref().map(|_| object.clone()) };
+        }
     }
 }
 
@@ -180,13 +195,19 @@ impl Validating for ValidatingPhase<'_> {
             }
             let mut timer = Timer::start(self.admission, &attributes, Phase::Validate);
             let mut plugins = self.admission.plugins.iter();
+            let mut asked = Vec::new();
+            let is_told_in_full = attributes.ctx.is_told_in_full();
             while let Some(enabled) = plugins.find(|enabled| enabled.plugin.handles(&attributes)) {
+                if is_told_in_full {
+                    asked.push(enabled.name);
+                }
                 let validated = timer.passed(enabled, enabled.plugin.validate(&attributes, new, old).await);
                 validated.inspect_err(|_| attributes.ctx.tell_denied(enabled.name))?;
             }
             timer.end();
-            if new.is_some() {
-                attributes.ctx.tell_validated();
+            if let Some(new) = new {
+                let asked = is_told_in_full.then(|| asked.join(", ").into());
+                attributes.ctx.tell_validated(asked, new, old);
             }
             Ok(())
         })

@@ -114,8 +114,8 @@ impl Authorizer for Followed {
 struct Authorizers(Vec<Counted>);
 
 /// An authorizer, and what it has decided with the name of its mode; nobody counts for that of privileged
-/// groups, who is asked for nobody else.
-struct Counted(Box<dyn Authorizer>, Option<(Arc<Decisions>, &'static str)>);
+/// groups, who is asked for nobody else. Last the names of those that are asked before it.
+struct Counted(Box<dyn Authorizer>, Option<(Arc<Decisions>, &'static str)>, Option<Arc<str>>);
 
 impl Authorizers {
     fn new(
@@ -126,7 +126,8 @@ impl Authorizers {
     ) -> Result<Authorizers, String> {
         let Initializer { registry, scheme, resolver, clock, metrics } = with;
         // Before all: somebody must be able to repair the rest, and to apply the first roles.
-        let mut authorizers = vec![Counted(Box::new(privileged::PrivilegedGroups), None)];
+        let mut authorizers = vec![Counted(Box::new(privileged::PrivilegedGroups), None, None)];
+        let mut names = Vec::new();
         for (name, entry) in entries {
             let mode = match &entry {
                 AuthorizerEntry::Webhook(_) => Mode::Webhook,
@@ -148,7 +149,9 @@ impl Authorizers {
                 AuthorizerEntry::Mode(Mode::Node) => Box::new(node::NodeAuthorizer::new(registry, scheme)),
             };
             let decisions = metrics.of(mode.name(), &name);
-            authorizers.push(Counted(authorizer, Some((decisions, mode.name()))));
+            let before = Some(names.join(", ")).filter(|before| !before.is_empty()).map(Arc::from);
+            authorizers.push(Counted(authorizer, Some((decisions, mode.name())), before));
+            names.push(mode.name());
         }
         Ok(Authorizers(authorizers))
     }
@@ -161,7 +164,7 @@ impl Authorizers {
         user: &'a UserInfo,
         info: &'a RequestInfo,
     ) -> Answer<'a> {
-        for (at, Counted(authorizer, decisions)) in self.0.iter().enumerate().skip(first) {
+        for (at, Counted(authorizer, decisions, before)) in self.0.iter().enumerate().skip(first) {
             let count = move |decision: &Decision| {
                 if let Some((decisions, _)) = decisions {
                     decisions.heard(decision);
@@ -171,7 +174,7 @@ impl Authorizers {
                 Answer::Now(decision) => {
                     count(&decision);
                     if let Some(decided) = said.hear(decision) {
-                        return Answer::Now(decided);
+                        return Answer::Now(decided.asked_after(before));
                     }
                 }
                 Answer::Later(later) => {
@@ -179,7 +182,7 @@ impl Authorizers {
                         let decision = later.await;
                         count(&decision);
                         match said.hear(decision) {
-                            Some(decided) => decided,
+                            Some(decided) => decided.asked_after(before),
                             None => self.ask(at + 1, said, user, info).wait().await,
                         }
                     }));
@@ -244,7 +247,7 @@ impl Authorizer for Authorizers {
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
         let mut all = Rules::default();
         for Rules { rules, incomplete, errors } in
-            self.0.iter().map(|Counted(authorizer, _)| authorizer.rules_for(user, namespace))
+            self.0.iter().map(|Counted(authorizer, ..)| authorizer.rules_for(user, namespace))
         {
             all.rules.extend(rules);
             all.incomplete |= incomplete;
@@ -254,7 +257,7 @@ impl Authorizer for Authorizers {
     }
 
     fn explain(&self, user: &UserInfo, info: &RequestInfo) -> Vec<(&'static str, String)> {
-        let named = |Counted(authorizer, named): &'_ Counted| {
+        let named = |Counted(authorizer, named, _): &'_ Counted| {
             named.as_ref().map(|(_, name)| (*name, words(authorizer.authorize(user, info))))
         };
         self.0.iter().filter_map(named).collect()

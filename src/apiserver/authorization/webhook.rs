@@ -111,7 +111,7 @@ fn decision_of(status: &Value) -> Decision {
         (false, true) => Decision::Deny(reason.to_owned()),
         (true, false) => {
             let reason: Option<Arc<str>> = (!reason.is_empty()).then(|| reason.into());
-            Decision::Allow(Allowed { by: MODE, reason })
+            Decision::Allow(Allowed { by: MODE, reason, before: None })
         }
         (false, false) => Decision::NoOpinion(reason.to_owned()),
     }

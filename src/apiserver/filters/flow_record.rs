@@ -119,7 +119,9 @@ async fn finish(flow: &Flow, clock: &Clock, mut asked: Asked, response: &mut Api
     let cause = asked.step.cause();
     let code = response.status().as_u16();
     if code < 400 && response.extensions().get::<Attempted>().is_none() {
-        flow.record(cause, Step::Responded { code });
+        let is_persons = asked.component.is_none();
+        let audit_id = is_persons.then(|| response.headers().get("audit-id")?.to_str().ok().map(Arc::from));
+        flow.record(cause, Step::Responded { code, audit_id: audit_id.flatten() });
         return;
     }
     for step in words(flow, response) {
@@ -225,10 +227,12 @@ pub async fn record_authorized(flow: &Flow, mut request: Passing, next: Next<'_>
         note(flow, &mut request, |_| impersonated(flow, &impersonator));
     }
     note(flow, &mut request, |request| match &request.story.allowed {
-        Some(Allowed { by, reason }) => {
-            Step::Authorized { by: flow.name(by), reason: reason.clone().unwrap_or_default() }
-        }
-        None => Step::Authorized { by: "".into(), reason: "".into() },
+        Some(Allowed { by, reason, before }) => Step::Authorized {
+            by: flow.name(by),
+            reason: reason.clone().unwrap_or_default(),
+            before: before.clone(),
+        },
+        None => Step::Authorized { by: "".into(), reason: "".into(), before: None },
     });
     next.run(request).await
 }
@@ -311,7 +315,7 @@ mod tests {
                 if code == 200 {
                     store.record(
                         cause,
-                        Step::Stored { resource, namespace, name, revision: 2, operation, uid },
+                        Step::Stored { resource, namespace, name, revision: 2, operation, uid, bytes: 9 },
                     );
                 }
                 async move { http::Response::builder().status(code).body(Body::empty()).unwrap() }
@@ -329,7 +333,7 @@ mod tests {
         let (user, by, said) =
             ("somebody".into(), "X509".into(), vec![("RequestHeader".into(), "no".into())]);
         assert_eq!(steps[1].step, Step::Authenticated { user, by, said });
-        assert_eq!(steps[4].step, Step::Responded { code: 200 });
+        assert_eq!(steps[4].step, Step::Responded { code: 200, audit_id: None });
     }
 
     #[tokio::test]
@@ -360,7 +364,7 @@ mod tests {
         }
         let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
         send(&flow, http::Method::GET, "somebody", 404).await;
-        assert_eq!(flow.record(None, Step::Validated), StepId(1), "what is not there is no refusal");
+        assert_eq!(flow.record(None, Step::VALIDATED), StepId(1), "what is not there is no refusal");
     }
 
     #[test]

@@ -2,11 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use http::HeaderMap;
+use serde_json::Value;
 use sync::Mutex;
 
 use super::disturbance::RequestDisturbance;
+use super::field_changes::field_changes;
 use super::info::RequestInfo;
 use crate::audit_context::{AuditContext, Level};
 use apimachinery::options::{DeleteOptions, Held};
@@ -162,10 +165,26 @@ impl RequestContext {
         self.flow.is_on() && self.cause.is_some()
     }
 
-    /// A mutating admission plugin changed the object at these paths.
-    pub fn tell_admitted(&self, plugin: &str, changed: &[String]) {
+    /// Whether values are told as well: of what people ask for, since that is little and they will look;
+    /// never of Secrets.
+    pub fn is_told_in_full(&self) -> bool {
+        self.is_told() && !self.wants_objects && self.info.resource != "secrets"
+    }
+
+    /// A mutating admission plugin changed the object at these paths; with `before` also from what to what.
+    pub fn tell_admitted(&self, plugin: &str, changed: &[String], before: Option<&Value>, object: &Value) {
+        let values = before.map(|before| field_changes(before, object)).unwrap_or_default();
         let (plugin, changed) = (self.flow.name(plugin), self.flow.name(&changed.join(", ")));
-        self.tell(Step::Admitted { plugin, changed });
+        self.tell(Step::Admitted { plugin, changed, values });
+    }
+
+    /// An admission webhook was asked.
+    pub fn tell_webhook(&self, webhook: &str, duration: Duration, verdict: &str) {
+        if self.is_told() {
+            let microseconds = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+            let (webhook, verdict) = (self.flow.name(webhook), verdict.into());
+            self.tell(Step::WebhookCalled { webhook, microseconds, verdict });
+        }
     }
 
     /// An admission plugin said no.
@@ -185,9 +204,16 @@ impl RequestContext {
         self.attempted.get().map(String::as_str).unwrap_or_default()
     }
 
-    /// Nothing is wrong with the object, and all plugins agree.
-    pub fn tell_validated(&self) {
-        self.tell(Step::Validated);
+    /// Nothing is wrong with the object, and all plugins agree: those that were asked. With `old` also what
+    /// an update changes; of what components write only workloads are looked at, which are few.
+    pub fn tell_validated(&self, plugins: Option<Arc<str>>, new: &Value, old: Option<&Value>) {
+        let is_workload = || matches!(self.info.group.as_str(), "apps" | "batch");
+        let is_looked_at = || self.is_told_in_full() || is_workload();
+        if self.is_told() {
+            let changed =
+                old.filter(|_| is_looked_at()).map(|old| field_changes(old, new)).unwrap_or_default();
+            self.tell(Step::Validated { plugins, changed });
+        }
     }
 
     fn tell(&self, step: Step) {

@@ -7,6 +7,7 @@ use super::recorder::RecordedChange;
 use super::request::ListRequest;
 use super::store::Store;
 use apimachinery::list::List;
+use apimachinery::object::Object;
 use apimachinery::options::ListOptions;
 use apimachinery::status::Status;
 use apimachinery::watch::{Bookmark, WatchEvent};
@@ -87,12 +88,12 @@ impl EtcdEvents {
         let revision = event.revision();
         let decode = || self.store.decode_at(&self.kind, last, revision);
         let object = self.store.fresh().object(revision, decode).ok();
-        self.note(event, object.as_ref().map_or("", |object| &object.metadata.uid));
+        self.note(event, object.as_deref());
         object.map(told)
     }
 
     /// Before anybody hears of it.
-    fn note(&self, event: &Event, uid: &str) {
+    fn note(&self, event: &Event, object: Option<&Object>) {
         let recorder = self.store.recorder();
         if !recorder.is_on() {
             return;
@@ -100,7 +101,7 @@ impl EtcdEvents {
         let key = event.kv.key.strip_prefix(&**self.kind.storage_prefix()).unwrap_or_default();
         let replaced = event.previous.as_ref().map_or(0, |previous| previous.mod_revision);
         let deleted = event.kind == EventKind::Delete;
-        recorder
-            .stored(&self.kind, RecordedChange { key, replaced, revision: event.revision(), deleted, uid });
+        let (revision, bytes) = (event.revision(), event.kv.value.len());
+        recorder.stored(&self.kind, RecordedChange { key, replaced, revision, deleted, object, bytes });
     }
 }

@@ -36,8 +36,10 @@ pub(super) struct RecordedChange<'a> {
     pub revision: Revision,
     /// Whether it was a deletion.
     pub deleted: bool,
-    /// The object's uid; empty where it could not be read.
-    pub uid: &'a str,
+    /// The object as it is now, or was at last; none where it could not be read.
+    pub object: Option<&'a Object>,
+    /// How many bytes were put.
+    pub bytes: usize,
 }
 
 impl RecordedChange<'_> {
@@ -94,7 +96,7 @@ impl Recorder {
         };
         let cause = under_way.iter().find(is_it).and_then(|it| it.cause);
         let (namespace, name) = split_key(change.key);
-        self.flow.record(
+        let stored = self.flow.record(
             cause,
             Step::Stored {
                 resource: self.flow.name(kind.resource()),
@@ -102,9 +104,13 @@ impl Recorder {
                 name: name.into(),
                 revision: change.revision,
                 operation,
-                uid: Uid::parse(change.uid),
+                uid: change.object.and_then(|object| Uid::parse(&object.metadata.uid)),
+                bytes: u32::try_from(change.bytes).unwrap_or(u32::MAX),
             },
         );
+        if let Some(object) = change.object.filter(|object| !change.deleted && object.is_deleting()) {
+            self.flow.record(stored.cause(), terminating(object));
+        }
     }
 
     /// The watch cache told so many watchers of a change.
@@ -133,6 +139,15 @@ impl Recorder {
     }
 }
 
+/// What an object that was deleted waits for.
+fn terminating(object: &Object) -> Step {
+    let grace = object.metadata.deletion_grace_period_seconds;
+    Step::Terminating {
+        finalizers: object.metadata.finalizers.iter().map(|finalizer| finalizer.as_str().into()).collect(),
+        grace_seconds: grace.and_then(|grace| u64::try_from(grace).ok()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use chrono::DateTime;
@@ -145,13 +160,55 @@ mod tests {
 
     const UID: &str = "0b39a5c1-6a7f-4d8e-9a61-3c2f1d0e4b5a";
 
+    fn object(more: serde_json::Value) -> Object {
+        let mut metadata = json!({"name": "a", "namespace": "n", "uid": UID});
+        metadata.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        Object::from_value(&json!({"metadata": metadata}), vec![]).unwrap()
+    }
+
+    #[test]
+    fn what_is_deleted_and_still_there_says_what_it_waits_for() {
+        let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
+        let recorder = Recorder::new(flow.clone());
+        let going = json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "deletionGracePeriodSeconds": 30,
+            "finalizers": ["example.com/keep"]});
+        let write = |revision, deleted| {
+            let object = object(going.clone());
+            let change = RecordedChange {
+                key: "n/a",
+                replaced: 3,
+                revision,
+                deleted,
+                object: Some(&object),
+                bytes: 5,
+            };
+            recorder.stored(&CONFIG_MAPS, change);
+        };
+        write(4, false);
+        write(5, true);
+        let steps = flow.trace("configmaps", "n", "a").steps;
+        let kept: Vec<&Step> = steps.iter().map(|step| &step.step).collect();
+        let [
+            Step::Stored { bytes: 5, .. },
+            Step::Terminating { finalizers, grace_seconds },
+            Step::Stored { .. },
+        ] = *kept
+        else {
+            panic!("{kept:?}")
+        };
+        assert_eq!((&*finalizers[0], *grace_seconds), ("example.com/keep", Some(30)));
+    }
+
     #[test]
     fn a_write_is_noted_once_with_its_cause_whoever_is_first() {
         let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
         let recorder = Recorder::new(flow.clone());
-        let cause = flow.record(None, Step::Validated);
+        let cause = flow.record(None, Step::VALIDATED);
         recorder.begin("/registry/configmaps/n/a", 3, Some(cause.0));
-        let change = RecordedChange { key: "n/a", replaced: 3, revision: 7, deleted: false, uid: UID };
+        let object = object(json!({}));
+        let object = Some(&object);
+        let change =
+            RecordedChange { key: "n/a", replaced: 3, revision: 7, deleted: false, object, bytes: 5 };
         recorder.stored(&CONFIG_MAPS, change);
         let noted = flow.stored(7).unwrap();
         recorder.stored(&CONFIG_MAPS, change);
@@ -166,18 +223,18 @@ mod tests {
     fn a_renewal_of_a_lease_is_not_noted_but_its_begin_and_end_are() {
         let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
         let recorder = Recorder::new(flow.clone());
-        let write = |replaced, revision, deleted| {
-            let change = RecordedChange { key: "n/a", replaced, revision, deleted, uid: UID };
+        let write = |replaced, revision: u64, deleted| {
+            let object = object(json!({"resourceVersion": revision.to_string()}));
+            let known = Some(&object);
+            let change = RecordedChange { key: "n/a", replaced, revision, deleted, object: known, bytes: 5 };
             recorder.stored(&LEASES, change);
-            let metadata = json!({"name": "a", "namespace": "n", "resourceVersion": revision.to_string()});
-            let object = Object::from_value(&json!({"metadata": metadata}), vec![]).unwrap();
             recorder.delivered(&LEASES, &object, 1);
         };
         write(0, 7, false);
         for revision in 8..20 {
             write(revision - 1, revision, false);
         }
-        assert_eq!(flow.record(None, Step::Validated), StepId(3), "created and delivered");
+        assert_eq!(flow.record(None, Step::VALIDATED), StepId(3), "created and delivered");
         write(19, 20, true);
         let steps = flow.trace("leases.coordination.k8s.io", "n", "a").steps;
         assert_eq!(steps.len(), 4, "{steps:?}");

@@ -218,7 +218,7 @@ impl Store {
         };
         let kept = self.encryption.to_storage(kind, &full_key(kind, key), value);
         let op = Op::Put { value: kept.map_err(Status::internal)?, lease };
-        match self.write(kind, key, expected, op, cause, &object.metadata.uid).await?.0 {
+        match self.write(kind, key, expected, op, cause, Some(&object)).await?.0 {
             Txn::Committed { revision, .. } => {
                 let made = || Ok(Arc::new(object.written_at(revision)));
                 Ok(Written::Committed(self.fresh.object(revision, made)?))
@@ -238,14 +238,14 @@ impl Store {
         expected: Revision,
         cause: Option<u64>,
     ) -> Result<Written, Status> {
-        match self.write(kind, key, expected, Op::Delete, cause, "").await? {
+        match self.write(kind, key, expected, Op::Delete, cause, None).await? {
             (Txn::Committed { .. }, Some(last)) => Ok(Written::Committed(last?)),
             (Txn::Committed { .. }, None) => Err(Status::internal(format!("{key} was deleted twice"))),
             (Txn::Conflict { current }, _) => self.conflict(kind, current),
         }
     }
 
-    /// `uid` is that of the object that is put. Of a deletion, its last state comes back as well.
+    /// `object` is what is put. Of a deletion, its last state comes back as well.
     async fn write(
         &self,
         kind: &Kind,
@@ -253,18 +253,23 @@ impl Store {
         expected: Revision,
         op: Op,
         cause: Option<u64>,
-        uid: &str,
+        object: Option<&Object>,
     ) -> Result<(Txn, Option<Result<Arc<Object>, Status>>), Status> {
-        let (whole, deleted) = (full_key(kind, key), op == Op::Delete);
+        let whole = full_key(kind, key);
+        let (deleted, bytes) = match &op {
+            Op::Delete => (true, 0),
+            Op::Put { value, .. } => (false, value.len()),
+        };
         self.recorder.begin(&whole, expected, cause);
         let done = self.kv.txn(&whole, Expect::ModRevision(expected), op).await.map_err(interpret);
         let mut gone = None;
         if let Ok(Txn::Committed { revision, previous }) = &done {
             let last = previous.as_ref().filter(|_| deleted);
             gone = last.map(|last| self.last_state(kind, last, *revision));
-            let uid = gone.iter().flatten().next().map_or(uid, |gone| &gone.metadata.uid);
-            self.recorder
-                .stored(kind, RecordedChange { key, replaced: expected, revision: *revision, deleted, uid });
+            let object = gone.iter().flatten().next().map_or(object, |gone| Some(gone));
+            let change =
+                RecordedChange { key, replaced: expected, revision: *revision, deleted, object, bytes };
+            self.recorder.stored(kind, change);
         }
         self.recorder.end(&whole, expected);
         done.map(|done| (done, gone))

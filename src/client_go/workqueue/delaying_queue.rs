@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::QueueKey;
-use super::queue::{Next, Queue};
+use super::queue::{HeldBack, Next, Queue};
 use clock::Clock;
 use flow::StepId;
 use sync::{Mutex, MutexGuard};
@@ -34,8 +34,15 @@ struct DelayingQueueShared<K> {
 struct DelayedKeys<K> {
     by_key: HashMap<K, (Duration, u64)>,
     /// By time, then by order of asking, so that equal times come out in that order.
-    by_time: BTreeMap<(Duration, u64), (K, Option<StepId>)>,
+    by_time: BTreeMap<(Duration, u64), Delayed<K>>,
     next_number: u64,
+}
+
+/// A key that waits for its time.
+struct Delayed<K> {
+    key: K,
+    cause: Option<StepId>,
+    held: HeldBack,
 }
 
 impl<K: QueueKey> DelayingQueue<K> {
@@ -52,14 +59,19 @@ impl<K: QueueKey> DelayingQueue<K> {
 
     /// Like [`DelayingQueue::add_after`], because of `cause`.
     pub fn add_after_caused(&self, key: K, delay: Duration, cause: Option<StepId>) {
+        self.hold_back(key, cause, HeldBack { retries: 0, delay });
+    }
+
+    /// Like [`DelayingQueue::add_after_caused`], of a key that failed before.
+    pub(super) fn hold_back(&self, key: K, cause: Option<StepId>, held: HeldBack) {
         if self.queue.is_shutting_down() {
             return;
         }
-        if delay.is_zero() {
-            return self.queue.add_caused(key, cause.unwrap_or_default());
+        if held.delay.is_zero() {
+            return self.queue.add_held_back(key, cause, held);
         }
-        let ready_at = self.shared.clock.elapsed() + delay;
-        self.lock().put(key, ready_at, cause);
+        let ready_at = self.shared.clock.elapsed() + held.delay;
+        self.lock().put(Delayed { key, cause, held }, ready_at);
         // A worker that sleeps until a later time has to look again.
         self.queue.added().notify_one();
     }
@@ -104,10 +116,10 @@ impl<K: QueueKey> DelayingQueue<K> {
             if entry.key().0 > now {
                 return Some(entry.key().0);
             }
-            let (key, cause) = entry.remove();
+            let Delayed { key, cause, held } = entry.remove();
             waiting.by_key.remove(&key);
             drop(waiting);
-            self.queue.add_caused(key, cause.unwrap_or_default());
+            self.queue.add_held_back(key, cause, held);
         }
     }
 
@@ -125,8 +137,8 @@ impl<K> Deref for DelayingQueue<K> {
 }
 
 impl<K: QueueKey> DelayedKeys<K> {
-    fn put(&mut self, key: K, ready_at: Duration, cause: Option<StepId>) {
-        if let Some(place) = self.by_key.get(&key).copied() {
+    fn put(&mut self, delayed: Delayed<K>, ready_at: Duration) {
+        if let Some(place) = self.by_key.get(&delayed.key).copied() {
             if place.0 <= ready_at {
                 return;
             }
@@ -134,8 +146,8 @@ impl<K: QueueKey> DelayedKeys<K> {
         }
         let place = (ready_at, self.next_number);
         self.next_number += 1;
-        self.by_key.insert(key.clone(), place);
-        self.by_time.insert(place, (key, cause));
+        self.by_key.insert(delayed.key.clone(), place);
+        self.by_time.insert(place, delayed);
         debug_assert_eq!(self.by_key.len(), self.by_time.len(), "a key waits once");
     }
 }

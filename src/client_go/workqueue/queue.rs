@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;
@@ -34,10 +35,28 @@ struct WorkQueueShared<K> {
 struct WorkQueueState<K> {
     queue: VecDeque<K>,
     /// What has to be looked at, with the step that said so.
-    dirty: HashMap<K, StepId>,
+    dirty: HashMap<K, AskedToLook>,
     /// What a worker looks at now, with the step that said that it should.
-    processing: HashMap<K, StepId>,
+    processing: HashMap<K, AskedToLook>,
     is_shut_down: bool,
+}
+
+/// That a key is to be looked at.
+#[derive(Clone, Copy, Default)]
+struct AskedToLook {
+    /// The step that said so first.
+    step: StepId,
+    /// How often it was said once more.
+    again: u32,
+}
+
+/// What a key was held back for before it came into the queue.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct HeldBack {
+    /// How often in a row it has failed.
+    pub(super) retries: u32,
+    /// For how long.
+    pub(super) delay: Duration,
 }
 
 /// What [`Queue::try_get`] found.
@@ -69,12 +88,12 @@ impl<K: QueueKey> Queue<K> {
 
     /// Asks for `key` to be looked at.
     pub fn add(&self, key: K) {
-        self.add_with_cause(key, None);
+        self.add_held_back(key, None, HeldBack::default());
     }
 
     /// Asks for `key` to be looked at, because of `cause`. While it waits, the first cause stands.
     pub fn add_caused(&self, key: K, cause: StepId) {
-        self.add_with_cause(key, cause.cause());
+        self.add_held_back(key, cause.cause(), HeldBack::default());
     }
 
     /// Waits for the next key; none when the queue was shut down and is empty. The caller must say
@@ -106,7 +125,12 @@ impl<K: QueueKey> Queue<K> {
 
     /// The step that put `key` into the queue, for the worker that has it.
     pub fn cause_of(&self, key: &K) -> Option<StepId> {
-        self.lock().processing.get(key).copied().and_then(StepId::cause)
+        self.lock().processing.get(key).and_then(|asked| asked.step.cause())
+    }
+
+    /// How often `key` was added while it waited already, for the worker that has it.
+    pub fn coalesced(&self, key: &K) -> u32 {
+        self.lock().processing.get(key).map_or(0, |asked| asked.again)
     }
 
     /// How many keys wait.
@@ -164,16 +188,23 @@ impl<K: QueueKey> Queue<K> {
         &self.shared.flow
     }
 
-    fn add_with_cause(&self, key: K, cause: Option<StepId>) {
+    /// Like [`Queue::add_caused`], of a key that waited for its time before.
+    pub(super) fn add_held_back(&self, key: K, cause: Option<StepId>, held: HeldBack) {
         let mut state = self.lock();
-        if state.is_shut_down || state.dirty.contains_key(&key) {
+        if state.is_shut_down {
+            return;
+        }
+        if let Some(asked) = state.dirty.get_mut(&key) {
+            asked.again = asked.again.saturating_add(1);
             return;
         }
         let step = self.shared.flow.record_with(cause, || Step::Enqueued {
             queue: self.shared.name.clone(),
             key: key.to_string().into(),
+            retries: held.retries,
+            delay_milliseconds: u64::try_from(held.delay.as_millis()).unwrap_or(u64::MAX),
         });
-        state.dirty.insert(key.clone(), step);
+        state.dirty.insert(key.clone(), AskedToLook { step, again: 0 });
         if state.processing.contains_key(&key) {
             return;
         }
@@ -251,11 +282,12 @@ mod tests {
     fn the_first_cause_stands_until_the_key_is_taken() {
         let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
         let queue: Queue<String> = Queue::new("test", flow.clone());
-        let cause = flow.record(None, Step::Validated);
+        let cause = flow.record(None, Step::VALIDATED);
         queue.add_caused("a".into(), cause);
         queue.add("a".into());
         let key = next(&queue).unwrap();
         assert_eq!(queue.cause_of(&key), Some(StepId(cause.0 + 1)));
+        assert_eq!(queue.coalesced(&key), 1);
         queue.add("a".into());
         assert_eq!(queue.cause_of(&key), Some(StepId(cause.0 + 1)), "not that of its next round");
         queue.done(&key);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::QueueKey;
 use super::delaying_queue::DelayingQueue;
-use super::queue::Queue;
+use super::queue::{HeldBack, Queue};
 use super::rate_limiters::{RateLimiter, default_controller_rate_limiter};
 use apimachinery::object::Object;
 use clock::Clock;
@@ -53,7 +53,8 @@ impl<K: QueueKey> WorkQueue<K> {
     pub fn add_rate_limited(&self, key: K) {
         let cause = self.queue.cause_of(&key);
         let delay = self.limiter.when(&key);
-        self.queue.add_after_caused(key, delay, cause);
+        let retries = u32::try_from(self.num_requeues(&key)).unwrap_or(u32::MAX);
+        self.queue.hold_back(key, cause, HeldBack { retries, delay });
     }
 
     /// The key is done with, by success or for good: its failures are forgotten. It says nothing about the
@@ -92,7 +93,7 @@ mod tests {
         let flow = Flow::new(clock.clone());
         let queue: WorkQueue<String> = WorkQueue::new("test", "tester", clock.clone(), flow.clone());
         let (component, resource, key) = (flow.name("tester"), "pods".into(), "a".into());
-        let informed = flow.record(None, Step::InformerUpdated { component, resource, key, revision: 7 });
+        let informed = flow.record(None, Step::informed(component, resource, key, 7));
         let tree = json!({ "metadata": { "name": "a", "resourceVersion": "7" } });
         queue.add_because("a".into(), &Object::from_value(&tree, vec![]).unwrap());
         let key = queue.get().await.unwrap();
@@ -104,6 +105,10 @@ mod tests {
         clock.advance(Duration::from_millis(5));
         let key = queue.get().await.unwrap();
         assert_eq!(queue.cause_of(&key), Some(StepId(enqueued.0 + 1)));
+        let again = flow.since(StepId(enqueued.0 + 1), 1).steps.remove(0).step;
+        let wanted = (1, 5);
+        let Step::Enqueued { retries, delay_milliseconds, .. } = again else { panic!("{again:?}") };
+        assert_eq!((retries, delay_milliseconds), wanted);
         queue.forget(&key);
         queue.done(&key);
         assert_eq!(queue.num_requeues(&key), 0);

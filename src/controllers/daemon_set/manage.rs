@@ -43,6 +43,8 @@ impl DaemonSetController {
     ) -> Result<(), Status> {
         let pods = work.pods_by_node(&self.pods);
         let mut plan = Plan::default();
+        let wanted = work.placements.iter().filter(|(_, placement)| placement.should_run).count();
+        ctx.compares("nodes with a pod", wanted as i64, pods.len() as i64);
         for (node, placement) in &work.placements {
             let on_node = pods.get(&node.metadata.name).map_or(&[][..], Vec::as_slice);
             self.plan_for_node(ctx, work, (&node.metadata.name, *placement, on_node), hash, &mut plan);

@@ -32,6 +32,7 @@ pub(super) async fn grow_new_set(
 ) -> Result<bool, Status> {
     let Some(new) = sets.new.clone() else { return Ok(false) };
     let desired = work.view.replicas();
+    ctx.compares("replicas in the new ReplicaSet", desired, new.size());
     if new.size() == desired {
         return Ok(false);
     }

@@ -31,6 +31,7 @@ const MAX_GENERATED_NAME_LENGTH: usize = 58;
 pub(super) async fn manage(sync: &mut JobSync<'_>) -> Result<(), Status> {
     let wanted = if sync.spec().suspend { 0 } else { wanted(sync) };
     let active = sync.active.len() as i64;
+    sync.ctx.compares("active pods", wanted, active);
     let doomed = doomed(sync.spec(), &sync.active, active - wanted, sync.now);
     if !doomed.is_empty() {
         return delete(sync, doomed).await;

@@ -153,6 +153,7 @@ impl Replication {
         active: &[Arc<Object>],
     ) -> Result<(), Status> {
         let desired = usize::try_from(set.replicas()).unwrap_or(0);
+        ctx.compares("pods", set.replicas(), active.len() as i64);
         if active.len() < desired {
             self.create(ctx, object, set, (desired - active.len()).min(BURST_REPLICAS)).await
         } else if active.len() > desired {

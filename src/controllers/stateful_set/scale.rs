@@ -19,6 +19,7 @@ const MAX_BATCH_SIZE: usize = 500;
 
 impl StatefulSetController {
     pub(super) async fn scale(&self, ctx: &Reconcile, round: &Round<'_>) -> Result<Next, Status> {
+        ctx.compares("pods", round.work.view.replicas(), round.replicas.present.len() as i64);
         if !round.work.view.is_monotonic() {
             return self.scale_at_once(ctx, round).await;
         }

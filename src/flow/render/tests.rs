@@ -1,102 +1,13 @@
 //! Records that are written down by hand, and what is told of them.
 
-use std::time::Duration;
-
 use chrono::DateTime;
 
-use super::super::{Flow, Subject, Uid};
+use super::super::handwritten::{Handwritten, deployment as story};
+use super::super::{Flow, Operation, Step, Subject, Uid};
 use super::*;
 use clock::Clock;
 
-/// A cluster's record, written down by hand.
-struct Story {
-    flow: Flow,
-    clock: Clock,
-}
-
-impl Story {
-    fn new() -> Story {
-        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
-        Story { flow: Flow::new(clock.clone()), clock }
-    }
-
-    fn step(&self, cause: Option<StepId>, step: Step) -> Option<StepId> {
-        self.clock.advance(Duration::from_micros(120));
-        self.flow.record(cause, step).cause()
-    }
-
-    /// A request, as far as its write, and its answer.
-    fn write(
-        &self,
-        cause: Option<StepId>,
-        user: &str,
-        resource: &str,
-        name: &str,
-        revision: u64,
-    ) -> Option<StepId> {
-        let path: Arc<str> = format!("/apis/apps/v1/namespaces/ns/{resource}").into();
-        let request = Step::RequestReceived { user: user.into(), verb: "create".into(), path };
-        let request = self.step(cause, request);
-        let (namespace, name, operation) = ("ns".into(), name.into(), Operation::Create);
-        let stored =
-            Step::Stored { resource: resource.into(), namespace, name, revision, operation, uid: None };
-        let stored = self.step(request, stored);
-        self.step(stored, Step::Responded { code: 201 });
-        stored
-    }
-
-    fn reconcile(&self, resource: &str, controller: &str, key: &str, revision: u64) -> Option<StepId> {
-        let (component, resource) = ("kube-controller-manager".into(), resource.into());
-        let informed = Step::InformerUpdated { component, resource, key: key.into(), revision };
-        let informed = self.step(None, informed);
-        let enqueued = self.step(informed, Step::Enqueued { queue: controller.into(), key: key.into() });
-        self.step(enqueued, Step::ReconcileStarted { controller: controller.into(), key: key.into() })
-    }
-}
-
-/// A deployment, what comes of it, and something else that has nothing to do with it.
-fn story() -> Story {
-    let story = Story::new();
-    story.write(None, "", "configmaps", "other", 6);
-    story.write(None, "", "deployments.apps", "web", 7);
-    let deployment = story.reconcile("deployments.apps", "deployment", "ns/web", 7);
-    story.write(deployment, "deployment-controller", "replicasets.apps", "web-5d4", 8);
-    story.reconcile("configmaps", "other", "ns/other", 6);
-    let (component, object) = ("deployment-controller".into(), "ns/web".into());
-    story.step(deployment, Step::EventRecorded { component, object, reason: "ScalingReplicaSet".into() });
-    story.step(deployment, Step::ReconcileEnded { result: "done".into() });
-    let replica_set = story.reconcile("replicasets.apps", "replicaset", "ns/web-5d4", 8);
-    story.write(replica_set, "replicaset-controller", "pods", "web-5d4-x", 9);
-    let (component, resource, key) = ("kube-scheduler".into(), "pods".into(), "ns/web-5d4-x".into());
-    let seen = story.step(None, Step::InformerUpdated { component, resource, key, revision: 9 });
-    let pod = "ns/web-5d4-x";
-    let attempt = story.step(seen, Step::SchedulingAttempt { pod: pod.into() });
-    story.step(attempt, Step::Filtered { pod: pod.into(), feasible: 2, nodes: 3 });
-    let (node, pod) = ("node-1".into(), pod.into());
-    let sync = story.step(attempt, Step::PodWorkerSync { node, pod, state: "sync".into() });
-    let (node, pod, container) =
-        ("node-1".into(), "ns/web-5d4-x".into(), "nginx-with-a-name-too-long-for-it".into());
-    story.step(sync, Step::ContainerStarted { node, pod, container });
-    story
-}
-
 const GOLDEN: &str = include_str!("../testdata/deployment.txt");
-
-#[test]
-fn paths_are_shown_without_their_version() {
-    let cases = [
-        ("/api/v1/namespaces/ns/pods/web/status", "ns/pods/web/status"),
-        ("/apis/apps/v1/namespaces/ns/deployments", "ns/deployments"),
-        ("/api/v1/namespaces/ns", "namespaces/ns"),
-        ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "clusterroles"),
-        ("/api/v1", "/api/v1"),
-        ("/apis/apps/v1", "/apis/apps/v1"),
-        ("/a/b/c/d/e", "/a/b/c/d/e"),
-    ];
-    for (path, shown) in cases {
-        assert_eq!(short(path), shown);
-    }
-}
 
 #[test]
 fn a_deployment_is_told_from_its_request_to_the_container() {
@@ -125,9 +36,9 @@ fn of_what_is_not_remembered_it_says_so() {
 
 #[test]
 fn a_watch_that_is_faster_than_the_writer_does_not_hide_the_cause() {
-    let story = Story::new();
+    let story = Handwritten::new();
     let (component, resource, key) = ("kubelet/n".into(), "pods".into(), "ns/a".into());
-    story.step(None, Step::InformerUpdated { component, resource, key, revision: 3 });
+    story.step(None, Step::informed(component, resource, key, 3));
     story.write(None, "", "pods", "a", 3);
     let trace = story.flow.trace("pods", "ns", "a");
     let causes: Vec<Option<StepId>> = trace.steps.iter().map(|step| step.cause).collect();
@@ -159,13 +70,6 @@ fn whatever_the_width_nothing_is_cut() {
     assert!(narrow.contains("informed of") && !narrow.contains('…'), "{narrow}");
 }
 
-#[test]
-fn long_words_are_broken_and_not_lost() {
-    assert_eq!(wrap("a bb ccc", 4), ["a bb", "cc", "c"]);
-    assert_eq!(wrap("abcdefghij k", 6), ["abcdef", "ghij", "k"]);
-    assert_eq!(wrap("a b", usize::MAX), ["a b"]);
-}
-
 const FIRST: &str = "00000000-0000-4000-8000-000000000001";
 const SECOND: &str = "00000000-0000-4000-8000-000000000002";
 
@@ -174,7 +78,8 @@ fn life(flow: &Flow, uid: &str, revision: u64, operation: Operation) -> Option<S
     let request = flow.record(None, request).cause();
     let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
     let uid = Uid::parse(uid);
-    flow.record(request, Step::Stored { resource, namespace, name, revision, operation, uid }).cause()
+    flow.record(request, Step::Stored { resource, namespace, name, revision, operation, uid, bytes: 0 })
+        .cause()
 }
 
 fn refusal(flow: &Flow, name: &str, namespace: &str) {
@@ -229,7 +134,7 @@ fn what_came_of_one_object_is_not_told_of_the_other() {
     let first = life(&flow, FIRST, 2, Operation::Create);
     let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
     let (revision, operation, uid) = (3, Operation::Create, Uid::parse(SECOND));
-    flow.record(first, Step::Stored { resource, namespace, name, revision, operation, uid });
+    flow.record(first, Step::Stored { resource, namespace, name, revision, operation, uid, bytes: 0 });
     let subject = Subject { resource: "pods", namespace: "ns", name: "a", uid: FIRST };
     assert_eq!(flow.trace_of(&subject).steps.len(), 2);
 }
@@ -254,7 +159,7 @@ fn what_is_forgotten_is_said_to_be() {
     let ghost = flow.trace("pods", "ns", "ghost").render();
     assert_eq!(ghost, "nothing is recorded of pods ns/ghost\n", "nothing is forgotten yet");
     for _ in 0..CAPACITY - 2 {
-        flow.record(None, Step::Validated);
+        flow.record(None, Step::VALIDATED);
     }
     life(&flow, FIRST, 3, Operation::Update);
     let words = "forgotten: the record holds the last 65536 steps, from #3 on; 2 older ones are gone";
@@ -269,13 +174,10 @@ fn what_is_forgotten_is_said_to_be() {
 
 #[test]
 fn a_pod_that_a_node_woke_names_the_node() {
-    let story = Story::new();
+    let story = Handwritten::new();
     story.write(None, "", "pods", "a", 2);
-    let informed = |resource: &str, key: &str, revision| Step::InformerUpdated {
-        component: "kube-scheduler".into(),
-        resource: resource.into(),
-        key: key.into(),
-        revision,
+    let informed = |resource: &str, key: &str, revision| {
+        Step::informed("kube-scheduler".into(), resource.into(), key.into(), revision)
     };
     let seen = story.step(None, informed("pods", "ns/a", 2));
     story.step(seen, Step::SchedulingAttempt { pod: "ns/a".into() });

@@ -14,6 +14,14 @@ use super::plugin::{
 use super::pod_info::{PodInfo, QueuedPodInfo};
 use super::status::{Code, Status};
 
+/// What the Score plugins gave, in the order of the nodes.
+pub struct Scores {
+    /// The sum of all.
+    pub totals: Vec<i64>,
+    /// What each plugin gave, times its weight.
+    pub by_plugin: Vec<(Arc<str>, Vec<i64>)>,
+}
+
 /// A plugin and how much its scores count.
 pub struct Weighted {
     /// The plugin.
@@ -25,12 +33,15 @@ pub struct Weighted {
 /// The plugins of a profile, in the order in which they run at every point.
 pub struct Framework {
     plugins: Vec<Weighted>,
+    /// Of each plugin.
+    names: Vec<Arc<str>>,
 }
 
 impl Framework {
     /// Runs these.
     pub fn new(plugins: Vec<Weighted>) -> Framework {
-        Framework { plugins }
+        let names = plugins.iter().map(|weighted| weighted.plugin.name().into()).collect();
+        Framework { plugins, names }
     }
 
     fn all(&self) -> impl Iterator<Item = &dyn Plugin> {
@@ -138,21 +149,24 @@ impl Framework {
         (result, Status { code: Code::Unschedulable, reasons, plugin: "" })
     }
 
-    /// The sum of all weighted scores of each node, in the order of `nodes`.
-    pub fn run_score(&self, state: &mut CycleState, pod: &PodInfo, nodes: &[Arc<NodeInfo>]) -> Vec<i64> {
+    /// The weighted scores of each node, in the order of `nodes`.
+    pub fn run_score(&self, state: &mut CycleState, pod: &PodInfo, nodes: &[Arc<NodeInfo>]) -> Scores {
         let mut totals = vec![0; nodes.len()];
-        for Weighted { plugin, weight } in &self.plugins {
+        let mut by_plugin = Vec::with_capacity(self.plugins.len());
+        for (Weighted { plugin, weight }, name) in self.plugins.iter().zip(&self.names) {
             if plugin.pre_score(state, pod, nodes).code == Code::Skip {
                 state.skip_score.insert(plugin.name());
                 continue;
             }
             let mut scores: Vec<i64> = nodes.iter().map(|node| plugin.score(state, pod, node)).collect();
             plugin.normalize_scores(&mut scores);
-            for (total, score) in totals.iter_mut().zip(scores) {
-                *total += score * weight;
+            for (total, score) in totals.iter_mut().zip(&mut scores) {
+                *score *= weight;
+                *total += *score;
             }
+            by_plugin.push((name.clone(), scores));
         }
-        totals
+        Scores { totals, by_plugin }
     }
 
     /// The first no, or yes.

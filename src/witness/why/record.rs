@@ -63,7 +63,9 @@ fn written(what: &str, last: &TraceStep, trace: &Trace) -> Explanation {
                 user = Some(name.to_string());
             }
             Step::Impersonated { acting, .. } if user.is_none() => user = Some(acting.to_string()),
-            Step::ReconcileStarted { controller, key } => lines.push(format!("{controller} looked at {key}")),
+            Step::ReconcileStarted { controller, key, .. } => {
+                lines.push(format!("{controller} looked at {key}"))
+            }
             Step::SchedulingAttempt { pod } => lines.push(format!("the scheduler looked at {pod}")),
             Step::PodWorkerSync { node, state, .. } => {
                 lines.push(format!("the kubelet of {node} found it {state}"))

@@ -5,6 +5,7 @@ mod choice;
 mod contexts;
 mod run;
 mod terminal;
+mod trace;
 
 use std::fs;
 use std::net::TcpListener;

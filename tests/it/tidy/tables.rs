@@ -282,6 +282,7 @@ pub const FLOW_USERS: &[&str] = &[
     "src/witness/why/record.rs",
     "src/apiserver/filters/flow_record.rs",
     "src/apiserver/request/context.rs",
+    "src/apiserver/request/field_changes.rs",
     "src/apiserver/storage/recorder.rs",
     "src/apiserver/storage/store.rs",
     "src/apiserver/endpoints/routes/flowz.rs",
@@ -290,6 +291,7 @@ pub const FLOW_USERS: &[&str] = &[
     "src/client_go/",
     "src/controllers/controller.rs",
     "src/scheduler/schedule_one.rs",
+    "src/scheduler/told.rs",
     "src/kubelet/kubelet.rs",
     "src/kubelet/events.rs",
 ];

@@ -93,7 +93,7 @@ impl WebhookRefusal {
     }
 }
 
-/// Counts what came of asking a webhook.
+/// Counts what came of asking a webhook, and tells of it.
 pub(super) fn count(
     metrics: &AdmissionMetrics,
     hook: &Hook,
@@ -111,6 +111,12 @@ pub(super) fn count(
         }
         Err(WebhookRefusal::Failed { code, .. }) => (*code, Some("calling_webhook_error")),
     };
+    let verdict = match outcome {
+        Ok(()) => "allowed it",
+        Err(WebhookRefusal::Refused(status)) => &status.message,
+        Err(WebhookRefusal::Failed { why, .. }) => why,
+    };
+    attributes.ctx.tell_webhook(&hook.name, duration, verdict);
     let (name, operation) = (&*hook.name, attributes.operation);
     metrics.webhook(&WebhookOutcome { name, phase, operation, code, rejected, duration });
 }

@@ -111,7 +111,7 @@ impl Rbac {
         for (grant, role) in known.index().grants_of(user, &info.namespace) {
             match role {
                 Ok(role) if role.rules.iter().any(|rule| allows(rule, info)) => {
-                    return Decision::Allow(Allowed { by: MODE, reason: Some(grant.reason()) });
+                    return Decision::Allow(Allowed { by: MODE, reason: Some(grant.reason()), before: None });
                 }
                 Ok(_) => {}
                 Err(error) if missing.contains(&error) => {}

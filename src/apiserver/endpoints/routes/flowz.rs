@@ -1,9 +1,12 @@
 //! `/flowz`: the flow record of one object, as `kubarium trace` prints it. Ours: upstream has no such page.
 //!
 //! `?resource=deployments.apps&namespace=test&name=web` gives the steps as JSON; `&format=text` the rendered
-//! lanes. The resource may be named as kubectl lets people name it (`deploy`); the namespace of a
+//! lanes, `&format=story` the story of it. `?all=true` is about everything that is remembered. The resource
+//! may be named as kubectl lets people name it (`deploy`); the namespace of a
 //! cluster-scoped one does not matter. Of several objects of that name `&uid=` chooses one by the beginning
 //! of its uid, else it is the newest. Without a name: the refused requests about the resource that name none.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use http::{HeaderMap, StatusCode};
 
@@ -12,11 +15,15 @@ use crate::endpoints::response::negotiation::Output;
 use crate::endpoints::response::writers::write_bytes;
 use apimachinery::wire::{ApiResponse, text_response};
 use apis::scheme::Scheme;
-use flow::{Flow, Subject};
+use flow::story::Look;
+use flow::{Flow, StoragePlace, Subject, Trace};
 
 /// The story of the object that the query names.
 pub(crate) fn respond(scheme: &Scheme, flow: &Flow, query: &Query, headers: &HeaderMap) -> ApiResponse {
     let text = |name: &str| query.text(name).unwrap_or_default();
+    if text("all") == "true" {
+        return answer(scheme, flow.trace_all(), text("format"), headers);
+    }
     if text("resource").is_empty() {
         let usage = "flowz: say which object: ?resource=pods&namespace=default&name=web[&uid=...]\n";
         return text_response(StatusCode::BAD_REQUEST, usage);
@@ -29,9 +36,32 @@ pub(crate) fn respond(scheme: &Scheme, flow: &Flow, query: &Query, headers: &Hea
     let namespace = if kind.namespaced { text("namespace") } else { "" };
     let (name, uid) = (text("name"), text("uid"));
     let trace = flow.trace_of(&Subject { resource: kind.resource(), namespace, name, uid });
-    if text("format") == "text" {
-        return text_response(StatusCode::OK, trace.render());
+    answer(scheme, trace, text("format"), headers)
+}
+
+fn answer(scheme: &Scheme, mut trace: Trace, format: &str, headers: &HeaderMap) -> ApiResponse {
+    trace.storage = storage(scheme, &trace);
+    match format {
+        "text" => text_response(StatusCode::OK, trace.render()),
+        "story" => text_response(
+            StatusCode::OK,
+            trace.story().print(Look { whole: true, details: true, ..Look::default() }),
+        ),
+        _ => {
+            let json = serde_json::to_vec(&trace).unwrap_or_default();
+            write_bytes(headers, &Output::default(), 200, json.into())
+        }
     }
-    let json = serde_json::to_vec(&trace).unwrap_or_default();
-    write_bytes(headers, &Output::default(), 200, json.into())
+}
+
+/// Of the resources that the trace tells writes of: under which keys of etcd they are, and in which version.
+fn storage(scheme: &Scheme, trace: &Trace) -> BTreeMap<String, StoragePlace> {
+    let written: BTreeSet<&str> = trace.steps.iter().filter_map(|step| step.step.stores()).collect();
+    let stored = |resource: &&str| {
+        let kind = scheme.named(resource)?;
+        let kind = kind.storage_kind();
+        let prefix = format!("/registry/{}/", kind.etcd_resource());
+        Some(((*resource).to_owned(), StoragePlace { prefix, version: kind.group_version.to_string() }))
+    };
+    written.iter().filter_map(stored).collect()
 }

@@ -1,0 +1,95 @@
+//! What is different in an object: for people who are told what a plugin or a write changed.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use flow::ChangedField;
+
+/// A value that is longer as JSON is shortened.
+const MAX_VALUE_BYTES: usize = 120;
+
+/// What nobody has asked for and changes with each write.
+const UNTOLD: &[&str] = &["managedFields", "resourceVersion"];
+
+/// The fields that differ, at most [`ChangedField::MAX`]; what is more is counted in one without a value.
+pub(super) fn field_changes(old: &Value, new: &Value) -> Vec<ChangedField> {
+    let mut changes = Changes::default();
+    changes.compare("", Some(old), Some(new));
+    if changes.more > 0 {
+        let path = format!("and {} more", changes.more).into();
+        changes.kept.push(ChangedField { path, from: None, to: None });
+    }
+    changes.kept
+}
+
+#[derive(Default)]
+struct Changes {
+    kept: Vec<ChangedField>,
+    more: usize,
+}
+
+impl Changes {
+    fn compare(&mut self, path: &str, old: Option<&Value>, new: Option<&Value>) {
+        if old == new {
+            return;
+        }
+        let inside = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        match (old, new) {
+            (Some(Value::Object(old)), Some(Value::Object(new))) => {
+                let added = new.keys().filter(|name| !old.contains_key(*name));
+                for name in old.keys().chain(added).filter(|name| !UNTOLD.contains(&name.as_str())) {
+                    self.compare(&inside(name), old.get(name), new.get(name));
+                }
+            }
+            (Some(Value::Array(old)), Some(Value::Array(new))) if old.len() == new.len() => {
+                for (at, (old, new)) in old.iter().zip(new).enumerate() {
+                    self.compare(&format!("{path}[{at}]"), Some(old), Some(new));
+                }
+            }
+            _ if self.kept.len() == ChangedField::MAX => self.more += 1,
+            _ => self.kept.push(ChangedField { path: path.into(), from: old.map(told), to: new.map(told) }),
+        }
+    }
+}
+
+fn told(value: &Value) -> Arc<str> {
+    let text = value.to_string();
+    if text.len() <= MAX_VALUE_BYTES {
+        return text.into();
+    }
+    let end = (0..=MAX_VALUE_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    format!("{}...", &text[..end]).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told_of(old: Value, new: Value) -> Vec<String> {
+        let show = |value: &Option<Arc<str>>| value.as_deref().unwrap_or("-").to_owned();
+        let changes = field_changes(&old, &new);
+        changes.iter().map(|one| format!("{} {} {}", one.path, show(&one.from), show(&one.to))).collect()
+    }
+
+    #[test]
+    fn what_differs_is_told_by_its_path() {
+        let old = json!({"spec": {"replicas": 2, "list": [{"a": 1}], "gone": true},
+            "metadata": {"managedFields": 1}});
+        let new = json!({"spec": {"replicas": 3, "list": [{"a": 2}], "new": "x"},
+            "metadata": {"managedFields": 2}});
+        let wanted = ["spec.gone true -", "spec.list[0].a 1 2", "spec.replicas 2 3", "spec.new - \"x\""];
+        assert_eq!(told_of(old, new), wanted);
+    }
+
+    #[test]
+    fn what_is_too_much_is_counted_and_what_is_too_long_is_cut() {
+        let many = |value: i32| (0..20).map(|at| (format!("f{at:02}"), json!(value))).collect::<Value>();
+        let told = told_of(many(1), many(2));
+        assert_eq!((told.len(), told.last().unwrap().as_str()), (ChangedField::MAX + 1, "and 12 more - -"));
+        let long = told_of(json!({}), json!({"a": "ä".repeat(500)}));
+        assert!(long[0].ends_with("...") && long[0].len() < MAX_VALUE_BYTES + 10, "{long:?}");
+    }
+}

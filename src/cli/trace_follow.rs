@@ -1,0 +1,122 @@
+//! `kubarium trace --follow`: stages, or steps, as they happen.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::trace_source::{TraceSource, look};
+use super::{Failure, block_on, say, terminal};
+use flow::story::StoryStage;
+use flow::{StepId, Trace, WantedSteps};
+
+/// How often it is asked what is new.
+const PERIOD: Duration = Duration::from_millis(300);
+/// A stage that has grown no more for so long is told.
+const SETTLED_MICROSECONDS: u64 = 200_000;
+
+/// Tells what is there and then what comes, until the cluster answers no more.
+pub(super) fn follow(asking: &TraceSource, wanted: &WantedSteps, is_full: bool) -> Result<(), Failure> {
+    block_on(async {
+        let mut told = StagesTold::default();
+        let mut has_answered = false;
+        loop {
+            let mut trace = match asking.ask().await {
+                Ok(trace) => trace,
+                // It was there and is gone: the story is at its end.
+                Err(_) if has_answered => return Ok(()),
+                Err(failure) => return Err(failure),
+            };
+            has_answered = true;
+            wanted.of(&mut trace);
+            if is_full {
+                told.steps(&trace, wanted)
+            } else {
+                told.stages(&trace, wanted)
+            }
+            clock::Clock::real().sleep(PERIOD).await;
+        }
+    })
+}
+
+/// What has been told. Bound: what the last answer had, which is at most what the record holds.
+#[derive(Default)]
+struct StagesTold(HashSet<StepId>);
+
+impl StagesTold {
+    fn steps(&mut self, trace: &Trace, wanted: &WantedSteps) {
+        let mut new = trace.clone();
+        new.steps.retain(|step| !self.0.contains(&step.id));
+        self.0 = trace.steps.iter().map(|step| step.id).collect();
+        if !new.steps.is_empty() {
+            let text = new.render_wanted(terminal::columns(), wanted);
+            // Without the line that names the columns, which would come again and again.
+            let lines: Vec<&str> = text.trim_end().lines().skip(1).collect();
+            lines.into_iter().for_each(say);
+        }
+    }
+
+    fn stages(&mut self, trace: &Trace, wanted: &WantedSteps) {
+        for text in self.new_stages(trace, wanted) {
+            say(text);
+        }
+    }
+
+    /// The lines of those that are settled and were not told yet. They are numbered by their first step,
+    /// since what is folded is not known before the end.
+    fn new_stages(&mut self, trace: &Trace, wanted: &WantedSteps) -> Vec<String> {
+        let story = trace.story_unfolded();
+        let ids: Vec<StepId> = story.stages.iter().map(first).collect();
+        let is_settled = |stage: &StoryStage| {
+            stage.until_microseconds.saturating_add(SETTLED_MICROSECONDS) <= trace.now_microseconds
+        };
+        let mut lines = Vec::new();
+        for stage in story.stages.iter().filter(|stage| is_settled(stage)) {
+            if wanted.tells(stage) && !self.0.contains(&first(stage)) {
+                let cause = stage.cause.and_then(|cause| ids.get(cause - 1)).map(number);
+                let shown = StoryStage { number: number(&first(stage)), cause, ..stage.clone() };
+                lines.extend(shown.lines(look(false)));
+            }
+        }
+        let known = story.stages.iter().filter(|stage| is_settled(stage)).map(first);
+        self.0 = known.collect();
+        lines
+    }
+}
+
+fn first(stage: &StoryStage) -> StepId {
+    stage.steps.first().copied().unwrap_or_default()
+}
+
+fn number(StepId(id): &StepId) -> usize {
+    usize::try_from(*id).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use flow::{Flow, Operation, Step};
+
+    use super::*;
+    use clock::Clock;
+
+    #[test]
+    fn a_stage_is_told_once_and_when_it_grows_no_more() {
+        let clock = Clock::stepped(chrono::DateTime::UNIX_EPOCH);
+        let flow = Flow::new(clock.clone());
+        let path = "/api/v1/namespaces/ns/pods".into();
+        let request =
+            flow.record(None, Step::RequestReceived { user: "".into(), verb: "create".into(), path });
+        let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
+        let (operation, uid, bytes) = (Operation::Create, None, 9);
+        flow.record(
+            request.cause(),
+            Step::Stored { resource, namespace, name, revision: 2, operation, uid, bytes },
+        );
+        let mut told = StagesTold::default();
+        let mut new = || told.new_stages(&flow.trace("pods", "ns", "a"), &WantedSteps::default());
+        assert_eq!(new(), Vec::<String>::new());
+        clock.advance(Duration::from_micros(SETTLED_MICROSECONDS));
+        let lines = new();
+        assert!(lines.len() == 2 && lines[1].contains("etcd has it created at revision 2"), "{lines:?}");
+        assert!(lines[1].ends_with("<- 1") && lines[1].trim_start().starts_with("2 "), "{lines:?}");
+        assert_eq!(new(), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,158 @@
+//! A trace as the spans of one OpenTelemetry trace (`ExportTraceServiceRequest`, in the JSON form of OTLP).
+//!
+//! Each component is a service with spans of its own. What one component does because another has told it
+//! through a watch has a link to that span, beside being its child, so that tools show one tree.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::lane::APISERVER;
+use crate::step::Step;
+use crate::story::{Unit, UnitKind, units};
+use crate::trace::{Trace, TraceStep};
+use crate::words::describe;
+
+/// `SPAN_KIND_INTERNAL`, `SPAN_KIND_SERVER`.
+const INTERNAL: u8 = 1;
+const SERVER: u8 = 2;
+/// `STATUS_CODE_ERROR`
+const ERROR: u8 = 2;
+
+/// All spans of a trace, by component.
+pub(super) fn request(trace: &Trace) -> Value {
+    let units = units(&trace.steps);
+    let id = trace_id(trace);
+    let mut services: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for unit in &units {
+        services.entry(component(unit)).or_default().push(span(trace, &id, &units, unit));
+    }
+    let resources: Vec<Value> =
+        services.into_iter().map(|(service, spans)| resource(&service, &spans)).collect();
+    json!({"resourceSpans": resources})
+}
+
+fn resource(service: &str, spans: &[Value]) -> Value {
+    json!({
+        "resource": {"attributes": [attribute("service.name", service)]},
+        "scopeSpans": [{"scope": {"name": "kubarium"}, "spans": spans}],
+    })
+}
+
+/// Each time the same of a story: of the object's uid, else of its name and beginning.
+fn trace_id(trace: &Trace) -> String {
+    match trace.uid {
+        Some(uid) => uid.to_string().replace('-', ""),
+        None => {
+            let seed = format!("{}{}", trace.subject, trace.began_unix_microseconds);
+            format!("{:016x}{:016x}", hash(&seed, 1), hash(&seed, 2))
+        }
+    }
+}
+
+/// FNV-1a.
+fn hash(text: &str, salt: u64) -> u64 {
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325 ^ salt, mix)
+}
+
+fn span_id(unit: &Unit<'_>) -> String {
+    format!("{:016x}", unit.first().id.0)
+}
+
+pub(super) fn component(unit: &Unit<'_>) -> String {
+    unit.first().step.component().unwrap_or_else(|| APISERVER.into())
+}
+
+fn span(trace: &Trace, trace_id: &str, units: &[Unit<'_>], unit: &Unit<'_>) -> Value {
+    let first = unit.first();
+    let kind = if unit.kind == UnitKind::Request { SERVER } else { INTERNAL };
+    let mut span = json!({
+        "traceId": trace_id,
+        "spanId": span_id(unit),
+        "name": name(unit),
+        "kind": kind,
+        "startTimeUnixNano": nanoseconds(trace, first.at_microseconds),
+        "endTimeUnixNano": nanoseconds(trace, unit.until()),
+        "attributes": attributes(unit),
+        "events": unit.steps.iter().map(|step| event(trace, step)).collect::<Vec<_>>(),
+    });
+    if let Some(parent) = unit.parent.map(|parent| &units[parent]) {
+        span["parentSpanId"] = span_id(parent).into();
+        if component(parent) != component(unit) {
+            let cause = attribute("kubarium.cause", "watch");
+            span["links"] = json!([{"traceId": trace_id, "spanId": span_id(parent), "attributes": [cause]}]);
+        }
+    }
+    if let Some((code, why)) = unit.refusal() {
+        span["status"] = json!({"code": ERROR, "message": format!("{code}: {why}")});
+    }
+    span
+}
+
+/// As upstream names them where it has a span for it: the HTTP method's request is `KubernetesAPI` there.
+pub(super) fn name(unit: &Unit<'_>) -> String {
+    match &unit.first().step {
+        Step::RequestReceived { .. } => "KubernetesAPI".into(),
+        Step::Enqueued { queue, .. } => format!("{queue} reconcile"),
+        Step::ReconcileStarted { controller, .. } => format!("{controller} reconcile"),
+        Step::SchedulingAttempt { .. } => "schedulePod".into(),
+        Step::PodWorkerSync { state, .. } if &**state == "sync" => "syncPod".into(),
+        Step::PodWorkerSync { state, .. } => format!("syncPod {state}"),
+        Step::EventRecorded { reason, .. } => format!("event {reason}"),
+        other => describe(other),
+    }
+}
+
+/// HTTP's have the names of OpenTelemetry's semantic conventions.
+fn attributes(unit: &Unit<'_>) -> Vec<Value> {
+    let mut attributes = Vec::new();
+    for step in &unit.steps {
+        match &step.step {
+            Step::RequestReceived { verb, path, .. } => {
+                attributes.push(attribute("http.request.method", method(verb)));
+                attributes.push(attribute("url.path", path));
+                attributes.push(attribute("k8s.verb", verb));
+            }
+            Step::Responded { code, audit_id } => {
+                attributes.push(
+                    json!({"key": "http.response.status_code", "value": {"intValue": code.to_string()}}),
+                );
+                attributes.extend(audit_id.as_ref().map(|id| attribute("audit-id", id)));
+            }
+            Step::Authenticated { user, .. } if !user.is_empty() => {
+                attributes.push(attribute("enduser.id", user))
+            }
+            Step::Enqueued { key, .. } => attributes.push(attribute("k8s.key", key)),
+            Step::SchedulingAttempt { pod } | Step::PodWorkerSync { pod, .. } => {
+                attributes.push(attribute("k8s.pod.name", pod));
+            }
+            _ => {}
+        }
+    }
+    attributes
+}
+
+fn method(verb: &str) -> &'static str {
+    match verb {
+        "create" => "POST",
+        "update" => "PUT",
+        "patch" => "PATCH",
+        "delete" | "deletecollection" => "DELETE",
+        _ => "GET",
+    }
+}
+
+fn event(trace: &Trace, step: &TraceStep) -> Value {
+    json!({"timeUnixNano": nanoseconds(trace, step.at_microseconds), "name": describe(&step.step)})
+}
+
+fn attribute(key: &str, value: &str) -> Value {
+    json!({"key": key, "value": {"stringValue": value}})
+}
+
+/// OTLP's JSON writes 64 bits as a text.
+fn nanoseconds(trace: &Trace, microseconds: u64) -> String {
+    let began = u64::try_from(trace.began_unix_microseconds).unwrap_or_default();
+    began.saturating_add(microseconds).saturating_mul(1000).to_string()
+}

@@ -1,0 +1,98 @@
+//! What steps are made of: the small values that more than one word is needed for.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+type Text = Arc<str>;
+
+/// How a change lies in a delta FIFO (`cache.DeltaType`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum DeltaType {
+    /// The watch said that it came.
+    Added,
+    /// The watch said that it changed.
+    Updated,
+    /// The watch said that it went.
+    Deleted,
+    /// A list had it, or had it no more.
+    Replaced,
+    /// It is only told again.
+    Sync,
+}
+
+/// What an event handler is called with (`cache.ResourceEventHandler`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Callback {
+    /// The indexer did not know the object.
+    OnAdd,
+    /// It knew another state of it.
+    OnUpdate,
+    /// It has let go of it.
+    OnDelete,
+}
+
+/// What a controller found there should be, and what there is: the difference is what it works on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComparedCount {
+    /// Of what, as `pods`.
+    pub of: Text,
+    /// As many there should be.
+    pub wanted: i64,
+    /// As many there are.
+    pub found: i64,
+}
+
+/// A field whose value a write changes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedField {
+    /// As `spec.replicas`.
+    pub path: Text,
+    /// As JSON, shortened; nothing where it was not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Text>,
+    /// As JSON, shortened; nothing where it is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Text>,
+}
+
+impl ChangedField {
+    /// So many changes of one write are kept; behind them stands one without a path that counts the rest.
+    pub const MAX: usize = 8;
+}
+
+/// A Filter plugin's no, with the nodes that it is about.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeRefusal {
+    /// As `NodeResourcesFit`.
+    pub plugin: Text,
+    /// Its words, as `Insufficient cpu`.
+    pub reason: Text,
+    /// How many nodes it is about.
+    pub count: u32,
+    /// The first of them by name; at most as many as [`NodeRefusal::NAMED`].
+    pub nodes: Vec<Text>,
+}
+
+impl NodeRefusal {
+    /// So many different refusals of one attempt are kept, those of most nodes.
+    pub const MAX: usize = 8;
+    /// So many nodes of a refusal are named.
+    pub const NAMED: usize = 4;
+}
+
+/// A node's score, and what it is the sum of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeScore {
+    /// The node.
+    pub node: Text,
+    /// The sum.
+    pub total: i64,
+    /// What each Score plugin gave, times its weight.
+    pub by: Vec<(Text, i64)>,
+}
+
+impl NodeScore {
+    /// So many nodes of an attempt are kept.
+    pub const MAX: usize = 3;
+}

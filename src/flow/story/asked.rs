@@ -1,0 +1,272 @@
+//! What somebody asked for: the one request of which each stage has a line of its own.
+
+use std::collections::BTreeSet;
+
+use super::draft::{Draft, What};
+use super::fold_words::verb;
+use super::folding::Folding;
+use super::stage::{StageKind, StageOutcome};
+use super::target::RequestTarget;
+use super::units::{Unit, UnitKind};
+use crate::lane::APISERVER;
+use crate::step::{Operation, Step};
+use crate::trace::{Trace, TraceStep};
+use crate::words::{change, changes, describe, done, joined, subject, terminating};
+
+/// Tells the unit at `at`; returns the draft from which all goes on.
+pub(super) fn tell(folding: &mut Folding<'_>, at: usize) -> Option<usize> {
+    let units = folding.units;
+    let unit = &units[at];
+    let steps = || unit.steps.iter().map(|step| &step.step);
+    let mut telling = RequestTelling { folding, unit, cause: None };
+    telling.request();
+    telling.checks();
+    telling.admission();
+    if let Some((code, why)) = unit.refusal() {
+        let mut notes = vec![why.to_owned()];
+        notes.extend(steps().filter_map(not_authorized));
+        telling.stage(StageKind::Request, format!("refused with {code}"), notes, StageOutcome::Refused);
+    } else if let Some(Step::DryRun { code, .. }) = steps().find(|step| matches!(step, Step::DryRun { .. })) {
+        let words = format!("answered {code}: a dry run, nothing is stored");
+        telling.stage(StageKind::Request, words, vec![], StageOutcome::Done);
+    }
+    telling.store();
+    telling.watch(at);
+    telling.cause
+}
+
+/// The stages of one request, each caused by the one before.
+struct RequestTelling<'f, 'a> {
+    folding: &'f mut Folding<'a>,
+    unit: &'f Unit<'a>,
+    cause: Option<usize>,
+}
+
+impl<'a> RequestTelling<'_, 'a> {
+    fn steps(&self) -> impl Iterator<Item = &'a Step> + use<'_, 'a> {
+        self.unit.steps.iter().map(|step| &step.step)
+    }
+
+    /// One more stage, of those steps of the request that are of its kind.
+    fn stage(&mut self, kind: StageKind, words: String, notes: Vec<String>, outcome: StageOutcome) {
+        let Some(part) = self.part(kind, outcome) else { return };
+        let key = format!("asked {} {kind:?} {outcome:?}", self.unit.first().id);
+        let mut draft = Draft::of(&part, key, kind, APISERVER, What::Said(words));
+        draft.take(&part);
+        (draft.cause, draft.notes, draft.outcome) = (self.cause, notes, outcome);
+        self.folding.drafts.push(draft);
+        self.cause = Some(self.folding.drafts.len() - 1);
+    }
+
+    /// Those steps of the request that a stage of this kind tells.
+    fn part(&self, kind: StageKind, outcome: StageOutcome) -> Option<Unit<'a>> {
+        let is_of_it = |step: &&&TraceStep| is_of(&step.step, kind, outcome);
+        let steps: Vec<&TraceStep> = self.unit.steps.iter().filter(is_of_it).copied().collect();
+        (!steps.is_empty()).then_some(Unit { kind: UnitKind::Request, parent: None, steps })
+    }
+
+    fn request(&mut self) {
+        let Step::RequestReceived { verb: asked_for, path, .. } = &self.unit.first().step else { return };
+        let target = RequestTarget::of(path).unwrap_or_default();
+        let who = self.unit.who();
+        let named = self.steps().find_map(|step| match step {
+            Step::Stored { resource, namespace, name, .. }
+            | Step::Refused { resource, namespace, name, .. }
+            | Step::DryRun { resource, namespace, name, .. } => Some(subject(resource, namespace, name)),
+            _ => None,
+        });
+        let what = named.unwrap_or_else(|| subject(&target.resource, target.namespace, target.name));
+        let version = Some(target.version.as_str()).filter(|version| !version.is_empty());
+        let version = version.map(|version| format!(", as {version}")).unwrap_or_default();
+        let words = format!("{who} {} {}{version}", verb(asked_for, target.subresource), what.trim_end());
+        let audit = self.steps().find_map(|step| match step {
+            Step::Responded { audit_id: Some(id), .. } => Some(format!("Audit-Id {id}")),
+            _ => None,
+        });
+        self.stage(StageKind::Request, words, vec![], StageOutcome::Done);
+        self.detail(audit);
+    }
+
+    /// Something that few look for, about the last stage.
+    fn detail(&mut self, detail: Option<String>) {
+        if let Some(draft) = self.cause.map(|at| &mut self.folding.drafts[at]) {
+            draft.details.extend(detail);
+        }
+    }
+
+    fn checks(&mut self) {
+        let words: Vec<String> = self.steps().filter_map(check).collect();
+        self.stage(StageKind::Checks, words.join("; "), vec![], StageOutcome::Done);
+    }
+
+    /// Where nobody changed anything that is said beside the checks.
+    fn admission(&mut self) {
+        let mut told = AdmissionTold::default();
+        self.steps().for_each(|step| told.add(step));
+        let AdmissionTold { changed_by, notes, is_refused, asked, is_there } = told;
+        if !is_there {
+            return;
+        }
+        let is_quiet = notes.is_empty() && !is_refused;
+        if let Some(draft) = self.cause.filter(|_| is_quiet) {
+            let part = self.part(StageKind::Admission, StageOutcome::Done);
+            let draft = &mut self.folding.drafts[draft];
+            if let What::Said(words) = &mut draft.what {
+                words.push_str("; admission changes nothing");
+            }
+            part.iter().for_each(|part| draft.add_steps(part));
+        } else {
+            let (words, outcome) = match (is_refused, changed_by.as_slice()) {
+                (true, _) => ("admission refuses it".to_owned(), StageOutcome::Refused),
+                (_, []) => ("admission changes nothing".to_owned(), StageOutcome::Done),
+                (_, by) => (format!("admission: changed by {}", by.join(", ")), StageOutcome::Done),
+            };
+            self.stage(StageKind::Admission, words, notes, outcome);
+        }
+        self.detail(asked.map(|asked| format!("plugins: {asked}")));
+    }
+
+    fn store(&mut self) {
+        let trace = self.folding.trace;
+        let words: Vec<String> = self.steps().filter_map(|step| stored(step, trace)).collect();
+        let mut notes = Vec::new();
+        for step in self.steps() {
+            match step {
+                Step::Validated { changed, .. } => notes.extend(changed.iter().map(change)),
+                Step::Terminating { finalizers, grace_seconds } => {
+                    notes.push(format!("it {}", terminating(finalizers, *grace_seconds)));
+                }
+                _ => {}
+            }
+        }
+        if !words.is_empty() {
+            self.stage(StageKind::Store, words.join("; "), notes, StageOutcome::Done);
+        }
+    }
+
+    fn watch(&mut self, at: usize) {
+        let mut heard = BTreeSet::new();
+        let mut how = None;
+        for step in self.steps() {
+            if let Step::InformerUpdated { component, delta, callback, .. } = step {
+                heard.insert(&**component);
+                how = how.or(delta.zip(*callback));
+            }
+        }
+        let queues = self.folding.children[at].iter().filter_map(|child| {
+            match &self.folding.units[*child].first().step {
+                Step::Enqueued { queue, .. } => Some(&**queue),
+                _ => None,
+            }
+        });
+        let queues: BTreeSet<&str> = queues.collect();
+        let how = how.map(|(delta, call)| format!(" ({delta:?}, {call:?})")).unwrap_or_default();
+        let queues = match queues.len() {
+            0 => String::new(),
+            _ => format!(", which goes into the queues of {}", list(&queues)),
+        };
+        let words = match heard.len() {
+            0 => "watches are told, no informer has it yet".to_owned(),
+            _ => format!("informers of {} hear of it{how}{queues}", list(&heard)),
+        };
+        self.stage(StageKind::Watch, words, vec![], StageOutcome::Done);
+    }
+}
+
+/// What admission did to a request.
+#[derive(Default)]
+struct AdmissionTold<'a> {
+    is_there: bool,
+    changed_by: Vec<&'a str>,
+    notes: Vec<String>,
+    is_refused: bool,
+    /// The plugins that had something to say.
+    asked: Option<&'a str>,
+}
+
+impl<'a> AdmissionTold<'a> {
+    fn add(&mut self, step: &'a Step) {
+        match step {
+            Step::Admitted { plugin, changed, values } => {
+                self.changed_by.push(plugin);
+                self.notes.push(match values.as_slice() {
+                    [] => format!("{plugin}: {changed}"),
+                    values => format!("{plugin}: {}", changes(values)),
+                });
+            }
+            Step::WebhookCalled { .. } => self.notes.push(describe(step)),
+            Step::Denied { plugin } => {
+                self.is_refused = true;
+                self.notes.push(format!("{plugin} says no"));
+            }
+            Step::Validated { plugins, .. } => {
+                self.asked = plugins.as_deref().filter(|plugins| !plugins.is_empty());
+            }
+            _ => return,
+        }
+        self.is_there = true;
+    }
+}
+
+fn list(names: &BTreeSet<&str>) -> String {
+    const NAMED: usize = 6;
+    let first: Vec<&str> = names.iter().take(NAMED).copied().collect();
+    let more = if names.len() > NAMED { ", ..." } else { "" };
+    first.join(", ") + more
+}
+
+/// Whether a request's step is told by a stage of this kind.
+fn is_of(step: &Step, kind: StageKind, outcome: StageOutcome) -> bool {
+    use Step::*;
+    match step {
+        RequestReceived { .. } => kind == StageKind::Request && outcome == StageOutcome::Done,
+        Refused { .. } => kind == StageKind::Request && outcome == StageOutcome::Refused,
+        Authenticated { .. }
+        | Impersonated { .. }
+        | Authorized { .. }
+        | NotAuthenticated { .. }
+        | NotAuthorized { .. } => kind == StageKind::Checks,
+        Admitted { .. } | WebhookCalled { .. } | Denied { .. } | Validated { .. } => {
+            kind == StageKind::Admission
+        }
+        Stored { .. } | Terminating { .. } => kind == StageKind::Store,
+        WatchDelivered { .. } | InformerUpdated { .. } => kind == StageKind::Watch,
+        Responded { .. } | DryRun { .. } => kind == StageKind::Request && outcome == StageOutcome::Done,
+        _ => false,
+    }
+}
+
+fn check(step: &Step) -> Option<String> {
+    Some(match step {
+        Step::Authenticated { user, by, said } => {
+            let said = if said.is_empty() { String::new() } else { format!(" ({})", joined(said)) };
+            let by = if by.is_empty() { "authentication" } else { by };
+            format!("{by} knows {user}{said}")
+        }
+        Step::NotAuthenticated { said } => format!("nobody knows who it is ({})", joined(said)),
+        Step::Impersonated { user, acting, verb } => format!("{user} acts as {acting}, allowed by {verb}"),
+        Step::Authorized { .. } => describe(step),
+        Step::NotAuthorized { said } => format!("nobody allows it ({})", joined(said)),
+        _ => return None,
+    })
+}
+
+fn not_authorized(step: &Step) -> Option<String> {
+    matches!(step, Step::Denied { .. }).then(|| format!("by {}", describe(step)))
+}
+
+/// What a write left in the store, under which key.
+fn stored(step: &Step, trace: &Trace) -> Option<String> {
+    let Step::Stored { resource, namespace, name, revision, operation, bytes, .. } = step else {
+        return None;
+    };
+    let what = format!("etcd has it {} at revision {revision}", done(*operation));
+    let size = if *bytes == 0 { String::new() } else { format!(", {bytes} bytes") };
+    let place = trace.storage.get(&**resource).map(|storage| {
+        let key = if namespace.is_empty() { name.to_string() } else { format!("{namespace}/{name}") };
+        let version =
+            if *operation == Operation::Delete { String::new() } else { format!(" as {}", storage.version) };
+        format!(": {}{key}{version}", storage.prefix)
+    });
+    Some(format!("{what}{}{size}", place.unwrap_or_default()))
+}

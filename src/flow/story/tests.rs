@@ -1,0 +1,329 @@
+//! Records that are written down by hand, and the stories that are told of them.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::handwritten::{Handwritten, deployment};
+use crate::lane::Lane;
+use crate::parts::{ChangedField, ComparedCount, NodeRefusal};
+use crate::recorded::StepId;
+use crate::step::{Operation, Step};
+use crate::trace::StoragePlace;
+use crate::wanted::WantedSteps;
+
+/// What is printed, without colours and as wide as it is.
+fn printed(trace: &Trace) -> String {
+    trace.story().print(Look::default())
+}
+
+#[track_caller]
+fn contains(text: &str, lines: &[&str]) {
+    let mut rest = text;
+    for line in lines {
+        let at =
+            rest.find(line).unwrap_or_else(|| panic!("{line:?} is not behind what comes before in\n{text}"));
+        rest = &rest[at + line.len()..];
+    }
+}
+
+#[test]
+fn a_deployment_is_told_in_a_line_for_each_stage() {
+    let text = printed(&deployment().flow.trace("deployments.apps", "ns", "web"));
+    let golden = include_str!("../testdata/story.txt");
+    assert_eq!(text, golden, "\n{text}");
+}
+
+#[test]
+fn in_a_narrow_terminal_nothing_is_lost_and_in_colour_neither() {
+    let trace = deployment().flow.trace("deployments.apps", "ns", "web");
+    let letters = |text: &str| text.split_whitespace().collect::<String>();
+    let whole = printed(&trace);
+    for columns in [40, 80, 120] {
+        let text = trace.story().print(Look { columns: Some(columns), ..Look::default() });
+        assert!(text.lines().all(|line| line.chars().count() <= columns.max(50)), "{columns}\n{text}");
+        assert_eq!(letters(&text), letters(&whole), "{columns}");
+    }
+    let painted = trace.story().print(Look { colour: true, ..Look::default() });
+    let mut bare = painted.clone();
+    for code in ["0", "1", "2", "31", "32", "33", "34", "35", "36"] {
+        bare = bare.replace(&format!("\u{1b}[{code}m"), "");
+    }
+    assert_ne!(painted, bare);
+    assert_eq!(bare, whole);
+}
+
+fn request(
+    record: &Handwritten,
+    cause: Option<StepId>,
+    user: &str,
+    verb: &str,
+    path: &str,
+) -> Option<StepId> {
+    record.step(cause, Step::RequestReceived { user: user.into(), verb: verb.into(), path: path.into() })
+}
+
+fn written(
+    record: &Handwritten,
+    cause: Option<StepId>,
+    resource: &str,
+    name: &str,
+    revision: u64,
+) -> Option<StepId> {
+    let (resource, namespace, name) = (resource.into(), "ns".into(), name.into());
+    let (operation, uid, bytes) = (Operation::Create, None, 100);
+    record.step(cause, Step::Stored { resource, namespace, name, revision, operation, uid, bytes })
+}
+
+fn refused(record: &Handwritten, cause: Option<StepId>, code: u16, why: &str) -> Option<StepId> {
+    let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
+    record.step(cause, Step::Refused { resource, namespace, name, code, why: why.into() })
+}
+
+fn said(words: &[(&str, &str)]) -> Vec<(Arc<str>, Arc<str>)> {
+    words.iter().map(|(who, words)| ((*who).into(), (*words).into())).collect()
+}
+
+#[test]
+fn a_403_says_who_was_asked_and_which_rule_would_have_allowed_it() {
+    let record = Handwritten::new();
+    let asked = request(&record, None, "", "create", "/api/v1/namespaces/ns/pods");
+    let (user, by) = ("system:serviceaccount:ns:robot".into(), "ServiceAccount".into());
+    record.step(asked, Step::Authenticated { user, by, said: said(&[("X509", "no opinion")]) });
+    record.step(asked, Step::NotAuthorized { said: said(&[("Node", "no opinion"), ("RBAC", "no opinion")]) });
+    refused(&record, asked, 403, "pods is forbidden");
+    let text = printed(&record.flow.trace("pods", "ns", "a"));
+    contains(
+        &text,
+        &[
+            "system:serviceaccount:ns:robot creates pods ns/a, as v1",
+            "ServiceAccount knows system:serviceaccount:ns:robot (X509: no opinion)",
+            "nobody allows it (Node: no opinion; RBAC: no opinion) <- 1",
+            "refused with 403 <- 2",
+            "- pods is forbidden",
+            " => a Role with apiGroups [\"\"], resources [\"pods\"], verbs [\"create\"], bound to ServiceAccount \
+             ns/robot in namespace ns, would allow it",
+        ],
+    );
+}
+
+#[test]
+fn what_admission_did_is_told_with_values_webhooks_and_the_key_in_etcd() {
+    let record = Handwritten::new();
+    let asked = request(&record, None, "", "patch", "/api/v1/namespaces/ns/pods/a");
+    let change = |path: &str, from: Option<&str>, to: Option<&str>| ChangedField {
+        path: path.into(),
+        from: from.map(Arc::from),
+        to: to.map(Arc::from),
+    };
+    let values = vec![change("spec.priority", None, Some("0"))];
+    let (plugin, changed) = ("Priority".into(), "spec.priority".into());
+    let admitted = record.step(asked, Step::Admitted { plugin, changed, values });
+    let (webhook, verdict) = ("a.example.com".into(), "allowed it".into());
+    let called = record.step(admitted, Step::WebhookCalled { webhook, microseconds: 3400, verdict });
+    let changed = vec![change("spec.replicas", Some("2"), Some("5"))];
+    let plugins = Some("LimitRanger, Priority".into());
+    let valid = record.step(called, Step::Validated { plugins, changed });
+    written(&record, valid, "pods", "a", 7);
+    record.step(asked, Step::Responded { code: 200, audit_id: Some("0b39".into()) });
+    let mut trace = record.flow.trace("pods", "ns", "a");
+    let place = StoragePlace { prefix: "/registry/pods/".into(), version: "v1".into() };
+    trace.storage.insert("pods".into(), place);
+    let text = trace.story().print(Look { details: true, ..Look::default() });
+    contains(
+        &text,
+        &[
+            "somebody unknown patches pods ns/a, as v1",
+            "- Audit-Id 0b39",
+            "admission: changed by Priority",
+            "- Priority: spec.priority = 0",
+            "- webhook a.example.com: allowed it (3.4 ms)",
+            "- plugins: LimitRanger, Priority",
+            "etcd has it created at revision 7: /registry/pods/ns/a as v1, 100 bytes",
+            "- spec.replicas: 2 -> 5",
+        ],
+    );
+}
+
+#[test]
+fn a_pod_that_fits_nowhere_says_what_each_plugin_said_of_which_node() {
+    let record = Handwritten::new();
+    let asked = request(&record, None, "", "create", "/api/v1/namespaces/ns/pods");
+    let mut seen = written(&record, asked, "pods", "a", 7);
+    for _ in 0..3 {
+        let attempt = record.step(seen, Step::SchedulingAttempt { pod: "ns/a".into() });
+        let refusal = |plugin: &str, reason: &str, count, nodes: &[&str]| NodeRefusal {
+            plugin: plugin.into(),
+            reason: reason.into(),
+            count,
+            nodes: nodes.iter().map(|node| (*node).into()).collect(),
+        };
+        let refusals = vec![
+            refusal("NodeResourcesFit", "Insufficient cpu", 3, &["n1", "n2"]),
+            refusal("NodeName", "node(s) didn't match", 1, &["n4"]),
+        ];
+        record.step(attempt, Step::Filtered { pod: "ns/a".into(), feasible: 0, nodes: 4, refusals });
+        seen = attempt;
+    }
+    let text = printed(&record.flow.trace("pods", "ns", "a"));
+    contains(
+        &text,
+        &[
+            "kube-scheduler finds no node for pods a: 0 of 4 fit, 3 times <- 2",
+            "- n1, n2 and 1 more: NodeResourcesFit: Insufficient cpu",
+            "- n4: NodeName: node(s) didn't match",
+            " => pod ns/a has no node: n1, n2 and 1 more: NodeResourcesFit: Insufficient cpu; n4: NodeName",
+        ],
+    );
+}
+
+#[test]
+fn a_container_that_crashes_again_and_again_is_one_stage() {
+    let record = Handwritten::new();
+    let asked = request(&record, None, "", "create", "/api/v1/namespaces/ns/pods");
+    let mut seen = written(&record, asked, "pods", "a", 7);
+    let (node, pod, container): (Arc<str>, Arc<str>, Arc<str>) = ("n1".into(), "ns/a".into(), "main".into());
+    for round in 0..4 {
+        let of = || (node.clone(), pod.clone());
+        let ((node, pod), state) = (of(), "sync".into());
+        let sync = record.step(seen, Step::PodWorkerSync { node, pod, state });
+        let ((node, pod), container) = (of(), container.clone());
+        record.step(sync, Step::ContainerStarted { node, pod, container: container.clone() });
+        let (node, pod) = of();
+        record.step(sync, Step::ContainerExited { node, pod, container, exit_code: 3 });
+        let (component, object, reason) = ("kubelet".into(), "ns/a".into(), "BackOff".into());
+        let message = "Back-off restarting failed container".into();
+        record.step(sync, Step::EventRecorded { component, object, reason, message, warning: true });
+        let status = request(&record, sync, "system:node:n1", "patch", "/api/v1/namespaces/ns/pods/a/status");
+        seen = written(&record, status, "pods", "a", 8 + round);
+    }
+    let text = printed(&record.flow.trace("pods", "ns", "a"));
+    contains(
+        &text,
+        &[
+            "kubelet/n1: pods a: StartContainer (main), main ends with exit code 3, 4 times <- 2",
+            "kubelet warns of a: BackOff: Back-off restarting failed container, 4 times <- 3",
+            "kubelet/n1 writes the status of pods a, 4 times <- 3",
+            " => container main of pod ns/a has failed 4 times, with exit code 3; what it said: kubectl logs a -c \
+             main -n ns --previous",
+        ],
+    );
+    assert_eq!(text.lines().filter(|line| line.contains("kubelet/n1")).count(), 2, "{text}");
+}
+
+#[test]
+fn what_a_controller_is_refused_is_told_once_with_what_it_wanted() {
+    let record = Handwritten::new();
+    let asked = request(&record, None, "", "create", "/apis/apps/v1/namespaces/ns/replicasets");
+    let stored = written(&record, asked, "replicasets.apps", "web", 7);
+    let mut cause = record.reconcile_after(stored, "replicaset", "ns/web", 0, 0);
+    for round in 1..4 {
+        for name in ["x", "y"] {
+            let create = request(
+                &record,
+                cause,
+                "system:serviceaccount:kube-system:replicaset-controller",
+                "create",
+                "/api/v1/namespaces/ns/pods",
+            );
+            let why = format!("pods \"web-{name}{round}\" is forbidden: exceeded quota: q");
+            let (resource, namespace, name) = ("pods".into(), "ns".into(), "".into());
+            record.step(create, Step::Refused { resource, namespace, name, code: 403, why: why.into() });
+        }
+        let compared = Some(ComparedCount { of: "pods".into(), wanted: 2, found: 0 });
+        record.step(cause, Step::ReconcileEnded { result: "exceeded quota".into(), compared });
+        cause = record.reconcile_after(cause, "replicaset", "ns/web", round, 5 << round);
+    }
+    let text = printed(&record.flow.trace("replicasets.apps", "ns", "web"));
+    contains(
+        &text,
+        &[
+            "replicaset-controller is refused (403) when it creates pods, 6 times <- 2",
+            "- pods is forbidden: exceeded quota: q",
+            "- tried again 2 times, the last time after 20 ms",
+        ],
+    );
+    assert_eq!(text.matches("exceeded quota").count(), 1, "{text}");
+}
+
+#[test]
+fn a_delete_that_waits_for_a_finalizer_says_for_which() {
+    let record = Handwritten::new();
+    let asked = request(&record, None, "", "delete", "/api/v1/namespaces/ns/pods/a");
+    let stored = written(&record, asked, "pods", "a", 7);
+    let finalizers = vec!["example.com/keep".into()];
+    record.step(stored, Step::Terminating { finalizers, grace_seconds: Some(30) });
+    let text = printed(&record.flow.trace("pods", "ns", "a"));
+    contains(
+        &text,
+        &[
+            "- it has 30 s to end, waits for the finalizers example.com/keep",
+            " => pods ns/a is deleted and still there: whoever put the finalizers example.com/keep there",
+        ],
+    );
+    let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
+    let (operation, uid, bytes) = (Operation::Delete, None, 0);
+    record.step(None, Step::Stored { resource, namespace, name, revision: 9, operation, uid, bytes });
+    let gone = printed(&record.flow.trace("pods", "ns", "a"));
+    assert!(!gone.contains("still there"), "{gone}");
+}
+
+#[test]
+fn of_many_stages_a_screen_shows_the_first_and_the_last() {
+    let record = Handwritten::new();
+    for revision in 0..40 {
+        let asked = request(&record, None, "", "create", "/api/v1/namespaces/ns/pods");
+        written(&record, asked, "pods", "a", revision + 1);
+    }
+    let trace = record.flow.trace("pods", "ns", "a");
+    let text = printed(&trace);
+    assert!(text.lines().count() < 36 && text.contains("... 50 stages more: --all tells them ..."), "{text}");
+    contains(&text, &["at revision 1,", "at revision 40,"]);
+    let whole = trace.story().print(Look { whole: true, ..Look::default() });
+    contains(&whole, &["at revision 1,", "at revision 20,", "at revision 40,"]);
+}
+
+#[test]
+fn parts_of_a_story_are_told_to_who_wants_no_more() {
+    let record = deployment();
+    let trace = |wanted: &WantedSteps| {
+        let mut trace = record.flow.trace("deployments.apps", "ns", "web");
+        wanted.of(&mut trace);
+        let mut story = trace.story();
+        story.keep(|stage| wanted.tells(stage));
+        story.print(Look::default())
+    };
+    let scheduler = trace(&WantedSteps { lane: Some(Lane::Scheduler), ..WantedSteps::default() });
+    assert!(
+        scheduler.contains("kube-scheduler") && !scheduler.contains("replicaset-controller"),
+        "{scheduler}"
+    );
+    let writes = trace(&WantedSteps { only_writes: true, ..WantedSteps::default() });
+    assert!(writes.contains("creates pods web-5d4-x") && !writes.contains("informers of"), "{writes}");
+    let user = WantedSteps { user: Some("replicaset-controller".into()), ..WantedSteps::default() };
+    let by_user = trace(&user);
+    assert!(
+        by_user.contains("creates pods web-5d4-x") && !by_user.contains("replicasets.apps web"),
+        "{by_user}"
+    );
+    let pod = trace(&WantedSteps { pod: Some("web-5d4-x".into()), ..WantedSteps::default() });
+    contains(&pod, &["creates deployments.apps ns/web", "creates pods web-5d4-x", "StartContainer"]);
+    let none = trace(&WantedSteps { pod: Some("other".into()), ..WantedSteps::default() });
+    assert!(none.contains("nothing is recorded"), "{none}");
+    let since = trace(&WantedSteps { since_microseconds: Some(500), ..WantedSteps::default() });
+    assert!(since.contains("StartContainer") && !since.contains("creates deployments.apps"), "{since}");
+}
+
+#[test]
+fn a_watch_that_is_faster_than_the_writer_and_a_record_that_is_odd_are_told() {
+    let record = Handwritten::new();
+    let (component, resource, key) = ("kubelet/n".into(), "pods".into(), "ns/a".into());
+    record.step(None, Step::informed(component, resource, key, 3));
+    let asked = request(&record, None, "", "create", "/api/v1/namespaces/ns/pods");
+    written(&record, asked, "pods", "a", 3);
+    let mut trace = record.flow.trace("pods", "ns", "a");
+    contains(&printed(&trace), &["informers of kubelet/n hear of it"]);
+    for step in &mut trace.steps {
+        step.cause = Some(step.id);
+    }
+    assert!(!printed(&trace).is_empty(), "a step that is its own cause");
+}

@@ -1,0 +1,245 @@
+//! The words of one step: all that is known of it, in one line.
+
+use std::sync::Arc;
+
+use super::parts::{ChangedField, ComparedCount, NodeRefusal, NodeScore};
+use super::step::{Operation, Step};
+
+/// Messages may have lines of their own, which would look like steps.
+pub(super) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A path without its API version, and without the word `namespaces` where a resource in a namespace follows.
+pub(super) fn short(path: &str) -> &str {
+    let segments = if path.starts_with("/apis/") { 4 } else { 3 };
+    let Some(rest) = path.splitn(segments + 1, '/').nth(segments) else { return path };
+    let inside = rest.strip_prefix("namespaces/").filter(|inside| inside.contains('/'));
+    if path.starts_with("/api") { inside.unwrap_or(rest) } else { path }
+}
+
+/// What happened, in one line.
+pub(super) fn describe(step: &Step) -> String {
+    use Step::*;
+    match step {
+        RequestReceived { user, verb, path } if user.is_empty() => format!("{verb} {}", short(path)),
+        RequestReceived { user, verb, path } => {
+            // `system:serviceaccount:kube-system:deployment-controller`: the last part says enough.
+            format!("{verb} {} ({})", short(path), user.rsplit(':').next().unwrap_or(user))
+        }
+        Authenticated { user, by, .. } if by.is_empty() || &**by == "InProcess" => {
+            format!("authenticated as {user}")
+        }
+        Authenticated { user, by, said } if said.is_empty() => format!("authenticated as {user} by {by}"),
+        Authenticated { user, by, said } => format!("authenticated as {user} by {by} ({})", joined(said)),
+        NotAuthenticated { said } => format!("not authenticated ({})", joined(said)),
+        Impersonated { user, acting, verb } => format!("{user} acts as {acting}, allowed by {verb}"),
+        Authorized { by, reason, before } => authorized(by, reason, before.as_deref()),
+        NotAuthorized { said } => format!("not authorized ({})", joined(said)),
+        Denied { plugin } => format!("{plugin} said no"),
+        Admitted { plugin, changed, values } if values.is_empty() => format!("{plugin} changed {changed}"),
+        Admitted { plugin, values, .. } => format!("{plugin} changed {}", changes(values)),
+        WebhookCalled { webhook, microseconds, verdict } => {
+            format!("webhook {webhook}: {verdict} ({:.1} ms)", *microseconds as f64 / 1000.0)
+        }
+        Validated { plugins, changed } => validated(plugins.as_deref(), changed),
+        Responded { code, audit_id: None } => format!("answered {code}"),
+        Responded { code, audit_id: Some(id) } => format!("answered {code}, audit {id}"),
+        DryRun { resource, namespace, name, code } => {
+            format!("answered {code} to a dry run: {} is not stored", subject(resource, namespace, name))
+        }
+        Refused { code, why, .. } => format!("refused with {code}: {why}"),
+        other => describe_storage(other),
+    }
+}
+
+/// The store, watches, informers, queues and reconciles.
+fn describe_storage(step: &Step) -> String {
+    use Step::*;
+    match step {
+        Stored { resource, namespace, name, revision, operation, bytes, .. } => {
+            let size = if *bytes == 0 { String::new() } else { format!(", {bytes} bytes") };
+            format!("{} {} at {revision}{size}", done(*operation), subject(resource, namespace, name))
+        }
+        Terminating { finalizers, grace_seconds } => terminating(finalizers, *grace_seconds),
+        WatchDelivered { resource, key, revision, watchers } => {
+            format!("delivered {resource} {key} at {revision} to {watchers}")
+        }
+        InformerUpdated { resource, key, revision, delta, callback, handlers, .. } => {
+            let told = delta.zip(*callback).map(|(delta, call)| {
+                format!(" ({delta:?}; {call:?} of {})", counted(u64::from(*handlers), "handler"))
+            });
+            format!("informed of {resource} {key} at {revision}{}", told.unwrap_or_default())
+        }
+        Listed { resource, items, again: false, .. } => format!("listed {resource}: {items}"),
+        Listed { resource, items, .. } => {
+            format!("listed {resource} once more, its watch had ended: {items}")
+        }
+        Enqueued { key, retries: 0, delay_milliseconds: 0, .. } => format!("enqueued {key}"),
+        Enqueued { key, retries: 0, delay_milliseconds, .. } => {
+            format!("enqueued {key} after {delay_milliseconds} ms")
+        }
+        Enqueued { key, retries, delay_milliseconds, .. } => {
+            format!("enqueued {key} again after {delay_milliseconds} ms, failed {retries} times")
+        }
+        ReconcileStarted { key, coalesced: 0, .. } => format!("reconcile {key}"),
+        ReconcileStarted { key, coalesced, .. } => {
+            format!("reconcile {key} (asked for {coalesced} times more)")
+        }
+        ReconcileEnded { result, compared: None } => format!("reconciled: {result}"),
+        ReconcileEnded { result, compared: Some(compared) } => {
+            format!("reconciled: {result} ({})", comparison(compared))
+        }
+        other => describe_node_side(other),
+    }
+}
+
+/// Scheduler, kubelet and Events.
+fn describe_node_side(step: &Step) -> String {
+    use Step::*;
+    match step {
+        SchedulingAttempt { pod } => format!("schedule {pod}"),
+        Filtered { pod, feasible, nodes, refusals } => {
+            let refused: Vec<String> = refusals.iter().map(refusal).collect();
+            let refused =
+                if refused.is_empty() { String::new() } else { format!(": {}", refused.join("; ")) };
+            format!("{feasible} of {nodes} nodes fit {pod}{refused}")
+        }
+        Scored { pod, node, score, table } => {
+            let scores: Vec<String> = table.iter().map(node_score).collect();
+            let scores = if scores.is_empty() { String::new() } else { format!(": {}", scores.join("; ")) };
+            format!("{node} is best ({score}) for {pod}{scores}")
+        }
+        Assumed { pod, node } => format!("assumed {pod} on {node}"),
+        Bound { pod, node } => format!("bound {pod} to {node}"),
+        PodWorkerSync { pod, state, .. } => format!("{state} {pod}"),
+        SandboxCreated { pod, address, .. } => format!("sandbox {address} for {pod}"),
+        ImagePulled { image, pod, .. } => format!("pulled {image} for {pod}"),
+        ContainerCreated { pod, container, .. } => format!("created container {container} of {pod}"),
+        ContainerStarted { pod, container, .. } => format!("started container {container} of {pod}"),
+        ContainerExited { pod, container, exit_code, .. } => {
+            format!("container {container} exited {exit_code} in {pod}")
+        }
+        SandboxStopped { pod, .. } => format!("stopped the sandbox of {pod}"),
+        EventRecorded { object, reason, message, .. } if message.is_empty() => {
+            format!("event {reason} about {object}")
+        }
+        EventRecorded { object, reason, message, .. } => format!("event {reason} about {object}: {message}"),
+        other => format!("{other:?}"),
+    }
+}
+
+fn authorized(by: &str, reason: &str, before: Option<&str>) -> String {
+    let words = match (by, reason) {
+        ("", _) => "authorized".into(),
+        (by, "") => format!("authorized by {by}"),
+        // It names the authorizer itself.
+        (by, reason) if reason.starts_with(by) => reason.into(),
+        (by, reason) => format!("authorized by {by}: {reason}"),
+    };
+    match before {
+        Some(before) => format!("{words} ({before}: no opinion)"),
+        None => words,
+    }
+}
+
+fn validated(plugins: Option<&str>, changed: &[ChangedField]) -> String {
+    let plugins = plugins.map(|plugins| format!(" (admission: {plugins})")).unwrap_or_default();
+    let changed = if changed.is_empty() { String::new() } else { format!(", changes {}", changes(changed)) };
+    format!("validated{plugins}{changed}")
+}
+
+/// What keeps an object that was deleted.
+pub(super) fn terminating(finalizers: &[Arc<str>], grace_seconds: Option<u64>) -> String {
+    let grace = grace_seconds.filter(|grace| *grace > 0).map(|grace| format!("has {grace} s to end"));
+    let kept =
+        (!finalizers.is_empty()).then(|| format!("waits for the finalizers {}", finalizers.join(", ")));
+    let words: Vec<String> = grace.into_iter().chain(kept).collect();
+    if words.is_empty() { "is marked as deleted".into() } else { words.join(", ") }
+}
+
+/// What a plugin said of which nodes.
+pub(super) fn refusal(NodeRefusal { plugin, reason, count, nodes }: &NodeRefusal) -> String {
+    let more = (*count as usize).saturating_sub(nodes.len());
+    let whom = match (nodes.len(), more) {
+        (0, _) => counted(u64::from(*count), "node"),
+        (_, 0) => nodes.join(", "),
+        _ => format!("{} and {more} more", nodes.join(", ")),
+    };
+    format!("{whom}: {plugin}: {reason}")
+}
+
+/// A node's sum and what it is made of.
+pub(super) fn node_score(NodeScore { node, total, by }: &NodeScore) -> String {
+    let by: Vec<String> = by.iter().map(|(plugin, score)| format!("{plugin} {score}")).collect();
+    format!("{node} {total} ({})", by.join(" + "))
+}
+
+/// What a controller compared.
+pub(super) fn comparison(ComparedCount { of, wanted, found }: &ComparedCount) -> String {
+    format!("wants {wanted} {of}, has {found}")
+}
+
+/// Fields and their values, in one line.
+pub(super) fn changes(changes: &[ChangedField]) -> String {
+    changes.iter().map(change).collect::<Vec<_>>().join(", ")
+}
+
+/// A field, what it was and what it is.
+pub(super) fn change(ChangedField { path, from, to }: &ChangedField) -> String {
+    match (from, to) {
+        (None, None) => path.to_string(),
+        (None, Some(to)) => format!("{path} = {to}"),
+        (Some(from), None) => format!("{path}: {from} -> nothing"),
+        (Some(from), Some(to)) => format!("{path}: {from} -> {to}"),
+    }
+}
+
+/// `1 pod`, `3 pods`.
+pub(super) fn counted(count: u64, of: &str) -> String {
+    if count == 1 { format!("1 {of}") } else { format!("{count} {of}s") }
+}
+
+/// Who said what.
+pub(super) fn joined(said: &[(Arc<str>, Arc<str>)]) -> String {
+    let said: Vec<String> = said.iter().map(|(who, words)| format!("{who}: {words}")).collect();
+    said.join("; ")
+}
+
+/// What a write did.
+pub(super) fn done(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Create => "created",
+        Operation::Update => "updated",
+        Operation::Delete => "deleted",
+    }
+}
+
+/// As `pods default/web`.
+pub(super) fn subject(resource: &str, namespace: &str, name: &str) -> String {
+    match namespace {
+        "" => format!("{resource} {name}"),
+        namespace => format!("{resource} {namespace}/{name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_shown_without_their_version() {
+        let cases = [
+            ("/api/v1/namespaces/ns/pods/web/status", "ns/pods/web/status"),
+            ("/apis/apps/v1/namespaces/ns/deployments", "ns/deployments"),
+            ("/api/v1/namespaces/ns", "namespaces/ns"),
+            ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "clusterroles"),
+            ("/api/v1", "/api/v1"),
+            ("/apis/apps/v1", "/apis/apps/v1"),
+            ("/a/b/c/d/e", "/a/b/c/d/e"),
+        ];
+        for (path, shown) in cases {
+            assert_eq!(short(path), shown);
+        }
+    }
+}
