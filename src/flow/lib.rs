@@ -52,7 +52,7 @@ use traffic::TrafficBook;
 
 pub use follow::Followed;
 pub use lane::{Lane, is_renewal};
-pub use parts::{Callback, ChangedField, ComparedCount, DeltaType, NodeRefusal, NodeScore};
+pub use parts::{Callback, ComparedCount, DeltaType, FieldFromTo, FitRefusal, NodeScore};
 pub use recorded::StepId;
 pub use step::{Operation, Step};
 pub use story::TraceStory;

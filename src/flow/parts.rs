@@ -4,8 +4,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-type Text = Arc<str>;
-
 /// How a change lies in a delta FIFO (`cache.DeltaType`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum DeltaType {
@@ -36,7 +34,7 @@ pub enum Callback {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComparedCount {
     /// Of what, as `pods`.
-    pub of: Text,
+    pub of: Arc<str>,
     /// As many there should be.
     pub wanted: i64,
     /// As many there are.
@@ -45,36 +43,36 @@ pub struct ComparedCount {
 
 /// A field whose value a write changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChangedField {
+pub struct FieldFromTo {
     /// As `spec.replicas`.
-    pub path: Text,
+    pub path: Arc<str>,
     /// As JSON, shortened; nothing where it was not there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub from: Option<Text>,
+    pub from: Option<Arc<str>>,
     /// As JSON, shortened; nothing where it is gone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub to: Option<Text>,
+    pub to: Option<Arc<str>>,
 }
 
-impl ChangedField {
+impl FieldFromTo {
     /// So many changes of one write are kept; behind them stands one without a path that counts the rest.
     pub const MAX: usize = 8;
 }
 
 /// A Filter plugin's no, with the nodes that it is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NodeRefusal {
+pub struct FitRefusal {
     /// As `NodeResourcesFit`.
-    pub plugin: Text,
+    pub plugin: Arc<str>,
     /// Its words, as `Insufficient cpu`.
-    pub reason: Text,
+    pub reason: Arc<str>,
     /// How many nodes it is about.
     pub count: u32,
-    /// The first of them by name; at most as many as [`NodeRefusal::NAMED`].
-    pub nodes: Vec<Text>,
+    /// The first of them by name; at most as many as [`FitRefusal::NAMED`].
+    pub nodes: Vec<Arc<str>>,
 }
 
-impl NodeRefusal {
+impl FitRefusal {
     /// So many different refusals of one attempt are kept, those of most nodes.
     pub const MAX: usize = 8;
     /// So many nodes of a refusal are named.
@@ -85,11 +83,11 @@ impl NodeRefusal {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeScore {
     /// The node.
-    pub node: Text,
+    pub node: Arc<str>,
     /// The sum.
     pub total: i64,
     /// What each Score plugin gave, times its weight.
-    pub by: Vec<(Text, i64)>,
+    pub by: Vec<(Arc<str>, i64)>,
 }
 
 impl NodeScore {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::parts::{Callback, ChangedField, ComparedCount, DeltaType, NodeRefusal, NodeScore};
+use super::parts::{Callback, ComparedCount, DeltaType, FieldFromTo, FitRefusal, NodeScore};
 use super::uid::Uid;
 
 type Text = Arc<str>;
@@ -84,7 +84,7 @@ pub enum Step {
         changed: Text,
         /// From what to what; of people's requests alone.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        values: Vec<ChangedField>,
+        values: Vec<FieldFromTo>,
     },
     /// An admission webhook was asked, and this came of it.
     WebhookCalled {
@@ -109,7 +109,7 @@ pub enum Step {
         plugins: Option<Text>,
         /// What an update changes in the object; of what people and the controllers of workloads write.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        changed: Vec<ChangedField>,
+        changed: Vec<FieldFromTo>,
     },
     /// etcd committed the write: the revision is born here, and everything that follows is caused by it.
     Stored {
@@ -258,9 +258,9 @@ pub enum Step {
         feasible: u32,
         /// How many were asked about.
         nodes: u32,
-        /// Why the others did not; at most as many as [`NodeRefusal::MAX`].
+        /// Why the others did not; at most as many as [`FitRefusal::MAX`].
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        refusals: Vec<NodeRefusal>,
+        refusals: Vec<FitRefusal>,
     },
     /// The Score plugins said which of these suits best (`prioritizeNodes`, `selectHost`).
     Scored {

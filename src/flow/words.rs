@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::parts::{ChangedField, ComparedCount, NodeRefusal, NodeScore};
+use super::parts::{ComparedCount, FieldFromTo, FitRefusal, NodeScore};
 use super::step::{Operation, Step};
 
 /// Messages may have lines of their own, which would look like steps.
@@ -143,7 +143,7 @@ fn authorized(by: &str, reason: &str, before: Option<&str>) -> String {
     }
 }
 
-fn validated(plugins: Option<&str>, changed: &[ChangedField]) -> String {
+fn validated(plugins: Option<&str>, changed: &[FieldFromTo]) -> String {
     let plugins = plugins.map(|plugins| format!(" (admission: {plugins})")).unwrap_or_default();
     let changed = if changed.is_empty() { String::new() } else { format!(", changes {}", changes(changed)) };
     format!("validated{plugins}{changed}")
@@ -159,7 +159,7 @@ pub(super) fn terminating(finalizers: &[Arc<str>], grace_seconds: Option<u64>) -
 }
 
 /// What a plugin said of which nodes.
-pub(super) fn refusal(NodeRefusal { plugin, reason, count, nodes }: &NodeRefusal) -> String {
+pub(super) fn refusal(FitRefusal { plugin, reason, count, nodes }: &FitRefusal) -> String {
     let more = (*count as usize).saturating_sub(nodes.len());
     let whom = match (nodes.len(), more) {
         (0, _) => counted(u64::from(*count), "node"),
@@ -181,12 +181,12 @@ pub(super) fn comparison(ComparedCount { of, wanted, found }: &ComparedCount) ->
 }
 
 /// Fields and their values, in one line.
-pub(super) fn changes(changes: &[ChangedField]) -> String {
+pub(super) fn changes(changes: &[FieldFromTo]) -> String {
     changes.iter().map(change).collect::<Vec<_>>().join(", ")
 }
 
 /// A field, what it was and what it is.
-pub(super) fn change(ChangedField { path, from, to }: &ChangedField) -> String {
+pub(super) fn change(FieldFromTo { path, from, to }: &FieldFromTo) -> String {
     match (from, to) {
         (None, None) => path.to_string(),
         (None, Some(to)) => format!("{path} = {to}"),

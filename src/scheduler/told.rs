@@ -6,11 +6,11 @@ use std::sync::Arc;
 use super::framework::fit_error::Diagnosis;
 use super::framework::node_info::NodeInfo;
 use super::framework::runtime::Scores;
-use flow::{Flow, NodeRefusal, NodeScore};
+use flow::{FitRefusal, Flow, NodeScore};
 
 /// Each word of each plugin with its nodes, those of most nodes first. Of nodes that nobody was asked about,
 /// since a PreFilter plugin had left them out, its word stands for all, and they are not named.
-pub(super) fn refusals(flow: &Flow, diagnosis: &Diagnosis, asked: usize) -> Vec<NodeRefusal> {
+pub(super) fn refusals(flow: &Flow, diagnosis: &Diagnosis, asked: usize) -> Vec<FitRefusal> {
     let nodes = &diagnosis.nodes;
     let others = u32::try_from(asked.saturating_sub(nodes.explicit.len())).unwrap_or(u32::MAX);
     let mut words: BTreeMap<(&str, &str), (u32, Vec<Arc<str>>)> = BTreeMap::new();
@@ -21,18 +21,18 @@ pub(super) fn refusals(flow: &Flow, diagnosis: &Diagnosis, asked: usize) -> Vec<
         for reason in &status.reasons {
             let (count, named) = words.entry((status.plugin, reason)).or_default();
             *count += 1;
-            if named.len() < NodeRefusal::NAMED {
+            if named.len() < FitRefusal::NAMED {
                 named.push(node.as_str().into());
             }
         }
     }
     let refusal = |((plugin, reason), (count, nodes)): ((&str, &str), (u32, Vec<Arc<str>>))| {
         let plugin = if plugin.is_empty() { "PreFilter" } else { plugin };
-        NodeRefusal { plugin: flow.name(plugin), reason: reason.into(), count, nodes }
+        FitRefusal { plugin: flow.name(plugin), reason: reason.into(), count, nodes }
     };
-    let mut refusals: Vec<NodeRefusal> = words.into_iter().map(refusal).collect();
+    let mut refusals: Vec<FitRefusal> = words.into_iter().map(refusal).collect();
     refusals.sort_by_key(|refusal| std::cmp::Reverse(refusal.count));
-    refusals.truncate(NodeRefusal::MAX);
+    refusals.truncate(FitRefusal::MAX);
     refusals
 }
 
@@ -70,7 +70,7 @@ mod tests {
         let told = refusals(&Flow::off(), &diagnosis, 7);
         let told: Vec<(&str, &str, u32, usize)> =
             told.iter().map(|one| (&*one.plugin, &*one.reason, one.count, one.nodes.len())).collect();
-        let fit = ("NodeResourcesFit", "Insufficient cpu", 6, NodeRefusal::NAMED);
+        let fit = ("NodeResourcesFit", "Insufficient cpu", 6, FitRefusal::NAMED);
         assert_eq!(told, [fit, ("NodeUnschedulable", "node(s) were unschedulable", 1, 1)]);
     }
 

@@ -166,9 +166,15 @@ impl RequestContext {
     }
 
     /// Whether values are told as well: of what people ask for, since that is little and they will look;
-    /// never of Secrets.
+    /// never where it is the values that not everybody may know.
     pub fn is_told_in_full(&self) -> bool {
-        self.is_told() && !self.wants_objects && self.info.resource != "secrets"
+        let is_private = || {
+            matches!(
+                self.info.resource.as_str(),
+                "secrets" | "configmaps" | "serviceaccounts" | "tokenreviews"
+            )
+        };
+        self.is_told() && !self.wants_objects && !is_private()
     }
 
     /// A mutating admission plugin changed the object at these paths; with `before` also from what to what.

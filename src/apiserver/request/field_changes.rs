@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use flow::ChangedField;
+use flow::FieldFromTo;
 
 /// A value that is longer as JSON is shortened.
 const MAX_VALUE_BYTES: usize = 120;
@@ -12,20 +12,20 @@ const MAX_VALUE_BYTES: usize = 120;
 /// What nobody has asked for and changes with each write.
 const UNTOLD: &[&str] = &["managedFields", "resourceVersion"];
 
-/// The fields that differ, at most [`ChangedField::MAX`]; what is more is counted in one without a value.
-pub(super) fn field_changes(old: &Value, new: &Value) -> Vec<ChangedField> {
+/// The fields that differ, at most [`FieldFromTo::MAX`]; what is more is counted in one without a value.
+pub(super) fn field_changes(old: &Value, new: &Value) -> Vec<FieldFromTo> {
     let mut changes = Changes::default();
     changes.compare("", Some(old), Some(new));
     if changes.more > 0 {
         let path = format!("and {} more", changes.more).into();
-        changes.kept.push(ChangedField { path, from: None, to: None });
+        changes.kept.push(FieldFromTo { path, from: None, to: None });
     }
     changes.kept
 }
 
 #[derive(Default)]
 struct Changes {
-    kept: Vec<ChangedField>,
+    kept: Vec<FieldFromTo>,
     more: usize,
 }
 
@@ -47,14 +47,21 @@ impl Changes {
                     self.compare(&format!("{path}[{at}]"), Some(old), Some(new));
                 }
             }
-            _ if self.kept.len() == ChangedField::MAX => self.more += 1,
-            _ => self.kept.push(ChangedField { path: path.into(), from: old.map(told), to: new.map(told) }),
+            _ if self.kept.len() == FieldFromTo::MAX => self.more += 1,
+            // Passwords are often there.
+            _ if path.contains(".env[") || path.ends_with(".env") => {
+                self.kept.push(FieldFromTo { path: path.into(), from: None, to: None });
+            }
+            _ => self.kept.push(FieldFromTo { path: path.into(), from: old.map(told), to: new.map(told) }),
         }
     }
 }
 
 fn told(value: &Value) -> Arc<str> {
     let text = value.to_string();
+    if text.contains("\"env\":") {
+        return "...".into();
+    }
     if text.len() <= MAX_VALUE_BYTES {
         return text.into();
     }
@@ -88,7 +95,9 @@ mod tests {
     fn what_is_too_much_is_counted_and_what_is_too_long_is_cut() {
         let many = |value: i32| (0..20).map(|at| (format!("f{at:02}"), json!(value))).collect::<Value>();
         let told = told_of(many(1), many(2));
-        assert_eq!((told.len(), told.last().unwrap().as_str()), (ChangedField::MAX + 1, "and 12 more - -"));
+        assert_eq!((told.len(), told.last().unwrap().as_str()), (FieldFromTo::MAX + 1, "and 12 more - -"));
+        let of = |value: &str| json!({"containers": [{"env": [{"name": "PASSWORD", "value": value}]}]});
+        assert_eq!(told_of(of("s3cret"), of("other")), ["containers[0].env[0].value - -"]);
         let long = told_of(json!({}), json!({"a": "ä".repeat(500)}));
         assert!(long[0].ends_with("...") && long[0].len() < MAX_VALUE_BYTES + 10, "{long:?}");
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::stage::{StageKind, StageOutcome};
 use super::units::Unit;
 use crate::lane::Lane;
-use crate::parts::{ComparedCount, NodeRefusal, NodeScore};
+use crate::parts::{ComparedCount, FitRefusal, NodeScore};
 use crate::recorded::StepId;
 use crate::step::Step;
 
@@ -103,7 +103,7 @@ pub(super) struct Unplaced {
     pub pods: Mentioned,
     pub feasible: u32,
     pub asked: u32,
-    pub refusals: Vec<NodeRefusal>,
+    pub refusals: Vec<FitRefusal>,
     /// The event's words, which say it where no plugin's are known.
     pub message: String,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::handwritten::{Handwritten, deployment};
 use crate::lane::Lane;
-use crate::parts::{ChangedField, ComparedCount, NodeRefusal};
+use crate::parts::{ComparedCount, FieldFromTo, FitRefusal};
 use crate::recorded::StepId;
 use crate::step::{Operation, Step};
 use crate::trace::StoragePlace;
@@ -110,7 +110,7 @@ fn a_403_says_who_was_asked_and_which_rule_would_have_allowed_it() {
 fn what_admission_did_is_told_with_values_webhooks_and_the_key_in_etcd() {
     let record = Handwritten::new();
     let asked = request(&record, None, "", "patch", "/api/v1/namespaces/ns/pods/a");
-    let change = |path: &str, from: Option<&str>, to: Option<&str>| ChangedField {
+    let change = |path: &str, from: Option<&str>, to: Option<&str>| FieldFromTo {
         path: path.into(),
         from: from.map(Arc::from),
         to: to.map(Arc::from),
@@ -151,7 +151,7 @@ fn a_pod_that_fits_nowhere_says_what_each_plugin_said_of_which_node() {
     let mut seen = written(&record, asked, "pods", "a", 7);
     for _ in 0..3 {
         let attempt = record.step(seen, Step::SchedulingAttempt { pod: "ns/a".into() });
-        let refusal = |plugin: &str, reason: &str, count, nodes: &[&str]| NodeRefusal {
+        let refusal = |plugin: &str, reason: &str, count, nodes: &[&str]| FitRefusal {
             plugin: plugin.into(),
             reason: reason.into(),
             count,
