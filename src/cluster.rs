@@ -40,6 +40,7 @@ mod kubelet_lookup;
 mod listener;
 mod listening;
 mod look;
+mod metrics;
 mod node_addresses;
 mod node_changes;
 mod node_handles;
@@ -247,6 +248,7 @@ impl Cluster {
     /// Without a port yet.
     fn around(inside: Arc<Inside>, _mounted: Mounted, _background: JoinSet<()>) -> Cluster {
         let listeners = inside.config.listeners.clone();
+        metrics::serve(&inside);
         let (server, access, publishing) = Default::default();
         Cluster { inside, server, access, _mounted, listeners, publishing, _background }
     }
@@ -277,9 +279,7 @@ impl Cluster {
             service_cidr::keep(&self.client(), &ranges).await?;
         }
         bootstrap::beside_components(&self.client(), ranges.api_server()).await?;
-        if config.default_storage_class {
-            bootstrap::default_storage_class(&self.client()).await?;
-        }
+        bootstrap::by_choice(&self.client(), config, is_new).await?;
         inside.create_system_pods().await?;
         self.publish().await?;
         self.open(serving).await?;

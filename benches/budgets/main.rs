@@ -4,6 +4,7 @@
 //! What is measured is the program that users start, over TLS, as one of its clients sees it; processor time and
 //! memory are those of its process, as the kernel counts them. Each scenario has a process of its own.
 
+mod autoscalers;
 mod durable;
 mod faults;
 mod forks;
@@ -51,6 +52,7 @@ const SCENARIOS: &[Scenario] = &[
     ("latency", requests::latency),
     ("watch", requests::watch),
     ("durable", durable::measure),
+    ("autoscalers", autoscalers::measure),
     ("faults", faults::measure),
     ("forks", forks::measure),
     ("network", network::measure),

@@ -20,6 +20,9 @@ pub const NODE_DECLARED_FEATURES: &str = "NodeDeclaredFeatures";
 const EFFECTIVE: &[&str] = &[
     CONSTRAINED_IMPERSONATION,
     INITIALIZERS,
+    // Of the autoscaler.
+    "HPAConfigurableTolerance",
+    "HPAScaleToZero",
     NODE_DECLARED_FEATURES,
     POD_TOPOLOGY_LABELS,
     // Fields that are dropped while they are off.

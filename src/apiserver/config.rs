@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::admission::AdmissionOptions;
-use super::aggregator::ProxyIdentity;
+use super::aggregator::{InProcessServers, ProxyIdentity};
 use super::audit::AuditConfig;
 use super::authentication::Authentication;
 use super::authorization::config::AuthorizationOptions;
@@ -64,6 +64,8 @@ pub struct ApiserverConfig {
     pub proxy_identity: ProxyIdentity,
     /// Where pods behind Services are reached: by webhooks' clients and the aggregator.
     pub pods: PodNetwork,
+    /// Servers of other APIs in this process, which APIServices name.
+    pub in_process: InProcessServers,
     /// Who else answers, below a path that is not the API's.
     pub beside: Beside,
     /// Who sees the requests of known users, whether they are allowed or not.
@@ -121,6 +123,7 @@ impl ApiserverConfig {
             browsers: BrowserConfig::default(),
             proxy_identity: ProxyIdentity::default(),
             pods: PodNetwork::default(),
+            in_process: InProcessServers::default(),
             beside: Beside::default(),
             witness: None,
             interceptor: None,

@@ -73,6 +73,7 @@ pub fn build_handler_chain(config: ApiserverConfig) -> Result<ApiService, Config
             &scheme,
             ServiceResolver::new(&registry, &entropy).over(&config.pods),
             config.proxy_identity,
+            config.in_process,
             &clock,
         ),
         crds: CrdHandler::start(&registry, &scheme, &clock, &entropy, &config.pods),

@@ -308,6 +308,8 @@ impl Up {
             system_pods: self.system_pods,
             recover: self.recover,
             default_storage_class: !self.components.apiserver_only,
+            metrics_server: self.components.metrics_server && !self.components.apiserver_only,
+            metrics_adapter: self.components.metrics_adapter && !self.components.apiserver_only,
             listen: Some(Listen { address: self.listen, tls: !self.insecure_http }),
             publish: self.publish.clone(),
             stages: self.stages.clone(),

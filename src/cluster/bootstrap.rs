@@ -7,8 +7,9 @@ use std::path::Path;
 use futures::future::try_join_all;
 use serde_json::{Value, json};
 
-use super::bootstrap_roles;
+use super::config::Config;
 use super::manifests::Error;
+use super::{bootstrap_roles, metrics};
 use apimachinery::status::Status;
 use apis::core::namespace::NAMESPACES;
 use apis::core::service::SERVICES;
@@ -54,11 +55,19 @@ pub async fn beside_components(client: &Client, api_server: IpAddr) -> Result<()
     make_service(client, api_server).await.map_err(about("service default/kubernetes"))
 }
 
-/// The StorageClass that claims get which name none.
+/// What a cluster has because somebody wants it; of an earlier start it may be more.
 ///
 /// # Errors
 /// As [`before_components`].
-pub async fn default_storage_class(client: &Client) -> Result<(), Error> {
+pub(super) async fn by_choice(client: &Client, config: &Config, is_new: bool) -> Result<(), Error> {
+    if config.default_storage_class {
+        default_storage_class(client).await?;
+    }
+    metrics::register(client, config, is_new).await.map_err(about("the APIs of metrics"))
+}
+
+/// The StorageClass that claims get which name none.
+async fn default_storage_class(client: &Client) -> Result<(), Error> {
     let class = json!({
         "metadata": {
             "name": "standard",

@@ -8,6 +8,7 @@ use super::config::Config;
 use super::kubelet_lookup::Kubelets;
 use super::node_register::NodeRegister;
 use super::signers::{ClusterAuthority, SecretTokens};
+use apimachinery::feature_gates::FeatureGates;
 use apimachinery::object::Object;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiService;
@@ -57,6 +58,7 @@ pub(super) struct Parts {
 pub(super) struct Running {
     parts: Parts,
     controller_manager: ControllerManagerOptions,
+    gates: FeatureGates,
     scheduler: SchedulerOptions,
     pub(super) nodes: NodeRegister,
     kubelets: Arc<Kubelets>,
@@ -80,7 +82,8 @@ impl Running {
         let (contexts, is_ready) = (Mutex::default(), AtomicBool::new(false));
         let controller_manager = config.controller_manager.clone();
         let scheduler = config.scheduler.clone();
-        Ok(Running { parts, controller_manager, scheduler, nodes, kubelets, contexts, is_ready })
+        let gates = config.apiserver.features.gates.clone();
+        Ok(Running { parts, controller_manager, gates, scheduler, nodes, kubelets, contexts, is_ready })
     }
 
     /// The cluster is ready: what nobody waits for starts now.
@@ -90,6 +93,11 @@ impl Running {
         if let Some(context) = contexts.get(CONTROLLER_MANAGER) {
             controllers::spawn_garbage_collector(context, &self.controllers());
         }
+    }
+
+    /// The kubelets that run.
+    pub(super) fn kubelets(&self) -> Arc<Kubelets> {
+        self.kubelets.clone()
     }
 
     /// Those that run.
@@ -201,6 +209,7 @@ impl Running {
         let Parts { scheme, authority, clock, entropy, token_issuer, .. } = &self.parts;
         let options = self.controller_manager.clone();
         let mut config = controllers::Config::new(options, scheme.clone(), authority.certificate_pem());
+        config.feature_gates = self.gates.clone();
         let (authority, clock, entropy) = (authority.clone(), clock.clone(), entropy.clone());
         config.authority = Some(Arc::new(ClusterAuthority { authority, clock, entropy }));
         let issuer = token_issuer.clone();

@@ -94,6 +94,12 @@ pub struct Config {
     pub system_pods: bool,
     /// Whether there is a class of volumes that claims get which name none: `standard`, of simulated disks.
     pub default_storage_class: bool,
+    /// Whether `metrics.k8s.io` is served, for `kubectl top` and autoscalers: as if metrics-server were
+    /// installed.
+    pub metrics_server: bool,
+    /// Whether `custom.metrics.k8s.io` and `external.metrics.k8s.io` are served, from annotations and
+    /// ConfigMaps: as if an adapter of Prometheus were installed.
+    pub metrics_adapter: bool,
 }
 
 /// Which components run from the start.
@@ -313,6 +319,18 @@ impl Config {
     pub fn default_storage_class(self, default_storage_class: bool) -> Config {
         Config { default_storage_class, ..self }
     }
+
+    /// Says whether `metrics.k8s.io` is served.
+    #[must_use]
+    pub fn metrics_server(self, metrics_server: bool) -> Config {
+        Config { metrics_server, ..self }
+    }
+
+    /// Says whether `custom.metrics.k8s.io` and `external.metrics.k8s.io` are served.
+    #[must_use]
+    pub fn metrics_adapter(self, metrics_adapter: bool) -> Config {
+        Config { metrics_adapter, ..self }
+    }
 }
 
 impl Default for Config {
@@ -341,6 +359,8 @@ impl Default for Config {
             looks_after_itself: true,
             system_pods: false,
             default_storage_class: false,
+            metrics_server: false,
+            metrics_adapter: false,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use apiserver::aggregator::InProcessServers;
 use apiserver::config::ApiserverConfig;
 use faults::Faults;
 use witness::SeenRequests;
@@ -12,6 +13,8 @@ pub(crate) struct Interceptors {
     pub(super) faults: Faults,
     /// Remembers them.
     pub(super) requests: SeenRequests,
+    /// Answers in place of a remote server.
+    pub(super) servers: InProcessServers,
 }
 
 impl Interceptors {
@@ -21,13 +24,14 @@ impl Interceptors {
         let requests = SeenRequests::new(apiserver.clock.clone());
         apiserver.interceptor = Some(Arc::new(faults.clone()));
         apiserver.witness = Some(Arc::new(requests.clone()));
-        Interceptors { faults, requests }
+        Interceptors { faults, requests, servers: apiserver.in_process.clone() }
     }
 }
 
-/// With the cluster end the tasks that stop components for a while.
+/// With the cluster end the tasks that stop components for a while, and servers, which hold the apiserver.
 impl Drop for Interceptors {
     fn drop(&mut self) {
         self.faults.clear();
+        self.servers.clear();
     }
 }

@@ -82,6 +82,7 @@ use controller::{spawn, spawn_workers};
 pub use service_account_tokens::TokenGenerator;
 pub use volume_provisioner::PROVISIONER as SIMULATED_DISK_PROVISIONER;
 
+use apimachinery::feature_gates::FeatureGates;
 use apis::scheme::Scheme;
 use client_go::ComponentContext;
 use options::ControllerManagerOptions;
@@ -93,6 +94,8 @@ use validating_admission_policy_status::ValidatingAdmissionPolicyStatusControlle
 pub struct Config {
     /// What its flags say.
     pub options: ControllerManagerOptions,
+    /// What is switched on and off (`--feature-gates`).
+    pub feature_gates: FeatureGates,
     /// The kinds that the namespace controller deletes and the garbage collector follows.
     pub scheme: Arc<Scheme>,
     /// The certificate of the cluster's authority in PEM (`--root-ca-file`).
@@ -106,7 +109,8 @@ pub struct Config {
 impl Config {
     /// Without what signs.
     pub fn new(options: ControllerManagerOptions, scheme: Arc<Scheme>, root_ca: &str) -> Config {
-        Config { options, scheme, root_ca: root_ca.into(), tokens: None, authority: None }
+        let feature_gates = FeatureGates::default();
+        Config { options, feature_gates, scheme, root_ca: root_ca.into(), tokens: None, authority: None }
     }
 
     /// Which controllers run: all, when somebody made options by hand that name none of them.
@@ -185,13 +189,13 @@ const CONTROLLERS: &[(&str, Start)] = &[
         ))
     }),
     ("horizontal-pod-autoscaler-controller", |ctx, config| {
-        let scheme = config.scheme.clone();
         drop(spawn_workers(
             ctx,
             horizontal_pod_autoscaler::HorizontalController::new(
                 ctx,
-                scheme,
-                config.options.horizontal_pod_autoscaler_sync_period,
+                config.scheme.clone(),
+                &config.options,
+                &config.feature_gates,
             ),
             config.options.concurrent_horizontal_pod_autoscaler_syncs,
         ));

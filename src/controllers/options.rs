@@ -66,6 +66,19 @@ pub struct ControllerManagerOptions {
     /// How often autoscalers look at what they scale.
     #[arg(long, default_value = "15s", value_parser = parse_period)]
     pub horizontal_pod_autoscaler_sync_period: Duration,
+    /// How long the highest number that was recommended holds before less replicas are left, where the
+    /// autoscaler does not say it.
+    #[arg(long, default_value = "5m", value_parser = parse_period)]
+    pub horizontal_pod_autoscaler_downscale_stabilization: Duration,
+    /// Within such a share of the target nothing is scaled, where the autoscaler does not say it.
+    #[arg(long, default_value_t = 0.1, value_name = "SHARE", value_parser = tolerance)]
+    pub horizontal_pod_autoscaler_tolerance: f64,
+    /// For so long after a pod's start what it uses of the CPU counts only when it is ready.
+    #[arg(long, default_value = "5m", value_parser = parse_period)]
+    pub horizontal_pod_autoscaler_cpu_initialization_period: Duration,
+    /// So long after its start a pod that is not ready is thought to become so for the first time.
+    #[arg(long, default_value = "30s", value_parser = parse_period)]
+    pub horizontal_pod_autoscaler_initial_readiness_delay: Duration,
     /// How often a namespace that goes away is looked at again at least.
     #[arg(long, default_value = "5m", value_parser = parse_period)]
     pub namespace_sync_period: Duration,
@@ -192,6 +205,12 @@ fn controller(text: &str) -> Result<String, String> {
     }
 }
 
+/// `--horizontal-pod-autoscaler-tolerance`
+fn tolerance(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "must be a number from 0 to 1, as 0.1".to_owned())
+}
+
 /// `--concurrent-*-syncs`
 fn workers(text: &str) -> Result<usize, String> {
     let number = text.parse().ok().filter(|number| (1..=MAX_WORKERS).contains(number));
@@ -239,6 +258,8 @@ mod tests {
         for text in ["0", "1001", "-1", "many"] {
             assert_eq!(workers(text), Err("must be a whole number from 1 to 1000".into()), "{text}");
         }
+        assert_eq!([tolerance("0"), tolerance("0.25")], [Ok(0.0), Ok(0.25)]);
+        assert!(tolerance("1.1").is_err() && tolerance("-0.1").is_err() && tolerance("NaN").is_err());
         assert_eq!(parse_period("1m30s"), Ok(Duration::from_secs(90)));
         assert!(parse_period("0s").is_err_and(|why| why.starts_with("must be longer than 0s")));
     }

@@ -36,6 +36,7 @@ pub mod options;
 
 mod admission;
 pub mod eviction;
+mod local_storage;
 mod pod_importance;
 pub mod pod_workers;
 

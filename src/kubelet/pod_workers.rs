@@ -246,7 +246,7 @@ impl PodWorker {
             return;
         }
         if std::mem::take(&mut self.has_new_listeners) {
-            context.tell_of_listeners();
+            context.tell_of_annotations();
         }
         if self.state == WorkerState::Sync && !object.is_deleting() {
             self.due = match self.mount(&mut context) {
@@ -300,6 +300,7 @@ impl PodWorker {
                 due = earliest([due, container.advance(spec, context)]);
             }
         }
+        due = earliest([due, self.evict_for_storage(context)]);
         if self.is_finished() {
             self.state = WorkerState::Terminating;
         }
@@ -379,7 +380,7 @@ impl PodWorker {
         match call.result.clone() {
             Ok(PodSandboxStatus { ip: address }) => {
                 context.happenings.push(Happening::SandboxCreated(address.clone()));
-                context.tell_of_listeners();
+                context.tell_of_annotations();
                 self.sandbox = Sandbox::Ready { address };
                 None
             }

@@ -30,6 +30,46 @@ pub struct HorizontalPodAutoscalerSpec {
     /// By what, as it stands.
     #[serde(deserialize_with = "nullable")]
     pub metrics: Vec<Value>,
+    /// How fast; without it upstream's fixed rules hold.
+    pub behavior: Option<HorizontalPodAutoscalerBehavior>,
+}
+
+/// `autoscaling/v2.HorizontalPodAutoscalerBehavior`; the server defaults both.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HorizontalPodAutoscalerBehavior {
+    /// On the way up.
+    pub scale_up: Option<HpaScalingRules>,
+    /// On the way down.
+    pub scale_down: Option<HpaScalingRules>,
+}
+
+/// `autoscaling/v2.HPAScalingRules`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HpaScalingRules {
+    /// How far back recommendations are looked at.
+    pub stabilization_window_seconds: Option<i64>,
+    /// `Max`, `Min` or `Disabled`.
+    pub select_policy: Option<String>,
+    /// How much may change in how long.
+    #[serde(deserialize_with = "nullable")]
+    pub policies: Vec<HpaScalingPolicy>,
+    /// A quantity: within such a share of the target nothing changes.
+    pub tolerance: Option<Value>,
+}
+
+/// `autoscaling/v2.HPAScalingPolicy`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HpaScalingPolicy {
+    /// `Pods` or `Percent`.
+    #[serde(rename = "type")]
+    pub policy_type: String,
+    /// So many.
+    pub value: i64,
+    /// Within so long.
+    pub period_seconds: i64,
 }
 
 /// `autoscaling/v2.CrossVersionObjectReference`

@@ -3,8 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::de::IgnoredAny;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::Value;
 
 use super::meta::Condition;
@@ -39,8 +38,7 @@ const NODE_NAME: usize = place_of("spec.nodeName");
 const SCHEDULER_NAME: usize = place_of("spec.schedulerName");
 const PHASE: usize = place_of("status.phase");
 
-/// The node that a pod was bound to; empty before. As the other two it is had without a view, which few ask
-/// for of a pod that nobody runs.
+/// The node that a pod was bound to; empty before. It is had without a view, as the other two.
 pub fn node_name(pod: &Object) -> Cow<'_, str> {
     field(pod, NODE_NAME, |view| &view.spec.node_name)
 }
@@ -115,6 +113,8 @@ pub struct PodSpec {
     /// Added to the requests of the containers.
     #[serde(deserialize_with = "nullable")]
     pub overhead: BTreeMap<String, String>,
+    /// What the pod as a whole needs and may use, when that is said.
+    pub resources: Option<Box<Resources>>,
     /// Conditions beside those of the containers that must be true for the pod to be ready.
     #[serde(deserialize_with = "list")]
     pub readiness_gates: Vec<ReadinessGate>,

@@ -6,6 +6,7 @@
 //! for APIServices or for groups that it does not serve pays nothing for it.
 
 mod documents;
+mod in_process;
 mod local;
 mod openapi;
 pub mod priorities;
@@ -28,6 +29,7 @@ use apis::kind::Kind;
 use apis::scheme::Scheme;
 use clock::Clock;
 
+pub use self::in_process::InProcessServers;
 pub use self::openapi::{RemoteDocument, RemoteIndex};
 pub use remote::{ProxyClientOptions, ProxyIdentity, Remote};
 
@@ -50,9 +52,10 @@ impl Aggregator {
         scheme: &Arc<Scheme>,
         resolver: ServiceResolver,
         proxy: ProxyIdentity,
+        in_process: InProcessServers,
         clock: &Clock,
     ) -> Aggregator {
-        let remotes = Remotes::new(registry.clone(), resolver, proxy, clock.clone());
+        let remotes = Remotes::new(registry.clone(), resolver, proxy, in_process, clock.clone());
         Aggregator {
             registry: registry.clone(),
             scheme: scheme.clone(),

@@ -16,13 +16,15 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use sync::RwLock;
+use tower::ServiceExt;
 
 use super::documents::Documents;
+use super::in_process::InProcessServers;
 use crate::registry::Registry;
 use crate::webhook::{CallError, ClientConfig, ServiceReference, ServiceResolver, Transport, WebhookTarget};
 use apimachinery::object::Object;
 use apimachinery::user::UserInfo;
-use apimachinery::wire::{ApiRequest, ApiResponse, text_response};
+use apimachinery::wire::{ApiRequest, ApiResponse, ApiService, text_response};
 use apis::apiregistration::api_service::API_SERVICES;
 use apis::core::service::SERVICES;
 use apis::tree::{at, flag, items, number, text};
@@ -49,6 +51,8 @@ pub struct Remote {
     pub(super) documents: Arc<Documents>,
     service: ServiceReference,
     transport: Transport,
+    /// The server itself, when it is in this process.
+    own: Option<ApiService>,
 }
 
 /// What this server shows to others so that they believe whom it names: a certificate and its key, PEM
@@ -98,7 +102,12 @@ pub struct Availability {
 
 impl Remote {
     /// Of an APIService; nothing when it is local.
-    pub fn of(object: &Object, resolver: &ServiceResolver, proxy: &ProxyIdentity) -> Option<Remote> {
+    pub fn of(
+        object: &Object,
+        resolver: &ServiceResolver,
+        proxy: &ProxyIdentity,
+        in_process: &InProcessServers,
+    ) -> Option<Remote> {
         let tree = object.to_value();
         let spec = at(&tree, "spec");
         let reference = at(spec, "service");
@@ -120,6 +129,7 @@ impl Remote {
             resources: RwLock::default(),
             documents: Arc::default(),
             transport: Transport::new(&config, resolver),
+            own: in_process.find(&service),
             service,
         })
     }
@@ -164,6 +174,9 @@ impl Remote {
         put_identity(request.headers_mut(), user);
         if protocol.is_some() {
             request.headers_mut().insert(CONNECTION, HeaderValue::from_static("Upgrade"));
+        }
+        if let Some(own) = &self.own {
+            return own.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
         }
         let (parts, body) = request.into_parts();
         let mut passed = http::Request::new(body);
@@ -216,14 +229,21 @@ impl Remote {
             request.headers_mut().insert(name, value);
         }
         let ask = async {
-            let response = self.transport.send(request).await.map_err(|error: CallError| error.message)?;
-            let (parts, body) = response.into_parts();
-            let body = axum::body::to_bytes(Body::new(body), MAX_DOCUMENT_BYTES).await;
+            let (parts, body) = self.send(request).await?.into_parts();
+            let body = axum::body::to_bytes(body, MAX_DOCUMENT_BYTES).await;
             let body = body.map_err(|error| error.to_string())?;
             Ok(http::Response::from_parts(parts, body))
         };
         let late = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)";
         clock.timeout_outside(DISCOVERY_TIMEOUT, ask).await.map_err(|_| format!("Get {shown:?}: {late}"))?
+    }
+
+    async fn send(&self, request: ApiRequest) -> Result<ApiResponse, String> {
+        if let Some(own) = &self.own {
+            return Ok(own.clone().oneshot(request).await.unwrap_or_else(|never| match never {}));
+        }
+        let response = self.transport.send(request).await;
+        response.map(|response| response.map(Body::new)).map_err(|error: CallError| error.message)
     }
 
     /// Asks whether it is there.
@@ -256,6 +276,9 @@ impl Remote {
         registry: &Registry,
         resolver: &ServiceResolver,
     ) -> Result<(), Availability> {
+        if self.own.is_some() {
+            return Ok(());
+        }
         let ServiceReference { namespace, name, port, .. } = &self.service;
         let found = registry.get(&SERVICES, namespace, name, None).await;
         let service = found

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::in_process::InProcessServers;
 use super::remote::{ProxyIdentity, Remote, write_availability};
 use crate::registry::Registry;
 use crate::webhook::ServiceResolver;
@@ -28,6 +29,7 @@ pub(super) struct Remotes {
     registry: Registry,
     resolver: ServiceResolver,
     proxy: ProxyIdentity,
+    in_process: InProcessServers,
     pub(super) clock: Clock,
     by_version: RwLock<BTreeMap<(String, String), Arc<Remote>>>,
 }
@@ -37,9 +39,10 @@ impl Remotes {
         registry: Registry,
         resolver: ServiceResolver,
         proxy: ProxyIdentity,
+        in_process: InProcessServers,
         clock: Clock,
     ) -> Remotes {
-        Remotes { registry, resolver, proxy, clock, by_version: RwLock::default() }
+        Remotes { registry, resolver, proxy, in_process, clock, by_version: RwLock::default() }
     }
 
     pub(super) fn find(&self, group: &str, version: &str) -> Option<Arc<Remote>> {
@@ -114,7 +117,7 @@ impl Remotes {
 
     /// The remote of an APIService, if it has one. Its own conditions are no change of it.
     fn put(&self, object: &Object) -> Option<Arc<Remote>> {
-        let Some(mut new) = Remote::of(object, &self.resolver, &self.proxy) else {
+        let Some(mut new) = Remote::of(object, &self.resolver, &self.proxy, &self.in_process) else {
             self.take(&object.metadata.name);
             return None;
         };

@@ -7,11 +7,13 @@ use serde_json::Value;
 
 use super::conversion::{decode, encode, object_of, storage_kind};
 use super::custom_versions::governing;
+use super::lifted::lift;
 use super::metadata::{fill_system_fields, generate_name, needs_name, resource_version, set, text};
 use super::rest::ensure_namespace;
 use super::{Registry, Validating, prepare};
 use crate::request::RequestContext;
 use crate::storage::Written;
+use apimachinery::feature_gates::FeatureGates;
 use apimachinery::object::{Object, object_key};
 use apimachinery::status::{Status, StatusDetails};
 use apis::kind::Kind;
@@ -69,7 +71,7 @@ impl Registry {
         stored.strategy.claim(&mut new, &ctx.user);
         prepare::for_create(&governing, self.gates(), &mut new);
         self.note_dangling(&stored, &mut new).await;
-        validate(ctx, &governing, kind, &new)?;
+        validate(ctx, self.gates(), &governing, kind, &new)?;
         self.admit(kind, validating, Some(&new), None).await?;
         governing.strategy.canonicalize(&mut new);
         if ctx.dry_run {
@@ -116,7 +118,13 @@ impl Registry {
     }
 }
 
-fn validate(ctx: &RequestContext, stored: &Kind, kind: &Kind, new: &Value) -> Result<(), Status> {
+fn validate(
+    ctx: &RequestContext,
+    gates: &FeatureGates,
+    stored: &Kind,
+    kind: &Kind,
+    new: &Value,
+) -> Result<(), Status> {
     let strategy = &stored.strategy;
     let mut errors = validation::object_meta(new, stored.namespaced, &|name| strategy.validate_name(name));
     validation::standard_finalizers(new, stored, &mut errors);
@@ -125,6 +133,7 @@ fn validate(ctx: &RequestContext, stored: &Kind, kind: &Kind, new: &Value) -> Re
         // A version may be stricter than the one that is stored; it sees the stored form.
         errors.extend(kind.strategy.validate(new));
     }
+    lift(stored, gates, new, &mut errors);
     if !errors.is_empty() {
         return Err(Status::invalid(&kind.gvk(), text(new, "name"), &errors));
     }

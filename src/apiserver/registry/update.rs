@@ -9,12 +9,14 @@ use serde_json::Value;
 
 use super::conversion::{decode, encode, object_of, storage_kind};
 use super::custom_versions::{as_asked, governing};
+use super::lifted::lift;
 use super::metadata::{carry_over, resource_version, set, text, texts};
 use super::rest::ensure_namespace;
 use super::store::Part;
 use super::{Change, Registry, Validating, prepare};
 use crate::request::RequestContext;
 use crate::storage::Written;
+use apimachinery::feature_gates::FeatureGates;
 use apimachinery::field_error::FieldErrors;
 use apimachinery::names;
 use apimachinery::object::{Object, object_key};
@@ -123,7 +125,7 @@ impl Registry {
             self.note_dangling(stored, &mut new).await;
         }
         ignore_managed_fields_times(&mut new, &old);
-        validate(update, &governing, &new, &old)?;
+        validate(update, self.gates(), &governing, &new, &old)?;
         self.admit(kind, update.validating, Some(&new), Some(&old)).await?;
         governing.strategy.canonicalize(&mut new);
         if is_finalized(stored, &new, &old) {
@@ -236,7 +238,13 @@ fn etcd_key(kind: &Kind, namespace: &str, name: &str) -> String {
     format!("/registry/{}/{namespace}{name}", kind.etcd_resource())
 }
 
-fn validate(update: &Update<'_>, stored: &Kind, new: &Value, old: &Value) -> Result<(), Status> {
+fn validate(
+    update: &Update<'_>,
+    gates: &FeatureGates,
+    stored: &Kind,
+    new: &Value,
+    old: &Value,
+) -> Result<(), Status> {
     let strategy = &stored.strategy;
     let mut errors = validation::object_meta(new, stored.namespaced, &names::path_segment_name);
     // Upstream looks twice, once for all kinds and once as each kind's own rule; the causes say so.
@@ -257,6 +265,7 @@ fn validate(update: &Update<'_>, stored: &Kind, new: &Value, old: &Value) -> Res
     if update.kind.stored.is_some() && update.part == Part::Main {
         errors.extend(update.kind.strategy.validate_update(new, old));
     }
+    lift(stored, gates, new, &mut errors);
     if !errors.is_empty() {
         return Err(Status::invalid(&update.kind.gvk(), text(new, "name"), &errors));
     }

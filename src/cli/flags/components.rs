@@ -16,6 +16,16 @@ pub struct ComponentFlags {
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
         require_equals = true, default_missing_value = "true")]
     pub scheduler: bool,
+    /// Whether 'kubectl top' and autoscalers learn what pods use (metrics.k8s.io).
+    ///
+    /// As if metrics-server were installed; one that you install takes its place. What pods use is a share of
+    /// what they request, or what annotations as kubarium.dev/usage-cpu say.
+    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
+        require_equals = true, default_missing_value = "true")]
+    pub metrics_server: bool,
+    /// Serve custom.metrics.k8s.io and external.metrics.k8s.io, too: what annotations and ConfigMaps say.
+    #[arg(long)]
+    pub metrics_adapter: bool,
 }
 
 impl ComponentFlags {

@@ -6,6 +6,7 @@
 //! `stages` for how steps go and `played` for what processes do.
 
 pub mod services;
+pub mod stats;
 
 pub(crate) mod invocation;
 
@@ -26,8 +27,11 @@ mod played;
 mod request_log;
 
 mod ports;
+pub(crate) mod used;
 
 pub mod simulated;
+
+mod measured;
 
 #[cfg(test)]
 pub(crate) mod given;

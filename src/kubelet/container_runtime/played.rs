@@ -25,6 +25,19 @@ pub(crate) struct Outlook {
     pub(crate) asks: Option<Box<(Time, Question)>>,
 }
 
+impl Outlook {
+    /// With an end that comes first, if there is one and it does. What the process would have asked the
+    /// network later it never asks.
+    pub(crate) fn not_beyond(mut self, end: Option<(Time, Exit)>) -> Outlook {
+        let Some(end) = end else { return self };
+        if self.ends.as_ref().is_none_or(|own| end.0 < own.0) {
+            self.asks = self.asks.filter(|asks| asks.0 <= end.0);
+            self.ends = Some(Box::new(end));
+        }
+        self
+    }
+}
+
 /// What is ahead of a process that its command is followed of, `delay` later than its command says.
 pub(crate) fn outlook(
     container: &Container,

@@ -27,6 +27,7 @@ use futures::future::BoxFuture;
 use serde::Deserialize;
 use tokio::io::DuplexStream;
 
+use super::stats::StatsService;
 use apimachinery::object::ObjectMeta;
 use apimachinery::time::Time;
 use apis::views::pod::{Container, Pod};
@@ -270,7 +271,7 @@ pub struct Datagram<'a> {
 }
 
 /// What runs the containers of one node.
-pub trait RuntimeService: Send + Sync {
+pub trait RuntimeService: StatsService {
     /// `RunPodSandbox`: makes what the containers of a pod share, its address first of all. The address is
     /// the pod's from the call on, and stays its until [`RuntimeService::stop_pod_sandbox`].
     fn run_pod_sandbox(&self, config: &PodSandboxConfig<'_>, now: Time) -> Call<PodSandboxStatus>;

@@ -21,6 +21,7 @@ use super::services::{
     RuntimeService,
 };
 use super::stages::{Next, StageSet, Step};
+use super::used;
 use apimachinery::time::Time;
 use apis::views::pod::{Container, Pod};
 use apis::views::probe::Probe;
@@ -153,7 +154,8 @@ impl SimulatedRuntime {
             }
             Next::FollowCommand => played::outlook(config.container, around.as_deref(), started_at, delay),
             _ => Outlook::default(),
-        };
+        }
+        .not_beyond(used::killed(config, started_at));
         let container = SimulatedContainer { started_at, around, ready_at, outlook, follows_command };
         let status = container.status();
         self.containers().insert(id.clone(), container);
@@ -304,7 +306,8 @@ impl RuntimeService for SimulatedRuntime {
         let Some(around) = &mut container.around else { return };
         Arc::make_mut(&mut Arc::make_mut(around).answers).push(answered);
         let (around, started_at) = (container.around.as_deref(), container.started_at);
-        container.outlook = played::outlook(config.container, around, started_at, Duration::ZERO);
+        let outlook = played::outlook(config.container, around, started_at, Duration::ZERO);
+        container.outlook = outlook.not_beyond(used::killed(config, started_at));
         self.containers().insert(id.clone(), container);
     }
 
@@ -327,7 +330,8 @@ impl RuntimeService for SimulatedRuntime {
         }
         if container.follows_command {
             let (around, started_at) = (container.around.as_deref(), container.started_at);
-            container.outlook = played::outlook(config.container, around, started_at, Duration::ZERO);
+            let outlook = played::outlook(config.container, around, started_at, Duration::ZERO);
+            container.outlook = outlook.not_beyond(used::killed(config, started_at));
         }
         let follows_command = container.follows_command;
         self.containers().insert(id.clone(), container);
@@ -434,7 +438,8 @@ impl RuntimeService for SimulatedRuntime {
             response.seen = 0;
         }
         if container.follows_command {
-            container.outlook = played::outlook(config.container, Some(&around), started_at, Duration::ZERO);
+            let outlook = played::outlook(config.container, Some(&around), started_at, Duration::ZERO);
+            container.outlook = outlook.not_beyond(used::killed(config, started_at));
         }
         container.around = Some(around);
         self.containers().insert(id.clone(), container);

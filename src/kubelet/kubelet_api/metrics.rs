@@ -1,9 +1,11 @@
-//! `/metrics` and what is below it, in Prometheus' text format. Nothing is used by what is simulated: usage
-//! is that of idle processes.
+//! `/metrics` and what is below it, in Prometheus' text format.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use super::pods::{PodHere, RunningHere};
+use super::usage::{MeasuredPod, UsageTotal};
+use crate::container_runtime::stats::ContainerStats;
 use crate::node_config::NodeConfig;
 use apimachinery::quantity::Quantity;
 use apimachinery::time::Time;
@@ -44,38 +46,47 @@ pub(super) fn own(node: &str, pods: &[PodHere]) -> String {
 }
 
 /// `/metrics/resource`: what metrics-server reads.
-pub(super) fn resource(pods: &[PodHere], now: Time) -> String {
+pub(super) fn resource(pods: &[MeasuredPod], (up, now): (Duration, Time)) -> String {
     let mut text = MetricsText::default();
     let at = now.timestamp_millis();
-    let idle = || format!("0 {at}");
-    let usage = [
-        ("cpu_usage_seconds_total", "counter", "Cumulative cpu time consumed by the"),
-        ("memory_working_set_bytes", "gauge", "Current working set of the"),
+    let usage: [UsageFamily; 2] = [
+        ("cpu_usage_seconds_total", "counter", "Cumulative cpu time consumed by the", |total| {
+            total.cpu_core_nanoseconds as f64 / 1e9
+        }),
+        ("memory_working_set_bytes", "gauge", "Current working set of the", |total| {
+            total.memory_bytes as f64
+        }),
     ];
-    for (metric, kind, help) in usage {
+    for (metric, kind, help, value) in usage {
         let name = format!("container_{metric}");
         text.family(&name, kind, &format!("[STABLE] {help} container"));
-        each(pods, |pod, container| text.sample(&name, &labels(pod, container), idle()));
+        each(pods, |pod, container, stats| {
+            let mut total = UsageTotal::default();
+            total.add(stats);
+            text.sample(&name, &labels(pod, container), format!("{} {at}", value(&total)));
+        });
     }
     text.family(
         "container_start_time_seconds",
         "gauge",
         "[STABLE] Start time of the container since unix epoch in seconds",
     );
-    each(pods, |pod, container| {
+    each(pods, |pod, container, _| {
         let started = container.started_at.timestamp();
         text.sample("container_start_time_seconds", &labels(pod, container), started);
     });
-    for (metric, kind, help) in usage {
+    let node = UsageTotal::of_node(pods, up);
+    for (metric, kind, help, value) in usage {
         let name = format!("node_{metric}");
         text.family(&name, kind, &format!("[STABLE] {help} node"));
-        text.sample(&name, &[], idle());
+        text.sample(&name, &[], format!("{} {at}", value(&node)));
     }
-    for (metric, kind, help) in usage {
+    for (metric, kind, help, value) in usage {
         let name = format!("pod_{metric}");
         text.family(&name, kind, &format!("[STABLE] {help} pod"));
-        for pod in pods.iter().filter(|pod| !pod.running.is_empty()) {
-            text.sample(&name, &[("namespace", pod.namespace()), ("pod", pod.name())], idle());
+        for pod in pods {
+            let labels = [("namespace", pod.here.namespace()), ("pod", pod.here.name())];
+            text.sample(&name, &labels, format!("{} {at}", value(&pod.total())));
         }
     }
     text.family(
@@ -87,27 +98,67 @@ pub(super) fn resource(pods: &[PodHere], now: Time) -> String {
     text.0
 }
 
-/// `/metrics/cadvisor`: the machine, and since when containers run.
-pub(super) fn cadvisor(config: &NodeConfig, pods: &[PodHere]) -> String {
+/// A family without what it is of, its kind, its help, and its value.
+type UsageFamily = (&'static str, &'static str, &'static str, fn(&UsageTotal) -> f64);
+
+/// `/metrics/cadvisor`: the machine, and since when containers run and what they use.
+pub(super) fn cadvisor(config: &NodeConfig, pods: &[MeasuredPod]) -> String {
     let mut text = MetricsText::default();
     let capacity = |name: &str| {
         let amount = config.capacity.get(name).and_then(|amount| Quantity::parse(amount).ok());
         amount.map_or(0, |amount| amount.value())
     };
-    text.family(
-        "container_start_time_seconds",
-        "gauge",
-        "Start time of the container since unix epoch in seconds.",
-    );
-    each(pods, |pod, container| {
-        let labels = [
-            ("container", container.name.as_str()),
-            ("image", container.image.as_str()),
-            ("namespace", pod.namespace()),
-            ("pod", pod.name()),
-        ];
-        text.sample("container_start_time_seconds", &labels, container.started_at.timestamp());
-    });
+    let families: [ContainerFamily; 4] = [
+        (
+            "container_cpu_usage_seconds_total",
+            "counter",
+            "Cumulative cpu time consumed in seconds.",
+            |_, stats| stats.cpu_core_nanoseconds as f64 / 1e9,
+        ),
+        (
+            "container_fs_usage_bytes",
+            "gauge",
+            "Number of bytes that are consumed by the container on this filesystem.",
+            |_, stats| stats.disk_bytes as f64,
+        ),
+        ("container_memory_working_set_bytes", "gauge", "Current working set in bytes.", |_, stats| {
+            stats.memory_bytes as f64
+        }),
+        (
+            "container_start_time_seconds",
+            "gauge",
+            "Start time of the container since unix epoch in seconds.",
+            |container, _| container.started_at.timestamp() as f64,
+        ),
+    ];
+    for (name, kind, help, value) in families {
+        text.family(name, kind, help);
+        each(pods, |pod, container, stats| {
+            let labels = [
+                ("container", container.name.as_str()),
+                ("image", container.image.as_str()),
+                ("namespace", pod.namespace()),
+                ("pod", pod.name()),
+            ];
+            text.sample(name, &labels, value(container, stats));
+        });
+    }
+    let network: [NetworkFamily; 2] = [
+        ("container_network_receive_bytes_total", "Cumulative count of bytes received", |pod| {
+            pod.sandbox.received_bytes
+        }),
+        ("container_network_transmit_bytes_total", "Cumulative count of bytes transmitted", |pod| {
+            pod.sandbox.sent_bytes
+        }),
+    ];
+    for (name, help, value) in network {
+        text.family(name, "counter", help);
+        for pod in pods {
+            let labels =
+                [("interface", "eth0"), ("namespace", pod.here.namespace()), ("pod", pod.here.name())];
+            text.sample(name, &labels, value(pod));
+        }
+    }
     text.family("machine_cpu_cores", "gauge", "Number of logical CPU cores.");
     text.sample("machine_cpu_cores", &[], capacity("cpu"));
     text.family("machine_memory_bytes", "gauge", "Amount of memory installed on the machine.");
@@ -115,9 +166,13 @@ pub(super) fn cadvisor(config: &NodeConfig, pods: &[PodHere]) -> String {
     text.0
 }
 
-fn each(pods: &[PodHere], mut say: impl FnMut(&PodHere, &RunningHere)) {
+type ContainerFamily = (&'static str, &'static str, &'static str, fn(&RunningHere, &ContainerStats) -> f64);
+type NetworkFamily = (&'static str, &'static str, fn(&MeasuredPod) -> u64);
+
+fn each(pods: &[MeasuredPod], mut say: impl FnMut(&PodHere, &RunningHere, &ContainerStats)) {
     for pod in pods {
-        pod.running.iter().for_each(|container| say(pod, container));
+        let measured = pod.here.running.iter().zip(&pod.containers);
+        measured.for_each(|(container, stats)| say(&pod.here, container, stats));
     }
 }
 

@@ -6,6 +6,9 @@
 mod metrics;
 mod pods;
 mod summary;
+mod usage;
+
+pub use usage::{PodUsage, UsageTotal};
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -41,16 +44,20 @@ impl Kubelet {
             "/pods" => answer(200, JSON, pods::list(&self.pods_here().await)),
             "/runningpods" => answer(200, JSON, pods::running(&self.pods_here().await)),
             "/metrics" => answer(200, METRICS, metrics::own(self.node_name(), &self.pods_here().await)),
-            "/metrics/resource" => answer(200, METRICS, metrics::resource(&self.pods_here().await, now)),
+            "/metrics/resource" => {
+                let up = self.shared.context.clock.elapsed();
+                answer(200, METRICS, metrics::resource(&self.measured_pods(now).await, (up, now)))
+            }
             "/metrics/cadvisor" => {
                 let config = &self.shared.config;
-                answer(200, METRICS, metrics::cadvisor(config, &self.pods_here().await))
+                answer(200, METRICS, metrics::cadvisor(config, &self.measured_pods(now).await))
             }
             // None has been counted: probes are answered ahead.
             "/metrics/probes" => answer(200, METRICS, String::new()),
             "/stats/summary" => {
                 let begun = now - self.shared.context.clock.elapsed();
-                let summary = summary::summary(self.node_name(), &self.pods_here().await, (begun, now));
+                let pods = self.measured_pods(now).await;
+                let summary = summary::summary(self.node_name(), &pods, &self.shared.config, (begun, now));
                 answer(200, JSON, summary)
             }
             "/configz" => answer(200, JSON, configuration(&self.shared.config)),

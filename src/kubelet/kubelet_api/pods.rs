@@ -9,11 +9,13 @@ use crate::kuberuntime::state::State;
 use crate::pod_workers::PodWorker;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
+use apis::views::pod::Pod;
 
 /// A pod of the node, as the kubelet sees it.
 #[derive(Clone, Debug)]
 pub(super) struct PodHere {
     pub(super) object: Arc<Object>,
+    pub(super) pod: Arc<Pod>,
     pub(super) start_time: Time,
     /// Its containers whose processes run.
     pub(super) running: Vec<RunningHere>,
@@ -26,6 +28,8 @@ pub(super) struct PodHere {
 pub(super) struct RunningHere {
     pub(super) name: String,
     pub(super) image: String,
+    /// How often it was restarted.
+    pub(super) attempt: i64,
     pub(super) started_at: Time,
 }
 
@@ -46,7 +50,7 @@ impl Kubelet {
 }
 
 impl PodHere {
-    fn of(worker: &PodWorker) -> PodHere {
+    pub(super) fn of(worker: &PodWorker) -> PodHere {
         let mut running = Vec::new();
         let mut ended = 0;
         for (spec, container) in worker.all_containers() {
@@ -54,13 +58,15 @@ impl PodHere {
                 State::Running { started_at, .. } => running.push(RunningHere {
                     name: spec.name.clone(),
                     image: spec.image.clone(),
+                    attempt: container.restart_count,
                     started_at: *started_at,
                 }),
                 State::Terminated(_) => ended += 1,
                 State::Waiting { .. } => {}
             }
         }
-        PodHere { object: worker.object.clone(), start_time: worker.start_time, running, ended }
+        let (object, pod, start_time) = (worker.object.clone(), worker.pod.clone(), worker.start_time);
+        PodHere { object, pod, start_time, running, ended }
     }
 
     pub(super) fn namespace(&self) -> &str {

@@ -1,40 +1,64 @@
-//! `/stats/summary` (`pkg/kubelet/apis/stats/v1alpha1`): usage by pod and container; nothing is used here.
+//! `/stats/summary` (`pkg/kubelet/apis/stats/v1alpha1`): usage by pod and container.
 
 use serde_json::{Value, json};
 
-use super::pods::{PodHere, RunningHere};
+use super::pods::RunningHere;
+use super::usage::{MeasuredPod, UsageTotal};
+use crate::container_runtime::stats::ContainerStats;
+use crate::node_config::NodeConfig;
+use apimachinery::quantity::Quantity;
 use apimachinery::time::{Time, rfc3339};
 
 /// The node's, and that of all its pods, since `begun`.
-pub(super) fn summary(node: &str, pods: &[PodHere], (begun, now): (Time, Time)) -> String {
-    let pods: Vec<Value> =
-        pods.iter().filter(|pod| !pod.running.is_empty()).map(|pod| of_pod(pod, now)).collect();
-    let mut own = idle(now);
+pub(super) fn summary(
+    node: &str,
+    pods: &[MeasuredPod],
+    config: &NodeConfig,
+    (begun, now): (Time, Time),
+) -> String {
+    let total = UsageTotal::of_node(pods, (now - begun).to_std().unwrap_or_default());
+    let mut own = used(&total, now);
     own["nodeName"] = node.into();
     own["startTime"] = rfc3339(begun).into();
+    let capacity = |name: &str| {
+        let amount = config.capacity.get(name).and_then(|amount| Quantity::parse(amount).ok());
+        amount.map_or(0, |amount| u64::try_from(amount.value()).unwrap_or(0))
+    };
+    own["memory"]["availableBytes"] = capacity("memory").saturating_sub(total.memory_bytes).into();
+    let disk = capacity("ephemeral-storage");
+    own["fs"] = json!({"time": rfc3339(now), "capacityBytes": disk, "usedBytes": total.disk_bytes,
+        "availableBytes": disk.saturating_sub(total.disk_bytes)});
+    let pods: Vec<Value> = pods.iter().map(|pod| of_pod(pod, now)).collect();
     json!({"node": own, "pods": pods}).to_string()
 }
 
-fn of_pod(pod: &PodHere, now: Time) -> Value {
-    let container = |container: &RunningHere| {
-        let mut usage = idle(now);
+fn of_pod(pod: &MeasuredPod, now: Time) -> Value {
+    let container = |(container, stats): (&RunningHere, &ContainerStats)| {
+        let mut total = UsageTotal::default();
+        total.add(stats);
+        let mut usage = used(&total, now);
         usage["name"] = container.name.as_str().into();
         usage["startTime"] = rfc3339(container.started_at).into();
+        usage["rootfs"] = json!({"time": rfc3339(now), "usedBytes": total.disk_bytes});
         usage
     };
-    let mut usage = idle(now);
-    let metadata = &pod.object.metadata;
+    let total = pod.total();
+    let mut usage = used(&total, now);
+    let metadata = &pod.here.object.metadata;
     usage["podRef"] = json!({"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid});
-    usage["startTime"] = rfc3339(pod.start_time).into();
-    usage["containers"] = pod.running.iter().map(container).collect();
+    usage["startTime"] = rfc3339(pod.here.start_time).into();
+    usage["network"] = json!({"time": rfc3339(now), "name": "eth0",
+        "rxBytes": pod.sandbox.received_bytes, "txBytes": pod.sandbox.sent_bytes});
+    usage["ephemeral-storage"] = json!({"time": rfc3339(now), "usedBytes": total.disk_bytes});
+    usage["containers"] = pod.here.running.iter().zip(&pod.containers).map(container).collect();
     usage
 }
 
-/// What an idle process uses.
-fn idle(now: Time) -> Value {
-    let time = rfc3339(now);
+fn used(total: &UsageTotal, now: Time) -> Value {
+    let (time, memory) = (rfc3339(now), total.memory_bytes);
     json!({
-        "cpu": {"time": time, "usageNanoCores": 0, "usageCoreNanoSeconds": 0},
-        "memory": {"time": time, "usageBytes": 0, "workingSetBytes": 0, "rssBytes": 0},
+        "cpu": {"time": time, "usageNanoCores": total.cpu_nano_cores,
+            "usageCoreNanoSeconds": total.cpu_core_nanoseconds},
+        "memory": {"time": time, "usageBytes": memory, "workingSetBytes": memory, "rssBytes": memory},
     })
 }

@@ -158,11 +158,13 @@ impl<'a> SyncContext<'a> {
         self.users?.refusal(spec, &self.pod_name())
     }
 
-    /// Notes what is wrong with what the pod says of its listeners.
-    pub fn tell_of_listeners(&mut self) {
-        let problems = self.runtime.listener_problems(self.pod);
-        let event = |why| Happening::Event(PodEvent::warning("InvalidListener", why));
-        self.happenings.extend(problems.into_iter().map(event));
+    /// Notes what is wrong with what the pod says of its listeners, and of what it uses.
+    pub fn tell_of_annotations(&mut self) {
+        let event = |reason| move |why| Happening::Event(PodEvent::warning(reason, why));
+        let listeners = self.runtime.listener_problems(self.pod).into_iter().map(event("InvalidListener"));
+        self.happenings.extend(listeners);
+        let usage = self.runtime.usage_problems(self.pod).into_iter().map(event("InvalidUsage"));
+        self.happenings.extend(usage);
     }
 
     /// What a container left in the pod's volumes.

@@ -6,6 +6,7 @@ mod budgets;
 mod endpoints;
 mod garbage;
 mod load_balancers;
+mod metrics;
 mod mirroring;
 mod namespaces;
 mod nodes;

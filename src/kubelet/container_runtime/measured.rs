@@ -1,0 +1,29 @@
+//! The simulated runtime measures: what is asked for is worked out from the pod and the time.
+
+use super::simulated::SimulatedRuntime;
+use super::stats::{ContainerStats, MeasuredContainer, PodSandboxStats, StatsService};
+use super::used;
+use apimachinery::time::Time;
+use apis::views::pod::Pod;
+
+impl StatsService for SimulatedRuntime {
+    fn container_stats(&self, measured: &MeasuredContainer<'_>, now: Time) -> ContainerStats {
+        used::container(measured, now)
+    }
+
+    fn pod_sandbox_stats(&self, pod: &Pod, started_at: Time, now: Time) -> PodSandboxStats {
+        used::sandbox(pod, started_at, now)
+    }
+
+    fn volume_bytes(&self, pod: &Pod, name: &str, started_at: Time, now: Time) -> Option<u64> {
+        used::volume(pod, name, started_at, now)
+    }
+
+    fn fills_storage(&self, pod: &Pod) -> bool {
+        used::fills_storage(pod)
+    }
+
+    fn usage_problems(&self, pod: &Pod) -> Vec<String> {
+        used::problems(&pod.metadata.annotations)
+    }
+}

@@ -1,0 +1,61 @@
+//! The verbs of CRI about what containers use (`ContainerStats`, `PodSandboxStats`).
+
+use apimachinery::object::ObjectMeta;
+use apimachinery::time::Time;
+use apis::views::pod::{Container, Pod};
+
+/// A container that is measured.
+#[derive(Clone, Copy)]
+pub struct MeasuredContainer<'a> {
+    /// Its pod.
+    pub pod: &'a Pod,
+    /// The pod's metadata.
+    pub metadata: &'a ObjectMeta,
+    /// The container.
+    pub container: &'a Container,
+    /// How often it was restarted.
+    pub attempt: i64,
+    /// When it started.
+    pub started_at: Time,
+}
+
+/// What a container has used (`runtimeapi.ContainerStats`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ContainerStats {
+    /// Of the CPU lately, in billionths of a core (`usage_nano_cores`).
+    pub cpu_nano_cores: u64,
+    /// Of the CPU since its start (`usage_core_nano_seconds`).
+    pub cpu_core_nanoseconds: u64,
+    /// Of the memory now (`working_set_bytes`).
+    pub memory_bytes: u64,
+    /// Of the disk now, beside volumes (`writable_layer`).
+    pub disk_bytes: u64,
+}
+
+/// What the containers of a sandbox have used together (`runtimeapi.PodSandboxStats`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PodSandboxStats {
+    /// Received since its start (`rx_bytes`).
+    pub received_bytes: u64,
+    /// Sent since its start (`tx_bytes`).
+    pub sent_bytes: u64,
+}
+
+/// Who measures what runs. Nothing is measured before somebody asks.
+pub trait StatsService: Send + Sync {
+    /// `ContainerStats`: what a container has used. Worked out when it is asked for.
+    fn container_stats(&self, measured: &MeasuredContainer<'_>, now: Time) -> ContainerStats;
+
+    /// `PodSandboxStats`: what the pod as a whole has used since it started.
+    fn pod_sandbox_stats(&self, pod: &Pod, started_at: Time, now: Time) -> PodSandboxStats;
+
+    /// How much is in a volume of a pod, when the runtime knows. No verb of CRI: a real kubelet looks at the
+    /// folder.
+    fn volume_bytes(&self, pod: &Pod, volume: &str, started_at: Time, now: Time) -> Option<u64>;
+
+    /// Whether anything of a pod's local storage may fill. Of one where nothing does nobody asks again.
+    fn fills_storage(&self, pod: &Pod) -> bool;
+
+    /// What is wrong with what a pod says of what it uses, each in a sentence.
+    fn usage_problems(&self, pod: &Pod) -> Vec<String>;
+}

@@ -1,0 +1,274 @@
+//! What simulated containers use: curves that a pod's annotations give, or shares of what it requests.
+//!
+//! | annotation of the pod | gives |
+//! | --- | --- |
+//! | `kubarium.dev/usage-cpu` | what each of its containers uses of the CPU |
+//! | `kubarium.dev/usage-memory` | of the memory |
+//! | `kubarium.dev/usage-ephemeral-storage` | of the disk, beside volumes |
+//! | `kubarium.dev/usage-network-receive`, `-transmit` | what the pod receives and sends in each second |
+//! | `kubarium.dev/usage-volume.NAME` | what is in a volume |
+//!
+//! With `.CONTAINER` behind it, each of the first three is for that container alone; kwok's
+//! `kwok.x-k8s.io/usage-cpu` and `usage-memory` mean the same. Values are those of [`usage`]. A pod without
+//! such annotations uses [`CPU_SHARE`] and [`MEMORY_SHARE`] of its requests, and nothing is kept of it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::services::{ContainerConfig, Exit};
+use super::stats::{ContainerStats, MeasuredContainer, PodSandboxStats};
+use apimachinery::quantity::Quantity;
+use apimachinery::time::Time;
+use apis::views::pod::{Container, Pod};
+use clock::after;
+use usage::{Against, Curve};
+
+/// What a container uses of the CPU that it requests, when nobody says it.
+const CPU_SHARE: f64 = 0.1;
+/// What it uses of the memory that it requests.
+const MEMORY_SHARE: f64 = 0.5;
+/// What one uses that requests nothing.
+const IDLE_CORES: f64 = 0.001;
+const IDLE_BYTES: f64 = 8_388_608.0;
+/// Over how long the CPU is measured, in seconds; of a younger container, since its start.
+pub(crate) const WINDOW_SECONDS: f64 = 15.0;
+/// A container whose first look goes over its limit is killed after so long: that it started is seen.
+const LEAST_SECONDS: f64 = 1.0;
+/// The annotations that give curves, but for what follows a dot.
+const OURS: &str = "kubarium.dev/usage-";
+const OF_KWOK: &str = "kwok.x-k8s.io/usage-";
+const KNOWN: [&str; 6] =
+    ["cpu", "memory", "ephemeral-storage", "network-receive", "network-transmit", "volume"];
+
+/// What a container has used between its start and `now`.
+pub(super) fn container(measured: &MeasuredContainer<'_>, now: Time) -> ContainerStats {
+    let age = seconds(measured.started_at, now);
+    let variables = variables(measured);
+    let of = |resource: &str| of_container(measured, resource, variables.as_ref());
+    let ((cpu, of_cpu), (memory, of_memory), (disk, of_disk)) =
+        (of("cpu"), of("memory"), of("ephemeral-storage"));
+    let window = age.min(WINDOW_SECONDS);
+    let cores = if window > 0.0 { cpu.sum(age - window, age, &of_cpu) / window } else { 0.0 };
+    ContainerStats {
+        cpu_nano_cores: (cores * 1e9) as u64,
+        cpu_core_nanoseconds: (cpu.sum(0.0, age, &of_cpu) * 1e9) as u64,
+        memory_bytes: memory.value(age, &of_memory) as u64,
+        disk_bytes: disk.value(age, &of_disk) as u64,
+    }
+}
+
+/// What a pod has received and sent.
+pub(super) fn sandbox(pod: &Pod, started_at: Time, now: Time) -> PodSandboxStats {
+    let age = seconds(started_at, now);
+    let sum = |name: &str| {
+        let curve = given(&pod.metadata.annotations, name, "");
+        let against = Against { began: started_at.timestamp() as f64, ..Against::default() };
+        curve.map_or(0, |curve| curve.sum(0.0, age, &against) as u64)
+    };
+    PodSandboxStats { received_bytes: sum("network-receive"), sent_bytes: sum("network-transmit") }
+}
+
+/// What is in a volume, as far as annotations say it.
+pub(super) fn volume(pod: &Pod, name: &str, started_at: Time, now: Time) -> Option<u64> {
+    let curve = given(&pod.metadata.annotations, "volume", name)?;
+    let against = Against { began: started_at.timestamp() as f64, ..Against::default() };
+    Some(curve.value(seconds(started_at, now), &against) as u64)
+}
+
+/// When the kernel kills a container because it uses more memory than it may; and how that looks.
+fn out_of_memory(measured: &MeasuredContainer<'_>) -> Option<(Time, Exit)> {
+    let MeasuredContainer { pod, container, started_at, .. } = *measured;
+    let limit = amount(&container.resources.limits, "memory")?;
+    // What is a share of the request never goes over the limit.
+    given(&pod.metadata.annotations, "memory", &container.name)?;
+    let variables = variables(measured);
+    let (curve, against) = of_container(measured, "memory", variables.as_ref());
+    let seconds = curve.first_above(limit, &against)?.max(LEAST_SECONDS);
+    let exit = Exit { code: 137, reason: "OOMKilled".into(), ..Exit::default() };
+    Some((after(started_at, Duration::from_secs_f64(seconds.min(MAX_SECONDS))), exit))
+}
+
+/// When a container that starts then is killed for what it uses.
+pub(super) fn killed(config: &ContainerConfig<'_>, started_at: Time) -> Option<(Time, Exit)> {
+    let ContainerConfig { pod, metadata, container, attempt } = *config;
+    out_of_memory(&MeasuredContainer { pod, metadata, container, attempt, started_at })
+}
+
+/// Whether a pod says how its local storage fills.
+pub(super) fn fills_storage(pod: &Pod) -> bool {
+    let fills = |name: &String| {
+        let rest = name.strip_prefix(OURS);
+        rest.is_some_and(|rest| rest.starts_with("volume.") || rest.starts_with("ephemeral-storage"))
+    };
+    pod.metadata.annotations.keys().any(fills)
+}
+
+/// A hundred years.
+const MAX_SECONDS: f64 = 3.2e9;
+
+/// What is wrong with what a pod says of its usage, each in a sentence.
+pub(super) fn problems(annotations: &BTreeMap<String, String>) -> Vec<String> {
+    let wrong = |(name, text): (&String, &String)| {
+        let rest = name.strip_prefix(OURS)?;
+        let resource = rest.split_once('.').map_or(rest, |(resource, _)| resource);
+        if !KNOWN.contains(&resource) {
+            return Some(format!("{name} is not known; {OURS} may be followed by {}", KNOWN.join(", ")));
+        }
+        Curve::parse(text).err().map(|why| format!("{name}: {why}"))
+    };
+    annotations.iter().filter_map(wrong).collect()
+}
+
+/// The curve of a container's resource, and what its shares are of.
+fn of_container<'a>(
+    measured: &MeasuredContainer<'_>,
+    resource: &str,
+    variables: Option<&'a Value>,
+) -> (Curve, Against<'a>) {
+    let MeasuredContainer { pod, container, started_at, .. } = *measured;
+    let whole = requested(container, resource);
+    let curve = given(&pod.metadata.annotations, resource, &container.name);
+    let curve = curve.unwrap_or_else(|| match (resource, whole) {
+        ("cpu", Some(_)) => Curve::share(CPU_SHARE),
+        ("memory", Some(_)) => Curve::share(MEMORY_SHARE),
+        ("cpu", None) => Curve::constant(IDLE_CORES),
+        ("memory", None) => Curve::constant(IDLE_BYTES),
+        _ => Curve::constant(0.0),
+    });
+    (curve, Against { whole: whole.unwrap_or(0.0), variables, began: started_at.timestamp() as f64 })
+}
+
+/// What annotations say: of one container before what they say of all, ours before kwok's. What cannot be
+/// read is told in an event, and says nothing.
+fn given(annotations: &BTreeMap<String, String>, resource: &str, of: &str) -> Option<Curve> {
+    // Most pods have none.
+    if annotations.is_empty() {
+        return None;
+    }
+    let find = |name: String| annotations.get(&name).and_then(|text| Curve::parse(text).ok());
+    let of_one = || if of.is_empty() { None } else { find(format!("{OURS}{resource}.{of}")) };
+    let of_all = || if resource == "volume" { None } else { find(format!("{OURS}{resource}")) };
+    of_one().or_else(of_all).or_else(|| find(format!("{OF_KWOK}{resource}")))
+}
+
+fn requested(container: &Container, resource: &str) -> Option<f64> {
+    let resources = &container.resources;
+    amount(&resources.requests, resource).or_else(|| amount(&resources.limits, resource))
+}
+
+fn amount(amounts: &BTreeMap<String, String>, resource: &str) -> Option<f64> {
+    Quantity::parse(amounts.get(resource)?).ok().map(|amount| amount.as_approximate_f64())
+}
+
+fn seconds(from: Time, to: Time) -> f64 {
+    (to - from).as_seconds_f64().max(0.0)
+}
+
+/// What expressions see, when there may be one.
+fn variables(measured: &MeasuredContainer<'_>) -> Option<Value> {
+    let MeasuredContainer { pod, metadata, container, attempt, .. } = *measured;
+    let (annotations, node) = (&pod.metadata.annotations, &pod.spec.node_name);
+    let is_expression = |text: &String| text.trim_start().starts_with("cel:");
+    if !annotations.values().any(is_expression) {
+        return None;
+    }
+    let pod = json!({
+        "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid,
+            "labels": metadata.labels, "annotations": annotations},
+        "spec": {"nodeName": node},
+    });
+    let Container { name, image, resources, .. } = container;
+    let resources = json!({"requests": resources.requests, "limits": resources.limits});
+    let container = json!({"name": name, "image": image, "resources": resources,
+        "restartCount": attempt});
+    let node = json!({"metadata": {"name": node}});
+    Some(json!({"pod": pod, "node": node, "container": container}))
+}
+
+#[cfg(test)]
+mod tests {
+    use apimachinery::object::ObjectMeta;
+    use chrono::TimeDelta;
+
+    use super::*;
+
+    fn pod(annotations: Value) -> Pod {
+        let requests = json!({"cpu": "200m", "memory": "64Mi"});
+        let resources = json!({"requests": requests, "limits": {"memory": "128Mi"}});
+        let containers = json!([{"name": "web", "resources": resources}, {"name": "side"}]);
+        let tree = json!({"metadata": {"annotations": annotations}, "spec": {"containers": containers}});
+        serde_json::from_value(tree).unwrap()
+    }
+
+    fn measured(pod: &Pod, at: usize) -> MeasuredContainer<'_> {
+        static METADATA: std::sync::LazyLock<ObjectMeta> = std::sync::LazyLock::new(ObjectMeta::default);
+        let container = &pod.spec.containers[at];
+        MeasuredContainer { pod, metadata: &METADATA, container, attempt: 0, started_at: Time::UNIX_EPOCH }
+    }
+
+    fn after_a_minute(pod: &Pod, at: usize) -> (u64, u64) {
+        let stats = container(&measured(pod, at), Time::UNIX_EPOCH + TimeDelta::minutes(1));
+        (stats.cpu_nano_cores, stats.memory_bytes)
+    }
+
+    #[test]
+    fn the_nearest_annotation_counts_and_without_any_a_share() {
+        let silent = pod(json!({}));
+        assert_eq!(after_a_minute(&silent, 0), (20_000_000, 32 << 20));
+        assert_eq!(after_a_minute(&silent, 1), (1_000_000, 8 << 20));
+        let of_kwok = pod(json!({"kwok.x-k8s.io/usage-cpu": "100m", "kwok.x-k8s.io/usage-memory": "1Mi"}));
+        assert_eq!(after_a_minute(&of_kwok, 0), (100_000_000, 1 << 20));
+        let ours = pod(json!({"kwok.x-k8s.io/usage-cpu": "100m", "kubarium.dev/usage-cpu": "50%",
+            "kubarium.dev/usage-cpu.side": "300m"}));
+        assert_eq!((after_a_minute(&ours, 0).0, after_a_minute(&ours, 1).0), (100_000_000, 300_000_000));
+        // Measured over the last 15 seconds.
+        let ramp = pod(json!({"kubarium.dev/usage-cpu": "ramp 0 1 1m"}));
+        assert_eq!(after_a_minute(&ramp, 0).0, 875_000_000);
+        let by_name = pod(json!({"kubarium.dev/usage-cpu": "cel: container.name == 'side' ? 2 : 1"}));
+        assert_eq!(after_a_minute(&by_name, 1).0, 2_000_000_000);
+    }
+
+    #[test]
+    fn who_goes_over_a_limit_is_killed_then() {
+        let killed = |annotations: Value, at: usize| {
+            let (time, exit) = out_of_memory(&measured(&pod(annotations), at))?;
+            Some((time.timestamp(), exit.code, exit.reason))
+        };
+        let memory = |text: &str| json!({"kubarium.dev/usage-memory": text});
+        assert_eq!(killed(memory("1Gi"), 0), Some((1, 137, "OOMKilled".into())));
+        assert_eq!(killed(memory("ramp 0 256Mi 1m"), 0), Some((30, 137, "OOMKilled".into())));
+        assert_eq!(
+            (killed(memory("128Mi"), 0), killed(memory("1Gi"), 1), killed(json!({}), 0)),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn networks_and_volumes_are_sums_and_amounts() {
+        let pod = pod(
+            json!({"kubarium.dev/usage-network-receive": "1k", "kubarium.dev/usage-volume.cache": "2Mi"}),
+        );
+        let now = Time::UNIX_EPOCH + TimeDelta::minutes(1);
+        assert_eq!(
+            sandbox(&pod, Time::UNIX_EPOCH, now),
+            PodSandboxStats { received_bytes: 60_000, sent_bytes: 0 }
+        );
+        let of = |name: &str| volume(&pod, name, Time::UNIX_EPOCH, now);
+        assert_eq!((of("cache"), of("other")), (Some(2 << 20), None));
+    }
+
+    #[test]
+    fn wrong_annotations_are_told() {
+        let annotations = BTreeMap::from([
+            ("kubarium.dev/usage-cpu".to_owned(), "much".to_owned()),
+            ("kubarium.dev/usage-gpu".to_owned(), "1".to_owned()),
+            ("kubarium.dev/usage-memory".to_owned(), "1Mi".to_owned()),
+        ]);
+        let problems = problems(&annotations);
+        assert!(problems[0].starts_with("kubarium.dev/usage-cpu: \"much\" is no amount"), "{problems:?}");
+        assert!(problems[1].starts_with("kubarium.dev/usage-gpu is not known"), "{problems:?}");
+        assert_eq!(problems.len(), 2);
+    }
+}

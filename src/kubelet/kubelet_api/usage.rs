@@ -1,0 +1,126 @@
+//! What the pods of the node use, as far as it was measured: for `/metrics/resource`, `/stats/summary` and
+//! whoever asks in process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::pods::{PodHere, RunningHere};
+use crate::container_runtime::services::RuntimeService;
+use crate::container_runtime::stats::{ContainerStats, MeasuredContainer, PodSandboxStats};
+use crate::container_runtime::used::WINDOW_SECONDS;
+use crate::kubelet::Kubelet;
+use apimachinery::time::Time;
+use apis::views::pod::Container;
+
+/// What a node uses beside its pods: the kubelet, the runtime and the system.
+const NODE_NANO_CORES: u64 = 50_000_000;
+const NODE_BYTES: u64 = 512 << 20;
+/// A container that has not run for so long was not measured twice, so what it uses is not known
+/// (metrics-server's `freshContainerMinMetricsResolution`).
+const FRESH: Duration = Duration::from_secs(10);
+
+/// A pod of the node, and what it uses.
+#[derive(Clone, Debug)]
+pub(super) struct MeasuredPod {
+    pub(super) here: PodHere,
+    /// Of its containers that run, in their order.
+    pub(super) containers: Vec<ContainerStats>,
+    pub(super) sandbox: PodSandboxStats,
+}
+
+/// What is used in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct UsageTotal {
+    /// Of the CPU lately, in billionths of a core.
+    pub cpu_nano_cores: u64,
+    /// Of the CPU since the start.
+    pub cpu_core_nanoseconds: u64,
+    /// Of the memory now.
+    pub memory_bytes: u64,
+    /// Of the disk now.
+    pub disk_bytes: u64,
+}
+
+/// What a pod uses by container, and over how long its CPU was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PodUsage {
+    /// How long the youngest of its containers has run, at most the window.
+    pub window: Duration,
+    /// By name.
+    pub containers: Vec<(String, ContainerStats)>,
+}
+
+impl UsageTotal {
+    pub(super) fn add(&mut self, stats: &ContainerStats) {
+        self.cpu_nano_cores += stats.cpu_nano_cores;
+        self.cpu_core_nanoseconds += stats.cpu_core_nanoseconds;
+        self.memory_bytes += stats.memory_bytes;
+        self.disk_bytes += stats.disk_bytes;
+    }
+
+    /// What all pods of a node use, and the node itself.
+    pub(super) fn of_node(pods: &[MeasuredPod], up: Duration) -> UsageTotal {
+        let own = u64::try_from(up.as_millis()).unwrap_or(u64::MAX) / 1000 * NODE_NANO_CORES;
+        let mut total = UsageTotal {
+            cpu_nano_cores: NODE_NANO_CORES,
+            cpu_core_nanoseconds: own,
+            memory_bytes: NODE_BYTES,
+            disk_bytes: 0,
+        };
+        pods.iter().flat_map(|pod| &pod.containers).for_each(|stats| total.add(stats));
+        total
+    }
+}
+
+impl MeasuredPod {
+    /// Asks the runtime.
+    pub(super) fn measure(here: PodHere, runtime: &dyn RuntimeService, now: Time) -> MeasuredPod {
+        let (pod, metadata) = (&here.pod, &here.object.metadata);
+        let of = |running: &RunningHere| {
+            let is_it = |container: &&Container| container.name == running.name;
+            let container = pod.spec.all_containers().find(is_it)?;
+            let RunningHere { attempt, started_at, .. } = *running;
+            let measured = MeasuredContainer { pod, metadata, container, attempt, started_at };
+            Some(runtime.container_stats(&measured, now))
+        };
+        let containers = here.running.iter().map(|running| of(running).unwrap_or_default()).collect();
+        let sandbox = runtime.pod_sandbox_stats(pod, here.start_time, now);
+        MeasuredPod { here, containers, sandbox }
+    }
+
+    pub(super) fn total(&self) -> UsageTotal {
+        let mut total = UsageTotal::default();
+        self.containers.iter().for_each(|stats| total.add(stats));
+        total
+    }
+}
+
+impl Kubelet {
+    /// The pods of the node with what they use, by namespace and name: those that run.
+    pub(super) async fn measured_pods(&self, now: Time) -> Vec<MeasuredPod> {
+        let runtime = &*self.shared.node.runtime;
+        let here = self.pods_here().await.into_iter().filter(|pod| !pod.running.is_empty());
+        here.map(|pod| MeasuredPod::measure(pod, runtime, now)).collect()
+    }
+
+    /// What a pod of the node uses; nothing while it has not run for some seconds.
+    pub async fn pod_usage(&self, uid: &str) -> Option<PodUsage> {
+        let now = self.shared.context.clock.now();
+        let here = self.pods.look_by_uid(&Arc::from(uid), PodHere::of).await?;
+        let age = |started: Time| (now - started).to_std().unwrap_or_default();
+        let youngest = here.running.iter().map(|running| age(running.started_at)).min()?;
+        if youngest < FRESH {
+            return None;
+        }
+        let measured = MeasuredPod::measure(here, &*self.shared.node.runtime, now);
+        let names = measured.here.running.iter().map(|running| running.name.clone());
+        let containers = names.zip(measured.containers.iter().copied()).collect();
+        Some(PodUsage { window: youngest.min(Duration::from_secs_f64(WINDOW_SECONDS)), containers })
+    }
+
+    /// What the node uses with all its pods.
+    pub async fn node_usage(&self) -> UsageTotal {
+        let clock = &self.shared.context.clock;
+        UsageTotal::of_node(&self.measured_pods(clock.now()).await, clock.elapsed())
+    }
+}

@@ -1,0 +1,98 @@
+//! Pods that fill more of the disk than they may are evicted (`localStorageEviction`).
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::container_runtime::stats::MeasuredContainer;
+use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
+use super::kuberuntime::state::State;
+use super::pod_workers::{PodEnding, PodWorker};
+use apimachinery::quantity::Quantity;
+use apimachinery::time::Time;
+use apis::tree::{items, text};
+use clock::after;
+
+/// How often it is looked at pods of which something is known to fill (`MonitoringInterval`).
+const MONITORING_INTERVAL: Duration = Duration::from_secs(10);
+/// The grace of a pod that is evicted at once (`immediateEvictionGracePeriodSeconds`).
+const GRACE_SECONDS: i64 = 1;
+const RESOURCE: &str = "ephemeral-storage";
+
+impl PodWorker {
+    /// Evicts the pod when something of its local storage is over its limit; else says when to look again. A
+    /// pod of which nobody says that it fills anything is not looked at.
+    pub(crate) fn evict_for_storage(&mut self, context: &mut SyncContext<'_>) -> Option<Time> {
+        if !context.runtime.fills_storage(context.pod) {
+            return None;
+        }
+        let Some(message) = self.overrun(context) else {
+            return Some(after(context.now, MONITORING_INTERVAL));
+        };
+        context.happenings.push(Happening::Event(PodEvent::warning("Evicted", message.clone())));
+        let grace_seconds = Some(GRACE_SECONDS);
+        self.end(PodEnding { reason: "Evicted", message, grace_seconds, is_disruption: false });
+        None
+    }
+
+    /// What is over its limit: volumes first, then the pod as a whole, then its containers.
+    fn overrun(&self, context: &SyncContext<'_>) -> Option<String> {
+        let tree = self.object.to_value();
+        let mut total = 0;
+        for volume in items(&tree, "spec.volumes").iter().filter(|volume| !volume["emptyDir"].is_null()) {
+            let name = text(volume, "name");
+            let used = context.runtime.volume_bytes(context.pod, name, self.start_time, context.now);
+            total += used.unwrap_or(0);
+            let limit = quantity(&volume["emptyDir"]["sizeLimit"]);
+            if let Some(limit) = limit.filter(|limit| is_over(used.unwrap_or(0), limit)) {
+                return Some(format!("Usage of EmptyDir volume {name:?} exceeds the limit \"{limit}\". "));
+            }
+        }
+        let containers = self.filled(context);
+        total += containers.iter().map(|(_, used, _)| used).sum::<u64>();
+        let limits = containers.iter().filter_map(|(_, _, limit)| limit.clone());
+        let whole = limits.reduce(|mut sum, limit| {
+            sum.add(&limit);
+            sum
+        });
+        if let Some(whole) = whole.filter(|whole| is_over(total, whole)) {
+            return Some(format!(
+                "Pod ephemeral local storage usage exceeds the total limit of containers {whole}. "
+            ));
+        }
+        let over = |(_, used, limit): &&(&str, u64, Option<Quantity>)| {
+            limit.as_ref().is_some_and(|limit| is_over(*used, limit))
+        };
+        let (name, _, limit) = containers.iter().find(over)?;
+        let limit = limit.as_ref()?;
+        Some(format!("Container {name} exceeded its local ephemeral storage limit \"{limit}\". "))
+    }
+
+    /// What each container that runs has filled, and its limit.
+    fn filled<'a>(&'a self, context: &SyncContext<'_>) -> Vec<(&'a str, u64, Option<Quantity>)> {
+        let mut filled = Vec::new();
+        for (container, running) in self.all_containers() {
+            let State::Running { started_at, .. } = &running.state else { continue };
+            let measured = MeasuredContainer {
+                pod: context.pod,
+                metadata: context.metadata,
+                container,
+                attempt: running.restart_count,
+                started_at: *started_at,
+            };
+            let used = context.runtime.container_stats(&measured, context.now).disk_bytes;
+            let limit = container.resources.limits.get(RESOURCE);
+            let limit = limit.and_then(|limit| Quantity::parse(limit).ok());
+            filled.push((container.name.as_str(), used, limit));
+        }
+        filled
+    }
+}
+
+fn is_over(used: u64, limit: &Quantity) -> bool {
+    i64::try_from(used).is_ok_and(|used| used > limit.value())
+}
+
+fn quantity(value: &Value) -> Option<Quantity> {
+    Quantity::parse(value.as_str()?).ok()
+}

@@ -1,0 +1,30 @@
+//! `Against`: what a number is measured against; and why a text is none.
+
+use std::fmt;
+
+/// What a share is a share of, and what an expression may ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Against<'a> {
+    /// What `100%` is.
+    pub whole: f64,
+    /// The variables of an expression, as JSON.
+    pub variables: Option<&'a serde_json::Value>,
+    /// When what is measured began, in seconds since 1970.
+    pub began: f64,
+}
+
+/// Why a text is no curve, or an expression has no value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CurveError(String);
+
+impl fmt::Display for CurveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<String> for CurveError {
+    fn from(why: String) -> CurveError {
+        CurveError(why)
+    }
+}

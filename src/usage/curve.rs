@@ -1,0 +1,150 @@
+//! `Curve`: a number as a function of the time since something began.
+
+use std::f64::consts::TAU;
+
+use super::against::Against;
+use super::expression::CurveExpression;
+
+/// An amount as it is written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Amount {
+    /// In whole units: cores, bytes.
+    Units(f64),
+    /// A share of the whole.
+    Share(f64),
+}
+
+/// A number as a function of time.
+#[derive(Debug)]
+pub enum Curve {
+    /// Always the same.
+    Constant(Amount),
+    /// From one to the other in so many seconds.
+    Ramp(Amount, Amount, f64),
+    /// Between the two, and back at the first after so many seconds.
+    Wave(Amount, Amount, f64),
+    /// From the second on, the amount; ordered, the first at 0.
+    Steps(Vec<(f64, Amount)>),
+    /// As CEL says.
+    Expression(Box<CurveExpression>),
+}
+
+/// An expression is looked at so often at most for one sum over a time; its pieces are 15 seconds at least.
+const MAX_SAMPLES: f64 = 64.0;
+const SAMPLE_SECONDS: f64 = 15.0;
+/// For so long an expression is looked ahead for the moment at which it goes over a limit; later it does not.
+const LOOK_AHEAD_SECONDS: f64 = 3600.0;
+
+impl Amount {
+    fn of(self, whole: f64) -> f64 {
+        match self {
+            Amount::Units(units) => units,
+            Amount::Share(share) => share * whole,
+        }
+    }
+}
+
+impl Curve {
+    /// Always so much.
+    pub fn constant(units: f64) -> Curve {
+        Curve::Constant(Amount::Units(units))
+    }
+
+    /// Always such a share.
+    pub fn share(share: f64) -> Curve {
+        Curve::Constant(Amount::Share(share))
+    }
+
+    /// The number so many seconds after the beginning; never below zero.
+    pub fn value(&self, seconds: f64, against: &Against<'_>) -> f64 {
+        let whole = against.whole;
+        let value = match self {
+            Curve::Constant(amount) => amount.of(whole),
+            Curve::Ramp(from, to, over) => {
+                let (from, to) = (from.of(whole), to.of(whole));
+                from + (to - from) * (seconds / over).clamp(0.0, 1.0)
+            }
+            Curve::Wave(low, high, period) => {
+                let (low, high) = (low.of(whole), high.of(whole));
+                low + (high - low) * (1.0 - (TAU * seconds / period).cos()) / 2.0
+            }
+            Curve::Steps(steps) => {
+                let passed = steps.iter().rev().find(|(at, _)| *at <= seconds);
+                passed.map_or(0.0, |(_, amount)| amount.of(whole))
+            }
+            Curve::Expression(expression) => expression.value(seconds, against).unwrap_or(0.0),
+        };
+        value.max(0.0)
+    }
+
+    /// The sum over a time, as core-seconds of cores.
+    pub fn sum(&self, from: f64, to: f64, against: &Against<'_>) -> f64 {
+        if to <= from {
+            return 0.0;
+        }
+        match self {
+            Curve::Expression(_) => self.sampled(from, to, against),
+            _ => self.since_start(to, against) - self.since_start(from, against),
+        }
+    }
+
+    /// When it first goes over a limit, in seconds after the beginning.
+    pub fn first_above(&self, limit: f64, against: &Against<'_>) -> Option<f64> {
+        if self.value(0.0, against) > limit {
+            return Some(0.0);
+        }
+        let whole = against.whole;
+        match self {
+            Curve::Constant(_) => None,
+            Curve::Ramp(from, to, over) => {
+                let (from, to) = (from.of(whole), to.of(whole));
+                (to > limit).then(|| over * (limit - from) / (to - from))
+            }
+            Curve::Wave(low, high, period) => {
+                let (low, high) = (low.of(whole), high.of(whole));
+                let part = 1.0 - 2.0 * (limit - low) / (high - low);
+                (high > limit).then(|| part.acos() / TAU * period)
+            }
+            Curve::Steps(steps) => {
+                steps.iter().find(|(_, amount)| amount.of(whole) > limit).map(|(at, _)| *at)
+            }
+            Curve::Expression(_) => {
+                let times = (1..).map(|number| f64::from(number) * SAMPLE_SECONDS);
+                let mut times = times.take_while(|at| *at <= LOOK_AHEAD_SECONDS);
+                times.find(|at| self.value(*at, against) > limit)
+            }
+        }
+    }
+
+    fn since_start(&self, to: f64, against: &Against<'_>) -> f64 {
+        let whole = against.whole;
+        match self {
+            Curve::Constant(amount) => amount.of(whole).max(0.0) * to,
+            Curve::Ramp(from, last, over) => {
+                let (from, last) = (from.of(whole), last.of(whole));
+                let rising = to.min(*over);
+                rising * (from + (last - from) * rising / over / 2.0) + last * (to - over).max(0.0)
+            }
+            Curve::Wave(low, high, period) => {
+                let (low, high) = (low.of(whole), high.of(whole));
+                low * to + (high - low) / 2.0 * (to - period / TAU * (TAU * to / period).sin())
+            }
+            Curve::Steps(steps) => {
+                let ends = steps.iter().skip(1).map(|(at, _)| *at).chain([f64::INFINITY]);
+                let part = |((at, amount), end): (&(f64, Amount), f64)| {
+                    amount.of(whole) * (end.min(to) - at).max(0.0)
+                };
+                steps.iter().zip(ends).map(part).sum()
+            }
+            Curve::Expression(_) => self.sampled(0.0, to, against),
+        }
+    }
+
+    /// In the middle of pieces.
+    fn sampled(&self, from: f64, to: f64, against: &Against<'_>) -> f64 {
+        let count = ((to - from) / SAMPLE_SECONDS).ceil().clamp(2.0, MAX_SAMPLES);
+        let piece = (to - from) / count;
+        let middles = (0..count as u32).map(|number| from + piece * (f64::from(number) + 0.5));
+        middles.map(|at| self.value(at, against) * piece).sum()
+    }
+}

@@ -1,0 +1,99 @@
+//! Each text of a curve at some times, and texts that are none.
+
+use serde_json::json;
+
+use super::{Against, Curve};
+
+fn against(whole: f64) -> Against<'static> {
+    Against { whole, ..Against::default() }
+}
+
+fn near(found: f64, wanted: f64) -> bool {
+    (found - wanted).abs() < 1e-6 * wanted.abs().max(1.0)
+}
+
+#[test]
+fn each_text_is_a_number_and_a_sum_at_each_time() {
+    // Text, seconds, value, sum since the beginning.
+    let cases = [
+        ("250m", 60.0, 0.25, 15.0),
+        ("64Mi", 1.0, 67_108_864.0, 67_108_864.0),
+        ("40%", 10.0, 0.8, 8.0),
+        ("ramp 100m 500m 1m", 30.0, 0.3, 6.0),
+        ("ramp 100m 500m 1m", 90.0, 0.5, 33.0),
+        ("ramp 1 0 10s", 20.0, 0.0, 5.0),
+        ("wave 0 1 1m", 30.0, 1.0, 15.0),
+        ("wave 1 3 1m", 60.0, 1.0, 120.0),
+        ("steps 1, 3 at 10s, 0 at 20s", 15.0, 3.0, 25.0),
+        ("steps 1, 3 at 10s, 0 at 20s", 60.0, 0.0, 40.0),
+        ("cel: age / 10.0", 20.0, 2.0, 20.0),
+        ("cel: '500m'", 4.0, 0.5, 2.0),
+        ("cel: whole * 0.5", 4.0, 1.0, 4.0),
+    ];
+    for (text, seconds, value, sum) in cases {
+        let (curve, against) = (Curve::parse(text).unwrap(), against(2.0));
+        let found = (curve.value(seconds, &against), curve.sum(0.0, seconds, &against));
+        assert!(near(found.0, value) && near(found.1, sum), "{text} at {seconds}: {found:?}");
+    }
+}
+
+#[test]
+fn a_limit_is_passed_at_a_time() {
+    let cases = [
+        ("2Mi", Some(0.0)),
+        ("1Mi", None),
+        ("ramp 0 2Mi 1m", Some(30.0)),
+        ("ramp 0 1Mi 1m", None),
+        ("wave 0 2Mi 1m", Some(15.0)),
+        ("steps 0, 1Mi at 5s, 2Mi at 7s", Some(7.0)),
+        ("cel: age * 100000.0", Some(15.0)),
+        ("cel: 0", None),
+    ];
+    for (text, wanted) in cases {
+        let found = Curve::parse(text).unwrap().first_above(1_048_576.0, &against(0.0));
+        let is_it = match (found, wanted) {
+            (Some(found), Some(wanted)) => near(found, wanted),
+            (found, wanted) => found == wanted,
+        };
+        assert!(is_it, "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn expressions_see_what_is_measured() {
+    let variables = json!({"pod": {"metadata": {"labels": {"load": "3"}}}});
+    let against = Against { whole: 1.0, variables: Some(&variables), began: 1_767_225_600.0 };
+    let of = |text: &str| Curve::parse(text).unwrap().value(30.0, &against);
+    assert!(near(of("cel: int(pod.metadata.labels.load) * 2"), 6.0));
+    assert!(near(of("cel: now.getSeconds()"), 30.0));
+    // What fails or costs too much is nothing.
+    assert!(near(of("cel: pod.metadata.labels.missing"), 0.0));
+    let huge = "cel: [1,2,3,4,5,6,7,8,9].map(a, [1,2,3,4,5,6,7,8,9].map(b, [1,2,3,4,5,6,7,8,9].map(c, \
+                [1,2,3,4,5,6,7,8,9].map(d, a * b * c * d)))).size()";
+    assert!(near(of(huge), 0.0));
+}
+
+#[test]
+fn bad_texts_are_told_what_they_may_be() {
+    let long = format!("cel: {}", "1 + ".repeat(300));
+    let steps = format!("steps 1{}", (1..70).map(|at| format!(", 1 at {at}s")).collect::<String>());
+    let cases = [
+        ("much", "it may be a quantity"),
+        ("-1", "it may be a quantity"),
+        ("12000%", "it may be a quantity"),
+        ("up 1 2", "ramp FROM TO TIME"),
+        ("ramp 1 2", "two amounts and a time"),
+        ("ramp 1 2 0s", "longer than 0s"),
+        ("wave 1 2 soon", "is no time"),
+        ("steps 1, 2", "AMOUNT at TIME"),
+        ("steps 1, 2 at 5s, 3 at 5s", "later than the step before"),
+        (&steps, "more than 64 steps"),
+        ("cel: pod +", "Syntax error"),
+        ("cel: load", "undeclared reference"),
+        (&long, "longer than 1024 bytes"),
+    ];
+    for (text, words) in cases {
+        let why = Curve::parse(text).unwrap_err().to_string();
+        assert!(why.contains(words), "{text}: {why}");
+    }
+}
