@@ -398,7 +398,7 @@ impl Cluster {
         if let Some(publishing) = publishing {
             publishing.close().await;
         }
-        inside.for_handles.page.close().await;
+        inside.for_handles.end().await;
         inside.forks.stop().await;
         inside.data_plane.stop();
         inside.interceptors.faults.clear();

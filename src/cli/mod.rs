@@ -9,6 +9,7 @@ pub mod flags;
 
 pub mod down;
 pub mod get;
+pub mod learn;
 pub mod node;
 pub mod run;
 pub mod settle;
@@ -96,6 +97,8 @@ pub enum Command {
     Get(get::Get),
     /// Tell the story of an object: a line for each stage, from its request to the running container.
     Trace(trace::Trace),
+    /// Learn how Kubernetes works, on a cluster that runs.
+    Learn(learn::Learn),
     /// Print a link to the page that shows a cluster at work.
     Ui(ui::UiCommand),
     /// Print a folder with kube-apiserver, etcd and kubectl, for KUBEBUILDER_ASSETS.
@@ -154,6 +157,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Down(down) => down.run(),
         Command::Get(get) => get.run(),
         Command::Trace(trace) => trace.run(),
+        Command::Learn(learn) => learn.run(),
         Command::Ui(ui) => ui.run(),
         Command::Assets(assets) => assets.run(),
         Command::Fault(fault) => fault.run(),

@@ -14,6 +14,8 @@ pub enum Tone {
     Bad,
     /// Beside the point.
     Quiet,
+    /// What the rest is about.
+    Strong,
 }
 
 /// How the standard output is written.
@@ -46,6 +48,7 @@ impl Style {
             Tone::Waiting => 33,
             Tone::Bad => 31,
             Tone::Quiet => 2,
+            Tone::Strong => 1,
         };
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }

@@ -11,6 +11,7 @@ use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use serde::Serialize;
 use serde_json::json;
+use tokio::sync::watch;
 
 use super::inside::Inside;
 use apimachinery::status::Status;
@@ -56,12 +57,14 @@ pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
     });
     let inside = Arc::downgrade(inside);
     handles.with(read.answers(line), move |call: HandleCall| {
-        let flow = inside.upgrade().map(|inside| inside.flow.clone());
-        std::future::ready(respond(flow.unwrap_or_default(), &call))
+        let inside = inside.upgrade().ok_or_else(|| Status::internal("the cluster has ended"));
+        let answered = inside
+            .and_then(|inside| respond(inside.flow.clone(), inside.for_handles.ending.subscribe(), &call));
+        std::future::ready(answered)
     })
 }
 
-fn respond(flow: Flow, call: &HandleCall) -> Result<Response, Status> {
+fn respond(flow: Flow, ending: watch::Receiver<bool>, call: &HandleCall) -> Result<Response, Status> {
     let since = match call.query("since") {
         None | Some("") => StepId::NONE,
         Some("now") => flow.newest(),
@@ -70,7 +73,7 @@ fn respond(flow: Flow, call: &HandleCall) -> Result<Response, Status> {
         })?),
     };
     let follow = call.query("follow") == Some("true");
-    let mut response = Response::new(Body::from_stream(lines(flow, since, follow)));
+    let mut response = Response::new(Body::from_stream(lines(flow, ending, since, follow)));
     let lines = HeaderValue::from_static("application/x-ndjson");
     response.headers_mut().insert(CONTENT_TYPE, lines);
     Ok(response)
@@ -78,16 +81,23 @@ fn respond(flow: Flow, call: &HandleCall) -> Result<Response, Status> {
 
 /// Nothing is kept for who follows: what they have not read yet stands in the record, and is forgotten with
 /// it.
-fn lines(flow: Flow, since: StepId, follow: bool) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
+fn lines(
+    flow: Flow,
+    ending: watch::Receiver<bool>,
+    since: StepId,
+    follow: bool,
+) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
     // Sockets live in real time, whatever the cluster's.
     let clock = Clock::real();
     stream::unfold(Some((flow, since, true)), move |state| {
-        let clock = clock.clone();
+        let (clock, mut ending) = (clock.clone(), ending.clone());
         async move {
             let (flow, since, is_first) = state?;
             if follow && !is_first {
-                flow.until(since).await;
-                clock.sleep(PAUSE).await;
+                tokio::select! {
+                    () = flow.until(since) => clock.sleep(PAUSE).await,
+                    _ = ending.wait_for(|is_ending| *is_ending) => return None,
+                }
             }
             let told = flow.since(since, MAX_STEPS);
             let is_end = !follow && told.steps.len() < MAX_STEPS;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 
 use super::components::Running;
 use super::config::Config;
@@ -66,6 +66,16 @@ pub(crate) struct Inside {
 pub(super) struct ForHandles {
     pub(super) time: OwnTime,
     pub(super) page: OpenPage,
+    /// True when the cluster ends: what tells without end does, too.
+    pub(super) ending: watch::Sender<bool>,
+}
+
+impl ForHandles {
+    /// Ends what would go on for ever, and the page.
+    pub(super) async fn end(&self) {
+        self.ending.send_replace(true);
+        self.page.close().await;
+    }
 }
 
 /// The page that shows the cluster: closed until it is asked for.

@@ -43,6 +43,7 @@ page! {
     "/page/objects.js" "objects.js" SCRIPT,
     "/page/yaml.js" "yaml.js" SCRIPT,
     "/page/terminal.js" "terminal.js" SCRIPT,
+    "/page/lessons.js" "lessons.js" SCRIPT,
 }
 
 /// The file that is asked for at a path.

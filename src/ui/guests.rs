@@ -18,6 +18,9 @@ pub const MAX_INVITATIONS: usize = 16;
 pub const MAX_SESSIONS: usize = 64;
 /// How long an invitation can be taken up, in real time: whoever opens the page lives by that.
 pub const INVITATION_LASTS: Duration = Duration::from_secs(600);
+/// How long a session lasts, in real time: it is as good as the rights of who was invited, and outlives what they
+/// showed for it.
+pub const SESSION_LASTS: Duration = Duration::from_secs(12 * 3600);
 /// Of a key, before it is written as text.
 const KEY_BYTES: usize = 32;
 
@@ -41,6 +44,7 @@ struct Invitation {
 struct GuestSession {
     key: String,
     user: Arc<UserInfo>,
+    ends: Duration,
 }
 
 impl Default for Guests {
@@ -80,7 +84,7 @@ impl Guests {
         drop(invitations);
         let key = random_key().ok()?;
         let mut sessions = self.0.sessions.lock();
-        sessions.push_back(GuestSession { key: key.clone(), user: user.clone() });
+        sessions.push_back(GuestSession { key: key.clone(), user: user.clone(), ends: now + SESSION_LASTS });
         if sessions.len() > MAX_SESSIONS {
             sessions.pop_front();
         }
@@ -89,7 +93,9 @@ impl Guests {
 
     /// Whose session it is.
     pub(crate) fn user_of(&self, session: &str) -> Option<Arc<UserInfo>> {
+        let now = self.0.clock.elapsed();
         let mut sessions = self.0.sessions.lock();
+        sessions.retain(|one| one.ends > now);
         let at = sessions.iter().position(|one| is_same(&one.key, session))?;
         let session = sessions.remove(at)?;
         let user = session.user.clone();
@@ -147,6 +153,17 @@ mod tests {
         }
         assert!(guests.enter(&first).is_none());
         assert!(guests.enter(&second).is_some());
+    }
+
+    #[test]
+    fn a_session_ends_by_time() {
+        let clock = Clock::stepped(std::time::SystemTime::UNIX_EPOCH.into());
+        let guests = Guests::timed_by(clock.clone());
+        let session = guests.enter(&guests.invite(jane()).unwrap()).unwrap().0;
+        clock.advance(SESSION_LASTS - Duration::from_secs(1));
+        assert!(guests.user_of(&session).is_some());
+        clock.advance(Duration::from_secs(1));
+        assert!(guests.user_of(&session).is_none());
     }
 
     #[test]

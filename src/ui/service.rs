@@ -22,10 +22,13 @@ use apimachinery::wire::{ApiRequest, ApiResponse, ApiService, InProcessUser, Pla
 
 use super::files::{self, PageFile};
 use super::guests::Guests;
+use super::lessons;
 use super::same_origin;
 
 /// Where an invitation is exchanged for a session.
 const SESSION: &str = "/session";
+/// The course, as JSON.
+const LESSONS: &str = "/lessons.json";
 /// Of an invitation, as it is sent; more is none.
 const MAX_INVITATION_BYTES: usize = 256;
 /// How a websocket of a browser, which can send no header of its own, says its token; upstream's form.
@@ -62,6 +65,7 @@ impl Front {
         match file {
             Some(file) => shown(file, request.headers()),
             None if request.uri().path() == SESSION => self.enter(request).await,
+            None if request.uri().path() == LESSONS && is_read(request.method()) => course(),
             None => self.forward(request).await,
         }
     }
@@ -132,6 +136,12 @@ fn shown(file: &PageFile, headers: &HeaderMap) -> ApiResponse {
         response.headers_mut().insert(ETAG, tag);
     }
     closed(response, PAGE_POLICY)
+}
+
+fn course() -> ApiResponse {
+    let mut response = ApiResponse::new(Body::from(lessons::as_json()));
+    set(&mut response, CONTENT_TYPE, "application/json");
+    closed(response, ANSWER_POLICY)
 }
 
 fn plain(code: StatusCode, text: impl Into<String>) -> ApiResponse {

@@ -45,6 +45,7 @@ mod talking;
 
 mod javascript;
 mod kubectl;
+mod learn;
 mod network;
 mod packages;
 mod page;

@@ -173,6 +173,19 @@ def apply_and_delete(page):
     assert "b" in kubectl("get", "configmap", "made", "-o", "jsonpath={.data.a}")
 
 
+def a_lesson(page):
+    page.find_element(By.ID, "tab-lessons").click()
+    eventually("a lesson", lambda: count(page, "pre.command") == 1)
+    accessible(page, "lessons")
+    command = text(page, "pre.command").split()
+    assert command[:3] == ["kubectl", "create", "deployment"], command
+    kubectl(*command[1:])
+    eventually("what is to be seen", lambda: count(page, ".see .seen") >= 9)
+    eventually("a question", lambda: count(page, "#view-lessons [role=group] button") == 3)
+    button(page, "nobody; the kubelet saw in its watch that a Pod was bound to its node").click()
+    eventually("the next command", lambda: count(page, "pre.command") == 2)
+
+
 def who_else_comes_is_not_let_in():
     other = browser()
     try:
@@ -206,6 +219,7 @@ def main():
         the_story_of_a_pod(page)
         objects_and_a_shell(page)
         apply_and_delete(page)
+        a_lesson(page)
         who_else_comes_is_not_let_in()
         nothing_leaves_the_origin(page)
     finally:

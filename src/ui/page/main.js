@@ -6,8 +6,9 @@ import { CausalRecord, Player } from "./record.js";
 import { mapView } from "./map.js";
 import { storyView } from "./story.js";
 import { objectsView } from "./objects.js";
+import { lessonsView } from "./lessons.js";
 
-const TABS = ["map", "story", "objects"];
+const TABS = ["map", "story", "objects", "lessons"];
 const element = (id) => document.getElementById(id);
 
 function choose(name, focus = false) {
@@ -49,6 +50,7 @@ async function start() {
   };
   mapView(element("view-map"), record, player, tell);
   objectsView(element("view-objects"), record, tell);
+  lessonsView(element("view-lessons"), record);
   for (const tab of TABS) element(`tab-${tab}`).addEventListener("click", () => choose(tab));
   element("tabs").addEventListener("keydown", walk);
   record.follow();

@@ -1,5 +1,6 @@
 // The map: the components as a drawing, and what moves between them.
 
+import { json } from "./api.js";
 import { el, labelled, show, showChanged, svg } from "./dom.js";
 
 /** Dots that move at once; what comes beyond is seen by the weight of its line. */
@@ -59,6 +60,11 @@ function movement(step, record) {
   }
 }
 
+/** Pods of which nothing is remembered but that they are gone, at most: as many as there are steps. */
+const MAX_GONE = 65536;
+/** Pods that are read at once, where the record does not begin with the cluster. */
+const MAX_SEEDED = 5000;
+
 /** What the steps up to one make: pods on nodes, keys in queues, counts. */
 class Picture {
   pods = new Map();
@@ -66,6 +72,15 @@ class Picture {
   #gone = new Set();
   queues = new Map();
   counts = new Map();
+
+  /** Pods that were there before the first step that is remembered. */
+  seed(pods) {
+    for (const { metadata, spec, status } of pods) {
+      const state = { Running: "running", Succeeded: "ended", Failed: "failed" }[status?.phase] ?? (spec.nodeName ? "bound" : "pending");
+      const key = `${metadata.namespace}/${metadata.name}`;
+      if (!this.pods.has(key) && !this.#gone.has(key)) this.pods.set(key, { node: spec.nodeName ?? "", state });
+    }
+  }
 
   apply(step) {
     const place = placeOf(step.component);
@@ -116,6 +131,7 @@ class Picture {
     if (operation === "delete") {
       this.pods.delete(key);
       this.#gone.add(key);
+      if (this.#gone.size > MAX_GONE) this.#gone.delete(this.#gone.values().next().value);
     } else {
       this.#gone.delete(key);
       this.#pod(key);
@@ -215,6 +231,11 @@ export function mapView(view, record, player, tell) {
     isWaiting = true;
     requestAnimationFrame(paint);
   };
+  const seed = async (into) => {
+    const list = await json(`/api/v1/pods?limit=${MAX_SEEDED}`).catch(() => ({ items: [] }));
+    into.seed(list.items);
+    paintSoon();
+  };
   player.addEventListener("move", ({ detail: step }) => {
     picture.apply(step);
     if (!isPeriodic(step, record)) told.push(step);
@@ -229,6 +250,7 @@ export function mapView(view, record, player, tell) {
     moving.clear();
     const shown = record.steps.slice(0, Math.max(player.at - record.first + 1, 0));
     for (const step of shown) picture.apply(step);
+    if (record.missed) seed(picture);
     told = shown.filter((step) => !isPeriodic(step, record)).slice(-MAX_LINES);
     paintSoon();
   });

@@ -28,9 +28,9 @@ export function objectsView(view, record, tell) {
   const current = () => all[Number(kind.value)];
 
   async function begin() {
-    if (all.length) return load();
+    const chosen = current() ? resourceOf(current()) : "pods";
     all = (await kinds()).filter((one) => one.verbs.includes("list"));
-    show(kind, all.map((one, at) => el("option", { value: at, selected: one.plural === "pods" && !one.group }, resourceOf(one))));
+    show(kind, all.map((one, at) => el("option", { value: at, selected: resourceOf(one) === chosen }, resourceOf(one))));
     return load();
   }
 
@@ -172,7 +172,7 @@ export function objectsView(view, record, tell) {
       try {
         show(outcome, (await Promise.all(path ? [replace(path, area.value, dryRun)] : apply(area.value, dryRun))).join(", "));
         forgetKinds();
-        load();
+        await begin();
       } catch (error) {
         show(outcome, error.message);
       }
@@ -195,7 +195,9 @@ export function objectsView(view, record, tell) {
   async function applyOne(body, dryRun) {
     const top = (field) => body.match(new RegExp(`^${field}:\\s*["']?([^"'\\s#]+)`, "m"))?.[1];
     const metadata = body.match(/^metadata:\s*\n((?:[ \t]+.*\n?|\s*\n)*)/m)?.[1] ?? "";
-    const within = (field) => metadata.match(new RegExp(`^ {1,4}${field}:\\s*["']?([^"'\\s#]+)`, "m"))?.[1];
+    // What stands deeper, as a label of that name, is another one.
+    const indent = metadata.match(/^[ \t]+(?=\S)/m)?.[0] ?? "";
+    const within = (field) => metadata.match(new RegExp(`^${indent}${field}:\\s*["']?([^"'\\s#]+)`, "m"))?.[1];
     const [apiVersion, called, name] = [top("apiVersion"), top("kind"), within("name")];
     if (!apiVersion || !called || !name) throw new Error("the YAML has no apiVersion, kind or metadata.name in lines of their own");
     const [version, group] = apiVersion.includes("/") ? apiVersion.split("/").reverse() : [apiVersion, ""];

@@ -55,7 +55,8 @@ export class CausalRecord extends EventTarget {
 
   #add({ steps, missed, next }) {
     this.missed += missed;
-    if (missed || !this.steps.length) {
+    const isNew = missed > 0 || !this.steps.length;
+    if (isNew) {
       this.steps = [];
       this.first = steps[0]?.id ?? next;
       this.#effects.clear();
@@ -67,6 +68,7 @@ export class CausalRecord extends EventTarget {
       if (step.cause) this.#effects.set(step.cause, [...(this.#effects.get(step.cause) ?? []), step.id]);
     }
     while (this.steps.length > CAPACITY) this.#forget(this.steps.length - CAPACITY);
+    if (missed) this.dispatchEvent(new Event("missed"));
     this.dispatchEvent(new CustomEvent("steps", { detail: steps }));
   }
 
@@ -93,6 +95,7 @@ export class Player extends EventTarget {
     super();
     this.#record = record;
     record.addEventListener("steps", () => this.#news());
+    record.addEventListener("missed", () => this.goTo(Math.max(this.at, record.first - 1)));
   }
 
   #news() {

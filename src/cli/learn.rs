@@ -1,0 +1,164 @@
+//! `kubarium learn`: a course in the terminal, with a running cluster to try it on.
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use clap::Args;
+use clock::Clock;
+use http::Method;
+use serde_json::Value;
+use ui::{Lesson, LessonStep, lessons};
+
+use super::connection::Context;
+use super::style::{Style, Tone};
+use super::{Failure, block_on, choice, say};
+
+/// How often the record is looked at while something is waited for.
+const PERIOD: Duration = Duration::from_millis(200);
+
+/// Learn how Kubernetes works, on a cluster that runs: without a lesson, list them.
+#[derive(Args)]
+pub struct Learn {
+    /// Which lesson.
+    pub lesson: Option<String>,
+    /// Run the commands here, instead of waiting until you have run them in another shell.
+    #[arg(long)]
+    pub run: bool,
+    /// How many seconds to wait for what is to be seen.
+    #[arg(long, default_value_t = 600, value_name = "SECONDS")]
+    pub patience: u64,
+    /// The cluster's name; else the only one that runs, or that of kubectl's current context.
+    #[arg(long, env = "KUBARIUM_NAME", value_name = "NAME")]
+    pub name: Option<String>,
+}
+
+impl Learn {
+    /// Takes the lesson from its first step to its last.
+    pub fn run(self) -> Result<(), Failure> {
+        let Some(name) = &self.lesson else {
+            for Lesson { name, title, about, .. } in lessons() {
+                say(format!("{name:<24} {title}: {about}"));
+            }
+            return Ok(());
+        };
+        let lesson = lessons().iter().find(|lesson| lesson.name == *name);
+        let lesson =
+            lesson.ok_or_else(|| Failure(format!("no lesson {name:?}; kubarium learn lists them")))?;
+        let record = choice::running(self.name.as_deref())?;
+        let class = Class {
+            context: Context::load(&record.kubeconfig, &record.name)?,
+            kubeconfig: &record.kubeconfig,
+            style: Style::of_stdout(),
+            learn: &self,
+        };
+        say(class.style.paint(Tone::Strong, &lesson.title));
+        lesson.steps.iter().try_for_each(|step| class.take(step))
+    }
+}
+
+/// One who learns, and the cluster that is learned on.
+struct Class<'a> {
+    context: Context,
+    kubeconfig: &'a Path,
+    style: Style,
+    learn: &'a Learn,
+}
+
+impl Class<'_> {
+    fn take(&self, step: &LessonStep) -> Result<(), Failure> {
+        if !step.question.is_empty() {
+            return self.ask(step);
+        }
+        say(format!("\n{}", step.text.trim_end()));
+        let since = if step.run.is_empty() { 1 } else { self.newest()? };
+        if !step.run.is_empty() {
+            say(self.style.paint(Tone::Strong, &format!("\n$ {}", step.run)));
+            if self.learn.run {
+                self.do_it(&step.run)?;
+            }
+        }
+        self.wait(step, since)
+    }
+
+    /// Runs a command as who learns would: with the cluster's kubeconfig.
+    fn do_it(&self, command: &str) -> Result<(), Failure> {
+        let status = Command::new("sh").args(["-c", command]).env("KUBECONFIG", self.kubeconfig).status();
+        let status = status.map_err(|error| Failure::new("cannot run sh", error))?;
+        let failed = || Failure(format!("the command ended with {status}: {command}"));
+        if status.success() { Ok(()) } else { Err(failed()) }
+    }
+
+    /// Until everything that is to be seen is in the record.
+    fn wait(&self, step: &LessonStep, since: u64) -> Result<(), Failure> {
+        let clock = Clock::real();
+        let mut told = 0;
+        loop {
+            let lines = self.lines(since)?;
+            let seen = step.seen(lines.iter().map(String::as_str));
+            for wanted in step.see.iter().take(seen).skip(told) {
+                say(self.style.paint(Tone::Good, &format!("seen: {wanted}")));
+            }
+            told = told.max(seen);
+            if told == step.see.len() {
+                return Ok(());
+            }
+            if clock.elapsed() > Duration::from_secs(self.learn.patience) {
+                return Err(Failure(format!("{:?} was not seen in time", step.see[told])));
+            }
+            block_on(async {
+                clock.sleep(PERIOD).await;
+                Ok(())
+            })?;
+        }
+    }
+
+    fn ask(&self, step: &LessonStep) -> Result<(), Failure> {
+        say(self.style.paint(Tone::Strong, &format!("\n{}", step.question)));
+        for (number, answer) in (1..).zip(&step.answers) {
+            say(format!("  {number}. {answer}"));
+        }
+        let mut input = std::io::stdin().lock();
+        while std::io::stdin().is_terminal() {
+            print!("> ");
+            let _ = std::io::stdout().flush();
+            let mut line = String::new();
+            if input.read_line(&mut line).unwrap_or_default() == 0 {
+                break;
+            }
+            let chosen =
+                line.trim().parse::<usize>().ok().and_then(|number| step.answers.get(number.wrapping_sub(1)));
+            match chosen {
+                Some(answer) if *answer == step.right => break,
+                Some(_) => say("No. Once more?"),
+                None => say("The number of an answer, please."),
+            }
+        }
+        say(format!("{}. {}", step.right, step.because.trim_end()));
+        Ok(())
+    }
+
+    /// The step that comes next in the record.
+    fn newest(&self) -> Result<u64, Failure> {
+        let told = self.told("now")?;
+        Ok(told.last().and_then(|line| line["next"].as_u64()).unwrap_or(1))
+    }
+
+    /// `component: words` of each step from one on.
+    fn lines(&self, since: u64) -> Result<Vec<String>, Failure> {
+        let told = self.told(&since.to_string())?;
+        let steps = told.iter().filter_map(|line| line["steps"].as_array()).flatten();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Ok(steps.map(|step| format!("{}: {}", text(&step["component"]), text(&step["words"]))).collect())
+    }
+
+    fn told(&self, since: &str) -> Result<Vec<Value>, Failure> {
+        let path = format!("{}/flow?since={since}", handles::ROOT);
+        let answer = block_on(self.context.ask(Method::GET, &path, vec![]))?;
+        let lines = answer.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let read = |line| serde_json::from_slice(line);
+        let parsed: Result<Vec<Value>, _> = lines.map(read).collect();
+        parsed.map_err(|error| Failure::new("the cluster's answer is not understood", error))
+    }
+}

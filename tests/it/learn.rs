@@ -1,0 +1,39 @@
+//! Every lesson of the course is run, on a cluster of its own, with the real kubectl.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::support::{Up, command, kubectls, texts};
+
+/// In a folder of its own, `kubarium` and `kubectl` by these names.
+fn path_with_programs(home: &Path) -> std::ffi::OsString {
+    let bin = home.join("bin");
+    std::fs::create_dir(&bin).unwrap();
+    let link = |name: &str, target: &Path| std::os::unix::fs::symlink(target, bin.join(name)).unwrap();
+    link("kubarium", Path::new(env!("CARGO_BIN_EXE_kubarium")));
+    link("kubectl", &kubectls().pop().unwrap());
+    let rest = std::env::var_os("PATH").unwrap_or_default();
+    std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&rest))).unwrap()
+}
+
+#[test]
+fn every_lesson_shows_what_it_says() {
+    let up = Up::start();
+    let path = path_with_programs(up.folder());
+    let learn = |words: &[&str]| {
+        let mut learn = command(up.folder());
+        learn.arg("learn").args(words).env("PATH", &path).env("TMPDIR", up.folder()).stdin(Stdio::null());
+        let output = learn.output().unwrap();
+        let (out, err) = texts(&output);
+        (output.status.success(), out, err)
+    };
+    let (_, list, _) = learn(&[]);
+    let names: Vec<&str> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(names.len() >= 9, "{list}");
+    for name in names {
+        let (is_done, out, err) = learn(&[name, "--run", "--patience", "60"]);
+        assert!(is_done && out.contains("seen: "), "lesson {name}\n{out}{err}");
+    }
+    let (is_done, _, err) = learn(&["nothing"]);
+    assert!(!is_done && err.contains("kubarium learn lists them"), "{err}");
+}
