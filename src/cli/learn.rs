@@ -47,26 +47,26 @@ impl Learn {
         let lesson =
             lesson.ok_or_else(|| Failure(format!("no lesson {name:?}; kubarium learn lists them")))?;
         let record = choice::running(self.name.as_deref())?;
-        let class = Class {
+        let taken = LessonTaken {
             context: Context::load(&record.kubeconfig, &record.name)?,
             kubeconfig: &record.kubeconfig,
             style: Style::of_stdout(),
             learn: &self,
         };
-        say(class.style.paint(Tone::Strong, &lesson.title));
-        lesson.steps.iter().try_for_each(|step| class.take(step))
+        say(taken.style.paint(Tone::Strong, &lesson.title));
+        lesson.steps.iter().try_for_each(|step| taken.take(step))
     }
 }
 
 /// One who learns, and the cluster that is learned on.
-struct Class<'a> {
+struct LessonTaken<'a> {
     context: Context,
     kubeconfig: &'a Path,
     style: Style,
     learn: &'a Learn,
 }
 
-impl Class<'_> {
+impl LessonTaken<'_> {
     fn take(&self, step: &LessonStep) -> Result<(), Failure> {
         if !step.question.is_empty() {
             return self.ask(step);

@@ -94,10 +94,14 @@ fn lines(
         async move {
             let (flow, since, is_first) = state?;
             if follow && !is_first {
-                tokio::select! {
-                    () = flow.until(since) => clock.sleep(PAUSE).await,
-                    _ = ending.wait_for(|is_ending| *is_ending) => return None,
+                let is_ending = tokio::select! {
+                    () = flow.until(since) => false,
+                    _ = ending.changed() => true,
+                };
+                if is_ending {
+                    return None;
                 }
+                clock.sleep(PAUSE).await;
             }
             let told = flow.since(since, MAX_STEPS);
             let is_end = !follow && told.steps.len() < MAX_STEPS;

@@ -18,7 +18,7 @@ pub const MAX_INVITATIONS: usize = 16;
 pub const MAX_SESSIONS: usize = 64;
 /// How long an invitation can be taken up, in real time: whoever opens the page lives by that.
 pub const INVITATION_LASTS: Duration = Duration::from_secs(600);
-/// How long a session lasts, in real time: it is as good as the rights of who was invited, and outlives what they
+/// How long a session lasts, in real time: it has the rights of who was invited, and outlives what they
 /// showed for it.
 pub const SESSION_LASTS: Duration = Duration::from_secs(12 * 3600);
 /// Of a key, before it is written as text.

@@ -36,7 +36,7 @@ pub struct LessonStep {
     pub answers: Vec<String>,
     /// The answer that is right.
     pub right: String,
-    /// Why.
+    /// Why that is so.
     pub because: String,
 }
 

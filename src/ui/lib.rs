@@ -7,8 +7,9 @@
 //!
 //! Who is let in: a link holds an invitation behind its `#`, which no browser sends to a server or names to
 //! another. It works once, for [`INVITATION_LASTS`]; the page exchanges it for the key of a session, keeps
-//! that for its tab, and sends it with each request as a bearer token. A session lasts [`SESSION_LASTS`]. There is no cookie, so no page of
-//! another server, and none that a pod serves through the API's proxy, can act in the user's name.
+//! that for its tab, and sends it with each request as a bearer token, for [`SESSION_LASTS`]. There is no
+//! cookie, so no page of another server, and none that a pod serves through the API's proxy, can act in the
+//! user's name.
 
 #![warn(missing_docs, unreachable_pub)]
 
