@@ -77,7 +77,8 @@ impl<'a> Folding<'a> {
         if parent == Some(UnitKind::Event) {
             return cause;
         }
-        if unit.parent.is_none() && user.is_empty() {
+        // Also what is asked for in this process in the name of a person, as by `kubarium up -f`.
+        if unit.first().cause.is_none() && !user.starts_with("system:") {
             return asked::tell(self, at);
         }
         let target = RequestTarget::of(path).unwrap_or_default();

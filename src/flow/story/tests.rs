@@ -107,6 +107,17 @@ fn a_403_says_who_was_asked_and_which_rule_would_have_allowed_it() {
 }
 
 #[test]
+fn a_person_in_this_process_is_told_as_one_and_a_component_is_not() {
+    for (user, wanted) in [("kubernetes-admin", 2), ("system:kube-scheduler", 1)] {
+        let record = Handwritten::new();
+        let asked = request(&record, None, user, "create", "/api/v1/namespaces/ns/pods");
+        written(&record, asked, "pods", "a", 7);
+        let story = record.flow.trace("pods", "ns", "a").story();
+        assert_eq!(story.stages.len(), wanted, "{user}: {story:?}");
+    }
+}
+
+#[test]
 fn what_admission_did_is_told_with_values_webhooks_and_the_key_in_etcd() {
     let record = Handwritten::new();
     let asked = request(&record, None, "", "patch", "/api/v1/namespaces/ns/pods/a");
