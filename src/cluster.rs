@@ -26,6 +26,7 @@ mod components;
 mod condition;
 mod data_dir;
 mod data_plane;
+mod extenders;
 mod fault_handles;
 mod fault_objects;
 mod flow_handles;
@@ -93,6 +94,7 @@ use apiserver::server::{self, Server, Tls};
 use apiserver::storage::encryption::Encryption;
 use apiserver::storage::store::Store;
 use apiserver::storage::{Storage, WatchCaches};
+use apiserver::webhook::ServiceResolver;
 use client_go::client::Client;
 use clock::Clock;
 use etcd::{self, Kv};
@@ -214,6 +216,7 @@ impl Cluster {
             clock: clock.clone(),
             entropy: entropy.clone(),
             flow: flow.clone(),
+            outside: ServiceResolver::new(&own, &entropy).over(&pods),
         };
         let running = Running::new(&config, parts, kubelets, nodes).map_err(StartError::Stages)?;
         let background = background::begin(&kv, &encryption, clock);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::config::Config;
+use super::extenders;
 use super::kubelet_lookup::Kubelets;
 use super::node_register::NodeRegister;
 use super::signers::{ClusterAuthority, SecretTokens};
@@ -14,6 +15,7 @@ use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiService;
 use apis::scheme::Scheme;
 use apiserver::authentication::service_account::issuer::TokenIssuer;
+use apiserver::webhook::ServiceResolver;
 use client_go::ComponentContext;
 use client_go::client::Client;
 use clock::Clock;
@@ -52,6 +54,8 @@ pub(super) struct Parts {
     pub(super) entropy: Entropy,
     pub(super) flow: Flow,
     pub(super) network: Network,
+    /// The way to who is asked outside of the cluster, or in one of its Services.
+    pub(super) outside: ServiceResolver,
 }
 
 /// The components of one cluster, and which of them run.
@@ -220,7 +224,8 @@ impl Running {
     fn start_scheduler(&self) -> ComponentContext {
         let user = UserInfo::authenticated("system:kube-scheduler", &[]);
         let context = self.context(SCHEDULER, ("default-scheduler", ""), user);
-        Scheduler::with_options(context.clone(), &self.scheduler).start();
+        let dial = extenders::dial(&self.parts.outside, &self.parts.clock);
+        Scheduler::with_extenders(context.clone(), &self.scheduler, Some(dial)).start();
         context
     }
 

@@ -7,10 +7,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use super::framework::images::Images;
 use super::framework::node_info::NodeInfo;
 use super::framework::plugin::Snapshot;
 use super::framework::pod_info::PodInfo;
 use apimachinery::object::Object;
+use apis::views::node::Node;
 use sync::{Mutex, MutexGuard};
 
 /// The cache. Bound: the nodes and pods of the cluster.
@@ -27,6 +29,7 @@ struct CacheInner {
     pods: HashMap<String, CachedPod>,
     /// Of the nodes as they are now; none when something has changed since.
     snapshot: Option<Snapshot>,
+    images: Images,
 }
 
 struct CachedPod {
@@ -37,12 +40,22 @@ struct CachedPod {
 impl Cache {
     /// A node has come or changed.
     pub fn set_node(&self, node: &Arc<Object>) {
-        self.lock().change_node(&node.metadata.name, |info| info.set_node(node.clone()));
+        let mut inner = self.lock();
+        let old = inner.nodes.get(&*node.metadata.name).map(|info| info.images.clone()).unwrap_or_default();
+        let images = inner.images.of_node(&node.view::<Node>(), &old);
+        inner.change_node(&node.metadata.name, |info| {
+            info.set_node(node.clone());
+            info.images = images;
+        });
     }
 
     /// A node has gone. The pods on it are remembered until they go too.
     pub fn remove_node(&self, name: &str) {
-        self.lock().change_node(name, NodeInfo::remove_node);
+        let mut inner = self.lock();
+        if let Some(images) = inner.nodes.get(name).map(|info| info.images.clone()) {
+            inner.images.forget(&images);
+        }
+        inner.change_node(name, NodeInfo::remove_node);
     }
 
     /// A pod is on a node, by the watch: what was assumed of it is so now.

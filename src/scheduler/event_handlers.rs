@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use super::framework::cluster_event::{ActionType, EventResource, Occurrence};
 use super::framework::pod_info::PodInfo;
-use super::framework::resource::pod_requests;
-use super::parts::{SCHEDULER_NAME, SchedulerParts};
+use super::parts::SchedulerParts;
 use apimachinery::object::Object;
+use apis::core::namespace::NAMESPACES;
 use apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use apis::kind::Builtin;
+use apis::resource::device_class::DEVICE_CLASSES;
+use apis::storage::csi::{CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES};
 use apis::storage::storage_class::STORAGE_CLASSES;
+use apis::storage::volume_attachment::VOLUME_ATTACHMENTS;
 use apis::views::node::Node;
 use apis::views::pod::{Pod, node_name, scheduler_name};
 use client_go::shared_informer::{Deleted, ResourceEventHandler};
@@ -27,8 +30,8 @@ pub(crate) struct PodHandler {
     pub parts: Arc<SchedulerParts>,
 }
 
-/// Hears of claims, volumes and their classes.
-pub(crate) struct VolumeHandler {
+/// Hears of what else pods may wait for.
+pub(crate) struct OtherHandler {
     /// Whom it tells.
     pub parts: Arc<SchedulerParts>,
     /// Of which kind they are.
@@ -36,10 +39,16 @@ pub(crate) struct VolumeHandler {
 }
 
 /// What is there beside pods and nodes that a pod may wait for.
-pub(crate) const VOLUME_RESOURCES: [(&Builtin, EventResource); 3] = [
+pub(crate) const OTHER_RESOURCES: [(&Builtin, EventResource); 9] = [
     (&PERSISTENT_VOLUME_CLAIMS, EventResource::PersistentVolumeClaim),
     (&PERSISTENT_VOLUMES, EventResource::PersistentVolume),
     (&STORAGE_CLASSES, EventResource::StorageClass),
+    (&CSI_NODES, EventResource::CsiNode),
+    (&CSI_DRIVERS, EventResource::CsiDriver),
+    (&CSI_STORAGE_CAPACITIES, EventResource::CsiStorageCapacity),
+    (&VOLUME_ATTACHMENTS, EventResource::VolumeAttachment),
+    (&DEVICE_CLASSES, EventResource::DeviceClass),
+    (&NAMESPACES, EventResource::Namespace),
 ];
 
 impl ResourceEventHandler for NodeHandler {
@@ -56,7 +65,9 @@ impl ResourceEventHandler for NodeHandler {
     }
 
     fn on_delete(&self, last: &Deleted) {
-        self.parts.cache.remove_node(&last.last().metadata.name);
+        let last = last.last();
+        self.parts.cache.remove_node(&last.metadata.name);
+        self.parts.happened(EventResource::Node, ActionType::Delete, Some(last), None);
     }
 }
 
@@ -70,6 +81,9 @@ fn node_changes(old: &Arc<Object>, new: &Arc<Object>) -> Vec<ActionType> {
     if old.metadata.labels != new.metadata.labels {
         changes.push(ActionType::UpdateNodeLabel);
     }
+    if old_node.status.declared_features != new_node.status.declared_features {
+        changes.push(ActionType::UpdateNodeDeclaredFeature);
+    }
     let (old, new) = (&old_node.spec, &new_node.spec);
     if old.taints != new.taints || old.unschedulable != new.unschedulable {
         changes.push(ActionType::UpdateNodeTaint);
@@ -81,7 +95,7 @@ impl ResourceEventHandler for PodHandler {
     fn on_add(&self, new: &Arc<Object>, _is_initial_list: bool) {
         if !node_name(new).is_empty() {
             self.parts.pod_is_assigned(new);
-        } else if scheduler_name(new) == SCHEDULER_NAME {
+        } else if self.parts.profiles.has(&scheduler_name(new)) {
             self.parts.queue.add(Arc::new(PodInfo::new(new.clone())));
         }
     }
@@ -92,7 +106,7 @@ impl ResourceEventHandler for PodHandler {
             return self.on_add(new, false);
         }
         match (node_name(old).is_empty(), node_name(new).is_empty()) {
-            (_, true) if scheduler_name(new) != SCHEDULER_NAME => {}
+            (_, true) if !self.parts.profiles.has(&scheduler_name(new)) => {}
             (_, true) => {
                 let occurrence = pod_change(old, new);
                 self.parts.queue.update(Arc::new(PodInfo::new(new.clone())), occurrence);
@@ -112,33 +126,43 @@ impl ResourceEventHandler for PodHandler {
     }
 }
 
-impl ResourceEventHandler for VolumeHandler {
+impl ResourceEventHandler for OtherHandler {
     fn on_add(&self, new: &Arc<Object>, _is_initial_list: bool) {
         self.parts.happened(self.resource, ActionType::Add, None, Some(new));
     }
 
+    /// Of a namespace only its labels matter.
     fn on_update(&self, old: &Arc<Object>, new: &Arc<Object>) {
-        self.parts.happened(self.resource, ActionType::Update, Some(old), Some(new));
+        let is_same = old.metadata.labels == new.metadata.labels;
+        if self.resource != EventResource::Namespace || !is_same {
+            self.parts.happened(self.resource, ActionType::Update, Some(old), Some(new));
+        }
     }
 
-    /// Nothing that goes helps a pod.
-    fn on_delete(&self, _last: &Deleted) {}
+    /// What is gone helps when it took room, or kept something from being used.
+    fn on_delete(&self, last: &Deleted) {
+        self.parts.happened(self.resource, ActionType::Delete, Some(last.last()), None);
+    }
 }
 
 impl PodHandler {
     fn update_assigned(&self, old: &Arc<Object>, new: &Arc<Object>) {
         self.parts.cache.update_pod(Arc::new(PodInfo::new(new.clone())));
-        // Most updates are of the status, which asks for nothing.
-        let is_spec_same = old.metadata.generation == new.metadata.generation && new.metadata.generation > 0;
-        if !is_spec_same && asks_less(&old.view::<Pod>(), &new.view::<Pod>()) {
+        // Most updates are of the status of a pod that nobody resizes, which asks for nothing.
+        let is_untouched = new.metadata.generation == 1 && old.metadata.generation == 1;
+        if !is_untouched && asks_less(old, new) {
             let (resource, action) = (EventResource::AssignedPod, ActionType::UpdatePodScaleDown);
+            self.parts.happened(resource, action, Some(old), Some(new));
+        }
+        if old.metadata.labels != new.metadata.labels {
+            let (resource, action) = (EventResource::AssignedPod, ActionType::UpdatePodLabel);
             self.parts.happened(resource, action, Some(old), Some(new));
         }
     }
 }
 
-fn asks_less(old: &Pod, new: &Pod) -> bool {
-    let (old, new) = (pod_requests(old), pod_requests(new));
+fn asks_less(old: &Arc<Object>, new: &Arc<Object>) -> bool {
+    let (old, new) = (PodInfo::new(old.clone()).requests, PodInfo::new(new.clone()).requests);
     let mut more = new.clone();
     more.set_max(&old);
     more == old && new != old
@@ -146,11 +170,18 @@ fn asks_less(old: &Pod, new: &Pod) -> bool {
 
 /// What about a waiting pod has changed that may help it.
 fn pod_change(old: &Arc<Object>, new: &Arc<Object>) -> Option<Occurrence> {
-    let (old_spec, new_spec) = (&old.view::<Pod>().spec, &new.view::<Pod>().spec);
+    let (old_pod, new_pod) = (old.view::<Pod>(), new.view::<Pod>());
+    let (old_spec, new_spec) = (&old_pod.spec, &new_pod.spec);
     let action = if !old_spec.scheduling_gates.is_empty() && new_spec.scheduling_gates.is_empty() {
         ActionType::UpdatePodSchedulingGatesEliminated
     } else if old_spec.tolerations != new_spec.tolerations {
         ActionType::UpdatePodToleration
+    } else if old_pod.status.resource_claim_statuses != new_pod.status.resource_claim_statuses {
+        ActionType::UpdatePodGeneratedResourceClaim
+    } else if asks_less(old, new) {
+        ActionType::UpdatePodScaleDown
+    } else if old.metadata.labels != new.metadata.labels {
+        ActionType::UpdatePodLabel
     } else {
         return None;
     };

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::config::DEFAULT_SCHEDULER_NAME;
 use super::framework::plugin::PostFilterResult;
 use super::framework::pod_info::{PodInfo, QueuedPodInfo};
-use super::parts::{SCHEDULER_NAME, SchedulerParts};
+use super::parts::SchedulerParts;
 use apimachinery::object::Object;
 use apimachinery::options::{DeleteOptions, PatchType, Preconditions};
 use apimachinery::status::Status;
@@ -102,7 +103,8 @@ fn log(pod: &PodInfo, SchedulingFailure { message, plugins, .. }: &SchedulingFai
 
 /// `PreemptPod`: says why on the victim, then deletes it.
 async fn preempt(context: &ComponentContext, preemptor: &PodInfo, victim: &PodInfo, node: &str) {
-    match evict(&context.client, victim, context.clock.now()).await {
+    let scheduler = scheduler_of(preemptor);
+    match evict(&context.client, scheduler, victim, context.clock.now()).await {
         Ok(()) => {
             let text = format!("Preempted by pod {} on node {node}", preemptor.uid());
             context.recorder.event((&PODS, &victim.object), "Normal", "Preempted", text);
@@ -114,13 +116,20 @@ async fn preempt(context: &ComponentContext, preemptor: &PodInfo, victim: &PodIn
     }
 }
 
-async fn evict(client: &Client, victim: &PodInfo, now: Time) -> Result<(), Status> {
+fn scheduler_of(pod: &PodInfo) -> &str {
+    match pod.pod.spec.scheduler_name.as_str() {
+        "" => DEFAULT_SCHEDULER_NAME,
+        name => name,
+    }
+}
+
+async fn evict(client: &Client, scheduler: &str, victim: &PodInfo, now: Time) -> Result<(), Status> {
     let metadata = &victim.object.metadata;
     let condition = json!({
         "type": "DisruptionTarget",
         "status": "True",
         "reason": "PreemptionByScheduler",
-        "message": format!("{SCHEDULER_NAME}: preempting to accommodate a higher priority pod"),
+        "message": format!("{scheduler}: preempting to accommodate a higher priority pod"),
         "lastProbeTime": null,
         "lastTransitionTime": rfc3339(now),
         "observedGeneration": metadata.generation,

@@ -11,8 +11,15 @@ pub mod scheduler;
 
 pub mod options;
 
+pub mod config;
+
 pub mod schedule_one;
 
+mod schedule_pod;
+
+pub mod extender;
+
+pub mod backoff;
 pub mod queue;
 
 pub mod cache;
@@ -29,5 +36,9 @@ mod told;
 
 #[cfg(test)]
 mod fixtures;
+#[cfg(test)]
+mod profile_tests;
+#[cfg(test)]
+mod tables;
 #[cfg(test)]
 mod tests;

@@ -5,21 +5,20 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use super::cache::Cache;
+use super::extender::Extenders;
 use super::framework::cluster_event::{ActionType, EventResource, Occurrence};
 use super::framework::pod_info::PodInfo;
-use super::framework::runtime::Framework;
+use super::framework::profiles::Profiles;
 use super::queue::SchedulingQueue;
 use apimachinery::object::Object;
 use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
-/// The name of the only profile: what pods have as `spec.schedulerName` that leave the choice to the server.
-pub(crate) const SCHEDULER_NAME: &str = "default-scheduler";
-
 /// What one scheduler consists of (the fields of upstream's `Scheduler`).
 pub struct SchedulerParts {
     pub(super) context: ComponentContext,
-    pub(super) framework: Arc<Framework>,
+    pub(super) profiles: Arc<Profiles>,
+    pub(super) extenders: Extenders,
     pub(super) queue: SchedulingQueue,
     pub(super) cache: Cache,
     pub(super) pods: Lister,

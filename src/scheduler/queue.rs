@@ -12,17 +12,14 @@ use std::time::Duration;
 use sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
+use super::backoff::Backoff;
 use super::framework::cluster_event::{EventResource, Occurrence, QueueingHint};
 use super::framework::plugin::QueueKey;
 use super::framework::pod_info::{Because, PodInfo, QueuedPodInfo};
-use super::framework::runtime::Framework;
+use super::framework::profiles::Profiles;
 use apimachinery::time::Time;
 use clock::Clock;
 
-/// The back-off after the first failure; it doubles with each.
-const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
-/// The longest back-off.
-const MAX_BACKOFF: Duration = Duration::from_secs(10);
 /// After so long an unschedulable pod is tried again whatever happened, unless
 /// `--pod-max-in-unschedulable-pods-duration` says another time.
 const MAX_UNSCHEDULABLE: Duration = Duration::from_secs(300);
@@ -31,9 +28,10 @@ const MAX_NOTED: usize = 1000;
 
 /// The queue. Bound: the pods of the cluster that are not placed.
 pub struct SchedulingQueue {
-    framework: Arc<Framework>,
+    profiles: Arc<Profiles>,
     clock: Clock,
     max_unschedulable: Duration,
+    backoff: Backoff,
     inner: Mutex<QueueInner>,
     /// Something can be popped.
     changed: Notify,
@@ -69,10 +67,20 @@ enum QueuePlace {
 
 impl SchedulingQueue {
     /// An empty queue.
-    pub fn new(framework: Arc<Framework>, clock: Clock) -> SchedulingQueue {
-        let max_unschedulable = MAX_UNSCHEDULABLE;
-        let inner = Mutex::default();
-        SchedulingQueue { framework, clock, max_unschedulable, inner, changed: Notify::new() }
+    pub fn new(profiles: Arc<Profiles>, clock: Clock) -> SchedulingQueue {
+        SchedulingQueue {
+            profiles,
+            clock,
+            max_unschedulable: MAX_UNSCHEDULABLE,
+            backoff: Backoff::default(),
+            inner: Mutex::default(),
+            changed: Notify::new(),
+        }
+    }
+
+    /// A queue whose pods back off so long.
+    pub fn backing_off(self, backoff: Backoff) -> SchedulingQueue {
+        SchedulingQueue { backoff, ..self }
     }
 
     /// A queue in which unschedulable pods are tried again after so long, whatever happened.
@@ -87,6 +95,7 @@ impl SchedulingQueue {
             return;
         }
         inner.take(pod.uid());
+        inner.read_nomination(&pod, "");
         self.activate(&mut inner, QueuedPodInfo::new(pod, self.clock.now()));
     }
 
@@ -98,8 +107,10 @@ impl SchedulingQueue {
             return;
         }
         let Some(mut waiting) = inner.take(pod.uid()) else {
+            inner.read_nomination(&pod, "");
             return self.activate(&mut inner, QueuedPodInfo::new(pod, self.clock.now()));
         };
+        inner.read_nomination(&pod, &waiting.info.pod.pod.status.nominated_node_name);
         waiting.info.pod = pod;
         match waiting.place {
             QueuePlace::Active(_) => self.activate(&mut inner, waiting.info),
@@ -168,7 +179,7 @@ impl SchedulingQueue {
         if info.unschedulable_plugins.is_empty() {
             (info.consecutive_errors, info.unschedulable_count) = (info.consecutive_errors + 1, 0);
             info.because = Because::Time;
-            let until = info.timestamp + backoff(info.consecutive_errors);
+            let until = info.timestamp + self.backoff.after(info.consecutive_errors);
             inner.put(info, QueuePlace::Backoff(until));
             self.changed.notify_one();
             return;
@@ -251,19 +262,19 @@ impl SchedulingQueue {
     }
 
     fn activate(&self, inner: &mut QueueInner, mut info: QueuedPodInfo) {
-        info.gated_by = self.framework.run_pre_enqueue(&info.pod);
+        info.gated_by = self.profiles.of(&info.pod).run_pre_enqueue(&info.pod);
         if let Some(gate) = info.gated_by {
             info.unschedulable_plugins.insert(gate);
             return inner.put(info, QueuePlace::Unschedulable);
         }
-        let key = self.framework.queue_key(&info);
+        let key = self.profiles.first().queue_key(&info);
         inner.put(info, QueuePlace::Active(key));
         self.changed.notify_one();
     }
 
     /// To the active pods, or to those that back off while its back-off lasts.
     fn move_on(&self, inner: &mut QueueInner, info: QueuedPodInfo) {
-        let until = info.timestamp + backoff(info.unschedulable_count);
+        let until = info.timestamp + self.backoff.after(info.unschedulable_count);
         if info.gated_by.is_some() || until <= self.clock.now() {
             return self.activate(inner, info);
         }
@@ -272,7 +283,8 @@ impl SchedulingQueue {
     }
 
     fn is_worth_it(&self, info: &QueuedPodInfo, occurrence: &Occurrence) -> bool {
-        self.framework.hint(&info.pod, &info.unschedulable_plugins, occurrence) == QueueingHint::Queue
+        let profile = self.profiles.of(&info.pod);
+        profile.hint(&info.pod, &info.unschedulable_plugins, occurrence) == QueueingHint::Queue
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueInner> {
@@ -284,6 +296,19 @@ impl QueueInner {
     fn unschedulable(&self, is_wanted: impl Fn(&QueuedPodInfo) -> bool) -> Vec<QueuedPodInfo> {
         let infos = self.unschedulable.iter().map(|uid| &self.pods[uid].info);
         infos.filter(|info| is_wanted(info)).cloned().collect()
+    }
+
+    /// A pod may have been nominated by somebody else, or before this scheduler began (`updatePodNominator`).
+    fn read_nomination(&mut self, pod: &Arc<PodInfo>, before: &str) {
+        let node = pod.pod.status.nominated_node_name.as_str();
+        if node == before {
+            return;
+        }
+        if node.is_empty() {
+            self.nominated.remove(pod.uid());
+        } else {
+            self.nominated.insert(pod.uid().into(), (node.into(), pod.clone()));
+        }
     }
 
     fn put(&mut self, info: QueuedPodInfo, place: QueuePlace) {
@@ -316,17 +341,12 @@ fn because_of(occurrence: &Occurrence) -> Because {
     }
 }
 
-/// One second after the first failure, two after the second, ... ten at most; none without one.
-fn backoff(failures: u32) -> Duration {
-    let Some(doublings) = failures.checked_sub(1) else { return Duration::ZERO };
-    INITIAL_BACKOFF.saturating_mul(1 << doublings.min(8)).min(MAX_BACKOFF)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixtures::{node, pod};
     use crate::framework::cluster_event::ActionType;
+    use crate::framework::runtime::Framework;
     use crate::plugins::default_plugins;
     use client_go::indexer::Indexer;
     use client_go::lister::Lister;
@@ -335,7 +355,8 @@ mod tests {
     fn queue() -> (SchedulingQueue, Clock) {
         let clock = Clock::stepped(Time::UNIX_EPOCH);
         let plugins = default_plugins(&|_| Lister::new(Arc::new(Indexer::new())), &clock);
-        (SchedulingQueue::new(Arc::new(Framework::new(plugins)), clock.clone()), clock)
+        let profiles = Profiles::new(Framework::new("default-scheduler", plugins), Vec::new());
+        (SchedulingQueue::new(Arc::new(profiles), clock.clone()), clock)
     }
 
     #[test]

@@ -5,13 +5,18 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
+use super::backoff::Backoff;
 use super::cache::Cache;
-use super::event_handlers::{NodeHandler, PodHandler, VOLUME_RESOURCES, VolumeHandler};
+use super::config::merge::merge;
+use super::config::{KubeSchedulerConfiguration, Profile};
+use super::event_handlers::{NodeHandler, OTHER_RESOURCES, OtherHandler, PodHandler};
+use super::extender::{Dial, Extenders};
 use super::framework::pod_info::PodInfo;
+use super::framework::profiles::Profiles;
 use super::framework::runtime::Framework;
 use super::options::SchedulerOptions;
-use super::parts::{SCHEDULER_NAME, SchedulerParts};
-use super::plugins::default_plugins;
+use super::parts::SchedulerParts;
+use super::plugins::{PluginHandle, make_all};
 use super::queue::SchedulingQueue;
 use super::schedule_one::{Attempts, Cursor};
 use apimachinery::fields::FieldSelector;
@@ -39,29 +44,44 @@ impl Scheduler {
         Scheduler::with_options(context, &SchedulerOptions::default())
     }
 
-    /// A scheduler that is told something.
+    /// A scheduler that is told something; extenders it can ask none.
     pub fn with_options(context: ComponentContext, options: &SchedulerOptions) -> Scheduler {
+        Scheduler::with_extenders(context, options, None)
+    }
+
+    /// A scheduler that reaches its extenders by `dial`.
+    pub fn with_extenders(
+        context: ComponentContext,
+        options: &SchedulerOptions,
+        dial: Option<Dial>,
+    ) -> Scheduler {
+        let config = options.scheduler_config.clone().unwrap_or_default();
         // Pods that have ended take no room: to this watch they are gone.
         let running = FieldSelector::parse("status.phase!=Succeeded,status.phase!=Failed");
         let running = running.expect("the text is a field selector");
         let pods = context.informers.informer_for(&PODS, "", running);
         let nodes = context.informers.informer(&NODES);
-        let lister = |kind: &Arc<Kind>| context.informers.informer(kind).lister();
-        let framework = Arc::new(Framework::new(default_plugins(&lister, &context.clock)));
+        let profiles = Arc::new(make_profiles(&context, &config));
+        let backoff = Backoff {
+            initial: Duration::from_secs(config.pod_initial_backoff_seconds),
+            most: Duration::from_secs(config.pod_max_backoff_seconds),
+        };
         let parts = Arc::new(SchedulerParts {
-            queue: SchedulingQueue::new(framework.clone(), context.clock.clone())
-                .trying_again_after(options.pod_max_in_unschedulable_pods_duration),
+            queue: SchedulingQueue::new(profiles.clone(), context.clock.clone())
+                .trying_again_after(options.pod_max_in_unschedulable_pods_duration)
+                .backing_off(backoff),
             cache: Cache::default(),
             pods: pods.lister(),
             writes: Arc::new(Semaphore::new(MAX_WRITES)),
-            framework,
+            extenders: Extenders::new(&config.extenders, dial),
+            profiles,
             context,
         });
         nodes.add_handler(NodeHandler { parts: parts.clone() });
         pods.add_handler(PodHandler { parts: parts.clone() });
-        for (kind, resource) in VOLUME_RESOURCES {
+        for (kind, resource) in OTHER_RESOURCES {
             let informer = parts.context.informers.informer(kind);
-            informer.add_handler(VolumeHandler { parts: parts.clone(), resource });
+            informer.add_handler(OtherHandler { parts: parts.clone(), resource });
         }
         Scheduler { parts }
     }
@@ -93,7 +113,7 @@ impl Scheduler {
     fn recover(&self) {
         let is_waiting = |pod: &PodInfo| {
             let spec = &pod.pod.spec;
-            spec.node_name.is_empty() && spec.scheduler_name == SCHEDULER_NAME
+            spec.node_name.is_empty() && self.parts.profiles.has(&spec.scheduler_name)
         };
         let pods = self.parts.pods.all().into_iter().map(|object| Arc::new(PodInfo::new(object)));
         for pod in pods.filter(|pod| is_waiting(pod) && !self.parts.cache.has_pod(pod.uid())) {
@@ -107,4 +127,21 @@ impl Scheduler {
             self.parts.queue.flush_leftover();
         }
     }
+}
+
+/// One framework for each profile. What was configured was looked at when it was read.
+fn make_profiles(context: &ComponentContext, config: &KubeSchedulerConfiguration) -> Profiles {
+    let lister = |kind: &Arc<Kind>| context.informers.informer(kind).lister();
+    let handle = PluginHandle { lister: &lister, clock: &context.clock, entropy: &context.entropy };
+    let make = |profile: &Profile| {
+        let merged = merge(profile, &[]).expect("a configuration is checked when it is read");
+        let plugins = make_all(profile, &merged, &handle).expect("arguments are checked when they are read");
+        let mut framework = Framework::with_orders(profile.name(), plugins, merged.orders);
+        framework.percentage_of_nodes_to_score =
+            profile.percentage_of_nodes_to_score.or(config.percentage_of_nodes_to_score);
+        framework
+    };
+    let mut frameworks = config.profiles.iter().map(make);
+    let first = frameworks.next().unwrap_or_else(|| make(&Profile::default()));
+    Profiles::new(first, frameworks.collect())
 }

@@ -20,6 +20,7 @@ pub mod node_affinity;
 pub mod pod;
 pub mod pod_detail;
 pub mod pod_disruption_budget;
+pub mod pod_volumes;
 pub mod probe;
 pub mod rbac;
 pub mod replica_set;

@@ -52,7 +52,7 @@ pub struct Taint {
 
 /// `v1.NodeStatus`
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct NodeStatus {
     /// What it has.
     #[serde(deserialize_with = "nullable")]
@@ -69,6 +69,9 @@ pub struct NodeStatus {
     /// The images that it has.
     #[serde(deserialize_with = "list")]
     pub images: Vec<ContainerImage>,
+    /// What its kubelet can do that others cannot.
+    #[serde(deserialize_with = "nullable")]
+    pub declared_features: Vec<String>,
 }
 
 /// `v1.NodeAddress`

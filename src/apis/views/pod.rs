@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Deserializer, de::IgnoredAny};
+use serde::Deserialize;
 use serde_json::Value;
 
 use super::meta::Condition;
 use super::node::Taint;
+use super::pod_volumes::{ClaimedVolumes, claims_among_volumes};
 use super::probe::{Lifecycle, Probe};
 use crate::core::pod::fields::place_of;
 use apimachinery::object::{Object, list, nullable};
@@ -105,6 +106,8 @@ pub struct PodSpec {
     pub preemption_policy: Option<String>,
     /// Uses the node's addresses.
     pub host_network: bool,
+    /// `false` for users of its own.
+    pub host_users: Option<bool>,
     /// As `default`.
     pub service_account_name: String,
     /// Secrets for the registries of its images.
@@ -122,18 +125,36 @@ pub struct PodSpec {
     pub hostname: String,
     /// The domain.
     pub subdomain: String,
-    /// The volumes that are claims; of the others nobody asks.
+    /// The volumes that are claims or disks; of the others nobody asks.
     #[serde(rename = "volumes", deserialize_with = "claims_among_volumes")]
-    pub claims: Vec<PodClaim>,
+    pub claims: ClaimedVolumes,
+    /// What the pod as a whole needs and may use, when it says so.
+    pub resources: Option<Box<Resources>>,
+    /// The devices that it claims.
+    #[serde(deserialize_with = "list")]
+    pub resource_claims: Vec<PodResourceClaim>,
 }
 
-/// A volume that is claimed.
-#[derive(Debug, PartialEq)]
-pub struct PodClaim {
-    /// Of the PersistentVolumeClaim; of an ephemeral volume its own.
+/// `v1.PodResourceClaim`: one of the two names is there.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodResourceClaim {
+    /// What containers call it.
     pub name: String,
-    /// The claim is made for the pod, and named after it, too.
-    pub is_ephemeral: bool,
+    /// A claim that is there already.
+    pub resource_claim_name: Option<String>,
+    /// What a claim is made from for the pod alone.
+    pub resource_claim_template_name: Option<String>,
+}
+
+/// `v1.PodResourceClaimStatus`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodResourceClaimStatus {
+    /// As in the spec.
+    pub name: String,
+    /// The claim that was made; without a name none was needed.
+    pub resource_claim_name: Option<String>,
 }
 
 /// Anything with a name.
@@ -194,6 +215,9 @@ pub struct Container {
     pub tty: bool,
     /// `Always` makes an init container a sidecar.
     pub restart_policy: Option<String>,
+    /// What is done instead when it ends in some way.
+    #[serde(deserialize_with = "list")]
+    pub restart_policy_rules: Vec<RestartRule>,
     /// When it is ready.
     pub readiness_probe: Option<Box<Probe>>,
     /// When it is to be restarted.
@@ -202,6 +226,14 @@ pub struct Container {
     pub startup_probe: Option<Box<Probe>>,
     /// What is done after its start and before its end.
     pub lifecycle: Option<Box<Lifecycle>>,
+}
+
+/// `v1.ContainerRestartRule`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RestartRule {
+    /// `Restart` or `RestartAllContainers`.
+    pub action: String,
 }
 
 /// `v1.EnvVar`
@@ -310,6 +342,11 @@ pub struct PodStatus {
     /// One per ephemeral container.
     #[serde(deserialize_with = "list")]
     pub ephemeral_container_statuses: Vec<ContainerStatus>,
+    /// The claims that were made from templates.
+    #[serde(deserialize_with = "list")]
+    pub resource_claim_statuses: Vec<PodResourceClaimStatus>,
+    /// The claim that was made for extended resources which are devices.
+    pub extended_resource_claim_status: Option<Box<Value>>,
 }
 
 /// `v1.PodIP`
@@ -417,28 +454,6 @@ impl Toleration {
     }
 }
 
-fn claims_among_volumes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PodClaim>, D::Error> {
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "camelCase", default)]
-    struct Volume {
-        name: String,
-        persistent_volume_claim: Option<Source>,
-        ephemeral: Option<IgnoredAny>,
-    }
-    #[derive(Default, Deserialize)]
-    #[serde(rename_all = "camelCase", default)]
-    struct Source {
-        claim_name: String,
-    }
-    let volumes: Vec<Volume> = nullable(deserializer)?;
-    let claim = |volume: Volume| match volume.persistent_volume_claim {
-        Some(source) => Some(PodClaim { name: source.claim_name, is_ephemeral: false }),
-        None => volume.ephemeral.map(|_| PodClaim { name: volume.name, is_ephemeral: true }),
-    };
-    // Without the room that the volumes took.
-    Ok(volumes.into_iter().filter_map(claim).collect::<Box<[PodClaim]>>().into_vec())
-}
-
 /// The first taint with one of `effects` that is not tolerated (`FindMatchingUntoleratedTaint`).
 pub fn untolerated<'a>(
     taints: &'a [Taint],
@@ -456,15 +471,6 @@ mod tests {
     use super::*;
     use crate::core::pod::PODS;
     use serde_json::json;
-
-    #[test]
-    fn volumes_are_read_as_claims() {
-        let volumes = json!([{"name": "a", "emptyDir": {}}, {"name": "b", "ephemeral": {"x": 1}},
-            {"name": "c", "persistentVolumeClaim": {"claimName": "data"}}]);
-        let pod: Pod = serde_json::from_value(json!({"spec": {"volumes": volumes}})).unwrap();
-        let claim = |name: &str, is_ephemeral| PodClaim { name: name.into(), is_ephemeral };
-        assert_eq!(pod.spec.claims, [claim("b", true), claim("data", false)]);
-    }
 
     #[test]
     fn tolerations_tolerate_as_upstream() {

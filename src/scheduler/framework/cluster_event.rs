@@ -19,6 +19,24 @@ pub enum EventResource {
     PersistentVolume,
     /// A class of volumes.
     StorageClass,
+    /// What drivers a node has.
+    CsiNode,
+    /// A driver.
+    CsiDriver,
+    /// What room a driver has.
+    CsiStorageCapacity,
+    /// A volume at a node.
+    VolumeAttachment,
+    /// A claim of devices.
+    ResourceClaim,
+    /// Devices that there are.
+    ResourceSlice,
+    /// A class of devices.
+    DeviceClass,
+    /// Which devices nobody shall use.
+    DeviceTaintRule,
+    /// A namespace, whose labels terms of affinity may name.
+    Namespace,
 }
 
 /// What happened.
@@ -36,6 +54,12 @@ pub enum ActionType {
     UpdateNodeLabel,
     /// A node's taints changed, or whether it is cordoned.
     UpdateNodeTaint,
+    /// A node's kubelet says that it can do more or less.
+    UpdateNodeDeclaredFeature,
+    /// A pod's labels changed.
+    UpdatePodLabel,
+    /// The claims that were made for a pod are known.
+    UpdatePodGeneratedResourceClaim,
     /// A pod asks for less.
     UpdatePodScaleDown,
     /// A pod bears other taints.

@@ -11,12 +11,17 @@ pub mod plugin;
 
 pub mod runtime;
 
+pub mod points;
+
+pub mod profiles;
+
 pub mod status;
 
 pub mod fit_error;
 
 pub mod cluster_event;
 
+pub mod images;
 pub mod node_info;
 pub mod pod_info;
 
@@ -25,3 +30,5 @@ pub mod resource;
 pub mod pod_affinity;
 
 pub mod topology_spread;
+
+pub mod waiting_pods;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::images::NodeImages;
 use super::pod_info::{HostPort, PodInfo};
 use super::resource::Resource;
 use apimachinery::object::Object;
@@ -26,6 +27,8 @@ pub struct NodeInfo {
     pub non_zero_requested: Resource,
     /// What there is for pods.
     pub allocatable: Resource,
+    /// The images that it has.
+    pub images: NodeImages,
 }
 
 impl NodeInfo {
@@ -40,6 +43,7 @@ impl NodeInfo {
             requested: Resource::default(),
             non_zero_requested: Resource::default(),
             allocatable: Resource::default(),
+            images: NodeImages::default(),
         }
     }
 
@@ -53,6 +57,7 @@ impl NodeInfo {
     /// The node has gone; its pods are still there.
     pub fn remove_node(&mut self) {
         (self.object, self.node, self.allocatable) = (None, Arc::default(), Resource::default());
+        self.images = NodeImages::default();
     }
 
     /// A pod comes.

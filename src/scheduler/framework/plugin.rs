@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 
@@ -10,7 +11,9 @@ use super::cluster_event::{ClusterEvent, Occurrence, QueueingHint};
 use super::fit_error::{Diagnosis, NodeStatuses};
 use super::node_info::NodeInfo;
 use super::pod_info::{PodInfo, QueuedPodInfo};
+use super::points::Point;
 use super::status::Status;
+use super::waiting_pods::{MAX_PERMIT_TIMEOUT, WaitingPods};
 use apimachinery::time::Time;
 
 /// The best that a node can score at one plugin (`framework.MaxNodeScore`).
@@ -32,6 +35,8 @@ pub struct CycleState {
     pub looks_at_other_nodes: bool,
     /// The plugins whose Score has nothing to do.
     pub skip_score: BTreeSet<&'static str>,
+    /// All nodes, for who counts the pods of more than it is asked about.
+    pub nodes: Snapshot,
 }
 
 /// The only nodes that a pod can go to, as far as a PreFilter plugin knows; none means any.
@@ -144,9 +149,23 @@ pub trait Plugin: Send + Sync {
     /// It is not after all. Must undo what `reserve` did, even if that failed or never ran.
     fn unreserve(&self, _state: &CycleState, _pod: &PodInfo, _node: &str) {}
 
-    /// The last word before binding.
+    /// The last word before binding. `Wait`: the pod waits until this plugin allows it through the
+    /// [`WaitingPods`] that it was handed, and at most for [`Plugin::permit_timeout`].
     fn permit(&self, _state: &CycleState, _pod: &PodInfo, _node: &str) -> Status {
         Status::success()
+    }
+
+    /// How long a pod waits that [`Plugin::permit`] lets wait; fifteen minutes at most.
+    fn permit_timeout(&self) -> Duration {
+        MAX_PERMIT_TIMEOUT
+    }
+
+    /// Once, before anything else: the pods that wait to be permitted, to allow or reject them at any time.
+    fn begin(&self, _waiting: &WaitingPods) {}
+
+    /// The points at which it has something to do; at others it is not asked.
+    fn points(&self) -> &'static [Point] {
+        Point::ALL
     }
 
     /// What has to be done before the binding is written.
@@ -175,6 +194,11 @@ pub struct BindRequest<'a> {
 }
 
 impl CycleState {
+    /// Of an attempt that sees these nodes.
+    pub fn over(nodes: &Snapshot) -> CycleState {
+        CycleState { nodes: nodes.clone(), ..CycleState::default() }
+    }
+
     /// Remembers something of `plugin`.
     pub fn write<T: Any + Send + Sync>(&mut self, plugin: &'static str, data: T) {
         self.data.insert(plugin, Box::new(data));

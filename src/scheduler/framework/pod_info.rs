@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::pod_affinity::PodAffinity;
-use super::resource::{Resource, non_zero_requests, pod_requests};
+use super::resource::{ResizedPod, Resource, non_zero_requests, pod_requests};
 use super::topology_spread::SpreadConstraint;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
 use apis::views::node_affinity::NodeAffinity;
-use apis::views::pod::Pod;
+use apis::views::pod::{Container, Pod};
 
 /// A port of the node that a pod wants: address, protocol, number.
 pub type HostPort = (String, String, u16);
@@ -33,6 +33,8 @@ pub struct PodInfo {
     pub pod_affinity: PodAffinity,
     /// How it wants to be spread.
     pub spread: Vec<SpreadConstraint>,
+    /// What a kubelet must be able to do that not every one can (see `NodeDeclaredFeatures`).
+    pub needed_features: Vec<&'static str>,
     /// Higher goes first.
     pub priority: i64,
 }
@@ -73,13 +75,15 @@ impl PodInfo {
     /// Reads a pod.
     pub fn new(object: Arc<Object>) -> PodInfo {
         let pod = object.view::<Pod>();
+        let resized = ResizedPod::of(&object);
         PodInfo {
-            requests: pod_requests(&pod),
-            non_zero_requests: non_zero_requests(&pod),
+            requests: pod_requests(&pod, resized.as_deref()),
+            non_zero_requests: non_zero_requests(&pod, resized.as_deref()),
             host_ports: host_ports(&pod),
             affinity: NodeAffinity::of(&pod),
             pod_affinity: PodAffinity::of(&pod, &object.metadata.namespace),
             spread: SpreadConstraint::of(&pod, &object.metadata.labels),
+            needed_features: needed_features(&pod),
             priority: pod.spec.priority.unwrap_or(0),
             pod,
             object,
@@ -108,9 +112,23 @@ impl QueuedPodInfo {
     }
 }
 
+/// `InferForScheduling` of each feature that a pod's spec can ask for.
+fn needed_features(pod: &Pod) -> Vec<&'static str> {
+    let spec = &pod.spec;
+    let restarts_all = |container: &Container| {
+        container.restart_policy_rules.iter().any(|rule| rule.action == "RestartAllContainers")
+    };
+    let features = [
+        ("RestartAllContainersOnContainerExits", spec.all_containers().any(restarts_all)),
+        ("UserNamespacesHostNetworkSupport", spec.host_network && spec.host_users == Some(false)),
+    ];
+    features.into_iter().filter(|(_, is_needed)| *is_needed).map(|(name, _)| name).collect()
+}
+
 /// Of containers and sidecars; without an address it is every address.
 fn host_ports(pod: &Pod) -> Vec<HostPort> {
-    let sidecars = pod.spec.init_containers.iter().filter(|init| init.restart_policy.is_some());
+    let sidecars =
+        pod.spec.init_containers.iter().filter(|init| init.restart_policy.as_deref() == Some("Always"));
     let ports = pod.spec.containers.iter().chain(sidecars).flat_map(|container| &container.ports);
     let or = |text: &str, default: &str| if text.is_empty() { default.to_owned() } else { text.to_owned() };
     let wanted = ports.filter(|port| port.host_port != 0);

@@ -2,9 +2,14 @@
 //! `component-helpers/resource`).
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use serde::Deserialize;
+
+use apimachinery::object::{Object, nullable};
 use apimachinery::quantity::Quantity;
-use apis::views::pod::{Container, Pod};
+use apis::views::meta::{self, Condition};
+use apis::views::pod::{Container, Pod, Resources};
 
 /// What a container counts for that asks for no CPU: a tenth of one, in thousandths.
 const DEFAULT_MILLI_CPU: i64 = 100;
@@ -55,6 +60,16 @@ impl Resource {
         self.combine(other, i64::max);
     }
 
+    /// How much of one there is, CPU in thousandths.
+    pub fn amount(&self, name: &str) -> i64 {
+        match name {
+            "cpu" => self.milli_cpu,
+            "memory" => self.memory,
+            "ephemeral-storage" => self.ephemeral_storage,
+            other => self.scalar.get(other).copied().unwrap_or(0),
+        }
+    }
+
     /// Whether it is nothing at all.
     pub fn is_zero(&self) -> bool {
         let Resource { milli_cpu, memory, ephemeral_storage, .. } = self;
@@ -73,28 +88,39 @@ impl Resource {
 }
 
 /// What a pod asks for (`PodRequests`): its containers and sidecars together or, if that is more, an init
-/// container with the sidecars that started before it; and its overhead.
-pub fn pod_requests(pod: &Pod) -> Resource {
-    requests(pod, |container| Resource::of(&container.resources.requests))
+/// container with the sidecars that started before it; instead of that, what it asks for as a whole; and its
+/// overhead. While it is resized, the larger of what it has and what it shall have.
+pub fn pod_requests(pod: &Pod, resized: Option<&ResizedPod>) -> Resource {
+    requests(pod, resized, false)
 }
 
 /// What a pod asks for, where a container that asks for no CPU or no memory counts for a little of it: what
 /// spreads pods that ask for nothing.
-pub fn non_zero_requests(pod: &Pod) -> Resource {
-    requests(pod, |container| {
-        let requests = &container.resources.requests;
-        let mut resource = Resource::of(requests);
-        if !requests.contains_key("cpu") {
-            resource.milli_cpu = DEFAULT_MILLI_CPU;
-        }
-        if !requests.contains_key("memory") {
-            resource.memory = DEFAULT_MEMORY;
-        }
-        resource
-    })
+pub fn non_zero_requests(pod: &Pod, resized: Option<&ResizedPod>) -> Resource {
+    requests(pod, resized, true)
 }
 
-fn requests(pod: &Pod, of: impl Fn(&Container) -> Resource) -> Resource {
+fn requests(pod: &Pod, resized: Option<&ResizedPod>, at_least_a_little: bool) -> Resource {
+    let of = |container: &Container| {
+        let mut resource = container_requests(container, resized);
+        let asked = &container.resources.requests;
+        if at_least_a_little && !asked.contains_key("cpu") {
+            resource.milli_cpu = resource.milli_cpu.max(DEFAULT_MILLI_CPU);
+        }
+        if at_least_a_little && !asked.contains_key("memory") {
+            resource.memory = resource.memory.max(DEFAULT_MEMORY);
+        }
+        resource
+    };
+    let mut total = of_containers(pod, of);
+    if let Some(whole) = pod.spec.resources.as_deref() {
+        take_instead(&mut total, &of_pod_level(whole, resized));
+    }
+    total.add(&Resource::of(&pod.spec.overhead), 1);
+    total
+}
+
+fn of_containers(pod: &Pod, of: impl Fn(&Container) -> Resource) -> Resource {
     let mut total = Resource::default();
     for container in &pod.spec.containers {
         total.add(&of(container), 1);
@@ -113,13 +139,105 @@ fn requests(pod: &Pod, of: impl Fn(&Container) -> Resource) -> Resource {
         most.set_max(&own);
     }
     total.set_max(&most);
-    total.add(&Resource::of(&pod.spec.overhead), 1);
     total
+}
+
+/// `determineContainerReqs`
+fn container_requests(container: &Container, resized: Option<&ResizedPod>) -> Resource {
+    let spec = Resource::of(&container.resources.requests);
+    let Some(resized) = resized else { return spec };
+    match resized.status.container(&container.name) {
+        Some(status) => resized.larger(spec, &status.resources, &status.allocated_resources),
+        None => spec,
+    }
+}
+
+/// What a pod says as a whole; only CPU, memory and huge pages can be said so.
+fn of_pod_level(whole: &Resources, resized: Option<&ResizedPod>) -> BTreeMap<String, i64> {
+    let asked = Resource::of(&whole.requests);
+    let asked = match resized {
+        Some(resized) => {
+            let ResizedStatus { resources, allocated_resources, .. } = &resized.status;
+            resized.larger(asked, resources, allocated_resources)
+        }
+        None => asked,
+    };
+    let may_be_said =
+        |name: &&String| matches!(name.as_str(), "cpu" | "memory") || name.starts_with("hugepages-");
+    let names = whole.requests.keys().filter(may_be_said);
+    names.map(|name| (name.clone(), asked.amount(name))).collect()
+}
+
+fn take_instead(total: &mut Resource, whole: &BTreeMap<String, i64>) {
+    for (name, amount) in whole {
+        match name.as_str() {
+            "cpu" => total.milli_cpu = *amount,
+            "memory" => total.memory = *amount,
+            _ => drop(total.scalar.insert(name.clone(), *amount)),
+        }
+    }
+}
+
+/// A pod whose resources may differ from what its spec says: somebody has changed it since it was made.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ResizedPod {
+    status: ResizedStatus,
+}
+
+/// What the kubelet says of the resources that a pod has.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ResizedStatus {
+    #[serde(deserialize_with = "nullable")]
+    conditions: Vec<Condition>,
+    resources: Resources,
+    #[serde(deserialize_with = "nullable")]
+    allocated_resources: BTreeMap<String, String>,
+    #[serde(deserialize_with = "nullable")]
+    container_statuses: Vec<ResizedContainer>,
+    #[serde(deserialize_with = "nullable")]
+    init_container_statuses: Vec<ResizedContainer>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ResizedContainer {
+    name: String,
+    resources: Resources,
+    #[serde(deserialize_with = "nullable")]
+    allocated_resources: BTreeMap<String, String>,
+}
+
+impl ResizedPod {
+    /// None of a pod whose spec is as it was made: its status says nothing else.
+    pub fn of(object: &Object) -> Option<Arc<ResizedPod>> {
+        (object.metadata.generation > 1).then(|| object.view::<ResizedPod>())
+    }
+
+    /// The largest; of what is asked for nothing when the node will never have that much.
+    fn larger(&self, asked: Resource, actual: &Resources, allocated: &BTreeMap<String, String>) -> Resource {
+        let pending = meta::condition(&self.status.conditions, "PodResizePending");
+        let is_hopeless = pending.is_some_and(|it| it.status == "True" && it.reason == "Infeasible");
+        let has_any = !actual.requests.is_empty() || !allocated.is_empty();
+        let mut most = if is_hopeless && has_any { Resource::default() } else { asked };
+        most.set_max(&Resource::of(&actual.requests));
+        most.set_max(&Resource::of(allocated));
+        most
+    }
+}
+
+impl ResizedStatus {
+    fn container(&self, name: &str) -> Option<&ResizedContainer> {
+        let mut all = self.container_statuses.iter().chain(&self.init_container_statuses);
+        all.find(|status| status.name == name)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::framework::pod_info::PodInfo;
     use serde_json::json;
 
     #[test]
@@ -139,7 +257,7 @@ mod tests {
         ];
         for (spec, milli_cpu) in cases {
             let pod: Pod = serde_json::from_value(json!({"spec": spec})).unwrap();
-            assert_eq!(pod_requests(&pod).milli_cpu, milli_cpu, "{spec}");
+            assert_eq!(pod_requests(&pod, None).milli_cpu, milli_cpu, "{spec}");
         }
     }
 
@@ -148,7 +266,42 @@ mod tests {
         let pod: Pod = serde_json::from_value(json!({"spec": {"containers": [
             {}, {"resources": {"requests": {"cpu": "0", "memory": "1Gi"}}}]}}))
         .unwrap();
-        let requests = non_zero_requests(&pod);
+        let requests = non_zero_requests(&pod, None);
         assert_eq!((requests.milli_cpu, requests.memory), (100, (1 << 30) + DEFAULT_MEMORY));
+    }
+
+    #[test]
+    fn what_a_pod_asks_for_as_a_whole_counts_instead() {
+        let cases = [
+            (json!({"requests": {"cpu": "3"}}), (3000, 1 << 30)),
+            (json!({"requests": {"cpu": "100m", "memory": "2Gi"}}), (100, 2 << 30)),
+            (json!({"requests": {"ephemeral-storage": "1Gi"}}), (1000, 1 << 30)),
+            (json!({"limits": {"cpu": "3"}}), (1000, 1 << 30)),
+        ];
+        for (resources, expected) in cases {
+            let container = json!({"resources": {"requests": {"cpu": "1", "memory": "1Gi"}}});
+            let spec = json!({"containers": [container], "resources": resources, "overhead": {"cpu": "1m"}});
+            let pod: Pod = serde_json::from_value(json!({ "spec": spec })).unwrap();
+            let requests = pod_requests(&pod, None);
+            assert_eq!((requests.milli_cpu - 1, requests.memory), expected, "{spec}");
+        }
+    }
+
+    #[test]
+    fn while_a_pod_is_resized_the_larger_counts() {
+        let cases =
+            [("1", "2", "Deferred", 2000), ("3", "2", "Deferred", 3000), ("3", "2", "Infeasible", 2000)];
+        for (asked, has, reason, expected) in cases {
+            let requests = |cpu: &str| json!({"requests": {"cpu": cpu}});
+            let condition = json!({"type": "PodResizePending", "status": "True", "reason": reason});
+            let status = json!({"name": "a", "resources": requests(has), "allocatedResources": {"cpu": has}});
+            let tree = json!({
+                "metadata": {"name": "a", "generation": 2},
+                "spec": {"containers": [{"name": "a", "resources": requests(asked)}]},
+                "status": {"conditions": [condition], "containerStatuses": [status]},
+            });
+            let info = PodInfo::new(crate::fixtures::object(tree));
+            assert_eq!(info.requests.milli_cpu, expected, "{asked} {has} {reason}");
+        }
     }
 }

@@ -12,7 +12,10 @@ use super::plugin::{
     Snapshot,
 };
 use super::pod_info::{PodInfo, QueuedPodInfo};
+use super::points::{Orders, Point};
 use super::status::{Code, Status};
+use super::waiting_pods::WaitingPods;
+use clock::Clock;
 
 /// What the Score plugins gave, in the order of the nodes.
 pub struct Scores {
@@ -30,32 +33,87 @@ pub struct Weighted {
     pub weight: i64,
 }
 
-/// The plugins of a profile, in the order in which they run at every point.
+/// The plugins of a profile, in the order in which they run.
 pub struct Framework {
+    /// The scheduler name of the pods that it is for.
+    pub name: Arc<str>,
+    /// Of the nodes that fit so many percent are scored; without, a share that shrinks with their number.
+    pub percentage_of_nodes_to_score: Option<i64>,
     plugins: Vec<Weighted>,
     /// Of each plugin.
     names: Vec<Arc<str>>,
+    orders: Orders,
+    waiting: WaitingPods,
 }
 
 impl Framework {
-    /// Runs these.
-    pub fn new(plugins: Vec<Weighted>) -> Framework {
+    /// Runs these, in this order at every point.
+    pub fn new(name: &str, plugins: Vec<Weighted>) -> Framework {
+        let mut orders = Orders::default();
+        for point in Point::ALL {
+            let extends = |at: &usize| plugins[*at].plugin.points().contains(point);
+            orders.set(*point, (0..plugins.len()).filter(extends).collect());
+        }
+        Framework::with_orders(name, plugins, orders)
+    }
+
+    /// Runs these as the orders say.
+    pub fn with_orders(name: &str, plugins: Vec<Weighted>, orders: Orders) -> Framework {
+        let waiting = WaitingPods::default();
+        plugins.iter().for_each(|weighted| weighted.plugin.begin(&waiting));
         let names = plugins.iter().map(|weighted| weighted.plugin.name().into()).collect();
-        Framework { plugins, names }
+        Framework { name: name.into(), percentage_of_nodes_to_score: None, plugins, names, orders, waiting }
+    }
+
+    /// And these of the user's: behind the others, but for points where the first that does something ends
+    /// the row.
+    #[must_use]
+    pub fn with_own(mut self, own: Vec<Weighted>) -> Framework {
+        for weighted in own {
+            weighted.plugin.begin(&self.waiting);
+            for point in weighted.plugin.points() {
+                let at = self.plugins.len();
+                let order = self.orders.at(*point).iter().copied();
+                let order: Vec<usize> = match point {
+                    Point::QueueSort | Point::Bind => std::iter::once(at).chain(order).collect(),
+                    _ => order.chain([at]).collect(),
+                };
+                self.orders.set(*point, order);
+            }
+            self.names.push(weighted.plugin.name().into());
+            self.plugins.push(weighted);
+        }
+        self
+    }
+
+    /// The pods that wait to be permitted.
+    pub fn waiting_pods(&self) -> &WaitingPods {
+        &self.waiting
     }
 
     fn all(&self) -> impl Iterator<Item = &dyn Plugin> {
         self.plugins.iter().map(|weighted| &*weighted.plugin)
     }
 
+    fn at(&self, point: Point) -> impl DoubleEndedIterator<Item = &Weighted> {
+        self.orders.at(point).iter().map(|at| &self.plugins[*at])
+    }
+
+    fn plugins_at(&self, point: Point) -> impl DoubleEndedIterator<Item = &dyn Plugin> {
+        self.at(point).map(|weighted| &*weighted.plugin)
+    }
+
     /// The first plugin that holds the pod back, if any.
     pub fn run_pre_enqueue(&self, pod: &PodInfo) -> Option<&'static str> {
-        self.all().find(|plugin| !plugin.pre_enqueue(pod).is_success()).map(|plugin| plugin.name())
+        let held = |plugin: &&dyn Plugin| !plugin.pre_enqueue(pod).is_success();
+        self.plugins_at(Point::PreEnqueue).find(held).map(|plugin| plugin.name())
     }
 
     /// Who goes first.
     pub fn queue_key(&self, pod: &QueuedPodInfo) -> QueueKey {
-        self.all().find_map(|plugin| plugin.queue_key(pod)).expect("one plugin sorts the queue")
+        self.plugins_at(Point::QueueSort)
+            .find_map(|plugin| plugin.queue_key(pod))
+            .expect("one plugin sorts the queue")
     }
 
     /// Whether an event is worth another try of a pod that `rejected_by` rejected.
@@ -88,7 +146,7 @@ impl Framework {
         diagnosis: &mut Diagnosis,
     ) -> Result<PreFilterResult, Status> {
         let (mut left, mut narrowed_by) = (None::<BTreeSet<String>>, Vec::new());
-        for plugin in self.all() {
+        for plugin in self.plugins_at(Point::PreFilter) {
             let (nodes, status) = plugin.pre_filter(state, pod, snapshot);
             match status.code {
                 Code::Success => {}
@@ -116,7 +174,8 @@ impl Framework {
 
     /// The first no, or yes.
     pub fn run_filter(&self, state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
-        for plugin in self.all().filter(|plugin| !state.skip_filter.contains(plugin.name())) {
+        let has_a_say = |plugin: &&dyn Plugin| !state.skip_filter.contains(plugin.name());
+        for plugin in self.plugins_at(Point::Filter).filter(has_a_say) {
             let status = plugin.filter(state, pod, node);
             if !status.is_success() {
                 return status.by(plugin.name());
@@ -136,7 +195,7 @@ impl Framework {
         let cycle = PostFilterCycle { framework: self, state, snapshot, statuses };
         let mut result = None;
         let mut reasons = Vec::new();
-        for plugin in self.all() {
+        for plugin in self.plugins_at(Point::PostFilter) {
             let (outcome, status) = plugin.post_filter(pod, &cycle);
             match status.code {
                 Code::Skip => continue,
@@ -151,11 +210,16 @@ impl Framework {
 
     /// The weighted scores of each node, in the order of `nodes`.
     pub fn run_score(&self, state: &mut CycleState, pod: &PodInfo, nodes: &[Arc<NodeInfo>]) -> Scores {
-        let mut totals = vec![0; nodes.len()];
-        let mut by_plugin = Vec::with_capacity(self.plugins.len());
-        for (Weighted { plugin, weight }, name) in self.plugins.iter().zip(&self.names) {
+        for plugin in self.plugins_at(Point::PreScore) {
             if plugin.pre_score(state, pod, nodes).code == Code::Skip {
                 state.skip_score.insert(plugin.name());
+            }
+        }
+        let mut totals = vec![0; nodes.len()];
+        let mut by_plugin = Vec::with_capacity(self.orders.at(Point::Score).len());
+        for at in self.orders.at(Point::Score) {
+            let Weighted { plugin, weight } = &self.plugins[*at];
+            if state.skip_score.contains(plugin.name()) {
                 continue;
             }
             let mut scores: Vec<i64> = nodes.iter().map(|node| plugin.score(state, pod, node)).collect();
@@ -164,46 +228,70 @@ impl Framework {
                 *score *= weight;
                 *total += *score;
             }
-            by_plugin.push((name.clone(), scores));
+            by_plugin.push((self.names[*at].clone(), scores));
         }
         Scores { totals, by_plugin }
     }
 
     /// The first no, or yes.
     pub fn run_reserve(&self, state: &CycleState, pod: &PodInfo, node: &str) -> Status {
-        first_no(self.all().map(|plugin| plugin.reserve(state, pod, node).by(plugin.name())))
+        let plugins = self.plugins_at(Point::Reserve);
+        first_no(plugins.map(|plugin| plugin.reserve(state, pod, node).by(plugin.name())))
     }
 
     /// In the opposite order.
     pub fn run_unreserve(&self, state: &CycleState, pod: &PodInfo, node: &str) {
-        for Weighted { plugin, .. } in self.plugins.iter().rev() {
+        self.waiting.forget(pod.uid());
+        for plugin in self.plugins_at(Point::Reserve).rev() {
             plugin.unreserve(state, pod, node);
         }
     }
 
-    /// The first no, or yes.
-    pub fn run_permit(&self, state: &CycleState, pod: &PodInfo, node: &str) -> Status {
-        first_no(self.all().map(|plugin| plugin.permit(state, pod, node).by(plugin.name())))
+    /// The first no, or yes; a pod that some let wait is among those that wait from now on.
+    pub fn run_permit(&self, state: &CycleState, pod: &PodInfo, node: &str, clock: &Clock) -> Status {
+        let mut waits = Vec::new();
+        for plugin in self.plugins_at(Point::Permit) {
+            let status = plugin.permit(state, pod, node);
+            match status.code {
+                Code::Wait => waits.push((plugin.name(), plugin.permit_timeout())),
+                _ if status.is_success() => {}
+                _ => return status.by(plugin.name()),
+            }
+        }
+        self.waiting.add(pod.uid(), &waits, clock);
+        Status::success()
     }
 
-    /// PreBind, Bind and PostBind.
-    pub async fn run_bind(&self, request: BindRequest<'_>) -> Status {
-        for plugin in self.all() {
+    /// Waits until every plugin that let the pod wait allows it (`WaitOnPermit`).
+    pub async fn wait_on_permit(&self, pod: &PodInfo, clock: &Clock) -> Status {
+        self.waiting.wait(pod.uid(), clock).await
+    }
+
+    /// What has to be done before the binding, plugin by plugin (`RunPreBindPlugins`).
+    pub async fn run_pre_bind(&self, request: BindRequest<'_>) -> Status {
+        for plugin in self.plugins_at(Point::PreBind) {
             let Some(pre_bind) = plugin.pre_bind(request) else { continue };
             let status = pre_bind.await;
             if !status.is_success() {
                 return status.by(plugin.name());
             }
         }
-        let Some((name, bind)) = self.all().find_map(|plugin| Some((plugin.name(), plugin.bind(request)?)))
+        Status::success()
+    }
+
+    /// Bind; the first plugin that does ends the row.
+    pub async fn run_bind(&self, request: BindRequest<'_>) -> Status {
+        let mut plugins = self.plugins_at(Point::Bind);
+        let Some((name, bind)) = plugins.find_map(|plugin| Some((plugin.name(), plugin.bind(request)?)))
         else {
             return Status::error("no bind plugin bound the pod");
         };
-        let status = bind.await;
-        if status.is_success() {
-            self.all().for_each(|plugin| plugin.post_bind(request.pod, request.node));
-        }
-        status.by(name)
+        bind.await.by(name)
+    }
+
+    /// Tells the plugins that the pod is bound (`RunPostBindPlugins`).
+    pub fn run_post_bind(&self, pod: &PodInfo, node: &str) {
+        self.plugins_at(Point::PostBind).for_each(|plugin| plugin.post_bind(pod, node));
     }
 }
 

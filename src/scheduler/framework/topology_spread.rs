@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use apimachinery::labels::{LabelSelector, Operator, Requirement, Selector};
 use apimachinery::object::nullable;
@@ -47,6 +48,26 @@ impl SpreadConstraint {
         let Some(constraints) = pod.spec.topology_spread_constraints.as_ref() else { return Vec::new() };
         let constraints = Vec::<Constraint>::deserialize(&**constraints).unwrap_or_default();
         constraints.into_iter().map(|constraint| constraint.read(labels)).collect()
+    }
+
+    /// Those that pods have which say nothing; whoever applies them says which pods count.
+    pub fn read_all(constraints: &[Value]) -> Vec<SpreadConstraint> {
+        let read =
+            |constraint: &Value| Some(Constraint::deserialize(constraint).ok()?.read(&BTreeMap::new()));
+        constraints.iter().filter_map(read).collect()
+    }
+
+    /// One that had better hold.
+    pub fn soft(topology_key: &str, max_skew: i64) -> SpreadConstraint {
+        SpreadConstraint {
+            max_skew,
+            topology_key: topology_key.to_owned(),
+            is_hard: false,
+            selector: Selector::nothing(),
+            min_domains: 1,
+            ignores_affinity: false,
+            honors_taints: false,
+        }
     }
 }
 

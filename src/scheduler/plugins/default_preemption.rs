@@ -8,11 +8,14 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::args::DefaultPreemptionArgs;
+use super::catalog::points_of;
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
 use crate::framework::fit_error::{Diagnosis, FitError, NodeStatuses};
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, Plugin, PostFilterCycle, PostFilterResult, Snapshot};
 use crate::framework::pod_info::PodInfo;
+use crate::framework::points::Point;
 use crate::framework::status::{Code, Status};
 use apimachinery::labels::Selector;
 use apimachinery::object::Object;
@@ -20,11 +23,16 @@ use apimachinery::time::Time;
 use apis::views::meta;
 use apis::views::pod_disruption_budget::PodDisruptionBudget;
 use client_go::lister::Lister;
+use entropy::Entropy;
 
 /// The plugin.
 pub struct DefaultPreemption {
     /// Reads PodDisruptionBudgets.
     pub budgets: Lister,
+    /// How many nodes are looked at.
+    pub args: DefaultPreemptionArgs,
+    /// Says where to begin when not all are.
+    pub entropy: Entropy,
 }
 
 /// A node that would have room, and who would have to go.
@@ -41,6 +49,10 @@ impl Plugin for DefaultPreemption {
         "DefaultPreemption"
     }
 
+    fn points(&self) -> &'static [Point] {
+        points_of(self.name()).unwrap_or(Point::ALL)
+    }
+
     fn events_to_register(&self) -> &'static [ClusterEvent] {
         &[(EventResource::AssignedPod, ActionType::Delete)]
     }
@@ -51,7 +63,7 @@ impl Plugin for DefaultPreemption {
             return (None, no(why));
         }
         let budgets = self.budgets.all();
-        let (candidates, statuses) = find_candidates(pod, cycle, &budgets);
+        let (candidates, statuses) = self.find_candidates(pod, cycle, &budgets);
         let Some(best) = candidates.into_iter().min_by_key(cost) else {
             let diagnosis = Diagnosis { nodes: statuses, ..Diagnosis::default() };
             let error = FitError { node_count: cycle.snapshot.len(), diagnosis };
@@ -80,22 +92,40 @@ fn why_not_eligible(pod: &PodInfo, cycle: &PostFilterCycle<'_>) -> Option<&'stat
     node.pods.iter().any(leaves).then_some("not eligible due to a terminating pod on the nominated node.")
 }
 
-/// The nodes that would have room; of those that would not, why.
-fn find_candidates(
-    pod: &PodInfo,
-    cycle: &PostFilterCycle<'_>,
-    budgets: &[Arc<Object>],
-) -> (Vec<Candidate>, NodeStatuses) {
-    let absent = Status::unresolvable("Preemption is not helpful for scheduling");
-    let mut statuses = NodeStatuses { explicit: BTreeMap::new(), absent };
-    let mut candidates = Vec::new();
-    for node in cycle.snapshot.iter().filter(|node| cycle.statuses.may_be_resolved(&node.name)) {
-        match select_victims(pod, node, cycle, budgets) {
-            Ok(candidate) => candidates.push(candidate),
-            Err(status) => drop(statuses.explicit.insert(node.name.to_string(), status)),
+impl DefaultPreemption {
+    /// The nodes that would have room, of which enough are as good as all; of those that would not, why
+    /// (`DryRunPreemption`).
+    fn find_candidates(
+        &self,
+        pod: &PodInfo,
+        cycle: &PostFilterCycle<'_>,
+        budgets: &[Arc<Object>],
+    ) -> (Vec<Candidate>, NodeStatuses) {
+        let absent = Status::unresolvable("Preemption is not helpful for scheduling");
+        let mut statuses = NodeStatuses { explicit: BTreeMap::new(), absent };
+        let is_hopeful = |node: &&Arc<NodeInfo>| cycle.statuses.may_be_resolved(&node.name);
+        let nodes: Vec<&Arc<NodeInfo>> = cycle.snapshot.iter().filter(is_hopeful).collect();
+        let enough = self.enough_candidates(nodes.len());
+        let start = if enough < nodes.len() { self.entropy.below(nodes.len()) } else { 0 };
+        let mut candidates: Vec<Candidate> = Vec::new();
+        for node in nodes[start..].iter().chain(&nodes[..start]) {
+            match select_victims(pod, node, cycle, budgets) {
+                Ok(candidate) => candidates.push(candidate),
+                Err(status) => drop(statuses.explicit.insert(node.name.to_string(), status)),
+            }
+            let is_harmless = |candidate: &Candidate| candidate.violations == 0;
+            if candidates.len() >= enough && candidates.iter().any(is_harmless) {
+                break;
+            }
         }
+        (candidates, statuses)
     }
-    (candidates, statuses)
+
+    /// `calculateNumCandidates`
+    fn enough_candidates(&self, nodes: usize) -> usize {
+        let share = nodes * self.args.min_candidate_nodes_percentage / 100;
+        share.max(self.args.min_candidate_nodes_absolute).min(nodes)
+    }
 }
 
 /// `SelectVictimsOnNode`: all of lower priority leave; then as many as have room come back, those first whose
@@ -191,7 +221,8 @@ fn filter(pod: &PodInfo, node: &NodeInfo, cycle: &PostFilterCycle<'_>) -> Status
         .snapshot
         .iter()
         .map(|other| if other.name == node.name { Arc::new(node.clone()) } else { other.clone() });
-    let (snapshot, mut state): (Snapshot, _) = (replaced.collect(), CycleState::default());
+    let snapshot: Snapshot = replaced.collect();
+    let mut state = CycleState::over(&snapshot);
     match cycle.framework.run_pre_filter(&mut state, pod, &snapshot, &mut Diagnosis::default()) {
         Ok(_) => cycle.framework.run_filter(&state, pod, node),
         Err(status) => status,

@@ -1,7 +1,11 @@
 //! DynamicResources, as far as it concerns pods without resource claims: there is none to take back.
 
-use crate::framework::plugin::{Plugin, PostFilterCycle, PostFilterResult};
+use super::catalog::points_of;
+use crate::framework::plugin::{
+    CycleState, Plugin, PostFilterCycle, PostFilterResult, PreFilterResult, Snapshot,
+};
 use crate::framework::pod_info::PodInfo;
+use crate::framework::points::Point;
 use crate::framework::status::Status;
 
 /// The plugin. Claims themselves are not served yet.
@@ -10,6 +14,17 @@ pub struct DynamicResources;
 impl Plugin for DynamicResources {
     fn name(&self) -> &'static str {
         "DynamicResources"
+    }
+
+    fn points(&self) -> &'static [Point] {
+        points_of(self.name()).unwrap_or(Point::ALL)
+    }
+
+    fn pre_filter(&self, _: &mut CycleState, pod: &PodInfo, _: &Snapshot) -> (PreFilterResult, Status) {
+        match pod.pod.spec.resource_claims.first() {
+            Some(claim) => (None, Status::unresolvable(format!("pod has claim {:?}", claim.name))),
+            None => (None, Status::skip()),
+        }
     }
 
     fn post_filter(&self, _: &PodInfo, _: &PostFilterCycle<'_>) -> (Option<PostFilterResult>, Status) {

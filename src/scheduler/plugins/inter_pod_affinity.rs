@@ -3,23 +3,25 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
+use super::args::InterPodAffinityArgs;
+use super::catalog::points_of;
+use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin, PreFilterResult, Snapshot};
 use crate::framework::pod_affinity::AffinityTerm;
 use crate::framework::pod_info::PodInfo;
+use crate::framework::points::Point;
 use crate::framework::status::Status;
-use apimachinery::object::ObjectMeta;
+use apimachinery::object::{Object, ObjectMeta};
 use client_go::lister::Lister;
 
 const NAME: &str = "InterPodAffinity";
-/// What a pod earns at a node near which a pod is that requires it (`hardPodAffinityWeight`).
-const HARD_WEIGHT: i64 = 1;
-
 /// The plugin. Namespaces are read because terms may select them by their labels.
 pub struct InterPodAffinity {
     /// Of namespaces.
     pub namespaces: Lister,
+    /// What it is told.
+    pub args: InterPodAffinityArgs,
 }
 
 /// A label of nodes and a value of it, with a number.
@@ -41,13 +43,43 @@ impl Plugin for InterPodAffinity {
         NAME
     }
 
+    fn points(&self) -> &'static [Point] {
+        points_of(self.name()).unwrap_or(Point::ALL)
+    }
+
     fn events_to_register(&self) -> &'static [ClusterEvent] {
         &[
             (EventResource::AssignedPod, ActionType::Add),
             (EventResource::AssignedPod, ActionType::Delete),
+            (EventResource::AssignedPod, ActionType::UpdatePodLabel),
             (EventResource::Node, ActionType::Add),
             (EventResource::Node, ActionType::UpdateNodeLabel),
+            (EventResource::Namespace, ActionType::Add),
+            (EventResource::Namespace, ActionType::Update),
         ]
+    }
+
+    /// A pod is worth a try if it is wanted near, if it was not wanted near and has gone or changed, or if it
+    /// did not want this one near. A node is, if it has a label that the pod looks at.
+    fn queueing_hint(&self, pod: &PodInfo, occurrence: &Occurrence) -> QueueingHint {
+        let wants = &pod.pod_affinity;
+        let objects = occurrence.old.iter().chain(&occurrence.new);
+        let mut objects = objects.map(|object| (object, occurrence.event.0));
+        let helps = |(object, resource): (&Arc<Object>, EventResource)| match resource {
+            EventResource::AssignedPod => {
+                let other = PodInfo::new(object.clone());
+                let wanted = || wants.required.iter().any(|term| self.matches(term, &other));
+                let avoided = || wants.required_anti.iter().any(|term| self.matches(term, &other));
+                let avoids = || other.pod_affinity.required_anti.iter().any(|term| self.matches(term, pod));
+                wanted() || avoided() || avoids()
+            }
+            EventResource::Node if !(wants.required.is_empty() && wants.required_anti.is_empty()) => {
+                let mut terms = wants.required.iter().chain(&wants.required_anti);
+                terms.any(|term| object.metadata.labels.contains_key(&term.topology_key))
+            }
+            _ => true,
+        };
+        QueueingHint::queue_if(objects.any(helps))
     }
 
     fn pre_filter(
@@ -86,12 +118,17 @@ impl Plugin for InterPodAffinity {
         Status::success()
     }
 
-    fn pre_score(&self, state: &mut CycleState, pod: &PodInfo, nodes: &[Arc<NodeInfo>]) -> Status {
-        let others_care = nodes.iter().any(|node| node.pods_with_affinity > 0);
-        if pod.pod_affinity.preferred.is_empty() && !others_care {
+    fn pre_score(&self, state: &mut CycleState, pod: &PodInfo, _: &[Arc<NodeInfo>]) -> Status {
+        let ignores_others = self.args.ignore_preferred_terms_of_existing_pods;
+        let others_care = || state.nodes.iter().any(|node| node.pods_with_affinity > 0);
+        if pod.pod_affinity.preferred.is_empty() && (ignores_others || !others_care()) {
             return Status::skip();
         }
-        state.write(SCORES, self.weigh(pod, nodes));
+        let weights = self.weigh(pod, &state.nodes);
+        if weights.is_empty() {
+            return Status::skip();
+        }
+        state.write(SCORES, weights);
         Status::success()
     }
 
@@ -105,7 +142,8 @@ impl Plugin for InterPodAffinity {
         let (least, most) = (scores.iter().min().copied(), scores.iter().max().copied());
         let (least, range) = (least.unwrap_or(0), most.unwrap_or(0) - least.unwrap_or(0));
         for score in scores {
-            *score = if range == 0 { 0 } else { (*score - least) * MAX_NODE_SCORE / range };
+            let share = (*score - least) as f64 / range as f64;
+            *score = if range == 0 { 0 } else { (MAX_NODE_SCORE as f64 * share) as i64 };
         }
     }
 }
@@ -157,15 +195,25 @@ impl InterPodAffinity {
                 for (weight, term) in wants.iter().filter(|(_, term)| self.matches(term, other)) {
                     add(&mut weights, node, [term].into_iter(), *weight);
                 }
-                let theirs = &other.pod_affinity;
-                for (weight, term) in theirs.preferred.iter().filter(|(_, term)| self.matches(term, pod)) {
-                    add(&mut weights, node, [term].into_iter(), *weight);
-                }
-                let required = theirs.required.iter().filter(|term| self.matches(term, pod));
-                add(&mut weights, node, required, HARD_WEIGHT);
+                self.weigh_wishes_of(other, pod, node, &mut weights);
             }
         }
         weights
+    }
+
+    /// What a pod that is there thinks of the one that comes.
+    fn weigh_wishes_of(&self, other: &PodInfo, pod: &PodInfo, node: &NodeInfo, weights: &mut Topology) {
+        let theirs = &other.pod_affinity;
+        if self.args.hard_pod_affinity_weight > 0 {
+            let required = theirs.required.iter().filter(|term| self.matches(term, pod));
+            add(weights, node, required, self.args.hard_pod_affinity_weight);
+        }
+        if self.args.ignore_preferred_terms_of_existing_pods {
+            return;
+        }
+        for (weight, term) in theirs.preferred.iter().filter(|(_, term)| self.matches(term, pod)) {
+            add(weights, node, [term].into_iter(), *weight);
+        }
     }
 }
 

@@ -2,20 +2,30 @@
 
 use std::sync::Arc;
 
+use super::catalog::points_of;
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot, default_normalize};
 use crate::framework::pod_info::PodInfo;
+use crate::framework::points::Point;
 use crate::framework::status::Status;
 use apimachinery::object::{Object, ObjectMeta};
-use apis::views::node_affinity::has_labels;
+use apis::views::node_affinity::{NodeAffinity as Affinity, PreferredTerm, has_labels};
 
 /// The plugin.
-pub struct NodeAffinity;
+#[derive(Default)]
+pub struct NodeAffinity {
+    /// What every pod wants beside what it wants itself (`addedAffinity`).
+    pub added: Affinity,
+}
 
 impl Plugin for NodeAffinity {
     fn name(&self) -> &'static str {
         "NodeAffinity"
+    }
+
+    fn points(&self) -> &'static [Point] {
+        points_of(self.name()).unwrap_or(Point::ALL)
     }
 
     fn events_to_register(&self) -> &'static [ClusterEvent] {
@@ -23,12 +33,13 @@ impl Plugin for NodeAffinity {
     }
 
     fn queueing_hint(&self, pod: &PodInfo, occurrence: &Occurrence) -> QueueingHint {
-        let fits = |node: &Arc<Object>| matches(pod, &node.metadata);
+        let fits = |node: &Arc<Object>| self.is_enforced(&node.metadata) && matches(pod, &node.metadata);
         QueueingHint::queue_if(occurrence.new.as_ref().is_none_or(fits))
     }
 
     fn pre_filter(&self, _: &mut CycleState, pod: &PodInfo, _: &Snapshot) -> (PreFilterResult, Status) {
-        if pod.pod.spec.node_selector.is_empty() && pod.affinity.required.is_none() {
+        let is_free = pod.pod.spec.node_selector.is_empty() && pod.affinity.required.is_none();
+        if is_free && self.added.required.is_none() {
             return (None, Status::skip());
         }
         match pod.affinity.named_nodes() {
@@ -40,27 +51,39 @@ impl Plugin for NodeAffinity {
     }
 
     fn filter(&self, _state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
-        let fits = node.object.as_ref().is_some_and(|object| matches(pod, &object.metadata));
-        if fits {
-            Status::success()
-        } else {
-            Status::unresolvable("node(s) didn't match Pod's node affinity/selector")
+        let is = |fits: &dyn Fn(&ObjectMeta) -> bool| {
+            node.object.as_ref().is_some_and(|object| fits(&object.metadata))
+        };
+        if !is(&|node| self.is_enforced(node)) {
+            return Status::unresolvable("node(s) didn't match scheduler-enforced node affinity");
         }
+        if !is(&|node| matches(pod, node)) {
+            return Status::unresolvable("node(s) didn't match Pod's node affinity/selector");
+        }
+        Status::success()
     }
 
     fn pre_score(&self, _: &mut CycleState, pod: &PodInfo, _: &[Arc<NodeInfo>]) -> Status {
-        if pod.affinity.preferred.is_empty() { Status::skip() } else { Status::success() }
+        let is_indifferent = pod.affinity.preferred.is_empty() && self.added.preferred.is_empty();
+        if is_indifferent { Status::skip() } else { Status::success() }
     }
 
     /// The weights of the preferences that the node meets; one with an empty term is met by no node.
     fn score(&self, _state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> i64 {
         let Some(object) = &node.object else { return 0 };
-        let met = pod.affinity.preferred.iter().filter(|term| term.preference.matches(&object.metadata));
-        met.map(|term| term.weight).sum()
+        let is_met = |term: &&PreferredTerm| term.preference.matches(&object.metadata);
+        let all = self.added.preferred.iter().chain(&pod.affinity.preferred);
+        all.filter(is_met).map(|term| term.weight).sum()
     }
 
     fn normalize_scores(&self, scores: &mut [i64]) {
         default_normalize(scores, false);
+    }
+}
+
+impl NodeAffinity {
+    fn is_enforced(&self, node: &ObjectMeta) -> bool {
+        self.added.required.as_ref().is_none_or(|required| required.matches(node))
     }
 }
 

@@ -1,22 +1,37 @@
-//! NodeResourcesFit: a node must have what a pod asks for; the emptier it is afterwards, the better
-//! (`LeastAllocated`, by CPU and memory alike).
+//! NodeResourcesFit: a node must have what a pod asks for; the emptier it is afterwards, the better, unless
+//! another strategy is chosen.
 
 use std::sync::Arc;
 
+use super::args::NodeResourcesFitArgs;
+use super::catalog::points_of;
+use super::extended_resources::ExtendedResources;
+use super::resource_scores;
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
-use crate::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin};
+use crate::framework::plugin::{CycleState, Plugin};
 use crate::framework::pod_info::PodInfo;
+use crate::framework::points::Point;
 use crate::framework::resource::Resource;
 use crate::framework::status::{Code, Status};
 use apis::views::node::Node;
 
 /// The plugin.
-pub struct NodeResourcesFit;
+#[derive(Default)]
+pub struct NodeResourcesFit {
+    /// What it is told.
+    pub args: NodeResourcesFitArgs,
+    /// The extended resources that are devices.
+    pub devices: ExtendedResources,
+}
 
 impl Plugin for NodeResourcesFit {
     fn name(&self) -> &'static str {
         "NodeResourcesFit"
+    }
+
+    fn points(&self) -> &'static [Point] {
+        points_of(self.name()).unwrap_or(Point::ALL)
     }
 
     fn events_to_register(&self) -> &'static [ClusterEvent] {
@@ -35,11 +50,11 @@ impl Plugin for NodeResourcesFit {
         };
         let allocatable = Resource::of(&new.view::<Node>().status.allocatable);
         let nothing = Resource::default();
-        QueueingHint::queue_if(insufficient(&pod.requests, &allocatable, &nothing, 0).is_empty())
+        QueueingHint::queue_if(self.insufficient(&pod.requests, &allocatable, &nothing, 0).is_empty())
     }
 
     fn filter(&self, _state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
-        let lacks = insufficient(&pod.requests, &node.allocatable, &node.requested, node.pods.len());
+        let lacks = self.insufficient(&pod.requests, &node.allocatable, &node.requested, node.pods.len());
         if lacks.is_empty() {
             return Status::success();
         }
@@ -53,16 +68,28 @@ impl Plugin for NodeResourcesFit {
     }
 
     fn score(&self, _state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> i64 {
-        let (asked, taken, all) = (&pod.non_zero_requests, &node.non_zero_requested, &node.allocatable);
-        let resources =
-            [(all.milli_cpu, taken.milli_cpu + asked.milli_cpu), (all.memory, taken.memory + asked.memory)];
-        let known: Vec<i64> = resources
-            .iter()
-            .filter(|(all, _)| *all > 0)
-            .map(|(all, taken)| least_allocated(*all, *taken))
-            .collect();
-        if known.is_empty() { 0 } else { known.iter().sum::<i64>() / known.len() as i64 }
+        let strategy = &self.args.scoring_strategy;
+        let amounts: Vec<(i64, i64, i64)> =
+            strategy.resources.iter().map(|it| amounts_of(&it.name, it.weight, pod, node)).collect();
+        resource_scores::score(strategy, &amounts)
     }
+}
+
+/// What would be taken of a resource, what there is, and its weight (`calculateResourceAllocatableRequest`).
+/// Extended resources that the pod does not ask for do not count.
+fn amounts_of(name: &str, weight: i64, pod: &PodInfo, node: &NodeInfo) -> (i64, i64, i64) {
+    let counts_a_little = matches!(name, "cpu" | "memory");
+    let (asked, taken) = if counts_a_little {
+        (&pod.non_zero_requests, &node.non_zero_requested)
+    } else {
+        (&pod.requests, &node.requested)
+    };
+    let asked = asked.amount(name);
+    let is_scalar = !counts_a_little && name != "ephemeral-storage";
+    if is_scalar && asked == 0 {
+        return (0, 0, weight);
+    }
+    (taken.amount(name) + asked, node.allocatable.amount(name), weight)
 }
 
 /// What a node lacks.
@@ -72,33 +99,35 @@ struct Insufficient {
     is_unresolvable: bool,
 }
 
-fn insufficient(asked: &Resource, all: &Resource, taken: &Resource, pods: usize) -> Vec<Insufficient> {
-    let mut lacks = Vec::new();
-    if pods as i64 + 1 > all.allowed_pods {
-        lacks.push(Insufficient { reason: "Too many pods".into(), is_unresolvable: false });
-    }
-    let scalar = |resource: &Resource, name: &str| resource.scalar.get(name).copied().unwrap_or(0);
-    let amounts = [
-        ("cpu", asked.milli_cpu, all.milli_cpu, taken.milli_cpu),
-        ("memory", asked.memory, all.memory, taken.memory),
-        ("ephemeral-storage", asked.ephemeral_storage, all.ephemeral_storage, taken.ephemeral_storage),
-    ];
-    let others = asked
-        .scalar
-        .keys()
-        .map(|name| (name.as_str(), scalar(asked, name), scalar(all, name), scalar(taken, name)));
-    for (name, asked, all, taken) in amounts.into_iter().chain(others) {
-        if asked > 0 && asked > all - taken {
-            lacks.push(Insufficient { reason: format!("Insufficient {name}"), is_unresolvable: asked > all });
+impl NodeResourcesFit {
+    fn insufficient(
+        &self,
+        asked: &Resource,
+        all: &Resource,
+        taken: &Resource,
+        pods: usize,
+    ) -> Vec<Insufficient> {
+        let mut lacks = Vec::new();
+        if pods as i64 + 1 > all.allowed_pods {
+            lacks.push(Insufficient { reason: "Too many pods".into(), is_unresolvable: false });
         }
+        let counted = asked.scalar.keys().filter(|name| self.is_counted(name, all));
+        let names = ["cpu", "memory", "ephemeral-storage"].into_iter().chain(counted.map(String::as_str));
+        for name in names {
+            let (asked, all) = (asked.amount(name), all.amount(name));
+            if asked > 0 && asked > all - taken.amount(name) {
+                let reason = format!("Insufficient {name}");
+                lacks.push(Insufficient { reason, is_unresolvable: asked > all });
+            }
+        }
+        lacks
     }
-    lacks
-}
 
-fn least_allocated(all: i64, taken: i64) -> i64 {
-    if taken > all {
-        0
-    } else {
-        (i128::from(all - taken) * i128::from(MAX_NODE_SCORE) / i128::from(all)) as i64
+    /// What is ignored is not, and what the node lacks but devices may be is for DynamicResources to say.
+    fn is_counted(&self, name: &str, all: &Resource) -> bool {
+        let group = name.split_once('/').map_or("", |(group, _)| group);
+        let is_ignored =
+            self.args.ignored_resources.contains(name) || self.args.ignored_resource_groups.contains(group);
+        !is_ignored && (all.amount(name) > 0 || !self.devices.is_device(name))
     }
 }

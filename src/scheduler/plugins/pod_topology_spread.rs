@@ -1,40 +1,124 @@
 //! PodTopologySpread: pods of a kind are spread evenly over zones, nodes, or whatever a label of nodes tells
 //! apart.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::args::{DefaultingType, PodTopologySpreadArgs};
+use super::catalog::points_of;
+use super::default_selector::DefaultSelector;
 use super::node_affinity;
 use super::taint_toleration::untolerated;
-use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
+use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin, PreFilterResult, Snapshot};
 use crate::framework::pod_info::PodInfo;
+use crate::framework::points::Point;
 use crate::framework::status::Status;
 use crate::framework::topology_spread::SpreadConstraint;
+use apimachinery::labels::Selector;
+use apimachinery::object::Object;
 
 const NAME: &str = "PodTopologySpread";
 const SCORES: &str = "PodTopologySpread/Score";
+const HOSTNAME: &str = "kubernetes.io/hostname";
+const ZONE: &str = "topology.kubernetes.io/zone";
+/// What a node scores that lacks a label which a constraint names; no constraint gives it to others.
+const IGNORED: i64 = -1;
 
 /// The plugin.
-pub struct PodTopologySpread;
+pub struct PodTopologySpread {
+    defaults: Vec<SpreadConstraint>,
+    /// Whether those are the system's, which do not ask that a node has all labels.
+    are_system_defaults: bool,
+    selectors: DefaultSelector,
+}
 
 /// For each constraint, how many pods that count each domain has.
 type Domains = Vec<HashMap<String, i64>>;
+
+/// What Filter looks at.
+struct HardSpread {
+    constraints: Vec<SpreadConstraint>,
+    domains: Domains,
+}
+
+/// What Score looks at (`preScoreState`).
+struct SoftSpread {
+    constraints: Vec<SpreadConstraint>,
+    /// Of constraints on nodes themselves nothing: the pods of a node are counted when it is scored.
+    domains: Domains,
+    weights: Vec<f64>,
+    requires_all: bool,
+}
+
+impl PodTopologySpread {
+    /// With the constraints of pods that have none.
+    pub fn new(args: &PodTopologySpreadArgs, selectors: DefaultSelector) -> PodTopologySpread {
+        let are_system_defaults = args.defaulting_type == DefaultingType::System;
+        let defaults = if are_system_defaults {
+            vec![SpreadConstraint::soft(HOSTNAME, 3), SpreadConstraint::soft(ZONE, 5)]
+        } else {
+            SpreadConstraint::read_all(&args.default_constraints)
+        };
+        PodTopologySpread { defaults, are_system_defaults, selectors }
+    }
+
+    /// The constraints of a pod; those of a pod that has none are for whatever belongs to it.
+    fn constraints(&self, pod: &PodInfo, is_hard: bool) -> Vec<SpreadConstraint> {
+        let of_hardness = |constraint: &&SpreadConstraint| constraint.is_hard == is_hard;
+        if !pod.spread.is_empty() {
+            return pod.spread.iter().filter(of_hardness).cloned().collect();
+        }
+        let defaults: Vec<_> = self.defaults.iter().filter(of_hardness).collect();
+        let selector = if defaults.is_empty() { None } else { self.selectors.of(pod) };
+        let Some(selector) = selector else { return Vec::new() };
+        let with_selector = |constraint: &SpreadConstraint| SpreadConstraint {
+            selector: selector.clone(),
+            ..constraint.clone()
+        };
+        defaults.into_iter().map(with_selector).collect()
+    }
+}
 
 impl Plugin for PodTopologySpread {
     fn name(&self) -> &'static str {
         NAME
     }
 
+    fn points(&self) -> &'static [Point] {
+        points_of(self.name()).unwrap_or(Point::ALL)
+    }
+
     fn events_to_register(&self) -> &'static [ClusterEvent] {
         &[
             (EventResource::AssignedPod, ActionType::Add),
             (EventResource::AssignedPod, ActionType::Delete),
+            (EventResource::AssignedPod, ActionType::UpdatePodLabel),
             (EventResource::Node, ActionType::Add),
+            (EventResource::Node, ActionType::Delete),
             (EventResource::Node, ActionType::UpdateNodeLabel),
             (EventResource::Node, ActionType::UpdateNodeTaint),
         ]
+    }
+
+    /// Pods count that belong together, and nodes whose labels are looked at.
+    fn queueing_hint(&self, pod: &PodInfo, occurrence: &Occurrence) -> QueueingHint {
+        let objects = || occurrence.old.iter().chain(&occurrence.new);
+        let constraints = self.constraints(pod, true);
+        if occurrence.event.0 == EventResource::AssignedPod {
+            let namespace = &pod.object.metadata.namespace;
+            let counts = |other: &Arc<Object>| {
+                let selects = |it: &SpreadConstraint| it.selector.matches(&other.metadata.labels);
+                other.metadata.namespace == *namespace && constraints.iter().any(selects)
+            };
+            return QueueingHint::queue_if(objects().any(counts));
+        }
+        let has_labels = |node: &Arc<Object>| {
+            let has = |it: &SpreadConstraint| node.metadata.labels.contains_key(&it.topology_key);
+            constraints.iter().all(has)
+        };
+        QueueingHint::queue_if(objects().any(has_labels))
     }
 
     fn pre_filter(
@@ -43,17 +127,19 @@ impl Plugin for PodTopologySpread {
         pod: &PodInfo,
         snapshot: &Snapshot,
     ) -> (PreFilterResult, Status) {
-        if !pod.spread.iter().any(|constraint| constraint.is_hard) {
+        let constraints = self.constraints(pod, true);
+        if constraints.is_empty() {
             return (None, Status::skip());
         }
-        state.write(NAME, count(pod, snapshot, true));
+        let domains = count(pod, snapshot, &constraints);
+        state.write(NAME, HardSpread { constraints, domains });
         state.looks_at_other_nodes = true;
         (None, Status::success())
     }
 
     fn filter(&self, state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
-        let Some(domains) = state.read::<Domains>(NAME) else { return Status::success() };
-        for (constraint, counts) in of_hardness(pod, true).zip(domains) {
+        let Some(HardSpread { constraints, domains }) = state.read(NAME) else { return Status::success() };
+        for (constraint, counts) in constraints.iter().zip(domains) {
             let Some(value) = node.label(&constraint.topology_key) else {
                 let text = "node(s) didn't match pod topology spread constraints (missing required label)";
                 return Status::unresolvable(text);
@@ -70,52 +156,111 @@ impl Plugin for PodTopologySpread {
     }
 
     fn pre_score(&self, state: &mut CycleState, pod: &PodInfo, nodes: &[Arc<NodeInfo>]) -> Status {
-        if pod.spread.iter().all(|constraint| constraint.is_hard) {
+        let constraints = self.constraints(pod, false);
+        if constraints.is_empty() {
             return Status::skip();
         }
-        state.write(SCORES, count(pod, nodes, false));
+        let requires_all = !pod.spread.is_empty() || !self.are_system_defaults;
+        let mut soft = SoftSpread::new(constraints, nodes, requires_all);
+        soft.count(pod, &state.nodes);
+        state.write(SCORES, soft);
         Status::success()
     }
 
     /// The pods that count in the node's domains, the more domains there are the weightier; less is better.
     fn score(&self, state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> i64 {
-        let Some(domains) = state.read::<Domains>(SCORES) else { return 0 };
+        let Some(soft) = state.read::<SoftSpread>(SCORES) else { return 0 };
+        if soft.ignores(node) {
+            return IGNORED;
+        }
         let mut score = 0.0;
-        for (constraint, counts) in of_hardness(pod, false).zip(domains) {
+        let domains = soft.constraints.iter().zip(&soft.domains).zip(&soft.weights);
+        for ((constraint, counts), weight) in domains {
             let Some(value) = node.label(&constraint.topology_key) else { continue };
-            let here = counts.get(value).copied().unwrap_or(0) as f64;
-            score += here * (counts.len() as f64 + 2.0).ln() + (constraint.max_skew - 1) as f64;
+            let here = match constraint.topology_key.as_str() {
+                HOSTNAME => matching_pods(pod, node, constraint),
+                _ => counts.get(value).copied().unwrap_or(0),
+            };
+            score += here as f64 * weight + (constraint.max_skew - 1) as f64;
         }
         score.round() as i64
     }
 
     fn normalize_scores(&self, scores: &mut [i64]) {
-        let (least, most) = (scores.iter().min().copied(), scores.iter().max().copied());
-        let (least, most) = (least.unwrap_or(0), most.unwrap_or(0));
+        let counted = || scores.iter().copied().filter(|score| *score != IGNORED);
+        let (least, most) = (counted().min().unwrap_or(0), counted().max().unwrap_or(0));
         for score in scores {
-            *score = if most == 0 { MAX_NODE_SCORE } else { MAX_NODE_SCORE * (most + least - *score) / most };
+            *score = match *score {
+                IGNORED => 0,
+                _ if most == 0 => MAX_NODE_SCORE,
+                counted => MAX_NODE_SCORE * (most + least - counted) / most,
+            };
         }
     }
 }
 
-fn of_hardness(pod: &PodInfo, is_hard: bool) -> impl Iterator<Item = &SpreadConstraint> {
-    pod.spread.iter().filter(move |constraint| constraint.is_hard == is_hard)
+impl SoftSpread {
+    /// With the domains of the nodes that will be scored, and how much each constraint weighs: a count in one
+    /// of many domains says more.
+    fn new(constraints: Vec<SpreadConstraint>, nodes: &[Arc<NodeInfo>], requires_all: bool) -> SoftSpread {
+        let domains = constraints.iter().map(|_| HashMap::new()).collect();
+        let mut soft = SoftSpread { constraints, domains, weights: Vec::new(), requires_all };
+        let scored: Vec<&Arc<NodeInfo>> = nodes.iter().filter(|node| !soft.ignores(node)).collect();
+        for (constraint, counts) in soft.constraints.iter().zip(&mut soft.domains) {
+            let mut names = BTreeSet::new();
+            if constraint.topology_key != HOSTNAME {
+                names.extend(scored.iter().map(|node| node.label(&constraint.topology_key).unwrap_or("")));
+            }
+            let size = if constraint.topology_key == HOSTNAME { scored.len() } else { names.len() };
+            counts.extend(names.into_iter().map(|name| (name.to_owned(), 0)));
+            soft.weights.push((size as f64 + 2.0).ln());
+        }
+        soft
+    }
+
+    fn ignores(&self, node: &NodeInfo) -> bool {
+        self.requires_all && self.constraints.iter().any(|it| node.label(&it.topology_key).is_none())
+    }
+
+    /// Counts the pods of all nodes, in the domains of those that will be scored.
+    fn count(&mut self, pod: &PodInfo, nodes: &[Arc<NodeInfo>]) {
+        let by_domain = |it: &SpreadConstraint| it.topology_key != HOSTNAME;
+        if !self.constraints.iter().any(by_domain) {
+            return;
+        }
+        for node in nodes.iter().filter(|node| !node.pods.is_empty()) {
+            if self.ignores(node) {
+                continue;
+            }
+            for (constraint, counts) in self.constraints.iter().zip(&mut self.domains) {
+                let value = node.label(&constraint.topology_key).unwrap_or("");
+                let count = counts.get_mut(value).filter(|_| may_go(pod, node, constraint));
+                if let Some(count) = count {
+                    *count += matching_pods(pod, node, constraint);
+                }
+            }
+        }
+    }
 }
 
 /// Nodes count that have the labels of all constraints, and that the pod may go to as far as each constraint
 /// cares.
-fn count(pod: &PodInfo, nodes: &[Arc<NodeInfo>], is_hard: bool) -> Domains {
-    let mut domains: Domains = of_hardness(pod, is_hard).map(|_| HashMap::new()).collect();
+fn count(pod: &PodInfo, nodes: &[Arc<NodeInfo>], constraints: &[SpreadConstraint]) -> Domains {
+    let mut domains: Domains = constraints.iter().map(|_| HashMap::new()).collect();
     let has_labels = |node: &&Arc<NodeInfo>| {
-        of_hardness(pod, is_hard).all(|constraint| node.label(&constraint.topology_key).is_some())
+        constraints.iter().all(|constraint| node.label(&constraint.topology_key).is_some())
     };
     for node in nodes.iter().filter(has_labels) {
-        for (constraint, counts) in of_hardness(pod, is_hard).zip(&mut domains) {
+        for (constraint, counts) in constraints.iter().zip(&mut domains) {
             let Some(value) = node.label(&constraint.topology_key).filter(|_| may_go(pod, node, constraint))
             else {
                 continue;
             };
-            *counts.entry(value.to_owned()).or_default() += matching_pods(pod, node, constraint);
+            let here = matching_pods(pod, node, constraint);
+            match counts.get_mut(value) {
+                Some(count) => *count += here,
+                None => drop(counts.insert(value.to_owned(), here)),
+            }
         }
     }
     domains
@@ -129,12 +274,18 @@ fn may_go(pod: &PodInfo, node: &NodeInfo, constraint: &SpreadConstraint) -> bool
 
 /// Pods that are on their way out do not count.
 fn matching_pods(pod: &PodInfo, node: &NodeInfo, constraint: &SpreadConstraint) -> i64 {
-    let namespace = &pod.object.metadata.namespace;
-    let counts = |other: &&Arc<PodInfo>| {
-        let metadata = &other.object.metadata;
-        metadata.namespace == *namespace
-            && !other.object.is_deleting()
-            && constraint.selector.matches(&metadata.labels)
-    };
-    node.pods.iter().filter(counts).count() as i64
+    node.count_pods(&pod.object.metadata.namespace, &constraint.selector)
+}
+
+impl NodeInfo {
+    /// `countPodsMatchSelector`
+    fn count_pods(&self, namespace: &str, selector: &Selector) -> i64 {
+        let counts = |other: &&Arc<PodInfo>| {
+            let metadata = &other.object.metadata;
+            metadata.namespace == namespace
+                && !other.object.is_deleting()
+                && selector.matches(&metadata.labels)
+        };
+        self.pods.iter().filter(counts).count() as i64
+    }
 }

@@ -12,10 +12,15 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use sync::{Mutex, MutexGuard};
 
+use super::args::VolumeBindingArgs;
+use super::catalog::points_of;
+use super::claims::{claim_names, of_pod};
+use super::storage_capacity::{self, StorageCapacity};
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{BindRequest, CycleState, Plugin, PreFilterResult, Snapshot};
 use crate::framework::pod_info::PodInfo;
+use crate::framework::points::Point;
 use crate::framework::status::{Code, Status};
 use apimachinery::object::{Object, ObjectMeta};
 use apimachinery::status;
@@ -25,7 +30,6 @@ use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use apis::kind::Kind;
 use apis::storage::storage_class::STORAGE_CLASSES;
 use apis::tree::{annotation, object_mut, text};
-use apis::views::pod::PodClaim;
 use apis::volumes::{
     NO_PROVISIONER, SELECTED_NODE, Volume, claim_volume, find_matching, is_bound, is_reachable,
 };
@@ -33,8 +37,6 @@ use client_go::lister::Lister;
 use clock::Clock;
 
 const NAME: &str = "VolumeBinding";
-/// How long volumes may take (`--bind-timeout-seconds`).
-const BIND_TIMEOUT: Duration = Duration::from_secs(600);
 /// How often it is looked whether they are there.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
@@ -44,6 +46,8 @@ pub struct VolumeBinding {
     volumes: Lister,
     classes: Lister,
     nodes: Lister,
+    capacity: StorageCapacity,
+    bind_timeout: Duration,
     clock: Clock,
     /// What was decided for pods that are on their way, by uid. Bound: one entry for each pod between Reserve
     /// and the end of its binding cycle.
@@ -74,6 +78,7 @@ struct Reasons(Vec<&'static str>);
 impl Reasons {
     const BIND_CONFLICT: &'static str = "node(s) didn't find available persistent volumes to bind";
     const NODE_CONFLICT: &'static str = "node(s) didn't match PersistentVolume's node affinity";
+    const NOT_ENOUGH_SPACE: &'static str = "node(s) did not have enough free storage";
     const NO_VOLUME: &'static str =
         "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)";
 
@@ -86,8 +91,14 @@ impl Reasons {
 
 impl VolumeBinding {
     /// Reads through listers.
-    pub fn new(lister: &dyn Fn(&Arc<Kind>) -> Lister, clock: &Clock) -> VolumeBinding {
+    pub fn new(
+        lister: &dyn Fn(&Arc<Kind>) -> Lister,
+        clock: &Clock,
+        args: &VolumeBindingArgs,
+    ) -> VolumeBinding {
         VolumeBinding {
+            capacity: StorageCapacity::new(lister),
+            bind_timeout: Duration::from_secs(args.bind_timeout_seconds),
             claims: lister(&PERSISTENT_VOLUME_CLAIMS),
             volumes: lister(&PERSISTENT_VOLUMES),
             classes: lister(&STORAGE_CLASSES),
@@ -168,8 +179,8 @@ impl VolumeBinding {
         let mut free = if claims.waiting.is_empty() { vec![] } else { self.free_volumes(pod) };
         for claim in &claims.waiting {
             match self.decide_on(claim, &free, node) {
-                None => reasons.add(Reasons::BIND_CONFLICT),
-                Some(decision) => {
+                Err(reason) => reasons.add(reason),
+                Ok(decision) => {
                     if let BindingDecision::Bind { volume, .. } = &decision {
                         free.retain(|(other, _)| other.metadata.uid != volume.metadata.uid);
                     }
@@ -180,20 +191,32 @@ impl VolumeBinding {
         if reasons.0.is_empty() { Ok(decisions) } else { Err(reasons) }
     }
 
-    fn decide_on(&self, claim: &Arc<Object>, free: &[Volume], node: &ObjectMeta) -> Option<BindingDecision> {
+    fn decide_on(
+        &self,
+        claim: &Arc<Object>,
+        free: &[Volume],
+        node: &ObjectMeta,
+    ) -> Result<BindingDecision, &'static str> {
         let tree = claim.to_value();
         let claim = claim.clone();
         let selected = annotation(&tree, SELECTED_NODE);
         // Somebody is making the volume already.
         if !selected.is_empty() {
-            return (selected == node.name).then_some(BindingDecision::Provision { claim });
+            let is_here = selected == node.name;
+            return is_here.then_some(BindingDecision::Provision { claim }).ok_or(Reasons::BIND_CONFLICT);
         }
         if let Some(volume) = find_matching(free, &tree, Some(node)) {
-            return Some(BindingDecision::Bind { claim, volume });
+            return Ok(BindingDecision::Bind { claim, volume });
         }
-        let class = self.class(&tree)?;
+        let class = self.class(&tree).ok_or(Reasons::BIND_CONFLICT)?;
         let can_provision = !matches!(text(&class, "provisioner"), "" | NO_PROVISIONER);
-        can_provision.then_some(BindingDecision::Provision { claim })
+        if !can_provision || !storage_capacity::is_allowed(&class, node) {
+            return Err(Reasons::BIND_CONFLICT);
+        }
+        if !self.capacity.is_enough(&class, &tree, node) {
+            return Err(Reasons::NOT_ENOUGH_SPACE);
+        }
+        Ok(BindingDecision::Provision { claim })
     }
 
     /// Those that no other pod is about to take.
@@ -219,7 +242,7 @@ impl VolumeBinding {
                 return Status::error(error.to_string());
             }
         }
-        let deadline = self.clock.elapsed() + BIND_TIMEOUT;
+        let deadline = self.clock.elapsed() + self.bind_timeout;
         while !self.are_bound(request.pod) {
             if self.clock.elapsed() > deadline {
                 return Status::error("binding volumes: context deadline exceeded");
@@ -246,6 +269,10 @@ impl Plugin for VolumeBinding {
         NAME
     }
 
+    fn points(&self) -> &'static [Point] {
+        points_of(self.name()).unwrap_or(Point::ALL)
+    }
+
     fn events_to_register(&self) -> &'static [ClusterEvent] {
         &[
             (EventResource::PersistentVolumeClaim, ActionType::Add),
@@ -256,6 +283,12 @@ impl Plugin for VolumeBinding {
             (EventResource::StorageClass, ActionType::Update),
             (EventResource::Node, ActionType::Add),
             (EventResource::Node, ActionType::UpdateNodeLabel),
+            (EventResource::CsiNode, ActionType::Add),
+            (EventResource::CsiNode, ActionType::Update),
+            (EventResource::CsiDriver, ActionType::Update),
+            (EventResource::CsiDriver, ActionType::Delete),
+            (EventResource::CsiStorageCapacity, ActionType::Add),
+            (EventResource::CsiStorageCapacity, ActionType::Update),
         ]
     }
 
@@ -340,18 +373,5 @@ async fn write(request: BindRequest<'_>, decision: &BindingDecision) -> Result<(
             let kind = &PERSISTENT_VOLUME_CLAIMS;
             request.client.update(kind, &metadata.namespace, &metadata.name, tree).await.map(drop)
         }
-    }
-}
-
-fn claim_names(pod: &PodInfo) -> impl Iterator<Item = String> + '_ {
-    pod.pod.spec.claims.iter().map(|claim| of_pod(pod, claim))
-}
-
-/// The claim of an ephemeral volume is named after the pod, too.
-fn of_pod(pod: &PodInfo, claim: &PodClaim) -> String {
-    if claim.is_ephemeral {
-        format!("{}-{}", pod.object.metadata.name, claim.name)
-    } else {
-        claim.name.clone()
     }
 }

@@ -291,6 +291,7 @@ pub const FLOW_USERS: &[&str] = &[
     "src/client_go/",
     "src/controllers/controller.rs",
     "src/scheduler/schedule_one.rs",
+    "src/scheduler/schedule_pod.rs",
     "src/scheduler/told.rs",
     "src/kubelet/kubelet.rs",
     "src/kubelet/events.rs",

@@ -1,0 +1,89 @@
+//! The volumes of a pod, as far as scheduling and binding look at them.
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
+
+use apimachinery::object::nullable;
+
+/// The volumes of a pod that scheduling looks at. It is read as the list of its claims.
+#[derive(Debug, Default, PartialEq)]
+pub struct ClaimedVolumes {
+    claims: Vec<PodClaim>,
+    /// Disks that a pod names itself and that not everybody can use at once, as they stand.
+    pub disks: Vec<Value>,
+}
+
+impl std::ops::Deref for ClaimedVolumes {
+    type Target = [PodClaim];
+
+    fn deref(&self) -> &[PodClaim] {
+        &self.claims
+    }
+}
+
+/// A volume that is claimed.
+#[derive(Debug, PartialEq)]
+pub struct PodClaim {
+    /// Of the PersistentVolumeClaim; of an ephemeral volume its own.
+    pub name: String,
+    /// The claim is made for the pod, and named after it, too.
+    pub is_ephemeral: bool,
+}
+
+pub(super) fn claims_among_volumes<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<ClaimedVolumes, D::Error> {
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Volume {
+        name: String,
+        persistent_volume_claim: Option<Source>,
+        ephemeral: Option<IgnoredAny>,
+        gce_persistent_disk: Option<Value>,
+        aws_elastic_block_store: Option<Value>,
+        rbd: Option<Value>,
+        iscsi: Option<Value>,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Source {
+        claim_name: String,
+    }
+    let mut found = ClaimedVolumes::default();
+    let volumes: Vec<Volume> = nullable(deserializer)?;
+    for volume in volumes {
+        let disks = [
+            ("gcePersistentDisk", volume.gce_persistent_disk),
+            ("awsElasticBlockStore", volume.aws_elastic_block_store),
+            ("rbd", volume.rbd),
+            ("iscsi", volume.iscsi),
+        ];
+        let disks = disks.into_iter().filter_map(|(kind, disk)| Some(json!({ kind: disk? })));
+        found.disks.extend(disks);
+        found.claims.extend(match volume.persistent_volume_claim {
+            Some(source) => Some(PodClaim { name: source.claim_name, is_ephemeral: false }),
+            None => volume.ephemeral.map(|_| PodClaim { name: volume.name, is_ephemeral: true }),
+        });
+    }
+    // Without the room that the volumes took.
+    found.claims.shrink_to_fit();
+    found.disks.shrink_to_fit();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::views::pod::Pod;
+
+    #[test]
+    fn volumes_are_read_as_claims() {
+        let volumes = json!([{"name": "a", "emptyDir": {}}, {"name": "b", "ephemeral": {"x": 1}},
+            {"name": "c", "persistentVolumeClaim": {"claimName": "data"}}, {"name": "d", "rbd": {"image": "a"}}]);
+        let pod: Pod = serde_json::from_value(json!({"spec": {"volumes": volumes}})).unwrap();
+        let claim = |name: &str, is_ephemeral| PodClaim { name: name.into(), is_ephemeral };
+        assert_eq!(*pod.spec.claims, [claim("b", true), claim("data", false)]);
+        assert_eq!(pod.spec.claims.disks, [json!({"rbd": {"image": "a"}})]);
+    }
+}

@@ -1,0 +1,158 @@
+//! Several profiles, extenders, waiting to be permitted, and nominations that others made.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use serde_json::{Value, json};
+
+use super::config::KubeSchedulerConfiguration;
+use super::extender::{Dial, Post};
+use super::fixtures::{node, object, pod};
+use super::framework::pod_info::PodInfo;
+use super::framework::waiting_pods::WaitingPods;
+use super::options::SchedulerOptions;
+use super::schedule_one::tests::{context, decide, decide_on};
+use super::scheduler::Scheduler;
+use apimachinery::time::Time;
+use clock::Clock;
+
+fn configured(text: &str, dial: Option<Dial>) -> Scheduler {
+    let head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+    let config = KubeSchedulerConfiguration::parse(&format!("{head}{text}")).unwrap();
+    let options = SchedulerOptions { scheduler_config: Some(config), ..SchedulerOptions::default() };
+    let scheduler = Scheduler::with_extenders(context(), &options, dial);
+    for name in ["a", "b", "c"] {
+        scheduler.parts.cache.set_node(&node(name, json!({})));
+    }
+    let taken =
+        json!({"nodeName": "b", "containers": [{"resources": {"requests": {"cpu": "2", "memory": "4Gi"}}}]});
+    scheduler.parts.cache.add_pod(pod("old", taken));
+    scheduler
+}
+
+fn asks(scheduler_name: &str) -> Arc<PodInfo> {
+    let requests = json!({"requests": {"cpu": "1", "memory": "2Gi"}});
+    pod("new", json!({"schedulerName": scheduler_name, "containers": [{"resources": requests}]}))
+}
+
+#[tokio::test]
+async fn each_profile_has_its_own_way() {
+    let text = "profiles:\n- schedulerName: spread\n- schedulerName: pack\n  plugins: {multiPoint: {disabled: [{name: NodeResourcesBalancedAllocation}]}}\n  pluginConfig:\n  - {name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated}}}\n";
+    assert_eq!(decide_on(&configured(text, None), asks("pack")).unwrap(), "b");
+    assert_ne!(decide_on(&configured(text, None), asks("spread")).unwrap(), "b");
+    let scheduler = configured(text, None);
+    assert!(scheduler.parts.profiles.has("pack") && !scheduler.parts.profiles.has("default-scheduler"));
+}
+
+/// An extender that answers the same each time.
+fn answering(answer: Result<Value, &'static str>) -> Option<Dial> {
+    Some(Arc::new(move |_, url: &str| {
+        let (answer, is_scoring) = (answer.clone(), url.ends_with("/prioritize"));
+        let post: Post = Arc::new(move |args: Value, timeout: Duration| {
+            assert!(args["Pod"].is_object() && timeout == Duration::from_secs(2), "{args}");
+            let answer = if is_scoring { Ok(json!([])) } else { answer.clone().map_err(str::to_owned) };
+            async move { answer }.boxed()
+        });
+        Ok(post)
+    }))
+}
+
+async fn extended(more: &str, answer: Result<Value, &'static str>) -> Result<String, String> {
+    let text = format!(
+        "extenders: [{{urlPrefix: 'http://x/s/', filterVerb: filter, httpTimeout: 2s, nodeCacheCapable: true{more}}}]\n"
+    );
+    decide(&configured(&text, answering(answer)), asks("")).await.map_err(|failure| failure.message)
+}
+
+#[tokio::test]
+async fn an_extender_takes_nodes_away() {
+    assert_eq!(extended("", Ok(json!({"nodenames": ["b"]}))).await.unwrap(), "b");
+    let all = json!({"NodeNames": [], "FailedNodes": {"a": "no gpu", "b": "no gpu"},
+        "FailedAndUnresolvableNodes": {"c": "broken"}});
+    let said = extended("", Ok(all)).await.unwrap_err();
+    assert!(said.starts_with("0/3 nodes are available: 1 broken, 2 no gpu."), "{said}");
+}
+
+#[tokio::test]
+async fn an_extender_that_lies_or_fails_is_an_error_unless_it_can_be_ignored() {
+    let said = extended("", Ok(json!({"NodeNames": ["z"]}))).await.unwrap_err();
+    assert!(said.contains("claims a filtered node \"z\" which is not found"), "{said}");
+    assert_eq!(
+        extended("", Err("context deadline exceeded")).await.unwrap_err(),
+        "context deadline exceeded"
+    );
+    assert_eq!(extended("", Ok(json!({"Error": "I am ill"}))).await.unwrap_err(), "I am ill");
+    let ignored = extended(", ignorable: true", Err("context deadline exceeded")).await;
+    assert_ne!(ignored.unwrap(), "b", "as without an extender");
+    let not_its_business = ", managedResources: [{name: example.com/gpu}]";
+    assert!(extended(not_its_business, Err("not asked")).await.is_ok());
+}
+
+#[tokio::test]
+async fn an_extender_scores_within_bounds() {
+    let text = "extenders: [{urlPrefix: 'http://x', prioritizeVerb: score, weight: 5}]\n";
+    let score =
+        json!([{"Host": "b", "Score": 9_000_000}, {"host": "z", "score": 10}, {"Host": "a", "Score": -3}]);
+    let dial: Dial = Arc::new(move |_, _: &str| {
+        let score = score.clone();
+        let post: Post = Arc::new(move |args: Value, _| {
+            assert_eq!(args["Nodes"]["items"].as_array().map(Vec::len), Some(3));
+            let score = score.clone();
+            async move { Ok(score) }.boxed()
+        });
+        Ok(post)
+    });
+    assert_eq!(decide(&configured(text, Some(dial)), asks("")).await.unwrap(), "b");
+}
+
+#[tokio::test]
+async fn a_pod_waits_until_all_allow_it_or_its_time_is_over() {
+    let clock = Clock::stepped(Time::UNIX_EPOCH);
+    let waiting = WaitingPods::default();
+    let (short, long) = (Duration::from_secs(5), Duration::from_secs(60));
+    waiting.add("a", &[("One", short), ("Two", long)], &clock);
+    waiting.allow("a", "One");
+    assert!(waiting.wait("a", &clock).now_or_never().is_none(), "Two has not said yes");
+    waiting.allow("a", "Two");
+    assert!(waiting.wait("a", &clock).await.is_success());
+    assert!(!waiting.has("a"), "nobody is remembered who does not wait");
+    waiting.add("b", &[("One", short)], &clock);
+    waiting.reject("b", "One", "not today");
+    assert_eq!(waiting.wait("b", &clock).await.message(), "not today");
+    waiting.add("c", &[("One", short), ("Two", long)], &clock);
+    clock.advance(short);
+    let status = waiting.wait("c", &clock).await;
+    assert_eq!(
+        (status.message(), status.plugin),
+        ("rejected due to timeout after waiting at plugin One".into(), "One")
+    );
+    assert!(waiting.wait("nobody", &clock).await.is_success());
+}
+
+fn nominated(name: &str, node: &str, priority: i64) -> Arc<PodInfo> {
+    let requests = json!({"requests": {"cpu": "3"}});
+    Arc::new(PodInfo::new(object(json!({
+        "metadata": {"name": name, "namespace": "default", "uid": name},
+        "spec": {"priority": priority, "containers": [{"resources": requests}]},
+        "status": {"nominatedNodeName": node},
+    }))))
+}
+
+#[tokio::test]
+async fn where_room_was_made_is_looked_first_and_kept_from_others() {
+    let scheduler = configured("", None);
+    let small = Arc::new(PodInfo::new(object(json!({
+        "metadata": {"name": "new", "namespace": "default", "uid": "new"},
+        "spec": {"containers": [{"resources": {"requests": {"cpu": "1"}}}]},
+        "status": {"nominatedNodeName": "b"},
+    }))));
+    assert_eq!(decide_on(&scheduler, small).unwrap(), "b", "although others are emptier");
+    let scheduler = configured("", None);
+    for (name, node) in [("first", "a"), ("second", "c")] {
+        scheduler.parts.queue.add(nominated(name, node, 10));
+    }
+    assert_eq!(decide_on(&scheduler, asks("")).unwrap(), "b", "the room on the others is for pods that wait");
+    scheduler.parts.queue.remove("first");
+    assert_eq!(scheduler.parts.queue.nominated_before(&asks("")).len(), 1);
+}
