@@ -131,7 +131,7 @@ async fn a_pod_waits_until_all_allow_it_or_its_time_is_over() {
 }
 
 fn nominated(name: &str, node: &str, priority: i64) -> Arc<PodInfo> {
-    let requests = json!({"requests": {"cpu": "3"}});
+    let requests = json!({"requests": {"cpu": "4"}});
     Arc::new(PodInfo::new(object(json!({
         "metadata": {"name": name, "namespace": "default", "uid": name},
         "spec": {"priority": priority, "containers": [{"resources": requests}]},
