@@ -189,12 +189,10 @@ impl Cluster {
         let flow = if config.flow { Flow::new(clock.clone()) } else { Flow::off() };
         let scheme = Arc::new(Scheme::of(&runtime_config.served()));
         let storage = storage(&config, &kv, &flow, &encryption, caches);
-        let registry =
-            Registry::new(storage.clone(), scheme.clone(), clock.named(APISERVER), entropy.clone());
-        let own = registry.clone();
+        let own = Registry::new(storage.clone(), scheme.clone(), clock.named(APISERVER), entropy.clone());
         let kubelets = Arc::new(Kubelets::default());
         let mut apiserver =
-            ApiserverConfig::new(scheme.clone(), registry, clock.named(APISERVER), entropy.clone());
+            ApiserverConfig::new(scheme.clone(), own.clone(), clock.named(APISERVER), entropy.clone());
         apiserver.authentication = authentication(&config, &keys, &apiserver)?;
         apiserver.kubelets = kubelets.clone();
         apiserver.flow = flow.clone();

@@ -4,20 +4,20 @@ use std::time::Duration;
 
 /// How long a pod is let alone that was tried in vain.
 #[derive(Clone, Copy, Debug)]
-pub struct Backoff {
+pub struct PodBackoff {
     /// After the first failure; it doubles with each.
     pub initial: Duration,
     /// At most.
     pub most: Duration,
 }
 
-impl Default for Backoff {
-    fn default() -> Backoff {
-        Backoff { initial: Duration::from_secs(1), most: Duration::from_secs(10) }
+impl Default for PodBackoff {
+    fn default() -> PodBackoff {
+        PodBackoff { initial: Duration::from_secs(1), most: Duration::from_secs(10) }
     }
 }
 
-impl Backoff {
+impl PodBackoff {
     /// One second after the first failure, two after the second, ... ten at most; none without one.
     pub(super) fn after(self, failures: u32) -> Duration {
         let Some(doublings) = failures.checked_sub(1) else { return Duration::ZERO };

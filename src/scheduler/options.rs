@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::config::{ConfigError, KubeSchedulerConfiguration};
+use super::config::{KubeSchedulerConfiguration, SchedulerConfigError};
 use apimachinery::duration::parse_period;
 use clap::Args;
 use component_base::flags::defaults;
@@ -22,7 +22,7 @@ pub struct SchedulerOptions {
     pub scheduler_config: Option<KubeSchedulerConfiguration>,
 }
 
-fn read_config(path: &str) -> Result<KubeSchedulerConfiguration, ConfigError> {
+fn read_config(path: &str) -> Result<KubeSchedulerConfiguration, SchedulerConfigError> {
     KubeSchedulerConfiguration::load(Path::new(path))
 }
 

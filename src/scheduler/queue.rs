@@ -12,7 +12,7 @@ use std::time::Duration;
 use sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use super::backoff::Backoff;
+use super::backoff::PodBackoff;
 use super::framework::cluster_event::{EventResource, Occurrence, QueueingHint};
 use super::framework::plugin::QueueKey;
 use super::framework::pod_info::{Because, PodInfo, QueuedPodInfo};
@@ -31,7 +31,7 @@ pub struct SchedulingQueue {
     profiles: Arc<Profiles>,
     clock: Clock,
     max_unschedulable: Duration,
-    backoff: Backoff,
+    backoff: PodBackoff,
     inner: Mutex<QueueInner>,
     /// Something can be popped.
     changed: Notify,
@@ -72,14 +72,14 @@ impl SchedulingQueue {
             profiles,
             clock,
             max_unschedulable: MAX_UNSCHEDULABLE,
-            backoff: Backoff::default(),
+            backoff: PodBackoff::default(),
             inner: Mutex::default(),
             changed: Notify::new(),
         }
     }
 
     /// A queue whose pods back off so long.
-    pub fn backing_off(self, backoff: Backoff) -> SchedulingQueue {
+    pub fn backing_off(self, backoff: PodBackoff) -> SchedulingQueue {
         SchedulingQueue { backoff, ..self }
     }
 

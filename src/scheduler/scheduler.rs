@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::Semaphore;
 
-use super::backoff::Backoff;
+use super::backoff::PodBackoff;
 use super::cache::Cache;
 use super::config::merge::merge;
 use super::config::{KubeSchedulerConfiguration, Profile};
@@ -62,7 +62,7 @@ impl Scheduler {
         let pods = context.informers.informer_for(&PODS, "", running);
         let nodes = context.informers.informer(&NODES);
         let profiles = Arc::new(make_profiles(&context, &config));
-        let backoff = Backoff {
+        let backoff = PodBackoff {
             initial: Duration::from_secs(config.pod_initial_backoff_seconds),
             most: Duration::from_secs(config.pod_max_backoff_seconds),
         };

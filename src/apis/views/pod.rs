@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::meta::Condition;
 use super::node::Taint;
-use super::pod_volumes::{ClaimedVolumes, claims_among_volumes};
+use super::pod_volumes::{ClaimedVolumes, PodResourceClaim, PodResourceClaimStatus, claims_among_volumes};
 use super::probe::{Lifecycle, Probe};
 use crate::core::pod::fields::place_of;
 use apimachinery::object::{Object, list, nullable};
@@ -133,28 +133,6 @@ pub struct PodSpec {
     /// The devices that it claims.
     #[serde(deserialize_with = "list")]
     pub resource_claims: Vec<PodResourceClaim>,
-}
-
-/// `v1.PodResourceClaim`: one of the two names is there.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodResourceClaim {
-    /// What containers call it.
-    pub name: String,
-    /// A claim that is there already.
-    pub resource_claim_name: Option<String>,
-    /// What a claim is made from for the pod alone.
-    pub resource_claim_template_name: Option<String>,
-}
-
-/// `v1.PodResourceClaimStatus`
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct PodResourceClaimStatus {
-    /// As in the spec.
-    pub name: String,
-    /// The claim that was made; without a name none was needed.
-    pub resource_claim_name: Option<String>,
 }
 
 /// Anything with a name.

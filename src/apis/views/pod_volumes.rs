@@ -1,4 +1,4 @@
-//! The volumes of a pod, as far as scheduling and binding look at them.
+//! The volumes and devices that a pod claims, as far as scheduling and binding look at them.
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
@@ -29,6 +29,28 @@ pub struct PodClaim {
     pub name: String,
     /// The claim is made for the pod, and named after it, too.
     pub is_ephemeral: bool,
+}
+
+/// `v1.PodResourceClaim`: one of the two names is there.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodResourceClaim {
+    /// What containers call it.
+    pub name: String,
+    /// A claim that is there already.
+    pub resource_claim_name: Option<String>,
+    /// What a claim is made from for the pod alone.
+    pub resource_claim_template_name: Option<String>,
+}
+
+/// `v1.PodResourceClaimStatus`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PodResourceClaimStatus {
+    /// As in the spec.
+    pub name: String,
+    /// The claim that was made; without a name none was needed.
+    pub resource_claim_name: Option<String>,
 }
 
 pub(super) fn claims_among_volumes<'de, D: Deserializer<'de>>(

@@ -1,7 +1,7 @@
 //! Which plugins run where: the default ones and what a profile changes about them (`mergePlugins`,
 //! `expandMultiPointPlugins`).
 
-use super::types::{ConfigError, PluginName, PluginSet, Profile};
+use super::types::{PluginName, PluginSet, Profile, SchedulerConfigError};
 use crate::framework::points::{Orders, Point};
 use crate::plugins::catalog::{DEFAULT_PLUGINS, points_of};
 
@@ -25,7 +25,7 @@ impl MergedProfile {
 ///
 /// # Errors
 /// A plugin that nobody knows, or that has no say at a point.
-pub fn merge(profile: &Profile, own: &[&str]) -> Result<MergedProfile, ConfigError> {
+pub fn merge(profile: &Profile, own: &[&str]) -> Result<MergedProfile, SchedulerConfigError> {
     let nothing = PluginSet::default();
     let multi = merge_multi_point(profile.plugins.get("multiPoint").unwrap_or(&nothing));
     let mut plugins = multi.clone();
@@ -38,20 +38,20 @@ pub fn merge(profile: &Profile, own: &[&str]) -> Result<MergedProfile, ConfigErr
     }
     for (name, _) in &plugins {
         if points_of(name).is_none() && !own.contains(&name.as_str()) {
-            return Err(ConfigError(format!("plugins: {name:?} does not exist")));
+            return Err(SchedulerConfigError(format!("plugins: {name:?} does not exist")));
         }
     }
     let mut orders = Orders::default();
     for point in Point::ALL {
         let set = profile.plugins.get(&point.key()).unwrap_or(&nothing);
-        let names = names_at(*point, set, &multi).map_err(ConfigError)?;
+        let names = names_at(*point, set, &multi).map_err(SchedulerConfigError)?;
         let place = |name: &String| plugins.iter().position(|(other, _)| other == name);
         orders.set(*point, names.iter().filter_map(place).collect());
     }
     if let Some(score) = profile.plugins.get("score") {
         set_weights(&mut plugins, &score.enabled);
     }
-    check_points(&orders).map_err(ConfigError)?;
+    check_points(&orders).map_err(SchedulerConfigError)?;
     Ok(MergedProfile { plugins, orders })
 }
 

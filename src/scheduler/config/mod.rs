@@ -14,6 +14,6 @@ pub mod merge;
 mod tests;
 
 pub use types::{
-    ConfigError, DEFAULT_SCHEDULER_NAME, Extender, ExtenderTls, KubeSchedulerConfiguration, PluginConfig,
-    Profile,
+    DEFAULT_SCHEDULER_NAME, Extender, ExtenderTls, KubeSchedulerConfiguration, PluginConfig, Profile,
+    SchedulerConfigError,
 };

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::types::{
-    API_VERSION, ConfigError, DEFAULT_SCHEDULER_NAME, KIND, KubeSchedulerConfiguration, Profile,
+    API_VERSION, DEFAULT_SCHEDULER_NAME, KIND, KubeSchedulerConfiguration, Profile, SchedulerConfigError,
 };
 use super::validation;
 use apimachinery::yaml;
@@ -15,8 +15,8 @@ impl KubeSchedulerConfiguration {
     ///
     /// # Errors
     /// What about it cannot be.
-    pub fn load(path: &Path) -> Result<KubeSchedulerConfiguration, ConfigError> {
-        let place = |error: String| ConfigError(format!("{}: {error}", path.display()));
+    pub fn load(path: &Path) -> Result<KubeSchedulerConfiguration, SchedulerConfigError> {
+        let place = |error: String| SchedulerConfigError(format!("{}: {error}", path.display()));
         let text = std::fs::read_to_string(path).map_err(|error| place(error.to_string()))?;
         KubeSchedulerConfiguration::parse(&text).map_err(|error| place(error.0))
     }
@@ -25,18 +25,18 @@ impl KubeSchedulerConfiguration {
     ///
     /// # Errors
     /// What about it cannot be.
-    pub fn parse(text: &str) -> Result<KubeSchedulerConfiguration, ConfigError> {
-        let documents = yaml::documents(text).map_err(|error| ConfigError(error.to_string()))?;
+    pub fn parse(text: &str) -> Result<KubeSchedulerConfiguration, SchedulerConfigError> {
+        let documents = yaml::documents(text).map_err(|error| SchedulerConfigError(error.to_string()))?;
         let [tree] = documents.as_slice() else {
             let text = format!("one document is expected, a {KIND}; there are {}", documents.len());
-            return Err(ConfigError(text));
+            return Err(SchedulerConfigError(text));
         };
-        let mut config =
-            KubeSchedulerConfiguration::deserialize(tree).map_err(|error| ConfigError(error.to_string()))?;
+        let mut config = KubeSchedulerConfiguration::deserialize(tree)
+            .map_err(|error| SchedulerConfigError(error.to_string()))?;
         if config.api_version != API_VERSION || config.kind != KIND {
             let KubeSchedulerConfiguration { api_version, kind, .. } = &config;
             let text = format!("{kind} of {api_version:?} is not known; {KIND} of {API_VERSION:?} is");
-            return Err(ConfigError(text));
+            return Err(SchedulerConfigError(text));
         }
         if config.profiles.is_empty() {
             config.profiles.push(Profile::default());
@@ -44,7 +44,7 @@ impl KubeSchedulerConfiguration {
         if let [only] = config.profiles.as_mut_slice() {
             only.scheduler_name.get_or_insert_with(|| DEFAULT_SCHEDULER_NAME.into());
         }
-        validation::validate(&config).map_err(ConfigError)?;
+        validation::validate(&config).map_err(SchedulerConfigError)?;
         Ok(config)
     }
 }

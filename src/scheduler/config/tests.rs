@@ -6,7 +6,7 @@ use crate::framework::points::Point;
 
 const HEAD: &str = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
 
-fn parse(text: &str) -> Result<KubeSchedulerConfiguration, ConfigError> {
+fn parse(text: &str) -> Result<KubeSchedulerConfiguration, SchedulerConfigError> {
     KubeSchedulerConfiguration::parse(&format!("{HEAD}{text}"))
 }
 

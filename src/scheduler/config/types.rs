@@ -12,15 +12,15 @@ pub(super) const KIND: &str = "KubeSchedulerConfiguration";
 
 /// What about a configuration cannot be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigError(pub String);
+pub struct SchedulerConfigError(pub String);
 
-impl std::fmt::Display for ConfigError {
+impl std::fmt::Display for SchedulerConfigError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for ConfigError {}
+impl std::error::Error for SchedulerConfigError {}
 
 /// The configuration.
 #[derive(Clone, Debug, Deserialize)]
@@ -183,7 +183,10 @@ impl Profile {
     ///
     /// # Errors
     /// What is not among its arguments.
-    pub fn args<T: Default + for<'de> Deserialize<'de>>(&self, plugin: &str) -> Result<T, ConfigError> {
+    pub fn args<T: Default + for<'de> Deserialize<'de>>(
+        &self,
+        plugin: &str,
+    ) -> Result<T, SchedulerConfigError> {
         let Some(config) = self.plugin_config.iter().find(|config| config.name == plugin) else {
             return Ok(T::default());
         };
@@ -195,6 +198,7 @@ impl Profile {
         if args.is_null() {
             return Ok(T::default());
         }
-        T::deserialize(args).map_err(|error| ConfigError(format!("the arguments of {plugin}: {error}")))
+        T::deserialize(args)
+            .map_err(|error| SchedulerConfigError(format!("the arguments of {plugin}: {error}")))
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::merge::{MergedProfile, merge};
-use super::types::{ConfigError, Extender, KubeSchedulerConfiguration, PluginConfig, Profile};
+use super::types::{Extender, KubeSchedulerConfiguration, PluginConfig, Profile, SchedulerConfigError};
 use crate::framework::points::Point;
 use crate::plugins::args::{
     DefaultPreemptionArgs, DefaultingType, DynamicResourcesArgs, InterPodAffinityArgs, NodeAffinityArgs,
@@ -43,7 +43,7 @@ fn require(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(why()) }
 }
 
-fn said(error: ConfigError) -> String {
+fn said(error: SchedulerConfigError) -> String {
     error.0
 }
 

@@ -17,10 +17,10 @@ pub const MAX_PERMIT_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 /// The pods that wait, by uid. Cloning shares it. Bound: the pods between Permit and Bind.
 #[derive(Clone, Default)]
 pub struct WaitingPods {
-    inner: Arc<Mutex<BTreeMap<String, WaitingPod>>>,
+    inner: Arc<Mutex<BTreeMap<String, PendingPermit>>>,
 }
 
-struct WaitingPod {
+struct PendingPermit {
     /// The plugins that have not allowed it yet, and until when each lets it wait.
     pending: BTreeMap<&'static str, Duration>,
     rejected: Option<Status>,
@@ -62,7 +62,7 @@ impl WaitingPods {
         let now = clock.elapsed();
         let until = |timeout: &Duration| now + (*timeout).min(MAX_PERMIT_TIMEOUT);
         let pending = plugins.iter().map(|(name, timeout)| (*name, until(timeout))).collect();
-        let pod = WaitingPod { pending, rejected: None, changed: Arc::default() };
+        let pod = PendingPermit { pending, rejected: None, changed: Arc::default() };
         self.lock().insert(uid.to_owned(), pod);
     }
 
@@ -102,7 +102,7 @@ impl WaitingPods {
         Ok((pod.changed.clone(), *until))
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, WaitingPod>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, PendingPermit>> {
         self.inner.lock()
     }
 }

@@ -20,7 +20,7 @@ const MAX_CONTAINER_THRESHOLD: i64 = 1000 * MEBIBYTE;
 pub struct ImageLocality;
 
 /// The names under which nodes have the pod's images, and how many containers and nodes there are.
-struct Wanted {
+struct WantedImages {
     images: Vec<String>,
     total_nodes: usize,
 }
@@ -43,13 +43,13 @@ impl Plugin for ImageLocality {
         let containers = spec.init_containers.iter().chain(&spec.containers);
         let images = containers.map(|container| normalized(&container.image)).collect();
         let total_nodes = state.nodes.len().max(nodes.len());
-        state.write(NAME, Wanted { images, total_nodes });
+        state.write(NAME, WantedImages { images, total_nodes });
         Status::success()
     }
 
     /// An image that few nodes have counts for less, so that not all pods go where it happens to be.
     fn score(&self, state: &CycleState, _pod: &PodInfo, node: &NodeInfo) -> i64 {
-        let Some(wanted) = state.read::<Wanted>(NAME) else { return 0 };
+        let Some(wanted) = state.read::<WantedImages>(NAME) else { return 0 };
         let scaled = |image: &String| {
             let image = node.images.get(image.as_str())?;
             let spread = image.nodes() as f64 / wanted.total_nodes as f64;

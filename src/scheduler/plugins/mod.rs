@@ -51,7 +51,7 @@ pub mod default_binder;
 use std::sync::Arc;
 
 use super::config::merge::MergedProfile;
-use super::config::types::{ConfigError, Profile};
+use super::config::types::{Profile, SchedulerConfigError};
 use super::framework::plugin::Plugin;
 use super::framework::runtime::Weighted;
 use apis::core::namespace::NAMESPACES;
@@ -82,7 +82,7 @@ pub fn make_all(
     profile: &Profile,
     merged: &MergedProfile,
     handle: &PluginHandle<'_>,
-) -> Result<Vec<Weighted>, ConfigError> {
+) -> Result<Vec<Weighted>, SchedulerConfigError> {
     let mut plugins = Vec::new();
     for (name, weight) in &merged.plugins {
         let plugin = make(name, profile, handle)?;
@@ -95,7 +95,7 @@ pub(super) fn make(
     name: &str,
     profile: &Profile,
     handle: &PluginHandle<'_>,
-) -> Result<Option<Box<dyn Plugin>>, ConfigError> {
+) -> Result<Option<Box<dyn Plugin>>, SchedulerConfigError> {
     let PluginHandle { lister, clock, entropy } = *handle;
     Ok(Some(match name {
         "SchedulingGates" => Box::new(scheduling_gates::SchedulingGates),
@@ -131,7 +131,7 @@ fn make_scoring(
     name: &str,
     profile: &Profile,
     lister: &dyn Fn(&Arc<Kind>) -> Lister,
-) -> Result<Option<Box<dyn Plugin>>, ConfigError> {
+) -> Result<Option<Box<dyn Plugin>>, SchedulerConfigError> {
     Ok(Some(match name {
         "NodeAffinity" => {
             let args: args::NodeAffinityArgs = profile.args(name)?;

@@ -25,7 +25,7 @@ pub struct VolumeRestrictions {
 }
 
 /// Whether another pod uses a claim that only one may use (`preFilterState`).
-struct Conflict(bool);
+struct ExclusiveConflict(bool);
 
 impl Plugin for VolumeRestrictions {
     fn name(&self) -> &'static str {
@@ -85,7 +85,7 @@ impl Plugin for VolumeRestrictions {
             };
             let is_used = snapshot.iter().any(|node| node.pods.iter().any(|other| uses(other)));
             state.looks_at_other_nodes = true;
-            state.write(NAME, Conflict(is_used));
+            state.write(NAME, ExclusiveConflict(is_used));
         }
         (None, Status::success())
     }
@@ -94,7 +94,7 @@ impl Plugin for VolumeRestrictions {
         if node.pods.iter().any(|other| conflicts(&pod.pod, &other.pod)) {
             return Status::unschedulable("node(s) had no available disk");
         }
-        if state.read::<Conflict>(NAME).is_some_and(|conflict| conflict.0) {
+        if state.read::<ExclusiveConflict>(NAME).is_some_and(|conflict| conflict.0) {
             let text = "node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode";
             return Status::unschedulable(text);
         }
