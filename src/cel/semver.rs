@@ -26,7 +26,11 @@ impl PartialEq for Semver {
 }
 
 impl Semver {
-    pub(super) fn parse(text: &str) -> Result<Semver, String> {
+    /// Reads a version as it must be written.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Semver, String> {
         if text.is_empty() {
             return Err("Version string empty".to_owned());
         }

@@ -64,6 +64,7 @@ mod resource_quota;
 mod ephemeral_volume;
 mod pv_protection;
 mod pvc_protection;
+mod resource_claim;
 mod vac_protection;
 mod volume_binder;
 mod volume_expander;
@@ -270,6 +271,9 @@ const CONTROLLERS: &[(&str, Start)] = &[
             ephemeral_volume::EphemeralVolumeController::new(ctx),
             config.options.concurrent_ephemeralvolume_syncs,
         ));
+    }),
+    ("resourceclaim-controller", |ctx, _| {
+        drop(spawn(ctx, resource_claim::ResourceClaimController::new(ctx)));
     }),
     ("persistentvolumeclaim-protection-controller", |ctx, _| {
         drop(spawn(ctx, pvc_protection::PvcProtectionController::new(ctx)));

@@ -11,6 +11,8 @@ use apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use apis::kind::Builtin;
 use apis::resource::device_class::DEVICE_CLASSES;
+use apis::resource::resource_claim::RESOURCE_CLAIMS;
+use apis::resource::resource_slice::RESOURCE_SLICES;
 use apis::storage::csi::{CSI_DRIVERS, CSI_NODES, CSI_STORAGE_CAPACITIES};
 use apis::storage::storage_class::STORAGE_CLASSES;
 use apis::storage::volume_attachment::VOLUME_ATTACHMENTS;
@@ -39,7 +41,7 @@ pub(crate) struct OtherHandler {
 }
 
 /// What is there beside pods and nodes that a pod may wait for.
-pub(crate) const OTHER_RESOURCES: [(&Builtin, EventResource); 9] = [
+pub(crate) const OTHER_RESOURCES: [(&Builtin, EventResource); 11] = [
     (&PERSISTENT_VOLUME_CLAIMS, EventResource::PersistentVolumeClaim),
     (&PERSISTENT_VOLUMES, EventResource::PersistentVolume),
     (&STORAGE_CLASSES, EventResource::StorageClass),
@@ -48,6 +50,8 @@ pub(crate) const OTHER_RESOURCES: [(&Builtin, EventResource); 9] = [
     (&CSI_STORAGE_CAPACITIES, EventResource::CsiStorageCapacity),
     (&VOLUME_ATTACHMENTS, EventResource::VolumeAttachment),
     (&DEVICE_CLASSES, EventResource::DeviceClass),
+    (&RESOURCE_CLAIMS, EventResource::ResourceClaim),
+    (&RESOURCE_SLICES, EventResource::ResourceSlice),
     (&NAMESPACES, EventResource::Namespace),
 ];
 

@@ -28,6 +28,8 @@ pub mod framework;
 
 pub mod plugins;
 
+mod dra;
+
 pub mod failure;
 
 mod event_handlers;

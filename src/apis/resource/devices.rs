@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::device_selector::device_environment;
 use super::names::{fully_qualified_name, pool_name};
 use crate::tree::*;
 use crate::validation::texts::{csi_driver_name, shown_each};
@@ -9,7 +10,7 @@ use crate::validation::{Field, at_most, equal};
 use apimachinery::field_error::{ErrorType, FieldErrors};
 use apimachinery::names::{dns1123_label, dns1123_subdomain, label_value, qualified_name};
 use apimachinery::repeats::repeats;
-use cel::{Environment, Size, Type};
+use cel::{Size, Type};
 use serde_json::{Value, json};
 
 const MOST: usize = 32;
@@ -142,19 +143,6 @@ pub(super) fn taint(taint: &Field, errors: &mut FieldErrors) {
     shown_each(&taint.child("key"), qualified_name, errors);
     taint.child("value").follows(label_value, errors);
     taint.child("effect").one_of(EFFECTS, errors);
-}
-
-/// What an expression may ask of a device (`dynamic-resource-allocation/cel`).
-fn device_environment() -> Environment {
-    let of_domain = |value: Type| Type::map_of(Type::map_of(value));
-    let fields = [
-        ("driver", Type::String),
-        ("attributes", of_domain(Type::Dyn)),
-        ("capacity", of_domain(Type::Opaque("kubernetes.Quantity".into()))),
-        ("allowMultipleAllocations", Type::Bool),
-    ];
-    let device = Type::object("kubernetes.DRADevice", fields);
-    Environment::new().with_variable("device", device).with_bindings()
 }
 
 /// How large what it asks for can be.

@@ -1,6 +1,7 @@
 //! The group `resource.k8s.io/v1`: devices, and who claims them.
 
 pub mod device_class;
+pub mod device_selector;
 pub mod resource_claim;
 pub mod resource_slice;
 

@@ -114,7 +114,7 @@ pub(super) fn make(
             let claims = lister(&apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS);
             Box::new(volume_restrictions::VolumeRestrictions { claims })
         }
-        "DynamicResources" => Box::new(dynamic_resources::DynamicResources),
+        "DynamicResources" => Box::new(dynamic_resources::DynamicResources::new(lister, entropy)),
         "DefaultPreemption" => {
             let budgets = lister(&POD_DISRUPTION_BUDGETS);
             let args = profile.args("DefaultPreemption")?;
