@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::failure::{SchedulingFailure, handle_scheduling_failure};
 use super::framework::cluster_event::{ActionType, EventResource, Occurrence};
 use super::framework::fit_error::FitError;
-use super::framework::plugin::{BindRequest, CycleState};
+use super::framework::plugin::{BindRequest, CycleState, Snapshot};
 use super::framework::pod_info::{Because, PodInfo, QueuedPodInfo};
 use super::framework::runtime::Framework;
 use super::framework::status::Status;
@@ -110,6 +110,8 @@ impl Attempts {
             self.parts.cache.forget(pod.uid());
             return Err(rejected_by_plugin(&node, status));
         }
+        // Whoever binds needs no nodes, and what nobody holds need not be copied when it changes.
+        state.nodes = Snapshot::default();
         Ok(Chosen { node, state })
     }
 

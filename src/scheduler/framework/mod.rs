@@ -22,6 +22,7 @@ pub mod fit_error;
 pub mod cluster_event;
 
 pub mod images;
+pub mod label_groups;
 pub mod node_info;
 pub mod pod_info;
 

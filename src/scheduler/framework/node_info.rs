@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::images::NodeImages;
+use super::label_groups::LabelGroups;
 use super::pod_info::{HostPort, PodInfo};
 use super::resource::Resource;
 use apimachinery::object::Object;
@@ -29,6 +30,8 @@ pub struct NodeInfo {
     pub allocatable: Resource,
     /// The images that it has.
     pub images: NodeImages,
+    /// Its pods by their labels.
+    pub label_groups: LabelGroups,
 }
 
 impl NodeInfo {
@@ -44,6 +47,7 @@ impl NodeInfo {
             non_zero_requested: Resource::default(),
             allocatable: Resource::default(),
             images: NodeImages::default(),
+            label_groups: LabelGroups::default(),
         }
     }
 
@@ -65,6 +69,7 @@ impl NodeInfo {
         self.requested.add(&pod.requests, 1);
         self.non_zero_requested.add(&pod.non_zero_requests, 1);
         self.pods_with_affinity += usize::from(!pod.pod_affinity.is_empty());
+        self.label_groups.add(&pod);
         self.pods.push(pod);
     }
 
@@ -72,6 +77,7 @@ impl NodeInfo {
     pub fn remove_pod(&mut self, uid: &str) {
         let Some(at) = self.pods.iter().position(|pod| pod.uid() == uid) else { return };
         let pod = self.pods.swap_remove(at);
+        self.label_groups.remove(&pod, &self.pods);
         self.pods_with_affinity -= usize::from(!pod.pod_affinity.is_empty());
         self.requested.add(&pod.requests, -1);
         self.non_zero_requested.add(&pod.non_zero_requests, -1);

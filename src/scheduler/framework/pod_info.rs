@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::label_groups::label_hash;
 use super::pod_affinity::PodAffinity;
 use super::resource::{ResizedPod, Resource, non_zero_requests, pod_requests};
 use super::topology_spread::SpreadConstraint;
@@ -35,6 +36,8 @@ pub struct PodInfo {
     pub spread: Vec<SpreadConstraint>,
     /// What a kubelet must be able to do that not every one can (see `NodeDeclaredFeatures`).
     pub needed_features: Vec<&'static str>,
+    /// The same for pods that differ in neither namespace nor labels.
+    pub label_hash: u64,
     /// Higher goes first.
     pub priority: i64,
 }
@@ -84,6 +87,7 @@ impl PodInfo {
             pod_affinity: PodAffinity::of(&pod, &object.metadata.namespace),
             spread: SpreadConstraint::of(&pod, &object.metadata.labels),
             needed_features: needed_features(&pod),
+            label_hash: label_hash(&object),
             priority: pod.spec.priority.unwrap_or(0),
             pod,
             object,

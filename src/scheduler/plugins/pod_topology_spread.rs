@@ -16,7 +16,6 @@ use crate::framework::pod_info::PodInfo;
 use crate::framework::points::Point;
 use crate::framework::status::Status;
 use crate::framework::topology_spread::SpreadConstraint;
-use apimachinery::labels::Selector;
 use apimachinery::object::Object;
 
 const NAME: &str = "PodTopologySpread";
@@ -212,7 +211,9 @@ impl SoftSpread {
                 names.extend(scored.iter().map(|node| node.label(&constraint.topology_key).unwrap_or("")));
             }
             let size = if constraint.topology_key == HOSTNAME { scored.len() } else { names.len() };
-            counts.extend(names.into_iter().map(|name| (name.to_owned(), 0)));
+            // Where no node has the label there is nothing to count.
+            let has_label = names.iter().any(|name| !name.is_empty());
+            counts.extend(names.into_iter().filter(|_| has_label).map(|name| (name.to_owned(), 0)));
             soft.weights.push((size as f64 + 2.0).ln());
         }
         soft
@@ -224,8 +225,7 @@ impl SoftSpread {
 
     /// Counts the pods of all nodes, in the domains of those that will be scored.
     fn count(&mut self, pod: &PodInfo, nodes: &[Arc<NodeInfo>]) {
-        let by_domain = |it: &SpreadConstraint| it.topology_key != HOSTNAME;
-        if !self.constraints.iter().any(by_domain) {
+        if self.domains.iter().all(HashMap::is_empty) {
             return;
         }
         for node in nodes.iter().filter(|node| !node.pods.is_empty()) {
@@ -274,18 +274,5 @@ fn may_go(pod: &PodInfo, node: &NodeInfo, constraint: &SpreadConstraint) -> bool
 
 /// Pods that are on their way out do not count.
 fn matching_pods(pod: &PodInfo, node: &NodeInfo, constraint: &SpreadConstraint) -> i64 {
-    node.count_pods(&pod.object.metadata.namespace, &constraint.selector)
-}
-
-impl NodeInfo {
-    /// `countPodsMatchSelector`
-    fn count_pods(&self, namespace: &str, selector: &Selector) -> i64 {
-        let counts = |other: &&Arc<PodInfo>| {
-            let metadata = &other.object.metadata;
-            metadata.namespace == namespace
-                && !other.object.is_deleting()
-                && selector.matches(&metadata.labels)
-        };
-        self.pods.iter().filter(counts).count() as i64
-    }
+    node.label_groups.count(&pod.object.metadata.namespace, &constraint.selector)
 }

@@ -1,0 +1,113 @@
+//! The pods of a node by their labels: who counts pods by a selector looks at each kind of them once, however
+//! many there are.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use super::pod_info::PodInfo;
+use apimachinery::labels::Selector;
+use apimachinery::object::Object;
+
+/// Pods that differ in neither namespace nor labels. Those that are on their way out are in no group.
+#[derive(Clone, Debug, Default)]
+pub struct LabelGroups(Vec<LabelGroup>);
+
+#[derive(Clone, Debug)]
+struct LabelGroup {
+    /// One of them.
+    sample: Arc<PodInfo>,
+    count: i64,
+}
+
+/// The same for pods of one group.
+pub(super) fn label_hash(pod: &Object) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    pod.metadata.namespace.hash(&mut hasher);
+    pod.metadata.labels.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn is_alike(one: &PodInfo, other: &PodInfo) -> bool {
+    let (own, others) = (&one.object.metadata, &other.object.metadata);
+    one.label_hash == other.label_hash && own.namespace == others.namespace && own.labels == others.labels
+}
+
+impl LabelGroups {
+    /// A pod comes.
+    pub(super) fn add(&mut self, pod: &Arc<PodInfo>) {
+        if pod.object.is_deleting() {
+            return;
+        }
+        match self.0.iter_mut().find(|group| is_alike(&group.sample, pod)) {
+            Some(group) => group.count += 1,
+            None => self.0.push(LabelGroup { sample: pod.clone(), count: 1 }),
+        }
+    }
+
+    /// A pod leaves; `left` are those that stay, one of which takes its place as a sample: what is gone is not
+    /// remembered.
+    pub(super) fn remove(&mut self, pod: &Arc<PodInfo>, left: &[Arc<PodInfo>]) {
+        if pod.object.is_deleting() {
+            return;
+        }
+        let Some(at) = self.0.iter().position(|group| is_alike(&group.sample, pod)) else { return };
+        self.0[at].count -= 1;
+        if self.0[at].count == 0 {
+            self.0.swap_remove(at);
+            return;
+        }
+        let takes_over = |other: &&Arc<PodInfo>| !other.object.is_deleting() && is_alike(other, pod);
+        if Arc::ptr_eq(&self.0[at].sample, pod) {
+            if let Some(other) = left.iter().find(takes_over) {
+                self.0[at].sample = other.clone();
+            }
+        }
+    }
+
+    /// How many pods of a namespace a selector means (`countPodsMatchSelector`).
+    pub(crate) fn count(&self, namespace: &str, selector: &Selector) -> i64 {
+        let counts = |group: &&LabelGroup| {
+            let metadata = &group.sample.object.metadata;
+            metadata.namespace == namespace && selector.matches(&metadata.labels)
+        };
+        self.0.iter().filter(counts).map(|group| group.count).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::object;
+    use crate::framework::node_info::NodeInfo;
+    use serde_json::json;
+
+    #[test]
+    fn pods_that_are_alike_are_counted_together() {
+        let pod = |name: &str, app: &str, is_deleting: bool| {
+            let mut metadata = json!({"name": name, "uid": name, "namespace": "ns", "labels": {"app": app}});
+            if is_deleting {
+                metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+            }
+            Arc::new(PodInfo::new(object(json!({ "metadata": metadata }))))
+        };
+        let count = |node: &NodeInfo, selector: &str| {
+            node.label_groups.count("ns", &Selector::parse(selector).unwrap())
+        };
+        let mut node = NodeInfo::new("n".into());
+        for (name, app) in [("a", "web"), ("b", "web"), ("c", "db")] {
+            node.add_pod(pod(name, app, false));
+        }
+        node.add_pod(pod("d", "web", true));
+        assert_eq!((count(&node, "app=web"), count(&node, "app"), count(&node, "!app")), (2, 3, 0));
+        assert_eq!(node.label_groups.count("other", &Selector::everything()), 0);
+        node.remove_pod("a");
+        node.remove_pod("d");
+        assert_eq!((count(&node, "app=web"), node.label_groups.0.len()), (1, 2));
+        let is_kept =
+            node.label_groups.0.iter().all(|group| node.pods.iter().any(|it| Arc::ptr_eq(it, &group.sample)));
+        assert!(is_kept, "a pod that is gone is not remembered");
+        node.remove_pod("b");
+        node.remove_pod("c");
+        assert!(node.label_groups.0.is_empty());
+    }
+}
