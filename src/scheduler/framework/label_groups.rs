@@ -1,12 +1,10 @@
 //! The pods of a node by their labels: who counts pods by a selector looks at each kind of them once, however
 //! many there are.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use super::pod_info::PodInfo;
 use apimachinery::labels::Selector;
-use apimachinery::object::Object;
 
 /// Pods that differ in neither namespace nor labels. Those that are on their way out are in no group.
 #[derive(Clone, Debug, Default)]
@@ -17,14 +15,6 @@ struct LabelGroup {
     /// One of them.
     sample: Arc<PodInfo>,
     count: i64,
-}
-
-/// The same for pods of one group.
-pub(super) fn label_hash(pod: &Object) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    pod.metadata.namespace.hash(&mut hasher);
-    pod.metadata.labels.hash(&mut hasher);
-    hasher.finish()
 }
 
 fn is_alike(one: &PodInfo, other: &PodInfo) -> bool {
@@ -44,8 +34,8 @@ impl LabelGroups {
         }
     }
 
-    /// A pod leaves; `left` are those that stay, one of which takes its place as a sample: what is gone is not
-    /// remembered.
+    /// A pod leaves; `left` are those that stay, one of which takes its place as a sample: what is gone is
+    /// not remembered.
     pub(super) fn remove(&mut self, pod: &Arc<PodInfo>, left: &[Arc<PodInfo>]) {
         if pod.object.is_deleting() {
             return;

@@ -1,9 +1,9 @@
 //! A pod with what the scheduler computes of it once (`framework.PodInfo`, `framework.QueuedPodInfo`).
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use super::label_groups::label_hash;
 use super::pod_affinity::PodAffinity;
 use super::resource::{ResizedPod, Resource, non_zero_requests, pod_requests};
 use super::topology_spread::SpreadConstraint;
@@ -36,7 +36,7 @@ pub struct PodInfo {
     pub spread: Vec<SpreadConstraint>,
     /// What a kubelet must be able to do that not every one can (see `NodeDeclaredFeatures`).
     pub needed_features: Vec<&'static str>,
-    /// The same for pods that differ in neither namespace nor labels.
+    /// A hash of its namespace and labels, which pods share that differ in neither.
     pub label_hash: u64,
     /// Higher goes first.
     pub priority: i64,
@@ -114,6 +114,14 @@ impl QueuedPodInfo {
             because: Because::Itself,
         }
     }
+}
+
+/// A hash of its namespace and labels, which pods share that differ in neither.
+fn label_hash(pod: &Object) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    pod.metadata.namespace.hash(&mut hasher);
+    pod.metadata.labels.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// `InferForScheduling` of each feature that a pod's spec can ask for.
