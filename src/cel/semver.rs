@@ -26,11 +26,12 @@ impl PartialEq for Semver {
 }
 
 impl Semver {
-    /// Reads a version as it must be written.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn parse(text: &str) -> Result<Semver, String> {
+    /// Reads a version; none unless it is written as it must be.
+    pub fn read(text: &str) -> Option<Semver> {
+        Semver::parse(text).ok()
+    }
+
+    pub(super) fn parse(text: &str) -> Result<Semver, String> {
         if text.is_empty() {
             return Err("Version string empty".to_owned());
         }

@@ -88,7 +88,7 @@ fn by_domain<'a>(driver: &str, entries: impl Iterator<Item = (&'a String, Option
 
 fn attribute(value: &Value) -> Option<CelValue> {
     if let Some(version) = value.get("version").and_then(Value::as_str) {
-        return cel::Semver::parse(version).ok().map(|it| CelValue::Opaque(Opaque::Semver(Arc::new(it))));
+        return cel::Semver::read(version).map(|it| CelValue::Opaque(Opaque::Semver(Arc::new(it))));
     }
     let kinds = ["bool", "int", "string", "bools", "ints", "strings"];
     kinds.iter().find_map(|kind| value.get(kind)).map(CelValue::from_json)
