@@ -128,8 +128,6 @@ pub struct PodSpec {
     /// The volumes that are claims or disks; of the others nobody asks.
     #[serde(rename = "volumes", deserialize_with = "claims_among_volumes")]
     pub claims: ClaimedVolumes,
-    /// What the pod as a whole needs and may use, when it says so.
-    pub resources: Option<Box<Resources>>,
     /// The devices that it claims.
     #[serde(deserialize_with = "list")]
     pub resource_claims: Vec<PodResourceClaim>,
