@@ -44,7 +44,7 @@ impl KubeSchedulerConfiguration {
         if let [only] = config.profiles.as_mut_slice() {
             only.scheduler_name.get_or_insert_with(|| DEFAULT_SCHEDULER_NAME.into());
         }
-        validation::validate(&config).map_err(SchedulerConfigError)?;
+        validation::validate(&config)?;
         Ok(config)
     }
 }

@@ -13,7 +13,11 @@ use crate::plugins::args::{
 use apimachinery::duration::parse_flag;
 
 /// Says what is wrong, with the field.
-pub(super) fn validate(config: &KubeSchedulerConfiguration) -> Result<(), String> {
+pub(super) fn validate(config: &KubeSchedulerConfiguration) -> Result<(), SchedulerConfigError> {
+    validate_all(config).map_err(SchedulerConfigError)
+}
+
+fn validate_all(config: &KubeSchedulerConfiguration) -> Result<(), String> {
     percentage(config.percentage_of_nodes_to_score, "percentageOfNodesToScore")?;
     let initial = config.pod_initial_backoff_seconds;
     let most = config.pod_max_backoff_seconds;
