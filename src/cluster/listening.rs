@@ -57,6 +57,8 @@ impl Cluster {
             if is_name { PodTarget::Name(pods.into()) } else { PodTarget::Labels(Selector::parse(pods)?) };
         let (namespace, handler) = (namespace.to_owned(), Arc::new(handler));
         self.listeners.add(OwnListener { namespace, pods, port, handler });
+        // Probes that knew what answers there ask again.
+        self.network().stir();
         Ok(())
     }
 }

@@ -56,6 +56,7 @@ impl PodWorker {
             host_ip: &node.host_ip,
             cluster_dns: &node.cluster_dns,
             allocatable: &node.allocatable,
+            network: &node.network,
         };
         let mut restore = |specs: &[Spec], containers: &mut [Container], statuses: &[ContainerStatus]| {
             for (spec, container) in specs.iter().zip(containers) {

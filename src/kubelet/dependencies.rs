@@ -26,6 +26,8 @@ pub struct NodeRuntime {
     pub host_files: HostFiles,
     /// What ran before then runs no more.
     pub booted_at: Option<Time>,
+    /// What its pods are reached on, and reach others.
+    pub network: Network,
 }
 
 /// What the parts of one kubelet share. Only the state of the node in it changes.
@@ -40,13 +42,16 @@ pub(crate) struct Dependencies {
     pub(crate) state: NodeState,
     /// Where scripts are played.
     pub(crate) players: Players,
-    /// What its pods are reached on, and reach others.
-    pub(crate) network: Network,
 }
 
 impl Dependencies {
     /// The name of its node.
     pub(crate) fn node_name(&self) -> &str {
         &self.config.name
+    }
+
+    /// What its pods are reached on, and reach others.
+    pub(crate) fn network(&self) -> &Network {
+        &self.node.network
     }
 }

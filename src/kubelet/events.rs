@@ -67,7 +67,7 @@ impl Dependencies {
                 Step::ContainerExited { node, pod, container, exit_code }
             }
             Happening::SandboxStopped => Step::SandboxStopped { node, pod },
-            Happening::Asks(_) => return cause,
+            Happening::Asks(_) | Happening::Probes(..) | Happening::Hooks(..) => return cause,
         };
         flow.record(cause.cause(), step)
     }

@@ -70,9 +70,10 @@ impl Kubelet {
             allocatable: config.allocatable(),
             host_files: HostFiles::default(),
             booted_at: config.boots.1,
+            network,
         };
         let state = NodeState::default();
-        let shared = Arc::new(Dependencies { context, config, node, state, players, network });
+        let shared = Arc::new(Dependencies { context, config, node, state, players });
         Ok(Kubelet { shared, pods: Arc::default() })
     }
 
@@ -119,6 +120,7 @@ impl Kubelet {
         let mut writes = FuturesUnordered::new();
         let mut fetches = FuturesUnordered::new();
         let mut turns = FuturesUnordered::new();
+        let mut changes = self.shared.network().changes();
         loop {
             let wait = self.sync_loop_iteration(&mut turns);
             while let Some(write) = self.take_write() {
@@ -134,6 +136,7 @@ impl Kubelet {
                 Some(turn) = turns.next(), if !turns.is_empty() => self.end_turn(turn),
                 Some((sources, uid)) = fetches.next(), if !fetches.is_empty() => self.give(&uid, sources),
                 () = self.pods.changed.notified() => {}
+                Ok(()) = changes.changed() => self.pods.wake_all(),
                 () = self.shared.context.clock.sleep(wait) => {}
             }
         }
@@ -252,6 +255,8 @@ impl Kubelet {
         for happening in &happenings {
             match happening {
                 Happening::Asks(container) => self.begin_asking(&loan, container),
+                Happening::Probes(container, kind) => self.begin_probe(&loan, container, *kind),
+                Happening::Hooks(container, hook) => self.begin_hook(&loan, container, *hook),
                 happening => self.shared.tell(&loan, happening, cause),
             }
         }

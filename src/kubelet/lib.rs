@@ -53,8 +53,10 @@ pub mod status_manager;
 pub mod kuberuntime;
 
 pub mod backoff;
-mod lifecycle;
-mod prober;
+pub mod lifecycle;
+pub mod prober;
+
+mod probing;
 
 pub mod container_runtime;
 pub mod volume_manager;

@@ -94,6 +94,8 @@ pub struct PodWorker {
     pub(crate) mounting: Option<Box<Mounting>>,
     /// What the pod says of its listeners has changed, and nobody has been told what is wrong with it.
     pub(crate) has_new_listeners: bool,
+    /// How often the network had changed when its probes looked at it last.
+    pub(crate) network_changes: u64,
 }
 
 /// Why the kubelet itself ended a pod.
@@ -149,6 +151,7 @@ impl PodWorker {
             users: PodUsers::of(&object),
             mounting: mounting(&pod, &object, &*node.runtime),
             has_new_listeners: false,
+            network_changes: node.network.count_changes(),
             pod,
             object,
         };
@@ -220,7 +223,7 @@ impl PodWorker {
         let users = self.users.clone();
         let (detail, sources) = self.mounted();
         let nothing = Sources::new();
-        let NodeRuntime { runtime, host_ip, cluster_dns, allocatable, .. } = node;
+        let NodeRuntime { runtime, host_ip, cluster_dns, allocatable, network, .. } = node;
         let mut context = SyncContext {
             now,
             pod: &pod,
@@ -236,6 +239,7 @@ impl PodWorker {
             host_ip,
             cluster_dns,
             allocatable,
+            network,
         };
         if let Some(Rejection { reason, message }) = self.rejection.as_deref() {
             if self.state == WorkerState::Sync {
@@ -245,8 +249,14 @@ impl PodWorker {
             (self.state, self.due) = (WorkerState::Terminated, None);
             return;
         }
-        if std::mem::take(&mut self.has_new_listeners) {
+        let changes = network.count_changes();
+        let has_new_network = std::mem::replace(&mut self.network_changes, changes) != changes;
+        let has_new_listeners = std::mem::take(&mut self.has_new_listeners);
+        if has_new_listeners {
             context.tell_of_annotations();
+        }
+        if has_new_listeners || has_new_network {
+            self.look_at_probes_again(&mut context);
         }
         if self.state == WorkerState::Sync && !object.is_deleting() {
             self.due = match self.mount(&mut context) {
@@ -305,6 +315,16 @@ impl PodWorker {
             self.state = WorkerState::Terminating;
         }
         due
+    }
+
+    /// Who answers its probes may be another now.
+    fn look_at_probes_again(&mut self, context: &mut SyncContext<'_>) {
+        self.address().clone_into(&mut context.pod_ip);
+        let specs = context.pod.spec.init_containers.iter().chain(&context.pod.spec.containers);
+        let containers = self.init_containers.iter_mut().chain(&mut self.containers);
+        for (container, spec) in containers.zip(specs) {
+            container.look_at_probes_again(spec, context);
+        }
     }
 
     /// They come when they like, wait for nobody, and are never started again.

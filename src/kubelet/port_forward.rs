@@ -133,7 +133,7 @@ impl Kubelet {
 
     /// What its pods are reached on.
     pub fn network(&self) -> &Network {
-        &self.shared.network
+        self.shared.network()
     }
 
     fn nobody_at(&self, ip: &str) -> Obstacle {

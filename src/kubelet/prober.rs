@@ -1,20 +1,33 @@
 //! Probes of a running container (`pkg/kubelet/prober`): when it has started, whether it is ready,
 //! whether it is to be restarted.
 //!
-//! What a probe answers the runtime works out ahead, for nothing comes from outside: a command is played
-//! among the files that the container's script has written by then, and a server is one of those that are
-//! known. One that passes from now on is asked no more.
+//! Most answers the runtime works out ahead: a command is played among the files that the container's script
+//! has written by then, and a known server says the same to everybody. A probe that passes on such answers is
+//! asked no more until they change. Where nobody knows ahead, or something is wrong on the way to the server,
+//! the network is asked each time ([`crate::probing`]).
 
 use std::time::Duration;
 
-use crate::container_runtime::services::{ProbeAnswer, ProbedContainer, RuntimeService};
+use crate::container_runtime::services::{ProbeAnswer, ProbeForecast, ProbedContainer, RuntimeService};
 use apimachinery::time::Time;
+use apis::views::pod::Container as Spec;
 use apis::views::probe::Probe;
 use clock::after;
 
 /// Of a probe that does not say.
 const DEFAULT_PERIOD: i64 = 10;
 const DEFAULT_FAILURES: i64 = 3;
+
+/// Which of a container's probes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProbeKind {
+    /// Whether it has started: until then nobody asks the others.
+    Startup,
+    /// Whether it is to be restarted.
+    Liveness,
+    /// Whether it is ready.
+    Readiness,
+}
 
 /// What became of a probe.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,12 +36,14 @@ pub(crate) enum Outcome {
     Started,
     /// Whether it is ready.
     Ready(bool),
-    /// A bad answer: the probe's name, and what it said.
-    Unhealthy(&'static str, String),
-    /// A good answer that is told of: the probe's name, and what it said.
-    Warning(&'static str, String),
-    /// Too many of those: the probe's name, and the grace of the process, if it has one of its own.
-    Kill(&'static str, Option<i64>),
+    /// A bad answer: the probe, and what it said.
+    Unhealthy(ProbeKind, String),
+    /// A good answer that is told of: the probe, and what it said.
+    Warning(ProbeKind, String),
+    /// Too many of those: the probe, and the grace of the process, if it has one of its own.
+    Kill(ProbeKind, Option<i64>),
+    /// Somebody is to ask, and to tell [`Probers::hear`].
+    Asks(ProbeKind),
 }
 
 /// The probes of one run of a container.
@@ -40,17 +55,46 @@ pub(crate) struct Probers {
 
 #[derive(Clone, Debug, PartialEq)]
 struct Prober {
-    /// `Startup`, `Liveness` or `Readiness`.
-    kind: &'static str,
-    /// Nothing when the answer is known for ever.
+    kind: ProbeKind,
+    /// Nothing when the answer is known for ever, or awaited.
     next: Option<Time>,
+    /// When it was asked last.
+    last: Option<Time>,
     period: Duration,
     successes: (i64, i64),
     failures: (i64, i64),
     passes: bool,
     grace_period_seconds: Option<i64>,
-    /// What it answers from a time on.
-    answers: Vec<(Time, ProbeAnswer)>,
+    forecast: ProbeForecast,
+    question: ProbeQuestion,
+}
+
+/// How far a question is that the network was asked.
+#[derive(Clone, Debug, PartialEq)]
+enum ProbeQuestion {
+    None,
+    Asked,
+    Answered(ProbeAnswer),
+}
+
+impl ProbeKind {
+    /// As events call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            ProbeKind::Startup => "Startup",
+            ProbeKind::Liveness => "Liveness",
+            ProbeKind::Readiness => "Readiness",
+        }
+    }
+
+    /// That probe of a container.
+    pub(crate) fn of(self, spec: &Spec) -> Option<&Probe> {
+        match self {
+            ProbeKind::Startup => spec.startup_probe.as_deref(),
+            ProbeKind::Liveness => spec.liveness_probe.as_deref(),
+            ProbeKind::Readiness => spec.readiness_probe.as_deref(),
+        }
+    }
 }
 
 impl Probers {
@@ -63,13 +107,12 @@ impl Probers {
         ready_from: Option<Time>,
     ) -> Option<Box<Probers>> {
         let spec = probed.config.container;
-        let prober = |kind, probe: &Option<Box<Probe>>, from: Time| {
-            probe.as_deref().map(|probe| Prober::new(kind, probe, (runtime, probed), from))
+        let prober = |kind: ProbeKind, from: Time| {
+            kind.of(spec).map(|probe| Prober::new(kind, probe, (runtime, probed), from))
         };
-        let startup = prober("Startup", &spec.startup_probe, first);
-        let liveness = prober("Liveness", &spec.liveness_probe, first);
-        let readiness =
-            ready_from.and_then(|from| prober("Readiness", &spec.readiness_probe, from.max(first)));
+        let startup = prober(ProbeKind::Startup, first);
+        let liveness = prober(ProbeKind::Liveness, first);
+        let readiness = ready_from.and_then(|from| prober(ProbeKind::Readiness, from.max(first)));
         let others: Vec<Prober> = liveness.into_iter().chain(readiness).collect();
         (startup.is_some() || !others.is_empty()).then(|| Box::new(Probers { startup, others }))
     }
@@ -82,7 +125,7 @@ impl Probers {
     /// It had started before: of a container that is taken up again.
     pub(crate) fn forget_startup(&mut self, is_ready: bool) {
         self.startup = None;
-        for prober in self.others.iter_mut().filter(|prober| prober.kind == "Readiness") {
+        for prober in self.others.iter_mut().filter(|prober| prober.kind == ProbeKind::Readiness) {
             prober.passes = is_ready;
         }
     }
@@ -95,16 +138,17 @@ impl Probers {
         }
     }
 
-    /// Asks those that are due.
-    pub(crate) fn ask(&mut self, now: Time) -> Vec<Outcome> {
+    /// Asks those that are due. `is_fair` says whether nothing is wrong on the way to the container.
+    pub(crate) fn ask(&mut self, now: Time, is_fair: &dyn Fn() -> bool) -> Vec<Outcome> {
         let is_due = |prober: &Prober| prober.next.is_some_and(|next| next <= now);
         let mut outcomes = Vec::new();
         let Some(startup) = &mut self.startup else {
-            self.others.iter_mut().filter(|prober| is_due(prober)).for_each(|it| it.ask(now, &mut outcomes));
+            let due = self.others.iter_mut().filter(|prober| is_due(prober));
+            due.for_each(|prober| prober.ask(now, is_fair, &mut outcomes));
             return outcomes;
         };
         if is_due(startup) {
-            startup.ask(now, &mut outcomes);
+            startup.ask(now, is_fair, &mut outcomes);
         }
         if outcomes.contains(&Outcome::Started) {
             self.startup = None;
@@ -114,11 +158,38 @@ impl Probers {
         }
         outcomes
     }
+
+    /// What was answered at `now` to a probe that said [`Outcome::Asks`].
+    pub(crate) fn hear(&mut self, kind: ProbeKind, answer: ProbeAnswer, now: Time) {
+        let mut all = self.startup.iter_mut().chain(&mut self.others);
+        if let Some(prober) =
+            all.find(|prober| prober.kind == kind && prober.question == ProbeQuestion::Asked)
+        {
+            (prober.question, prober.next) = (ProbeQuestion::Answered(answer), Some(now));
+        }
+    }
+
+    /// Who answers may be another now, or on another way: each probe over the network is asked when its
+    /// period is over, whatever it knew.
+    pub(crate) fn look_again(
+        &mut self,
+        runtime: &dyn RuntimeService,
+        probed: &ProbedContainer<'_>,
+        now: Time,
+    ) {
+        let all = self.startup.iter_mut().chain(&mut self.others);
+        for prober in all.filter(|prober| prober.is_over_network()) {
+            if let Some(probe) = prober.kind.of(probed.config.container) {
+                prober.forecast = runtime.probe_forecast(probed, probe);
+            }
+            prober.look_again(now);
+        }
+    }
 }
 
 impl Prober {
     fn new(
-        kind: &'static str,
+        kind: ProbeKind,
         probe: &Probe,
         (runtime, probed): (&dyn RuntimeService, &ProbedContainer<'_>),
         first: Time,
@@ -129,28 +200,58 @@ impl Prober {
         Prober {
             kind,
             next: Some(delayed.max(first)),
+            last: None,
             period: seconds(or(probe.period_seconds, DEFAULT_PERIOD)),
             successes: (0, or(probe.success_threshold, 1)),
             failures: (0, or(probe.failure_threshold, DEFAULT_FAILURES)),
-            passes: kind == "Liveness",
+            passes: kind == ProbeKind::Liveness,
             grace_period_seconds: probe.termination_grace_period_seconds,
-            answers: runtime.probe_answers(probed, probe),
+            forecast: runtime.probe_forecast(probed, probe),
+            question: ProbeQuestion::None,
         }
     }
 
-    fn ask(&mut self, now: Time, outcomes: &mut Vec<Outcome>) {
-        let answer = self.answers.iter().rev().find(|(from, _)| *from <= now);
-        let is_good = match answer {
-            Some((_, ProbeAnswer::Failure(why))) => {
-                outcomes.push(Outcome::Unhealthy(self.kind, why.clone()));
-                false
-            }
-            Some((_, ProbeAnswer::Warning(what))) => {
-                outcomes.push(Outcome::Warning(self.kind, what.clone()));
-                true
-            }
-            _ => true,
+    fn is_over_network(&self) -> bool {
+        !matches!(self.forecast, ProbeForecast::Played(_))
+    }
+
+    /// What is known ahead; nothing when somebody is to ask.
+    fn known(&self, now: Time, is_fair: &dyn Fn() -> bool) -> Option<ProbeAnswer> {
+        match &self.forecast {
+            ProbeForecast::Played(answers) => Some(at(answers, now)),
+            ProbeForecast::Served(answers) if is_fair() => Some(at(answers, now)),
+            ProbeForecast::Assumed if is_fair() => Some(ProbeAnswer::Success),
+            _ => None,
+        }
+    }
+
+    fn ask(&mut self, now: Time, is_fair: &dyn Fn() -> bool, outcomes: &mut Vec<Outcome>) {
+        let answer = match std::mem::replace(&mut self.question, ProbeQuestion::None) {
+            ProbeQuestion::Answered(answer) => Some(answer),
+            _ => self.known(now, is_fair).inspect(|_| self.last = Some(now)),
         };
+        match answer {
+            Some(answer) => self.take(answer, now, is_fair, outcomes),
+            None => {
+                (self.question, self.next, self.last) = (ProbeQuestion::Asked, None, Some(now));
+                outcomes.push(Outcome::Asks(self.kind));
+            }
+        }
+    }
+
+    fn take(
+        &mut self,
+        answer: ProbeAnswer,
+        now: Time,
+        is_fair: &dyn Fn() -> bool,
+        outcomes: &mut Vec<Outcome>,
+    ) {
+        let is_good = !matches!(answer, ProbeAnswer::Failure(_));
+        match answer {
+            ProbeAnswer::Failure(why) => outcomes.push(Outcome::Unhealthy(self.kind, why)),
+            ProbeAnswer::Warning(what) => outcomes.push(Outcome::Warning(self.kind, what)),
+            ProbeAnswer::Success => {}
+        }
         let (mine, other) = if is_good {
             (&mut self.successes, &mut self.failures)
         } else {
@@ -159,14 +260,14 @@ impl Prober {
         other.0 = 0;
         mine.0 += 1;
         let is_enough = mine.0 >= mine.1;
-        self.next = self.next_after(now, is_good && is_enough);
-        if !is_enough || (self.passes == is_good && (is_good || self.kind == "Readiness")) {
+        self.next = self.next_after(now, is_good && is_enough, is_fair);
+        if !is_enough || (self.passes == is_good && (is_good || self.kind == ProbeKind::Readiness)) {
             return;
         }
         self.passes = is_good;
         match (self.kind, is_good) {
-            ("Readiness", is_ready) => outcomes.push(Outcome::Ready(is_ready)),
-            ("Startup", true) => outcomes.push(Outcome::Started),
+            (ProbeKind::Readiness, is_ready) => outcomes.push(Outcome::Ready(is_ready)),
+            (ProbeKind::Startup, true) => outcomes.push(Outcome::Started),
             (kind, false) => {
                 self.next = None;
                 outcomes.push(Outcome::Kill(kind, self.grace_period_seconds));
@@ -175,17 +276,40 @@ impl Prober {
         }
     }
 
-    /// A probe that passes is asked again when its answer changes.
-    fn next_after(&self, now: Time, is_settled: bool) -> Option<Time> {
-        let next = after(now, self.period);
+    /// A probe that passes on what is known ahead is asked again when that changes; any other when its
+    /// period is over. Ticks that fall into the time of a question are lost but for one, as in Go.
+    fn next_after(&self, now: Time, is_settled: bool, is_fair: &dyn Fn() -> bool) -> Option<Time> {
+        let next = after(self.last.unwrap_or(now), self.period).max(now);
+        let answers = match &self.forecast {
+            ProbeForecast::Played(answers) => answers,
+            ProbeForecast::Served(answers) if is_fair() => answers,
+            ProbeForecast::Assumed if is_fair() => &Vec::new(),
+            _ => return Some(next),
+        };
         if !is_settled {
             return Some(next);
         }
-        let (change, _) = self.answers.iter().find(|(from, _)| *from > now)?;
+        let (change, _) = answers.iter().find(|(from, _)| *from > now)?;
         let wait = (*change - next).to_std().unwrap_or_default();
         let periods = wait.as_nanos().div_ceil(self.period.as_nanos().max(1));
         Some(after(next, self.period.saturating_mul(u32::try_from(periods).unwrap_or(u32::MAX))))
     }
+
+    /// One that waits for an answer, or was never asked, has its turn anyway.
+    fn look_again(&mut self, now: Time) {
+        let Some(last) = self.last.filter(|_| self.question == ProbeQuestion::None) else { return };
+        let since = (now - last).to_std().unwrap_or_default();
+        let periods = since.as_nanos() / self.period.as_nanos().max(1) + 1;
+        let periods = u32::try_from(periods).unwrap_or(u32::MAX);
+        let tick = after(last, self.period.saturating_mul(periods));
+        self.next = Some(self.next.map_or(tick, |next| next.min(tick)));
+    }
+}
+
+/// The answer from the last time on that is not later.
+fn at(answers: &[(Time, ProbeAnswer)], now: Time) -> ProbeAnswer {
+    let found = answers.iter().rev().find(|(from, _)| *from <= now);
+    found.map_or(ProbeAnswer::Success, |(_, answer)| answer.clone())
 }
 
 #[cfg(test)]
@@ -201,7 +325,7 @@ mod tests {
         let mut probers = Probers::new(&given.runtime, &probed, started_at, Some(started_at)).unwrap();
         let mut told = vec![];
         while let Some(due) = probers.due().filter(|due| due.timestamp() <= until_seconds) {
-            told.extend(probers.ask(due).into_iter().map(|outcome| (due.timestamp(), outcome)));
+            told.extend(probers.ask(due, &|| true).into_iter().map(|outcome| (due.timestamp(), outcome)));
         }
         told
     }
@@ -219,11 +343,11 @@ mod tests {
             told(container, 16),
             [
                 (5, Outcome::Ready(true)),
-                (10, unhealthy("Liveness")),
-                (10, unhealthy("Readiness")),
-                (15, unhealthy("Liveness")),
-                (15, Outcome::Kill("Liveness", None)),
-                (15, unhealthy("Readiness")),
+                (10, unhealthy(ProbeKind::Liveness)),
+                (10, unhealthy(ProbeKind::Readiness)),
+                (15, unhealthy(ProbeKind::Liveness)),
+                (15, Outcome::Kill(ProbeKind::Liveness, None)),
+                (15, unhealthy(ProbeKind::Readiness)),
                 (15, Outcome::Ready(false)),
             ]
         );
@@ -238,7 +362,7 @@ mod tests {
             let container = json!({"name": "a", "image": "busybox", "command": ["sh", "-c", changes],
                 "livenessProbe": probe});
             let outcomes = told(container, 60);
-            assert_eq!(outcomes.last().unwrap().1, Outcome::Kill("Liveness", None), "{script}");
+            assert_eq!(outcomes.last().unwrap().1, Outcome::Kill(ProbeKind::Liveness, None), "{script}");
         }
     }
 
@@ -267,7 +391,7 @@ mod tests {
         let http = |path: &str, port: i64| json!({"httpGet": {"path": path, "port": port}});
         let tcp = |port: i64| json!({"tcpSocket": {"port": port}});
         let grpc = |port: i64, service: &str| json!({"grpc": {"port": port, "service": service}});
-        let bad = |at: i64, why: &str| Some((at, Outcome::Unhealthy("Liveness", why.to_owned())));
+        let bad = |at: i64, why: &str| Some((at, Outcome::Unhealthy(ProbeKind::Liveness, why.to_owned())));
         let status = |at: i64, code: i64| bad(at, &format!("HTTP probe failed with statuscode: {code}"));
         let refused = |port: i64| format!("dial tcp 10.0.0.1:{port}: connect: connection refused");
         let (agnhost, web) = ("e2e/agnhost:2", &["test-webserver"][..]);
@@ -303,7 +427,7 @@ mod tests {
         let container =
             json!({"name": "a", "image": "agnhost", "args": ["liveness"], "livenessProbe": probe});
         let body = "Probe terminated redirects, Response body: <a href=\"http://0.0.0.0/\">Found</a>.\n\n";
-        assert_eq!(told(container, 60), [(0, Outcome::Warning("Liveness", body.into()))]);
+        assert_eq!(told(container, 60), [(0, Outcome::Warning(ProbeKind::Liveness, body.into()))]);
         let (mut path, own) = ("/redirect?loc=%2F".to_owned(), "%2Fredirect%3Floc%3D");
         for _ in 0..12 {
             path = format!("/redirect?loc={}", path.replace('%', "%25").replace("/redirect?loc=", own));

@@ -22,7 +22,9 @@ use super::volume_manager::sources::Sources;
 use apimachinery::duration;
 use apimachinery::object::Object;
 use apimachinery::time::{self, Time};
+use clock::Clock;
 use entropy::Entropy;
+use network::Network;
 
 /// More steps than any story has: one that does not end is cut here.
 const MAX_STEPS: usize = 40;
@@ -38,6 +40,7 @@ fn node() -> NodeRuntime {
         allocatable: BTreeMap::new(),
         host_files: HostFiles::default(),
         booted_at: None,
+        network: Network::nobody(Clock::stepped(Time::UNIX_EPOCH), Entropy::seeded(1)),
     }
 }
 

@@ -71,7 +71,7 @@ impl Dependencies {
             }
             NetworkAsk::Udp { to, send } => {
                 let datagram = Bytes::from(send.clone());
-                match self.network.ask(from, local(*to, from), datagram).await {
+                match self.network().ask(from, local(*to, from), datagram).await {
                     Ok(Some(answer)) => NetworkReply::Bytes(Arc::new(answer.to_vec())),
                     // Whoever hears nothing waits as long as he likes.
                     Ok(None) => std::future::pending().await,
@@ -79,7 +79,7 @@ impl Dependencies {
                 }
             }
             NetworkAsk::Ping(to) => {
-                match self.network.ping(from, local(SocketAddr::new(*to, 0), from).ip()).await {
+                match self.network().ping(from, local(SocketAddr::new(*to, 0), from).ip()).await {
                     Ok(_) => NetworkReply::Echo,
                     Err(_) => std::future::pending().await,
                 }
@@ -95,7 +95,7 @@ impl Dependencies {
         send: Option<&[u8]>,
         connected: &Connected,
     ) -> Result<NetworkReply, NetworkReply> {
-        let mut stream = self.network.connect(from, local(to, from)).await.map_err(refused)?;
+        let mut stream = self.network().connect(from, local(to, from)).await.map_err(refused)?;
         connected.note();
         let Some(send) = send else { return Ok(NetworkReply::Bytes(Arc::default())) };
         let said = stream.write_all(send).await.and(stream.shutdown().await);
@@ -122,7 +122,7 @@ impl Dependencies {
             let is_trusted = trust.everybody || trust.authorities.contains("BEGIN CERTIFICATE");
             return if is_trusted { self.ask_apiserver(asked).await } else { Err(NetworkReply::Untrusted) };
         }
-        let stream = self.network.connect(from, local(to, from)).await.map_err(refused)?;
+        let stream = self.network().connect(from, local(to, from)).await.map_err(refused)?;
         connected.note();
         if asked.tls.is_some() {
             return Err(NetworkReply::NoTls);

@@ -17,6 +17,7 @@ pub mod standard_input;
 pub mod surroundings;
 
 pub mod questions;
+pub mod url;
 
 mod dns;
 
@@ -39,6 +40,7 @@ pub mod signals;
 
 pub mod access_log;
 pub mod logs;
+pub mod server_state;
 pub mod servers;
 pub mod text_servers;
 pub mod web;

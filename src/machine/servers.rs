@@ -306,6 +306,11 @@ impl Server {
         self.grpc.as_ref().filter(|(own, _)| *own == port).map(|(_, health)| health)
     }
 
+    /// Whether it is known what is said at `port`, beside that somebody listens.
+    pub fn knows(&self, port: i64) -> bool {
+        !self.others.contains(&port) && self.site(port) != Some(&Site::Anything)
+    }
+
     /// Whether somebody at `port` speaks HTTP, and nothing around it.
     pub fn is_plain(&self, port: i64) -> bool {
         self.http.as_ref().is_some_and(|(own, _)| *own == port)

@@ -18,8 +18,10 @@ mod relay;
 pub mod network;
 pub mod resolver;
 
+pub mod grpc;
 pub mod http_client;
 pub mod http_server;
+pub mod tls;
 
 #[cfg(test)]
 mod dns_test;

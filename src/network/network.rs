@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use tokio::io::DuplexStream;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use crate::passage::{Firewall, Hosts, Obstacle, Passage, Protocol, Route, Routing};
@@ -65,6 +66,8 @@ struct Wires {
     parts: NetworkParts,
     weather: Weather,
     next_port: AtomicU32,
+    /// How often what is known of the network has become another.
+    changes: watch::Sender<u64>,
     /// Who serves connections. Bound: [`MAX_CONNECTIONS`]; none once it was closed.
     open: Mutex<Option<JoinSet<()>>>,
 }
@@ -73,7 +76,8 @@ impl Network {
     /// Of these parts, without connections.
     pub fn new(parts: NetworkParts) -> Network {
         let open = Mutex::new(Some(JoinSet::new()));
-        Network(Arc::new(Wires { parts, weather: Weather::default(), next_port: AtomicU32::new(0), open }))
+        let (weather, next_port, changes) = Default::default();
+        Network(Arc::new(Wires { parts, weather, next_port, changes, open }))
     }
 
     /// One on which nobody is.
@@ -88,7 +92,29 @@ impl Network {
     /// # Errors
     /// That there are more rules than [`crate::weather::MAX_RULES`].
     pub fn disturb(&self, rules: Vec<Disturbance>) -> Result<(), TooManyRules> {
-        self.0.weather.set(rules)
+        self.0.weather.set(rules)?;
+        self.stir();
+        Ok(())
+    }
+
+    /// Whoever remembers what he was answered is to ask again: somebody answers otherwise from now on.
+    pub fn stir(&self) {
+        self.0.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// Told of each [`Network::disturb`] and [`Network::stir`] from now on.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.0.changes.subscribe()
+    }
+
+    /// How often something has changed ([`Network::changes`]).
+    pub fn count_changes(&self) -> u64 {
+        *self.0.changes.borrow()
+    }
+
+    /// Whether nothing is wrong between two addresses.
+    pub fn is_fair(&self, one: IpAddr, other: IpAddr) -> bool {
+        one == other || self.0.weather.between(one, other).is_fair()
     }
 
     /// Connects over TCP. Whoever has less time than [`CONNECT_TIMEOUT`] stops waiting.
@@ -99,6 +125,22 @@ impl Network {
         let begun = self.0.parts.clock.elapsed();
         match self.try_connect(self.passage(from, to, Protocol::Tcp)).await {
             Ok(stream) => Ok(stream),
+            Err(obstacle) => Err(self.refusal(obstacle, begun).await),
+        }
+    }
+
+    /// As [`Network::connect`], whoever listens there: whether the first packet arrives.
+    ///
+    /// # Errors
+    /// [`Refusal`], when a kernel would say so.
+    pub async fn reach(&self, from: IpAddr, to: SocketAddr) -> Result<(), Refusal> {
+        let begun = self.0.parts.clock.elapsed();
+        let reached = match self.way(self.passage(from, to, Protocol::Tcp)).await {
+            Ok((_, conditions)) => self.first_packet(conditions).await,
+            Err(obstacle) => Err(obstacle),
+        };
+        match reached {
+            Ok(()) => Ok(()),
             Err(obstacle) => Err(self.refusal(obstacle, begun).await),
         }
     }

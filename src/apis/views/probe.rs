@@ -17,12 +17,14 @@ pub struct Lifecycle {
     pub stop_signal: Option<String>,
 }
 
-/// `v1.LifecycleHandler`; what asks over the network is not looked at.
+/// `v1.LifecycleHandler`; its `tcpSocket` does nothing upstream, either.
 #[derive(Clone, Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Hook {
     /// A command in the container.
     pub exec: Option<ExecAction>,
+    /// A request over HTTP.
+    pub http_get: Option<HttpGetAction>,
     /// Nothing, for a while.
     pub sleep: Option<SleepAction>,
 }
@@ -61,9 +63,19 @@ pub struct Probe {
     pub grpc: Option<PortAction>,
 }
 
-/// `v1.HTTPGetAction`
+/// `v1.HTTPHeader`
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
+pub struct HttpHeader {
+    /// Its name.
+    pub name: String,
+    /// What it says.
+    pub value: String,
+}
+
+/// `v1.HTTPGetAction`
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct HttpGetAction {
     /// On the server.
     pub path: String,
@@ -73,6 +85,9 @@ pub struct HttpGetAction {
     pub scheme: String,
     /// Instead of the pod's address.
     pub host: String,
+    /// Sent along; one that is named twice twice.
+    #[serde(deserialize_with = "nullable")]
+    pub http_headers: Vec<HttpHeader>,
 }
 
 /// `v1.TCPSocketAction` and `v1.GRPCAction`

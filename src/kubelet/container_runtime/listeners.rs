@@ -6,12 +6,20 @@ use super::{declared, invocation};
 use crate::kuberuntime::state::is_sidecar;
 use apis::views::pod::{Container, Pod};
 
+/// `kubarium.dev/listens: declared` in a pod's annotations: nobody listens but those whom it declares and those
+/// who are known.
+const LISTENS: &str = "kubarium.dev/listens";
+const DECLARED: &str = "declared";
+
 /// Who takes connections at a port of a pod.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Listener {
-    /// Perhaps somebody.
-    Unknown,
+    /// An image of which nobody knows what it serves: wherever it is probed it is taken to be well, so that
+    /// a chart of whatever images becomes ready. This is the one place that says so.
+    Assumed,
     Nobody,
+    /// Somebody whom another container of the pod may be or not, as it runs.
+    Beside,
     Known(Server),
     /// Somebody whom the pod declares.
     Declared,
@@ -26,13 +34,17 @@ pub(crate) fn listener(pod: &Pod, container: &Container, port: i64) -> Listener 
     let sidecars = pod.spec.init_containers.iter().filter(|init| is_sidecar(init));
     let all = std::iter::once(container).chain(&pod.spec.containers).chain(sidecars);
     let mut is_certain = !pod.spec.host_network;
-    for server in all.map(served) {
-        match server {
-            Some(server) if server.listens(port) => return Listener::Known(server),
+    for other in all {
+        match served(other) {
+            Some(server) if server.listens(port) => {
+                let is_own = other.name == container.name;
+                return if is_own { Listener::Known(server) } else { Listener::Beside };
+            }
             server => is_certain &= server.is_some(),
         }
     }
-    if is_certain { Listener::Nobody } else { Listener::Unknown }
+    let is_declared = || pod.metadata.annotations.get(LISTENS).is_some_and(|listens| listens == DECLARED);
+    if is_certain || is_declared() { Listener::Nobody } else { Listener::Assumed }
 }
 
 /// What a container serves; nothing when that is not known.
@@ -98,16 +110,19 @@ mod tests {
         for (container, listener) in [
             (nginx(json!({})), Listener::Nobody),
             (mount("/data"), Listener::Nobody),
-            (mount("/etc/nginx/conf.d"), Listener::Unknown),
-            (nginx(json!({"command": ["my-server"]})), Listener::Unknown),
-            (json!({"name": "a", "image": "mine"}), Listener::Unknown),
+            (mount("/etc/nginx/conf.d"), Listener::Assumed),
+            (nginx(json!({"command": ["my-server"]})), Listener::Assumed),
+            (json!({"name": "a", "image": "mine"}), Listener::Assumed),
             (script, Listener::Nobody),
         ] {
             assert_eq!(at(container.clone(), 8080), listener, "{container}");
         }
         let two = json!({"spec": {"containers": [{"name": "a", "image": "nginx"}, {"name": "b", "image": "mine"}]}});
         let pod: Pod = serde_json::from_value(two).unwrap();
-        assert_eq!(listener(&pod, &pod.spec.containers[0], 9113), Listener::Unknown);
-        assert!(matches!(listener(&pod, &pod.spec.containers[1], 80), Listener::Known(_)));
+        assert_eq!(listener(&pod, &pod.spec.containers[0], 9113), Listener::Assumed);
+        assert_eq!(listener(&pod, &pod.spec.containers[1], 80), Listener::Beside);
+        let mut declared = pod.clone();
+        declared.metadata.annotations.insert(LISTENS.into(), DECLARED.into());
+        assert_eq!(listener(&declared, &declared.spec.containers[0], 9113), Listener::Nobody);
     }
 }

@@ -20,7 +20,8 @@ pub mod declared;
 
 pub mod own_listeners;
 
-mod answers;
+pub(crate) mod answers;
+pub(crate) mod health_messages;
 mod listeners;
 mod listening;
 mod played;

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::invocation;
+use super::listeners::served;
 use super::services::{
-    AttachInput, AttachResponse, Command, ExecResponse, ExecSyncResponse, Exit, ExitedContainer,
+    AttachInput, AttachResponse, Command, ExecResponse, ExecSyncForecast, Exit, ExitedContainer,
 };
 use apimachinery::time::Time;
 use apis::views::pod::Container;
@@ -82,15 +83,25 @@ pub(crate) fn exited(
     ExitedContainer { message, fault, left, is_known: true }
 }
 
-/// Runs a hook's command.
-pub(crate) fn exec_sync(around: Option<&Surroundings>, command: &[String]) -> Option<ExecSyncResponse> {
-    if around.is_none() && !program::is_constant(command) {
-        return None;
-    }
+/// Runs a hook's command. Of a process that is not known nobody knows what files it has: what its command
+/// asks is asked where it is known what listens there, and nothing else of it is played.
+pub(crate) fn exec_sync(
+    container: &Container,
+    around: Option<&Surroundings>,
+    command: &[String],
+) -> ExecSyncForecast {
     let nothing = Surroundings::default();
-    let executed = exec::exec(command, around.unwrap_or(&nothing), vec![], None)?;
-    let (took, exit_code) = executed.end?;
-    Some(ExecSyncResponse { took, exit_code })
+    let Some(executed) = exec::exec(command, around.unwrap_or(&nothing), vec![], None) else {
+        return ExecSyncForecast::Unknown;
+    };
+    let is_played = around.is_some() || program::is_constant(command);
+    match executed.end {
+        _ if executed.question.is_some() && (is_played || served(container).is_some()) => {
+            ExecSyncForecast::Asks
+        }
+        Some((took, exit_code)) if is_played => ExecSyncForecast::Ends { took, exit_code },
+        _ => ExecSyncForecast::Unknown,
+    }
 }
 
 /// Runs a command of somebody's; what it writes beside volumes stays in `around`.

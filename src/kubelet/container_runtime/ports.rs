@@ -13,6 +13,7 @@ use super::request_log::AskedRun;
 use super::services::{
     ContainerId, Datagram, PodSandboxConfig, PortListener, RunningContainer, RuntimeError, Serve,
 };
+use apimachinery::object::ObjectMeta;
 use apimachinery::time::Time;
 use apis::views::pod::Pod;
 use machine::logs::LogLine;
@@ -52,6 +53,16 @@ impl SandboxPorts {
             return Ok(PortListener { container, started_at, serve });
         }
         listening::listener(config, address, running, port, &|id| self.run(id))
+    }
+
+    /// Whether the user gave in Rust who answers at a port of a pod.
+    pub(super) fn is_given(&self, pod: &ObjectMeta, port: u16) -> bool {
+        self.own.of(pod, port).is_some()
+    }
+
+    /// Whether somebody told a server to answer otherwise.
+    pub(super) fn is_told(&self, id: &ContainerId) -> bool {
+        self.asked.lock().get(id).is_some_and(|run| run.state.lock().is_told())
     }
 
     /// What the user gave, or the pod declares.

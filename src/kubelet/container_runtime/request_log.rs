@@ -3,6 +3,7 @@
 use apimachinery::time::Time;
 use machine::bounds::MAX_LOG_BYTES;
 use machine::logs::LogLine;
+use machine::server_state::ServerState;
 use machine::text_servers::TextStore;
 use std::collections::VecDeque;
 use sync::Mutex;
@@ -17,6 +18,7 @@ const MAX_LINE_BYTES: usize = 8 << 10;
 pub(super) struct AskedRun {
     pub(super) log: RequestLog,
     pub(super) store: Mutex<TextStore>,
+    pub(super) state: Mutex<ServerState>,
 }
 
 /// The requests of one run of a container.

@@ -12,7 +12,7 @@
 //!   clock that a test steps everything happens in the same order.
 //! - **Time is told, never read.** Every verb that depends on it is given `now`.
 //! - **What will happen is known.** A [`ContainerStatus`] says when the process will end by itself, and
-//!   [`RuntimeService::probe_answers`] what a probe will be answered from when on, so that neither is asked
+//!   [`RuntimeService::probe_forecast`] what a probe will be answered from when on, so that neither is asked
 //!   for again and again. It holds until a verb changes it ([`RuntimeService::update_container`],
 //!   [`RuntimeService::exec`]).
 //!
@@ -149,13 +149,20 @@ pub struct ExitedContainer {
     pub is_known: bool,
 }
 
-/// How a command went (`runtimeapi.ExecSyncResponse`).
+/// How a command goes (`runtimeapi.ExecSyncResponse`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExecSyncResponse {
-    /// How long it took.
-    pub took: Duration,
-    /// Its exit code.
-    pub exit_code: i32,
+pub enum ExecSyncForecast {
+    /// The command is not known, or never ends.
+    Unknown,
+    /// It is known.
+    Ends {
+        /// How long it takes.
+        took: Duration,
+        /// Its exit code.
+        exit_code: i32,
+    },
+    /// It asks the network, and goes on with the answer: [`RuntimeService::exec`] says what.
+    Asks,
 }
 
 /// A command that somebody runs in a container (`runtimeapi.ExecRequest`).
@@ -219,6 +226,19 @@ pub enum ProbeAnswer {
     Warning(String),
     /// A bad one.
     Failure(String),
+}
+
+/// What is known ahead of the answers to a probe.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ProbeForecast {
+    /// All of them, from when on, and nothing on the way changes them: a command.
+    Played(Vec<(Time, ProbeAnswer)>),
+    /// All of them, from when on, for whom nothing is wrong on the way.
+    Served(Vec<(Time, ProbeAnswer)>),
+    /// Nobody knows what answers; it is assumed to pass for whoever reaches the pod.
+    Assumed,
+    /// Nothing: whoever wants to know asks.
+    Asked,
 }
 
 /// A container that is probed.
@@ -387,8 +407,12 @@ pub trait RuntimeService: StatsService {
     fn remove_container(&self, id: &ContainerId);
 
     /// `ExecSync`, for hooks: among what the container found when it started. What it writes is not kept.
-    /// Nothing when the command is not known, or never ends.
-    fn exec_sync(&self, id: &ContainerId, command: &[String]) -> Option<ExecSyncResponse>;
+    fn exec_sync(
+        &self,
+        config: &ContainerConfig<'_>,
+        id: &ContainerId,
+        command: &[String],
+    ) -> ExecSyncForecast;
 
     /// `Exec`, for people: among what the container finds at `now`, and what it wrote by then. What the
     /// command writes stays in the container; the container and later commands see it when
@@ -440,8 +464,8 @@ pub trait RuntimeService: StatsService {
     /// What is wrong with what a pod says of its own listeners, each in a sentence.
     fn listener_problems(&self, pod: &Pod) -> Vec<String>;
 
-    /// What a probe is answered (`pkg/probe`), from when on: through `ExecSync`, or over the network.
-    fn probe_answers(&self, probed: &ProbedContainer<'_>, probe: &Probe) -> Vec<(Time, ProbeAnswer)>;
+    /// What is known ahead of what a probe is answered (`pkg/probe`), through `ExecSync` or over the network.
+    fn probe_forecast(&self, probed: &ProbedContainer<'_>, probe: &Probe) -> ProbeForecast;
 
     /// What a run of a container has said between its start and `until` (`ReadLogs`).
     fn container_log(

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::answers;
+use super::answers::{self, ListenersHeard};
 use super::declared;
 use super::image_store::ImageStore;
 use super::invocation;
@@ -16,8 +16,8 @@ use super::ports::SandboxPorts;
 use super::selector::StageSubject;
 use super::services::{
     AttachInput, AttachResponse, Call, Command, ContainerConfig, ContainerId, ContainerStatus, Datagram,
-    ExecResponse, ExecSyncResponse, Exit, ExitedContainer, Image, PendingQuestion, PodSandboxConfig,
-    PodSandboxStatus, PortListener, ProbeAnswer, ProbedContainer, RunningContainer, RuntimeError,
+    ExecResponse, ExecSyncForecast, Exit, ExitedContainer, Image, PendingQuestion, PodSandboxConfig,
+    PodSandboxStatus, PortListener, ProbeForecast, ProbedContainer, RunningContainer, RuntimeError,
     RuntimeService,
 };
 use super::stages::{Next, StageSet, Step};
@@ -388,8 +388,13 @@ impl RuntimeService for SimulatedRuntime {
         self.containers().remove(id);
     }
 
-    fn exec_sync(&self, id: &ContainerId, command: &[String]) -> Option<ExecSyncResponse> {
-        played::exec_sync(self.around(id).as_deref(), command)
+    fn exec_sync(
+        &self,
+        config: &ContainerConfig<'_>,
+        id: &ContainerId,
+        command: &[String],
+    ) -> ExecSyncForecast {
+        played::exec_sync(config.container, self.around(id).as_deref(), command)
     }
 
     fn exec(
@@ -469,8 +474,10 @@ impl RuntimeService for SimulatedRuntime {
         self.ports.problems(pod)
     }
 
-    fn probe_answers(&self, probed: &ProbedContainer<'_>, probe: &Probe) -> Vec<(Time, ProbeAnswer)> {
-        answers::answers(probe, probed, self.around(probed.id).as_deref())
+    fn probe_forecast(&self, probed: &ProbedContainer<'_>, probe: &Probe) -> ProbeForecast {
+        let is_given = |port| self.ports.is_given(probed.config.metadata, port);
+        let heard = ListenersHeard { is_given: &is_given, is_told: self.ports.is_told(probed.id) };
+        answers::forecast(probe, probed, self.around(probed.id).as_deref(), &heard)
     }
 
     fn container_log(

@@ -112,8 +112,10 @@ fn what_a_command_writes_is_there_for_the_next() {
     assert!(!runtime.update_container(&config, id, &|_| Tree::new(), NOW));
     assert_eq!(run("cat /tmp/x").out, "1\n");
     // A hook's command leaves nothing.
-    let sync = |script: &str| runtime.exec_sync(id, &["sh", "-c", script].map(str::to_owned));
-    assert_eq!(sync("sleep 2; echo 2 > /tmp/x").unwrap().took, seconds(2));
+    let sync = |script: &str| runtime.exec_sync(&config, id, &["sh", "-c", script].map(str::to_owned));
+    let ran = ExecSyncForecast::Ends { took: seconds(2), exit_code: 0 };
+    assert_eq!(sync("sleep 2; echo 2 > /tmp/x"), ran);
+    assert_eq!(sync("wget -qO- 10.0.0.9"), ExecSyncForecast::Asks);
     assert_eq!(run("cat /tmp/x").out, "1\n");
 }
 

@@ -9,10 +9,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use super::context::SyncContext;
+use super::running::PostStart;
 use super::state::{RestartPolicy, State, Terminated, waiting};
+use super::stopping::PreStop;
 use crate::backoff::Backoff;
 use crate::container_runtime::services::{Call, ContainerId, Exit, Image, RuntimeError, RuntimeService};
-use crate::lifecycle;
 use crate::prober::Probers;
 use apimachinery::duration;
 use apimachinery::time::Time;
@@ -72,6 +73,8 @@ pub(crate) enum Task {
         until: Time,
     },
     Run(Box<Running>),
+    /// Its hook before its end is asked.
+    PreStop(Box<PreStop>),
     Stop {
         until: Time,
         exit: Exit,
@@ -103,6 +106,19 @@ pub(crate) struct Running {
     /// It waits for the answer: whatever it hears meanwhile, it does not ask again.
     pub(crate) is_asking: bool,
     pub(crate) probers: Option<Box<Probers>>,
+    /// Its hook is asked; until it is heard how that went nobody probes it.
+    pub(crate) hook: Option<PostStart>,
+}
+
+/// What a process is stopped for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopPurpose {
+    /// Its pod ends.
+    End,
+    /// It is started from another image.
+    Replace,
+    /// It failed a probe, and goes on as its restart policy says.
+    Restart,
 }
 
 impl Container {
@@ -187,11 +203,12 @@ impl Container {
     pub fn stop(&mut self, spec: &Spec, grace: Duration, context: &mut SyncContext<'_>) {
         let killed_at = after(context.now, grace);
         match &mut self.task {
-            Task::Run { .. } => {
+            Task::Run(running) => {
+                let ends = running.ends.take();
                 context.note(spec, "Normal", "Killing", format!("Stopping container {}", spec.name));
-                let (until, exit) = self.signal(spec, grace, context);
-                (self.ready, self.task) = (false, Task::Stop { until, exit });
+                self.begin_stop(spec, (grace, ends), StopPurpose::End, context);
             }
+            Task::PreStop(hook) => hook.hurry(killed_at),
             Task::Replace { until, exit } | Task::Restart { until, exit } => {
                 self.task = Task::Stop { until: (*until).min(killed_at), exit: exit.clone() };
             }
@@ -205,12 +222,13 @@ impl Container {
 
     /// Started from another image, whatever its restart policy; at once, when it could not be pulled.
     fn replace(&mut self, spec: &Spec, context: &mut SyncContext<'_>) {
-        match &self.task {
-            Task::Run { .. } => {
+        match &mut self.task {
+            Task::Run(running) => {
+                let ends = running.ends.take();
                 let text = format!("Container {} definition changed, will be restarted", spec.name);
                 context.note(spec, "Normal", "Killing", text);
-                let (until, exit) = self.signal(spec, grace_period(context.pod, None), context);
-                (self.ready, self.task) = (false, Task::Replace { until, exit });
+                let grace = grace_period(context.pod, None);
+                self.begin_stop(spec, (grace, ends), StopPurpose::Replace, context);
             }
             Task::Pull { .. } | Task::ShowBackOff { .. } | Task::PullBackOff { .. } => {
                 self.pulls = Backoff::default();
@@ -218,20 +236,6 @@ impl Container {
             }
             _ => {}
         }
-    }
-
-    /// When and how it ends that is stopped now: after its hook, and the stop signal.
-    pub(crate) fn signal(&self, spec: &Spec, grace: Duration, context: &mut SyncContext<'_>) -> (Time, Exit) {
-        let State::Running { id, .. } = &self.state else { return (context.now, Exit::killed()) };
-        let hook = spec.lifecycle.as_ref().and_then(|lifecycle| lifecycle.pre_stop.as_ref());
-        let hook = hook.map(|hook| lifecycle::run(hook, context.runtime, id));
-        if hook.is_some_and(|hook| !hook.is_well) {
-            context.note(spec, "Warning", "FailedPreStopHook", "PreStopHook failed".into());
-        }
-        let took = hook.map_or(Duration::ZERO, |hook| hook.took.min(grace));
-        let (config, now) = (context.config(spec, self.restart_count), after(context.now, took));
-        let call = context.runtime.stop_container(&config, id, grace.saturating_sub(took), now);
-        (call.returns_at.unwrap_or(Time::MAX_UTC), call.result.unwrap_or_else(|_| Exit::killed()))
     }
 
     /// The id of the container whose process runs.
@@ -287,6 +291,7 @@ impl Container {
         match &self.task {
             Task::Idle | Task::Done => None,
             Task::Run(running) => running.due(),
+            Task::PreStop(hook) => Some(hook.due()),
             Task::Pull { call: Call { returns_at, .. }, .. } => *returns_at,
             Task::Create(call) => call.returns_at,
             Task::ShowBackOff { until, .. }
@@ -320,6 +325,7 @@ impl Container {
                     self.look_at(spec, running, due, context);
                 }
             },
+            Task::PreStop(hook) => self.end_pre_stop(spec, *hook, due, context),
             Task::Restart { exit, .. } => self.exit(spec, exit, due, context),
             Task::Stop { exit, .. } => {
                 self.restart_policy = RestartPolicy::Never;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use super::security::PodUsers;
 use crate::container_runtime::services::{ContainerConfig, RuntimeService};
+use crate::lifecycle::HookKind;
+use crate::prober::ProbeKind;
 use crate::volume_manager::facts::Facts;
 use crate::volume_manager::host_files::Written;
 use crate::volume_manager::sources::Sources;
@@ -16,6 +18,7 @@ use apis::views::pod_detail::PodDetail;
 use machine::bounds::MAX_POD_START_BYTES;
 use machine::file_system::Left;
 use machine::surroundings::Surroundings;
+use network::Network;
 
 /// What happened in a sync, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,6 +38,10 @@ pub enum Happening {
     SandboxStopped,
     /// The process of the container of this name asks the network something.
     Asks(String),
+    /// A probe of the container of this name is to be asked.
+    Probes(String, ProbeKind),
+    /// A hook of the container of this name is to be run, and to be told of.
+    Hooks(String, HookKind),
 }
 
 /// What is told as an Event.
@@ -82,6 +89,8 @@ pub struct SyncContext<'a> {
     pub cluster_dns: &'a str,
     /// What its node has for pods.
     pub allocatable: &'a BTreeMap<String, String>,
+    /// What the node reaches its pods on.
+    pub network: &'a Network,
 }
 
 impl PodEvent {
@@ -104,6 +113,14 @@ impl<'a> SyncContext<'a> {
         'a: 'b,
     {
         ContainerConfig { pod: self.pod, metadata: self.metadata, container, attempt }
+    }
+
+    /// Whether nothing is wrong on the way from the node to the pod.
+    pub fn is_fair(&self) -> bool {
+        match (self.host_ip.parse(), self.pod_ip.parse()) {
+            (Ok(host), Ok(pod)) => self.network.is_fair(host, pod),
+            _ => true,
+        }
     }
 
     /// Notes what happened to a container.

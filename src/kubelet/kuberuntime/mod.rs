@@ -15,3 +15,4 @@ pub mod container;
 mod image_manager;
 mod image_names;
 mod running;
+mod stopping;

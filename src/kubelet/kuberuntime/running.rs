@@ -2,14 +2,23 @@
 
 use std::time::Duration;
 
-use super::container::{Container, Running, Task, grace_period};
+use super::container::{Container, Running, StopPurpose, Task, grace_period};
 use super::context::{Happening, SyncContext};
 use crate::container_runtime::services::{ContainerId, ContainerStatus, Exit, ProbedContainer};
-use crate::lifecycle;
+use crate::lifecycle::{self, HookForecast, HookKind, HookOutcome};
 use crate::prober::{self, Probers};
 use apimachinery::time::Time;
 use apis::views::pod::Container as Spec;
 use clock::after;
+
+/// A hook after the start that somebody asks.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PostStart {
+    /// From when on the process serves.
+    ready_at: Option<Time>,
+    /// When it was heard how the hook went, and whether well.
+    heard: Option<(Time, bool)>,
+}
 
 impl Container {
     /// The process from its start to its end.
@@ -20,24 +29,85 @@ impl Container {
         status: ContainerStatus,
         context: &mut SyncContext<'_>,
     ) -> Box<Running> {
-        let hook = spec.lifecycle.as_ref().and_then(|lifecycle| lifecycle.post_start.as_ref());
-        let hook = hook.filter(|_| started_at == context.now);
-        let hook = hook.map(|hook| lifecycle::run(hook, context.runtime, id));
+        let is_start = started_at == context.now;
+        let hook = HookKind::PostStart.of(spec).filter(|_| is_start);
+        let probed = self.probed(spec, (id, started_at), context);
+        match hook.map(|hook| lifecycle::run(hook, context.runtime, &probed, context.is_fair())) {
+            None => self.begin(spec, (id, started_at), status, None, context),
+            Some(HookForecast::Known(outcome)) => {
+                self.begin(spec, (id, started_at), status, Some(outcome), context)
+            }
+            Some(HookForecast::Asked) => {
+                context.happenings.push(Happening::Hooks(spec.name.clone(), HookKind::PostStart));
+                (self.started, self.ready) = (false, false);
+                let hook = Some(PostStart { ready_at: status.ready_at, heard: None });
+                let ContainerStatus { ends, asks_at, .. } = status;
+                Box::new(Running { ready_at: None, ends, asks_at, is_asking: false, probers: None, hook })
+            }
+        }
+    }
+
+    /// Its probes from now on, and what comes of its hook.
+    fn begin(
+        &mut self,
+        spec: &Spec,
+        (id, started_at): (&ContainerId, Time),
+        status: ContainerStatus,
+        hook: Option<HookOutcome>,
+        context: &mut SyncContext<'_>,
+    ) -> Box<Running> {
         let begun = after(context.now, hook.map_or(Duration::ZERO, |hook| hook.took));
         let ready_from = status.ready_at.map(|at| at.max(if hook.is_some() { begun } else { started_at }));
-        let config = context.config(spec, self.restart_count);
-        let probed = ProbedContainer { config, id, pod_ip: &context.pod_ip, started_at };
+        let probed = self.probed(spec, (id, started_at), context);
         let probers = Probers::new(context.runtime, &probed, begun, ready_from);
         let is_starting = probers.as_ref().is_some_and(|probers| probers.is_starting());
         let ready_at = ready_from.filter(|_| spec.readiness_probe.is_none() && !is_starting);
-        let mut ends = status.ends;
+        let ContainerStatus { mut ends, asks_at, .. } = status;
         if hook.is_some_and(|hook| !hook.is_well) {
             context.note(spec, "Warning", "FailedPostStartHook", "PostStartHook failed".into());
             context.note(spec, "Normal", "Killing", "FailedPostStartHook".into());
             ends = Some((begun, Exit::killed()));
         }
         (self.started, self.ready) = (!is_starting, false);
-        Box::new(Running { ready_at, ends, asks_at: status.asks_at, is_asking: false, probers })
+        Box::new(Running { ready_at, ends, asks_at, is_asking: false, probers, hook: None })
+    }
+
+    /// As a probe finds it.
+    pub(crate) fn probed<'a>(
+        &self,
+        spec: &'a Spec,
+        (id, started_at): (&'a ContainerId, Time),
+        context: &'a SyncContext<'_>,
+    ) -> ProbedContainer<'a> {
+        let config = context.config(spec, self.restart_count);
+        ProbedContainer { config, id, pod_ip: &context.pod_ip, started_at }
+    }
+
+    /// Who answers its probes may be another now.
+    pub(crate) fn look_at_probes_again(&mut self, spec: &Spec, context: &SyncContext<'_>) {
+        let (Some(id), Some(started_at)) = (self.running_id().cloned(), self.started_at()) else { return };
+        let probed = ProbedContainer {
+            config: context.config(spec, self.restart_count),
+            id: &id,
+            pod_ip: &context.pod_ip,
+            started_at,
+        };
+        if let Task::Run(running) = &mut self.task
+            && let Some(probers) = &mut running.probers
+        {
+            probers.look_again(context.runtime, &probed, context.now);
+        }
+    }
+
+    /// How a hook went that somebody asked.
+    pub(crate) fn hear_hook(&mut self, kind: HookKind, is_well: bool, now: Time) {
+        match (&mut self.task, kind) {
+            (Task::Run(running), HookKind::PostStart) => {
+                running.hook.iter_mut().for_each(|hook| hook.heard = Some((now, is_well)));
+            }
+            (Task::PreStop(hook), HookKind::PreStop) => hook.hear(is_well, now),
+            _ => {}
+        }
     }
 
     /// It has become ready, or its probes are due.
@@ -48,6 +118,17 @@ impl Container {
         due: Time,
         context: &mut SyncContext<'_>,
     ) {
+        if let Some((_, is_well)) = running.hook.as_ref().and_then(|hook| hook.heard)
+            && let (Some(id), Some(started_at)) = (self.running_id().cloned(), self.started_at())
+        {
+            let Running { ends, asks_at, is_asking, hook, .. } = *running;
+            let status = ContainerStatus { ready_at: hook.and_then(|hook| hook.ready_at), ends, asks_at };
+            let outcome = Some(HookOutcome { took: Duration::ZERO, is_well });
+            running = self.begin(spec, (&id, started_at), status, outcome, context);
+            running.is_asking = is_asking;
+            self.task = Task::Run(running);
+            return;
+        }
         if running.ready_at.is_some_and(|at| at <= due) {
             (self.ready, running.ready_at) = (true, None);
         }
@@ -56,7 +137,7 @@ impl Container {
             context.happenings.push(Happening::Asks(spec.name.clone()));
         }
         let asked = running.probers.as_mut().filter(|probers| probers.due().is_some_and(|at| at <= due));
-        let outcomes = asked.map(|probers| probers.ask(due)).unwrap_or_default();
+        let outcomes = asked.map(|probers| probers.ask(due, &|| context.is_fair())).unwrap_or_default();
         let mut kill = None;
         for outcome in outcomes {
             match outcome {
@@ -66,20 +147,25 @@ impl Container {
                 }
                 prober::Outcome::Ready(ready) => self.ready = ready,
                 prober::Outcome::Unhealthy(kind, why) => {
-                    context.note(spec, "Warning", "Unhealthy", format!("{kind} probe failed: {why}"));
+                    let text = format!("{} probe failed: {why}", kind.name());
+                    context.note(spec, "Warning", "Unhealthy", text);
                 }
                 prober::Outcome::Warning(kind, what) => {
-                    context.note(spec, "Warning", "ProbeWarning", format!("{kind} probe warning: {what}"));
+                    let text = format!("{} probe warning: {what}", kind.name());
+                    context.note(spec, "Warning", "ProbeWarning", text);
                 }
-                prober::Outcome::Kill(kind, grace) => kill = Some((kind.to_lowercase(), grace)),
+                prober::Outcome::Kill(kind, grace) => kill = Some((kind.name().to_lowercase(), grace)),
+                prober::Outcome::Asks(kind) => {
+                    context.happenings.push(Happening::Probes(spec.name.clone(), kind));
+                }
             }
         }
         let Some((kind, grace)) = kill else { return self.task = Task::Run(running) };
         let restarts = if self.restart_policy.restarts(137) { ", will be restarted" } else { "" };
         let text = format!("Container {} failed {kind} probe{restarts}", spec.name);
         context.note(spec, "Normal", "Killing", text);
-        let (until, exit) = self.signal(spec, grace_period(context.pod, grace), context);
-        (self.ready, self.task) = (false, Task::Restart { until, exit });
+        let grace = grace_period(context.pod, grace);
+        self.begin_stop(spec, (grace, running.ends), StopPurpose::Restart, context);
     }
 
     pub(crate) fn exit(
@@ -117,7 +203,8 @@ impl Running {
     pub(crate) fn due(&self) -> Option<Time> {
         let ends = self.ends.as_ref().map(|(at, _)| *at);
         let probers = self.probers.as_ref().and_then(|probers| probers.due());
-        [self.ready_at, ends, self.asks_at, probers].into_iter().flatten().min()
+        let hook = self.hook.as_ref().and_then(|hook| hook.heard).map(|(at, _)| at);
+        [self.ready_at, ends, self.asks_at, probers, hook].into_iter().flatten().min()
     }
 }
 
@@ -130,7 +217,7 @@ mod tests {
         let asks = |at| ContainerStatus { ready_at: None, ends: None, asks_at: at };
         let begun = Some(Time::UNIX_EPOCH);
         let mut running =
-            Running { ready_at: None, ends: None, asks_at: None, is_asking: true, probers: None };
+            Running { ready_at: None, ends: None, asks_at: None, is_asking: true, probers: None, hook: None };
         running.note(asks(begun));
         assert_eq!((running.asks_at, running.is_asking), (None, true));
         // It has the answer, and asks the next.

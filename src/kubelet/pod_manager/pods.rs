@@ -75,6 +75,13 @@ impl PodManager {
         self.state.lock()
     }
 
+    /// All pods have a turn: what their probes know is to be looked at.
+    pub(crate) fn wake_all(&self) {
+        let mut state = self.state();
+        let PodManagerState { workers, ready, .. } = &mut *state;
+        ready.extend(workers.keys().cloned());
+    }
+
     /// A pod has a turn as soon as may be.
     pub(crate) fn wake(&self, uid: &Arc<str>) {
         self.state().ready.insert(uid.clone());

@@ -4,6 +4,7 @@ mod apiserver;
 mod names;
 mod policies;
 mod publish;
+mod probes;
 mod services;
 
 use std::net::{IpAddr, SocketAddr};

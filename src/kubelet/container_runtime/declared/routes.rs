@@ -102,13 +102,14 @@ impl WebRoutes {
         self.0.iter().find(fits).map(|counted| &counted.route)
     }
 
-    /// The code of what is answered to a `GET` whatever came before, and its body: what a probe finds.
+    /// The code of what is answered at once to a `GET` whatever came before, and its body: what a probe
+    /// finds.
     pub(crate) fn always(&self, path: &str) -> Option<(u16, &str)> {
         let path = path.split('?').next().unwrap_or(path);
         let fits = |route: &&WebRoute| route.host.is_none() && route.fits("GET", "", path);
         let found = self.0.iter().map(|counted| &counted.route).find(fits);
         match found {
-            Some(route) if route.after > 0 || route.every.is_some() => None,
+            Some(route) if route.after > 0 || route.every.is_some() || !route.delay.is_zero() => None,
             Some(route) => Some((route.status, &route.body)),
             None => Some((404, NOT_FOUND)),
         }
@@ -244,12 +245,13 @@ mod tests {
 
     #[test]
     fn what_always_holds_is_known_ahead() {
-        let routes =
-            WebRoutes::parse("[{path: /ok, body: fine}, {path: /down, status: 503}, {path: /x, every: 2}]");
+        let routes = WebRoutes::parse(
+            "[{path: /ok, body: fine}, {path: /down, status: 503}, {path: /x, every: 2}, {path: /late, delay: 3s}]",
+        );
         let routes = routes.unwrap();
         assert_eq!(routes.always("/ok?a=b"), Some((200, "fine")));
         assert_eq!(routes.always("/down"), Some((503, "")));
         assert_eq!(routes.always("/none"), Some((404, NOT_FOUND)));
-        assert_eq!(routes.always("/x"), None);
+        assert_eq!((routes.always("/x"), routes.always("/late")), (None, None));
     }
 }

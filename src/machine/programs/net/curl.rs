@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::curl_options::CurlOptions;
 use super::resolver::resolve;
-use super::url::{BadUrl, WebUrl};
 use crate::interpreter::player::{Flow, Player};
 use crate::questions::{self, HttpQuestion, NetworkAsk, NetworkReply, Question, TlsTrust, WebReply};
+use crate::url::{BadUrl, WebUrl};
 
 /// So many redirects are followed unless another number is given.
 const MAX_REDIRECTS: usize = 50;

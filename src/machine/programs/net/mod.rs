@@ -2,8 +2,6 @@
 
 mod resolver;
 
-mod url;
-
 mod curl;
 mod curl_options;
 mod lookups;

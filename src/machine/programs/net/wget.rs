@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::resolver::resolve;
-use super::url::{BadUrl, WebUrl};
 use crate::interpreter::player::{Flow, Player};
 use crate::questions::{self, HttpQuestion, NetworkAsk, NetworkReply, Question, TlsTrust, WebReply};
+use crate::url::{BadUrl, WebUrl};
 
 /// How long it waits unless `-T` says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(900);

@@ -1,27 +1,35 @@
-//! Addresses of pages, as programs are told them.
+//! Addresses of pages, as programs and probes are told them.
 
 /// `http://host:port/path?query`
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct WebUrl {
-    pub(super) is_secure: bool,
+pub struct WebUrl {
+    /// Over TLS.
+    pub is_secure: bool,
     /// `user:password`
-    pub(super) user: Option<String>,
-    pub(super) host: String,
-    pub(super) port: u16,
+    pub user: Option<String>,
+    /// A name, or an address; one of IPv6 in brackets.
+    pub host: String,
+    /// The usual one, where none is said.
+    pub port: u16,
     /// With its query.
-    pub(super) target: String,
+    pub target: String,
 }
 
 /// Why a text is none.
 #[derive(Debug, PartialEq)]
-pub(super) enum BadUrl {
+pub enum BadUrl {
+    /// It has no host, or a port that is none.
     Malformed,
+    /// It is neither HTTP nor HTTPS.
     Protocol(String),
 }
 
 impl WebUrl {
     /// Without a protocol it is HTTP.
-    pub(super) fn parse(text: &str) -> Result<WebUrl, BadUrl> {
+    ///
+    /// # Errors
+    /// [`BadUrl`]
+    pub fn parse(text: &str) -> Result<WebUrl, BadUrl> {
         let (protocol, rest) = text.split_once("://").unwrap_or(("http", text));
         let is_secure = match protocol.to_ascii_lowercase().as_str() {
             "http" => false,
@@ -47,7 +55,14 @@ impl WebUrl {
     }
 
     /// Where a redirect leads.
-    pub(super) fn join(&self, location: &str) -> Result<WebUrl, BadUrl> {
+    ///
+    /// # Errors
+    /// [`BadUrl`]
+    pub fn join(&self, location: &str) -> Result<WebUrl, BadUrl> {
+        if location.starts_with("//") {
+            let protocol = if self.is_secure { "https" } else { "http" };
+            return WebUrl::parse(&format!("{protocol}:{location}"));
+        }
         if location.contains("://") {
             return WebUrl::parse(location);
         }
@@ -59,7 +74,7 @@ impl WebUrl {
     }
 
     /// The header `Host`: the usual port is left out.
-    pub(super) fn authority(&self) -> String {
+    pub fn authority(&self) -> String {
         match (self.is_secure, self.port) {
             (false, 80) | (true, 443) => self.host.clone(),
             (_, port) => format!("{}:{port}", self.host),
@@ -91,6 +106,7 @@ mod tests {
         let url = WebUrl::parse("http://web/a/b?c").unwrap();
         assert_eq!(url.join("d").unwrap().to_string(), "http://web/a/d");
         assert_eq!(url.join("https://x/y").unwrap().to_string(), "https://x/y");
+        assert_eq!(url.join("//x/y").unwrap().to_string(), "http://x/y");
         assert_eq!(WebUrl::parse("ftp://x"), Err(BadUrl::Protocol("ftp".into())));
         assert_eq!(WebUrl::parse("http://a:b/"), Err(BadUrl::Malformed));
         assert_eq!(WebUrl::parse("http:///a"), Err(BadUrl::Malformed));

@@ -1,0 +1,213 @@
+//! Probes and hooks that ask the network, from a pod's own node.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use kubarium::apimachinery::options::{DeleteOptions, ListOptions};
+use kubarium::apis::core::event::EVENTS;
+use kubarium::apis::core::pod::PODS;
+use kubarium::clock::Clock;
+use kubarium::entropy::Entropy;
+use kubarium::network::weather::Disturbance;
+use kubarium::{Cluster, Config};
+use serde_json::{Value, json};
+
+/// A cluster of one node whose time a test lets pass.
+struct Probed(Cluster);
+
+impl Probed {
+    async fn start() -> Probed {
+        let clock = Clock::stepped("2030-01-01T00:00:30Z".parse().unwrap());
+        Probed(Cluster::start(Config::new().clock(clock).entropy(Entropy::seeded(7))).await.unwrap())
+    }
+
+    async fn run(&self, name: &str, annotations: Value, container: Value) {
+        let mut container = container;
+        container["name"] = "main".into();
+        let metadata = json!({"name": name, "labels": {"app": name}, "annotations": annotations});
+        let pod = json!({"metadata": metadata, "spec": {"containers": [container]}});
+        self.0.client().create(&PODS, "default", pod).await.unwrap();
+        self.pass(5).await;
+    }
+
+    async fn pass(&self, seconds: u64) {
+        self.0.pass(Duration::from_secs(seconds)).await.unwrap();
+    }
+
+    async fn pod(&self, name: &str) -> Value {
+        self.0.client().get(&PODS, "default", name).await.unwrap().to_value()
+    }
+
+    async fn is_ready(&self, name: &str) -> bool {
+        self.pod(name).await["status"]["containerStatuses"][0]["ready"] == true
+    }
+
+    async fn restarts(&self, name: &str) -> Value {
+        self.pod(name).await["status"]["containerStatuses"][0]["restartCount"].clone()
+    }
+
+    async fn ip(&self, name: &str) -> String {
+        self.pod(name).await["status"]["podIP"].as_str().unwrap().to_owned()
+    }
+
+    /// What was told of a pod with a reason.
+    async fn told(&self, name: &str, reason: &str) -> Vec<String> {
+        let events = self.0.client().list(&EVENTS, "default", &ListOptions::default()).await.unwrap();
+        let events = events.items.iter().map(|event| event.to_value());
+        let of = events.filter(|event| event["involvedObject"]["name"] == name && event["reason"] == reason);
+        of.map(|event| event["message"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+}
+
+fn readiness(probe: Value) -> Value {
+    let mut probe = probe;
+    probe["periodSeconds"] = 5.into();
+    probe["failureThreshold"] = 1.into();
+    json!({"image": "nginx", "readinessProbe": probe})
+}
+
+#[tokio::test]
+async fn what_is_wrong_on_the_way_fails_a_probe_until_it_is_well_again() {
+    let probed = Probed::start().await;
+    let web = || json!({"httpGet": {"port": 80}});
+    probed.run("web", json!({}), readiness(web())).await;
+    // Nobody knows what that serves: it is assumed to be well for whom it is reached by.
+    let mut unknown = readiness(json!({"tcpSocket": {"port": 9000}}));
+    unknown["image"] = "example.com/unknown".into();
+    probed.run("unknown", json!({}), unknown).await;
+    assert!(probed.is_ready("web").await && probed.is_ready("unknown").await);
+    let parted = Disturbance { is_partition: true, ..Disturbance::default() };
+    probed.0.network().disturb(vec![parted]).unwrap();
+    probed.pass(8).await;
+    assert!(!probed.is_ready("web").await && !probed.is_ready("unknown").await);
+    let (web, unknown) = (probed.ip("web").await, probed.ip("unknown").await);
+    let late = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)";
+    let why = format!("Readiness probe failed: Get \"http://{web}:80/\": {late}");
+    assert_eq!(probed.told("web", "Unhealthy").await, [why]);
+    let why = format!("Readiness probe failed: dial tcp {unknown}:9000: i/o timeout");
+    assert_eq!(probed.told("unknown", "Unhealthy").await, [why]);
+    let slow = Disturbance { latency: Duration::from_millis(300), ..Disturbance::default() };
+    probed.0.network().disturb(vec![slow]).unwrap();
+    probed.pass(8).await;
+    assert!(probed.is_ready("unknown").await, "there and back takes less than a second");
+    assert!(!probed.is_ready("web").await, "with the request and its answer it takes more");
+    probed.0.network().disturb(vec![]).unwrap();
+    probed.pass(8).await;
+    assert!(probed.is_ready("web").await && probed.is_ready("unknown").await);
+    probed.0.stop().await;
+}
+
+#[tokio::test]
+async fn listeners_that_count_or_are_given_are_asked_each_time() {
+    let probed = Probed::start().await;
+    let routes = json!({"kubarium.dev/http.80": "[{after: 2, every: 2, status: 503}, {body: ok}]"});
+    probed.run("counted", routes, readiness(json!({"httpGet": {"port": 80}}))).await;
+    assert!(probed.is_ready("counted").await);
+    probed.pass(12).await;
+    let failed = "Readiness probe failed: HTTP probe failed with statuscode: 503".to_owned();
+    assert_eq!(probed.told("counted", "Unhealthy").await, [failed]);
+    let headers = json!([{"name": "X-Probe", "value": "yes"}, {"name": "Host", "value": "own"}]);
+    let get = json!({"path": "/well?x=y", "port": "web", "httpHeaders": headers});
+    let mut given = readiness(json!({"httpGet": get}));
+    given["ports"] = json!([{"name": "web", "containerPort": 80}]);
+    probed.run("given", json!({}), given).await;
+    // It answers otherwise than nginx from now on, which the probe hears though it had passed for ever.
+    let code = Arc::new(AtomicU16::new(500));
+    let answered = code.clone();
+    let service = tower::service_fn(move |request: Request<Bytes>| {
+        let header = |name: &str| request.headers()[name].to_str().unwrap().to_owned();
+        let asked = [&*request.uri().to_string(), &header("host"), &header("user-agent"), &header("x-probe")];
+        assert_eq!(asked, ["/well?x=y", "own", "kube-probe/1.36", "yes"]);
+        let answer = Response::builder().status(answered.load(Ordering::SeqCst)).body(Bytes::new());
+        std::future::ready(Ok::<_, Infallible>(answer.unwrap()))
+    });
+    probed.0.listen_at("default", "given", 80, service).unwrap();
+    probed.pass(6).await;
+    assert!(!probed.is_ready("given").await);
+    code.store(204, Ordering::SeqCst);
+    probed.pass(6).await;
+    assert!(probed.is_ready("given").await);
+    probed.0.stop().await;
+}
+
+#[tokio::test]
+async fn commands_that_ask_the_network_are_asked() {
+    let probed = Probed::start().await;
+    let routes = json!({"kubarium.dev/http.80": "[{path: /ok}, {path: /late, delay: 4s}]"});
+    probed.run("web", routes, json!({"image": "nginx"})).await;
+    let web = probed.ip("web").await;
+    for (name, path) in [("well", "ok"), ("ill", "none"), ("late", "late")] {
+        let command = json!(["wget", "-qO-", format!("http://{web}/{path}")]);
+        let probe = json!({"exec": {"command": command}, "periodSeconds": 5, "failureThreshold": 1});
+        let container = json!({"image": "busybox", "command": ["sleep", "10000"], "readinessProbe": probe});
+        probed.run(name, json!({}), container).await;
+    }
+    assert!(probed.is_ready("well").await && !probed.is_ready("ill").await && !probed.is_ready("late").await);
+    let told = probed.told("ill", "Unhealthy").await;
+    assert!(told[0].contains("404"), "{told:?}");
+    let line = format!("\"wget -qO- http://{web}/late\"");
+    let why = format!("Readiness probe failed: command timed out: {line} timed out after 1s");
+    assert_eq!(probed.told("late", "Unhealthy").await, [why]);
+    // They hear that the server is gone.
+    let gone = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+    probed.0.client().delete(&PODS, "default", "web", &gone).await.unwrap();
+    probed.pass(10).await;
+    assert!(!probed.is_ready("well").await);
+    probed.0.stop().await;
+}
+
+#[tokio::test]
+async fn hooks_over_http_are_heard_or_fail() {
+    let probed = Probed::start().await;
+    let routes = json!({"kubarium.dev/http.80": "[{path: /late, delay: 3s}, {status: 500}]"});
+    probed.run("web", routes, json!({"image": "nginx"})).await;
+    let web = probed.ip("web").await;
+    let get =
+        |host: &str, port: u16, path: &str| json!({"httpGet": {"host": host, "port": port, "path": path}});
+    let sleeps = json!(["sleep", "10000"]);
+    let with = |start: Value, stop: Value| {
+        let lifecycle = json!({"postStart": start, "preStop": stop});
+        json!({"image": "busybox", "command": sleeps, "lifecycle": lifecycle})
+    };
+    // Whoever answers has heard it, whatever he says.
+    probed.run("heard", json!({}), with(get(&web, 80, "/start"), get(&web, 80, "/late"))).await;
+    assert!(probed.is_ready("heard").await);
+    probed.0.client().delete(&PODS, "default", "heard", &DeleteOptions::default()).await.unwrap();
+    probed.pass(2).await;
+    assert!(probed.pod("heard").await["metadata"]["deletionTimestamp"].is_string());
+    probed.pass(2).await;
+    assert!(probed.0.client().get(&PODS, "default", "heard").await.is_err(), "its hook is over");
+    assert_eq!(probed.told("heard", "FailedPreStopHook").await, [""; 0]);
+    probed.run("refused", json!({}), with(get(&web, 81, "/"), json!({"sleep": {"seconds": 0}}))).await;
+    assert_eq!(probed.told("refused", "FailedPostStartHook").await, ["PostStartHook failed"]);
+    assert!(probed.restarts("refused").await.as_i64() > Some(0));
+    let nobody = json!({"exec": {"command": ["wget", "-qO-", format!("http://{web}:81/")]}});
+    probed.run("mourned", json!({}), with(json!({"sleep": {"seconds": 0}}), nobody)).await;
+    probed.0.client().delete(&PODS, "default", "mourned", &DeleteOptions::default()).await.unwrap();
+    probed.pass(1).await;
+    assert_eq!(probed.told("mourned", "FailedPreStopHook").await, ["PreStopHook failed"]);
+    probed.0.stop().await;
+}
+
+#[tokio::test]
+async fn a_pod_may_say_that_nobody_listens_but_whom_it_declares() {
+    let probed = Probed::start().await;
+    let container = || {
+        let probe = json!({"httpGet": {"port": 8080}, "periodSeconds": 5, "failureThreshold": 1});
+        json!({"image": "example.com/mine", "livenessProbe": probe})
+    };
+    probed.run("assumed", json!({}), container()).await;
+    probed.run("said", json!({"kubarium.dev/listens": "declared"}), container()).await;
+    probed.pass(10).await;
+    assert_eq!(probed.restarts("assumed").await, 0);
+    assert!(probed.restarts("said").await.as_i64() > Some(0));
+    let ip = probed.ip("said").await;
+    let refused = format!("dial tcp {ip}:8080: connect: connection refused");
+    let why = format!("Liveness probe failed: Get \"http://{ip}:8080/\": {refused}");
+    assert!(probed.told("said", "Unhealthy").await.contains(&why));
+    probed.0.stop().await;
+}
