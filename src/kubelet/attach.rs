@@ -1,9 +1,7 @@
 //! Somebody is attached to the process of a container (`pkg/kubelet`, `GetAttach`; CRI `Attach`): hears what
 //! it says from then on, and says something to it.
 
-use std::time::Duration;
-
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::container_runtime::services::{
     AttachInput, AttachResponse, ContainerConfig, ContainerId, RuntimeError,
@@ -19,8 +17,6 @@ use super::volume_manager::facts::Facts;
 use super::volume_manager::surroundings;
 use apimachinery::time::Time;
 
-/// How often it is looked whether the process still runs, when it says nothing by itself.
-const LOOK_PERIOD: Duration = Duration::from_millis(500);
 /// So many pieces wait for either side; then the other one waits.
 const PIECES: usize = 8;
 
@@ -44,6 +40,14 @@ struct AttachedClient {
     hears_end: bool,
     /// How much it had said that is told already.
     seen: usize,
+}
+
+/// What tells whoever is attached that there may be more.
+struct AttachNews {
+    /// The pod has had a turn: it was started or stopped, heard something, or has other files.
+    turns: watch::Receiver<()>,
+    /// Its server was asked, and has written that down.
+    requests: watch::Receiver<()>,
 }
 
 /// What came of one look at it.
@@ -88,12 +92,14 @@ impl Kubelet {
             hears_end,
             seen: 0,
         };
+        let news = attached.news().await.ok_or_else(exited)?;
         let first = attached.look(AttachInput::Begins).await;
         let first = first.ok_or_else(exited)?;
         let (says, to_process) = mpsc::channel(PIECES);
         let (from_process, said) = mpsc::channel(PIECES);
         // With the kubelet it ends, too.
-        let begun = self.shared.context.tasks.spawn("attach", attached.talk(first, to_process, from_process));
+        let begun =
+            self.shared.context.tasks.spawn("attach", attached.talk(first, news, to_process, from_process));
         begun.map(|_| Attachment { says, said }).ok_or_else(|| refusal("the kubelet has stopped".to_owned()))
     }
 }
@@ -107,6 +113,7 @@ impl AttachedClient {
     async fn talk(
         mut self,
         first: Looked,
+        mut news: AttachNews,
         to_process: mpsc::Receiver<Vec<u8>>,
         from_process: mpsc::Sender<(bool, Vec<u8>)>,
     ) {
@@ -119,7 +126,7 @@ impl AttachedClient {
             }
             let heard = tokio::select! {
                 heard = next_said(&mut to_process) => heard,
-                () = self.pause(looked.response.next) => AttachInput::Nothing,
+                () = self.pause(looked.response.next, &mut news) => AttachInput::Nothing,
                 () = from_process.closed() => {
                     self.hang_up().await;
                     return;
@@ -141,10 +148,29 @@ impl AttachedClient {
         }
     }
 
-    async fn pause(&self, next: Option<Time>) {
+    /// What tells that it is to be looked at; none when the pod is gone.
+    async fn news(&self) -> Option<AttachNews> {
+        let pods = &self.kubelet.pods;
+        let uid = pods.look(&self.namespace, &self.pod, |worker| worker.object.metadata.uid.clone()).await?;
+        let turns = pods.turns_of(&uid.as_str().into())?;
+        Some(AttachNews { turns, requests: self.kubelet.shared.node.runtime.log_grows(&self.id) })
+    }
+
+    /// Until it says more by itself, or something has happened to it.
+    async fn pause(&self, next: Option<Time>, news: &mut AttachNews) {
         let clock = &self.kubelet.shared.context.clock;
-        let until_next = next.and_then(|next| (next - clock.now()).to_std().ok());
-        clock.sleep(until_next.unwrap_or(LOOK_PERIOD).min(LOOK_PERIOD)).await;
+        let until_next = async {
+            match next {
+                Some(next) => clock.sleep((next - clock.now()).to_std().unwrap_or_default()).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = until_next => {}
+            // None come any more of a pod that is gone.
+            _ = news.turns.changed() => {}
+            Ok(()) = news.requests.changed() => {}
+        }
     }
 
     /// Sends what is new. Whether anybody takes it.

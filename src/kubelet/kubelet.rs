@@ -64,7 +64,7 @@ impl Kubelet {
         let runtime = SimulatedRuntime::new(stages, addresses, &config.address, entropy);
         let runtime = runtime.with_images(&config.images, context.clock.now());
         let node = NodeRuntime {
-            runtime: Arc::new(runtime.with_listeners(config.listeners.clone())),
+            runtime: Arc::new(runtime.with_listeners(config.listeners.clone()).on_network(network.clone())),
             host_ip: config.address.clone(),
             cluster_dns: config.cluster_dns.clone(),
             allocatable: config.allocatable(),
@@ -263,6 +263,7 @@ impl Kubelet {
         let mut state = self.pods.state();
         let PodManagerState { workers, timers, statuses, fetches, .. } = &mut *state;
         let Some(entry) = workers.get_mut(&loan.uid) else { return };
+        entry.tell_of_turn();
         let due = loan.due;
         set_timer(entry, timers, &loan.uid, due);
         if let Some(fetch) = loan.take_fetch() {

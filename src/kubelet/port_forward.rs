@@ -3,7 +3,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures::FutureExt;
 use network::address_range::AddressRange;
@@ -11,16 +10,14 @@ use network::{Accept, Network, Obstacle};
 use tokio::io::DuplexStream;
 
 use super::container_runtime::services::{
-    Datagram, PodSandboxConfig, PortListener, RunningContainer, RuntimeError, RuntimeService,
+    Datagram, Exit, PodSandboxConfig, PortListener, RunningContainer, RuntimeError, RuntimeService,
 };
 use super::kubelet::Kubelet;
+use super::kuberuntime::container::Task;
 use super::kuberuntime::state::State;
 use super::pod_workers::PodWorker;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
-
-/// How often a connection looks whether its container still runs.
-const LOOK_PERIOD: Duration = Duration::from_millis(500);
 
 impl Kubelet {
     /// Connects to a port of a pod. `from` is the address of who asks.
@@ -151,15 +148,34 @@ impl Kubelet {
         tokio::select! {
             () = serving => {}
             () = self.ended(&uid, &listener) => {}
+            code = listener.exit.asked() => self.end_process(&uid, &listener, code).await,
         }
     }
 
-    /// Waits until what listens does not run any more.
+    /// Waits until what listens does not run any more: it looks after each turn of the pod.
     async fn ended(&self, uid: &Arc<str>, listener: &PortListener) {
         let runs = |worker: &PodWorker| worker.runs(&listener.container) == Some(listener.started_at);
+        let Some(mut turns) = self.pods.turns_of(uid) else { return };
         while self.pods.look_by_uid(uid, runs).await == Some(true) {
-            self.shared.context.clock.sleep(LOOK_PERIOD).await;
+            // None comes any more of a pod that is gone.
+            if turns.changed().await.is_err() {
+                return;
+            }
         }
+    }
+
+    /// The process that listens ends, because somebody asked it to.
+    async fn end_process(&self, uid: &Arc<str>, listener: &PortListener, code: i32) {
+        let now = self.shared.context.clock.now();
+        let Some(mut loan) = self.pods.borrow_by_uid(uid).await else { return };
+        if loan.runs(&listener.container) == Some(listener.started_at)
+            && let Some(container) = loan.container_mut(&listener.container)
+            && let Task::Run(running) = &mut container.task
+        {
+            running.ends = Some((now, Exit { code, ..Exit::default() }));
+        }
+        drop(loan);
+        self.pods.wake(uid);
     }
 }
 

@@ -9,16 +9,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response};
 use http_body_util::{BodyExt, Limited};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::dependencies::Dependencies;
 use apis::core::service::SERVICES;
 use apis::views::service::Service;
+use client_go::client::Client;
+use clock::Clock;
 use machine::questions::{
     Answered, HttpQuestion, MAX_ANSWER_BYTES, NetworkAsk, NetworkReply, Question, WebReply,
 };
-use network::Obstacle;
-use network::Refusal;
+use network::tls::{self, TlsFailure};
+use network::{Network, Obstacle, Refusal};
 
 /// Nobody waits longer for an answer, whatever he says.
 const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -37,20 +39,40 @@ impl Connected {
     }
 }
 
+/// Asks a network in somebody's name, and says what came back after how long. Nobody is the apiserver there.
+pub(crate) async fn ask(network: &Network, clock: &Clock, from: IpAddr, question: &Question) -> Answered {
+    let talk = Talking { network, clock, client: None };
+    let begun = clock.elapsed();
+    let reply = talk.reply(from, question).await;
+    Answered { reply, took: clock.elapsed().saturating_sub(begun) }
+}
+
 impl Dependencies {
     /// Asks in the name of a pod with this address, and says what came back after how long.
     pub(crate) async fn ask_network(&self, from: &str, question: &Question) -> Answered {
-        let begun = self.context.clock.elapsed();
+        let clock = &self.context.clock;
+        let talk = Talking { network: self.network(), clock, client: Some(&self.context.client) };
+        let begun = clock.elapsed();
         let reply = match from.parse() {
-            Ok(from) => self.reply(from, question).await,
+            Ok(from) => talk.reply(from, question).await,
             // A pod without an address reaches nobody.
             Err(_) => NetworkReply::Unreachable,
         };
-        Answered { reply, took: self.context.clock.elapsed().saturating_sub(begun) }
+        Answered { reply, took: clock.elapsed().saturating_sub(begun) }
     }
+}
 
+/// What a question is asked on.
+struct Talking<'a> {
+    network: &'a Network,
+    clock: &'a Clock,
+    /// The cluster's own apiserver, for whom the Service `kubernetes` stands.
+    client: Option<&'a Client>,
+}
+
+impl Talking<'_> {
     async fn reply(&self, from: IpAddr, question: &Question) -> NetworkReply {
-        let clock = &self.context.clock;
+        let clock = self.clock;
         let connected = Connected::default();
         let asked = self.begin(from, &question.what, &connected);
         match clock.timeout(question.within.min(MAX_WAIT), asked).await {
@@ -71,7 +93,7 @@ impl Dependencies {
             }
             NetworkAsk::Udp { to, send } => {
                 let datagram = Bytes::from(send.clone());
-                match self.network().ask(from, local(*to, from), datagram).await {
+                match self.network.ask(from, local(*to, from), datagram).await {
                     Ok(Some(answer)) => NetworkReply::Bytes(Arc::new(answer.to_vec())),
                     // Whoever hears nothing waits as long as he likes.
                     Ok(None) => std::future::pending().await,
@@ -79,7 +101,7 @@ impl Dependencies {
                 }
             }
             NetworkAsk::Ping(to) => {
-                match self.network().ping(from, local(SocketAddr::new(*to, 0), from).ip()).await {
+                match self.network.ping(from, local(SocketAddr::new(*to, 0), from).ip()).await {
                     Ok(_) => NetworkReply::Echo,
                     Err(_) => std::future::pending().await,
                 }
@@ -95,7 +117,7 @@ impl Dependencies {
         send: Option<&[u8]>,
         connected: &Connected,
     ) -> Result<NetworkReply, NetworkReply> {
-        let mut stream = self.network().connect(from, local(to, from)).await.map_err(refused)?;
+        let mut stream = self.network.connect(from, local(to, from)).await.map_err(refused)?;
         connected.note();
         let Some(send) = send else { return Ok(NetworkReply::Bytes(Arc::default())) };
         let said = stream.write_all(send).await.and(stream.shutdown().await);
@@ -122,13 +144,26 @@ impl Dependencies {
             let is_trusted = trust.everybody || trust.authorities.contains("BEGIN CERTIFICATE");
             return if is_trusted { self.ask_apiserver(asked).await } else { Err(NetworkReply::Untrusted) };
         }
-        let stream = self.network().connect(from, local(to, from)).await.map_err(refused)?;
+        let stream = self.network.connect(from, local(to, from)).await.map_err(refused)?;
         connected.note();
-        if asked.tls.is_some() {
-            return Err(NetworkReply::NoTls);
+        let Some(machine::questions::TlsTrust { server_name, everybody, authorities }) = &asked.tls else {
+            return self.web_over(stream, asked).await;
+        };
+        let trust = tls::TlsTrust { everybody: *everybody, authorities: authorities.clone() };
+        match tls::connect(stream, server_name, &trust).await {
+            Ok(stream) => self.web_over(stream, asked).await,
+            Err(TlsFailure::NoTls) => Err(NetworkReply::NoTls),
+            Err(TlsFailure::Untrusted) => Err(NetworkReply::Untrusted),
+            Err(TlsFailure::Ended) => Err(NetworkReply::Empty),
         }
+    }
+
+    async fn web_over<Io>(&self, io: Io, asked: &HttpQuestion) -> Result<NetworkReply, NetworkReply>
+    where
+        Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let request = request(asked).ok_or(NetworkReply::Empty)?;
-        let response = network::http_client::ask(&self.context.clock, stream, request).await;
+        let response = network::http_client::ask(self.clock, io, request).await;
         let response = response.map_err(|_| NetworkReply::Empty)?;
         let (head, body) = response.into_parts();
         let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await.map(|body| body.to_bytes());
@@ -137,14 +172,16 @@ impl Dependencies {
 
     /// Whether an address is that of the Service `kubernetes`: it stands before this cluster's own apiserver.
     async fn is_apiserver(&self, address: IpAddr) -> bool {
-        let service = self.context.client.get(&SERVICES, "default", "kubernetes").await;
+        let Some(client) = self.client else { return false };
+        let service = client.get(&SERVICES, "default", "kubernetes").await;
         service.is_ok_and(|service| service.view::<Service>().spec.cluster_ip == address.to_string())
     }
 
     /// Whoever asks says by his headers who he is, as over a socket.
     async fn ask_apiserver(&self, asked: &HttpQuestion) -> Result<NetworkReply, NetworkReply> {
         let request = request(asked).ok_or(NetworkReply::Empty)?.map(|body| body.to_vec());
-        let (head, body) = self.context.client.as_it_is(request).await.into_parts();
+        let client = self.client.ok_or(NetworkReply::Unreachable)?;
+        let (head, body) = client.as_it_is(request).await.into_parts();
         let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await.map(|body| body.to_bytes());
         Ok(web_reply(Response::from_parts(head, body.unwrap_or_default())))
     }

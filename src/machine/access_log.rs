@@ -85,7 +85,7 @@ mod tests {
             from: "10.0.0.9:4000",
             ..WebRequest::default()
         };
-        let answered = WebAnswer { code: 404, headers: vec![], body: "gone".into() };
+        let answered = WebAnswer { code: 404, body: "gone".into(), ..WebAnswer::default() };
         let common = "10.0.0.9 - - [01/Jan/1970:00:00:00 +0000] \"GET /a?b=c HTTP/1.1\" 404 4";
         let texts = ["-text=hi".to_owned()];
         let netexec = ["netexec".to_owned()];
@@ -107,7 +107,7 @@ mod tests {
             ("e2e/agnhost", &netexec, 8080, Some(klog.into())),
             ("traefik/whoami", &[], 80, None),
         ] {
-            let server = server(&Invocation::new(image, &[], args), &[]).unwrap();
+            let server = server(&Invocation::new(image, &[], args), &[], &[]).unwrap();
             assert_eq!(line(&server, port, &asked, &answered, DateTime::UNIX_EPOCH), wanted, "{image}");
         }
     }

@@ -55,7 +55,7 @@ pub fn looks_around(invocation: &Invocation<'_>) -> bool {
             }) || names_services(invocation)
         }
         Some(Program::Shell(_)) => true,
-        Some(Program::Agnhost(line)) => line.get(1).is_some_and(|name| name == "mounttest"),
+        Some(Program::Agnhost(line)) => agnhost::looks_around(&line),
         Some(Program::Nothing | Program::Faulty(_)) | None => false,
     }
 }

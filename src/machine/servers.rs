@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
 
+use crate::agnhost::guestbook::Guestbook;
 use crate::invocation::Invocation;
 use crate::programs::names;
 use crate::text_servers::TextProtocol;
@@ -88,21 +89,33 @@ const LIVENESS_FAILS_AFTER: Duration = Duration::from_secs(10);
 /// What a container serves; nothing is served anywhere else.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Server {
-    http: Option<(i64, Site)>,
+    sites: Vec<(i64, Site)>,
+    /// Who speaks TLS, where.
+    tls: Option<TlsFiles>,
     grpc: Option<(i64, Health)>,
-    udp: Option<(i64, UdpServer)>,
+    udp: Vec<(i64, UdpServer)>,
     text: Option<(i64, TextProtocol)>,
-    /// Where connections are taken and nobody knows what is said.
-    others: Vec<i64>,
+}
+
+/// The files of a server's certificate and key, as PEM, and at which of its ports it shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TlsFiles {
+    /// The certificate, and those who vouch for it.
+    pub certificate: String,
+    /// Its key.
+    pub key: String,
+    ports: Vec<i64>,
 }
 
 /// Who answers to datagrams.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum UdpServer {
     /// agnhost's `netexec`: `hostname`, `echo TEXT`, `clientip`.
     NetExec,
     /// agnhost's `serve-hostname`: the same to anybody.
     HostName,
+    /// agnhost's `porter`: a text.
+    Text(String),
 }
 
 /// Who says the same whatever it is asked.
@@ -127,8 +140,6 @@ pub(crate) enum Speaker {
 pub(crate) enum Site {
     /// The welcome of a web server, and nothing else.
     Welcome(&'static WebServer, String),
-    /// These, and no others.
-    Pages(&'static [&'static str]),
     /// Files, among them whatever is below these folders.
     Files(Vec<String>),
     /// The host's name, whatever the path: agnhost's `serve-hostname`.
@@ -139,8 +150,18 @@ pub(crate) enum Site {
     NetExec(Option<String>),
     /// agnhost's `liveness`.
     Liveness,
-    /// It is there, and nobody knows what it says.
-    Anything,
+    /// This, whatever the path.
+    Text(String),
+    /// This and the method as JSON, whatever the path: agnhost's `porter --json-response`.
+    Porter(String),
+    /// agnhost's `grpc-health-checking` hears how well it is.
+    Health,
+    /// agnhost's `guestbook`.
+    Guestbook(Guestbook),
+    /// agnhost's `webhook`, with the image of the sidecar that it adds.
+    Webhook(String),
+    /// agnhost's `crd-conversion-webhook`.
+    Conversion,
 }
 
 /// gRPC's health protocol, as agnhost speaks it.
@@ -161,11 +182,11 @@ pub enum Page {
     Moved(u16, String),
 }
 
-/// What a container with volumes at `mounts` serves; nothing when that is not known.
-pub fn server(invocation: &Invocation<'_>, mounts: &[&str]) -> Option<Server> {
+/// What a container with volumes at `mounts` and such variables serves; nothing when that is not known.
+pub fn server(invocation: &Invocation<'_>, mounts: &[&str], variables: &[(&str, &str)]) -> Option<Server> {
     if let Some(mode) = agnhost::serves(invocation) {
         let words: Vec<String> = invocation.words().cloned().collect();
-        if let Some(server) = of_agnhost(mode, &words, mounts) {
+        if let Some(server) = of_agnhost(mode, &words, mounts, variables) {
             return Some(server);
         }
     }
@@ -222,40 +243,50 @@ fn dashed<'a>(words: &'a [String], dashes: &str, name: &str) -> Option<&'a str> 
     }
 }
 
-fn of_agnhost(mode: &str, words: &[String], mounts: &[&str]) -> Option<Server> {
+fn of_agnhost(mode: &str, words: &[String], mounts: &[&str], variables: &[(&str, &str)]) -> Option<Server> {
     let port = |name: &str, default: i64| match agnhost::flag(words, name) {
         Some(text) => text.parse::<i64>().ok(),
         None => Some(default),
     };
-    let has_tls = agnhost::flag(words, "tls-cert-file").is_some();
     Some(match mode {
-        "netexec" if has_tls => Server { others: vec![port("http-port", 8080)?], ..Server::default() },
         "netexec" => {
             let instead = agnhost::flag(words, "http-override").map(str::to_owned);
             let server = Server::http(port("http-port", 8080)?, Site::NetExec(instead));
-            Server { udp: Some((port("udp-port", 8081)?, UdpServer::NetExec)), ..server }
+            Server { udp: vec![(port("udp-port", 8081)?, UdpServer::NetExec)], ..server }.with_tls(words)
         }
+        "webhook" => {
+            let sidecar = agnhost::flag(words, "sidecar-image").unwrap_or_default().to_owned();
+            Server::http(port("port", 443)?, Site::Webhook(sidecar)).with_tls(words)
+        }
+        "crd-conversion-webhook" => Server::http(port("port", 443)?, Site::Conversion).with_tls(words),
+        "porter" => porter(words, variables),
         "test-webserver" => {
             let folders = mounts.iter().map(|mount| (*mount).to_owned()).collect();
             Server::http(port("port", 80)?, Site::Files(folders))
         }
         "liveness" => Server::http(8080, Site::Liveness),
         "serve-hostname" if words.iter().any(|word| matches!(word.as_str(), "--udp" | "--udp=true")) => {
-            Server { udp: Some((port("port", 9376)?, UdpServer::HostName)), ..Server::default() }
+            Server { udp: vec![(port("port", 9376)?, UdpServer::HostName)], ..Server::default() }
         }
         "serve-hostname" if words.iter().any(|word| matches!(word.as_str(), "--tcp" | "--tcp=true")) => {
             Server { text: Some((port("port", 9376)?, TextProtocol::HostName)), ..Server::default() }
         }
         "serve-hostname" => Server::http(port("port", 9376)?, Site::HostName),
-        "nettest" => Server::http(port("port", 8080)?, Site::Anything),
-        "guestbook" => Server::http(port("http-port", 80)?, Site::Anything),
-        "fake-gitserver" => Server::http(8000, Site::Anything),
+        // It finds no peers: whoever looks finds it running.
+        "nettest" => Server::http(port("port", 8080)?, Site::Text("running".into())),
+        "guestbook" => {
+            let replica_of = agnhost::flag(words, "replicaof").map(str::to_owned);
+            let guestbook = Guestbook { backend_port: port("backend-port", 6379)?, replica_of };
+            Server::http(port("http-port", 80)?, Site::Guestbook(guestbook))
+        }
+        "fake-gitserver" => Server::http(8000, Site::Text("I am a fake git server".into())),
+        "audit-proxy" => Server::http(8080, Site::Text(String::new())),
         "grpc-health-checking" => {
             let service = agnhost::flag(words, "service").unwrap_or_default().to_owned();
             let seconds = agnhost::flag(words, "delay-unhealthy-sec").and_then(|text| text.parse().ok());
             let health = Health { service, fails_after: seconds.map(Duration::from_secs) };
             Server {
-                http: Some((port("http-port", 8080)?, Site::Pages(&["/make-serving", "/make-not-serving"]))),
+                sites: vec![(port("http-port", 8080)?, Site::Health)],
                 grpc: Some((port("port", 5000)?, health)),
                 ..Server::default()
             }
@@ -264,25 +295,72 @@ fn of_agnhost(mode: &str, words: &[String], mounts: &[&str]) -> Option<Server> {
     })
 }
 
+/// Serves what its variables `SERVE_PORT_*` and their kin say.
+fn porter(words: &[String], variables: &[(&str, &str)]) -> Server {
+    let mut server = Server::default();
+    let variable = |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
+    let file = |name, usual: &str| variable(name).unwrap_or(usual).to_owned();
+    let (certificate, key) = (file("CERT_FILE", "/localhost.crt"), file("KEY_FILE", "/localhost.key"));
+    let mut tls = TlsFiles { certificate, key, ports: vec![] };
+    let is_json =
+        words.iter().any(|word| matches!(word.as_str(), "--json-response" | "--json-response=true"));
+    for (name, value) in variables {
+        let Some((kind, Ok(port))) = name
+            .strip_prefix("SERVE_")
+            .and_then(|rest| rest.rsplit_once('_'))
+            .map(|(kind, port)| (kind, port.parse::<i64>()))
+        else {
+            continue;
+        };
+        let text = (*value).to_owned();
+        match kind {
+            "UDP_PORT" => server.udp.push((port, UdpServer::Text(text))),
+            "PORT" | "TCP_PORT" | "TLS_PORT" => {
+                server.sites.push((port, if is_json { Site::Porter(text) } else { Site::Text(text) }));
+                tls.ports.extend((kind == "TLS_PORT").then_some(port));
+            }
+            _ => {}
+        }
+    }
+    server.tls = Some(tls).filter(|tls| !tls.ports.is_empty());
+    server
+}
+
 impl Server {
     fn http(port: i64, site: Site) -> Server {
-        Server { http: Some((port, site)), ..Server::default() }
+        Server { sites: vec![(port, site)], ..Server::default() }
+    }
+
+    /// With the certificate that its flags name, at all its ports.
+    fn with_tls(mut self, words: &[String]) -> Server {
+        let file = |name| agnhost::flag(words, name).map(str::to_owned);
+        let files = (file(agnhost::TLS_FILE), file("tls-private-key-file"));
+        if let (Some(certificate), Some(key)) = files {
+            let ports = self.sites.iter().map(|(port, _)| *port).collect();
+            self.tls = Some(TlsFiles { certificate, key, ports });
+        }
+        self
+    }
+
+    /// The files of the certificate that it shows at a port.
+    pub fn tls(&self, port: i64) -> Option<&TlsFiles> {
+        self.tls.as_ref().filter(|tls| tls.ports.contains(&port))
     }
 
     /// Whether it takes connections at `port`.
     pub fn listens(&self, port: i64) -> bool {
-        let http = self.http.as_ref().is_some_and(|(own, _)| *own == port);
-        http || self.health(port).is_some() || self.text(port).is_some() || self.others.contains(&port)
+        self.site(port).is_some() || self.health(port).is_some() || self.text(port).is_some()
     }
 
     /// What comes back of a datagram at a UDP port, in which there may be nothing; nothing where it does not
     /// listen.
     pub fn datagram(&self, port: i64, said: &[u8], from: &str, host_name: &str) -> Option<Option<Vec<u8>>> {
-        let (_, server) = self.udp.as_ref().filter(|(own, _)| *own == port)?;
+        let (_, server) = self.udp.iter().find(|(own, _)| *own == port)?;
         let said = String::from_utf8_lossy(said);
         let said = said.trim();
         let (command, rest) = said.split_once(' ').unwrap_or((said, ""));
         let answer = match (server, command.to_ascii_lowercase().as_str()) {
+            (UdpServer::Text(text), _) => Some(text.as_str()),
             (UdpServer::HostName, _) | (_, "hostname") => Some(host_name),
             (_, "echo") => Some(rest),
             (_, "clientip") => Some(from),
@@ -298,7 +376,7 @@ impl Server {
 
     /// What it serves at a port.
     pub(crate) fn site(&self, port: i64) -> Option<&Site> {
-        self.http.as_ref().filter(|(own, _)| *own == port).map(|(_, site)| site)
+        self.sites.iter().find(|(own, _)| *own == port).map(|(_, site)| site)
     }
 
     /// What it says of its health at a port.
@@ -306,26 +384,20 @@ impl Server {
         self.grpc.as_ref().filter(|(own, _)| *own == port).map(|(_, health)| health)
     }
 
-    /// Whether it is known what is said at `port`, beside that somebody listens.
-    pub fn knows(&self, port: i64) -> bool {
-        !self.others.contains(&port) && self.site(port) != Some(&Site::Anything)
-    }
-
     /// Whether somebody at `port` speaks HTTP, and nothing around it.
     pub fn is_plain(&self, port: i64) -> bool {
-        self.http.as_ref().is_some_and(|(own, _)| *own == port)
+        self.site(port).is_some() && self.tls(port).is_none()
     }
 
     /// What it answers to `GET path`, from when on; nothing when nobody knows.
     pub fn get(&self, port: i64, path: &str) -> Option<Vec<(Duration, Page)>> {
-        let (_, site) = self.http.as_ref().filter(|(own, _)| *own == port)?;
+        let site = self.site(port)?;
         let found = |is_there: bool| Page::Status(if is_there { 200 } else { 404 });
         let (plain, query) = path.split_once('?').unwrap_or((path, ""));
         let page = match site {
-            Site::Anything => return None,
-            Site::HostName | Site::Speaker(..) => found(true),
+            Site::Guestbook(_) | Site::Webhook(_) | Site::Conversion | Site::Health => return None,
+            Site::Text(_) | Site::Porter(_) | Site::HostName | Site::Speaker(..) => found(true),
             Site::Welcome(web, _) => found(web.pages.contains(&plain)),
-            Site::Pages(pages) => found(pages.contains(&plain)),
             Site::Files(folders) => found(is_file(folders, plain)),
             Site::NetExec(instead) => return net_exec(instead.as_deref().unwrap_or(path)),
             Site::Liveness if plain == "/healthz" => {
@@ -357,8 +429,7 @@ fn net_exec(path: &str) -> Option<Vec<(Duration, Page)>> {
     let page = match plain {
         "/echo" => Page::Status(code().unwrap_or(200)),
         "/redirect" => Page::Moved(code().unwrap_or(302), parameter(query, "location").unwrap_or_default()),
-        "/dial" if parameter(query, "request").is_none() => Page::Status(400),
-        "/dial" | "/exit" | "/shutdown" | "/upload" => return None,
+        "/dial" | "/exit" | "/shutdown" | "/upload" | "/shell" => return None,
         _ => Page::Status(200),
     };
     Some(vec![(Duration::ZERO, page)])

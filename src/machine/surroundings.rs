@@ -68,6 +68,11 @@ impl Surroundings {
         }
     }
 
+    /// A file as volumes show it last.
+    pub fn newest_file(&self, path: &str) -> Option<&File> {
+        self.views.last()?.tree.get(path)
+    }
+
     /// Notes what the volumes show at `now`, when that is not what they showed before. Says whether it is
     /// not.
     pub fn show(&mut self, mut tree: Tree, now: DateTime<Utc>) -> bool {

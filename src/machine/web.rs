@@ -4,9 +4,13 @@
 
 use std::time::Duration;
 
-use crate::exec;
+use serde_json::json;
+
+pub use crate::agnhost::asking::Backing;
+use crate::agnhost::{netexec, webhook};
+use crate::questions::{self, Question};
+use crate::server_state::ServerState;
 use crate::servers::{Page, Server, Site, Speaker, WebServer, parameter};
-use crate::surroundings::Surroundings;
 
 /// A request, as a server sees it.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +31,8 @@ pub struct WebRequest<'a> {
     pub uptime: Duration,
     /// The time, as RFC 3339.
     pub now: &'a str,
+    /// What is sent along.
+    pub body: &'a [u8],
 }
 
 /// What comes back.
@@ -38,20 +44,76 @@ pub struct WebAnswer {
     pub headers: Vec<(&'static str, String)>,
     /// The page.
     pub body: String,
+    /// After so long it is said.
+    pub delay: Duration,
+    /// With this code the server ends instead.
+    pub exits: Option<i32>,
+}
+
+/// What comes of a request.
+#[derive(Debug)]
+pub enum Served {
+    /// This is answered.
+    Answer(WebAnswer),
+    /// So long after the request this is asked first; with the answer the request is to be served again.
+    Asks(Duration, Box<Question>),
+}
+
+impl WebRequest<'_> {
+    /// A header's value; its name in small letters.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(own, _)| *own == name).map(|(_, value)| *value)
+    }
 }
 
 impl WebAnswer {
-    fn text(code: u16, body: impl Into<String>) -> WebAnswer {
+    pub(crate) fn text(code: u16, body: impl Into<String>) -> WebAnswer {
         WebAnswer::typed(code, "text/plain; charset=utf-8", body)
     }
 
-    fn typed(code: u16, media_type: &str, body: impl Into<String>) -> WebAnswer {
+    pub(crate) fn typed(code: u16, media_type: &str, body: impl Into<String>) -> WebAnswer {
         let headers = vec![("content-type", media_type.to_owned())];
-        WebAnswer { code, headers, body: body.into() }
+        WebAnswer { code, headers, body: body.into(), ..WebAnswer::default() }
     }
 }
 
 impl Server {
+    /// What comes of a request at `port` of a server that remembers `state`, and has `backing`.
+    pub fn serve(
+        &self,
+        port: i64,
+        asked: &WebRequest<'_>,
+        state: &mut ServerState,
+        backing: Backing<'_>,
+    ) -> Served {
+        let answered = match self.site(port) {
+            Some(Site::NetExec(None)) => netexec::answer(asked, state, backing),
+            Some(Site::Guestbook(guestbook)) => Some(guestbook.answer(asked, state, backing)),
+            Some(Site::Webhook(sidecar)) => Some(Ok(webhook::answer(asked, sidecar))),
+            Some(Site::Conversion) => Some(Ok(webhook::convert(asked))),
+            Some(Site::Health) => Some(Ok(told_of_health(asked, state))),
+            _ => None,
+        };
+        match answered.unwrap_or_else(|| Ok(self.answer(port, asked))) {
+            Ok(answer) => Served::Answer(answer),
+            Err(first) => Served::Asks(first.0, Box::new(first.1)),
+        }
+    }
+
+    /// Whether a service is well at `port` of a server that has run for so long; nothing for a service that it
+    /// does not know.
+    pub fn is_serving(
+        &self,
+        port: i64,
+        service: &str,
+        state: &ServerState,
+        uptime: Duration,
+    ) -> Option<bool> {
+        let health = self.health(port).filter(|health| health.service == service)?;
+        let is_over = health.fails_after.is_some_and(|after| uptime >= after);
+        Some(state.is_serving.unwrap_or(true) && !is_over)
+    }
+
     /// What is answered at `port`; a server of which nobody knows what it would say answers 501 and says so.
     pub fn answer(&self, port: i64, asked: &WebRequest<'_>) -> WebAnswer {
         let known = self.site(port).and_then(|site| {
@@ -61,7 +123,15 @@ impl Server {
         });
         match known {
             Some((_, Page::Moved(code, location))) => {
-                WebAnswer { code, headers: vec![("location", location)], body: String::new() }
+                let phrase = questions::phrase(code);
+                let link = if asked.method == "GET" {
+                    format!("<a href=\"{location}\">{phrase}</a>.\n\n")
+                } else {
+                    String::new()
+                };
+                let mut answer = WebAnswer::typed(code, "text/html; charset=utf-8", link);
+                answer.headers.push(("location", location));
+                answer
             }
             Some((site, Page::Status(code))) => site.page(code, asked),
             None => WebAnswer::text(501, format!("What is answered to {} is not simulated.\n", asked.target)),
@@ -74,6 +144,11 @@ impl Site {
         match self {
             Site::Welcome(web, tag) => welcome(web, tag, code, asked),
             Site::HostName => WebAnswer::text(code, asked.host_name),
+            Site::Text(text) => WebAnswer::text(code, text.as_str()),
+            Site::Porter(text) => {
+                let answered = json!({"Method": asked.method, "Body": text});
+                WebAnswer::typed(code, "application/json", answered.to_string())
+            }
             Site::Speaker(Speaker::HttpEcho, text) => WebAnswer::text(code, format!("{text}\n")),
             Site::Speaker(Speaker::EalenEcho, _) => {
                 WebAnswer::typed(code, "application/json", ealen_echo(asked))
@@ -99,10 +174,8 @@ impl Site {
             }
             Site::Liveness if asked.target.starts_with("/healthz") => WebAnswer::text(code, "ok"),
             Site::Liveness => WebAnswer::text(code, format!("{}", asked.uptime.as_secs_f64())),
-            Site::Pages(_) | Site::Files(_) | Site::Anything if code == 404 => {
-                WebAnswer::text(code, "404 page not found\n")
-            }
-            Site::Pages(_) | Site::Files(_) | Site::Anything => WebAnswer::text(code, ""),
+            _ if code == 404 => WebAnswer::text(code, "404 page not found\n"),
+            _ => WebAnswer::text(code, ""),
         }
     }
 }
@@ -130,6 +203,16 @@ fn html(title: &str, text: &str) -> String {
     )
 }
 
+/// What somebody says of its health to a server that tells it others.
+fn told_of_health(asked: &WebRequest<'_>, state: &mut ServerState) -> WebAnswer {
+    match asked.target.split('?').next() {
+        Some("/make-serving") => state.is_serving = Some(true),
+        Some("/make-not-serving") => state.is_serving = Some(false),
+        _ => return WebAnswer::text(404, "404 page not found\n"),
+    }
+    WebAnswer::text(200, format!("{}s", asked.uptime.as_secs_f64()))
+}
+
 /// agnhost's `netexec`, but for what needs a shell or a network.
 fn net_exec(code: u16, asked: &WebRequest<'_>) -> WebAnswer {
     let (path, query) = asked.target.split_once('?').unwrap_or((asked.target, ""));
@@ -144,22 +227,9 @@ fn net_exec(code: u16, asked: &WebRequest<'_>) -> WebAnswer {
             value.unwrap_or_default().to_owned()
         }
         "/healthz" => String::new(),
-        "/shell" => {
-            shell(&Some(named("shellCommand")).filter(|it| !it.is_empty()).unwrap_or_else(|| named("cmd")))
-        }
         _ => format!("NOW: {}", asked.now),
     };
     WebAnswer::text(code, body)
-}
-
-/// What a shell beside the server says; it finds nothing but itself.
-fn shell(command: &str) -> String {
-    let words = ["/bin/sh", "-c", command].map(str::to_owned);
-    let ran = exec::exec(&words, &Surroundings::default(), vec![], Some(vec![]));
-    let Some(ran) = ran else { return format!("{{\"error\":{:?}}}", "exec: not found") };
-    let code = ran.end.map_or(137, |(_, code)| code);
-    let error = if code == 0 { String::new() } else { format!(",\"error\":\"exit status {code}\"") };
-    format!("{{\"output\":{:?}{error}}}", ran.out + &ran.errors)
 }
 
 /// `ealen/echo-server`, but for its environment.
@@ -250,7 +320,7 @@ mod tests {
 
     fn answer(image: &str, args: &[&str], port: i64, target: &str) -> WebAnswer {
         let args: Vec<String> = args.iter().map(|word| (*word).to_owned()).collect();
-        let server = server(&Invocation::new(image, &[], &args), &[]).unwrap();
+        let server = server(&Invocation::new(image, &[], &args), &[], &[]).unwrap();
         let headers = vec![("user-agent", "curl/8"), ("host", "web")];
         server.answer(
             port,
@@ -263,6 +333,7 @@ mod tests {
                 address: "10.0.0.1",
                 uptime: Duration::from_secs(20),
                 now: "2026-01-01T00:00:00Z",
+                body: b"",
             },
         )
     }
@@ -280,16 +351,15 @@ mod tests {
             ("e2e/agnhost:2", &["netexec"], 8080, "/header?key=User-Agent", 200, "curl/8"),
             ("e2e/agnhost:2", &["netexec"], 8080, "/", 200, "NOW: 2026-01-01T00:00:00Z"),
             ("e2e/agnhost:2", &["liveness"], 8080, "/healthz", 500, "error: 20"),
-            ("e2e/agnhost:2", &["guestbook"], 80, "/x", 501, "What is answered to /x is not simulated.\n"),
-            ("e2e/agnhost:2", &["netexec"], 8080, "/shell?cmd=echo%20hi", 200, "{\"output\":\"hi\\n\"}"),
             (
                 "e2e/agnhost:2",
-                &["netexec"],
+                &["liveness"],
                 8080,
-                "/shell?shellCommand=exit%203",
-                200,
-                "{\"output\":\"\",\"error\":\"exit status 3\"}",
+                "/slow-response",
+                501,
+                "What is answered to /slow-response is not simulated.\n",
             ),
+            ("e2e/agnhost:2", &["fake-gitserver"], 8000, "/x", 200, "I am a fake git server"),
             (
                 "k8s.gcr.io/echoserver:1.4",
                 &[],
@@ -332,9 +402,7 @@ mod tests {
         let missing = answer("nginx", &[], 80, "/none");
         assert_eq!((missing.code, &*missing.headers[1].1), (404, "nginx"));
         let moved = answer("e2e/agnhost:2", &["liveness"], 8080, "/redirect?loc=%2Fx");
-        assert_eq!(
-            moved,
-            WebAnswer { code: 302, headers: vec![("location", "/x".into())], body: String::new() }
-        );
+        assert_eq!((moved.code, &*moved.body), (302, "<a href=\"/x\">Found</a>.\n\n"));
+        assert_eq!(moved.headers[1], ("location", "/x".to_owned()));
     }
 }

@@ -154,7 +154,6 @@ fn of_http(http: &HttpGetAction, run: &Run<'_>) -> Ahead {
     match run.listener(&http.host, port) {
         Err(ahead) => ahead,
         Ok(Listener::Declared) => of_declared(port, &path, &scheme, run),
-        Ok(Listener::Known(server)) if !server.knows(port) => Ahead::Assumed,
         Ok(Listener::Known(server)) if scheme == "https" && server.is_plain(port) => {
             at_once(failed("http: server gave HTTP response to HTTPS client"))
         }
@@ -226,7 +225,6 @@ fn of_grpc(grpc: &PortAction, probe: &Probe, run: &Run<'_>) -> Ahead {
     let server = match run.listener("", port) {
         Err(ahead) => return ahead,
         Ok(Listener::Declared) => return Ahead::Asked,
-        Ok(Listener::Known(server)) if !server.knows(port) => return Ahead::Assumed,
         Ok(Listener::Known(server)) => server.health(port).cloned(),
         Ok(_) => None,
     };

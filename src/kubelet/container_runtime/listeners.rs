@@ -50,7 +50,8 @@ pub(crate) fn listener(pod: &Pod, container: &Container, port: i64) -> Listener 
 /// What a container serves; nothing when that is not known.
 pub(super) fn served(container: &Container) -> Option<Server> {
     let mounts: Vec<&str> = container.volume_mounts.iter().map(|mount| mount.mount_path.as_str()).collect();
-    server(&invocation::of(container), &mounts)
+    let variables = container.env.iter().map(|variable| (variable.name.as_str(), variable.value.as_str()));
+    server(&invocation::of(container), &mounts, &variables.collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -89,6 +90,7 @@ mod tests {
             (agnhost(&["liveness"]), 8080, "/", &missing),
             (agnhost(&["serve-hostname"]), 9376, "/any", &found),
             (agnhost(&["guestbook"]), 80, "/any", &None),
+            (agnhost(&["nettest"]), 8080, "/status", &found),
             (image("nginx:1.25"), 80, "/", &found),
             (image("nginx:1.25"), 80, "/healthz", &missing),
             (image("registry.k8s.io/e2e-test-images/httpd:2.4.38-4"), 80, "/index.html", &found),
@@ -121,8 +123,10 @@ mod tests {
         let pod: Pod = serde_json::from_value(two).unwrap();
         assert_eq!(listener(&pod, &pod.spec.containers[0], 9113), Listener::Assumed);
         assert_eq!(listener(&pod, &pod.spec.containers[1], 80), Listener::Beside);
-        let mut declared = pod.clone();
-        declared.metadata.annotations.insert(LISTENS.into(), DECLARED.into());
+        let metadata = json!({"annotations": {LISTENS: DECLARED}});
+        let containers = json!([{"name": "a", "image": "nginx"}, {"name": "b", "image": "mine"}]);
+        let declared = json!({"metadata": metadata, "spec": {"containers": containers}});
+        let declared: Pod = serde_json::from_value(declared).unwrap();
         assert_eq!(listener(&declared, &declared.spec.containers[0], 9113), Listener::Nobody);
     }
 }

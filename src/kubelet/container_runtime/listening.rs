@@ -1,22 +1,34 @@
 //! Servers that take connections: which container listens at a port, and what it answers.
 
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use machine::access_log;
 use machine::logs::LogLine;
-use machine::servers::Server;
+use machine::questions::{Answered, NetworkReply, Question};
+use machine::servers::{Server, TlsFiles};
+use machine::surroundings::Surroundings;
 use machine::text_servers::TextProtocol;
-use machine::web::{WebAnswer, WebRequest};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use machine::web::{Backing, Served, WebAnswer, WebRequest};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 
+use super::health_messages;
 use super::listeners::served;
 use super::request_log::AskedRun;
 use super::services::{ContainerId, PodSandboxConfig, PortListener, RunningContainer, RuntimeError};
+use crate::talking;
 use apimachinery::time::{self, Time};
 use clock::Clock;
+use network::Network;
+use network::grpc::{self, GrpcStatus};
+use network::tls::TlsIdentity;
+
+/// So many questions does a server ask for one request; then it has failed.
+const MAX_QUESTIONS: usize = 400;
 
 /// What is known of a server that runs.
 struct Listening {
@@ -26,6 +38,17 @@ struct Listening {
     address: String,
     started_at: Time,
     run: Arc<AskedRun>,
+    around: Option<Arc<Surroundings>>,
+    network: Option<Network>,
+}
+
+/// What a node has for the servers of its containers.
+pub(super) struct ListeningNode<'a> {
+    pub(super) network: Option<&'a Network>,
+    /// What is kept of a container's run.
+    pub(super) run: &'a dyn Fn(&ContainerId) -> Arc<AskedRun>,
+    /// What a container finds.
+    pub(super) around: &'a dyn Fn(&ContainerId) -> Option<Arc<Surroundings>>,
 }
 
 /// A datagram, as a server sees it.
@@ -40,23 +63,31 @@ pub(super) struct AskedDatagram<'a> {
 /// # Errors
 /// That nobody does; where an image serves what nobody knows, that it does.
 pub(super) fn listener(
-    config: &PodSandboxConfig<'_>,
-    address: &str,
+    (config, address): (&PodSandboxConfig<'_>, &str),
     running: &[RunningContainer<'_>],
     port: u16,
-    run: &dyn Fn(&ContainerId) -> Arc<AskedRun>,
+    node: &ListeningNode<'_>,
 ) -> Result<PortListener, RuntimeError> {
     let port = i64::from(port);
     let mut unknown = None;
     for RunningContainer { container, id, started_at } in running {
         match served(container) {
             Some(server) if server.listens(port) => {
-                let (host_name, address) = (host_name(config).to_owned(), address.to_owned());
-                let (started_at, run) = (*started_at, run(id));
-                let listening = Arc::new(Listening { server, port, host_name, address, started_at, run });
+                let run = (node.run)(id);
+                let exit = run.exit.clone();
+                let listening = Arc::new(Listening {
+                    server,
+                    port,
+                    host_name: host_name(config).to_owned(),
+                    address: address.to_owned(),
+                    started_at: *started_at,
+                    run,
+                    around: (node.around)(id),
+                    network: node.network.cloned(),
+                });
                 let serve = move |io, from, clock| listening.clone().serve(io, from, clock).boxed();
-                let container = container.name.clone();
-                return Ok(PortListener { container, started_at, serve: Arc::new(serve) });
+                let (container, started_at) = (container.name.clone(), *started_at);
+                return Ok(PortListener { container, started_at, serve: Arc::new(serve), exit });
             }
             Some(_) => {}
             None => unknown = unknown.or(Some(&container.image)),
@@ -96,12 +127,46 @@ pub(super) fn datagram(
 
 impl Listening {
     async fn serve(self: Arc<Listening>, io: DuplexStream, from: String, clock: Clock) {
+        if let Some(files) = self.server.tls(self.port) {
+            // Without its certificate it would not have begun.
+            let Some(identity) = self.identity(files) else { return };
+            match identity.accept(io).await {
+                Ok(io) => self.serve_web(io, &from, &clock).await,
+                Err(error) => self.log(format!("http: TLS handshake error from {from}: {error}"), &clock),
+            }
+            return;
+        }
         if let Some(protocol) = self.server.text(self.port) {
             // Whoever hangs up in the middle has heard enough.
             return self.talk(protocol, io).await.unwrap_or_default();
         }
-        let handler = |request: Request<Bytes>| std::future::ready(self.answer(&request, &from, clock.now()));
-        network::http_server::serve(io, handler).await;
+        if self.server.health(self.port).is_some() {
+            let serving = (self, clock.clone());
+            let answer = move |path: &str, message: Bytes| serving.0.health(path, &message, serving.1.now());
+            return grpc::serve(&clock, io, answer).await;
+        }
+        self.serve_web(io, &from, &clock).await;
+    }
+
+    async fn serve_web<Io>(&self, io: Io, from: &str, clock: &Clock)
+    where
+        Io: AsyncRead + AsyncWrite + Unpin,
+    {
+        network::http_server::serve(io, |request| self.answer(request, from, clock)).await;
+    }
+
+    /// As its volumes show them now.
+    fn identity(&self, files: &TlsFiles) -> Option<TlsIdentity> {
+        let around = self.around.as_ref()?;
+        let (certificate, key) = (around.newest_file(&files.certificate)?, around.newest_file(&files.key)?);
+        let identity = TlsIdentity::new(certificate.text().as_bytes(), key.text().as_bytes());
+        identity.inspect_err(|why| tracing::warn!(address = self.address, why, "no TLS in a pod")).ok()
+    }
+
+    fn log(&self, text: String, clock: &Clock) {
+        let at = clock.now();
+        let text = format!("{} {text}", at.format("%Y/%m/%d %H:%M:%S"));
+        self.run.log.push(LogLine { at, text });
     }
 
     async fn talk(&self, protocol: TextProtocol, mut io: DuplexStream) -> std::io::Result<()> {
@@ -123,7 +188,53 @@ impl Listening {
         Ok(())
     }
 
-    fn answer(&self, request: &Request<Bytes>, from: &str, now: Time) -> Response<Bytes> {
+    /// gRPC's health protocol.
+    fn health(&self, path: &str, message: &[u8], now: Time) -> Result<Bytes, GrpcStatus> {
+        let status = |code, message: &str| GrpcStatus { code, message: message.to_owned() };
+        if path != health_messages::CHECK {
+            return Err(status(12, &format!("unknown method {path}")));
+        }
+        let service = health_messages::service(message).ok_or_else(|| status(13, "no request"))?;
+        let state = self.run.state.lock();
+        let serving = self.server.is_serving(self.port, service, &state, self.uptime(now));
+        serving.map(health_messages::response).ok_or_else(|| status(5, "unknown service"))
+    }
+
+    fn uptime(&self, now: Time) -> Duration {
+        now.signed_duration_since(self.started_at).to_std().unwrap_or_default()
+    }
+
+    /// One that asks others first answers when it has their answers.
+    async fn answer(&self, request: Request<Bytes>, from: &str, clock: &Clock) -> Response<Bytes> {
+        let (begun, now) = (clock.elapsed(), clock.now());
+        let mut answers: Arc<Vec<Answered>> = Arc::default();
+        let answered = loop {
+            let (after, question) = match self.ask_server(&request, from, (now, &answers)) {
+                Served::Answer(answered) => break answered,
+                Served::Asks(..) if answers.len() >= MAX_QUESTIONS => break too_much(),
+                Served::Asks(after, question) => (after, question),
+            };
+            clock.sleep_until(begun.saturating_add(after)).await;
+            let answered = self.ask_network(&question, clock).await;
+            Arc::make_mut(&mut answers).push(answered);
+        };
+        if !answered.delay.is_zero() {
+            clock.sleep(answered.delay).await;
+        }
+        if let Some(code) = answered.exits {
+            self.run.exit.ask(code);
+            // Its connections end with it.
+            return std::future::pending().await;
+        }
+        response(answered)
+    }
+
+    fn ask_server(
+        &self,
+        request: &Request<Bytes>,
+        from: &str,
+        (now, answers): (Time, &Arc<Vec<Answered>>),
+    ) -> Served {
         let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
         let headers = request.headers().iter();
         let asked = WebRequest {
@@ -135,15 +246,39 @@ impl Listening {
             from,
             host_name: &self.host_name,
             address: &self.address,
-            uptime: now.signed_duration_since(self.started_at).to_std().unwrap_or_default(),
+            uptime: self.uptime(now),
             now: &time::rfc3339(now),
+            body: request.body(),
         };
-        let answered = self.server.answer(self.port, &asked);
-        if let Some(text) = access_log::line(&self.server, self.port, &asked, &answered, now) {
+        let backing = Backing { around: self.around.as_deref(), answers };
+        let mut state = self.run.state.lock();
+        let was_told = state.is_told();
+        let served = self.server.serve(self.port, &asked, &mut state, backing);
+        let is_news = state.is_told() && !was_told;
+        drop(state);
+        if is_news && let Some(network) = &self.network {
+            network.stir();
+        }
+        if let Served::Answer(answered) = &served
+            && let Some(text) = access_log::line(&self.server, self.port, &asked, answered, now)
+        {
             self.run.log.push(LogLine { at: now, text });
         }
-        response(answered)
+        served
     }
+
+    async fn ask_network(&self, question: &Question, clock: &Clock) -> Answered {
+        let from: Option<IpAddr> = self.address.parse().ok();
+        match (&self.network, from) {
+            (Some(network), Some(from)) => talking::ask(network, clock, from, question).await,
+            _ => Answered { reply: NetworkReply::Unreachable, took: Duration::ZERO },
+        }
+    }
+}
+
+fn too_much() -> WebAnswer {
+    let body = format!("This server asks no more than {MAX_QUESTIONS} times for one request.\n");
+    WebAnswer { code: 500, body, ..WebAnswer::default() }
 }
 
 fn response(answered: WebAnswer) -> Response<Bytes> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 
 use super::declared::{self, DeclaredListener};
-use super::listening::{self, AskedDatagram};
+use super::listening::{self, AskedDatagram, ListeningNode};
 use super::own_listeners::OwnListeners;
 use super::request_log::AskedRun;
 use super::services::{
@@ -17,7 +17,10 @@ use apimachinery::object::ObjectMeta;
 use apimachinery::time::Time;
 use apis::views::pod::Pod;
 use machine::logs::LogLine;
+use machine::surroundings::Surroundings;
+use network::Network;
 use sync::Mutex;
+use tokio::sync::watch;
 
 /// A pod's uid, and a port.
 type DeclaredAt = (Arc<str>, u16);
@@ -25,6 +28,8 @@ type DeclaredAt = (Arc<str>, u16);
 /// What is known of who was asked. Nothing of pods that nobody asks.
 pub(super) struct SandboxPorts {
     own: OwnListeners,
+    /// What servers ask on; nothing where none is there.
+    network: Option<Network>,
     /// By pod uid and port. Bound: the ports that a pod declares, of pods of the node that were asked.
     declared: Mutex<HashMap<DeclaredAt, Arc<DeclaredListener>>>,
     /// Bound: one for each container of the node that was asked.
@@ -33,7 +38,12 @@ pub(super) struct SandboxPorts {
 
 impl SandboxPorts {
     pub(super) fn new(own: OwnListeners) -> SandboxPorts {
-        SandboxPorts { own, declared: Mutex::default(), asked: Mutex::default() }
+        SandboxPorts { own, network: None, declared: Mutex::default(), asked: Mutex::default() }
+    }
+
+    /// Its servers ask others on a network.
+    pub(super) fn join(&mut self, network: Network) {
+        self.network = Some(network);
     }
 
     /// Who takes connections at `port`.
@@ -46,13 +56,15 @@ impl SandboxPorts {
         address: &str,
         running: &[RunningContainer<'_>],
         port: u16,
+        around: &dyn Fn(&ContainerId) -> Option<Arc<Surroundings>>,
     ) -> Result<PortListener, RuntimeError> {
         // Whoever says what listens says nothing of which container it is in.
         let of_pod = running.first().map(|first| (first.container.name.clone(), first.started_at));
         if let (Some((container, started_at)), Some(serve)) = (of_pod, self.given(config, port)?) {
-            return Ok(PortListener { container, started_at, serve });
+            return Ok(PortListener { container, started_at, serve, exit: Arc::default() });
         }
-        listening::listener(config, address, running, port, &|id| self.run(id))
+        let node = ListeningNode { network: self.network.as_ref(), run: &|id| self.run(id), around };
+        listening::listener((config, address), running, port, &node)
     }
 
     /// Whether the user gave in Rust who answers at a port of a pod.
@@ -128,6 +140,10 @@ impl SandboxPorts {
     pub(super) fn add_requests(&self, id: &ContainerId, said: &mut Vec<LogLine>, until: Time) {
         let run = self.asked.lock().get(id).cloned();
         run.iter().for_each(|run| run.log.add_to(said, until));
+    }
+
+    pub(super) fn log_grows(&self, id: &ContainerId) -> watch::Receiver<()> {
+        self.run(id).log.grows()
     }
 
     pub(super) fn forget_pod(&self, uid: &str) {

@@ -6,7 +6,11 @@ use machine::logs::LogLine;
 use machine::server_state::ServerState;
 use machine::text_servers::TextStore;
 use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::services::ProcessExit;
 use sync::Mutex;
+use tokio::sync::watch;
 
 /// So many lines are kept of one run of a container; of more the older ones are gone, as after log rotation.
 const MAX_LINES: usize = 5000;
@@ -19,11 +23,16 @@ pub(super) struct AskedRun {
     pub(super) log: RequestLog,
     pub(super) store: Mutex<TextStore>,
     pub(super) state: Mutex<ServerState>,
+    /// Its process ends when somebody asks it to.
+    pub(super) exit: Arc<ProcessExit>,
 }
 
 /// The requests of one run of a container.
 #[derive(Debug, Default)]
-pub(super) struct RequestLog(Mutex<KeptLines>);
+pub(super) struct RequestLog {
+    kept: Mutex<KeptLines>,
+    grows: watch::Sender<()>,
+}
 
 /// Bound: [`MAX_LINES`], and [`MAX_LOG_BYTES`] for their texts.
 #[derive(Debug, Default)]
@@ -39,12 +48,18 @@ impl RequestLog {
             line.text.truncate(end.unwrap_or(0));
             line.text.shrink_to_fit();
         }
-        self.0.lock().push(line);
+        self.kept.lock().push(line);
+        self.grows.send_replace(());
+    }
+
+    /// Told of each line from now on.
+    pub(super) fn grows(&self) -> watch::Receiver<()> {
+        self.grows.subscribe()
     }
 
     /// Puts them among what was said until then, in the order of time.
     pub(super) fn add_to(&self, said: &mut Vec<LogLine>, until: Time) {
-        said.extend(self.0.lock().lines.iter().filter(|line| line.at <= until).cloned());
+        said.extend(self.kept.lock().lines.iter().filter(|line| line.at <= until).cloned());
         said.sort_by_key(|line| line.at);
     }
 }

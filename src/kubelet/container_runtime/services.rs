@@ -25,7 +25,9 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use serde::Deserialize;
+use sync::Mutex;
 use tokio::io::DuplexStream;
+use tokio::sync::{Notify, watch};
 
 use super::stats::StatsService;
 use apimachinery::object::ObjectMeta;
@@ -268,6 +270,32 @@ pub struct RunningContainer<'a> {
 /// Serves one connection until its end: the connection, who asks, and the time.
 pub type Serve = Arc<dyn Fn(DuplexStream, String, Clock) -> BoxFuture<'static, ()> + Send + Sync>;
 
+/// A process that ends because somebody asked it over the network to.
+#[derive(Debug, Default)]
+pub struct ProcessExit {
+    code: Mutex<Option<i32>>,
+    asked: Notify,
+}
+
+impl ProcessExit {
+    /// It is to end with this code. Whoever asks first says with which.
+    pub fn ask(&self, code: i32) {
+        self.code.lock().get_or_insert(code);
+        self.asked.notify_waiters();
+    }
+
+    /// Waits until somebody asks, and says with which code.
+    pub async fn asked(&self) -> i32 {
+        loop {
+            let asked = self.asked.notified();
+            if let Some(code) = *self.code.lock() {
+                return code;
+            }
+            asked.await;
+        }
+    }
+}
+
 /// Who takes connections at a port of a sandbox.
 #[derive(Clone)]
 pub struct PortListener {
@@ -277,6 +305,8 @@ pub struct PortListener {
     pub started_at: Time,
     /// Serves a connection.
     pub serve: Serve,
+    /// Whether its process is to end.
+    pub exit: Arc<ProcessExit>,
 }
 
 /// A datagram that reaches a sandbox.
@@ -466,6 +496,9 @@ pub trait RuntimeService: StatsService {
 
     /// What is known ahead of what a probe is answered (`pkg/probe`), through `ExecSync` or over the network.
     fn probe_forecast(&self, probed: &ProbedContainer<'_>, probe: &Probe) -> ProbeForecast;
+
+    /// Told of each line that a server writes into its log because somebody asked it. No verb of CRI.
+    fn log_grows(&self, id: &ContainerId) -> watch::Receiver<()>;
 
     /// What a run of a container has said between its start and `until` (`ReadLogs`).
     fn container_log(

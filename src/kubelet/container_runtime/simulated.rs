@@ -32,7 +32,9 @@ use machine::logs::{self, LogLine};
 use machine::questions::Answered;
 use machine::surroundings::Surroundings;
 use machine::{program, signals};
+use network::Network;
 use sync::{Mutex, MutexGuard};
+use tokio::sync::watch;
 
 /// What is simulated of one node.
 pub struct SimulatedRuntime {
@@ -94,6 +96,12 @@ impl SimulatedRuntime {
     /// With listeners that the user gives.
     pub fn with_listeners(self, own: OwnListeners) -> SimulatedRuntime {
         SimulatedRuntime { ports: SandboxPorts::new(own), ..self }
+    }
+
+    /// With servers that ask others on a network.
+    pub fn on_network(mut self, network: Network) -> SimulatedRuntime {
+        self.ports.join(network);
+        self
     }
 
     /// How long a step takes and how it ends.
@@ -458,7 +466,8 @@ impl RuntimeService for SimulatedRuntime {
         port: u16,
     ) -> Result<PortListener, RuntimeError> {
         let sandbox = self.pod_sandbox_status(&config.metadata.uid);
-        self.ports.listener(config, &sandbox.unwrap_or_default().ip, running, port)
+        let around = |id: &ContainerId| self.around(id);
+        self.ports.listener(config, &sandbox.unwrap_or_default().ip, running, port, &around)
     }
 
     fn datagram(
@@ -478,6 +487,10 @@ impl RuntimeService for SimulatedRuntime {
         let is_given = |port| self.ports.is_given(probed.config.metadata, port);
         let heard = ListenersHeard { is_given: &is_given, is_told: self.ports.is_told(probed.id) };
         answers::forecast(probe, probed, self.around(probed.id).as_deref(), &heard)
+    }
+
+    fn log_grows(&self, id: &ContainerId) -> watch::Receiver<()> {
+        self.ports.log_grows(id)
     }
 
     fn container_log(

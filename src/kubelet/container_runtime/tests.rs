@@ -11,8 +11,8 @@ use http_body_util::BodyExt;
 use super::given::{Given, running, runtime};
 use super::own_listeners::{OwnHandler, OwnListener, OwnListeners, PodTarget};
 use super::services::{
-    Command, ContainerConfig, Datagram, Exit, Image, PendingQuestion, PodSandboxConfig, PodSandboxStatus,
-    RunningContainer, RuntimeService,
+    Command, ContainerConfig, Datagram, ExecSyncForecast, Exit, Image, PendingQuestion, PodSandboxConfig,
+    PodSandboxStatus, RunningContainer, RuntimeService,
 };
 use apimachinery::labels::Selector;
 use apimachinery::object::ObjectMeta;

@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use sync::{Mutex, MutexGuard};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 use crate::pod_workers::{PodWorker, WorkerState};
 use crate::status_manager::StatusManager;
@@ -68,6 +68,8 @@ pub(crate) struct Entry {
     pub(crate) written: Option<u64>,
     /// Whether the last delete is on its way.
     pub(crate) is_deleted: bool,
+    /// Who is told of each turn; nothing where nobody ever asked.
+    turns: Option<watch::Sender<()>>,
 }
 
 impl PodManager {
@@ -80,6 +82,13 @@ impl PodManager {
         let mut state = self.state();
         let PodManagerState { workers, ready, .. } = &mut *state;
         ready.extend(workers.keys().cloned());
+    }
+
+    /// Told of each turn that a pod has had, until it is gone; nothing when it is not here.
+    pub(crate) fn turns_of(&self, uid: &Arc<str>) -> Option<watch::Receiver<()>> {
+        let mut state = self.state();
+        let entry = state.workers.get_mut(uid)?;
+        Some(entry.turns.get_or_insert_with(|| watch::Sender::new(())).subscribe())
     }
 
     /// A pod has a turn as soon as may be.
@@ -107,6 +116,16 @@ impl Entry {
             timer: None,
             written: None,
             is_deleted: false,
+            turns: None,
+        }
+    }
+}
+
+impl Entry {
+    /// Tells whoever waits for that of a turn.
+    pub(crate) fn tell_of_turn(&self) {
+        if let Some(turns) = &self.turns {
+            turns.send_replace(());
         }
     }
 }
@@ -222,10 +241,19 @@ enum Attempt<T> {
 impl PodManager {
     /// The worker of a pod, to work on it, as soon as nobody else does; none when the pod is not here.
     pub(crate) async fn borrow(self: &Arc<Self>, namespace: &str, name: &str) -> Option<Loan> {
+        self.borrow_it(Sought::Named(namespace, name)).await
+    }
+
+    /// [`PodManager::borrow`] the worker of the pod of a uid.
+    pub(crate) async fn borrow_by_uid(self: &Arc<Self>, uid: &Arc<str>) -> Option<Loan> {
+        self.borrow_it(Sought::Uid(uid)).await
+    }
+
+    async fn borrow_it(self: &Arc<Self>, pod: Sought<'_>) -> Option<Loan> {
         let take = |uid: &Arc<str>, entry: &mut Entry| {
             entry.worker.take().map(|worker| Loan::new(self.clone(), uid.clone(), Some(worker)))
         };
-        self.when_back(Sought::Named(namespace, name), take).await
+        self.when_back(pod, take).await
     }
 
     /// Looks at the worker of a pod as soon as nobody works on it; none when the pod is not here.

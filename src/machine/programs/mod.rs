@@ -31,4 +31,5 @@ mod words;
 
 pub(crate) use commands::{read, read_any_script, read_command, read_script, run};
 pub(crate) use conditions::conditional;
+pub(crate) use net::resolve;
 pub(crate) use typed_shell::{run_lines, run_typed_shell};

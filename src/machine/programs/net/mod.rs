@@ -9,6 +9,8 @@ mod netcat;
 mod ping;
 mod wget;
 
+pub(crate) use resolver::resolve;
+
 #[cfg(test)]
 mod tests;
 

@@ -115,7 +115,7 @@ fn ask_over_tcp(
 }
 
 /// An address of a host: itself, from `/etc/hosts`, or by DNS; nothing where it has none.
-pub(super) fn resolve(player: &mut Player<'_>, host: &str) -> Result<Option<IpAddr>, Flow> {
+pub(crate) fn resolve(player: &mut Player<'_>, host: &str) -> Result<Option<IpAddr>, Flow> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = bare.parse() {
         return Ok(Some(address));

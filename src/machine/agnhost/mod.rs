@@ -1,5 +1,13 @@
-//! What the test image of Kubernetes' own suites does (`test/images/agnhost`), as far as it needs no
-//! network, and what the images before it did that had one program each.
+//! What the test image of Kubernetes' own suites does (`test/images/agnhost`), as far as it needs no kernel, and
+//! what the images before it did that had one program each. Programs that say something and end are here;
+//! those that serve are known to [`crate::servers`], and what they say to whom is beside.
+
+mod clients;
+
+pub(crate) mod asking;
+pub(crate) mod guestbook;
+pub(crate) mod netexec;
+pub(crate) mod webhook;
 
 use std::time::Duration;
 
@@ -18,7 +26,11 @@ const PLAYED: &[&str] = &[
     "etc-hosts",
     "dns-suffix",
     "dns-server-list",
+    "connect",
+    "inclusterclient",
 ];
+/// Programs that serve and look at files or at names: what they find is made for them.
+const PREPARED: &[&str] = &["netexec", "guestbook", "porter", "webhook", "crd-conversion-webhook"];
 const HOSTS: &str = "/etc/hosts";
 const RESOLVER: &str = "/etc/resolv.conf";
 const NEW_FILE: &str = "mount-tester new file\n";
@@ -39,8 +51,20 @@ pub(crate) fn command_line(image: &str, command: &[String], arguments: &[String]
     if line.len() == 1 {
         line.push("pause".into());
     }
-    PLAYED.contains(&line[1].as_str()).then_some(line)
+    let mode = line[1].as_str();
+    (PLAYED.contains(&mode) || PREPARED.contains(&mode)).then_some(line)
 }
+
+/// Whether a program looks at what volumes and Services say.
+pub(crate) fn looks_around(line: &[String]) -> bool {
+    let mode = line.get(1).map_or("", String::as_str);
+    let has_own =
+        matches!(mode, "mounttest" | "inclusterclient" | "webhook" | "crd-conversion-webhook" | "porter");
+    has_own || flag(line, TLS_FILE).is_some()
+}
+
+/// The flag of a server's certificate.
+pub(crate) const TLS_FILE: &str = "tls-cert-file";
 
 /// The subcommand of a container of that image that serves something.
 pub(crate) fn serves<'a>(invocation: &Invocation<'a>) -> Option<&'a str> {
@@ -65,6 +89,9 @@ pub(crate) fn run(player: &mut Player<'_>, line: &[String]) -> Flow {
             Flow::Go
         }
         Some("logs-generator") => generate_logs(player, arguments),
+        Some("connect") => clients::connect(player, arguments).err().unwrap_or(Flow::Exit(player.status)),
+        Some("inclusterclient") => clients::poll(player, arguments).err().unwrap_or(Flow::Go),
+        Some(mode) if PREPARED.contains(&mode) => player.sleep(Duration::MAX),
         Some("etc-hosts") => show_line(player, HOSTS, |text| text),
         Some("dns-suffix") => show_line(player, RESOLVER, |text| resolver_words(&text, "search")),
         Some("dns-server-list") => show_line(player, RESOLVER, |text| resolver_words(&text, "nameserver")),

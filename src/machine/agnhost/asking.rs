@@ -1,0 +1,39 @@
+//! Servers of agnhost that ask others before they answer: they run a client as a script would.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::exec::{self, Executed};
+use crate::questions::{Answered, Question};
+use crate::surroundings::Surroundings;
+
+/// What a server finds, and what it was answered so far.
+#[derive(Clone, Copy)]
+pub struct Backing<'a> {
+    /// Nothing where that is not known.
+    pub around: Option<&'a Surroundings>,
+    /// To its questions for this request, in their order.
+    pub answers: &'a Arc<Vec<Answered>>,
+}
+
+/// A question that is to be answered first, and how long after the beginning it is asked.
+pub(crate) type AskFirst = (Duration, Question);
+
+impl Backing<'_> {
+    /// Runs a script with such variables, as far as the answers lead.
+    ///
+    /// # Errors
+    /// What it asks next.
+    pub(crate) fn run(&self, script: &str, variables: &[(&str, &str)]) -> Result<Executed, Box<AskFirst>> {
+        let mut around = self.around.cloned().unwrap_or_default();
+        let named = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        around.variables.extend(named);
+        around.answers = self.answers.clone();
+        let words = ["/bin/sh", "-c", script].map(str::to_owned);
+        let executed = exec::exec(&words, &around, vec![], Some(vec![])).unwrap_or_default();
+        match executed.question {
+            Some(question) => Err(Box::new(question)),
+            None => Ok(executed),
+        }
+    }
+}
