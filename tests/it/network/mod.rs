@@ -1,7 +1,10 @@
 //! The network between simulated pods: who reaches whom, through which Service.
 
+mod agnhost;
 mod apiserver;
+mod idle;
 mod names;
+mod pod_webhooks;
 mod policies;
 mod publish;
 mod probes;

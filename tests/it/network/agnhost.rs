@@ -1,0 +1,191 @@
+//! The test image of Kubernetes' own suite: its servers that ask others, and its clients.
+
+use std::net::SocketAddr;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures::FutureExt;
+use http::Request;
+use http_body_util::BodyExt;
+use kubarium::apis::core::pod::PODS;
+use kubarium::apis::core::service::SERVICES;
+use serde_json::{Value, json};
+
+use super::Net;
+
+const AGNHOST: &str = "registry.k8s.io/e2e-test-images/agnhost:2.53";
+
+fn agnhost(args: &[&str]) -> Value {
+    json!({"image": AGNHOST, "args": args})
+}
+
+impl Net {
+    /// What a pod says to `GET path` at a port, through the apiserver.
+    async fn proxied(&self, pod: &str, path: &str) -> String {
+        let uri = format!("/api/v1/namespaces/default/pods/{pod}/proxy{path}");
+        let response = self.client.raw(Request::get(uri).body(Body::empty()).unwrap()).await;
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        String::from_utf8_lossy(&body).into_owned()
+    }
+
+    async fn log(&self, pod: &str) -> String {
+        let uri = format!("/api/v1/namespaces/default/pods/{pod}/log");
+        let response = self.client.raw(Request::get(uri).body(Body::empty()).unwrap()).await;
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        String::from_utf8_lossy(&body).into_owned()
+    }
+
+    async fn service(&self, name: &str, ports: Value) -> Value {
+        let spec = json!({"selector": {"app": name.trim_start_matches("agnhost-")}, "ports": ports});
+        self.create(&SERVICES, json!({"metadata": {"name": name}, "spec": spec})).await
+    }
+
+    /// How the first container of a pod that ends once has ended.
+    async fn ended(&self, name: &str) -> i64 {
+        self.until(|| {
+            async move {
+                let pod = self.client.get(&PODS, "default", name).await.ok()?.to_value();
+                pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"].as_i64()
+            }
+            .boxed()
+        })
+        .await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn netexec_dials_runs_a_shell_and_ends_when_told() {
+    let net = Net::start().await;
+    let web = net.pod("web-0", agnhost(&["netexec"])).await;
+    net.pod("client-0", agnhost(&["netexec", "--http-port=8080"])).await;
+    let http = format!("/dial?host={web}&port=8080&protocol=http&request=hostname&tries=2");
+    assert_eq!(net.proxied("client-0:8080", &http).await, r#"{"responses":["web-0","web-0"]}"#);
+    let udp = format!("/dial?host={web}&port=8081&protocol=udp&request=echo%20hi&tries=1");
+    assert_eq!(net.proxied("client-0:8080", &udp).await, r#"{"responses":["hi"]}"#);
+    let nobody = format!("/dial?host={web}&port=9&request=hostname");
+    let refused =
+        format!("Get \\\"http://{web}:9/hostname\\\": dial tcp {web}:9: connect: connection refused");
+    assert_eq!(net.proxied("client-0:8080", &nobody).await, format!("{{\"errors\":[\"{refused}\"]}}"));
+    assert!(net.proxied("client-0:8080", "/dial?host=a").await.contains("request parameter not specified"));
+    let shell = format!("/shell?cmd=curl%20-s%20{web}:8080/hostname");
+    assert_eq!(net.proxied("client-0:8080", &shell).await, r#"{"output":"web-0"}"#);
+    assert_eq!(
+        net.proxied("client-0:8080", "/shell?shellCommand=exit%203").await,
+        r#"{"error":"exit status 3"}"#
+    );
+    let container = json!({"name": "main", "image": AGNHOST, "args": ["netexec"]});
+    let spec = json!({"restartPolicy": "Never", "containers": [container]});
+    net.create(&PODS, json!({"metadata": {"name": "ends-0"}, "spec": spec})).await;
+    let ends = SocketAddr::new(net.address("ends-0").await, 8080);
+    assert_eq!(
+        net.get(web, ends, "/exit?code=x").await.unwrap().split(',').next().unwrap(),
+        "argument 'code' must be an integer [0-127] or empty"
+    );
+    assert_eq!(net.get(web, ends, "/exit?code=7").await, None);
+    assert_eq!(net.ended("ends-0").await, 7);
+    net.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_is_uploaded() {
+    let net = Net::start().await;
+    let web = SocketAddr::new(net.pod("web-0", agnhost(&["netexec"])).await, 8080);
+    let io = net.cluster.network().connect(web.ip(), web).await.unwrap();
+    let form =
+        "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\nhello\r\n--b--\r\n";
+    let request = Request::post("/upload").header("host", "web");
+    let request =
+        request.header("content-type", "multipart/form-data; boundary=b").body(Bytes::from(form)).unwrap();
+    let clock = kubarium::clock::Clock::real();
+    let response = kubarium::network::http_client::ask(&clock, io, request).await.unwrap();
+    assert_eq!(response.status(), 201);
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(&body[..], br#"{"output":"/uploads/upload1"}"#);
+    net.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_guestbook_keeps_what_its_front_end_is_told() {
+    let net = Net::start().await;
+    let book = |more: &[&str]| {
+        let mut args = vec!["guestbook", "--backend-port", "6379"];
+        args.extend(more);
+        agnhost(&args)
+    };
+    let ports = || json!([{"port": 6379}]);
+    net.service("agnhost-primary", ports()).await;
+    net.service("agnhost-replica", ports()).await;
+    net.pod("primary-0", book(&["--http-port", "6379"])).await;
+    net.pod("replica-0", book(&["--replicaof", "agnhost-primary", "--http-port", "6379"])).await;
+    net.pod("front-0", book(&["--http-port", "80"])).await;
+    let net = &net;
+    let says = |path: &'static str, wanted: &'static str| {
+        net.until(move || {
+            net.proxied("front-0:80", path).map(move |said| (said == wanted).then_some(())).boxed()
+        })
+    };
+    says("/guestbook?cmd=get", r#"{"data":{}}"#).await;
+    says("/guestbook?cmd=set&key=messages&value=TestEntry", r#"{"message":"Updated"}"#).await;
+    says("/guestbook?cmd=get&key=messages", r#"{"data":"TestEntry"}"#).await;
+    assert!(net.proxied("front-0:80", "/guestbook?cmd=sing").await.contains("unsupported cmd: 'sing'"));
+    net.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn porter_serves_what_its_variables_say() {
+    let net = Net::start().await;
+    let env = json!([{"name": "SERVE_PORT_80", "value": "eighty"}, {"name": "SERVE_TCP_PORT_81", "value": "one"},
+        {"name": "SERVE_UDP_PORT_82", "value": "two"}]);
+    let mut porter = agnhost(&["porter"]);
+    porter["env"] = env;
+    let porter = net.pod("porter-0", porter).await;
+    let get = async |port| net.get(porter, SocketAddr::new(porter, port), "/any").await;
+    assert_eq!((get(80).await, get(81).await), (Some("eighty".into()), Some("one".into())));
+    assert_eq!(get(83).await, None);
+    let answer = net.cluster.network().ask(porter, SocketAddr::new(porter, 82), Bytes::from("x")).await;
+    assert_eq!(answer.unwrap().unwrap(), "two");
+    net.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_say_whether_they_reached_anybody() {
+    let net = Net::start().await;
+    let web = net.pod("web-0", agnhost(&["netexec"])).await;
+    for (name, target, flags, code, said) in [
+        ("well", format!("{web}:8080"), "--timeout=3s", 0, ""),
+        ("refused", format!("{web}:9"), "--timeout=3s", 1, "REFUSED"),
+        ("udp", format!("{web}:8081"), "--protocol=udp", 0, ""),
+        (
+            "name",
+            "none.example.com:80".to_owned(),
+            "--timeout=3s",
+            1,
+            "DNS: lookup none.example.com: no such host",
+        ),
+        (
+            "wrong",
+            "nothing".to_owned(),
+            "--timeout=3s",
+            1,
+            "UNKNOWN: address nothing: missing port in address",
+        ),
+    ] {
+        let container = json!({"name": "main", "image": AGNHOST, "args": ["connect", target, flags]});
+        let spec = json!({"restartPolicy": "Never", "containers": [container]});
+        net.create(&PODS, json!({"metadata": {"name": name}, "spec": spec})).await;
+        assert_eq!(net.ended(name).await, code, "{name}");
+        assert_eq!(net.log(name).await.trim(), said, "{name}");
+    }
+    net.pod("poll-0", agnhost(&["inclusterclient", "--poll-interval=1"])).await;
+    let net = &net;
+    let polled = net.until(|| {
+        async {
+            let log = net.log("poll-0").await;
+            log.contains("authz_header=").then_some(log)
+        }
+        .boxed()
+    });
+    let polled = polled.await;
+    assert!(!polled.contains("status=failed"), "{polled}");
+    net.cluster.stop().await;
+}
