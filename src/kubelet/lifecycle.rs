@@ -42,7 +42,8 @@ pub(crate) struct HookOutcome {
     pub(crate) is_well: bool,
 }
 
-/// Runs a hook in a container; what is not known is done well and at once. `is_fair` is whether nothing is wrong on the way to the container.
+/// Runs a hook in a container; what is not known is done well and at once. `is_fair` is whether nothing is
+/// wrong on the way to the container.
 pub(crate) fn run(
     hook: &Hook,
     runtime: &dyn RuntimeService,

@@ -17,7 +17,7 @@ use apis::views::service::Service;
 use client_go::client::Client;
 use clock::Clock;
 use machine::questions::{
-    Answered, HttpQuestion, MAX_ANSWER_BYTES, NetworkAsk, NetworkReply, Question, WebReply,
+    Answered, HttpQuestion, MAX_ANSWER_BYTES, NetworkAsk, NetworkReply, Question, TlsTrust, WebReply,
 };
 use network::tls::{self, TlsFailure};
 use network::{Network, Obstacle, Refusal};
@@ -146,10 +146,10 @@ impl Talking<'_> {
         }
         let stream = self.network.connect(from, local(to, from)).await.map_err(refused)?;
         connected.note();
-        let Some(machine::questions::TlsTrust { server_name, everybody, authorities }) = &asked.tls else {
+        let Some(TlsTrust { server_name, everybody, authorities }) = &asked.tls else {
             return self.web_over(stream, asked).await;
         };
-        let trust = tls::TlsTrust { everybody: *everybody, authorities: authorities.clone() };
+        let trust = tls::PeerTrust { everybody: *everybody, authorities: authorities.clone() };
         match tls::connect(stream, server_name, &trust).await {
             Ok(stream) => self.web_over(stream, asked).await,
             Err(TlsFailure::NoTls) => Err(NetworkReply::NoTls),

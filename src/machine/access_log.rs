@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use chrono::{DateTime, Utc};
 
+use crate::agnhost::klog_line;
 use crate::servers::{Server, Site, Speaker};
 use crate::web::{WebAnswer, WebRequest};
 
@@ -26,7 +27,7 @@ pub fn line(
             )
         }
         Site::Welcome(..) => common(asked, answered, at),
-        Site::NetExec(_) => of_agnhost(format!("GET {}", asked.target), at),
+        Site::NetExec(_) => klog_line::of(format!("GET {}", asked.target), at),
         Site::Speaker(Speaker::HelloApp, _) => of_go(format!("Serving request: {}", path(asked))),
         Site::Speaker(Speaker::HttpEcho, _) => of_go(format!(
             "{} {} \"{} {} HTTP/1.1\" {} {} {:?} 24.1µs",
@@ -54,11 +55,6 @@ fn common(asked: &WebRequest<'_>, answered: &WebAnswer, at: DateTime<Utc>) -> St
         answered.code,
         answered.body.len(),
     )
-}
-
-/// As klog writes it, which agnhost's programs log through.
-pub(crate) fn of_agnhost(text: String, at: DateTime<Utc>) -> String {
-    format!("I{}       1 log.go:245] {text}", at.format("%m%d %H:%M:%S%.6f"))
 }
 
 fn path<'a>(asked: &WebRequest<'a>) -> &'a str {

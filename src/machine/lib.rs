@@ -40,6 +40,8 @@ pub mod signals;
 
 pub mod access_log;
 pub mod logs;
+pub mod requests;
+
 pub mod server_state;
 pub mod servers;
 pub mod text_servers;

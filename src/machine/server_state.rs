@@ -12,7 +12,8 @@ const MAX_REPLICAS: usize = 100;
 /// What a server was told.
 #[derive(Debug, Default)]
 pub struct ServerState {
-    /// Whether it says of itself that it is well (agnhost's `grpc-health-checking`); nothing while nobody told it.
+    /// Whether it says of itself that it is well (agnhost's `grpc-health-checking`); nothing while nobody
+    /// told it.
     pub(crate) is_serving: Option<bool>,
     /// What a guestbook keeps. Bound: [`MAX_ENTRIES`].
     pub(crate) entries: BTreeMap<String, String>,

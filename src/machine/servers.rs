@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
-use percent_encoding::percent_decode_str;
-
+use crate::agnhost::flags::{TLS_FILE, flag};
 use crate::agnhost::guestbook::Guestbook;
 use crate::invocation::Invocation;
 use crate::programs::names;
+use crate::requests::parameter;
 use crate::text_servers::TextProtocol;
 use crate::{agnhost, file_system, images, program};
 
@@ -244,18 +244,18 @@ fn dashed<'a>(words: &'a [String], dashes: &str, name: &str) -> Option<&'a str> 
 }
 
 fn of_agnhost(mode: &str, words: &[String], mounts: &[&str], variables: &[(&str, &str)]) -> Option<Server> {
-    let port = |name: &str, default: i64| match agnhost::flag(words, name) {
+    let port = |name: &str, default: i64| match flag(words, name) {
         Some(text) => text.parse::<i64>().ok(),
         None => Some(default),
     };
     Some(match mode {
         "netexec" => {
-            let instead = agnhost::flag(words, "http-override").map(str::to_owned);
+            let instead = flag(words, "http-override").map(str::to_owned);
             let server = Server::http(port("http-port", 8080)?, Site::NetExec(instead));
             Server { udp: vec![(port("udp-port", 8081)?, UdpServer::NetExec)], ..server }.with_tls(words)
         }
         "webhook" => {
-            let sidecar = agnhost::flag(words, "sidecar-image").unwrap_or_default().to_owned();
+            let sidecar = flag(words, "sidecar-image").unwrap_or_default().to_owned();
             Server::http(port("port", 443)?, Site::Webhook(sidecar)).with_tls(words)
         }
         "crd-conversion-webhook" => Server::http(port("port", 443)?, Site::Conversion).with_tls(words),
@@ -275,15 +275,15 @@ fn of_agnhost(mode: &str, words: &[String], mounts: &[&str], variables: &[(&str,
         // It finds no peers: whoever looks finds it running.
         "nettest" => Server::http(port("port", 8080)?, Site::Text("running".into())),
         "guestbook" => {
-            let replica_of = agnhost::flag(words, "replicaof").map(str::to_owned);
+            let replica_of = flag(words, "replicaof").map(str::to_owned);
             let guestbook = Guestbook { backend_port: port("backend-port", 6379)?, replica_of };
             Server::http(port("http-port", 80)?, Site::Guestbook(guestbook))
         }
         "fake-gitserver" => Server::http(8000, Site::Text("I am a fake git server".into())),
         "audit-proxy" => Server::http(8080, Site::Text(String::new())),
         "grpc-health-checking" => {
-            let service = agnhost::flag(words, "service").unwrap_or_default().to_owned();
-            let seconds = agnhost::flag(words, "delay-unhealthy-sec").and_then(|text| text.parse().ok());
+            let service = flag(words, "service").unwrap_or_default().to_owned();
+            let seconds = flag(words, "delay-unhealthy-sec").and_then(|text| text.parse().ok());
             let health = Health { service, fails_after: seconds.map(Duration::from_secs) };
             Server {
                 sites: vec![(port("http-port", 8080)?, Site::Health)],
@@ -333,8 +333,8 @@ impl Server {
 
     /// With the certificate that its flags name, at all its ports.
     fn with_tls(mut self, words: &[String]) -> Server {
-        let file = |name| agnhost::flag(words, name).map(str::to_owned);
-        let files = (file(agnhost::TLS_FILE), file("tls-private-key-file"));
+        let file = |name| flag(words, name).map(str::to_owned);
+        let files = (file(TLS_FILE), file("tls-private-key-file"));
         if let (Some(certificate), Some(key)) = files {
             let ports = self.sites.iter().map(|(port, _)| *port).collect();
             self.tls = Some(TlsFiles { certificate, key, ports });
@@ -433,11 +433,4 @@ fn net_exec(path: &str) -> Option<Vec<(Duration, Page)>> {
         _ => Page::Status(200),
     };
     Some(vec![(Duration::ZERO, page)])
-}
-
-/// A parameter of a query, decoded.
-pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
-    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let (_, value) = pairs.find(|(key, value)| *key == name && !value.is_empty())?;
-    Some(percent_decode_str(&value.replace('+', " ")).decode_utf8_lossy().into_owned())
 }

@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use crate::agnhost::flags;
 use crate::invocation::Invocation;
 use crate::programs::{names, read_script};
 use crate::surroundings::Surroundings;
@@ -103,7 +104,7 @@ fn of_agnhost(mode: &str, words: &[String]) -> Option<Handling> {
     match mode {
         "serve-hostname" => Some(Handling::Lingers(SERVE_HOSTNAME_LINGERS)),
         "netexec" => {
-            let seconds: u64 = agnhost::flag(words, "delay-shutdown")?.parse().ok()?;
+            let seconds: u64 = flags::flag(words, "delay-shutdown")?.parse().ok()?;
             Some(Handling::Lingers(Duration::from_secs(seconds)))
         }
         _ => None,

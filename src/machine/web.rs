@@ -8,74 +8,11 @@ use serde_json::json;
 
 pub use crate::agnhost::asking::Backing;
 use crate::agnhost::{netexec, webhook};
-use crate::questions::{self, Question};
+use crate::questions;
+use crate::requests::parameter;
+pub use crate::requests::{Served, WebAnswer, WebRequest};
 use crate::server_state::ServerState;
-use crate::servers::{Page, Server, Site, Speaker, WebServer, parameter};
-
-/// A request, as a server sees it.
-#[derive(Clone, Debug, Default)]
-pub struct WebRequest<'a> {
-    /// `GET`
-    pub method: &'a str,
-    /// The path, with its query.
-    pub target: &'a str,
-    /// Names, in small letters, and values.
-    pub headers: Vec<(&'a str, &'a str)>,
-    /// The address and the port of who asks.
-    pub from: &'a str,
-    /// The name of the machine that is asked.
-    pub host_name: &'a str,
-    /// Its address.
-    pub address: &'a str,
-    /// How long the server has run.
-    pub uptime: Duration,
-    /// The time, as RFC 3339.
-    pub now: &'a str,
-    /// What is sent along.
-    pub body: &'a [u8],
-}
-
-/// What comes back.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct WebAnswer {
-    /// The code.
-    pub code: u16,
-    /// Names and values.
-    pub headers: Vec<(&'static str, String)>,
-    /// The page.
-    pub body: String,
-    /// After so long it is said.
-    pub delay: Duration,
-    /// With this code the server ends instead.
-    pub exits: Option<i32>,
-}
-
-/// What comes of a request.
-#[derive(Debug)]
-pub enum Served {
-    /// This is answered.
-    Answer(WebAnswer),
-    /// So long after the request this is asked first; with the answer the request is to be served again.
-    Asks(Duration, Box<Question>),
-}
-
-impl WebRequest<'_> {
-    /// A header's value; its name in small letters.
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(own, _)| *own == name).map(|(_, value)| *value)
-    }
-}
-
-impl WebAnswer {
-    pub(crate) fn text(code: u16, body: impl Into<String>) -> WebAnswer {
-        WebAnswer::typed(code, "text/plain; charset=utf-8", body)
-    }
-
-    pub(crate) fn typed(code: u16, media_type: &str, body: impl Into<String>) -> WebAnswer {
-        let headers = vec![("content-type", media_type.to_owned())];
-        WebAnswer { code, headers, body: body.into(), ..WebAnswer::default() }
-    }
-}
+use crate::servers::{Page, Server, Site, Speaker, WebServer};
 
 impl Server {
     /// What comes of a request at `port` of a server that remembers `state`, and has `backing`.
@@ -100,8 +37,8 @@ impl Server {
         }
     }
 
-    /// Whether a service is well at `port` of a server that has run for so long; nothing for a service that it
-    /// does not know.
+    /// Whether a service is well at `port` of a server that has run for so long; nothing for a service that
+    /// it does not know.
     pub fn is_serving(
         &self,
         port: i64,

@@ -21,12 +21,16 @@ pub struct TlsIdentity(Arc<ServerConfig>);
 
 /// Whom a client trusts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TlsTrust {
+pub struct PeerTrust {
     /// Whoever it is.
     pub everybody: bool,
     /// Otherwise those for whom these certificates, as PEM, vouch, and these themselves.
     pub authorities: String,
 }
+
+/// A certificate or a key that is none, in Go's words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadIdentity(pub String);
 
 /// Why there is no TLS on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,15 +52,16 @@ impl TlsIdentity {
     ///
     /// # Errors
     /// What is wrong with them.
-    pub fn new(chain: &[u8], key: &[u8]) -> Result<TlsIdentity, String> {
+    pub fn new(chain: &[u8], key: &[u8]) -> Result<TlsIdentity, BadIdentity> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain).collect();
         let chain = chain.ok().filter(|chain| !chain.is_empty());
-        let chain = chain.ok_or("tls: failed to find any PEM data in certificate input")?;
+        let chain = chain
+            .ok_or_else(|| BadIdentity("tls: failed to find any PEM data in certificate input".into()))?;
         let key = PrivateKeyDer::from_pem_slice(key);
-        let key = key.map_err(|_| "tls: failed to find any PEM data in key input")?;
+        let key = key.map_err(|_| BadIdentity("tls: failed to find any PEM data in key input".into()))?;
         let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
-        let builder = builder.map_err(|error| format!("tls: {error}"))?.with_no_client_auth();
-        let config = builder.with_single_cert(chain, key).map_err(|error| format!("tls: {error}"))?;
+        let builder = builder.map_err(bad)?.with_no_client_auth();
+        let config = builder.with_single_cert(chain, key).map_err(bad)?;
         Ok(TlsIdentity(Arc::new(config)))
     }
 
@@ -76,13 +81,17 @@ impl TlsIdentity {
 ///
 /// # Errors
 /// [`TlsFailure`]
-pub async fn connect<Io>(io: Io, name: &str, trust: &TlsTrust) -> Result<client::TlsStream<Io>, TlsFailure>
+pub async fn connect<Io>(io: Io, name: &str, trust: &PeerTrust) -> Result<client::TlsStream<Io>, TlsFailure>
 where
     Io: AsyncRead + AsyncWrite + Unpin,
 {
     let name = ServerName::try_from(name.to_owned()).map_err(|_| TlsFailure::Untrusted)?;
     let config = client_config(trust).ok_or(TlsFailure::Untrusted)?;
     TlsConnector::from(Arc::new(config)).connect(name, io).await.map_err(|error| failure(&error))
+}
+
+fn bad(error: Error) -> BadIdentity {
+    BadIdentity(format!("tls: {error}"))
 }
 
 fn failure(error: &io::Error) -> TlsFailure {
@@ -93,7 +102,7 @@ fn failure(error: &io::Error) -> TlsFailure {
     }
 }
 
-fn client_config(trust: &TlsTrust) -> Option<ClientConfig> {
+fn client_config(trust: &PeerTrust) -> Option<ClientConfig> {
     let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
     let verifier = Believing::new(trust);
     Some(builder.ok()?.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
@@ -111,7 +120,7 @@ struct Believing {
 }
 
 impl Believing {
-    fn new(trust: &TlsTrust) -> Believing {
+    fn new(trust: &PeerTrust) -> Believing {
         let provider = provider();
         let schemes = provider.signature_verification_algorithms;
         let read = CertificateDer::pem_slice_iter(trust.authorities.as_bytes());
@@ -186,7 +195,7 @@ mod tests {
     #[tokio::test]
     async fn a_client_hears_whom_it_trusts() {
         let (identity, authorities) = identity();
-        let ask = async |name: &str, trust: TlsTrust| {
+        let ask = async |name: &str, trust: PeerTrust| {
             let (near, far) = connection();
             let identity = identity.clone();
             tokio::spawn(async move {
@@ -198,11 +207,11 @@ mod tests {
             let _ = io.read_to_string(&mut heard).await;
             Ok(heard)
         };
-        let trusting = TlsTrust { everybody: false, authorities };
+        let trusting = PeerTrust { everybody: false, authorities };
         assert_eq!(ask("web.default.svc", trusting.clone()).await, Ok("hello".to_owned()));
         assert_eq!(ask("other.default.svc", trusting).await, Err(TlsFailure::Untrusted));
-        assert_eq!(ask("web.default.svc", TlsTrust::default()).await, Err(TlsFailure::Untrusted));
-        let everybody = TlsTrust { everybody: true, ..TlsTrust::default() };
+        assert_eq!(ask("web.default.svc", PeerTrust::default()).await, Err(TlsFailure::Untrusted));
+        let everybody = PeerTrust { everybody: true, ..PeerTrust::default() };
         assert_eq!(ask("10.0.0.1", everybody).await, Ok("hello".to_owned()));
     }
 
@@ -210,7 +219,7 @@ mod tests {
     async fn who_speaks_no_tls_is_found_out() {
         let (near, mut far) = connection();
         far.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await.unwrap();
-        let everybody = TlsTrust { everybody: true, ..TlsTrust::default() };
+        let everybody = PeerTrust { everybody: true, ..PeerTrust::default() };
         assert_eq!(connect(near, "10.0.0.1", &everybody).await.err(), Some(TlsFailure::NoTls));
         let (near, far) = connection();
         drop(far);

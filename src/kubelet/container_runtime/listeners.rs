@@ -6,8 +6,8 @@ use super::{declared, invocation};
 use crate::kuberuntime::state::is_sidecar;
 use apis::views::pod::{Container, Pod};
 
-/// `kubarium.dev/listens: declared` in a pod's annotations: nobody listens but those whom it declares and those
-/// who are known.
+/// `kubarium.dev/listens: declared` in a pod's annotations: nobody listens but those whom it declares and
+/// those who are known.
 const LISTENS: &str = "kubarium.dev/listens";
 const DECLARED: &str = "declared";
 

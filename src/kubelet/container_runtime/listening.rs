@@ -160,7 +160,9 @@ impl Listening {
         let around = self.around.as_ref()?;
         let (certificate, key) = (around.newest_file(&files.certificate)?, around.newest_file(&files.key)?);
         let identity = TlsIdentity::new(certificate.text().as_bytes(), key.text().as_bytes());
-        identity.inspect_err(|why| tracing::warn!(address = self.address, why, "no TLS in a pod")).ok()
+        identity
+            .inspect_err(|why| tracing::warn!(address = self.address, why = why.0, "no TLS in a pod"))
+            .ok()
     }
 
     fn log(&self, text: String, clock: &Clock) {

@@ -5,6 +5,9 @@
 //! restarts or back-offs: those are the kubelet's. Read `services` first; `simulated` implements it, with
 //! `stages` for how steps go and `played` for what processes do.
 
+pub mod forecasts;
+pub mod process_exit;
+
 pub mod services;
 pub mod stats;
 

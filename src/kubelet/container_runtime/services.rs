@@ -25,10 +25,11 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use serde::Deserialize;
-use sync::Mutex;
 use tokio::io::DuplexStream;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 
+pub use super::forecasts::{ProbeAnswer, ProbeForecast};
+pub use super::process_exit::ProcessExit;
 use super::stats::StatsService;
 use apimachinery::object::ObjectMeta;
 use apimachinery::time::Time;
@@ -219,30 +220,6 @@ pub struct ExecResponse {
     pub left: Vec<Left>,
 }
 
-/// One answer to a probe (`probe.Result`).
-#[derive(Clone, Debug, PartialEq)]
-pub enum ProbeAnswer {
-    /// A good one.
-    Success,
-    /// A good one, with something to be told.
-    Warning(String),
-    /// A bad one.
-    Failure(String),
-}
-
-/// What is known ahead of the answers to a probe.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ProbeForecast {
-    /// All of them, from when on, and nothing on the way changes them: a command.
-    Played(Vec<(Time, ProbeAnswer)>),
-    /// All of them, from when on, for whom nothing is wrong on the way.
-    Served(Vec<(Time, ProbeAnswer)>),
-    /// Nobody knows what answers; it is assumed to pass for whoever reaches the pod.
-    Assumed,
-    /// Nothing: whoever wants to know asks.
-    Asked,
-}
-
 /// A container that is probed.
 #[derive(Clone, Copy)]
 pub struct ProbedContainer<'a> {
@@ -269,32 +246,6 @@ pub struct RunningContainer<'a> {
 
 /// Serves one connection until its end: the connection, who asks, and the time.
 pub type Serve = Arc<dyn Fn(DuplexStream, String, Clock) -> BoxFuture<'static, ()> + Send + Sync>;
-
-/// A process that ends because somebody asked it over the network to.
-#[derive(Debug, Default)]
-pub struct ProcessExit {
-    code: Mutex<Option<i32>>,
-    asked: Notify,
-}
-
-impl ProcessExit {
-    /// It is to end with this code. Whoever asks first says with which.
-    pub fn ask(&self, code: i32) {
-        self.code.lock().get_or_insert(code);
-        self.asked.notify_waiters();
-    }
-
-    /// Waits until somebody asks, and says with which code.
-    pub async fn asked(&self) -> i32 {
-        loop {
-            let asked = self.asked.notified();
-            if let Some(code) = *self.code.lock() {
-                return code;
-            }
-            asked.await;
-        }
-    }
-}
 
 /// Who takes connections at a port of a sandbox.
 #[derive(Clone)]

@@ -9,9 +9,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use super::context::SyncContext;
-use super::running::PostStart;
+use super::hooks::{PostStart, PreStop, StopPurpose};
 use super::state::{RestartPolicy, State, Terminated, waiting};
-use super::stopping::PreStop;
 use crate::backoff::Backoff;
 use crate::container_runtime::services::{Call, ContainerId, Exit, Image, RuntimeError, RuntimeService};
 use crate::prober::Probers;
@@ -108,17 +107,6 @@ pub(crate) struct Running {
     pub(crate) probers: Option<Box<Probers>>,
     /// Its hook is asked; until it is heard how that went nobody probes it.
     pub(crate) hook: Option<PostStart>,
-}
-
-/// What a process is stopped for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum StopPurpose {
-    /// Its pod ends.
-    End,
-    /// It is started from another image.
-    Replace,
-    /// It failed a probe, and goes on as its restart policy says.
-    Restart,
 }
 
 impl Container {

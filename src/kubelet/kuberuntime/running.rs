@@ -2,23 +2,15 @@
 
 use std::time::Duration;
 
-use super::container::{Container, Running, StopPurpose, Task, grace_period};
+use super::container::{Container, Running, Task, grace_period};
 use super::context::{Happening, SyncContext};
+use super::hooks::{PostStart, StopPurpose};
 use crate::container_runtime::services::{ContainerId, ContainerStatus, Exit, ProbedContainer};
 use crate::lifecycle::{self, HookForecast, HookKind, HookOutcome};
 use crate::prober::{self, Probers};
 use apimachinery::time::Time;
 use apis::views::pod::Container as Spec;
 use clock::after;
-
-/// A hook after the start that somebody asks.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PostStart {
-    /// From when on the process serves.
-    ready_at: Option<Time>,
-    /// When it was heard how the hook went, and whether well.
-    heard: Option<(Time, bool)>,
-}
 
 impl Container {
     /// The process from its start to its end.

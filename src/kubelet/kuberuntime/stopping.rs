@@ -2,44 +2,15 @@
 
 use std::time::Duration;
 
-use super::container::{Container, StopPurpose, Task};
+use super::container::{Container, Task};
 use super::context::{Happening, SyncContext};
+use super::hooks::{PreStop, StopPurpose};
 use super::state::State;
 use crate::container_runtime::services::Exit;
 use crate::lifecycle::{self, HookForecast, HookKind};
 use apimachinery::time::Time;
 use apis::views::pod::Container as Spec;
 use clock::after;
-
-/// A hook before the end that somebody asks. It has as long as the process has.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct PreStop {
-    /// When the grace of the process is over.
-    killed_at: Time,
-    /// When it was heard how the hook went, and whether well.
-    heard: Option<(Time, bool)>,
-    /// When the process ends by itself, and how.
-    ends: Option<(Time, Exit)>,
-    purpose: StopPurpose,
-}
-
-impl PreStop {
-    pub(crate) fn hear(&mut self, is_well: bool, now: Time) {
-        self.heard = self.heard.or(Some((now, is_well)));
-    }
-
-    pub(crate) fn due(&self) -> Time {
-        let heard = self.heard.map_or(self.killed_at, |(at, _)| at);
-        let ends = self.ends.as_ref().map_or(heard, |(at, _)| *at);
-        heard.min(ends).min(self.killed_at)
-    }
-
-    /// The pod is stopped now, and with no more grace than that.
-    pub(crate) fn hurry(&mut self, killed_at: Time) {
-        self.killed_at = self.killed_at.min(killed_at);
-        self.purpose = StopPurpose::End;
-    }
-}
 
 impl Container {
     /// Runs its hook, then sends the stop signal; the process has `grace` for both.
@@ -52,7 +23,7 @@ impl Container {
     ) {
         self.ready = false;
         let (Some(id), Some(started_at)) = (self.running_id().cloned(), self.started_at()) else {
-            return self.task = purpose.task(context.now, Exit::killed());
+            return self.task = task(purpose, context.now, Exit::killed());
         };
         let probed = self.probed(spec, (&id, started_at), context);
         let hook = HookKind::PreStop.of(spec);
@@ -84,7 +55,7 @@ impl Container {
     ) {
         let PreStop { killed_at, heard, ends, purpose } = hook;
         if let Some((at, exit)) = ends.filter(|(at, _)| *at <= due) {
-            return self.task = purpose.task(at, exit);
+            return self.task = task(purpose, at, exit);
         }
         // Of one that takes longer than the grace nothing is told.
         if heard.is_some_and(|(_, is_well)| !is_well) {
@@ -106,16 +77,15 @@ impl Container {
         let config = context.config(spec, self.restart_count);
         let call = context.runtime.stop_container(&config, id, grace, at);
         let exit = call.result.unwrap_or_else(|_| Exit::killed());
-        self.task = purpose.task(call.returns_at.unwrap_or(Time::MAX_UTC), exit);
+        self.task = task(purpose, call.returns_at.unwrap_or(Time::MAX_UTC), exit);
     }
 }
 
-impl StopPurpose {
-    fn task(self, until: Time, exit: Exit) -> Task {
-        match self {
-            StopPurpose::End => Task::Stop { until, exit },
-            StopPurpose::Replace => Task::Replace { until, exit },
-            StopPurpose::Restart => Task::Restart { until, exit },
-        }
+/// What it is busy with until it has ended.
+fn task(purpose: StopPurpose, until: Time, exit: Exit) -> Task {
+    match purpose {
+        StopPurpose::End => Task::Stop { until, exit },
+        StopPurpose::Replace => Task::Replace { until, exit },
+        StopPurpose::Restart => Task::Restart { until, exit },
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Inquiry;
+use super::inquiry::Inquiry;
 use crate::container_runtime::answers;
 use crate::container_runtime::services::{
     Command, ContainerConfig, ContainerId, ProbeAnswer, ProbeForecast, ProbedContainer,
@@ -23,7 +23,7 @@ const MAX_SAID_BYTES: usize = 10 << 10;
 const MAX_HOOK: Duration = Duration::from_secs(60 * 60);
 
 /// Which run of which container is asked, and what.
-struct Asked {
+struct ProbeAsker {
     uid: Arc<str>,
     namespace: String,
     pod: String,
@@ -66,22 +66,22 @@ impl Kubelet {
         });
     }
 
-    fn probe_of(&self, worker: &PodWorker, name: &str, kind: ProbeKind) -> Option<Asked> {
+    fn probe_of(&self, worker: &PodWorker, name: &str, kind: ProbeKind) -> Option<ProbeAsker> {
         let (spec, _) = worker.container(name)?;
         let probe = kind.of(spec)?;
         let inquiry = Inquiry::of_probe(probe, spec, worker.address())?;
         self.asked(worker, spec, inquiry, probe)
     }
 
-    fn hook_of(&self, worker: &PodWorker, name: &str, kind: HookKind) -> Option<Asked> {
+    fn hook_of(&self, worker: &PodWorker, name: &str, kind: HookKind) -> Option<ProbeAsker> {
         let (spec, _) = worker.container(name)?;
         let hook = kind.of(spec)?;
         let inquiry = Inquiry::of_hook(hook, spec, worker.address())?;
         let probe = Probe { http_get: hook.http_get.clone(), ..Probe::default() };
-        Some(Asked { within: MAX_HOOK, ..self.asked(worker, spec, inquiry, &probe)? })
+        Some(ProbeAsker { within: MAX_HOOK, ..self.asked(worker, spec, inquiry, &probe)? })
     }
 
-    fn asked(&self, worker: &PodWorker, spec: &Spec, inquiry: Inquiry, probe: &Probe) -> Option<Asked> {
+    fn asked(&self, worker: &PodWorker, spec: &Spec, inquiry: Inquiry, probe: &Probe) -> Option<ProbeAsker> {
         let (_, container) = worker.container(&spec.name)?;
         let (id, started_at) = (container.running_id()?.clone(), container.started_at()?);
         let metadata = &worker.object.metadata;
@@ -90,7 +90,7 @@ impl Kubelet {
         let probed = ProbedContainer { config, id: &id, pod_ip: worker.address(), started_at };
         let is_over_network = !matches!(inquiry, Inquiry::Exec(_));
         let forecast = is_over_network.then(|| self.shared.node.runtime.probe_forecast(&probed, probe));
-        Some(Asked {
+        Some(ProbeAsker {
             uid: metadata.uid.as_str().into(),
             namespace: metadata.namespace.clone(),
             pod: metadata.name.clone(),
@@ -102,8 +102,8 @@ impl Kubelet {
         })
     }
 
-    async fn ask_probe(&self, asked: &Asked) -> ProbeAnswer {
-        let Asked { inquiry, within, .. } = asked;
+    async fn ask_probe(&self, asked: &ProbeAsker) -> ProbeAnswer {
+        let ProbeAsker { inquiry, within, .. } = asked;
         match inquiry {
             Inquiry::Exec(words) => {
                 let ran = self.shared.context.clock.timeout(*within, self.run_command(asked, words)).await;
@@ -119,7 +119,7 @@ impl Kubelet {
     }
 
     /// Whether it went well.
-    async fn run_hook(&self, asked: &Asked) -> bool {
+    async fn run_hook(&self, asked: &ProbeAsker) -> bool {
         let run = async {
             match &asked.inquiry {
                 Inquiry::Exec(words) => {
@@ -132,7 +132,8 @@ impl Kubelet {
                 Inquiry::Http(http) => {
                     let told = http.tell(&self.shared).await;
                     let (namespace, pod) = (&asked.namespace, &asked.pod);
-                    told.inspect_err(|why| tracing::info!(namespace, pod, why, "a hook failed")).is_ok()
+                    let why = told.map_err(|failure| http.failed(&failure.text()));
+                    why.inspect_err(|why| tracing::info!(namespace, pod, why, "a hook failed")).is_ok()
                 }
                 _ => true,
             }
@@ -140,14 +141,14 @@ impl Kubelet {
         self.shared.context.clock.timeout(asked.within, run).await.unwrap_or(false)
     }
 
-    async fn run_command(&self, asked: &Asked, words: &[String]) -> Result<Executed, String> {
+    async fn run_command(&self, asked: &ProbeAsker, words: &[String]) -> Result<Executed, String> {
         let command =
             Command { container: asked.container.clone(), words: words.to_vec(), ..Command::default() };
         self.exec(&asked.namespace, &asked.pod, &command).await
     }
 
     /// Tells the container's worker; of another run nothing.
-    async fn tell(&self, asked: &Asked, hear: impl FnOnce(&mut Container)) {
+    async fn tell(&self, asked: &ProbeAsker, hear: impl FnOnce(&mut Container)) {
         let Some(mut loan) = self.pods.borrow(&asked.namespace, &asked.pod).await else { return };
         let container = loan.container_mut(&asked.container);
         let Some(container) = container.filter(|own| own.running_id() == Some(&asked.id)) else { return };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use network::grpc::{self, GrpcCall, GrpcStatus};
 
-use super::{AskedHost, PROBE_AGENT};
+use super::dialling::{AskedHost, PROBE_AGENT};
 use crate::container_runtime::answers;
 use crate::container_runtime::health_messages;
 use crate::container_runtime::services::ProbeAnswer;

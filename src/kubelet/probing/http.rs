@@ -5,14 +5,14 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use super::{AskedHost, or};
+use super::dialling::{AskedHost, or};
 use crate::container_runtime::answers::{self, MAX_REDIRECTS};
 use crate::container_runtime::services::ProbeAnswer;
 use crate::dependencies::Dependencies;
 use apis::views::pod::Container as Spec;
 use apis::views::probe::HttpGetAction;
 use machine::url::WebUrl;
-use network::tls::{self, TlsFailure, TlsTrust};
+use network::tls::{self, PeerTrust, TlsFailure};
 
 /// So much of an answer is read (`maxRespBodyLength`); the rest is not looked at.
 const MAX_BODY_BYTES: usize = 10 << 10;
@@ -35,7 +35,7 @@ struct HttpAnswer {
 }
 
 /// Why nothing came back.
-enum HttpFailure {
+pub(super) enum HttpFailure {
     /// Who is there speaks no TLS.
     NoTls,
     Other(String),
@@ -96,7 +96,7 @@ impl HttpInquiry {
     ///
     /// # Errors
     /// Why nobody did.
-    pub(super) async fn tell(&self, node: &Dependencies) -> Result<(), String> {
+    pub(super) async fn tell(&self, node: &Dependencies) -> Result<(), HttpFailure> {
         let told = match self.get(node, &self.url).await {
             Err(HttpFailure::NoTls) => {
                 let mut plain = self.clone();
@@ -106,17 +106,17 @@ impl HttpInquiry {
             }
             told => told,
         };
-        told.map(drop).map_err(|failure| self.failed(&failure.text()))
+        told.map(drop)
     }
 
     async fn get(&self, node: &Dependencies, url: &WebUrl) -> Result<HttpAnswer, HttpFailure> {
         let host = url.host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let at = AskedHost { host, port: url.port.into() };
-        let stream = node.dial(&at).await.map_err(HttpFailure::Other)?;
+        let stream = node.dial(&at).await.map_err(|failure| HttpFailure::Other(failure.0))?;
         if !url.is_secure {
             return self.get_over(node, url, stream).await;
         }
-        let everybody = TlsTrust { everybody: true, ..TlsTrust::default() };
+        let everybody = PeerTrust { everybody: true, ..PeerTrust::default() };
         match tls::connect(stream, &at.host, &everybody).await {
             Ok(stream) => self.get_over(node, url, stream).await,
             Err(TlsFailure::NoTls) => Err(HttpFailure::NoTls),
@@ -153,7 +153,7 @@ impl HttpInquiry {
 }
 
 impl HttpFailure {
-    fn text(self) -> String {
+    pub(super) fn text(self) -> String {
         match self {
             HttpFailure::NoTls => "http: server gave HTTP response to HTTPS client".into(),
             HttpFailure::Other(why) => why,

@@ -7,8 +7,8 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
-use super::flag;
-use crate::access_log;
+use super::flags::flag;
+use super::klog_line;
 use crate::interpreter::player::{Flow, Player};
 use crate::programs::resolve;
 use crate::questions::{HttpQuestion, NetworkAsk, NetworkReply, Question, TlsTrust};
@@ -117,6 +117,6 @@ fn healthz(player: &mut Player<'_>) -> Option<Question> {
 }
 
 fn say(player: &mut Player<'_>, text: &str) {
-    let line = access_log::of_agnhost(text.to_owned(), player.now());
+    let line = klog_line::of(text.to_owned(), player.now());
     player.say(&(line + "\n"));
 }

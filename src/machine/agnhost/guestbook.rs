@@ -7,9 +7,8 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::asking::{AskFirst, Backing};
+use crate::requests::{WebAnswer, WebRequest, parameter};
 use crate::server_state::ServerState;
-use crate::servers::parameter;
-use crate::web::{WebAnswer, WebRequest};
 
 /// Where its command line says that it listens, and whose replica it is.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,9 @@
-//! What the test image of Kubernetes' own suites does (`test/images/agnhost`), as far as it needs no kernel, and
-//! what the images before it did that had one program each. Programs that say something and end are here;
-//! those that serve are known to [`crate::servers`], and what they say to whom is beside.
+//! What the test image of Kubernetes' own suites does (`test/images/agnhost`), as far as it needs no kernel,
+//! and what the images before it did that had one program each. Programs that say something and end are
+//! here; those that serve are known to [`crate::servers`], and what they say to whom is beside.
+
+pub(crate) mod flags;
+pub(crate) mod klog_line;
 
 mod clients;
 
@@ -11,6 +14,7 @@ pub(crate) mod webhook;
 
 use std::time::Duration;
 
+use self::flags::{TLS_FILE, flag};
 use crate::file_system::{self, File};
 use crate::images;
 use crate::interpreter::player::{Flow, Player};
@@ -63,9 +67,6 @@ pub(crate) fn looks_around(line: &[String]) -> bool {
     has_own || flag(line, TLS_FILE).is_some()
 }
 
-/// The flag of a server's certificate.
-pub(crate) const TLS_FILE: &str = "tls-cert-file";
-
 /// The subcommand of a container of that image that serves something.
 pub(crate) fn serves<'a>(invocation: &Invocation<'a>) -> Option<&'a str> {
     if images::base_name(invocation.image) != "agnhost" {
@@ -103,18 +104,6 @@ pub(crate) fn run(player: &mut Player<'_>, line: &[String]) -> Flow {
             player.say(&format!("Effective uid: {}\n", player.around.user));
             Flow::Go
         }
-    }
-}
-
-/// `--name=value` or `--name value`
-pub(crate) fn flag<'a>(arguments: &'a [String], name: &str) -> Option<&'a str> {
-    let long = format!("--{name}");
-    let at = arguments.iter().position(|argument| {
-        argument.strip_prefix(&long).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
-    })?;
-    match arguments[at].split_once('=') {
-        Some((_, value)) => Some(value),
-        None => arguments.get(at + 1).map(String::as_str),
     }
 }
 

@@ -5,9 +5,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::asking::{AskFirst, Backing};
+use crate::requests::{WebAnswer, WebRequest, parameter};
 use crate::server_state::ServerState;
-use crate::servers::parameter;
-use crate::web::{WebAnswer, WebRequest};
 
 /// So often one request dials at most; a larger number is refused.
 const MAX_TRIES: usize = 100;
@@ -62,7 +61,8 @@ fn dial(query: &str, backing: Backing<'_>) -> Result<WebAnswer, Box<AskFirst>> {
     let variables = [("TO", to.as_str()), ("REQUEST", &request), ("HOST", &host), ("PORT", &port)];
     let ran = backing.run(&script, &variables)?;
     let said: Vec<&str> = ran.out.split(MARK).collect();
-    let (mut responses, mut errors) = (vec![], vec![]);
+    let mut responses = vec![];
+    let mut errors = vec![];
     for said in said.chunks_exact(2) {
         match said[1] {
             "0" if protocol.eq_ignore_ascii_case("udp") && said[0].is_empty() => {

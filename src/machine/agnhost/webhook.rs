@@ -4,7 +4,7 @@
 use base64::Engine;
 use serde_json::{Map, Value, json};
 
-use crate::web::{WebAnswer, WebRequest};
+use crate::requests::{WebAnswer, WebRequest};
 
 /// `always-allow-delay-5s`
 const DELAY: std::time::Duration = std::time::Duration::from_secs(5);
@@ -252,7 +252,8 @@ fn converted(object: &Value, wanted: &str) -> Result<Value, String> {
     if from == wanted {
         return Err(format!("conversion from a version to itself should not call the webhook: {wanted}"));
     }
-    let (v1, v2) = ("stable.example.com/v1", "stable.example.com/v2");
+    let v1 = "stable.example.com/v1";
+    let v2 = "stable.example.com/v2";
     let unexpected = |version: &str| format!("unexpected conversion version {version:?}");
     let members = converted.as_object_mut().ok_or_else(|| unexpected(from))?;
     match (from, wanted) {
@@ -356,7 +357,8 @@ mod tests {
             let answered = convert(&asked("/crdconvert", review.as_bytes()));
             serde_json::from_str::<Value>(&answered.body).unwrap()["response"].take()
         };
-        let (v1, v2) = ("stable.example.com/v1", "stable.example.com/v2");
+        let v1 = "stable.example.com/v1";
+        let v2 = "stable.example.com/v2";
         let old = json!({"apiVersion": v1, "hostPort": "localhost:80"});
         let new = json!({"apiVersion": v2, "host": "localhost", "port": "80"});
         assert_eq!(converted(old.clone(), v2)["convertedObjects"][0], new);

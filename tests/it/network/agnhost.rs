@@ -118,7 +118,7 @@ async fn the_guestbook_keeps_what_its_front_end_is_told() {
     net.pod("primary-0", book(&["--http-port", "6379"])).await;
     net.pod("replica-0", book(&["--replicaof", "agnhost-primary", "--http-port", "6379"])).await;
     net.pod("front-0", book(&["--http-port", "80"])).await;
-    let net = &net;
+    let on = &net;
     let says = |path: &'static str, wanted: &'static str| {
         net.until(move || {
             net.proxied("front-0:80", path).map(move |said| (said == wanted).then_some(())).boxed()
@@ -177,10 +177,10 @@ async fn clients_say_whether_they_reached_anybody() {
         assert_eq!(net.log(name).await.trim(), said, "{name}");
     }
     net.pod("poll-0", agnhost(&["inclusterclient", "--poll-interval=1"])).await;
-    let net = &net;
-    let polled = net.until(|| {
+    let on = &net;
+    let polled = on.until(|| {
         async {
-            let log = net.log("poll-0").await;
+            let log = on.log("poll-0").await;
             log.contains("authz_header=").then_some(log)
         }
         .boxed()

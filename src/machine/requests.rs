@@ -1,0 +1,79 @@
+//! Requests that servers are asked, and what they answer.
+
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+
+use crate::questions::Question;
+
+/// A request, as a server sees it.
+#[derive(Clone, Debug, Default)]
+pub struct WebRequest<'a> {
+    /// `GET`
+    pub method: &'a str,
+    /// The path, with its query.
+    pub target: &'a str,
+    /// Names, in small letters, and values.
+    pub headers: Vec<(&'a str, &'a str)>,
+    /// The address and the port of who asks.
+    pub from: &'a str,
+    /// The name of the machine that is asked.
+    pub host_name: &'a str,
+    /// Its address.
+    pub address: &'a str,
+    /// How long the server has run.
+    pub uptime: Duration,
+    /// The time, as RFC 3339.
+    pub now: &'a str,
+    /// What is sent along.
+    pub body: &'a [u8],
+}
+
+/// What comes back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct WebAnswer {
+    /// The code.
+    pub code: u16,
+    /// Names and values.
+    pub headers: Vec<(&'static str, String)>,
+    /// The page.
+    pub body: String,
+    /// After so long it is said.
+    pub delay: Duration,
+    /// With this code the server ends instead.
+    pub exits: Option<i32>,
+}
+
+/// What comes of a request.
+#[derive(Debug)]
+pub enum Served {
+    /// This is answered.
+    Answer(WebAnswer),
+    /// So long after the request this is asked first; with the answer the request is to be served again.
+    Asks(Duration, Box<Question>),
+}
+
+impl WebRequest<'_> {
+    /// A header's value; its name in small letters.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(own, _)| *own == name).map(|(_, value)| *value)
+    }
+}
+
+impl WebAnswer {
+    pub(crate) fn text(code: u16, body: impl Into<String>) -> WebAnswer {
+        WebAnswer::typed(code, "text/plain; charset=utf-8", body)
+    }
+
+    pub(crate) fn typed(code: u16, media_type: &str, body: impl Into<String>) -> WebAnswer {
+        let headers = vec![("content-type", media_type.to_owned())];
+        WebAnswer { code, headers, body: body.into(), ..WebAnswer::default() }
+    }
+}
+
+/// A parameter of a query, decoded.
+pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let (_, value) = pairs.find(|(key, value)| *key == name && !value.is_empty())?;
+    Some(percent_decode_str(&value.replace('+', " ")).decode_utf8_lossy().into_owned())
+}
