@@ -15,6 +15,7 @@ use super::container_runtime::services::{
 use super::kubelet::Kubelet;
 use super::kuberuntime::container::Task;
 use super::kuberuntime::state::State;
+use super::players::Cause;
 use super::pod_workers::PodWorker;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
@@ -37,6 +38,9 @@ impl Kubelet {
         let (listener, uid) =
             found.ok_or_else(|| format!("pod not found ({:?})", format!("{pod}_{namespace}")))?;
         let listener = listener.map_err(|error| error.message)?;
+        if !self.listens(&listener).await {
+            return Err(format!("dial tcp4 127.0.0.1:{port}: connect: connection refused"));
+        }
         let (client, server) = network::connection();
         let task = self.clone().served(uid, listener, server, from.to_owned());
         // With the kubelet it ends, too.
@@ -53,6 +57,9 @@ impl Kubelet {
         for uid in self.shared.node.runtime.pods_at(&ip) {
             let look = |worker: &PodWorker| self.listener(worker, to.port()).ok();
             let Some(Some(listener)) = self.pods.look_by_uid(&uid, look).await else { continue };
+            if !self.listens(&listener).await {
+                continue;
+            }
             let kubelet = self.clone();
             return Ok(Arc::new(move |io, from| {
                 kubelet.clone().served(uid.clone(), listener.clone(), io, from.to_string()).boxed()
@@ -136,6 +143,13 @@ impl Kubelet {
     fn nobody_at(&self, ip: &str) -> Obstacle {
         let is_there = ip == self.shared.config.address || !self.shared.node.runtime.pods_at(ip).is_empty();
         if is_there { Obstacle::Refused } else { Obstacle::Unreachable }
+    }
+
+    /// A script is played to see that, where scripts are.
+    async fn listens(&self, listener: &PortListener) -> bool {
+        let Some(listens) = listener.listens.clone() else { return true };
+        let now = self.shared.context.clock.now();
+        self.shared.players.run(Cause::Request, move || listens(now)).await
     }
 
     fn listener(&self, worker: &PodWorker, port: u16) -> Result<PortListener, RuntimeError> {

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use chrono::{DateTime, Utc};
 
 use crate::agnhost::klog_line;
+use crate::requests::{WebAnswer, WebRequest};
 use crate::servers::{Server, Site, Speaker};
-use crate::web::{WebAnswer, WebRequest};
 
 /// The line of a request; nothing where the server writes none.
 pub fn line(
@@ -39,8 +39,16 @@ pub fn line(
             answered.body.len(),
             header(asked, "user-agent"),
         )),
+        Site::Audit => events(asked.body)?.join("\n"),
         _ => return None,
     })
+}
+
+/// The events of a list of audit, each as a line; nothing for what is none.
+pub(crate) fn events(body: &[u8]) -> Option<Vec<String>> {
+    let list: serde_json::Value = serde_json::from_slice(body).ok()?;
+    let events = list["items"].as_array().filter(|_| list["kind"] == "EventList")?;
+    Some(events.iter().map(ToString::to_string).collect())
 }
 
 /// NCSA's common form, as nginx and Apache begin their lines.

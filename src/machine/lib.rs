@@ -16,6 +16,7 @@ pub mod file_system;
 pub mod standard_input;
 pub mod surroundings;
 
+pub mod listeners;
 pub mod questions;
 pub mod url;
 
@@ -42,6 +43,7 @@ pub mod access_log;
 pub mod logs;
 pub mod requests;
 
+pub mod script_listeners;
 pub mod server_state;
 pub mod servers;
 pub mod text_servers;

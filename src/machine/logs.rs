@@ -64,10 +64,14 @@ fn known(run: &Run<'_>) -> Vec<Line> {
         "nginx" if !has_command => NGINX.iter().map(ToString::to_string).collect(),
         "redis" if !has_command => REDIS.iter().map(ToString::to_string).collect(),
         "httpd" if !has_command => HTTPD.iter().map(ToString::to_string).collect(),
+        "sample-apiserver" => vec![SAMPLE.to_owned()],
         _ => vec![format!("simulated container {:?} of image {:?} started", run.name, run.invocation.image)],
     };
     lines.into_iter().map(|text| Line { after: Duration::ZERO, text }).collect()
 }
+
+const SAMPLE: &str = "kubarium: what sample-apiserver serves is not simulated: nobody answers at its ports. With the \
+    annotation kubarium.dev/forward.443 and `kubarium up --forward-pods loopback` a server of yours stands behind it";
 
 const NGINX: &[&str] = &[
     "/docker-entrypoint.sh: /docker-entrypoint.d/ is not empty, will attempt to perform configuration",

@@ -10,6 +10,7 @@ pub use crate::interpreter::player::Line;
 use crate::interpreter::player::{Flow, Player};
 use crate::interpreter::transcript::Transcript;
 use crate::invocation::Invocation;
+use crate::listeners::ScriptListener;
 use crate::program::{Program, program};
 use crate::questions::Question;
 use crate::surroundings::Surroundings;
@@ -39,6 +40,8 @@ pub struct Played {
     pub is_unfinished: bool,
     /// What it asks the network then (`until`): it goes on with the answer.
     pub question: Option<Question>,
+    /// Where it listens.
+    pub listens: Vec<ScriptListener>,
 }
 
 /// What a process wrote until a time: of each time at which that changed.
@@ -122,8 +125,9 @@ fn played(mut player: Player<'_>, flow: Flow) -> Played {
         (Flow::Exit(code), _) => Some((player.elapsed, code)),
         _ => Some((player.elapsed, player.status)),
     };
-    let Player { elapsed: until, lines, written, question, .. } = player;
-    Played { end, until, lines, written: written.into_iter().collect(), fault, is_unfinished, question }
+    let Player { elapsed: until, lines, written, question, listens, .. } = player;
+    let written = written.into_iter().collect();
+    Played { end, until, lines, written, fault, is_unfinished, question, listens }
 }
 
 /// The last word of a process that ended with `code`: the file of its `terminationMessagePath`, or the

@@ -42,6 +42,16 @@ pub fn is_known(invocation: &Invocation<'_>) -> bool {
     program(invocation, None).is_some()
 }
 
+/// Whether a script that is played has one of these programs in it.
+pub(crate) fn runs_any(invocation: &Invocation<'_>, programs: &[&str]) -> bool {
+    match program(invocation, None) {
+        Some(Program::Script(script)) => {
+            script.any_command(&|name, _| programs.contains(&names::base_name(name)))
+        }
+        _ => false,
+    }
+}
+
 /// Whether its command is known and looks at files or at variables that are not the pod's own: then the
 /// volumes and the services that it would find are asked for.
 pub fn looks_around(invocation: &Invocation<'_>) -> bool {

@@ -12,7 +12,7 @@ use crate::invocation::Invocation;
 use crate::programs::names;
 use crate::requests::parameter;
 use crate::text_servers::TextProtocol;
-use crate::{agnhost, file_system, images, program};
+use crate::{agnhost, file_system, images, program, script_listeners};
 
 /// A web server whose image welcomes whoever asks.
 #[derive(Debug, PartialEq)]
@@ -95,6 +95,8 @@ pub struct Server {
     grpc: Option<(i64, Health)>,
     udp: Vec<(i64, UdpServer)>,
     text: Option<(i64, TextProtocol)>,
+    /// A script that is to be played to know where it listens.
+    is_scripted: bool,
 }
 
 /// The files of a server's certificate and key, as PEM, and at which of its ports it shows it.
@@ -154,6 +156,8 @@ pub(crate) enum Site {
     Text(String),
     /// This and the method as JSON, whatever the path: agnhost's `porter --json-response`.
     Porter(String),
+    /// agnhost's `audit-proxy`: what it hears stands in its log.
+    Audit,
     /// agnhost's `grpc-health-checking` hears how well it is.
     Health,
     /// agnhost's `guestbook`.
@@ -191,7 +195,8 @@ pub fn server(invocation: &Invocation<'_>, mounts: &[&str], variables: &[(&str, 
         }
     }
     if program::is_known(invocation) {
-        return Some(Server::default());
+        let is_scripted = script_listeners::may_listen(invocation);
+        return Some(Server { is_scripted, ..Server::default() });
     }
     let repository = images::repository(invocation.image);
     let speaker = SPEAKERS.iter().find(|(name, ..)| *name == repository);
@@ -280,7 +285,7 @@ fn of_agnhost(mode: &str, words: &[String], mounts: &[&str], variables: &[(&str,
             Server::http(port("http-port", 80)?, Site::Guestbook(guestbook))
         }
         "fake-gitserver" => Server::http(8000, Site::Text("I am a fake git server".into())),
-        "audit-proxy" => Server::http(8080, Site::Text(String::new())),
+        "audit-proxy" => Server::http(8080, Site::Audit),
         "grpc-health-checking" => {
             let service = flag(words, "service").unwrap_or_default().to_owned();
             let seconds = flag(words, "delay-unhealthy-sec").and_then(|text| text.parse().ok());
@@ -352,6 +357,11 @@ impl Server {
         self.site(port).is_some() || self.health(port).is_some() || self.text(port).is_some()
     }
 
+    /// Whether it is a script that is to be played to know where it listens.
+    pub fn is_scripted(&self) -> bool {
+        self.is_scripted
+    }
+
     /// What comes back of a datagram at a UDP port, in which there may be nothing; nothing where it does not
     /// listen.
     pub fn datagram(&self, port: i64, said: &[u8], from: &str, host_name: &str) -> Option<Option<Vec<u8>>> {
@@ -395,7 +405,8 @@ impl Server {
         let found = |is_there: bool| Page::Status(if is_there { 200 } else { 404 });
         let (plain, query) = path.split_once('?').unwrap_or((path, ""));
         let page = match site {
-            Site::Guestbook(_) | Site::Webhook(_) | Site::Conversion | Site::Health => return None,
+            Site::Guestbook(_) | Site::Webhook(_) | Site::Conversion => return None,
+            Site::Health | Site::Audit => return None,
             Site::Text(_) | Site::Porter(_) | Site::HostName | Site::Speaker(..) => found(true),
             Site::Welcome(web, _) => found(web.pages.contains(&plain)),
             Site::Files(folders) => found(is_file(folders, plain)),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::access_log;
 pub use crate::agnhost::asking::Backing;
 use crate::agnhost::{netexec, webhook};
 use crate::questions;
@@ -28,6 +29,10 @@ impl Server {
             Some(Site::Guestbook(guestbook)) => Some(guestbook.answer(asked, state, backing)),
             Some(Site::Webhook(sidecar)) => Some(Ok(webhook::answer(asked, sidecar))),
             Some(Site::Conversion) => Some(Ok(webhook::convert(asked))),
+            Some(Site::Audit) => {
+                let code = if access_log::events(asked.body).is_some() { 200 } else { 500 };
+                Some(Ok(WebAnswer::text(code, "")))
+            }
             Some(Site::Health) => Some(Ok(told_of_health(asked, state))),
             _ => None,
         };

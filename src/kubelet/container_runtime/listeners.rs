@@ -36,6 +36,8 @@ pub(crate) fn listener(pod: &Pod, container: &Container, port: i64) -> Listener 
     let mut is_certain = !pod.spec.host_network;
     for other in all {
         match served(other) {
+            // Only who plays it knows.
+            Some(server) if server.is_scripted() => return Listener::Beside,
             Some(server) if server.listens(port) => {
                 let is_own = other.name == container.name;
                 return if is_own { Listener::Known(server) } else { Listener::Beside };

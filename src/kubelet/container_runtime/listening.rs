@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
-use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use http::{Request, Response};
 use machine::access_log;
 use machine::logs::LogLine;
 use machine::questions::{Answered, NetworkReply, Question};
@@ -16,9 +16,11 @@ use machine::text_servers::TextProtocol;
 use machine::web::{Backing, Served, WebAnswer, WebRequest};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 
+use super::answered::response;
 use super::health_messages;
 use super::listeners::served;
 use super::request_log::AskedRun;
+use super::scripted;
 use super::services::{ContainerId, PodSandboxConfig, PortListener, RunningContainer, RuntimeError};
 use crate::talking;
 use apimachinery::time::{self, Time};
@@ -68,10 +70,17 @@ pub(super) fn listener(
     port: u16,
     node: &ListeningNode<'_>,
 ) -> Result<PortListener, RuntimeError> {
+    let number = port;
     let port = i64::from(port);
     let mut unknown = None;
-    for RunningContainer { container, id, started_at } in running {
+    let mut scripted = None;
+    for running in running {
+        let RunningContainer { container, id, started_at } = running;
         match served(container) {
+            Some(server) if server.is_scripted() => {
+                // Whether it listens there is seen by playing it, which nobody does here.
+                scripted = scripted.or((node.around)(id).map(|around| (running, around)));
+            }
             Some(server) if server.listens(port) => {
                 let run = (node.run)(id);
                 let exit = run.exit.clone();
@@ -87,11 +96,15 @@ pub(super) fn listener(
                 });
                 let serve = move |io, from, clock| listening.clone().serve(io, from, clock).boxed();
                 let (container, started_at) = (container.name.clone(), *started_at);
-                return Ok(PortListener { container, started_at, serve: Arc::new(serve), exit });
+                let serve = Arc::new(serve);
+                return Ok(PortListener { container, started_at, serve, exit, listens: None });
             }
             Some(_) => {}
             None => unknown = unknown.or(Some(&container.image)),
         }
+    }
+    if let Some((running, around)) = scripted {
+        return Ok(scripted::listener(running, around, number));
     }
     Err(refused("tcp4", port, unknown))
 }
@@ -264,7 +277,7 @@ impl Listening {
         if let Served::Answer(answered) = &served
             && let Some(text) = access_log::line(&self.server, self.port, &asked, answered, now)
         {
-            self.run.log.push(LogLine { at: now, text });
+            text.lines().for_each(|text| self.run.log.push(LogLine { at: now, text: text.to_owned() }));
         }
         served
     }
@@ -281,17 +294,4 @@ impl Listening {
 fn too_much() -> WebAnswer {
     let body = format!("This server asks no more than {MAX_QUESTIONS} times for one request.\n");
     WebAnswer { code: 500, body, ..WebAnswer::default() }
-}
-
-fn response(answered: WebAnswer) -> Response<Bytes> {
-    let mut response = Response::new(Bytes::from(answered.body));
-    // What is not the end of an answer is none.
-    let code = StatusCode::from_u16(answered.code).ok().filter(|code| !code.is_informational());
-    *response.status_mut() = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    for (name, value) in answered.headers {
-        if let Ok(value) = HeaderValue::try_from(value) {
-            response.headers_mut().insert(HeaderName::from_static(name), value);
-        }
-    }
-    response
 }

@@ -23,12 +23,14 @@ pub mod declared;
 
 pub mod own_listeners;
 
+mod answered;
 pub(crate) mod answers;
 pub(crate) mod health_messages;
 mod listeners;
 mod listening;
 mod played;
 mod request_log;
+mod scripted;
 
 mod ports;
 pub(crate) mod used;

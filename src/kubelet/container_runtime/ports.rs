@@ -61,7 +61,7 @@ impl SandboxPorts {
         // Whoever says what listens says nothing of which container it is in.
         let of_pod = running.first().map(|first| (first.container.name.clone(), first.started_at));
         if let (Some((container, started_at)), Some(serve)) = (of_pod, self.given(config, port)?) {
-            return Ok(PortListener { container, started_at, serve, exit: Arc::default() });
+            return Ok(PortListener { container, started_at, serve, exit: Arc::default(), listens: None });
         }
         let node = ListeningNode { network: self.network.as_ref(), run: &|id| self.run(id), around };
         listening::listener((config, address), running, port, &node)

@@ -247,6 +247,9 @@ pub struct RunningContainer<'a> {
 /// Serves one connection until its end: the connection, who asks, and the time.
 pub type Serve = Arc<dyn Fn(DuplexStream, String, Clock) -> BoxFuture<'static, ()> + Send + Sync>;
 
+/// Plays a script, to see whether it listens by a time.
+pub type ListensBy = Arc<dyn Fn(Time) -> bool + Send + Sync>;
+
 /// Who takes connections at a port of a sandbox.
 #[derive(Clone)]
 pub struct PortListener {
@@ -258,6 +261,8 @@ pub struct PortListener {
     pub serve: Serve,
     /// Whether its process is to end.
     pub exit: Arc<ProcessExit>,
+    /// Whether it listens by then, where that takes a script to be played; nothing where it does.
+    pub listens: Option<ListensBy>,
 }
 
 /// A datagram that reaches a sandbox.

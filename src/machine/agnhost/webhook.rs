@@ -14,19 +14,19 @@ const DISALLOW: &str = "webhook-disallow";
 
 /// What is said to a review: whether it is allowed, why not, and what is changed.
 #[derive(Default)]
-struct Verdict {
+struct ReviewVerdict {
     is_denied: bool,
     result: Option<Value>,
     patch: Option<Value>,
 }
 
-impl Verdict {
-    fn denied(result: Value) -> Verdict {
-        Verdict { is_denied: true, result: Some(result), patch: None }
+impl ReviewVerdict {
+    fn denied(result: Value) -> ReviewVerdict {
+        ReviewVerdict { is_denied: true, result: Some(result), patch: None }
     }
 
-    fn patched(patch: Value) -> Verdict {
-        Verdict { patch: Some(patch), ..Verdict::default() }
+    fn patched(patch: Value) -> ReviewVerdict {
+        ReviewVerdict { patch: Some(patch), ..ReviewVerdict::default() }
     }
 
     fn response(self, uid: &Value) -> Value {
@@ -75,12 +75,14 @@ pub(crate) fn answer(asked: &WebRequest<'_>, sidecar: &str) -> WebAnswer {
     if path == "/always-allow-delay-5s" { WebAnswer { delay: DELAY, ..answer } } else { answer }
 }
 
-type Judge = fn(&Value, &str) -> Verdict;
+type Judge = fn(&Value, &str) -> ReviewVerdict;
 
 fn judge(path: &str) -> Option<Judge> {
     Some(match path {
-        "/always-allow-delay-5s" => |_, _| Verdict::default(),
-        "/always-deny" => |_, _| Verdict::denied(json!({"message": "this webhook denies all requests"})),
+        "/always-allow-delay-5s" => |_, _| ReviewVerdict::default(),
+        "/always-deny" => {
+            |_, _| ReviewVerdict::denied(json!({"message": "this webhook denies all requests"}))
+        }
         "/add-label" => |request, _| add_label(&request["object"]["metadata"]["labels"]),
         "/pods" => |request, _| pods(request),
         "/pods/attach" => |request, _| attaching(request),
@@ -98,19 +100,19 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-fn add_label(labels: &Value) -> Verdict {
+fn add_label(labels: &Value) -> ReviewVerdict {
     let none = Map::new();
     let labels = labels.as_object().unwrap_or(&none);
     let path = "/metadata/labels/added-label";
     match labels.get("added-label") {
-        _ if labels.is_empty() => Verdict::patched(
+        _ if labels.is_empty() => ReviewVerdict::patched(
             json!([{"op": "add", "path": "/metadata/labels", "value": {"added-label": "yes"}}]),
         ),
-        None => Verdict::patched(json!([{"op": "add", "path": path, "value": "yes"}])),
+        None => ReviewVerdict::patched(json!([{"op": "add", "path": path, "value": "yes"}])),
         Some(label) if label != "yes" => {
-            Verdict::patched(json!([{"op": "replace", "path": path, "value": "yes"}]))
+            ReviewVerdict::patched(json!([{"op": "replace", "path": path, "value": "yes"}]))
         }
-        Some(_) => Verdict::default(),
+        Some(_) => ReviewVerdict::default(),
     }
 }
 
@@ -118,9 +120,9 @@ fn is_of(request: &Value, resource: &str) -> bool {
     request["resource"]["resource"] == *resource
 }
 
-fn pods(request: &Value) -> Verdict {
+fn pods(request: &Value) -> ReviewVerdict {
     if !is_of(request, "pods") {
-        return Verdict::denied(json!({"message": "expect resource to be pods"}));
+        return ReviewVerdict::denied(json!({"message": "expect resource to be pods"}));
     }
     let pod = &request["object"];
     let mut why = String::new();
@@ -132,49 +134,55 @@ fn pods(request: &Value) -> Verdict {
             why.push_str("the pod contains unwanted container name; ");
         }
     }
-    if why.is_empty() { Verdict::default() } else { Verdict::denied(json!({"message": why.trim()})) }
+    if why.is_empty() {
+        ReviewVerdict::default()
+    } else {
+        ReviewVerdict::denied(json!({"message": why.trim()}))
+    }
 }
 
-fn attaching(request: &Value) -> Verdict {
+fn attaching(request: &Value) -> ReviewVerdict {
     let options = &request["object"];
     let is_meant = request["name"] == "to-be-attached-pod" && request["subResource"] == "attach";
     if is_meant && options["stdin"] == true && options["container"] == "container1" {
-        return Verdict::denied(json!({"message": "attaching to pod 'to-be-attached-pod' is not allowed"}));
+        return ReviewVerdict::denied(
+            json!({"message": "attaching to pod 'to-be-attached-pod' is not allowed"}),
+        );
     }
-    Verdict::default()
+    ReviewVerdict::default()
 }
 
 fn has_container(list: &Value, name: &str) -> bool {
     list.as_array().into_iter().flatten().any(|container| container["name"] == *name)
 }
 
-fn add_init_container(request: &Value) -> Verdict {
+fn add_init_container(request: &Value) -> ReviewVerdict {
     let pod = &request["object"];
     let name = "webhook-added-init-container";
     if pod["metadata"]["name"] != "webhook-to-be-mutated"
         || has_container(&pod["spec"]["initContainers"], name)
     {
-        return Verdict::default();
+        return ReviewVerdict::default();
     }
     let container = json!({"image": "webhook-added-image", "name": name, "resources": {}});
-    Verdict::patched(json!([{"op": "add", "path": "/spec/initContainers", "value": [container]}]))
+    ReviewVerdict::patched(json!([{"op": "add", "path": "/spec/initContainers", "value": [container]}]))
 }
 
-fn add_sidecar(request: &Value, image: &str) -> Verdict {
+fn add_sidecar(request: &Value, image: &str) -> ReviewVerdict {
     if image.is_empty() {
         let message = "No image specified by the sidecar-image parameter";
-        return Verdict::denied(json!({"status": "Failure", "message": message, "code": 500}));
+        return ReviewVerdict::denied(json!({"status": "Failure", "message": message, "code": 500}));
     }
     let name = "webhook-added-sidecar";
     if has_container(&request["object"]["spec"]["containers"], name) {
-        return Verdict::default();
+        return ReviewVerdict::default();
     }
     let container = json!({"image": image, "name": name, "resources": {}});
-    Verdict::patched(json!([{"op": "add", "path": "/spec/containers/-", "value": container}]))
+    ReviewVerdict::patched(json!([{"op": "add", "path": "/spec/containers/-", "value": container}]))
 }
 
 /// A key with a value that may not be written, or not be deleted.
-fn data(request: &Value, what: &str, unwanted: &str) -> Verdict {
+fn data(request: &Value, what: &str, unwanted: &str) -> ReviewVerdict {
     let operation = text(&request["operation"]);
     let object = if operation == "DELETE" { &request["oldObject"] } else { &request["object"] };
     let reason = match (text(&object["data"][MARK]), operation) {
@@ -182,33 +190,33 @@ fn data(request: &Value, what: &str, unwanted: &str) -> Verdict {
         ("webhook-nondeletable", "DELETE") => {
             format!("the {what} cannot be deleted because it contains unwanted key and value")
         }
-        _ => return Verdict::default(),
+        _ => return ReviewVerdict::default(),
     };
-    Verdict::denied(json!({"reason": reason}))
+    ReviewVerdict::denied(json!({"reason": reason}))
 }
 
 /// One stage after the other.
-fn mutated(object: &Value) -> Verdict {
+fn mutated(object: &Value) -> ReviewVerdict {
     let data = &object["data"];
     let stage =
         |number: u8| json!([{"op": "add", "path": format!("/data/mutation-stage-{number}"), "value": "yes"}]);
     if data["mutation-stage-1"] == "yes" {
-        Verdict::patched(stage(2))
+        ReviewVerdict::patched(stage(2))
     } else if data["mutation-start"] == "yes" {
-        Verdict::patched(stage(1))
+        ReviewVerdict::patched(stage(1))
     } else {
-        Verdict::default()
+        ReviewVerdict::default()
     }
 }
 
-fn definition(request: &Value) -> Verdict {
+fn definition(request: &Value) -> ReviewVerdict {
     if !is_of(request, "customresourcedefinitions") {
-        return Verdict::denied(json!({"message": "expect resource to be customresourcedefinitions"}));
+        return ReviewVerdict::denied(json!({"message": "expect resource to be customresourcedefinitions"}));
     }
     if request["object"]["metadata"]["labels"][MARK] == DISALLOW {
-        return Verdict::denied(json!({"message": "the crd contains unwanted label"}));
+        return ReviewVerdict::denied(json!({"message": "the crd contains unwanted label"}));
     }
-    Verdict::default()
+    ReviewVerdict::default()
 }
 
 /// `/crdconvert`: objects of `stable.example.com` from one version to the other.

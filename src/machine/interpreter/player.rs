@@ -13,6 +13,7 @@ use super::transcript::Transcript;
 use super::variables::Variables;
 use crate::bounds::{BYTES_PER_STEP, Fault, MAX_MEMORY_BYTES, MAX_STEPS, MAX_VARIABLES};
 use crate::file_system::{Change, File};
+use crate::listeners::{MAX_LISTENERS, ScriptListener};
 use crate::questions::{Answered, MAX_HEARD_BYTES, MAX_QUESTIONS, NetworkReply, Question};
 use crate::shell::Command;
 use crate::standard_input::HeardSoFar;
@@ -142,6 +143,8 @@ pub(crate) struct Player<'a> {
     pub(crate) wanted_shell: Option<&'static str>,
     /// All that goes to the log, as it is said, when that is asked for.
     pub(crate) transcript: Option<Transcript>,
+    /// Where it listens by now. Bound: [`MAX_LISTENERS`].
+    pub(crate) listens: Vec<ScriptListener>,
 }
 
 impl<'a> Player<'a> {
@@ -202,6 +205,7 @@ impl<'a> Player<'a> {
             is_interrupted: false,
             wanted_shell: None,
             transcript: None,
+            listens: vec![],
         };
         for (path, file) in files {
             player.put_file(path, file);
@@ -362,6 +366,13 @@ impl<'a> Player<'a> {
     /// The time that a clock shows; the end of time when that is later still.
     pub(crate) fn now(&self) -> DateTime<Utc> {
         clock::after(self.around.started_at, self.elapsed)
+    }
+
+    /// From now on somebody is answered there.
+    pub(crate) fn listen(&mut self, listener: ScriptListener) {
+        if self.listens.len() < MAX_LISTENERS {
+            self.listens.push(listener);
+        }
     }
 
     /// Time goes by.

@@ -6,7 +6,9 @@ use super::conditions::holds;
 use super::names::base_name;
 use super::shells::{run_file, run_shell, source};
 use super::tools::AllPrograms;
-use super::{awk, builtins, columns, expr, file_programs, machine_programs, net, text_programs, tools};
+use super::{
+    awk, builtins, columns, expr, file_programs, listens, machine_programs, net, text_programs, tools,
+};
 use crate::bounds::{BYTES_PER_STEP, Fault, MAX_DEPTH};
 use crate::file_system;
 use crate::interpreter::dialect::Dialect;
@@ -79,12 +81,14 @@ pub(crate) fn is_known(program: &str) -> bool {
         || net::is_known(name)
         || tools::is_known(name)
         || machine_programs::is_known(name)
+        || listens::is_known(name)
 }
 
 /// Whether a program is known, and does with these arguments what is known of it.
 pub(crate) fn is_understood(program: &str, arguments: &[Word]) -> bool {
     match base_name(program) {
         "awk" => awk::is_understood(arguments),
+        name if listens::is_known(name) => listens::is_understood(name, arguments),
         "exec" | "nohup" => {
             let mut programs = arguments.iter().map(|word| shell::plain(word).unwrap_or_default());
             let last = programs.find(|word| !matches!(base_name(word), "exec" | "nohup"));
@@ -204,6 +208,9 @@ fn run_other(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
     }
     if net::is_known(name) {
         return net::run(player, name, words);
+    }
+    if listens::is_known(name) {
+        return listens::run(player, name, words);
     }
     if file_programs::is_known(name) {
         return file_programs::run(player, name, words, &AllPrograms { is_known, run });

@@ -16,6 +16,7 @@ mod file_programs;
 mod find;
 mod gzip;
 mod input;
+mod listens;
 mod machine_programs;
 mod matching;
 mod net;

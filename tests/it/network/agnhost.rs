@@ -1,6 +1,7 @@
 //! The test image of Kubernetes' own suite: its servers that ask others, and its clients.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
@@ -12,6 +13,7 @@ use kubarium::apis::core::service::SERVICES;
 use serde_json::{Value, json};
 
 use super::Net;
+use crate::support::PATIENCE;
 
 const AGNHOST: &str = "registry.k8s.io/e2e-test-images/agnhost:2.53";
 
@@ -28,28 +30,9 @@ impl Net {
         String::from_utf8_lossy(&body).into_owned()
     }
 
-    async fn log(&self, pod: &str) -> String {
-        let uri = format!("/api/v1/namespaces/default/pods/{pod}/log");
-        let response = self.client.raw(Request::get(uri).body(Body::empty()).unwrap()).await;
-        let body = response.into_body().collect().await.unwrap().to_bytes();
-        String::from_utf8_lossy(&body).into_owned()
-    }
-
     async fn service(&self, name: &str, ports: Value) -> Value {
         let spec = json!({"selector": {"app": name.trim_start_matches("agnhost-")}, "ports": ports});
         self.create(&SERVICES, json!({"metadata": {"name": name}, "spec": spec})).await
-    }
-
-    /// How the first container of a pod that ends once has ended.
-    async fn ended(&self, name: &str) -> i64 {
-        self.until(|| {
-            async move {
-                let pod = self.client.get(&PODS, "default", name).await.ok()?.to_value();
-                pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"].as_i64()
-            }
-            .boxed()
-        })
-        .await
     }
 }
 
@@ -118,11 +101,13 @@ async fn the_guestbook_keeps_what_its_front_end_is_told() {
     net.pod("primary-0", book(&["--http-port", "6379"])).await;
     net.pod("replica-0", book(&["--replicaof", "agnhost-primary", "--http-port", "6379"])).await;
     net.pod("front-0", book(&["--http-port", "80"])).await;
-    let on = &net;
-    let says = |path: &'static str, wanted: &'static str| {
-        net.until(move || {
-            net.proxied("front-0:80", path).map(move |said| (said == wanted).then_some(())).boxed()
-        })
+    let says = async |path: &str, wanted: &str| {
+        let waiting = async {
+            while net.proxied("front-0:80", path).await != wanted {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waiting).await.expect(path);
     };
     says("/guestbook?cmd=get", r#"{"data":{}}"#).await;
     says("/guestbook?cmd=set&key=messages&value=TestEntry", r#"{"message":"Updated"}"#).await;

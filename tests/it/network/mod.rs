@@ -8,6 +8,7 @@ mod pod_webhooks;
 mod policies;
 mod publish;
 mod probes;
+mod scripts;
 mod services;
 
 use std::net::{IpAddr, SocketAddr};
@@ -89,5 +90,26 @@ impl Net {
         };
         // What is dropped takes two minutes.
         tokio::time::timeout(Duration::from_millis(500), asking).await.ok().flatten()
+    }
+
+    /// What a pod has said.
+    pub async fn log(&self, pod: &str) -> String {
+        let uri = format!("/api/v1/namespaces/default/pods/{pod}/log");
+        let response =
+            self.client.raw(http::Request::get(uri).body(axum::body::Body::empty()).unwrap()).await;
+        let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
+        String::from_utf8_lossy(&body).into_owned()
+    }
+
+    /// How the first container of a pod that ends once has ended.
+    pub async fn ended(&self, name: &str) -> i64 {
+        self.until(|| {
+            async move {
+                let pod = self.client.get(&PODS, "default", name).await.ok()?.to_value();
+                pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"].as_i64()
+            }
+            .boxed()
+        })
+        .await
     }
 }

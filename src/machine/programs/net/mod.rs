@@ -4,6 +4,7 @@ mod resolver;
 
 mod curl;
 mod curl_options;
+mod kubectl;
 mod lookups;
 mod netcat;
 mod ping;
@@ -16,7 +17,8 @@ mod tests;
 
 use crate::interpreter::player::{Flow, Player};
 
-const PROGRAMS: &[&str] = &["curl", "wget", "nc", "netcat", "nslookup", "dig", "host", "getent", "ping"];
+const PROGRAMS: &[&str] =
+    &["curl", "wget", "nc", "netcat", "nslookup", "dig", "host", "getent", "ping", "kubectl"];
 
 pub(crate) fn is_known(name: &str) -> bool {
     PROGRAMS.contains(&name)
@@ -29,6 +31,7 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
         "wget" => wget::run(player, words),
         "nc" | "netcat" => netcat::run(player, words),
         "ping" => ping::run(player, words),
+        "kubectl" => kubectl::run(player, words),
         name => lookups::run(player, name, words),
     };
     ran.err().unwrap_or(Flow::Go)

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::resolver::resolve;
 use crate::interpreter::player::{Flow, Player};
+use crate::listeners::{Listens, ScriptListener};
 use crate::questions::{NetworkAsk, NetworkReply, Question};
 
 /// How long a kernel goes on asking who does not answer.
@@ -17,13 +18,22 @@ struct NetcatOptions<'a> {
     is_udp: bool,
     listens: bool,
     within: Option<Duration>,
+    port: Option<u16>,
     words: Vec<&'a str>,
 }
 
 pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
     let options = parse(words);
     if options.listens {
-        // It waits until somebody comes; what it would say to him is not played.
+        let port = options.port.or_else(|| options.words.last().and_then(|port| port.parse().ok()));
+        let Some(port) = port else {
+            player.fail("nc: missing port number\n");
+            return Ok(());
+        };
+        // Whoever comes hears what it has read. That it ends with the first of them is not played, nor is
+        // what they say.
+        let says = if player.hears() { vec![] } else { player.input_bytes() };
+        player.listen(ScriptListener { port, what: Listens::Says(says) });
         return Err(player.sleep(Duration::MAX));
     }
     let [host, port] = options.words.as_slice() else {
@@ -87,9 +97,12 @@ fn parse<'a>(words: &[&'a str]) -> NetcatOptions<'a> {
                 'u' => options.is_udp = true,
                 'l' => options.listens = true,
                 'w' | 'i' | 'q' | 'p' | 's' | 'e' => {
-                    let value = rest.or_else(|| words.next()).and_then(|value| value.parse().ok());
-                    options.within =
-                        value.filter(|_| letter == 'w').map(Duration::from_secs).or(options.within);
+                    let value = rest.or_else(|| words.next()).unwrap_or_default();
+                    match letter {
+                        'w' => options.within = value.parse().ok().map(Duration::from_secs),
+                        'p' => options.port = value.parse().ok(),
+                        _ => {}
+                    }
                     break;
                 }
                 _ => {}

@@ -1,0 +1,18 @@
+//! Answers of servers, as HTTP has them.
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use machine::requests::WebAnswer;
+
+pub(super) fn response(answered: WebAnswer) -> Response<Bytes> {
+    let mut response = Response::new(Bytes::from(answered.body));
+    // What is not the end of an answer is none.
+    let code = StatusCode::from_u16(answered.code).ok().filter(|code| !code.is_informational());
+    *response.status_mut() = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    for (name, value) in answered.headers {
+        if let Ok(value) = HeaderValue::try_from(value) {
+            response.headers_mut().insert(HeaderName::from_static(name), value);
+        }
+    }
+    response
+}

@@ -1,0 +1,189 @@
+//! Requests to the apiserver, as whoever the pod's token says.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::known::KnownResource;
+use super::options::KubectlOptions;
+use super::stop::Stop;
+use crate::interpreter::player::Player;
+use crate::questions::{HttpQuestion, NetworkAsk, NetworkReply, Question, TlsTrust};
+
+/// Where a pod finds its account.
+const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Rows, as the apiserver makes them.
+const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+
+/// Who asks whom.
+pub(crate) struct ApiClient {
+    to: SocketAddr,
+    token: String,
+    authorities: String,
+    namespace: String,
+}
+
+/// What came back.
+pub(crate) struct ApiAnswer {
+    pub(crate) code: u16,
+    pub(crate) body: Value,
+}
+
+impl ApiAnswer {
+    /// # Errors
+    /// What the apiserver says against it, as kubectl says it.
+    pub(crate) fn well(self) -> Result<Value, Stop> {
+        if self.code < 400 {
+            return Ok(self.body);
+        }
+        let text = |name: &str| self.body[name].as_str().unwrap_or_default().to_owned();
+        let (reason, message) = (text("reason"), text("message"));
+        let reason = if reason.is_empty() { "InternalError".to_owned() } else { reason };
+        Err(Stop::Failed(format!("Error from server ({reason}): {message}")))
+    }
+}
+
+impl ApiClient {
+    /// # Errors
+    /// That there is no apiserver here, or no account.
+    pub(crate) fn in_cluster(player: &Player<'_>, options: &KubectlOptions) -> Result<ApiClient, Stop> {
+        let variable = |name: &str| player.variables.get(name).map_or("", String::as_str);
+        let (host, port) = (variable("KUBERNETES_SERVICE_HOST"), variable("KUBERNETES_SERVICE_PORT"));
+        let read = |name: &str| player.file(&format!("{ACCOUNT}/{name}")).map(|file| file.text());
+        let (Ok(host), Ok(port), Some(token)) = (host.parse(), port.parse(), read("token")) else {
+            let why = "The connection to the server localhost:8080 was refused";
+            return Err(Stop::Failed(format!("{why} - did you specify the right host or port?")));
+        };
+        let own = read("namespace").unwrap_or_else(|| "default".into());
+        Ok(ApiClient {
+            to: SocketAddr::new(host, port),
+            token: token.trim().to_owned(),
+            authorities: read("ca.crt").unwrap_or_default(),
+            namespace: options.namespace.clone().unwrap_or_else(|| own.trim().to_owned()),
+        })
+    }
+
+    /// Of a kind or one of its objects, with what selects.
+    pub(crate) fn path(
+        &self,
+        resource: &KnownResource,
+        name: Option<&str>,
+        options: &KubectlOptions,
+    ) -> String {
+        let Some(name) = name else {
+            let namespace = Some(&*self.namespace).filter(|_| !options.is_everywhere);
+            let mut path = resource.path(namespace);
+            let selectors =
+                [("labelSelector", options.selector.as_ref()), ("fieldSelector", options.fields.as_ref())];
+            let mut joint = '?';
+            for (name, selector) in selectors {
+                if let Some(selector) = selector {
+                    path.push_str(&format!("{joint}{name}={}", escaped(selector)));
+                    joint = '&';
+                }
+            }
+            return path;
+        };
+        self.object_path(resource, name, None, options)
+    }
+
+    /// Of an object; without a namespace of its own it is in the client's.
+    pub(crate) fn object_path(
+        &self,
+        resource: &KnownResource,
+        name: &str,
+        namespace: Option<&str>,
+        _: &KubectlOptions,
+    ) -> String {
+        format!("{}/{}", resource.path(Some(namespace.unwrap_or(&self.namespace))), escaped(name))
+    }
+
+    /// Where an object is that says so or not; nothing for what is in none.
+    pub(crate) fn namespace_of<'a>(
+        &'a self,
+        resource: &KnownResource,
+        namespace: Option<&'a str>,
+    ) -> Option<&'a str> {
+        resource.is_namespaced.then(|| namespace.unwrap_or(&self.namespace))
+    }
+
+    pub(crate) fn get(&self, player: &mut Player<'_>, path: &str) -> Result<ApiAnswer, Stop> {
+        self.ask(player, ("GET", path), "application/json", None)
+    }
+
+    pub(crate) fn get_table(&self, player: &mut Player<'_>, path: &str) -> Result<ApiAnswer, Stop> {
+        self.ask(player, ("GET", path), TABLE, None)
+    }
+
+    pub(crate) fn send(
+        &self,
+        player: &mut Player<'_>,
+        method: &str,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<ApiAnswer, Stop> {
+        self.ask(player, (method, path), "application/json", body.map(|body| (body, "application/json")))
+    }
+
+    pub(crate) fn patch(
+        &self,
+        player: &mut Player<'_>,
+        path: &str,
+        patch: Value,
+        kind: &str,
+    ) -> Result<ApiAnswer, Stop> {
+        self.ask(player, ("PATCH", path), "application/json", Some((patch, kind)))
+    }
+
+    fn ask(
+        &self,
+        player: &mut Player<'_>,
+        (method, path): (&str, &str),
+        accepted: &str,
+        body: Option<(Value, &str)>,
+    ) -> Result<ApiAnswer, Stop> {
+        let mut headers = vec![
+            ("Host".to_owned(), self.to.to_string()),
+            ("User-Agent".to_owned(), "kubectl/v1.36.2 (linux/amd64) kubernetes".to_owned()),
+            ("Accept".to_owned(), accepted.to_owned()),
+            ("Authorization".to_owned(), format!("Bearer {}", self.token)),
+        ];
+        headers.extend(body.iter().map(|(_, kind)| ("Content-Type".to_owned(), (*kind).to_owned())));
+        let tls = TlsTrust {
+            server_name: self.to.ip().to_string(),
+            everybody: false,
+            authorities: self.authorities.clone(),
+        };
+        let question = HttpQuestion {
+            to: Some(self.to),
+            method: method.to_owned(),
+            target: path.to_owned(),
+            headers,
+            body: body.map(|(body, _)| body.to_string().into_bytes()).unwrap_or_default(),
+            tls: Some(tls),
+        };
+        let what = NetworkAsk::Http(Box::new(question));
+        let reply = player.ask(Question { what, within: PATIENCE })?;
+        let NetworkReply::Web(web) = reply else {
+            let why = format!("dial tcp {}: connect: connection refused", self.to);
+            let why = format!("Unable to connect to the server: {why}");
+            return Err(Stop::Failed(why));
+        };
+        player.handle(web.body.len());
+        let body = serde_json::from_slice(&web.body);
+        let cut =
+            || Stop::Failed(format!("error: the answer to {method} {path} is longer than is read here"));
+        match body {
+            Ok(body) => Ok(ApiAnswer { code: web.code, body }),
+            Err(_) if web.code >= 400 => Ok(ApiAnswer { code: web.code, body: Value::Null }),
+            Err(_) => Err(cut()),
+        }
+    }
+}
+
+fn escaped(text: &str) -> String {
+    percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+}

@@ -1,0 +1,166 @@
+//! The words of `kubectl`'s command line.
+
+use std::time::Duration;
+
+use super::stop::{Stop, duration};
+
+/// What it is told. Flags that change nothing here are taken and not looked at.
+#[derive(Debug, Default)]
+pub(crate) struct KubectlOptions {
+    /// The subcommand, and what it is about.
+    pub(crate) words: Vec<String>,
+    pub(crate) namespace: Option<String>,
+    pub(crate) output: String,
+    pub(crate) selector: Option<String>,
+    pub(crate) fields: Option<String>,
+    pub(crate) files: Vec<String>,
+    /// What is waited for.
+    pub(crate) condition: Option<String>,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) grace: Option<i64>,
+    pub(crate) is_everywhere: bool,
+    pub(crate) is_all: bool,
+    pub(crate) is_client_only: bool,
+    pub(crate) ignores_missing: bool,
+    pub(crate) has_no_headers: bool,
+    pub(crate) waits: bool,
+}
+
+/// Flags with a value.
+const VALUED: &[&str] = &[
+    "-n",
+    "--namespace",
+    "-o",
+    "--output",
+    "-l",
+    "--selector",
+    "--field-selector",
+    "-f",
+    "--filename",
+    "--for",
+    "--timeout",
+    "--grace-period",
+    "--request-timeout",
+    "--field-manager",
+    "--as",
+    "--context",
+    "-v",
+    "--cascade",
+    "--sort-by",
+    "--dry-run",
+    "--wait",
+    "--ignore-not-found",
+    "--all",
+    "--force",
+    "--now",
+    "--validate",
+];
+/// Of those, what may stand alone.
+const SWITCHES: &[&str] =
+    &["--dry-run", "--wait", "--ignore-not-found", "--all", "--force", "--now", "--validate", "--cascade"];
+/// Flags without one.
+const PLAIN: &[&str] = &[
+    "-A",
+    "--all-namespaces",
+    "--client",
+    "--no-headers",
+    "-w",
+    "--watch",
+    "--server-side",
+    "-R",
+    "--recursive",
+    "-q",
+    "--force-conflicts",
+];
+
+impl KubectlOptions {
+    /// # Errors
+    /// What it does not know.
+    pub(crate) fn parse(words: &[&str]) -> Result<KubectlOptions, Stop> {
+        let mut options = KubectlOptions { waits: true, ..KubectlOptions::default() };
+        let mut words = words.iter().copied();
+        while let Some(word) = words.next() {
+            if !word.starts_with('-') || word == "-" {
+                options.words.push(word.to_owned());
+                continue;
+            }
+            let (name, given) = match word.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None if !word.starts_with("--") && word.len() > 2 => (&word[..2], Some(&word[2..])),
+                None => (word, None),
+            };
+            if PLAIN.contains(&name) {
+                options.switch(name, given != Some("false"));
+            } else if SWITCHES.contains(&name) {
+                options.set(name, given.unwrap_or("true"))?;
+            } else if VALUED.contains(&name) {
+                let missing = || Stop::Failed(format!("error: flag needs an argument: {name}"));
+                let value = given.or_else(|| words.next()).ok_or_else(missing)?;
+                options.set(name, value)?;
+            } else {
+                return Err(Stop::Failed(format!("error: unknown flag: {name}")));
+            }
+        }
+        Ok(options)
+    }
+
+    fn switch(&mut self, name: &str, is_on: bool) {
+        match name {
+            "-A" | "--all-namespaces" => self.is_everywhere = is_on,
+            "--client" => self.is_client_only = is_on,
+            "--no-headers" => self.has_no_headers = is_on,
+            _ => {}
+        }
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), Stop> {
+        let text = || Some(value.to_owned());
+        let wrong = || Stop::Failed(format!("error: invalid argument {value:?} for {name:?} flag"));
+        match name {
+            "-n" | "--namespace" => self.namespace = text(),
+            "-o" | "--output" => value.clone_into(&mut self.output),
+            "-l" | "--selector" => self.selector = text(),
+            "--field-selector" => self.fields = text(),
+            "-f" | "--filename" => self.files.push(value.to_owned()),
+            "--for" => self.condition = text(),
+            "--timeout" => self.timeout = Some(duration(value).ok_or_else(wrong)?),
+            "--grace-period" => self.grace = Some(value.parse().map_err(|_| wrong())?),
+            "--wait" => self.waits = value == "true",
+            "--ignore-not-found" => self.ignores_missing = value == "true",
+            "--all" => self.is_all = value == "true",
+            "--now" if value == "true" => self.grace = Some(1),
+            "--force" if value == "true" => self.grace = Some(0),
+            "--dry-run" if value != "none" && value != "false" => {
+                return Err(Stop::Failed("error: --dry-run is not known here".into()));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_stand_anywhere_and_in_all_forms() {
+        let line = "get pods -nkube-system --selector=a=b -o json -A --ignore-not-found web";
+        let options = KubectlOptions::parse(&line.split(' ').collect::<Vec<_>>()).ok().unwrap();
+        assert_eq!(options.words, ["get", "pods", "web"]);
+        assert_eq!(
+            (options.namespace.as_deref(), options.selector.as_deref()),
+            (Some("kube-system"), Some("a=b"))
+        );
+        assert!(
+            options.output == "json" && options.is_everywhere && options.ignores_missing && options.waits
+        );
+        let said = |line: &str| match KubectlOptions::parse(&line.split(' ').collect::<Vec<_>>()) {
+            Err(Stop::Failed(why)) => why,
+            _ => String::new(),
+        };
+        assert_eq!(said("get --what"), "error: unknown flag: --what");
+        assert_eq!(said("get -n"), "error: flag needs an argument: -n");
+        assert_eq!(said("wait --timeout=x"), "error: invalid argument \"x\" for \"--timeout\" flag");
+    }
+}

@@ -1,0 +1,27 @@
+//! Why a command of `kubectl` does not go on.
+
+use std::time::Duration;
+
+use crate::interpreter::player::Flow;
+
+/// How a subcommand goes on: what it says and its code, or how the play does.
+pub(crate) type Ran = Result<(), Stop>;
+
+/// Why a subcommand does not go on.
+pub(crate) enum Stop {
+    /// The play stands still.
+    Flow(Flow),
+    /// This is said, and it fails.
+    Failed(String),
+}
+
+impl From<Flow> for Stop {
+    fn from(flow: Flow) -> Stop {
+        Stop::Flow(flow)
+    }
+}
+
+/// What a duration says, as Go has it; seconds where it is a number.
+pub(crate) fn duration(text: &str) -> Option<Duration> {
+    golang::duration::parse(text).or_else(|| text.parse().ok().map(Duration::from_secs))
+}

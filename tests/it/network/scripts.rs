@@ -1,0 +1,86 @@
+//! Scripts that listen, and programs in pods that ask the apiserver.
+
+use std::net::SocketAddr;
+
+use kubarium::apis::core::config_map::CONFIG_MAPS;
+use kubarium::apis::core::pod::PODS;
+use kubarium::apis::rbac::role_binding::CLUSTER_ROLE_BINDINGS;
+use serde_json::{Value, json};
+
+use super::Net;
+
+fn script(text: &str) -> Value {
+    json!({"image": "busybox", "command": ["sh", "-c", text]})
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_that_scripts_start_answer_with_the_files_that_are_there() {
+    let net = Net::start().await;
+    let page = "mkdir -p /www; echo hello > /www/index.html; echo '{}' > /www/a.json; ";
+    let mut ready = script(&format!("{page} httpd -f -p 8080 -h /www"));
+    ready["readinessProbe"] = json!({"httpGet": {"port": 8080}, "periodSeconds": 1});
+    let busybox = net.pod("busybox-0", ready).await;
+    let get = async |ip, port, path| net.get(ip, SocketAddr::new(ip, port), path).await;
+    assert_eq!(get(busybox, 8080, "/").await.as_deref(), Some("hello\n"));
+    assert_eq!(
+        get(busybox, 8080, "/../www/a.json").await.as_deref(),
+        Some("<html><body><h1>404 Not Found</h1></body></html>\n")
+    );
+    assert_eq!(get(busybox, 8080, "/a.json").await.as_deref(), Some("{}\n"));
+    assert_eq!(get(busybox, 80, "/").await, None);
+    let python = script(&format!("{page} cd /www && exec python3 -m http.server 8000"));
+    let python = net.pod("python-0", python).await;
+    assert_eq!(get(python, 8000, "/index.html").await.as_deref(), Some("hello\n"));
+    let says =
+        "while true; do printf 'HTTP/1.1 200 OK\\r\\nConnection: close\\r\\n\\r\\nhi' | nc -l -p 9000; done";
+    let netcat = net.pod("netcat-0", script(says)).await;
+    assert_eq!(get(netcat, 9000, "/").await.as_deref(), Some("hi"));
+    net.cluster.stop().await;
+}
+
+impl Net {
+    /// Runs a script to its end; what it said, and its code.
+    async fn ran(&self, name: &str, text: &str) -> (i64, String) {
+        let mut container = script(text);
+        container["name"] = "main".into();
+        let spec = json!({"restartPolicy": "Never", "containers": [container]});
+        self.create(&PODS, json!({"metadata": {"name": name}, "spec": spec})).await;
+        (self.ended(name).await, self.log(name).await)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_in_a_pod_does_what_its_account_may() {
+    let net = Net::start().await;
+    let forbidden = "Error from server (Forbidden): configmaps is forbidden: User \
+                     \"system:serviceaccount:default:default\" cannot list resource \"configmaps\" in API group \"\" in \
+                     the namespace \"default\"\n";
+    assert_eq!(net.ran("stranger", "kubectl get cm").await, (1, forbidden.into()));
+    let subject = json!({"kind": "ServiceAccount", "name": "default", "namespace": "default"});
+    let role =
+        json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"});
+    let binding = json!({"metadata": {"name": "own"}, "subjects": [subject], "roleRef": role});
+    net.client.create(&CLUSTER_ROLE_BINDINGS, "", binding).await.unwrap();
+    let map = "kind: ConfigMap\\napiVersion: v1\\nmetadata:\\n  name: made\\ndata:\\n";
+    let applied = format!(
+        "printf '{map}  a: one\\n  b: two\\n' > /a.yaml; kubectl apply -f /a.yaml; kubectl apply -f /a.yaml; \
+         printf '{map}  a: three\\n' | kubectl apply -f -; kubectl get configmap made -o jsonpath='{{.data}}'; echo; \
+         kubectl get cm -o name | grep made; kubectl get cm made --no-headers | cut -c1-4"
+    );
+    let said = "configmap/made created\nconfigmap/made unchanged\nconfigmap/made configured\n{\"a\":\"three\"}\n\
+                configmap/made\nmade\n";
+    assert_eq!(net.ran("applies", &applied).await, (0, said.to_owned()));
+    net.pod("web-0", json!({"image": "nginx"})).await;
+    let waits = "kubectl wait --for=condition=Ready pod/web-0 --timeout=60s && kubectl delete pod web-0 --now && \
+                 kubectl get po web-0";
+    let gone = "pod/web-0 condition met\npod \"web-0\" deleted from default namespace\n\
+                Error from server (NotFound): pods \"web-0\" not found\n";
+    assert_eq!(net.ran("waits", waits).await, (1, gone.to_owned()));
+    let versions = net.ran("versions", "kubectl version | grep Server; kubectl sing").await;
+    assert!(
+        versions.1.starts_with("Server Version: v1.36.2\nerror: unknown command \"sing\""),
+        "{versions:?}"
+    );
+    net.client.get(&CONFIG_MAPS, "default", "made").await.unwrap();
+    net.cluster.stop().await;
+}
