@@ -6,8 +6,8 @@ mod idle;
 mod names;
 mod pod_webhooks;
 mod policies;
-mod publish;
 mod probes;
+mod publish;
 mod scripts;
 mod services;
 
