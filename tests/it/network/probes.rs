@@ -1,6 +1,7 @@
 //! Probes and hooks that ask the network, from a pod's own node.
 
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
@@ -115,7 +116,7 @@ async fn listeners_that_count_or_are_given_are_asked_each_time() {
     let mut given = readiness(json!({"httpGet": get}));
     given["ports"] = json!([{"name": "web", "containerPort": 80}]);
     probed.run("given", json!({}), given).await;
-    // It answers otherwise than nginx from now on, which the probe hears though it had passed for ever.
+    // It answers otherwise than nginx from now on.
     let code = Arc::new(AtomicU16::new(500));
     let answered = code.clone();
     let service = tower::service_fn(move |request: Request<Bytes>| {
@@ -209,5 +210,29 @@ async fn a_pod_may_say_that_nobody_listens_but_whom_it_declares() {
     let refused = format!("dial tcp {ip}:8080: connect: connection refused");
     let why = format!("Liveness probe failed: Get \"http://{ip}:8080/\": {refused}");
     assert!(probed.told("said", "Unhealthy").await.contains(&why));
+    probed.0.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_told_that_it_is_ill_fails_its_grpc_probe() {
+    let probed = Probed::start().await;
+    let probe = json!({"grpc": {"port": 5000}, "periodSeconds": 5, "failureThreshold": 1});
+    let image = "registry.k8s.io/e2e-test-images/agnhost:2.53";
+    let container = json!({"image": image, "args": ["grpc-health-checking"], "livenessProbe": probe});
+    probed.run("health", json!({}), container).await;
+    probed.pass(30).await;
+    assert_eq!(probed.restarts("health").await, 0);
+    let ip = probed.ip("health").await.parse().unwrap();
+    let io = probed.0.network().connect(ip, SocketAddr::new(ip, 8080)).await.unwrap();
+    let request = Request::get("/make-not-serving").header("host", "health").body(Bytes::new()).unwrap();
+    let told = kubarium::network::http_client::ask(probed.0.clock(), io, request).await.unwrap();
+    assert_eq!(told.status(), 200);
+    probed.pass(6).await;
+    let why = "Liveness probe failed: service unhealthy (responded with \"NOT_SERVING\")";
+    assert_eq!(probed.told("health", "Unhealthy").await, [why]);
+    assert_eq!(probed.restarts("health").await, 1);
+    // What it was told it has forgotten.
+    probed.pass(30).await;
+    assert_eq!(probed.restarts("health").await, 1);
     probed.0.stop().await;
 }
