@@ -12,7 +12,8 @@ use crate::surroundings::Surroundings;
 
 /// Whether a script may listen to anything: then it is to be played.
 pub fn may_listen(invocation: &Invocation<'_>) -> bool {
-    program::runs_any(invocation, &["nc", "netcat", "httpd", "python", "python3"])
+    // What stands behind the last two is not looked at before it is played.
+    program::runs_any(invocation, &["nc", "netcat", "httpd", "python", "python3", "exec", "nohup"])
 }
 
 /// Where a script listens that has run for so long, and the files that there are then.
