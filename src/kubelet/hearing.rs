@@ -7,6 +7,7 @@ use super::container_runtime::services::{ContainerConfig, ContainerId, PendingQu
 use super::dependencies::NodeRuntime;
 use super::kubelet::Kubelet;
 use super::kuberuntime::container::{Container, Task};
+use super::kuberuntime::context::SyncContext;
 use super::players::Cause;
 use super::pod_workers::PodWorker;
 use machine::questions::{Answered, NetworkReply, Question};
@@ -92,5 +93,17 @@ impl PodWorker {
         let ephemeral = spec.ephemeral_containers.iter().zip(&mut self.ephemeral_containers);
         let mut all = init.chain(spec.containers.iter().zip(&mut self.containers)).chain(ephemeral);
         all.find(|(spec, _)| spec.name == name).map(|(_, container)| container)
+    }
+}
+
+impl PodWorker {
+    /// Who answers its probes may be another now.
+    pub(crate) fn look_at_probes_again(&mut self, context: &mut SyncContext<'_>) {
+        self.address().clone_into(&mut context.pod_ip);
+        let specs = context.pod.spec.init_containers.iter().chain(&context.pod.spec.containers);
+        let containers = self.init_containers.iter_mut().chain(&mut self.containers);
+        for (container, spec) in containers.zip(specs) {
+            container.look_at_probes_again(spec, context);
+        }
     }
 }

@@ -317,16 +317,6 @@ impl PodWorker {
         due
     }
 
-    /// Who answers its probes may be another now.
-    fn look_at_probes_again(&mut self, context: &mut SyncContext<'_>) {
-        self.address().clone_into(&mut context.pod_ip);
-        let specs = context.pod.spec.init_containers.iter().chain(&context.pod.spec.containers);
-        let containers = self.init_containers.iter_mut().chain(&mut self.containers);
-        for (container, spec) in containers.zip(specs) {
-            container.look_at_probes_again(spec, context);
-        }
-    }
-
     /// They come when they like, wait for nobody, and are never started again.
     fn advance_ephemeral_containers(&mut self, context: &mut SyncContext<'_>) -> Option<Time> {
         let specs = &context.pod.spec.ephemeral_containers;

@@ -37,6 +37,7 @@ pub(crate) mod used;
 
 pub mod simulated;
 
+mod joined;
 mod measured;
 
 #[cfg(test)]

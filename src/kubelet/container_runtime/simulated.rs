@@ -32,7 +32,6 @@ use machine::logs::{self, LogLine};
 use machine::questions::Answered;
 use machine::surroundings::Surroundings;
 use machine::{program, signals};
-use network::Network;
 use sync::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
@@ -49,7 +48,7 @@ pub struct SimulatedRuntime {
     sandboxes: Mutex<HashMap<Arc<str>, PodSandboxStatus>>,
     /// Bound: two for each container of the node's pods, what it is and what it was before its restart.
     containers: Mutex<HashMap<ContainerId, SimulatedContainer>>,
-    ports: SandboxPorts,
+    pub(super) ports: SandboxPorts,
 }
 
 /// A container that was started. What is not known of most is not kept, since there are many.
@@ -90,17 +89,6 @@ impl SimulatedRuntime {
         for image in images {
             self.images.add(image, now);
         }
-        self
-    }
-
-    /// With listeners that the user gives.
-    pub fn with_listeners(self, own: OwnListeners) -> SimulatedRuntime {
-        SimulatedRuntime { ports: SandboxPorts::new(own), ..self }
-    }
-
-    /// With servers that ask others on a network.
-    pub fn on_network(mut self, network: Network) -> SimulatedRuntime {
-        self.ports.join(network);
         self
     }
 

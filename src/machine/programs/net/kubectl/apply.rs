@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::client::{ApiAnswer, ApiClient};
 use super::options::KubectlOptions;
 use super::resources;
-use super::stop::{Ran, Stop};
+use super::stop::{KubectlStop, Ran};
 use crate::interpreter::player::Player;
 
 /// What was applied last, as kubectl remembers it.
@@ -15,24 +15,24 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 const MAX_OBJECTS: usize = 200;
 
 /// The objects of all files; `-` is what it reads.
-pub(super) fn objects(player: &mut Player<'_>, options: &KubectlOptions) -> Result<Vec<Value>, Stop> {
+pub(super) fn objects(player: &mut Player<'_>, options: &KubectlOptions) -> Result<Vec<Value>, KubectlStop> {
     let mut objects = vec![];
     for path in &options.files {
         let text = match path.as_str() {
             "-" => player.input(),
             path => {
-                let missing = || Stop::Failed(format!("error: the path {path:?} does not exist"));
+                let missing = || KubectlStop::Failed(format!("error: the path {path:?} does not exist"));
                 player.file(path).map(|file| file.text()).ok_or_else(missing)?
             }
         };
         player.handle(text.len());
         if has_aliases(&text) {
-            return Err(Stop::Failed(format!(
+            return Err(KubectlStop::Failed(format!(
                 "error: error parsing {path}: aliases of YAML are not read here"
             )));
         }
         for document in serde_yaml::Deserializer::from_str(&text) {
-            let wrong = |error| Stop::Failed(format!("error: error parsing {path}: {error}"));
+            let wrong = |error| KubectlStop::Failed(format!("error: error parsing {path}: {error}"));
             let object = Value::deserialize(document).map_err(wrong)?;
             match object["items"].as_array().filter(|_| object["kind"] == "List") {
                 Some(items) => objects.extend(items.iter().cloned()),
@@ -42,10 +42,10 @@ pub(super) fn objects(player: &mut Player<'_>, options: &KubectlOptions) -> Resu
         }
     }
     if objects.is_empty() {
-        return Err(Stop::Failed("error: no objects passed to apply".into()));
+        return Err(KubectlStop::Failed("error: no objects passed to apply".into()));
     }
     if objects.len() > MAX_OBJECTS {
-        return Err(Stop::Failed(format!(
+        return Err(KubectlStop::Failed(format!(
             "error: {} objects, at most {MAX_OBJECTS} are taken",
             objects.len()
         )));
@@ -82,7 +82,7 @@ pub(super) fn apply(player: &mut Player<'_>, client: &ApiClient, options: &Kubec
     for object in objects(player, options)? {
         let resource = resources::of_object(player, client, &object)?;
         let Some(name) = object["metadata"]["name"].as_str().map(str::to_owned) else {
-            return Err(Stop::Failed("error: resource name may not be empty".into()));
+            return Err(KubectlStop::Failed("error: resource name may not be empty".into()));
         };
         let namespace = object["metadata"]["namespace"].as_str().map(str::to_owned);
         let path = client.object_path(&resource, &name, namespace.as_deref(), options);

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::known::KnownResource;
 use super::options::KubectlOptions;
-use super::stop::Stop;
+use super::stop::KubectlStop;
 use crate::interpreter::player::Player;
 use crate::questions::{HttpQuestion, NetworkAsk, NetworkReply, Question, TlsTrust};
 
@@ -35,27 +35,30 @@ pub(crate) struct ApiAnswer {
 impl ApiAnswer {
     /// # Errors
     /// What the apiserver says against it, as kubectl says it.
-    pub(crate) fn well(self) -> Result<Value, Stop> {
+    pub(crate) fn well(self) -> Result<Value, KubectlStop> {
         if self.code < 400 {
             return Ok(self.body);
         }
         let text = |name: &str| self.body[name].as_str().unwrap_or_default().to_owned();
         let (reason, message) = (text("reason"), text("message"));
         let reason = if reason.is_empty() { "InternalError".to_owned() } else { reason };
-        Err(Stop::Failed(format!("Error from server ({reason}): {message}")))
+        Err(KubectlStop::Failed(format!("Error from server ({reason}): {message}")))
     }
 }
 
 impl ApiClient {
     /// # Errors
     /// That there is no apiserver here, or no account.
-    pub(crate) fn in_cluster(player: &Player<'_>, options: &KubectlOptions) -> Result<ApiClient, Stop> {
+    pub(crate) fn in_cluster(
+        player: &Player<'_>,
+        options: &KubectlOptions,
+    ) -> Result<ApiClient, KubectlStop> {
         let variable = |name: &str| player.variables.get(name).map_or("", String::as_str);
         let (host, port) = (variable("KUBERNETES_SERVICE_HOST"), variable("KUBERNETES_SERVICE_PORT"));
         let read = |name: &str| player.file(&format!("{ACCOUNT}/{name}")).map(|file| file.text());
         let (Ok(host), Ok(port), Some(token)) = (host.parse(), port.parse(), read("token")) else {
             let why = "The connection to the server localhost:8080 was refused";
-            return Err(Stop::Failed(format!("{why} - did you specify the right host or port?")));
+            return Err(KubectlStop::Failed(format!("{why} - did you specify the right host or port?")));
         };
         let own = read("namespace").unwrap_or_else(|| "default".into());
         Ok(ApiClient {
@@ -110,11 +113,11 @@ impl ApiClient {
         resource.is_namespaced.then(|| namespace.unwrap_or(&self.namespace))
     }
 
-    pub(crate) fn get(&self, player: &mut Player<'_>, path: &str) -> Result<ApiAnswer, Stop> {
+    pub(crate) fn get(&self, player: &mut Player<'_>, path: &str) -> Result<ApiAnswer, KubectlStop> {
         self.ask(player, ("GET", path), "application/json", None)
     }
 
-    pub(crate) fn get_table(&self, player: &mut Player<'_>, path: &str) -> Result<ApiAnswer, Stop> {
+    pub(crate) fn get_table(&self, player: &mut Player<'_>, path: &str) -> Result<ApiAnswer, KubectlStop> {
         self.ask(player, ("GET", path), TABLE, None)
     }
 
@@ -124,7 +127,7 @@ impl ApiClient {
         method: &str,
         path: &str,
         body: Option<Value>,
-    ) -> Result<ApiAnswer, Stop> {
+    ) -> Result<ApiAnswer, KubectlStop> {
         self.ask(player, (method, path), "application/json", body.map(|body| (body, "application/json")))
     }
 
@@ -134,7 +137,7 @@ impl ApiClient {
         path: &str,
         patch: Value,
         kind: &str,
-    ) -> Result<ApiAnswer, Stop> {
+    ) -> Result<ApiAnswer, KubectlStop> {
         self.ask(player, ("PATCH", path), "application/json", Some((patch, kind)))
     }
 
@@ -144,7 +147,7 @@ impl ApiClient {
         (method, path): (&str, &str),
         accepted: &str,
         body: Option<(Value, &str)>,
-    ) -> Result<ApiAnswer, Stop> {
+    ) -> Result<ApiAnswer, KubectlStop> {
         let mut headers = vec![
             ("Host".to_owned(), self.to.to_string()),
             ("User-Agent".to_owned(), "kubectl/v1.36.2 (linux/amd64) kubernetes".to_owned()),
@@ -170,12 +173,13 @@ impl ApiClient {
         let NetworkReply::Web(web) = reply else {
             let why = format!("dial tcp {}: connect: connection refused", self.to);
             let why = format!("Unable to connect to the server: {why}");
-            return Err(Stop::Failed(why));
+            return Err(KubectlStop::Failed(why));
         };
         player.handle(web.body.len());
         let body = serde_json::from_slice(&web.body);
-        let cut =
-            || Stop::Failed(format!("error: the answer to {method} {path} is longer than is read here"));
+        let cut = || {
+            KubectlStop::Failed(format!("error: the answer to {method} {path} is longer than is read here"))
+        };
         match body {
             Ok(body) => Ok(ApiAnswer { code: web.code, body }),
             Err(_) if web.code >= 400 => Ok(ApiAnswer { code: web.code, body: Value::Null }),

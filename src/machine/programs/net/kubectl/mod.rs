@@ -22,7 +22,7 @@ use serde_json::Value;
 use self::client::{ApiAnswer, ApiClient};
 use self::objects::{each, named};
 use self::options::KubectlOptions;
-use self::stop::{Ran, Stop};
+use self::stop::{KubectlStop, Ran};
 use crate::interpreter::player::{Flow, Player};
 
 /// Says what it does with these words.
@@ -30,8 +30,8 @@ pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
     let ran = KubectlOptions::parse(words).and_then(|options| run_command(player, &options));
     match ran {
         Ok(()) => Ok(()),
-        Err(Stop::Flow(flow)) => Err(flow),
-        Err(Stop::Failed(why)) => {
+        Err(KubectlStop::Flow(flow)) => Err(flow),
+        Err(KubectlStop::Failed(why)) => {
             player.fail(&format!("{why}\n"));
             Ok(())
         }
@@ -47,7 +47,7 @@ fn run_command(player: &mut Player<'_>, options: &KubectlOptions) -> Ran {
     if !["get", "apply", "create", "delete", "wait", "version"].contains(&command) {
         let known = "this one knows get, apply, create, delete, wait and version";
         let why = format!("error: unknown command {command:?} for \"kubectl\": {known}");
-        return Err(Stop::Failed(why));
+        return Err(KubectlStop::Failed(why));
     }
     let client = ApiClient::in_cluster(player, options)?;
     match command {
@@ -101,7 +101,7 @@ fn delete(player: &mut Player<'_>, client: &ApiClient, options: &KubectlOptions)
         for one in named(player, client, options)? {
             if one.name.is_none() && !options.is_all && options.selector.is_none() {
                 let why = "error: resource(s) were provided, but no name was specified";
-                return Err(Stop::Failed(why.into()));
+                return Err(KubectlStop::Failed(why.into()));
             }
             wanted.extend(each(player, client, options, one)?);
         }

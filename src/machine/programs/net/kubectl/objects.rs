@@ -6,7 +6,7 @@ use super::client::ApiClient;
 use super::known::KnownResource;
 use super::options::KubectlOptions;
 use super::resources;
-use super::stop::Stop;
+use super::stop::KubectlStop;
 use crate::interpreter::player::Player;
 
 /// Which object of which kind; all of them where none is named.
@@ -20,10 +20,10 @@ pub(crate) fn named(
     player: &mut Player<'_>,
     client: &ApiClient,
     options: &KubectlOptions,
-) -> Result<Vec<NamedObject>, Stop> {
+) -> Result<Vec<NamedObject>, KubectlStop> {
     let words = options.words.get(1..).unwrap_or_default();
     let Some(first) = words.first() else {
-        return Err(Stop::Failed("error: You must specify the type of resource to act on.".into()));
+        return Err(KubectlStop::Failed("error: You must specify the type of resource to act on.".into()));
     };
     let mut found = vec![];
     if first.contains('/') {
@@ -54,7 +54,7 @@ pub(crate) fn each(
     client: &ApiClient,
     options: &KubectlOptions,
     one: NamedObject,
-) -> Result<Vec<DeletedObject>, Stop> {
+) -> Result<Vec<DeletedObject>, KubectlStop> {
     if let Some(name) = one.name {
         return Ok(vec![(one.resource, name, None)]);
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::stop::{Stop, duration};
+use super::stop::{KubectlStop, duration};
 
 /// What it is told. Flags that change nothing here are taken and not looked at.
 #[derive(Debug, Default)]
@@ -76,7 +76,7 @@ const PLAIN: &[&str] = &[
 impl KubectlOptions {
     /// # Errors
     /// What it does not know.
-    pub(crate) fn parse(words: &[&str]) -> Result<KubectlOptions, Stop> {
+    pub(crate) fn parse(words: &[&str]) -> Result<KubectlOptions, KubectlStop> {
         let mut options = KubectlOptions { waits: true, ..KubectlOptions::default() };
         let mut words = words.iter().copied();
         while let Some(word) = words.next() {
@@ -94,11 +94,11 @@ impl KubectlOptions {
             } else if SWITCHES.contains(&name) {
                 options.set(name, given.unwrap_or("true"))?;
             } else if VALUED.contains(&name) {
-                let missing = || Stop::Failed(format!("error: flag needs an argument: {name}"));
+                let missing = || KubectlStop::Failed(format!("error: flag needs an argument: {name}"));
                 let value = given.or_else(|| words.next()).ok_or_else(missing)?;
                 options.set(name, value)?;
             } else {
-                return Err(Stop::Failed(format!("error: unknown flag: {name}")));
+                return Err(KubectlStop::Failed(format!("error: unknown flag: {name}")));
             }
         }
         Ok(options)
@@ -113,9 +113,9 @@ impl KubectlOptions {
         }
     }
 
-    fn set(&mut self, name: &str, value: &str) -> Result<(), Stop> {
+    fn set(&mut self, name: &str, value: &str) -> Result<(), KubectlStop> {
         let text = || Some(value.to_owned());
-        let wrong = || Stop::Failed(format!("error: invalid argument {value:?} for {name:?} flag"));
+        let wrong = || KubectlStop::Failed(format!("error: invalid argument {value:?} for {name:?} flag"));
         match name {
             "-n" | "--namespace" => self.namespace = text(),
             "-o" | "--output" => value.clone_into(&mut self.output),
@@ -131,7 +131,7 @@ impl KubectlOptions {
             "--now" if value == "true" => self.grace = Some(1),
             "--force" if value == "true" => self.grace = Some(0),
             "--dry-run" if value != "none" && value != "false" => {
-                return Err(Stop::Failed("error: --dry-run is not known here".into()));
+                return Err(KubectlStop::Failed("error: --dry-run is not known here".into()));
             }
             _ => {}
         }
@@ -156,7 +156,7 @@ mod tests {
             options.output == "json" && options.is_everywhere && options.ignores_missing && options.waits
         );
         let said = |line: &str| match KubectlOptions::parse(&line.split(' ').collect::<Vec<_>>()) {
-            Err(Stop::Failed(why)) => why,
+            Err(KubectlStop::Failed(why)) => why,
             _ => String::new(),
         };
         assert_eq!(said("get --what"), "error: unknown flag: --what");

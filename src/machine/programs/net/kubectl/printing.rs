@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::known::KnownResource;
 use super::objects::NamedObject;
 use super::options::KubectlOptions;
-use super::stop::Stop;
+use super::stop::KubectlStop;
 use crate::interpreter::player::Player;
 
 /// Between columns.
@@ -87,7 +87,7 @@ pub(super) fn objects(
     found: Vec<(&NamedObject, Value)>,
     is_single: bool,
     options: &KubectlOptions,
-) -> Result<(), Stop> {
+) -> Result<(), KubectlStop> {
     let mut items: Vec<(String, Value)> = vec![];
     for (one, answer) in found {
         let kind = one.resource.qualified();
@@ -130,7 +130,7 @@ pub(super) fn objects(
         (other, _) => {
             let allowed = "allowed formats are: json,jsonpath,name,wide,yaml";
             let why = format!("unable to match a printer suitable for the output format {other:?}");
-            return Err(Stop::Failed(format!("error: {why}, {allowed}")));
+            return Err(KubectlStop::Failed(format!("error: {why}, {allowed}")));
         }
     };
     player.say(&said);
@@ -138,12 +138,13 @@ pub(super) fn objects(
 }
 
 /// Paths as `{.status.phase}` and `{.items[*].metadata.name}` within a text.
-pub(super) fn by_path(object: &Value, template: &str) -> Result<String, Stop> {
+pub(super) fn by_path(object: &Value, template: &str) -> Result<String, KubectlStop> {
     let mut out = String::new();
     let mut rest = template;
     while let Some((text, behind)) = rest.split_once('{') {
         out.push_str(text);
-        let unclosed = || Stop::Failed(format!("error: error parsing jsonpath {template}, unclosed action"));
+        let unclosed =
+            || KubectlStop::Failed(format!("error: error parsing jsonpath {template}, unclosed action"));
         let (path, behind) = behind.split_once('}').ok_or_else(unclosed)?;
         rest = behind;
         if let Some(text) = path.strip_prefix('"').and_then(|path| path.strip_suffix('"')) {
@@ -162,10 +163,10 @@ pub(super) fn by_path(object: &Value, template: &str) -> Result<String, Stop> {
     Ok(out + rest)
 }
 
-fn reached<'a>(object: &'a Value, path: &str) -> Result<Vec<&'a Value>, Stop> {
+fn reached<'a>(object: &'a Value, path: &str) -> Result<Vec<&'a Value>, KubectlStop> {
     let mut found = vec![object];
     let known = "only names, numbers and * are known here";
-    let unknown = || Stop::Failed(format!("error: error parsing jsonpath {{{path}}}: {known}"));
+    let unknown = || KubectlStop::Failed(format!("error: error parsing jsonpath {{{path}}}: {known}"));
     for step in steps(path).ok_or_else(unknown)? {
         found = found
             .into_iter()

@@ -4,14 +4,18 @@ use serde_json::Value;
 
 use super::client::ApiClient;
 use super::known::{BUILTIN, BuiltinRow, KnownResource};
-use super::stop::Stop;
+use super::stop::KubectlStop;
 use crate::interpreter::player::Player;
 
 /// The kind that somebody calls so.
 ///
 /// # Errors
 /// That there is none.
-pub(crate) fn find(player: &mut Player<'_>, client: &ApiClient, name: &str) -> Result<KnownResource, Stop> {
+pub(crate) fn find(
+    player: &mut Player<'_>,
+    client: &ApiClient,
+    name: &str,
+) -> Result<KnownResource, KubectlStop> {
     let lower = name.to_ascii_lowercase();
     let (word, group) = lower.split_once('.').unwrap_or((&lower, ""));
     let is_it = |row: &&BuiltinRow| {
@@ -30,7 +34,7 @@ pub(crate) fn find(player: &mut Player<'_>, client: &ApiClient, name: &str) -> R
             own("name") || own("singularName") || own("kind") || shorts.any(|short| *short == *word);
         is_named && (group.is_empty() || group == group_name)
     };
-    let missing = || Stop::Failed(format!("error: the server doesn't have a resource type {name:?}"));
+    let missing = || KubectlStop::Failed(format!("error: the server doesn't have a resource type {name:?}"));
     served(player, client, group, &fits)?.ok_or_else(missing)
 }
 
@@ -42,7 +46,7 @@ pub(crate) fn of_object(
     player: &mut Player<'_>,
     client: &ApiClient,
     object: &Value,
-) -> Result<KnownResource, Stop> {
+) -> Result<KnownResource, KubectlStop> {
     let text = |name: &str| object[name].as_str().unwrap_or_default().to_owned();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
@@ -53,7 +57,9 @@ pub(crate) fn of_object(
     let fits = |_: &str, resource: &Value| resource["kind"] == *kind;
     let missing = || {
         let why = format!("no matches for kind {kind:?} in version {api_version:?}");
-        Stop::Failed(format!("error: resource mapping not found: {why}\nensure CRDs are installed first"))
+        KubectlStop::Failed(format!(
+            "error: resource mapping not found: {why}\nensure CRDs are installed first"
+        ))
     };
     let found = of_version(player, client, group, version, &fits)?;
     found.ok_or_else(missing)
@@ -67,7 +73,7 @@ fn served(
     client: &ApiClient,
     group: &str,
     fits: FitsResource<'_>,
-) -> Result<Option<KnownResource>, Stop> {
+) -> Result<Option<KnownResource>, KubectlStop> {
     let groups = client.get(player, "/apis")?.well()?;
     for found in groups["groups"].as_array().into_iter().flatten() {
         let name = found["name"].as_str().unwrap_or_default();
@@ -88,7 +94,7 @@ fn of_version(
     group: &str,
     version: &str,
     fits: FitsResource<'_>,
-) -> Result<Option<KnownResource>, Stop> {
+) -> Result<Option<KnownResource>, KubectlStop> {
     let path = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
     let list = client.get(player, &path)?;
     let mut resources = list.body["resources"].as_array().into_iter().flatten();

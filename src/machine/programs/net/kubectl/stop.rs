@@ -5,19 +5,19 @@ use std::time::Duration;
 use crate::interpreter::player::Flow;
 
 /// How a subcommand goes on: what it says and its code, or how the play does.
-pub(crate) type Ran = Result<(), Stop>;
+pub(crate) type Ran = Result<(), KubectlStop>;
 
 /// Why a subcommand does not go on.
-pub(crate) enum Stop {
+pub(crate) enum KubectlStop {
     /// The play stands still.
     Flow(Flow),
     /// This is said, and it fails.
     Failed(String),
 }
 
-impl From<Flow> for Stop {
-    fn from(flow: Flow) -> Stop {
-        Stop::Flow(flow)
+impl From<Flow> for KubectlStop {
+    fn from(flow: Flow) -> KubectlStop {
+        KubectlStop::Flow(flow)
     }
 }
 

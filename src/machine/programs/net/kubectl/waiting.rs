@@ -8,7 +8,7 @@ use super::client::{ApiAnswer, ApiClient};
 use super::objects::{each, named};
 use super::options::KubectlOptions;
 use super::printing;
-use super::stop::{Ran, Stop};
+use super::stop::{KubectlStop, Ran};
 use crate::interpreter::player::{Flow, Player};
 
 /// How long it waits unless it is told otherwise.
@@ -42,7 +42,7 @@ impl Awaited {
         Some(Awaited::Condition(name.to_owned(), status.to_owned()))
     }
 
-    fn is_met(&self, object: &Value) -> Result<bool, Stop> {
+    fn is_met(&self, object: &Value) -> Result<bool, KubectlStop> {
         Ok(match self {
             Awaited::Gone => false,
             Awaited::Condition(name, status) => {
@@ -62,7 +62,7 @@ impl Awaited {
 
 pub(super) fn wait(player: &mut Player<'_>, client: &ApiClient, options: &KubectlOptions) -> Ran {
     let text = options.condition.as_deref().unwrap_or_default();
-    let unknown = || Stop::Failed(format!("error: unrecognized condition: {text:?}"));
+    let unknown = || KubectlStop::Failed(format!("error: unrecognized condition: {text:?}"));
     let awaited = Awaited::parse(text).ok_or_else(unknown)?;
     let timeout = options.timeout.unwrap_or(USUAL);
     let mut all = vec![];
@@ -70,7 +70,7 @@ pub(super) fn wait(player: &mut Player<'_>, client: &ApiClient, options: &Kubect
         all.extend(each(player, client, options, one)?);
     }
     if all.is_empty() && !matches!(awaited, Awaited::Gone) {
-        return Err(Stop::Failed("error: no matching resources found".into()));
+        return Err(KubectlStop::Failed("error: no matching resources found".into()));
     }
     for (resource, name, _) in all {
         let path = client.object_path(&resource, &name, None, options);
@@ -86,10 +86,10 @@ pub(super) fn wait(player: &mut Player<'_>, client: &ApiClient, options: &Kubect
     Ok(())
 }
 
-fn late(stop: Stop, label: &str) -> Stop {
+fn late(stop: KubectlStop, label: &str) -> KubectlStop {
     match stop {
-        Stop::Failed(why) if why.is_empty() => {
-            Stop::Failed(format!("error: timed out waiting for the condition on {label}"))
+        KubectlStop::Failed(why) if why.is_empty() => {
+            KubectlStop::Failed(format!("error: timed out waiting for the condition on {label}"))
         }
         stop => stop,
     }
@@ -128,11 +128,11 @@ fn until_met(
 
 fn pause(player: &mut Player<'_>, begun: Duration, timeout: Duration) -> Ran {
     if player.elapsed.saturating_sub(begun) >= timeout {
-        return Err(Stop::Failed(String::new()));
+        return Err(KubectlStop::Failed(String::new()));
     }
     match player.pause(PERIOD) {
         Flow::Go => Ok(()),
-        flow => Err(Stop::Flow(flow)),
+        flow => Err(KubectlStop::Flow(flow)),
     }
 }
 
