@@ -45,7 +45,7 @@ pub fn is_known(invocation: &Invocation<'_>) -> bool {
 /// Whether a script that is played has one of these programs in it.
 pub(crate) fn runs_any(invocation: &Invocation<'_>, programs: &[&str]) -> bool {
     match program(invocation, None) {
-        Some(Program::Script(script)) => {
+        Some(Program::Script(script, _)) => {
             script.any_command(&|name, _| programs.contains(&names::base_name(name)))
         }
         _ => false,
