@@ -97,8 +97,21 @@ impl PodWorker {
 }
 
 impl PodWorker {
+    /// Whether annotations or the network say otherwise who listens.
+    pub(crate) fn note_what_listens(&mut self, context: &mut SyncContext<'_>) {
+        let changes = context.network.count_changes();
+        let has_new_network = std::mem::replace(&mut self.network_changes, changes) != changes;
+        let has_new_listeners = std::mem::take(&mut self.has_new_listeners);
+        if has_new_listeners {
+            context.tell_of_annotations();
+        }
+        if has_new_listeners || has_new_network {
+            self.look_at_probes_again(context);
+        }
+    }
+
     /// Who answers its probes may be another now.
-    pub(crate) fn look_at_probes_again(&mut self, context: &mut SyncContext<'_>) {
+    fn look_at_probes_again(&mut self, context: &mut SyncContext<'_>) {
         self.address().clone_into(&mut context.pod_ip);
         let specs = context.pod.spec.init_containers.iter().chain(&context.pod.spec.containers);
         let containers = self.init_containers.iter_mut().chain(&mut self.containers);

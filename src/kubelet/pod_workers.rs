@@ -249,15 +249,7 @@ impl PodWorker {
             (self.state, self.due) = (WorkerState::Terminated, None);
             return;
         }
-        let changes = network.count_changes();
-        let has_new_network = std::mem::replace(&mut self.network_changes, changes) != changes;
-        let has_new_listeners = std::mem::take(&mut self.has_new_listeners);
-        if has_new_listeners {
-            context.tell_of_annotations();
-        }
-        if has_new_listeners || has_new_network {
-            self.look_at_probes_again(&mut context);
-        }
+        self.note_what_listens(&mut context);
         if self.state == WorkerState::Sync && !object.is_deleting() {
             self.due = match self.mount(&mut context) {
                 Ok(refresh) => earliest([refresh, self.sync_pod(&mut context)]),

@@ -6,6 +6,10 @@ use std::sync::Arc;
 
 use sync::{Mutex, MutexGuard};
 
+/// What is said when all are in use.
+pub(super) const NO_ADDRESS: &str =
+    "Failed to create pod sandbox: plugin type=\"bridge\" failed (add): no IP addresses available in range";
+
 /// Hands out the addresses of an IPv4 range, each to one pod at a time.
 #[derive(Debug)]
 pub struct PodAddresses {

@@ -11,7 +11,7 @@ use super::image_store::ImageStore;
 use super::invocation;
 use super::own_listeners::OwnListeners;
 use super::played::{self, Outlook};
-use super::pod_addresses::PodAddresses;
+use super::pod_addresses::{NO_ADDRESS, PodAddresses};
 use super::ports::SandboxPorts;
 use super::selector::StageSubject;
 use super::services::{
@@ -193,9 +193,6 @@ impl SimulatedContainer {
         (now - self.started_at).to_std().unwrap_or_default()
     }
 }
-
-const NO_ADDRESS: &str =
-    "Failed to create pod sandbox: plugin type=\"bridge\" failed (add): no IP addresses available in range";
 
 impl RuntimeService for SimulatedRuntime {
     /// Only the first attempt is a stage's; its subject is the pod's first container.
