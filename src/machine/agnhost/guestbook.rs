@@ -18,7 +18,7 @@ pub(crate) struct Guestbook {
 }
 
 #[derive(Deserialize)]
-struct Registered {
+struct PrimaryStore {
     data: BTreeMap<String, String>,
 }
 
@@ -64,7 +64,7 @@ impl Guestbook {
         };
         let url = format!("http://{primary}:{}/register?host={}", self.backend_port, asked.address);
         let ran = backing.run(GET, &[("URL", &url)])?;
-        if let Ok(Registered { data }) = serde_json::from_str(&ran.out) {
+        if let Ok(PrimaryStore { data }) = serde_json::from_str(&ran.out) {
             state.is_registered = true;
             data.into_iter().for_each(|(key, value)| {
                 state.keep(key, value);

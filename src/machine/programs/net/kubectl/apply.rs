@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::client::{ApiAnswer, ApiClient};
 use super::options::KubectlOptions;
 use super::resources;
-use super::stop::{KubectlStop, Ran};
+use super::stop::{KubectlRun, KubectlStop};
 use crate::interpreter::player::Player;
 
 /// What was applied last, as kubectl remembers it.
@@ -62,7 +62,7 @@ fn has_aliases(text: &str) -> bool {
     text.split_whitespace().any(is_alias)
 }
 
-pub(super) fn create(player: &mut Player<'_>, client: &ApiClient, options: &KubectlOptions) -> Ran {
+pub(super) fn create(player: &mut Player<'_>, client: &ApiClient, options: &KubectlOptions) -> KubectlRun {
     for object in objects(player, options)? {
         let resource = resources::of_object(player, client, &object)?;
         let namespace = object["metadata"]["namespace"].as_str();
@@ -78,7 +78,7 @@ pub(super) fn create(player: &mut Player<'_>, client: &ApiClient, options: &Kube
 }
 
 /// What is not there is made; what is there is changed to what is said, but for what was never said.
-pub(super) fn apply(player: &mut Player<'_>, client: &ApiClient, options: &KubectlOptions) -> Ran {
+pub(super) fn apply(player: &mut Player<'_>, client: &ApiClient, options: &KubectlOptions) -> KubectlRun {
     for object in objects(player, options)? {
         let resource = resources::of_object(player, client, &object)?;
         let Some(name) = object["metadata"]["name"].as_str().map(str::to_owned) else {

@@ -22,7 +22,7 @@ use serde_json::Value;
 use self::client::{ApiAnswer, ApiClient};
 use self::objects::{each, named};
 use self::options::KubectlOptions;
-use self::stop::{KubectlStop, Ran};
+use self::stop::{KubectlRun, KubectlStop};
 use crate::interpreter::player::{Flow, Player};
 
 /// Says what it does with these words.
@@ -38,7 +38,7 @@ pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
     }
 }
 
-fn run_command(player: &mut Player<'_>, options: &KubectlOptions) -> Ran {
+fn run_command(player: &mut Player<'_>, options: &KubectlOptions) -> KubectlRun {
     let command = options.words.first().map_or("", String::as_str);
     if command == "version" && options.is_client_only {
         player.say(&client_version());
@@ -64,14 +64,14 @@ fn client_version() -> String {
     "Client Version: v1.36.2\nKustomize Version: v5.7.1\n".to_owned()
 }
 
-fn version(player: &mut Player<'_>, client: &ApiClient) -> Ran {
+fn version(player: &mut Player<'_>, client: &ApiClient) -> KubectlRun {
     let answer = client.get(player, "/version")?.well()?;
     let server = answer["gitVersion"].as_str().unwrap_or_default();
     player.say(&format!("{}Server Version: {server}\n", client_version()));
     Ok(())
 }
 
-fn get(player: &mut Player<'_>, client: &ApiClient, options: &KubectlOptions) -> Ran {
+fn get(player: &mut Player<'_>, client: &ApiClient, options: &KubectlOptions) -> KubectlRun {
     let wanted = named(player, client, options)?;
     let is_table = matches!(options.output.as_str(), "" | "wide");
     let mut items = vec![];
@@ -95,7 +95,7 @@ fn get(player: &mut Player<'_>, client: &ApiClient, options: &KubectlOptions) ->
     printing::objects(player, items, is_single, options)
 }
 
-fn delete(player: &mut Player<'_>, client: &ApiClient, options: &KubectlOptions) -> Ran {
+fn delete(player: &mut Player<'_>, client: &ApiClient, options: &KubectlOptions) -> KubectlRun {
     let mut wanted = vec![];
     if options.files.is_empty() {
         for one in named(player, client, options)? {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::interpreter::player::Flow;
 
 /// How a subcommand goes on: what it says and its code, or how the play does.
-pub(crate) type Ran = Result<(), KubectlStop>;
+pub(crate) type KubectlRun = Result<(), KubectlStop>;
 
 /// Why a subcommand does not go on.
 pub(crate) enum KubectlStop {

@@ -8,7 +8,7 @@ use super::client::{ApiAnswer, ApiClient};
 use super::objects::{each, named};
 use super::options::KubectlOptions;
 use super::printing;
-use super::stop::{KubectlStop, Ran};
+use super::stop::{KubectlRun, KubectlStop};
 use crate::interpreter::player::{Flow, Player};
 
 /// How long it waits unless it is told otherwise.
@@ -60,7 +60,7 @@ impl Awaited {
     }
 }
 
-pub(super) fn wait(player: &mut Player<'_>, client: &ApiClient, options: &KubectlOptions) -> Ran {
+pub(super) fn wait(player: &mut Player<'_>, client: &ApiClient, options: &KubectlOptions) -> KubectlRun {
     let text = options.condition.as_deref().unwrap_or_default();
     let unknown = || KubectlStop::Failed(format!("error: unrecognized condition: {text:?}"));
     let awaited = Awaited::parse(text).ok_or_else(unknown)?;
@@ -99,7 +99,12 @@ fn late(stop: KubectlStop, label: &str) -> KubectlStop {
 ///
 /// # Errors
 /// Nothing is said where it takes too long.
-pub(super) fn until_gone(player: &mut Player<'_>, client: &ApiClient, path: &str, timeout: Duration) -> Ran {
+pub(super) fn until_gone(
+    player: &mut Player<'_>,
+    client: &ApiClient,
+    path: &str,
+    timeout: Duration,
+) -> KubectlRun {
     let begun = player.elapsed;
     loop {
         match client.get(player, path)? {
@@ -116,7 +121,7 @@ fn until_met(
     path: &str,
     awaited: &Awaited,
     timeout: Duration,
-) -> Ran {
+) -> KubectlRun {
     let begun = player.elapsed;
     loop {
         if awaited.is_met(&client.get(player, path)?.well()?)? {
@@ -126,7 +131,7 @@ fn until_met(
     }
 }
 
-fn pause(player: &mut Player<'_>, begun: Duration, timeout: Duration) -> Ran {
+fn pause(player: &mut Player<'_>, begun: Duration, timeout: Duration) -> KubectlRun {
     if player.elapsed.saturating_sub(begun) >= timeout {
         return Err(KubectlStop::Failed(String::new()));
     }
