@@ -22,6 +22,7 @@ mod bootstrap;
 mod bootstrap_roles;
 mod changing_nodes;
 mod cluster_info;
+mod component_handles;
 mod components;
 mod condition;
 mod data_dir;
@@ -65,6 +66,7 @@ mod settle;
 mod signers;
 mod snapshot_handles;
 mod stages;
+mod standing_still;
 mod stocked;
 mod switching;
 mod system_objects;
@@ -104,7 +106,7 @@ use kubelet::container_runtime::own_listeners::OwnListeners;
 use network::Network;
 use pki::{self, Authority, Identity};
 
-pub use components::{COMPONENTS, UnknownComponent};
+pub use components::{COMPONENTS, ComponentState, UnknownComponent};
 pub use condition::{BadCondition, WaitFor};
 pub use config::{Access, Components, Config, Listen};
 pub use difference::SnapshotDiff;
@@ -118,7 +120,7 @@ pub use stock::ExportError;
 pub use settle::{Settle, Unsettled};
 pub use time::TimeError;
 
-use components::{Parts, Running};
+use components::{AtWork, Parts, Running};
 use data_dir::takes_writes;
 use data_plane::DataPlane;
 use forked::{ForkedCluster, NamedForks};
@@ -197,7 +199,7 @@ impl Cluster {
         apiserver.kubelets = kubelets.clone();
         apiserver.flow = flow.clone();
         let interceptors = Interceptors::join(&mut apiserver);
-        apiserver.follow(options)?;
+        apiserver.follow(options, &config.admission)?;
         apiserver.health = apiserver.health.with("etcd", takes_writes(kv.clone()), false);
         apiserver.exposed = exposed.map(|listen| listen.address);
         let token_issuer = apiserver.authentication.issuer.clone();
@@ -290,7 +292,7 @@ impl Cluster {
     }
 
     /// Everything is there, and these were at work: they are again, from what their caches inherit.
-    async fn go_on(&mut self, at_work: &[String], serving: Option<Identity>) -> Result<(), StartError> {
+    async fn go_on(&mut self, at_work: &AtWork, serving: Option<Identity>) -> Result<(), StartError> {
         let inside = self.inside.clone();
         ready::wait_for_roles(&self.client()).await;
         inside.running.start_each(at_work);

@@ -57,7 +57,7 @@ pub use clock::Clock;
 pub use cluster::config::{Access, Components, Listen};
 pub use cluster::explore::{Explorer, FailingSchedule};
 pub use cluster::manifests::Manifest;
-pub use cluster::{COMPONENTS, Cluster, Config, StartError, UnknownComponent};
+pub use cluster::{COMPONENTS, Cluster, ComponentState, Config, StartError, UnknownComponent};
 pub use cluster::{Export, ExportError, ForkError, Snapshot, SnapshotDiff, SnapshotError};
 #[doc(inline)]
 pub use entropy::Entropy;
@@ -86,6 +86,82 @@ pub mod options {
     pub use kubelet::options::KubeletOptions;
     #[doc(inline)]
     pub use scheduler::options::SchedulerOptions;
+}
+
+/// Parts of a cluster that are one's own, in Rust: what [`Config`] takes, and the traits behind them.
+///
+/// ```
+/// use kubarium::own::{AdmissionAttributes, AdmissionPlugin, OwnAdmission};
+/// use kubarium::{Cluster, Config, Status};
+/// use futures::future::{BoxFuture, ready};
+/// use serde_json::{Value, json};
+///
+/// struct Labels;
+///
+/// impl AdmissionPlugin for Labels {
+///     fn handles(&self, attributes: &AdmissionAttributes) -> bool {
+///         attributes.writes("", "configmaps")
+///     }
+///
+///     fn admit<'a>(
+///         &'a self,
+///         _: &'a AdmissionAttributes,
+///         object: Option<&'a mut Value>,
+///         _: Option<&'a Value>,
+///     ) -> BoxFuture<'a, Result<(), Status>> {
+///         object.into_iter().for_each(|map| map["metadata"]["labels"]["seen"] = "yes".into());
+///         Box::pin(ready(Ok(())))
+///     }
+/// }
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let config = Config::new().admission(OwnAdmission::new().with("Labels", |_| Labels));
+/// let cluster = Cluster::start(config).await?;
+/// let settings = json!({"metadata": {"name": "settings"}});
+/// let made = cluster.client().create(&kubarium::kinds::CONFIG_MAPS, "default", settings).await?;
+/// assert_eq!(made.to_value()["metadata"]["labels"]["seen"], "yes");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// # }).unwrap();
+/// ```
+pub mod own {
+    #[doc(inline)]
+    pub use apiserver::admission::own::OwnAdmission;
+    #[doc(inline)]
+    pub use apiserver::admission::{Attributes as AdmissionAttributes, Plugin as AdmissionPlugin, forbidden};
+    #[doc(inline)]
+    pub use client_go::ComponentContext;
+    #[doc(inline)]
+    pub use controllers::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+    #[doc(inline)]
+    pub use controllers::own::OwnControllers;
+    #[doc(inline)]
+    pub use kubelet::container_runtime::own_listeners::{OwnListener, OwnListeners, PodTarget};
+    #[doc(inline)]
+    pub use kubelet::container_runtime::own_runtime::OwnRuntime;
+    #[doc(inline)]
+    pub use scheduler::framework;
+    #[doc(inline)]
+    pub use scheduler::own::OwnPlugins;
+
+    /// The seam between a kubelet and what runs its containers, and what its verbs speak of.
+    pub mod cri {
+        #[doc(inline)]
+        pub use apimachinery::time::Time;
+        #[doc(inline)]
+        pub use apis::views::pod::{Container, Pod};
+        #[doc(inline)]
+        pub use apis::views::probe::Probe;
+        #[doc(inline)]
+        pub use kubelet::container_runtime::services::*;
+        #[doc(inline)]
+        pub use machine::file_system::{Left, Mount, Tree};
+        #[doc(inline)]
+        pub use machine::logs::LogLine;
+        #[doc(inline)]
+        pub use machine::questions::{Answered, Question};
+        #[doc(inline)]
+        pub use machine::surroundings::Surroundings;
+    }
 }
 
 /// The kinds that are asked for most; the others are in the folders of their groups, [`apis`].

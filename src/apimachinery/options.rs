@@ -2,7 +2,8 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use serde::{Deserialize, Serialize};
 use sync::Mutex;
@@ -55,6 +56,42 @@ pub struct ListOptions {
     pub timeout_seconds: Option<u64>,
     /// Until it has sent the state that it begins with.
     pub held: Option<Held>,
+    /// By what a watch may be ended from outside.
+    pub cut: Option<WatchCut>,
+}
+
+/// Ends a watch from outside, as a network does that is cut. Cloning shares it.
+#[derive(Clone, Debug, Default)]
+pub struct WatchCut(Arc<AtomicBool>);
+
+/// A [`WatchCut`] that keeps nothing of a watch that has ended.
+#[derive(Clone, Debug)]
+pub struct WeakWatchCut(Weak<AtomicBool>);
+
+impl WatchCut {
+    /// Whether it is to end.
+    pub fn is_cut(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// For whoever may cut it.
+    pub fn downgrade(&self) -> WeakWatchCut {
+        WeakWatchCut(Arc::downgrade(&self.0))
+    }
+}
+
+impl WeakWatchCut {
+    /// Whether the watch goes on.
+    pub fn is_open(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+
+    /// No event is delivered any more. The watch ends when its server looks at it next.
+    pub fn cut(&self) {
+        if let Some(cut) = self.0.upgrade() {
+            cut.store(true, Ordering::Release);
+        }
+    }
 }
 
 /// Something that is given back when the last of those who hold it is done: a place among the requests that

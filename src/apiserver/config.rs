@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use super::admission::AdmissionOptions;
+use super::admission::own::OwnAdmission;
 use super::aggregator::{InProcessServers, ProxyIdentity};
 use super::audit::AuditConfig;
 use super::authentication::Authentication;
@@ -54,6 +55,8 @@ pub struct ApiserverConfig {
     pub health: HealthChecks,
     /// Which admission plugins run, and what each is told.
     pub admission: AdmissionOptions,
+    /// Admission plugins of the user's.
+    pub own_admission: OwnAdmission,
     /// `--feature-gates`
     pub feature_gates: FeatureGates,
     /// How many requests are worked on at once.
@@ -84,13 +87,15 @@ pub struct ApiserverConfig {
 pub struct ConfigError(pub String);
 
 impl ApiserverConfig {
-    /// Takes over the options, but for who may come in: that needs keys, which the options do not have.
+    /// Takes over the options and the user's own plugins, but for who may come in: that needs keys, which the
+    /// options do not have.
     ///
     /// # Errors
     /// What is wrong with them, or with a file that they name.
-    pub fn follow(&mut self, options: &ServerRunOptions) -> Result<(), ConfigError> {
+    pub fn follow(&mut self, options: &ServerRunOptions, own: &OwnAdmission) -> Result<(), ConfigError> {
         self.authorization = options.authorization.clone();
         self.admission = options.admission.complete().map_err(ConfigError)?;
+        self.own_admission = own.clone();
         self.audit = options.audit.complete().map_err(ConfigError)?;
         self.feature_gates = options.features.gates.clone();
         self.registry.set_feature_gates(options.features.gates.clone());
@@ -118,6 +123,7 @@ impl ApiserverConfig {
             version: VersionInfo::default(),
             health: HealthChecks::default(),
             admission: AdmissionOptions::default(),
+            own_admission: OwnAdmission::default(),
             feature_gates: FeatureGates::default(),
             flow_control: FlowControlOptions::default(),
             browsers: BrowserConfig::default(),

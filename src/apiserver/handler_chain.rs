@@ -254,7 +254,7 @@ fn admission(
     authorizer: &Arc<dyn Authorizer>,
     rbac: &Arc<Rbac>,
 ) -> Result<Admission, ConfigError> {
-    let admission = Admission::new(&admission::Initializer {
+    let with = admission::Initializer {
         registry: &config.registry,
         scheme: &config.scheme,
         clock: &config.clock,
@@ -265,8 +265,8 @@ fn admission(
         config: &config.admission,
         gates: &config.feature_gates,
         metrics: Arc::default(),
-    });
-    admission.map_err(ConfigError)
+    };
+    Admission::new(&with, &config.own_admission).map_err(ConfigError)
 }
 
 /// Ready is who may say what its own components may do.

@@ -18,6 +18,7 @@ pub mod trace;
 pub mod ui;
 
 pub mod assets;
+pub mod component;
 pub mod explore;
 pub mod fault;
 pub mod rbac;
@@ -106,6 +107,9 @@ pub enum Command {
     /// Make requests, watches and components go wrong on purpose.
     #[command(subcommand)]
     Fault(fault::FaultCommand),
+    /// Stop and start the components of a cluster, or single controllers.
+    #[command(subcommand)]
+    Component(component::ComponentCommand),
     /// Run a test under many seeds, each with other faults.
     Explore(explore::ExploreCommand),
     /// Say why an object is as it is, or why it is not there.
@@ -161,6 +165,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Ui(ui) => ui.run(),
         Command::Assets(assets) => assets.run(),
         Command::Fault(fault) => fault.run(),
+        Command::Component(component) => component.run(),
         Command::Explore(explore) => match explore.run() {
             Ok(code) => return code,
             Err(failure) => Err(failure),

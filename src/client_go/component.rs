@@ -5,10 +5,13 @@ use std::sync::Arc;
 use super::client::Client;
 use super::event_recorder::{EventBroadcaster, EventRecorder};
 use super::informer_factory::SharedInformerFactory;
+use super::shared_informer::{HandlerRegistration, ResourceEventHandler, SharedInformer};
 use super::tasks::Tasks;
 use super::workqueue::{QueueKey, WorkQueue};
+use apis::kind::Kind;
 use clock::Clock;
 use entropy::Entropy;
+use sync::Mutex;
 
 /// Everything that a controller, the scheduler or a kubelet needs of the cluster. Cloning shares it.
 #[derive(Clone)]
@@ -27,7 +30,15 @@ pub struct ComponentContext {
     pub entropy: Entropy,
     /// What it runs.
     pub tasks: Tasks,
+    /// What the component as a whole runs: these, if it is no part.
+    whole: Tasks,
+    /// The handlers that end with this part; none of a whole component, whose informers end. Bound: one for
+    /// each call of [`ComponentContext::handle`].
+    handlers: Option<Arc<Mutex<Vec<PartHandler>>>>,
 }
+
+/// A handler, and the informer that tells it.
+type PartHandler = (Arc<SharedInformer>, HandlerRegistration);
 
 impl ComponentContext {
     /// A component that has not begun. `source` and `host` are what its Events say of their origin:
@@ -46,13 +57,37 @@ impl ComponentContext {
         broadcaster.start(&tasks);
         let factory = SharedInformerFactory::new(client.clone(), component, clock.clone(), entropy.clone());
         let component = client.flow().name(component);
-        ComponentContext { component, client, informers: Arc::new(factory), recorder, clock, entropy, tasks }
+        let (informers, whole, handlers) = (Arc::new(factory), tasks.clone(), None);
+        ComponentContext { component, client, informers, recorder, clock, entropy, tasks, whole, handlers }
     }
 
-    /// Ends the component: its tasks, and what its informers and their handlers hold of each other.
+    /// A part of the component that can be stopped by itself: it shares the caches, and has tasks and
+    /// handlers of its own.
+    pub fn part(&self) -> ComponentContext {
+        ComponentContext { tasks: self.tasks.part(), handlers: Some(Arc::default()), ..self.clone() }
+    }
+
+    /// Tells a handler what happens to the objects of a kind, until this stops.
+    pub fn handle(&self, kind: &Arc<Kind>, handler: impl ResourceEventHandler + 'static) {
+        let informer = self.informers.informer(kind);
+        let registration = informer.add_handler(handler);
+        if let Some(handlers) = &self.handlers {
+            handlers.lock().push((informer, registration));
+        }
+    }
+
+    /// Starts every informer that is not running, for all parts of the component.
+    pub fn start_informers(&self) {
+        self.informers.start(&self.whole);
+    }
+
+    /// Ends the component: its tasks, and what its informers and their handlers hold of each other. Of a part
+    /// its own tasks and handlers end.
     pub fn stop(&self) {
         self.tasks.stop();
-        self.informers.shutdown();
+        let Some(handlers) = &self.handlers else { return self.informers.shutdown() };
+        let handlers = std::mem::take(&mut *handlers.lock());
+        handlers.iter().for_each(|(informer, registration)| informer.remove_handler(registration));
     }
 
     /// A work queue with the default rate limiter of controllers; `name` is the controller's.

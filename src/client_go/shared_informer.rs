@@ -13,8 +13,8 @@
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;
@@ -100,13 +100,14 @@ enum Notification {
 /// What [`SharedInformer::add_handler`] returns (`cache.ResourceEventHandlerRegistration`).
 #[derive(Clone)]
 pub struct HandlerRegistration {
-    listener: Arc<ProcessorListener>,
+    /// The informer alone keeps it: a handler may hold whoever registered it.
+    listener: Weak<ProcessorListener>,
 }
 
 impl HandlerRegistration {
     /// Whether the handler was told of everything that was there when it was added.
     pub fn has_synced(&self) -> bool {
-        self.listener.synced.load(Ordering::Acquire)
+        self.listener.upgrade().is_some_and(|listener| listener.synced.load(Ordering::Acquire))
     }
 }
 
@@ -138,7 +139,16 @@ impl SharedInformer {
         listeners.push(listener.clone());
         drop(listeners);
         self.late.notify_one();
-        HandlerRegistration { listener }
+        HandlerRegistration { listener: Arc::downgrade(&listener) }
+    }
+
+    /// Tells a handler nothing more (`RemoveEventHandler`); what it is being told just now it hears to its
+    /// end.
+    pub fn remove_handler(&self, registration: &HandlerRegistration) {
+        let Some(removed) = registration.listener.upgrade() else { return };
+        self.listeners().retain(|listener| !Arc::ptr_eq(listener, &removed));
+        // Without the lock: what goes with a handler, or with what it was not told yet, may be anything.
+        drop(removed.take());
     }
 
     /// Adds an index, before or after the informer began.

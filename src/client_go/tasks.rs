@@ -5,8 +5,8 @@
 use std::any::Any;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -31,6 +31,9 @@ struct TasksShared {
     /// spawned.
     running: Mutex<Option<JoinSet<()>>>,
     restarts: AtomicU64,
+    /// Those that end with these. Bound: those of which somebody holds the tasks; what is gone is cleared
+    /// away when another comes.
+    parts: Mutex<Vec<Weak<TasksShared>>>,
 }
 
 /// Stops a component's tasks when it is dropped.
@@ -43,7 +46,22 @@ impl Tasks {
     /// No tasks yet.
     pub fn new(clock: Clock, entropy: Entropy) -> Tasks {
         let running = Mutex::new(Some(JoinSet::new()));
-        Tasks { shared: Arc::new(TasksShared { clock, entropy, running, restarts: AtomicU64::new(0) }) }
+        let (restarts, parts) = (AtomicU64::new(0), Mutex::default());
+        Tasks { shared: Arc::new(TasksShared { clock, entropy, running, restarts, parts }) }
+    }
+
+    /// Tasks that are stopped with these, or before by themselves.
+    pub fn part(&self) -> Tasks {
+        let part = Tasks::new(self.shared.clock.clone(), self.shared.entropy.clone());
+        let whole = self.running();
+        if whole.is_none() {
+            drop(part.running().take());
+        }
+        let mut parts = self.shared.parts.lock();
+        parts.retain(|part| part.strong_count() > 0);
+        parts.push(Arc::downgrade(&part.shared));
+        drop((parts, whole));
+        part
     }
 
     /// Runs `future` once. A panic is logged as an error and ends this task alone. After a stop nothing is
@@ -92,6 +110,7 @@ impl Tasks {
     pub fn stop(&self) {
         // Dropping a set aborts what is in it.
         drop(self.running().take());
+        self.parts().iter().for_each(Tasks::stop);
     }
 
     /// Like [`Tasks::stop`], and waits until every task has ended. Must not be called from one of them.
@@ -100,6 +119,14 @@ impl Tasks {
         if let Some(mut running) = running {
             running.shutdown().await;
         }
+        for part in self.parts() {
+            Box::pin(part.stop_and_wait()).await;
+        }
+    }
+
+    fn parts(&self) -> Vec<Tasks> {
+        let parts = self.shared.parts.lock();
+        parts.iter().filter_map(Weak::upgrade).map(|shared| Tasks { shared }).collect()
     }
 
     /// Ties the tasks to what is returned.
@@ -170,6 +197,25 @@ mod tests {
         }
         assert_eq!(tasks.restarts(), 2);
         tasks.stop_and_wait().await;
+    }
+
+    #[tokio::test]
+    async fn a_part_ends_by_itself_or_with_the_whole() {
+        let whole = tasks(&Clock::stepped(DateTime::UNIX_EPOCH));
+        let [one, other] = [whole.part(), whole.part()];
+        let alive = [Arc::new(()), Arc::new(()), Arc::new(())];
+        for (tasks, held) in [&whole, &one, &other].into_iter().zip(alive.clone()) {
+            tasks.spawn("waits", async move {
+                std::future::pending::<()>().await;
+                drop(held);
+            });
+        }
+        one.stop_and_wait().await;
+        assert_eq!(alive.each_ref().map(Arc::strong_count), [2, 1, 2]);
+        assert!(one.spawn("too late", async {}).is_none() && other.spawn("in time", async {}).is_some());
+        whole.stop_and_wait().await;
+        assert_eq!(alive.each_ref().map(Arc::strong_count), [1, 1, 1]);
+        assert!(whole.part().spawn("too late", async {}).is_none());
     }
 
     #[tokio::test]

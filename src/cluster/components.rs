@@ -1,6 +1,6 @@
 //! The components: each a client of the apiserver in its own name, stopped and started at any point.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -19,7 +19,9 @@ use apiserver::webhook::ServiceResolver;
 use client_go::ComponentContext;
 use client_go::client::Client;
 use clock::Clock;
+use controllers::manager::{ControllerManager, GARBAGE_COLLECTOR};
 use controllers::options::ControllerManagerOptions;
+use controllers::own::OwnControllers;
 use controllers::{self, TokenGenerator};
 use entropy::Entropy;
 use flow::Flow;
@@ -29,7 +31,9 @@ use kubelet::node_refusal::NodeRefusal;
 use network::Network;
 use pki::Authority;
 use scheduler::options::SchedulerOptions;
+use scheduler::own::OwnPlugins;
 use scheduler::scheduler::Scheduler;
+use serde::{Deserialize, Serialize};
 use sync::{Mutex, MutexGuard};
 
 /// The components that a cluster has once; the kubelets are `kubelet/node-1` and on.
@@ -37,12 +41,39 @@ pub const COMPONENTS: &[&str] = &[CONTROLLER_MANAGER, SCHEDULER];
 const CONTROLLER_MANAGER: &str = "kube-controller-manager";
 const SCHEDULER: &str = "kube-scheduler";
 const KUBELET: &str = "kubelet/";
+/// What begins the names of the controllers of kube-controller-manager.
+const OF_MANAGER: &str = "kube-controller-manager/";
+/// What begins the names of the user's own controllers.
+const OWN_CONTROLLER: &str = "controller/";
 
 /// No component has that name.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-#[error("no component is named {0:?}; there are kube-controller-manager, kube-scheduler and kubelet/NODE")]
+#[error(
+    "no component is named {0:?}; there are kube-controller-manager, kube-controller-manager/CONTROLLER (as \
+     kube-controller-manager/deployment), kube-scheduler, kubelet/NODE and controller/NAME of your own; \
+     `kubarium component list` says all names"
+)]
 pub struct UnknownComponent(pub String);
+
+/// A component, and whether it runs.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[non_exhaustive]
+pub struct ComponentState {
+    /// As `kube-scheduler`, `kube-controller-manager/deployment-controller`, `kubelet/node-1`.
+    pub name: String,
+    /// Of a controller of kube-controller-manager: whether both do.
+    pub running: bool,
+}
+
+/// Which components run: what a fork goes on with.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AtWork {
+    /// Their names.
+    pub(super) components: Vec<String>,
+    /// The controllers that run in kube-controller-manager whenever it runs.
+    pub(super) controllers: BTreeSet<&'static str>,
+}
 
 /// Everything that components are made from.
 pub(super) struct Parts {
@@ -68,8 +99,30 @@ pub(super) struct Running {
     kubelets: Arc<Kubelets>,
     /// What each running component runs. Bound: one entry for each component.
     contexts: Mutex<BTreeMap<String, ComponentContext>>,
+    /// Locked after `contexts`.
+    manager: Mutex<Manager>,
+    own_controllers: OwnControllers,
+    scheduler_plugins: OwnPlugins,
     /// Whether the cluster is; changed while `contexts` is locked.
     is_ready: AtomicBool,
+}
+
+/// kube-controller-manager.
+struct Manager {
+    /// Which controllers run whenever it does.
+    wanted: BTreeSet<&'static str>,
+    /// None while it stands still.
+    running: Option<ControllerManager>,
+}
+
+impl Manager {
+    /// Brings what runs to what is wanted. The garbage collector waits for the cluster.
+    fn start_wanted(&self, is_ready: bool) {
+        let may_start = |name: &&str| is_ready || *name != GARBAGE_COLLECTOR;
+        if let Some(running) = &self.running {
+            running.start_controllers(&self.wanted.iter().copied().filter(may_start).collect());
+        }
+    }
 }
 
 impl Running {
@@ -83,20 +136,28 @@ impl Running {
     ) -> Result<Running, String> {
         let nodes = NodeRegister::new(config).map_err(|why| why.0)?;
         nodes.inherit(inherited);
-        let (contexts, is_ready) = (Mutex::default(), AtomicBool::new(false));
         let controller_manager = config.controller_manager.clone();
-        let scheduler = config.scheduler.clone();
-        let gates = config.apiserver.features.gates.clone();
-        Ok(Running { parts, controller_manager, gates, scheduler, nodes, kubelets, contexts, is_ready })
+        let wanted = controllers::manager::selected(&controller_manager);
+        Ok(Running {
+            parts,
+            controller_manager,
+            gates: config.apiserver.features.gates.clone(),
+            scheduler: config.scheduler.clone(),
+            nodes,
+            kubelets,
+            contexts: Mutex::default(),
+            manager: Mutex::new(Manager { wanted, running: None }),
+            own_controllers: config.controllers.clone(),
+            scheduler_plugins: config.scheduler_plugins.clone(),
+            is_ready: AtomicBool::new(false),
+        })
     }
 
     /// The cluster is ready: what nobody waits for starts now.
     pub(super) fn ready(&self) {
-        let contexts = self.lock();
+        let _contexts = self.lock();
         self.is_ready.store(true, Ordering::Relaxed);
-        if let Some(context) = contexts.get(CONTROLLER_MANAGER) {
-            controllers::spawn_garbage_collector(context, &self.controllers());
-        }
+        self.manager.lock().start_wanted(true);
     }
 
     /// The kubelets that run.
@@ -105,8 +166,24 @@ impl Running {
     }
 
     /// Those that run.
-    pub(super) fn names(&self) -> Vec<String> {
-        self.lock().keys().cloned().collect()
+    pub(super) fn at_work(&self) -> AtWork {
+        let components = self.lock().keys().cloned().collect();
+        AtWork { components, controllers: self.manager.lock().wanted.clone() }
+    }
+
+    /// The names of all there are, and whether each runs.
+    pub(super) fn list(&self) -> Vec<ComponentState> {
+        let contexts = self.lock();
+        let manager = self.manager.lock();
+        let state = |name: String| ComponentState { running: contexts.contains_key(&name), name };
+        let of_manager = controllers::manager::controllers().into_iter().map(|name| ComponentState {
+            running: manager.running.is_some() && manager.wanted.contains(name),
+            name: format!("{OF_MANAGER}{name}"),
+        });
+        let once = COMPONENTS.iter().map(|name| (*name).to_owned());
+        let own = self.own_controllers.names().into_iter().map(|name| format!("{OWN_CONTROLLER}{name}"));
+        let kubelets = self.nodes.names().into_iter().map(|node| format!("{KUBELET}{node}"));
+        once.chain(kubelets).chain(own).map(state).chain(of_manager).collect()
     }
 
     /// Starts those that run from the start.
@@ -121,12 +198,16 @@ impl Running {
                 self.start(&format!("{KUBELET}{node}"))?;
             }
         }
+        for own in self.own_controllers.names() {
+            self.start(&format!("{OWN_CONTROLLER}{own}"))?;
+        }
         Ok(())
     }
 
     /// Starts those of these that there are: a node may have come later than what a fork goes back to.
-    pub(super) fn start_each(&self, names: &[String]) {
-        names.iter().for_each(|name| drop(self.start(name)));
+    pub(super) fn start_each(&self, at_work: &AtWork) {
+        self.manager.lock().wanted.clone_from(&at_work.controllers);
+        at_work.components.iter().for_each(|name| drop(self.start(name)));
     }
 
     /// A Node that somebody has created has a kubelet from now on.
@@ -155,12 +236,19 @@ impl Running {
 
     pub(super) fn start(&self, name: &str) -> Result<(), UnknownComponent> {
         let mut contexts = self.lock();
+        if let Some(controller) = controller(name) {
+            let mut manager = self.manager.lock();
+            manager.wanted.insert(controller);
+            manager.start_wanted(self.is_ready.load(Ordering::Relaxed));
+            return Ok(());
+        }
         if contexts.contains_key(name) {
             return Ok(());
         }
         let context = match name {
             CONTROLLER_MANAGER => self.start_controllers(),
             SCHEDULER => self.start_scheduler(),
+            other if self.is_own_controller(other) => self.start_own_controller(other),
             other => {
                 let node = other.strip_prefix(KUBELET).and_then(|node| self.nodes.get(node));
                 self.start_kubelet(&node.ok_or_else(|| UnknownComponent(name.into()))?)
@@ -173,25 +261,44 @@ impl Running {
     /// Whether there is one of that name, at work or not.
     pub(super) fn check(&self, name: &str) -> Result<(), UnknownComponent> {
         let node = name.strip_prefix(KUBELET);
-        let is_known = COMPONENTS.contains(&name) || node.is_some_and(|node| self.nodes.contains(node));
+        let is_known = COMPONENTS.contains(&name)
+            || controller(name).is_some()
+            || self.is_own_controller(name)
+            || node.is_some_and(|node| self.nodes.contains(node));
         if is_known { Ok(()) } else { Err(UnknownComponent(name.into())) }
     }
 
-    /// Says whether it ran.
+    /// Says whether it ran; of a controller of kube-controller-manager, whether it runs whenever that does.
     pub(super) fn stop(&self, name: &str) -> Result<bool, UnknownComponent> {
         self.check(name)?;
+        if let Some(controller) = controller(name) {
+            let mut manager = self.manager.lock();
+            manager.running.iter().for_each(|running| running.stop_controller(controller));
+            return Ok(manager.wanted.remove(controller));
+        }
         if let Some(node) = name.strip_prefix(KUBELET) {
             self.kubelets.remove(node);
         }
-        let context = self.lock().remove(name);
+        let mut contexts = self.lock();
+        let context = contexts.remove(name);
+        if name == CONTROLLER_MANAGER {
+            self.manager.lock().running = None;
+        }
+        drop(contexts);
         if let Some(context) = &context {
             context.stop();
         }
         Ok(context.is_some())
     }
 
+    fn is_own_controller(&self, name: &str) -> bool {
+        let own = name.strip_prefix(OWN_CONTROLLER);
+        own.is_some_and(|own| self.own_controllers.names().contains(own))
+    }
+
     pub(super) fn stop_all(&self) {
         self.kubelets.clear();
+        self.manager.lock().running = None;
         for (_, context) in std::mem::take(&mut *self.lock()) {
             context.stop();
         }
@@ -200,12 +307,17 @@ impl Running {
     fn start_controllers(&self) -> ComponentContext {
         let user = UserInfo::authenticated("system:kube-controller-manager", &[]);
         let context = self.context(CONTROLLER_MANAGER, (CONTROLLER_MANAGER, ""), user);
-        let config = self.controllers();
-        controllers::spawn_all(&context, &config);
-        if self.is_ready.load(Ordering::Relaxed) {
-            controllers::spawn_garbage_collector(&context, &config);
-        }
-        context.informers.start(&context.tasks);
+        let mut manager = self.manager.lock();
+        manager.running = Some(ControllerManager::start(context.clone(), self.controllers()));
+        manager.start_wanted(self.is_ready.load(Ordering::Relaxed));
+        context
+    }
+
+    /// It may do everything, unless it says as which service account it asks.
+    fn start_own_controller(&self, name: &str) -> ComponentContext {
+        let own = name.strip_prefix(OWN_CONTROLLER).unwrap_or(name);
+        let context = self.context(name, (own, ""), UserInfo::authenticated(name, &["system:masters"]));
+        self.own_controllers.start(own, &context);
         context
     }
 
@@ -225,7 +337,8 @@ impl Running {
         let user = UserInfo::authenticated("system:kube-scheduler", &[]);
         let context = self.context(SCHEDULER, ("default-scheduler", ""), user);
         let dial = extenders::dial(&self.parts.outside, &self.parts.clock);
-        Scheduler::with_extenders(context.clone(), &self.scheduler, Some(dial)).start();
+        let own = &self.scheduler_plugins;
+        Scheduler::with_extenders(context.clone(), &self.scheduler, own, Some(dial)).start();
         context
     }
 
@@ -250,6 +363,11 @@ impl Running {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ComponentContext>> {
         self.contexts.lock()
     }
+}
+
+/// The controller of kube-controller-manager that a component's name means.
+fn controller(name: &str) -> Option<&'static str> {
+    controllers::manager::controller_named(name.strip_prefix(OF_MANAGER)?)
 }
 
 impl Drop for Running {

@@ -5,15 +5,19 @@ use std::path::PathBuf;
 
 use super::published::Publish;
 use super::snapshot::Snapshot;
+use apiserver::admission::own::OwnAdmission;
 use apiserver::options::ServerRunOptions;
 use clock::Clock;
 use controllers::options::ControllerManagerOptions;
+use controllers::own::OwnControllers;
 use entropy::Entropy;
 use kubelet::container_runtime::own_listeners::OwnListeners;
 use kubelet::node_group::NodeGroup;
+use kubelet::container_runtime::own_runtime::OwnRuntime;
 use kubelet::options::KubeletOptions;
 use pki::Identity;
 use scheduler::options::SchedulerOptions;
+use scheduler::own::OwnPlugins;
 
 /// What a cluster is made from. The default is a cluster for a test: one node, in memory, no port, no file;
 /// each method changes one thing of it.
@@ -69,6 +73,14 @@ pub struct Config {
     pub listeners: OwnListeners,
     /// Where the page listens that shows the cluster, once it is opened: an address of loopback.
     pub ui_listen: SocketAddr,
+    /// Controllers of the user's in Rust, beside those of kube-controller-manager.
+    pub controllers: OwnControllers,
+    /// Plugins of the user's in Rust, for kube-scheduler.
+    pub scheduler_plugins: OwnPlugins,
+    /// Admission plugins of the user's in Rust.
+    pub admission: OwnAdmission,
+    /// What runs containers, if the user says so in Rust.
+    pub runtime: OwnRuntime,
     /// The time that all components share.
     pub clock: Clock,
     /// The numbers that all components draw.
@@ -254,6 +266,30 @@ impl Config {
         Config { ui_listen, ..self }
     }
 
+    /// Takes controllers of one's own: each is a component `controller/NAME`.
+    #[must_use]
+    pub fn controllers(self, controllers: OwnControllers) -> Config {
+        Config { controllers, ..self }
+    }
+
+    /// Takes scheduler plugins of one's own.
+    #[must_use]
+    pub fn scheduler_plugins(self, scheduler_plugins: OwnPlugins) -> Config {
+        Config { scheduler_plugins, ..self }
+    }
+
+    /// Takes admission plugins of one's own.
+    #[must_use]
+    pub fn admission(self, admission: OwnAdmission) -> Config {
+        Config { admission, ..self }
+    }
+
+    /// Takes what is to run containers, in place of the simulated runtime or around it.
+    #[must_use]
+    pub fn runtime(self, runtime: OwnRuntime) -> Config {
+        Config { runtime, ..self }
+    }
+
     /// Says whose time it is; with [`Clock::stepped`] it passes when the test says so.
     #[must_use]
     pub fn clock(self, clock: Clock) -> Config {
@@ -347,6 +383,10 @@ impl Default for Config {
             stages: None,
             listeners: OwnListeners::default(),
             ui_listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            controllers: OwnControllers::default(),
+            scheduler_plugins: OwnPlugins::default(),
+            admission: OwnAdmission::default(),
+            runtime: OwnRuntime::default(),
             clock: Clock::real(),
             entropy: Entropy::from_system(),
             flow: true,

@@ -6,6 +6,7 @@
 
 use futures::future::BoxFuture;
 
+use super::components::AtWork;
 use super::config::{Config, Listen};
 use super::forked::ForkedCluster;
 use super::inside::Inside;
@@ -69,7 +70,7 @@ impl Inside {
     /// One in which nothing happens: to be read.
     pub(super) fn fork_at_rest(&self) -> BoxFuture<'static, Result<Box<dyn ForkedCluster>, ForkError>> {
         let prepared = self.prepare_fork(None, None);
-        let at_rest = |origin| Origin { running: Some(Vec::new()), ..origin };
+        let at_rest = |origin| Origin { running: Some(AtWork::default()), ..origin };
         self.start(prepared.map(|(config, origin)| {
             (Config { looks_after_itself: false, ..config.flow(false) }, at_rest(origin))
         }))
@@ -94,7 +95,7 @@ impl Inside {
         // An empty store stands at 1.
         let at = at.map(|at| at.max(1));
         let kv = self.kv.fork(at, clock.clone()).map_err(|error| refusal(error, at))?;
-        let (keys, running) = (self.keys.clone(), Some(self.running.names()));
+        let (keys, running) = (self.keys.clone(), Some(self.running.at_work()));
         Ok((Origin { kv, keys, caches, running, nodes }, clock))
     }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::component_handles;
 use super::fault_handles;
 use super::inside::Inside;
 use super::{flow_handles, fork_handles, node_handles, page_handles, seeing, snapshot_handles, time_handles};
@@ -14,6 +15,7 @@ pub(super) fn service(inside: &Arc<Inside>) -> ApiService {
     let handles = time_handles::add(handles, inside);
     let handles = fault_handles::add(handles, inside);
     let handles = node_handles::add(handles, inside);
+    let handles = component_handles::add(handles, inside);
     let handles = seeing::add(handles, inside);
     let handles = fork_handles::handles(handles, inside);
     let handles = snapshot_handles::handles(handles, inside);

@@ -169,6 +169,10 @@ impl ComponentSwitch for Inside {
         }
     }
 
+    fn end_cut_watches(&self) {
+        self.storage.end_cut_watches();
+    }
+
     fn revision(&self) -> u64 {
         self.kv.revision()
     }

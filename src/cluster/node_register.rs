@@ -150,6 +150,7 @@ fn template(config: &Config, folder: Option<&Path>) -> Result<NodeConfig, String
     node.cluster_dns = config.apiserver.services.service_cluster_ip_range.cluster_dns().to_string();
     node.options = config.kubelet.clone();
     node.listeners = config.listeners.clone();
+    node.runtime = config.runtime.clone();
     Ok(node)
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::components::AtWork;
 use super::config::Config;
 use super::data_dir;
 use super::start_error::StartError;
@@ -17,7 +18,7 @@ pub(super) struct Origin {
     /// What the watch caches begin with.
     pub(super) caches: WatchCaches,
     /// Of a fork, the components that ran in its parent: everything that a cluster starts with is there.
-    pub(super) running: Option<Vec<String>>,
+    pub(super) running: Option<AtWork>,
     /// Of a fork, the nodes that its parent had.
     pub(super) nodes: Vec<NodeConfig>,
 }

@@ -1,6 +1,7 @@
 //! Reading clusters and snapshots as a whole: exports and differences.
 
 use super::Cluster;
+use super::components::AtWork;
 use super::config::{Components, Config};
 use super::difference::SnapshotDiff;
 use super::export::{self, Export};
@@ -42,7 +43,7 @@ impl Snapshot {
     /// Of a cluster that is made of it, and in which nothing happens.
     async fn stock(&self) -> Result<Stock, ExportError> {
         let mut config = Config::new().components(Components::NONE).flow(false).snapshot(self.clone());
-        let origin = Origin { running: Some(Vec::new()), ..Origin::of(&mut config)? };
+        let origin = Origin { running: Some(AtWork::default()), ..Origin::of(&mut config)? };
         let cluster = Cluster::begin(config, Some(origin)).await?;
         let stock = cluster.inside.collect().await;
         cluster.stop().await;

@@ -287,8 +287,8 @@ impl Running {
     /// Watches another kind, one that came up later.
     pub fn watch(&self, kind: &Arc<Kind>, mapping: impl Fn(&Change<'_>, &Enqueue) + Send + Sync + 'static) {
         let mapped = Mapped { mapping: Box::new(mapping), shared: self.shared.clone() };
-        self.ctx.informers.informer(kind).add_handler(mapped);
-        self.ctx.informers.start(&self.ctx.tasks);
+        self.ctx.handle(kind, mapped);
+        self.ctx.start_informers();
     }
 
     /// Puts keys into its queue, because of a change of `object`.
@@ -310,9 +310,9 @@ pub fn spawn_workers<C: Controller>(ctx: &ComponentContext, controller: C, worke
     let shared = Arc::new(EnqueueShared { queue, clock, flow, component, started: Mutex::default() });
     let Watches { watches, at_start } = controller.watches();
     for (kind, mapping) in watches {
-        ctx.informers.informer(&kind).add_handler(Mapped { mapping, shared: shared.clone() });
+        ctx.handle(&kind, Mapped { mapping, shared: shared.clone() });
     }
-    ctx.informers.start(&ctx.tasks);
+    ctx.start_informers();
     // Those that it has asked for are among them. Others may come later, and are not waited for.
     let informers: Arc<[Arc<SharedInformer>]> = ctx.informers.started().into();
     at_start.into_iter().for_each(|key| shared.queue.add(key));
@@ -321,7 +321,8 @@ pub fn spawn_workers<C: Controller>(ctx: &ComponentContext, controller: C, worke
         "" => ctx.client.clone(),
         account => ctx.client.acting_as(UserInfo::service_account("kube-system", account)),
     };
-    let ctx = &ComponentContext { client, ..ctx.clone() };
+    let mut ctx = ctx.clone();
+    ctx.client = client;
     let worker = Arc::new(Worker { name: C::NAME.into(), controller, shared, recorder, ctx: ctx.clone() });
     for _ in 0..workers {
         let (worker, informers) = (worker.clone(), informers.clone());
@@ -336,7 +337,7 @@ pub fn spawn_workers<C: Controller>(ctx: &ComponentContext, controller: C, worke
         };
         ctx.tasks.supervise(&format!("{} controller", C::NAME), run);
     }
-    Running { ctx: ctx.clone(), shared: worker.shared.clone() }
+    Running { ctx, shared: worker.shared.clone() }
 }
 
 /// Tells a mapping what an informer tells.

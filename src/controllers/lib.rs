@@ -12,7 +12,9 @@
 
 pub mod cidr_set;
 pub mod controller;
+pub mod manager;
 pub mod options;
+pub mod own;
 pub mod selection;
 
 mod conditions;
@@ -87,7 +89,6 @@ use apimachinery::feature_gates::FeatureGates;
 use apis::scheme::Scheme;
 use client_go::ComponentContext;
 use options::ControllerManagerOptions;
-use selection::Selection;
 use validating_admission_policy_status::ValidatingAdmissionPolicyStatusController;
 
 /// What kube-controller-manager is made of.
@@ -112,11 +113,6 @@ impl Config {
     pub fn new(options: ControllerManagerOptions, scheme: Arc<Scheme>, root_ca: &str) -> Config {
         let feature_gates = FeatureGates::default();
         Config { options, feature_gates, scheme, root_ca: root_ca.into(), tokens: None, authority: None }
-    }
-
-    /// Which controllers run: all, when somebody made options by hand that name none of them.
-    fn selection(&self) -> Selection {
-        self.options.selection().unwrap_or_default()
     }
 }
 
@@ -299,16 +295,6 @@ const CONTROLLERS: &[(&str, Start)] = &[
     }),
 ];
 
-/// Starts every controller that is selected, but for the garbage collector.
-pub fn spawn_all(ctx: &ComponentContext, config: &Config) {
-    // Whatever runs, asks as an account of its own.
-    spawn(ctx, controller_accounts::ControllerAccounts::new(ctx));
-    let selection = config.selection();
-    for (_, start) in CONTROLLERS.iter().filter(|(name, _)| selection.runs(name)) {
-        start(ctx, config);
-    }
-}
-
 fn spawn_tokens_controller(ctx: &ComponentContext, config: &Config) {
     if let Some(tokens) = &config.tokens {
         let controller = service_account_tokens::TokensController::new(ctx, tokens.clone(), &config.root_ca);
@@ -325,10 +311,7 @@ fn spawn_csr_signer(ctx: &ComponentContext, config: &Config) {
 
 /// Starts the garbage collector, once the others have their caches: it watches every kind, and nobody is to
 /// wait for that.
-pub fn spawn_garbage_collector(ctx: &ComponentContext, config: &Config) {
-    if !config.selection().runs("garbage-collector-controller") {
-        return;
-    }
+fn spawn_garbage_collector(ctx: &ComponentContext, config: &Config) {
     let (collected, scheme) = (ctx.clone(), config.scheme.clone());
     let workers = config.options.concurrent_gc_syncs;
     ctx.tasks.spawn("garbage collector: start", async move {
@@ -345,5 +328,6 @@ mod tests {
     fn what_runs_has_a_name_that_can_be_selected() {
         let names = selection::names();
         assert!(CONTROLLERS.iter().all(|(name, _)| names.contains(name)));
+        assert!(names.contains(&manager::GARBAGE_COLLECTOR));
     }
 }

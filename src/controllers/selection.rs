@@ -75,7 +75,8 @@ pub fn check(entry: &str) -> Result<(), String> {
     }
 }
 
-fn canonical(name: &str) -> Option<&'static str> {
+/// The present name of a controller.
+pub(super) fn canonical(name: &str) -> Option<&'static str> {
     let is_it = |(own, alias): &&(&str, &str)| *own == name || (*alias == name && !name.is_empty());
     KNOWN.iter().find(is_it).map(|(own, _)| *own)
 }

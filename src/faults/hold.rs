@@ -98,6 +98,8 @@ mod tests {
             self.0.store(true, Ordering::SeqCst);
         }
 
+        fn end_cut_watches(&self) {}
+
         fn revision(&self) -> u64 {
             0
         }

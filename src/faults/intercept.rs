@@ -5,11 +5,12 @@ use std::sync::atomic::Ordering;
 
 use futures::future::BoxFuture;
 
+use super::asked::AskedFor;
 use super::body;
 use super::events;
 use super::fault::{FaultAnswer, FaultCut, WatchFault};
 use super::pattern::any;
-use super::rules::{AskedFor, Faults, StandingFault};
+use super::rules::{Faults, StandingFault};
 use super::status;
 use apimachinery::status::Status;
 use apimachinery::wire::{ApiResponse, Faulted, status_response};
@@ -25,9 +26,9 @@ impl Interceptor for Faults {
     fn wants(&self, request: &Passed) -> bool {
         let info = &request.ctx.info;
         if self.0.number.load(Ordering::Acquire) == 0 || info.path.starts_with(BESIDE) {
-            return is_sent_watch(request);
+            return is_watch(request);
         }
-        is_sent_watch(request) || self.concerns(request)
+        is_watch(request) || self.concerns(request)
     }
 
     fn intercept<'a>(&'a self, request: Passing, next: Next<'a>) -> BoxFuture<'a, ApiResponse> {
@@ -35,18 +36,25 @@ impl Interceptor for Faults {
     }
 }
 
-/// A watch that goes out over a connection, and could be ended there. Clients in this process read events.
-fn is_sent_watch(request: &Passed) -> bool {
-    request.ctx.info.verb == "watch" && request.ctx.info.is_resource_request && !request.ctx.wants_objects
+/// A watch, which a fault that comes later could end.
+fn is_watch(request: &Passed) -> bool {
+    request.ctx.info.verb == "watch" && request.ctx.info.is_resource_request
 }
 
 impl Faults {
-    async fn meddle(&self, request: Passing, next: Next<'_>) -> ApiResponse {
+    async fn meddle(&self, mut request: Passing, next: Next<'_>) -> ApiResponse {
         let asked = AskedFor::of(&request);
         self.forget_expired(&asked);
         let rule = self.hit(&asked);
         let is_too_old = rule.as_ref().is_some_and(|rule| rule.is_too_old(&asked));
-        let gate = is_sent_watch(&request).then(|| self.opened(asked));
+        let gate = if !is_watch(&request) {
+            None
+        } else if request.ctx.wants_objects {
+            request.ctx.cut = Some(self.0.open.inside(asked));
+            None
+        } else {
+            Some(self.0.open.sent(asked))
+        };
         let response = match rule {
             Some(rule) => self.strike(&rule, is_too_old, request, next).await,
             None => next.run(request).await,

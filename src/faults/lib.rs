@@ -20,10 +20,12 @@ mod aim;
 
 mod check;
 
+mod asked;
 mod body;
 mod events;
 mod expired;
 mod hold;
+mod open;
 mod status;
 
 mod intercept;

@@ -4,20 +4,20 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use http::header::USER_AGENT;
 use serde::Serialize;
 use tokio::task::AbortHandle;
 
 use super::aim::Aim;
-use super::body::BodyGate;
+use super::asked::{AskedFor, agent};
 use super::check::Contradiction;
-use super::expired::{ExpiredWatches, Watcher};
+use super::expired::ExpiredWatches;
 use super::fault::Fault;
 use super::hold::{CannotHold, HeldComponents, Hold};
+use super::open::OpenWatches;
 use super::switch::ComponentSwitch;
 use apimachinery::user::UserInfo;
 use apiserver::filters::passed::Passed;
-use apiserver::request::{RequestInfo, query_value};
+use apiserver::request::RequestInfo;
 use clock::Clock;
 use entropy::Entropy;
 use sync::{Mutex, RwLock};
@@ -74,8 +74,7 @@ pub(super) struct FaultBoard {
     given_names: AtomicU64,
     components: Mutex<Option<Weak<dyn ComponentSwitch>>>,
     held: HeldComponents,
-    /// Watches over connections. Those that have ended are dropped when the list would grow.
-    open: Mutex<Vec<OpenWatch>>,
+    pub(super) open: OpenWatches,
 }
 
 pub(super) struct StandingFault {
@@ -92,20 +91,6 @@ pub(super) struct StandingFault {
     pub(super) expired: Arc<ExpiredWatches>,
 }
 
-struct OpenWatch {
-    gate: Weak<BodyGate>,
-    asked: AskedFor,
-}
-
-/// What a rule looks at.
-pub(super) struct AskedFor {
-    pub(super) user: Arc<UserInfo>,
-    pub(super) info: Arc<RequestInfo>,
-    pub(super) agent: String,
-    /// The revision that it starts from.
-    pub(super) from: Option<u64>,
-}
-
 impl Faults {
     /// None yet. A cluster without any draws no number from `entropy`.
     pub fn new(clock: Clock, entropy: Entropy) -> Faults {
@@ -118,7 +103,7 @@ impl Faults {
             given_names: AtomicU64::new(0),
             components,
             held: HeldComponents::default(),
-            open: Mutex::default(),
+            open: OpenWatches::default(),
         }))
     }
 
@@ -174,8 +159,10 @@ impl Faults {
 
     /// What it does when it is added, beside waiting for requests.
     fn begin(&self, rule: &Arc<StandingFault>) -> Result<(), FaultRefusal> {
-        self.end_open(rule);
-        let Some(component) = &rule.fault.stop else { return Ok(()) };
+        let Some(component) = &rule.fault.stop else {
+            self.end_open_in_time(rule);
+            return Ok(());
+        };
         let components = self.components();
         let components =
             components.ok_or_else(|| FaultRefusal::Component("there are no components".into()))?;
@@ -189,6 +176,17 @@ impl Faults {
             *rule.stopping.lock() = Some(task.abort_handle());
         }
         Ok(())
+    }
+
+    /// At once, or when its time comes.
+    fn end_open_in_time(&self, rule: &Arc<StandingFault>) {
+        let Some(after) = rule.fault.after else { return self.end_open(rule) };
+        let (faults, late) = (self.clone(), rule.clone());
+        let task = self.0.clock.spawn(async move {
+            faults.0.clock.sleep_until(late.added + after.0).await;
+            faults.end_open(&late);
+        });
+        *rule.stopping.lock() = Some(task.abort_handle());
     }
 
     async fn stop_for_a_while(self, rule: Arc<StandingFault>) {
@@ -283,31 +281,16 @@ impl Faults {
         }
     }
 
-    /// A watch that is sent over a connection.
-    pub(super) fn opened(&self, asked: AskedFor) -> Arc<BodyGate> {
-        let gate = Arc::new(BodyGate::default());
-        let mut open = self.0.open.lock();
-        if open.len() == open.capacity() {
-            open.retain(|watch| watch.gate.strong_count() > 0);
-        }
-        open.push(OpenWatch { gate: Arc::downgrade(&gate), asked });
-        gate
-    }
-
     /// Ends the watches that are open and that the fault would have ended, had it been there.
     fn end_open(&self, rule: &StandingFault) {
-        let Fault { watch, partition, probability, nth, count, after, .. } = &rule.fault;
-        let is_for_all = probability.is_none() && nth.is_none() && count.is_none() && after.is_none();
-        let ends = watch.as_ref().is_some_and(|watch| watch.end.is_some() && watch.after_events == 0);
-        if !is_for_all || !(ends || *partition) {
+        if !rule.ends_open() {
             return;
         }
-        for watch in self.0.open.lock().iter().filter(|watch| rule.is_about(&watch.asked, rule.added)) {
-            match watch.gate.upgrade() {
-                Some(gate) if *partition => gate.break_off(),
-                Some(gate) => gate.close(),
-                None => {}
-            }
+        let now = self.0.clock.elapsed();
+        let is_hit = |asked: &AskedFor| rule.is_about(asked, now);
+        self.0.open.end(rule.fault.partition, &is_hit);
+        if let Some(components) = self.components() {
+            components.end_cut_watches();
         }
     }
 
@@ -329,6 +312,13 @@ impl Faults {
 impl StandingFault {
     fn is_about(&self, asked: &AskedFor, now: Duration) -> bool {
         self.aim.takes(&asked.user, &asked.info, || &asked.agent) && self.is_in_time(|| now)
+    }
+
+    /// Whether it ends watches that are open: all of them, and not some by number or chance.
+    fn ends_open(&self) -> bool {
+        let Fault { watch, partition, probability, nth, count, .. } = &self.fault;
+        let ends = watch.as_ref().is_some_and(|watch| watch.end.is_some() && watch.after_events == 0);
+        probability.is_none() && nth.is_none() && count.is_none() && (ends || *partition)
     }
 
     /// The time is only asked for where it matters.
@@ -368,22 +358,4 @@ impl StandingFault {
         let hits = self.hits.load(Ordering::Relaxed);
         FaultStatus { fault: self.fault.clone(), matched, hits }
     }
-}
-
-impl AskedFor {
-    pub(super) fn watcher(&self) -> Watcher {
-        (self.user.name.clone(), self.info.group.clone(), self.info.resource.clone())
-    }
-
-    pub(super) fn of(request: &Passed) -> AskedFor {
-        let agent = agent(request).to_owned();
-        let from = query_value(request.uri().query().unwrap_or_default(), "resourceVersion");
-        let from = from.and_then(|revision| revision.parse().ok());
-        AskedFor { user: request.ctx.user.clone(), info: request.ctx.info.clone(), agent, from }
-    }
-}
-
-/// What program asks.
-fn agent(request: &Passed) -> &str {
-    request.headers().get(USER_AGENT).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }

@@ -14,6 +14,8 @@ pub trait ComponentSwitch: Send + Sync {
     fn stop(&self, name: &str) -> Result<bool, String>;
     /// Starts one again, unless all are about to end.
     fn start(&self, name: &str);
+    /// Ends the watches in this process that were cut.
+    fn end_cut_watches(&self);
     /// The newest revision of the store.
     fn revision(&self) -> u64;
     /// The oldest revision that the store can still be read at.

@@ -63,8 +63,10 @@ impl Kubelet {
         let (stages, entropy) = (config.stages.clone(), context.entropy.clone());
         let runtime = SimulatedRuntime::new(stages, addresses, &config.address, entropy);
         let runtime = runtime.with_images(&config.images, context.clock.now());
+        let runtime = runtime.with_listeners(config.listeners.clone()).on_network(network.clone());
+        let simulated = Arc::new(runtime);
         let node = NodeRuntime {
-            runtime: Arc::new(runtime.with_listeners(config.listeners.clone()).on_network(network.clone())),
+            runtime: config.runtime.of(&config.name, simulated),
             host_ip: config.address.clone(),
             cluster_dns: config.cluster_dns.clone(),
             allocatable: config.allocatable(),

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::container_runtime::own_listeners::OwnListeners;
 use super::container_runtime::pod_addresses::PodAddresses;
+use super::container_runtime::own_runtime::OwnRuntime;
 use super::container_runtime::stages::StageSet;
 use super::node_refusal::NodeRefusal;
 use super::node_system_info::NodeSystemInfo;
@@ -50,6 +51,8 @@ pub struct NodeConfig {
     pub options: KubeletOptions,
     /// What listens at ports of its pods because the user says so.
     pub listeners: OwnListeners,
+    /// What runs its containers, if the user says so.
+    pub runtime: OwnRuntime,
 }
 
 impl NodeConfig {
@@ -74,6 +77,7 @@ impl NodeConfig {
             stages: StageSet::builtin(),
             options: KubeletOptions::default(),
             listeners: OwnListeners::default(),
+            runtime: OwnRuntime::default(),
         }
     }
 

@@ -12,6 +12,7 @@ pub mod scheduler;
 pub mod options;
 
 pub mod config;
+pub mod own;
 
 pub mod schedule_one;
 

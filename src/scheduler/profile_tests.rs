@@ -12,6 +12,7 @@ use super::fixtures::{node, object, pod};
 use super::framework::pod_info::PodInfo;
 use super::framework::waiting_pods::WaitingPods;
 use super::options::SchedulerOptions;
+use super::own::OwnPlugins;
 use super::schedule_one::tests::{context, decide, decide_on};
 use super::scheduler::Scheduler;
 use apimachinery::time::Time;
@@ -21,7 +22,7 @@ fn configured(text: &str, dial: Option<Dial>) -> Scheduler {
     let head = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
     let config = KubeSchedulerConfiguration::parse(&format!("{head}{text}")).unwrap();
     let options = SchedulerOptions { scheduler_config: Some(config), ..SchedulerOptions::default() };
-    let scheduler = Scheduler::with_extenders(context(), &options, dial);
+    let scheduler = Scheduler::with_extenders(context(), &options, &OwnPlugins::default(), dial);
     for name in ["a", "b", "c"] {
         scheduler.parts.cache.set_node(&node(name, json!({})));
     }

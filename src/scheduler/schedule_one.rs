@@ -194,9 +194,10 @@ impl Attempts {
 
     /// The scheduler's context, speaking on account of an attempt.
     fn context_of(&self, pod: &PodInfo, step: StepId) -> ComponentContext {
-        let context = self.parts.context.clone();
-        let (client, recorder) = (context.client.caused_by(step), self.recorder(pod).caused_by(step));
-        ComponentContext { client, recorder, ..context }
+        let mut context = self.parts.context.clone();
+        context.client = context.client.caused_by(step);
+        context.recorder = self.recorder(pod).caused_by(step);
+        context
     }
 
     /// Its cause is what woke the pod: what it did itself meanwhile, as the scheduler's own word that it

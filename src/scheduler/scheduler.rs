@@ -15,6 +15,7 @@ use super::framework::pod_info::PodInfo;
 use super::framework::profiles::Profiles;
 use super::framework::runtime::Framework;
 use super::options::SchedulerOptions;
+use super::own::OwnPlugins;
 use super::parts::SchedulerParts;
 use super::plugins::{PluginHandle, make_all};
 use super::queue::SchedulingQueue;
@@ -41,18 +42,24 @@ impl Scheduler {
     /// started. The context is its own: its client asks as `system:kube-scheduler`, its recorder is
     /// `default-scheduler`.
     pub fn new(context: ComponentContext) -> Scheduler {
-        Scheduler::with_options(context, &SchedulerOptions::default())
+        Scheduler::with_options(context, &SchedulerOptions::default(), &OwnPlugins::default())
     }
 
-    /// A scheduler that is told something; extenders it can ask none.
-    pub fn with_options(context: ComponentContext, options: &SchedulerOptions) -> Scheduler {
-        Scheduler::with_extenders(context, options, None)
+    /// A scheduler that is told something, with plugins of the user's beside the others; extenders it can ask
+    /// none.
+    pub fn with_options(
+        context: ComponentContext,
+        options: &SchedulerOptions,
+        own: &OwnPlugins,
+    ) -> Scheduler {
+        Scheduler::with_extenders(context, options, own, None)
     }
 
     /// A scheduler that reaches its extenders by `dial`.
     pub fn with_extenders(
         context: ComponentContext,
         options: &SchedulerOptions,
+        own: &OwnPlugins,
         dial: Option<Dial>,
     ) -> Scheduler {
         let config = options.scheduler_config.clone().unwrap_or_default();
@@ -61,7 +68,7 @@ impl Scheduler {
         let running = running.expect("the text is a field selector");
         let pods = context.informers.informer_for(&PODS, "", running);
         let nodes = context.informers.informer(&NODES);
-        let profiles = Arc::new(make_profiles(&context, &config));
+        let profiles = Arc::new(make_profiles(&context, &config, own));
         let backoff = PodBackoff {
             initial: Duration::from_secs(config.pod_initial_backoff_seconds),
             most: Duration::from_secs(config.pod_max_backoff_seconds),
@@ -130,13 +137,18 @@ impl Scheduler {
 }
 
 /// One framework for each profile. What was configured was looked at when it was read.
-fn make_profiles(context: &ComponentContext, config: &KubeSchedulerConfiguration) -> Profiles {
+fn make_profiles(
+    context: &ComponentContext,
+    config: &KubeSchedulerConfiguration,
+    own: &OwnPlugins,
+) -> Profiles {
     let lister = |kind: &Arc<Kind>| context.informers.informer(kind).lister();
     let handle = PluginHandle { lister: &lister, clock: &context.clock, entropy: &context.entropy };
     let make = |profile: &Profile| {
         let merged = merge(profile, &[]).expect("a configuration is checked when it is read");
         let plugins = make_all(profile, &merged, &handle).expect("arguments are checked when they are read");
-        let mut framework = Framework::with_orders(profile.name(), plugins, merged.orders);
+        let framework = Framework::with_orders(profile.name(), plugins, merged.orders);
+        let mut framework = framework.with_own(own.make(context));
         framework.percentage_of_nodes_to_score =
             profile.percentage_of_nodes_to_score.or(config.percentage_of_nodes_to_score);
         framework

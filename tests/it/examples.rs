@@ -10,6 +10,8 @@ mod cluster_in_a_test;
 mod forked_fixture;
 #[path = "../../examples/operator.rs"]
 mod operator;
+#[path = "../../examples/own_parts.rs"]
+mod own_parts;
 #[path = "../../examples/stepped_time.rs"]
 mod stepped_time;
 
@@ -26,6 +28,11 @@ fn a_fixture_that_is_forked() {
 #[test]
 fn an_operator_with_kube_rs() {
     operator::main().unwrap();
+}
+
+#[test]
+fn parts_of_ones_own() {
+    own_parts::main().unwrap();
 }
 
 #[test]

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::metrics::{AdmissionMetrics, Durations, Phase};
 use super::operation::Operation;
+use super::own::OwnAdmission;
 use super::plugin::{Attributes, Initializer, Plugin};
 use super::plugins::{PLUGINS, PluginEntry};
 use super::reinvocation::Reinvocation;
@@ -18,6 +19,9 @@ use crate::request::RequestContext;
 use apimachinery::fingerprint::Fingerprint;
 use apimachinery::status::Status;
 use clock::Clock;
+
+/// Before it come the user's plugins: what it has counted is as good as written.
+const COUNTS_ALL: &str = "ResourceQuota";
 
 /// The plugins that run, in order.
 pub struct Admission {
@@ -40,23 +44,30 @@ impl Enabled {
 }
 
 impl Admission {
-    /// Those of [`PLUGINS`] that are enabled.
+    /// Those of [`PLUGINS`] that are enabled, and the user's.
     ///
     /// # Errors
     /// What is wrong with the flags or with the configuration of a plugin.
-    pub fn new(with: &Initializer) -> Result<Admission, String> {
+    pub fn new(with: &Initializer, own: &OwnAdmission) -> Result<Admission, String> {
         if let errors @ [_, ..] = &*with.config.validate() {
             return Err(errors.join("; "));
         }
         let mut plugins = Vec::new();
+        let mut own: Vec<Enabled> =
+            own.make(with).into_iter().map(|(name, plugin)| Enabled::new(name, plugin)).collect();
         let has_gate = |entry: &&PluginEntry| entry.gate.is_none_or(|gate| with.gates.enabled(gate));
         let enabled = PLUGINS.iter().filter(|entry| with.config.is_enabled(entry.name));
         for entry in enabled.filter(has_gate) {
+            if entry.name == COUNTS_ALL {
+                plugins.append(&mut own);
+            }
             if let Some(make) = entry.make {
                 let failed = |error| format!("couldn't init admission plugin {:?}: {error}", entry.name);
                 plugins.push(Enabled::new(entry.name, make(with).map_err(failed)?));
             }
         }
+        // Where nothing is counted.
+        plugins.append(&mut own);
         // Behind everything that may still put rules into a role.
         let escalation = Box::new(rbac_escalation::RbacEscalation::new(with));
         plugins.push(Enabled::new("RBAC", escalation));

@@ -9,6 +9,7 @@
 mod operation;
 pub mod plugin;
 
+pub mod own;
 pub mod plugins;
 
 pub mod chain;
@@ -75,5 +76,5 @@ pub use chain::{Admission, ValidatingPhase};
 pub use config::AdmissionOptions;
 pub use metrics::AdmissionMetrics;
 pub use operation::Operation;
-use plugin::forbidden;
+pub use plugin::forbidden;
 pub use plugin::{Attributes, Initializer, Plugin};

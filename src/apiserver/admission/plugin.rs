@@ -44,7 +44,7 @@ pub struct Attributes<'a> {
 
 impl Attributes<'_> {
     /// Whether an object of a resource is created or updated, and not a part of it.
-    pub(super) fn writes(&self, group: &str, plural: &str) -> bool {
+    pub fn writes(&self, group: &str, plural: &str) -> bool {
         matches!(self.operation, Operation::Create | Operation::Update)
             && self.subresource.is_empty()
             && &*self.kind.plural == plural
@@ -116,7 +116,7 @@ impl Initializer<'_> {
 
 /// A plugin's refusal (`admission.NewForbidden`). An object without a name yet is shown by what it will be
 /// named after.
-pub(super) fn forbidden(attributes: &Attributes<'_>, object: Option<&Value>, why: &str) -> Status {
+pub fn forbidden(attributes: &Attributes<'_>, object: Option<&Value>, why: &str) -> Status {
     let metadata = |field: &str| {
         let text = object.and_then(|object| object["metadata"][field].as_str());
         text.filter(|text| !text.is_empty())

@@ -140,6 +140,7 @@ impl Query {
             send_initial_events: self.flag("sendInitialEvents"),
             timeout_seconds: positive(self.number("timeoutSeconds")?),
             held: None,
+            cut: None,
         })
     }
 

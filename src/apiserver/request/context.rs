@@ -12,7 +12,7 @@ use super::disturbance::RequestDisturbance;
 use super::field_changes::field_changes;
 use super::info::RequestInfo;
 use crate::audit_context::{AuditContext, Level};
-use apimachinery::options::{DeleteOptions, Held};
+use apimachinery::options::{DeleteOptions, Held, WatchCut};
 use apimachinery::status::Status;
 use apimachinery::time::Time;
 use apimachinery::user::UserInfo;
@@ -58,6 +58,8 @@ pub struct RequestContext {
     pub audit: Option<Arc<AuditContext>>,
     /// What a watch gives back when it has sent its state.
     pub held: Option<Held>,
+    /// By what a watch may be ended from outside.
+    pub cut: Option<WatchCut>,
     /// What goes wrong with it on purpose. Boxed, since nearly no request has one.
     pub disturbance: Option<Box<RequestDisturbance>>,
     /// Where it is said that the request is a long one.

@@ -13,6 +13,7 @@ use super::event::StoreEvent;
 use super::request::Selection;
 use super::watcher::next_bookmark;
 use apimachinery::object::Object;
+use apimachinery::options::WatchCut;
 use apimachinery::watch::{Bookmark, WatchEvent};
 use etcd::Revision;
 
@@ -34,6 +35,8 @@ pub(super) struct Watcher {
     pub bookmark_at: Option<Duration>,
     /// When it ends.
     pub ends_at: Option<Duration>,
+    /// By what it may end before.
+    pub cut: Option<WatchCut>,
 }
 
 /// The watchers that are up to date, each in the one place where the events that can concern it are looked
@@ -84,6 +87,10 @@ impl Watcher {
         }
     }
 
+    pub(super) fn is_cut(&self) -> bool {
+        self.cut.as_ref().is_some_and(WatchCut::is_cut)
+    }
+
     fn due(&self) -> Option<Duration> {
         self.bookmark_at.into_iter().chain(self.ends_at).min()
     }
@@ -96,6 +103,10 @@ fn field(object: &Object, at: usize) -> &str {
 impl Watchers {
     /// Takes a watcher that has been sent everything up to its position; `field_names` are its kind's.
     pub(super) fn add(&mut self, watcher: Watcher, field_names: &[&str]) {
+        // One that was cut while it caught up.
+        if watcher.is_cut() {
+            return;
+        }
         self.added += 1;
         if self.added >= PURGE_AFTER.max(self.len()) {
             self.retain(|watcher| !watcher.sender.is_closed());
@@ -179,6 +190,11 @@ impl Watchers {
             !watcher.sender.is_closed()
         });
         self.next_due = next_due;
+    }
+
+    /// Ends the watches that were cut.
+    pub(super) fn end_cut(&mut self) {
+        self.retain(|watcher| !watcher.is_cut());
     }
 
     /// Ends all watches.

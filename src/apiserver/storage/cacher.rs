@@ -204,9 +204,15 @@ impl Cacher {
         let now = shared.store.clock().elapsed();
         let ends_at = request.timeout.map(|timeout| now + timeout);
         let bookmark_at = request.bookmarks.then(|| next_bookmark(now, ends_at));
-        let watcher = Watcher { selection: request.selection, sender, position, bookmark_at, ends_at };
+        let WatchRequest { selection, cut, .. } = request;
+        let watcher = Watcher { selection, sender, position, bookmark_at, ends_at, cut };
         shared.start(watcher, initial);
         Ok(receiver)
+    }
+
+    /// Ends the watches that were cut.
+    pub fn end_cut_watches(&self) {
+        self.shared.lock_watchers().end_cut();
     }
 
     /// How many watches are up to date.
@@ -363,7 +369,7 @@ async fn catch_up(shared: Arc<CacherShared>, watcher: Watcher, initial: Option<I
     }
 }
 
-/// The reader has gone, or takes nothing.
+/// The reader has gone, or takes nothing, or was cut off.
 struct Stalled;
 
 impl CacherShared {
@@ -406,6 +412,9 @@ impl CacherShared {
     }
 
     async fn send(&self, watcher: &Watcher, event: WatchEvent) -> Result<(), Stalled> {
+        if watcher.is_cut() {
+            return Err(Stalled);
+        }
         match watcher.sender.try_send(event) {
             Ok(()) => Ok(()),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(Stalled),

@@ -56,6 +56,11 @@ impl Storage {
         Storage(Arc::new(StorageInner { store, entropy, cachers: Mutex::default(), inherited }))
     }
 
+    /// Ends the watches that were cut: nobody hears of what happens from now on.
+    pub fn end_cut_watches(&self) {
+        self.lock().values().for_each(|cacher| cacher.end_cut_watches());
+    }
+
     /// What the watch caches hold.
     pub fn watch_caches(&self) -> WatchCaches {
         let cachers = self.lock();

@@ -9,7 +9,7 @@ use super::continue_token::ContinueToken;
 use super::errors;
 use apimachinery::field_error::FieldErrors;
 use apimachinery::object::{Object, object_key};
-use apimachinery::options::{Held, ListOptions};
+use apimachinery::options::{Held, ListOptions, WatchCut};
 use apimachinery::selectable::Predicate;
 use apimachinery::status::Status;
 use apis::kind::Kind;
@@ -71,6 +71,8 @@ pub struct WatchRequest {
     pub timeout: Option<Duration>,
     /// Until the state has been sent.
     pub held: Option<Held>,
+    /// By what it may be ended.
+    pub cut: Option<WatchCut>,
 }
 
 /// Where a watch begins.
@@ -185,6 +187,7 @@ impl WatchRequest {
             marks_initial_events_end: bookmarks && options.send_initial_events == Some(true),
             timeout: options.timeout_seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs),
             held: options.held.clone(),
+            cut: options.cut.clone(),
         })
     }
 }

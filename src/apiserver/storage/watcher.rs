@@ -12,6 +12,7 @@ use super::event::StoreEvent;
 use super::request::{ListRequest, Since, WatchRequest};
 use super::store::{Store, full_key};
 use apimachinery::list::List;
+use apimachinery::options::WatchCut;
 use apimachinery::status::Status;
 use apimachinery::watch::{Bookmark, WatchEvent};
 use apis::kind::Kind;
@@ -166,6 +167,9 @@ impl Pump {
     }
 
     async fn send(&self, event: WatchEvent) -> Result<(), Gone> {
+        if self.request.cut.as_ref().is_some_and(WatchCut::is_cut) {
+            return Err(Gone);
+        }
         self.sender.send(event).await.map_err(|_| Gone)
     }
 }

@@ -212,3 +212,20 @@ async fn hammered_it_ends_up_with_what_the_server_has() {
         started.until(agree).await;
     }
 }
+
+#[tokio::test]
+async fn a_handler_that_was_removed_is_told_nothing_more_and_others_are() {
+    let started = Started::new();
+    started.start().await;
+    let [goes, stays] = [(), ()].map(|()| Notes::default());
+    let registration = started.informer.add_handler(goes.clone());
+    started.informer.add_handler(stays.clone());
+    started.api.put("ns", "a", json!({}));
+    started.until(|| goes.told().len() == 1 && stays.told().len() == 1).await;
+    started.informer.remove_handler(&registration);
+    assert!(!registration.has_synced());
+    started.api.put("ns", "b", json!({}));
+    started.until(|| stays.told().len() == 2).await;
+    assert_eq!(goes.told(), ["add ns/a@1"]);
+    started.informer.remove_handler(&registration);
+}

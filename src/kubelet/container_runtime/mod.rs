@@ -22,6 +22,7 @@ pub mod pod_addresses;
 pub mod declared;
 
 pub mod own_listeners;
+pub mod own_runtime;
 
 mod answered;
 pub(crate) mod answers;

@@ -10,6 +10,7 @@ mod commands;
 mod discovery;
 mod lifecycle;
 mod operations;
+mod same_story;
 mod scale;
 
 use std::collections::BTreeSet;
@@ -183,12 +184,15 @@ impl Story {
     }
 
     async fn run(self, service: ApiService, namespace: String) -> Result<(), String> {
-        let mut runner = Runner::new(service, &[("ns", &namespace)]);
+        self.play(&mut Runner::new(service, &[("ns", &namespace)])).await
+    }
+
+    async fn play(&self, runner: &mut Runner) -> Result<(), String> {
         for step in NAMESPACE_IS_READY.iter().copied().map(written) {
-            self.step(&mut runner, &step).await?;
+            self.step(runner, &step).await?;
         }
         for step in &self.steps {
-            self.step(&mut runner, step).await?;
+            self.step(runner, step).await?;
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Faults on purpose: by Rust, by HTTP, by the command line, each the same.
 
+mod components;
 mod watches;
 mod ways;
 

@@ -143,3 +143,22 @@ async fn an_expired_watch_stays_so_until_its_user_lists() {
     assert_eq!(cluster.faults().get("expired").unwrap().hits, 1);
     cluster.stop().await;
 }
+
+/// Events are read as they are in this process: there is no connection that could break.
+#[tokio::test]
+async fn a_partition_ends_watches_in_this_process_too_and_lets_no_event_through() {
+    let cluster = bare().await;
+    let (cut_off, other) = (operator(&cluster), cluster.client());
+    let (mut events, mut of_other) = (watch(&cut_off).await, watch(&other).await);
+    cluster.faults().add(Fault::partition("operator").named("cut")).unwrap();
+    other.create(&CONFIG_MAPS, "default", map("a")).await.unwrap();
+    assert_eq!(told(&mut of_other, 1).await, ["ADDED"]);
+    assert_eq!(told(&mut events, 1).await, [""; 0]);
+    assert!(events.is_closed());
+    let refused = cut_off.watch(&CONFIG_MAPS, "default", &ListOptions::default()).await.unwrap_err();
+    assert_eq!(refused.code, 503);
+    cluster.faults().remove("cut").unwrap();
+    let mut events = watch(&cut_off).await;
+    assert_eq!(told(&mut events, 1).await, ["ADDED"]);
+    cluster.stop().await;
+}

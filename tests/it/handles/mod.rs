@@ -1,5 +1,6 @@
 //! The handles over HTTP: they go through the same chain as every request.
 
+mod components;
 mod node_failures;
 mod nodes;
 mod settle;

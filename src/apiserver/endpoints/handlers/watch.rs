@@ -27,6 +27,7 @@ pub(crate) async fn watch(scope: &mut Scope) -> Result<Answer, Status> {
         options.timeout_seconds = Some(seconds as u64);
     }
     options.held = scope.ctx.held.take();
+    options.cut = scope.ctx.cut.take();
     let events = scope.server.registry.watch(&scope.kind, scope.namespace(), &options).await?;
     let events = match scope.ctx.disturbance.as_ref().and_then(|disturbance| disturbance.watch.as_ref()) {
         Some(stage) => stage(events),

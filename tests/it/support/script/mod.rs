@@ -8,10 +8,11 @@ pub mod matching;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::body::Body;
 use http_body_util::BodyExt;
+use kubarium::Clock;
 use kubarium::apimachinery::wire::ApiService;
 use regex::{Captures, Regex};
 use serde::Deserialize;
@@ -88,6 +89,10 @@ pub struct Runner {
     saved: BTreeMap<String, String>,
     /// `${NAME}`
     placeholder: Regex,
+    /// By which it is waited.
+    clock: Clock,
+    /// Every answer, if that is asked for.
+    transcript: Option<Vec<String>>,
 }
 
 struct Answer {
@@ -112,7 +117,17 @@ impl Runner {
     pub fn new(service: ApiService, saved: &[(&str, &str)]) -> Runner {
         let saved = saved.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let placeholder = Regex::new(r"\$\{(\w+)\}").expect("a constant");
-        Runner { service, saved, placeholder }
+        Runner { service, saved, placeholder, clock: Clock::real(), transcript: None }
+    }
+
+    /// Waits by a cluster's clock, and writes down every answer.
+    pub fn telling(self, clock: &Clock) -> Runner {
+        Runner { clock: clock.clone(), transcript: Some(vec![]), ..self }
+    }
+
+    /// What was written down.
+    pub fn transcript(self) -> Vec<String> {
+        self.transcript.unwrap_or_default()
     }
 
     /// Runs a step.
@@ -127,16 +142,25 @@ impl Runner {
     }
 
     async fn hold(&mut self, step: &Step) -> Result<(), String> {
-        let start = Instant::now();
+        let start = self.clock.elapsed();
         let enough = if step.steadily { Duration::from_millis(600) } else { PATIENCE };
         loop {
-            let outcome = self.ask(step).await.and_then(|answer| self.check(step, &answer));
+            let outcome = self.ask(step).await.and_then(|answer| {
+                self.write_down(step, &answer);
+                self.check(step, &answer)
+            });
             let go_on = (step.eventually && outcome.is_err()) || (step.steadily && outcome.is_ok());
-            if !go_on || start.elapsed() > enough {
+            if !go_on || self.clock.elapsed().saturating_sub(start) > enough {
                 return outcome;
             }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            self.clock.sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    fn write_down(&mut self, step: &Step, answer: &Answer) {
+        let Some(transcript) = &mut self.transcript else { return };
+        let Answer { code, headers, body, events } = answer;
+        transcript.push(format!("{} {}: {code} {headers:?} {body} {events:?}", step.name, step.request));
     }
 
     async fn ask(&self, step: &Step) -> Result<Answer, String> {
@@ -175,7 +199,7 @@ impl Runner {
         let (code, headers) = (head.status.as_u16(), head.headers);
         let mut answer = Answer { code, headers, body: Value::Null, events: vec![] };
         if code == 200 && step.is_watch() {
-            answer.events = events(body, |events| self.is_enough(step, events)).await;
+            answer.events = events(&self.clock, body, |events| self.is_enough(step, events)).await;
             answer.body = answer.events.last().cloned().unwrap_or_default();
         } else {
             let bytes = body.collect().await.map_err(|error| error.to_string())?.to_bytes();
@@ -282,10 +306,10 @@ impl Step {
 }
 
 /// The first events of a watch, until they are enough; fewer when it ends or nothing more comes.
-async fn events(mut body: Body, is_enough: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+async fn events(clock: &Clock, mut body: Body, is_enough: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     let (mut events, mut pending) = (vec![], Vec::new());
     while !is_enough(&events) {
-        let Ok(Some(Ok(frame))) = tokio::time::timeout(PATIENCE / 2, body.frame()).await else { break };
+        let Ok(Some(Ok(frame))) = clock.timeout(PATIENCE / 2, body.frame()).await else { break };
         pending.extend_from_slice(&frame.into_data().unwrap_or_default());
         while let Some(end) = pending.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = pending.drain(..=end).collect();

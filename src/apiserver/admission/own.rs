@@ -1,0 +1,48 @@
+//! `OwnAdmission`: admission plugins that whoever runs the cluster gives it in Rust.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::plugin::{Initializer, Plugin};
+
+/// Plugins of one's own. They are asked behind all others but ResourceQuota, in both phases: they see what
+/// webhooks have made of an object, and what they refuse is not counted. Bound: one for each call of
+/// [`OwnAdmission::with`].
+#[derive(Clone, Default)]
+pub struct OwnAdmission(Vec<OwnPlugin>);
+
+#[derive(Clone)]
+struct OwnPlugin {
+    name: &'static str,
+    make: Arc<dyn Fn(&Initializer) -> Box<dyn Plugin> + Send + Sync>,
+}
+
+impl OwnAdmission {
+    /// None yet.
+    pub fn new() -> OwnAdmission {
+        OwnAdmission::default()
+    }
+
+    /// And this one, as it is called in metrics and in the record.
+    #[must_use]
+    pub fn with<P: Plugin + 'static>(
+        mut self,
+        name: &'static str,
+        make: impl Fn(&Initializer) -> P + Send + Sync + 'static,
+    ) -> OwnAdmission {
+        let make = Arc::new(move |with: &Initializer| Box::new(make(with)) as Box<dyn Plugin>);
+        self.0.push(OwnPlugin { name, make });
+        self
+    }
+
+    /// Makes them.
+    pub(super) fn make(&self, with: &Initializer) -> Vec<(&'static str, Box<dyn Plugin>)> {
+        self.0.iter().map(|own| (own.name, (own.make)(with))).collect()
+    }
+}
+
+impl fmt::Debug for OwnAdmission {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.0.iter().map(|own| own.name)).finish()
+    }
+}

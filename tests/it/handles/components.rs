@@ -1,0 +1,135 @@
+//! Components and single controllers that are stopped and started, in three faces.
+
+use kubarium::kinds::{DEPLOYMENTS, REPLICA_SETS};
+use kubarium::{Client, Cluster, ComponentState, Config, Fault, ListOptions};
+use serde_json::{Value, json};
+
+use super::ask;
+use super::settle::web;
+use crate::support::{Up, texts};
+
+const DEPLOYMENT: &str = "kube-controller-manager/deployment";
+
+async fn replica_sets(client: &Client) -> usize {
+    client.list(&REPLICA_SETS, "default", &ListOptions::default()).await.unwrap().items.len()
+}
+
+fn runs(cluster: &Cluster, name: &str) -> bool {
+    let states = cluster.component_states();
+    let found: Option<&ComponentState> = states.iter().find(|state| state.name == name);
+    found.unwrap_or_else(|| panic!("no {name} in {states:?}")).running
+}
+
+/// Neither does what it did, nor keep others from what they do; and it catches up.
+#[tokio::test]
+async fn a_single_controller_stands_still_and_goes_on() {
+    let cluster = Cluster::start(Config::new()).await.unwrap();
+    let client = cluster.client();
+    let long = "kube-controller-manager/deployment-controller";
+    assert!(runs(&cluster, long));
+    for _ in 0..2 {
+        cluster.stop_component(DEPLOYMENT).unwrap();
+    }
+    assert!(!runs(&cluster, long) && runs(&cluster, "kube-controller-manager/replicaset-controller"));
+    client.create(&DEPLOYMENTS, "default", web(2)).await.unwrap();
+    cluster.settled().await.unwrap();
+    assert_eq!(replica_sets(&client).await, 0);
+    // Also while its manager comes and goes.
+    cluster.stop_component("kube-controller-manager").unwrap();
+    assert!(!runs(&cluster, "kube-controller-manager/replicaset-controller"));
+    cluster.start_component("kube-controller-manager").unwrap();
+    cluster.settled().await.unwrap();
+    assert_eq!(replica_sets(&client).await, 0);
+    let fork = cluster.fork().await.unwrap();
+    for cluster in [&cluster, &fork] {
+        assert!(!runs(cluster, long));
+        for _ in 0..2 {
+            cluster.start_component(long).unwrap();
+        }
+        cluster.settled().await.unwrap();
+        let web = cluster.client().get(&DEPLOYMENTS, "default", "web").await.unwrap().to_value();
+        assert_eq!(
+            (replica_sets(&cluster.client()).await, &web["status"]["availableReplicas"]),
+            (1, &json!(2))
+        );
+    }
+    let unknown = cluster.stop_component("kube-controller-manager/nonsense").unwrap_err();
+    assert!(unknown.to_string().contains("kube-controller-manager/deployment"), "{unknown}");
+    fork.stop().await;
+    cluster.stop().await;
+}
+
+/// What is collected is known by the collector alone, which watches every kind with two workers.
+#[tokio::test]
+async fn every_controller_can_be_stopped_and_started() {
+    let cluster = Cluster::start(Config::new()).await.unwrap();
+    let names = || cluster.component_states().into_iter().map(|state| state.name);
+    let controllers: Vec<String> = names().filter(|name| name.contains('/')).collect();
+    assert!(controllers.len() > 30, "{controllers:?}");
+    controllers.iter().for_each(|name| cluster.stop_component(name).unwrap());
+    cluster.settled().await.unwrap();
+    cluster.client().create(&DEPLOYMENTS, "default", web(1)).await.unwrap();
+    controllers.iter().for_each(|name| cluster.start_component(name).unwrap());
+    cluster.settled().await.unwrap();
+    cluster.client().delete(&DEPLOYMENTS, "default", "web", &Default::default()).await.unwrap();
+    while replica_sets(&cluster.client()).await > 0 {
+        tokio::task::yield_now().await;
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_fault_holds_a_controller_and_lets_it_go() {
+    let cluster = Cluster::start(Config::new()).await.unwrap();
+    cluster.faults().add(Fault::stop(DEPLOYMENT).named("held")).unwrap();
+    cluster.client().create(&DEPLOYMENTS, "default", web(1)).await.unwrap();
+    cluster.settled().await.unwrap();
+    assert_eq!(replica_sets(&cluster.client()).await, 0);
+    cluster.faults().remove("held").unwrap();
+    cluster.settled().await.unwrap();
+    assert_eq!(replica_sets(&cluster.client()).await, 1);
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn over_http_components_are_listed_stopped_and_started() {
+    let cluster = Cluster::start(Config::new()).await.unwrap();
+    let path = "/kubarium/v1/components";
+    let state = async || {
+        let (_, listed) = ask(&cluster, "", "GET", path, Value::Null).await;
+        let listed = listed["components"].as_array().cloned().unwrap();
+        listed.into_iter().find(|one| one["name"] == "kube-scheduler").unwrap()["running"].take()
+    };
+    assert_eq!(state().await, true);
+    for (verb, running) in [("stop", false), ("start", true)] {
+        let body = json!({"name": "kube-scheduler"});
+        let (code, said) = ask(&cluster, "", "POST", &format!("{path}/{verb}"), body).await;
+        assert_eq!((code, said["name"].as_str()), (200, Some("kube-scheduler")), "{said}");
+        assert_eq!(state().await, running);
+        let (code, said) = ask(&cluster, "", "POST", &format!("{path}/{verb}"), json!({"name": "x"})).await;
+        assert!(code == 404 && said["message"].to_string().contains("kubelet/NODE"), "{said}");
+    }
+    cluster.stop().await;
+}
+
+#[test]
+fn the_command_line_stops_and_starts_components() {
+    let up = Up::start_with(&["--nodes", "1"]);
+    let (out, err) = texts(&up.kubarium(&["component", "stop", DEPLOYMENT, "kube-scheduler"]));
+    assert_eq!(
+        (out.as_str(), err.as_str()),
+        ("stopped kube-controller-manager/deployment\nstopped kube-scheduler\n", "")
+    );
+    let (out, _) = texts(&up.kubarium(&["component", "list"]));
+    for line in [
+        "stopped  kube-scheduler",
+        "stopped  kube-controller-manager/deployment-controller",
+        "running  kubelet/node-1",
+    ] {
+        assert!(out.lines().any(|said| said == line), "{line}: {out}");
+    }
+    let (out, _) = texts(&up.kubarium(&["component", "start", "kube-scheduler"]));
+    assert_eq!(out, "started kube-scheduler\n");
+    let (_, err) = texts(&up.kubarium(&["component", "stop", "nonsense"]));
+    assert!(err.contains("no component is named \"nonsense\""), "{err}");
+}
