@@ -66,7 +66,6 @@ mod settle;
 mod signers;
 mod snapshot_handles;
 mod stages;
-mod standing_still;
 mod stocked;
 mod switching;
 mod system_objects;

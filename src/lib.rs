@@ -57,6 +57,7 @@ pub use clock::Clock;
 pub use cluster::config::{Access, Components, Listen};
 pub use cluster::explore::{Explorer, FailingSchedule};
 pub use cluster::manifests::Manifest;
+pub use cluster::{BadCondition, Settle, TimeError, Unsettled, WaitFor};
 pub use cluster::{COMPONENTS, Cluster, ComponentState, Config, StartError, UnknownComponent};
 pub use cluster::{Export, ExportError, ForkError, Snapshot, SnapshotDiff, SnapshotError};
 #[doc(inline)]
@@ -96,9 +97,9 @@ pub mod options {
 /// use futures::future::{BoxFuture, ready};
 /// use serde_json::{Value, json};
 ///
-/// struct Labels;
+/// struct SeenLabel;
 ///
-/// impl AdmissionPlugin for Labels {
+/// impl AdmissionPlugin for SeenLabel {
 ///     fn handles(&self, attributes: &AdmissionAttributes) -> bool {
 ///         attributes.writes("", "configmaps")
 ///     }
@@ -115,7 +116,7 @@ pub mod options {
 /// }
 ///
 /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
-/// let config = Config::new().admission(OwnAdmission::new().with("Labels", |_| Labels));
+/// let config = Config::new().admission(OwnAdmission::new().with("SeenLabel", |_| SeenLabel));
 /// let cluster = Cluster::start(config).await?;
 /// let settings = json!({"metadata": {"name": "settings"}});
 /// let made = cluster.client().create(&kubarium::kinds::CONFIG_MAPS, "default", settings).await?;

@@ -9,7 +9,7 @@ use kubarium::kinds::{CONFIG_MAPS, SERVICE_ACCOUNTS};
 use kubarium::{Cluster, Config};
 use serde_json::json;
 
-use crate::server::{median, milliseconds};
+use crate::server::{median, milliseconds, resident_mib_of};
 use crate::table::Row;
 
 /// The argument that makes this program measure forks in itself.
@@ -79,17 +79,11 @@ async fn one_fork(parent: &Cluster) -> (f64, f64) {
 
 /// The mean of several, since memory comes in pieces.
 async fn standing(parent: &Cluster) -> f64 {
-    let before = resident_mib();
+    let before = resident_mib_of(std::process::id());
     let mut forks = Vec::new();
     for _ in 0..ROUNDS {
         forks.push(parent.fork().await.unwrap());
     }
     tokio::time::sleep(std::time::Duration::from_millis(500)).await;
-    (resident_mib() - before) / ROUNDS as f64
-}
-
-fn resident_mib() -> f64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-    line.split_whitespace().next().unwrap().parse::<f64>().unwrap() / 1024.0
+    (resident_mib_of(std::process::id()) - before) / ROUNDS as f64
 }

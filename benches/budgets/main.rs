@@ -8,6 +8,7 @@ mod autoscalers;
 mod durable;
 mod faults;
 mod forks;
+mod kit;
 mod network;
 mod pods;
 mod requests;
@@ -26,8 +27,11 @@ fn main() {
     if arguments.first().is_some_and(|argument| argument == start::IN_PROCESS) {
         return start::in_process();
     }
-    if arguments.first().is_some_and(|argument| argument == forks::IN_PROCESS) {
-        return forks::in_process();
+    match arguments.first().map(String::as_str) {
+        Some(forks::IN_PROCESS) => return forks::in_process(),
+        Some(kit::IN_PROCESS) => return kit::in_process(),
+        Some(kit::MANY) => return kit::many(),
+        _ => {}
     }
     let wanted: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
     let mut table = Table::default();
@@ -55,5 +59,6 @@ const SCENARIOS: &[Scenario] = &[
     ("autoscalers", autoscalers::measure),
     ("faults", faults::measure),
     ("forks", forks::measure),
+    ("kit", kit::measure),
     ("network", network::measure),
 ];

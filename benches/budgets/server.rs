@@ -44,10 +44,7 @@ impl Server {
 
     /// Resident memory.
     pub fn resident_mib(&self) -> f64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.up.pid())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        let kib: f64 = line.trim().split(' ').next().unwrap().parse().unwrap();
-        kib / 1024.0
+        resident_mib_of(self.up.pid())
     }
 
     /// Waits until it has used next to no processor time for a while, so that whatever follows from what was
@@ -85,6 +82,14 @@ pub async fn namespace(wire: &mut Wire, name: &str) {
 /// The client's side. Single-threaded, so that it takes at most one core from the server.
 pub fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+/// Resident memory of a process.
+pub fn resident_mib_of(pid: u32) -> f64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let kib: f64 = line.trim().split(' ').next().unwrap().parse().unwrap();
+    kib / 1024.0
 }
 
 /// The value that half are below.

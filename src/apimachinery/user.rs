@@ -5,6 +5,49 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+/// The service accounts of kube-system that upstream's controller manager makes, those of controllers that
+/// are not here among them: people bind roles to them.
+pub const CONTROLLER_ACCOUNTS: &[&str] = &[
+    "attachdetach-controller",
+    "bootstrap-signer",
+    "certificate-controller",
+    "clusterrole-aggregation-controller",
+    "cronjob-controller",
+    "daemon-set-controller",
+    "deployment-controller",
+    "disruption-controller",
+    "endpoint-controller",
+    "endpointslice-controller",
+    "endpointslicemirroring-controller",
+    "ephemeral-volume-controller",
+    "expand-controller",
+    "generic-garbage-collector",
+    "horizontal-pod-autoscaler",
+    "job-controller",
+    "legacy-service-account-token-cleaner",
+    "namespace-controller",
+    "node-controller",
+    "persistent-volume-binder",
+    "pod-garbage-collector",
+    "pv-protection-controller",
+    "pvc-protection-controller",
+    "replicaset-controller",
+    "replication-controller",
+    "resource-claim-controller",
+    "resourcequota-controller",
+    "root-ca-cert-publisher",
+    "service-account-controller",
+    "service-cidrs-controller",
+    "statefulset-controller",
+    "token-cleaner",
+    "ttl-after-finished-controller",
+    "ttl-controller",
+    "validatingadmissionpolicy-status-controller",
+    "volumeattributesclass-protection-controller",
+];
+/// What Services with load balancers are managed as, and the controllers that there are only here.
+const OTHER_ACCOUNTS: &[&str] = &["service-controller"];
+
 /// An authenticated identity.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UserInfo {
@@ -61,16 +104,21 @@ impl UserInfo {
         tree
     }
 
-    /// Whether it is one of the components that make a cluster: control plane, kubelets, controllers.
+    /// Whether it is one of the components that make a cluster: control plane, kubelets, controllers. What
+    /// somebody runs in kube-system with an account of its own is none.
     pub fn is_component(&self) -> bool {
         let name = &*self.name;
         matches!(name, "system:kube-controller-manager" | "system:kube-scheduler" | "system:apiserver")
             || name.starts_with("system:node:")
-            || name.starts_with("system:serviceaccount:kube-system:")
+            || name.strip_prefix("system:serviceaccount:kube-system:").is_some_and(is_controller)
     }
 
     /// Whether it is in `group`.
     pub fn is_member_of(&self, group: &str) -> bool {
         self.groups.iter().any(|member| &**member == group)
     }
+}
+
+fn is_controller(account: &str) -> bool {
+    CONTROLLER_ACCOUNTS.contains(&account) || OTHER_ACCOUNTS.contains(&account)
 }

@@ -149,7 +149,10 @@ impl ExploreCommand {
     async fn play(&self, schedule: &Schedule, asked: &mut Asked) -> Result<ExploredRun, ExploreEnd> {
         let name = format!("explore-{}-{}", std::process::id(), schedule.seed);
         let folder = RunFolder::temporary(&name)?;
-        let mut config = Config::new().nodes(self.nodes).entropy(Entropy::seeded(schedule.seed));
+        let clock = Clock::real();
+        schedule.order.into_iter().for_each(|order| clock.disorder(order));
+        let config = Config::new().nodes(self.nodes).clock(clock);
+        let mut config = config.entropy(Entropy::seeded(schedule.seed));
         config.listen = Some(Listen { address: ([127, 0, 0, 1], 0).into(), tls: true });
         if self.nodes == 0 {
             config = config.components(crate::cluster::Components::NONE);

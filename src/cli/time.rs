@@ -18,11 +18,34 @@ pub enum TimeCommand {
     Until(Until),
 }
 
+/// For clients in other processes, between one wake and the next.
+#[derive(Args, Default)]
+pub struct SettleFlags {
+    /// After each wake at which something happened, wait until no client outside has asked for anything for
+    /// so long, as 100ms.
+    #[arg(long, default_value = "0s", value_name = "DURATION")]
+    pub quiet: String,
+    /// Users whose requests do not count for that, as of a dashboard that polls; may be given several times.
+    #[arg(long, value_delimiter = ',', value_name = "USER")]
+    pub ignore: Vec<String>,
+}
+
+impl SettleFlags {
+    /// What is asked for, with these.
+    fn with(&self, mut body: Value) -> Value {
+        (body["quiet"], body["ignore"]) = (json!(self.quiet), json!(self.ignore));
+        body
+    }
+}
+
 /// Let time pass.
 #[derive(Args)]
 pub struct Pass {
     /// How much, as 90s, 1h or 30d.
     pub duration: String,
+    /// How to settle between wakes.
+    #[command(flatten)]
+    pub settle: SettleFlags,
     /// Which cluster.
     #[command(flatten)]
     pub which: WhichCluster,
@@ -43,6 +66,9 @@ pub struct Until {
     /// How much of the cluster's time it may take.
     #[arg(long, default_value = "1h", value_name = "DURATION")]
     pub within: String,
+    /// How to settle between wakes.
+    #[command(flatten)]
+    pub settle: SettleFlags,
     /// Which cluster.
     #[command(flatten)]
     pub which: WhichCluster,
@@ -53,12 +79,12 @@ impl TimeCommand {
     pub fn run(self) -> Result<(), Failure> {
         let said = match &self {
             TimeCommand::Now(which) => which.ask(Method::GET, "/time", &Value::Null)?,
-            TimeCommand::Pass(Pass { duration, which }) => {
-                which.ask(Method::POST, "/time/pass", &json!({"duration": duration}))?
+            TimeCommand::Pass(Pass { duration, settle, which }) => {
+                which.ask(Method::POST, "/time/pass", &settle.with(json!({"duration": duration})))?
             }
-            TimeCommand::Until(Until { object, wanted, namespace, within, which }) => {
+            TimeCommand::Until(Until { object, wanted, namespace, within, settle, which }) => {
                 let body = json!({"object": object, "for": wanted, "namespace": namespace, "within": within});
-                which.ask(Method::POST, "/time/until", &body)?
+                which.ask(Method::POST, "/time/until", &settle.with(body))?
             }
         };
         say(sentence(&self, &said));
@@ -88,7 +114,8 @@ mod tests {
         let said = json!({"now": "2030-01-01T00:00:00Z", "next": {"after": "7s", "who": ["kubelet/node-1"]}});
         let now = sentence(&TimeCommand::Now(which()), &said);
         assert_eq!(now, "2030-01-01T00:00:00Z; next, kubelet/node-1 wakes after 7s");
-        let pass = TimeCommand::Pass(Pass { duration: "1h".into(), which: which() });
+        let pass =
+            TimeCommand::Pass(Pass { duration: "1h".into(), settle: SettleFlags::default(), which: which() });
         let passed = sentence(&pass, &json!({"now": "2030-01-01T01:00:00Z", "wakes": 3}));
         assert_eq!(passed, "2030-01-01T01:00:00Z, 1h later: somebody woke 3 times");
     }

@@ -52,6 +52,7 @@ impl Decoder {
     async fn run(mut self, mut body: Body) {
         loop {
             let frame = tokio::select! {
+                biased;
                 frame = body.frame() => frame,
                 () = self.events.closed() => return,
             };

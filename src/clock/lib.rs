@@ -7,6 +7,7 @@
 
 #![warn(missing_docs, unreachable_pub)]
 
+mod disorder;
 mod stepped;
 mod tracked;
 mod work;
@@ -204,6 +205,12 @@ impl Clock {
         tokio::task::yield_now().await;
     }
 
+    /// From now on who is woken under this clock goes on in an order that is drawn from a seed, and not in
+    /// that of waking: another one that a real cluster might have, and on one thread the same each time.
+    pub fn disorder(&self, seed: u64) {
+        self.work.disorder.begin(seed);
+    }
+
     /// Something goes on whenever this future is awake: from being woken to being found waiting.
     pub fn tracked<F: Future>(&self, future: F) -> Tracked<F> {
         Tracked::new(future, &self.work)
@@ -291,6 +298,37 @@ mod tests {
         }
         // There is no later.
         clock.sleep(Duration::MAX).await;
+    }
+
+    /// Two who are woken by the same step of time, and who of them came first.
+    async fn first_of_two(seed: Option<u64>) -> u8 {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        seed.into_iter().for_each(|seed| clock.disorder(seed));
+        let (sender, mut came) = tokio::sync::mpsc::unbounded_channel();
+        for number in [1, 2] {
+            let (clock, sender) = (clock.clone(), sender.clone());
+            let sleeper = clock.clone();
+            clock.spawn(async move {
+                sleeper.sleep(Duration::from_secs(1)).await;
+                let _ = sender.send(number);
+            });
+        }
+        clock.work().idle().await;
+        clock.advance(Duration::from_secs(1));
+        clock.work().idle().await;
+        came.recv().await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn in_disorder_either_of_two_comes_first_and_for_one_seed_the_same() {
+        assert_eq!(first_of_two(None).await, 1);
+        let mut seen = std::collections::BTreeSet::new();
+        for seed in 0..200 {
+            let first = first_of_two(Some(seed)).await;
+            assert_eq!(first_of_two(Some(seed)).await, first, "{seed}");
+            seen.insert(first);
+        }
+        assert_eq!(seen.len(), 2);
     }
 
     #[tokio::test]

@@ -26,6 +26,8 @@ pub struct Tracked<F> {
     /// None once it is being dropped.
     future: Option<Pin<Box<F>>>,
     state: Arc<Awakeness>,
+    /// For how many turns others go first; none when that was not drawn yet.
+    gives_way: Option<u8>,
 }
 
 struct Awakeness {
@@ -40,7 +42,7 @@ impl<F: Future> Tracked<F> {
     pub(crate) fn new(future: F, work: &Arc<Activity>) -> Tracked<F> {
         work.add();
         let state = Awakeness { awake: AtomicU8::new(WOKEN), work: work.clone(), outer: Mutex::default() };
-        Tracked { future: Some(Box::pin(future)), state: Arc::new(state) }
+        Tracked { future: Some(Box::pin(future)), state: Arc::new(state), gives_way: None }
     }
 }
 
@@ -48,6 +50,10 @@ impl<F: Future> Future for Tracked<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        if self.gives_way() {
+            context.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         self.state.begin_poll(context.waker());
         let waker = Waker::from(self.state.clone());
         let Some(future) = &mut self.future else { return Poll::Pending };
@@ -60,6 +66,15 @@ impl<F: Future> Future for Tracked<F> {
             self.state.end_poll();
         }
         polled
+    }
+}
+
+impl<F> Tracked<F> {
+    /// Whether it lets others go first. It is awake meanwhile.
+    fn gives_way(&mut self) -> bool {
+        let left = self.gives_way.take().unwrap_or_else(|| self.state.work.disorder.turns());
+        self.gives_way = left.checked_sub(1);
+        self.gives_way.is_some()
     }
 }
 

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
+use super::disorder::Disorder;
+
 /// How much goes on: tasks that are awake, and what holds a [`Busy`].
 #[derive(Debug, Default)]
 pub struct Activity {
@@ -12,6 +14,7 @@ pub struct Activity {
     /// How many wait for its end: mostly nobody, and then nobody is told.
     waiting: AtomicUsize,
     ended: Notify,
+    pub(crate) disorder: Disorder,
 }
 
 /// Something goes on until this is dropped.

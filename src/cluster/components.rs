@@ -100,7 +100,7 @@ pub(super) struct Running {
     /// What each running component runs. Bound: one entry for each component.
     contexts: Mutex<BTreeMap<String, ComponentContext>>,
     /// Locked after `contexts`.
-    manager: Mutex<Manager>,
+    manager: Mutex<ManagerParts>,
     own_controllers: OwnControllers,
     scheduler_plugins: OwnPlugins,
     /// Whether the cluster is; changed while `contexts` is locked.
@@ -108,14 +108,14 @@ pub(super) struct Running {
 }
 
 /// kube-controller-manager.
-struct Manager {
+struct ManagerParts {
     /// Which controllers run whenever it does.
     wanted: BTreeSet<&'static str>,
     /// None while it stands still.
     running: Option<ControllerManager>,
 }
 
-impl Manager {
+impl ManagerParts {
     /// Brings what runs to what is wanted. The garbage collector waits for the cluster.
     fn start_wanted(&self, is_ready: bool) {
         let may_start = |name: &&str| is_ready || *name != GARBAGE_COLLECTOR;
@@ -146,7 +146,7 @@ impl Running {
             nodes,
             kubelets,
             contexts: Mutex::default(),
-            manager: Mutex::new(Manager { wanted, running: None }),
+            manager: Mutex::new(ManagerParts { wanted, running: None }),
             own_controllers: config.controllers.clone(),
             scheduler_plugins: config.scheduler_plugins.clone(),
             is_ready: AtomicBool::new(false),

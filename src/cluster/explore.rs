@@ -3,9 +3,10 @@
 //! this way.
 //!
 //! Each run has a cluster of its own on one thread, with a stepped clock and seeded numbers: the same seed
-//! runs the same way again. Time passes whenever all have had their turns. A run fails when the test says
-//! so or panics, when it is not done in its time, or when users go on writing behind its end: two
-//! controllers that fight never rest.
+//! runs the same way again. Time passes whenever all have had their turns; in every other run who is ready
+//! goes on in an order that the seed draws, and not in that of waking. A run fails when the test says so or
+//! panics, when it is not done in its time, or when users go on writing behind its end: two controllers that
+//! fight never rest.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -23,6 +24,8 @@ use faults::{Schedule, Shrinking};
 
 /// Once everybody had so many turns, time passes until somebody wakes.
 const TURNS: usize = 200;
+/// So often they get them again while somebody is at work; who never rests does not keep time from passing.
+const MOST_ROUNDS: usize = 20;
 /// How long is looked whether users come to rest, by the cluster's clock.
 const REST: Duration = Duration::from_secs(60);
 /// Who writes one object more often than that in this time does not.
@@ -143,6 +146,7 @@ impl Explorer {
     {
         let start: DateTime<Utc> = DateTime::UNIX_EPOCH + Duration::from_secs(1_800_000_000);
         let clock = Clock::stepped(start);
+        schedule.order.into_iter().for_each(|order| clock.disorder(order));
         let config = (self.config)().clock(clock.clone()).entropy(Entropy::seeded(schedule.seed));
         let running = async {
             let cluster = Cluster::start(config).await.map_err(|error| error.to_string())?;
@@ -163,6 +167,7 @@ impl Explorer {
         running: impl Future<Output = Result<T, String>>,
     ) -> Result<T, String> {
         let mut running = pin!(running);
+        let mut busy = 0;
         while clock.elapsed() <= self.patience + REST {
             for _ in 0..TURNS {
                 tokio::select! {
@@ -170,6 +175,11 @@ impl Explorer {
                     done = &mut running => return done,
                     () = tokio::task::yield_now() => {}
                 }
+            }
+            // Who gives way to others may need more of them.
+            busy = if clock.work().count() > 0 { busy + 1 } else { 0 };
+            if busy > 0 && busy < MOST_ROUNDS {
+                continue;
             }
             if let Some(pause) = clock.next_wake() {
                 clock.advance(pause);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::inside::Inside;
+use super::inside::{Inside, for_masters};
 use apimachinery::fields::FieldSelector;
 use apimachinery::options::ListOptions;
 use apimachinery::status::Status;
@@ -153,8 +153,18 @@ pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
         })
 }
 
+/// Whose requests may be shown: everybody's own, and to those who may do everything those of others, too:
+/// they name objects that a role may hide.
+fn whose(call: &HandleCall) -> Result<&str, Status> {
+    let user = call.query("user").unwrap_or_default();
+    if user != &*call.user.name {
+        for_masters(call, "requests of others name objects that they alone may read; ask for user=YOURSELF")?;
+    }
+    Ok(user)
+}
+
 fn show_requests(inside: &Inside, call: HandleCall) -> Result<Response, Status> {
-    let mut seen = inside.interceptors.requests.of(call.query("user").unwrap_or_default());
+    let mut seen = inside.interceptors.requests.of(whose(&call)?);
     let limit = match call.query("limit") {
         Some(text) => {
             text.parse().map_err(|_| Status::bad_request(format!("limit {text:?} is no number")))?
@@ -172,8 +182,8 @@ fn forget_requests(inside: &Inside, _: HandleCall) -> Result<Response, Status> {
 
 fn show_roles(inside: &Inside, call: HandleCall) -> Result<Response, Status> {
     let requests = &inside.interceptors.requests;
-    let user = needed(&call, "user")?;
-    let items = roles::infer(&requests.uses(), &user, is_true(&call, "resourceNames"));
+    needed(&call, "user")?;
+    let items = roles::infer(&requests.uses(), whose(&call)?, is_true(&call, "resourceNames"));
     answer(&json!({"apiVersion": "v1", "kind": "List", "items": items, "leftOut": requests.left_out()}))
 }
 

@@ -33,8 +33,8 @@ impl Settle {
     }
 
     /// And that for so long, in real time, nobody outside has asked for anything, and nobody has written
-    /// anything but renewals of leases. For clients in other processes: whether they are done, nobody can
-    /// see.
+    /// anything. Leases that somebody looks at by name or renews do not count: leader election does that
+    /// every two seconds. For clients in other processes: whether they are done, nobody can see.
     #[must_use]
     pub fn quiet(self, quiet: Duration) -> Settle {
         Settle { quiet, ..self }

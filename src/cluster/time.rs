@@ -71,13 +71,13 @@ pub(super) fn names(who: &[Arc<str>]) -> String {
 }
 
 impl Inside {
-    /// Lets so much time pass, from wake to wake, with a settle between. Says how often somebody woke.
-    pub(crate) async fn pass(&self, duration: Duration) -> Result<usize, TimeError> {
+    /// Lets so much time pass, from wake to wake, with such a settle between. Says how often somebody woke.
+    pub(crate) async fn pass(&self, duration: Duration, settle: &Settle) -> Result<usize, TimeError> {
         self.stepped()?;
         let _alone = self.for_handles.time.stepping.lock().await;
         let end = self.end(duration)?;
         let mut wakes = 0;
-        while self.step(end).await? {
+        while self.step(end, settle).await? {
             wakes += 1;
         }
         Ok(wakes)
@@ -91,6 +91,7 @@ impl Inside {
         client: &Client,
         condition: &WaitFor,
         within: Duration,
+        settle: &Settle,
     ) -> Result<(), TimeError> {
         let condition = condition.clone().resolve(&self.scheme)?;
         let late =
@@ -101,9 +102,9 @@ impl Inside {
         }
         let _alone = self.for_handles.time.stepping.lock().await;
         let end = self.end(within)?;
-        self.settle(&Settle::new()).await?;
+        self.settle(settle).await?;
         while !condition.holds(client).await? {
-            if !self.step(end).await? {
+            if !self.step(end, settle).await? {
                 return if condition.holds(client).await? { Ok(()) } else { Err(late()) };
             }
         }
@@ -111,13 +112,13 @@ impl Inside {
     }
 
     /// On to the next wake, or to the end when there is none before it; says whether there was one.
-    async fn step(&self, end: Duration) -> Result<bool, TimeError> {
-        self.settle(&Settle::new()).await?;
+    async fn step(&self, end: Duration, settle: &Settle) -> Result<bool, TimeError> {
+        self.settle(settle).await?;
         let left = end.saturating_sub(self.clock.elapsed());
         let next = self.clock.next_wake().filter(|after| *after <= left);
         self.clock.advance(next.unwrap_or(left));
         if next.is_none() {
-            self.settle(&Settle::new()).await?;
+            self.settle(settle).await?;
         }
         Ok(next.is_some())
     }

@@ -39,24 +39,31 @@ impl Default for SettleBody {
     }
 }
 
+/// How to settle, for people.
+fn settle_of(quiet: &str, ignore: Vec<String>) -> Result<Settle, Status> {
+    let settle = Settle::new().quiet(duration("quiet", quiet)?);
+    Ok(ignore.into_iter().fold(settle, Settle::ignore))
+}
+
+/// The fields of that in the document.
+fn settle_schema(mut body: Value) -> Value {
+    body["properties"]["quiet"] =
+        json!({"type": "string", "description": "For so long no client outside has asked for anything."});
+    body["properties"]["ignore"] =
+        json!({"type": "array", "items": {"type": "string"}, "description": "Users who may ask on."});
+    body
+}
+
 /// To wait until nothing moves.
 fn settle(handles: Handles, inside: &Arc<Inside>) -> Handles {
-    let text = || json!({"type": "string", "description": "A duration, as 500ms or 1h."});
-    let body = json!({
-        "type": "object",
-        "properties": {
-            "quiet": text(),
-            "ignore": {"type": "array", "items": {"type": "string"}, "description": "Names of users."},
-            "within": text(),
-        },
-    });
+    let within = json!({"type": "string", "description": "A duration, as 500ms or 1h."});
+    let body = settle_schema(json!({"type": "object", "properties": {"within": within}}));
     let settle = ClusterHandle::post("/settle", "Waits until nothing moves; else 504 with what does.");
     handles.with(
         settle.body(body).answers(time_schema()),
         acting(inside, |inside, call: HandleCall| async move {
             let SettleBody { quiet, ignore, within } = call.json().await?;
-            let settle = Settle::new().quiet(duration("quiet", &quiet)?).within(duration("within", &within)?);
-            let settle = ignore.into_iter().fold(settle, Settle::ignore);
+            let settle = settle_of(&quiet, ignore)?.within(duration("within", &within)?);
             let settled = inside.settle(&settle).await;
             settled.map_err(|unsettled| Status::failure(504, "Timeout", unsettled.to_string()))?;
             Ok(time_of(&inside))
@@ -68,6 +75,14 @@ fn settle(handles: Handles, inside: &Arc<Inside>) -> Handles {
 #[serde(deny_unknown_fields)]
 struct PassBody {
     duration: String,
+    #[serde(default = "no_time")]
+    quiet: String,
+    #[serde(default)]
+    ignore: Vec<String>,
+}
+
+fn no_time() -> String {
+    "0s".into()
 }
 
 #[derive(Deserialize)]
@@ -79,6 +94,10 @@ struct UntilBody {
     #[serde(rename = "for")]
     wanted: String,
     within: Option<String>,
+    #[serde(default = "no_time")]
+    quiet: String,
+    #[serde(default)]
+    ignore: Vec<String>,
 }
 
 /// What the cluster's clock says, and to let it pass.
@@ -87,10 +106,10 @@ fn time(handles: Handles, inside: &Arc<Inside>) -> Handles {
     let now = ClusterHandle::get("/time", "The cluster's time, and who wakes next.");
     let pass = ClusterHandle::post("/time/pass", "Lets time pass on a stepped clock, from wake to wake.");
     let until = ClusterHandle::post("/time/until", "Waits for a condition; on a stepped clock time passes.");
-    let pass_body = json!({
+    let pass_body = settle_schema(json!({
         "type": "object", "required": ["duration"], "properties": {"duration": text("As 1h, or 30d.")},
-    });
-    let until_body = json!({
+    }));
+    let until_body = settle_schema(json!({
         "type": "object",
         "required": ["object", "for"],
         "properties": {
@@ -99,14 +118,15 @@ fn time(handles: Handles, inside: &Arc<Inside>) -> Handles {
             "for": text("As kubectl wait takes it, or the type of a condition."),
             "within": text("How much of the cluster's time it may take; else 1h."),
         },
-    });
+    }));
     let handles = handles
         .with(now.answers(time_schema()), acting(inside, |inside, _| async move { Ok(time_of(&inside)) }));
     let handles = handles.with(
         pass.body(pass_body).answers(time_schema()),
         acting(inside, |inside, call: HandleCall| async move {
-            let PassBody { duration: text } = call.json().await?;
-            let wakes = inside.pass(duration("duration", &text)?).await?;
+            let PassBody { duration: text, quiet, ignore } = call.json().await?;
+            let settle = settle_of(&quiet, ignore)?;
+            let wakes = inside.pass(duration("duration", &text)?, &settle).await?;
             let mut said = time_of(&inside);
             said["wakes"] = wakes.into();
             Ok(said)
@@ -116,11 +136,13 @@ fn time(handles: Handles, inside: &Arc<Inside>) -> Handles {
         until.body(until_body).answers(time_schema()),
         acting(inside, |inside, call: HandleCall| async move {
             let client = inside.kit_for(&call.user);
-            let UntilBody { object, namespace, wanted, within } = call.json().await?;
+            let UntilBody { object, namespace, wanted, within, quiet, ignore } = call.json().await?;
+            let settle = settle_of(&quiet, ignore)?;
             let condition = WaitFor::parse(&object, &namespace, &wanted);
             let condition = condition.map_err(|bad| Status::bad_request(bad.to_string()))?;
             let within = within.map(|text| duration("within", &text)).transpose()?;
-            inside.until(&client, &condition, within.unwrap_or(UNTIL_WITHIN)).await?;
+            let within = within.unwrap_or(UNTIL_WITHIN);
+            inside.until(&client, &condition, within, &settle).await?;
             Ok(time_of(&inside))
         }),
     )

@@ -31,7 +31,16 @@ impl Cluster {
     /// # Errors
     /// On the machine's clock; and what keeps moving.
     pub async fn pass(&self, duration: Duration) -> Result<usize, TimeError> {
-        self.inside.pass(duration).await
+        self.pass_with(duration, &Settle::new()).await
+    }
+
+    /// As [`Cluster::pass`], with a settle of one's own between the wakes: [`Settle::quiet`] waits for
+    /// clients in other processes. That costs real time after those wakes alone at which something happened.
+    ///
+    /// # Errors
+    /// As [`Cluster::pass`].
+    pub async fn pass_with(&self, duration: Duration, settle: &Settle) -> Result<usize, TimeError> {
+        self.inside.pass(duration, settle).await
     }
 
     /// Waits until a condition is true, for at most so much of the cluster's time; on a stepped clock that
@@ -40,7 +49,20 @@ impl Cluster {
     /// # Errors
     /// When it does not come true, and who would wake next; what keeps moving.
     pub async fn until(&self, condition: &WaitFor, within: Duration) -> Result<(), TimeError> {
-        self.inside.until(&self.inside.kit(), condition, within).await
+        self.until_with(condition, within, &Settle::new()).await
+    }
+
+    /// As [`Cluster::until`], with a settle of one's own between the wakes; see [`Cluster::pass_with`].
+    ///
+    /// # Errors
+    /// As [`Cluster::until`].
+    pub async fn until_with(
+        &self,
+        condition: &WaitFor,
+        within: Duration,
+        settle: &Settle,
+    ) -> Result<(), TimeError> {
+        self.inside.until(&self.inside.kit(), condition, within, settle).await
     }
 
     /// Runs a future to its end, and on a stepped clock lets time pass to the next wake whenever neither it

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::controller::{Action, Controller, Key, Reconcile, Watches};
 use super::service_account::ignore_lost_race;
 use apimachinery::status::Status;
+use apimachinery::user::CONTROLLER_ACCOUNTS;
 use apis::core::service_account::SERVICE_ACCOUNTS;
 use client_go::component::ComponentContext;
 use client_go::lister::Lister;
@@ -15,47 +16,6 @@ use client_go::lister::Lister;
 const NAMESPACE: &str = "kube-system";
 /// Nobody needs them: the controllers of this process say who they are. So they wait until the cluster is up.
 const DELAY: Duration = Duration::from_millis(500);
-
-/// All that upstream's controller manager makes, those of controllers that are not here among them: people
-/// bind roles to them.
-const NAMES: &[&str] = &[
-    "attachdetach-controller",
-    "bootstrap-signer",
-    "certificate-controller",
-    "clusterrole-aggregation-controller",
-    "cronjob-controller",
-    "daemon-set-controller",
-    "deployment-controller",
-    "disruption-controller",
-    "endpoint-controller",
-    "endpointslice-controller",
-    "endpointslicemirroring-controller",
-    "ephemeral-volume-controller",
-    "expand-controller",
-    "generic-garbage-collector",
-    "horizontal-pod-autoscaler",
-    "job-controller",
-    "legacy-service-account-token-cleaner",
-    "namespace-controller",
-    "node-controller",
-    "persistent-volume-binder",
-    "pod-garbage-collector",
-    "pv-protection-controller",
-    "pvc-protection-controller",
-    "replicaset-controller",
-    "replication-controller",
-    "resource-claim-controller",
-    "resourcequota-controller",
-    "root-ca-cert-publisher",
-    "service-account-controller",
-    "service-cidrs-controller",
-    "statefulset-controller",
-    "token-cleaner",
-    "ttl-after-finished-controller",
-    "ttl-controller",
-    "validatingadmissionpolicy-status-controller",
-    "volumeattributesclass-protection-controller",
-];
 
 /// Makes them once.
 pub(crate) struct ControllerAccounts {
@@ -84,7 +44,7 @@ impl Controller for ControllerAccounts {
             ctx.enqueue.after(NAMESPACE.into(), DELAY);
             return Ok(Action::Done);
         }
-        for name in NAMES.iter().filter(|name| self.accounts.get(NAMESPACE, name).is_none()) {
+        for name in CONTROLLER_ACCOUNTS.iter().filter(|name| self.accounts.get(NAMESPACE, name).is_none()) {
             let account = json!({"metadata": {"name": name, "namespace": NAMESPACE}});
             ignore_lost_race(ctx.client.create(&SERVICE_ACCOUNTS, NAMESPACE, account).await.map(drop))?;
         }
@@ -99,7 +59,7 @@ mod tests {
     #[test]
     fn each_account_has_its_bindings_among_the_bootstrap_roles() {
         let rules = include_str!("../../manifests/bootstrap/rbac.txt");
-        for name in NAMES {
+        for name in CONTROLLER_ACCOUNTS {
             let is_bound = rules.contains(&format!("Controller {name}\n"))
                 || rules.contains(&format!("ServiceAccount:kube-system/{name}\n"));
             assert!(is_bound, "{name}");

@@ -27,6 +27,7 @@ pub(super) async fn expire_leases<F: Future<Output = Result<(), Error>>>(
                 continue;
             }
             Some(expires) => tokio::select! {
+                biased;
                 () = clock.sleep_until(expires) => {}
                 () = shared.leases_changed.notified() => continue,
             },

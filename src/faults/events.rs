@@ -45,6 +45,7 @@ impl WatchPump {
                 return self.end(end, seen, &reader).await;
             }
             let event = tokio::select! {
+                biased;
                 event = events.recv() => event,
                 () = reader.closed() => return,
             };
@@ -55,6 +56,7 @@ impl WatchPump {
             }
             if let Some(delay) = self.fault.delay {
                 tokio::select! {
+                    biased;
                     () = self.clock.sleep(delay.0) => {}
                     () = reader.closed() => return,
                 }

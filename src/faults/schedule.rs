@@ -23,6 +23,9 @@ const LATEST: Duration = Duration::from_secs(5);
 pub struct Schedule {
     /// Of the cluster, too.
     pub seed: u64,
+    /// From what the order is drawn in which those go on who are ready; without, it is that of waking.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub order: Option<u64>,
     /// In the order in which they are added.
     pub faults: Vec<Fault>,
 }
@@ -33,6 +36,8 @@ pub struct Shrinking {
     /// Which fault is left out next; none while nobody has tried without any.
     next: Option<usize>,
     is_smaller: bool,
+    /// Whether it was tried without an order of its own.
+    is_order_tried: bool,
 }
 
 impl Schedule {
@@ -44,7 +49,9 @@ impl Schedule {
             let fault = draw(&chance).named(&format!("explored-{seed}-{at}"));
             Fault { users: users.to_vec(), ..fault }
         };
-        Schedule { seed, faults: (1..=number).map(draw).collect() }
+        // What fails in the usual order is easier to understand.
+        let order = (seed % 2 == 1).then_some(seed);
+        Schedule { seed, order, faults: (1..=number).map(draw).collect() }
     }
 
     /// Without one of its faults.
@@ -80,11 +87,15 @@ fn draw(chance: &Entropy) -> Fault {
 impl Shrinking {
     /// From one that fails.
     pub fn new(failing: Schedule) -> Shrinking {
-        Shrinking { smallest: failing, next: None, is_smaller: false }
+        let is_order_tried = failing.order.is_none();
+        Shrinking { smallest: failing, next: None, is_smaller: false, is_order_tried }
     }
 
     /// What to try next; none when nothing can be left out.
     pub fn candidate(&self) -> Option<Schedule> {
+        if !self.is_order_tried {
+            return Some(Schedule { order: None, ..self.smallest.clone() });
+        }
         match self.next {
             None => Some(Schedule { faults: vec![], ..self.smallest.clone() }),
             Some(at) => (at < self.smallest.faults.len()).then(|| self.smallest.without(at)),
@@ -94,6 +105,12 @@ impl Shrinking {
     /// Whether the candidate has failed.
     pub fn tell(&mut self, has_failed: bool) {
         let Some(candidate) = self.candidate() else { return };
+        if !std::mem::replace(&mut self.is_order_tried, true) {
+            if has_failed {
+                self.smallest = candidate;
+            }
+            return;
+        }
         self.is_smaller |= has_failed;
         self.next = Some(match (self.next, has_failed) {
             (None, _) => 0,
@@ -118,6 +135,9 @@ impl Shrinking {
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "seed {}", self.seed)?;
+        if let Some(order) = self.order {
+            write!(f, ", in the order of {order}")?;
+        }
         if self.faults.is_empty() {
             write!(f, ", without any fault")?;
         }
@@ -153,13 +173,27 @@ mod tests {
             schedule.faults.iter().map(|fault| fault.answer.as_ref().unwrap().code).collect()
         };
         let faults = faults.iter().map(|code| Fault::answer(*code)).collect();
-        let mut shrinking = Shrinking::new(Schedule { seed: 1, faults });
+        let mut shrinking = Shrinking::new(Schedule { seed: 1, order: None, faults });
         let mut runs = 0;
         while let Some(candidate) = shrinking.candidate() {
             runs += 1;
             shrinking.tell(fails(&codes(&candidate)));
         }
         (codes(&shrinking.smallest()), runs)
+    }
+
+    #[test]
+    fn the_order_is_kept_where_it_is_needed() {
+        for needs_order in [true, false] {
+            let failing = Schedule::draw(7, &[]);
+            assert_eq!(failing.order, Some(7));
+            let mut shrinking = Shrinking::new(failing);
+            while let Some(candidate) = shrinking.candidate() {
+                shrinking.tell(candidate.order.is_some() || !needs_order);
+            }
+            let smallest = shrinking.smallest();
+            assert_eq!((smallest.order.is_some(), smallest.faults.len()), (needs_order, 0));
+        }
     }
 
     #[test]

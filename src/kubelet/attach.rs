@@ -125,6 +125,7 @@ impl AttachedClient {
                 return;
             }
             let heard = tokio::select! {
+                biased;
                 heard = next_said(&mut to_process) => heard,
                 () = self.pause(looked.response.next, &mut news) => AttachInput::Nothing,
                 () = from_process.closed() => {

@@ -39,11 +39,14 @@ pub(crate) async fn run(kubelet: Arc<Dependencies>) {
     let mut looked_at = context.clock.now();
     let mut reported_at = looked_at;
     let mut reported_images = 0;
+    // Who was silent may have been given up meanwhile, and says that it is there.
+    let mut was_silent = false;
     loop {
         let renewed = lease.renew(&context.client, kubelet.config.skewed(context.clock.now())).await;
-        if let Err(status) = renewed {
+        if let Err(status) = &renewed {
             let (node, status) = (kubelet.node_name(), &status.message);
             tracing::debug!(node, %status, "failed to ensure lease exists");
+            was_silent = true;
         }
         let pause = context.entropy.jitter(LEASE_PERIOD.min(frequency), 0.04);
         let has_news = context.clock.timeout(pause, kubelet.state.changed.notified()).await.is_ok();
@@ -54,7 +57,8 @@ pub(crate) async fn run(kubelet: Arc<Dependencies>) {
         looked_at = now;
         let images = kubelet.node.runtime.list_images(0, now).1;
         let is_stale = (now - reported_at).to_std().is_ok_and(|age| age >= REPORT_PERIOD);
-        if !has_news && !is_stale && images == reported_images {
+        let is_back = was_silent && renewed.is_ok();
+        if !has_news && !is_back && !is_stale && images == reported_images {
             continue;
         }
         let conditions = kubelet.state.conditions();
@@ -62,7 +66,7 @@ pub(crate) async fn run(kubelet: Arc<Dependencies>) {
         conditions.iter().filter(is_new).for_each(|condition| tell_of(&kubelet, condition));
         told = conditions;
         match report(&kubelet, now).await {
-            Ok(()) => (reported_at, reported_images) = (now, images),
+            Ok(()) => (reported_at, reported_images, was_silent) = (now, images, false),
             Err(status) => {
                 tracing::warn!(node = kubelet.node_name(), status = %status.message, "updating node status");
             }

@@ -160,6 +160,7 @@ impl Kubelet {
     async fn served(self, uid: Arc<str>, listener: PortListener, io: DuplexStream, from: String) {
         let serving = (listener.serve)(io, from, self.shared.context.clock.clone());
         tokio::select! {
+            biased;
             () = serving => {}
             () = self.ended(&uid, &listener) => {}
             code = listener.exit.asked() => self.end_process(&uid, &listener, code).await,

@@ -79,7 +79,8 @@ impl StatusManager {
 }
 
 impl Write {
-    /// Writes. That the pod is gone, or is another one, is no error.
+    /// Writes. That the pod is gone is no error. A conflict is one: it may be another's write that came
+    /// between, and of a pod that is another one by now the watch tells.
     pub async fn perform(&self) -> Result<(), Status> {
         let (namespace, name) = (self.namespace.as_str(), self.name.as_str());
         if let Some(patch) = &self.patch {
@@ -99,7 +100,7 @@ impl Write {
 
 fn ignore_gone(result: Result<(), Status>) -> Result<(), Status> {
     match result {
-        Err(status) if status.is_not_found() || status.is_conflict() => Ok(()),
+        Err(status) if status.is_not_found() => Ok(()),
         other => other,
     }
 }

@@ -11,10 +11,10 @@ use client_go::component::ComponentContext;
 /// binding, where the first that does it ends the row: there they come first. Bound: one for each call of
 /// [`OwnPlugins::with`].
 #[derive(Clone, Default)]
-pub struct OwnPlugins(Vec<OwnPlugin>);
+pub struct OwnPlugins(Vec<OwnSchedulerPlugin>);
 
 #[derive(Clone)]
-struct OwnPlugin {
+struct OwnSchedulerPlugin {
     make: Arc<dyn Fn(&ComponentContext) -> Box<dyn Plugin> + Send + Sync>,
     weight: i64,
 }
@@ -33,13 +33,13 @@ impl OwnPlugins {
         make: impl Fn(&ComponentContext) -> P + Send + Sync + 'static,
     ) -> OwnPlugins {
         let make = Arc::new(move |ctx: &ComponentContext| Box::new(make(ctx)) as Box<dyn Plugin>);
-        self.0.push(OwnPlugin { make, weight });
+        self.0.push(OwnSchedulerPlugin { make, weight });
         self
     }
 
     /// Makes them.
     pub(super) fn make(&self, ctx: &ComponentContext) -> Vec<Weighted> {
-        let weighted = |own: &OwnPlugin| Weighted { plugin: (own.make)(ctx), weight: own.weight };
+        let weighted = |own: &OwnSchedulerPlugin| Weighted { plugin: (own.make)(ctx), weight: own.weight };
         self.0.iter().map(weighted).collect()
     }
 }

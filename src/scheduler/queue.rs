@@ -145,6 +145,7 @@ impl SchedulingQueue {
                     .map(|(until, _)| (*until - self.clock.now()).to_std().unwrap_or_default())
             };
             tokio::select! {
+                biased;
                 () = self.changed.notified() => {}
                 () = self.clock.sleep(wait.unwrap_or(self.max_unschedulable)) => {}
             }

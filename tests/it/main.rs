@@ -28,6 +28,7 @@ mod flags;
 mod logs;
 
 mod cluster;
+mod convergence;
 mod crash;
 mod explore;
 mod faults;

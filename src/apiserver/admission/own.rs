@@ -9,10 +9,10 @@ use super::plugin::{Initializer, Plugin};
 /// webhooks have made of an object, and what they refuse is not counted. Bound: one for each call of
 /// [`OwnAdmission::with`].
 #[derive(Clone, Default)]
-pub struct OwnAdmission(Vec<OwnPlugin>);
+pub struct OwnAdmission(Vec<OwnAdmissionPlugin>);
 
 #[derive(Clone)]
-struct OwnPlugin {
+struct OwnAdmissionPlugin {
     name: &'static str,
     make: Arc<dyn Fn(&Initializer) -> Box<dyn Plugin> + Send + Sync>,
 }
@@ -31,7 +31,7 @@ impl OwnAdmission {
         make: impl Fn(&Initializer) -> P + Send + Sync + 'static,
     ) -> OwnAdmission {
         let make = Arc::new(move |with: &Initializer| Box::new(make(with)) as Box<dyn Plugin>);
-        self.0.push(OwnPlugin { name, make });
+        self.0.push(OwnAdmissionPlugin { name, make });
         self
     }
 

@@ -74,6 +74,7 @@ impl Remotes {
             };
             loop {
                 tokio::select! {
+                    biased;
                     event = events.recv() => match event {
                         Some(event) if !matches!(event, WatchEvent::Error(_)) => self.apply(event).await,
                         _ => break,

@@ -86,6 +86,7 @@ impl Sync {
         let mut initial = Some(BTreeSet::new());
         loop {
             let event = tokio::select! {
+                biased;
                 event = events.recv() => event,
                 Some(ended) = self.ending.join_next() => {
                     self.being_ended.remove(&ended.unwrap_or_default());

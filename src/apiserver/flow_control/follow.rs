@@ -158,6 +158,7 @@ impl Follower {
                 }
             };
             tokio::select! {
+                biased;
                 is_alive = next_change(&mut of_schemas, &mut of_levels) => {
                     if !is_alive {
                         return;

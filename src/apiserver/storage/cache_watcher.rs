@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use foldhash::fast::FixedState;
 use tokio::sync::mpsc;
 
 use super::event::StoreEvent;
@@ -21,6 +22,9 @@ use etcd::Revision;
 pub(super) const CHANNEL: usize = 100;
 /// Watchers whose readers are gone are looked for when so many have come since the last time.
 const PURGE_AFTER: usize = 64;
+
+/// Watchers by what they watch. Its order is the same each time: all are told of bookmarks in it.
+type WatchersBy = HashMap<String, Vec<Watcher>, FixedState>;
 
 /// One watcher.
 pub(super) struct Watcher {
@@ -44,10 +48,10 @@ pub(super) struct Watcher {
 #[derive(Default)]
 pub(super) struct Watchers {
     all: Vec<Watcher>,
-    namespaces: HashMap<String, Vec<Watcher>>,
-    objects: HashMap<String, Vec<Watcher>>,
+    namespaces: WatchersBy,
+    objects: WatchersBy,
     /// By selectable field and the value that it must have: a hundred kubelets cost an event two look-ups.
-    fields: BTreeMap<usize, HashMap<String, Vec<Watcher>>>,
+    fields: BTreeMap<usize, WatchersBy>,
     dispatched: Revision,
     next_due: Option<Duration>,
     added: usize,
@@ -222,7 +226,7 @@ impl Watchers {
     }
 
     fn retain(&mut self, mut keep: impl FnMut(&mut Watcher) -> bool) {
-        let mut sweep = |lists: &mut HashMap<String, Vec<Watcher>>| {
+        let mut sweep = |lists: &mut WatchersBy| {
             lists.retain(|_, watchers| {
                 watchers.retain_mut(&mut keep);
                 !watchers.is_empty()

@@ -364,6 +364,7 @@ async fn catch_up(shared: Arc<CacherShared>, watcher: Watcher, initial: Option<I
     let clock = shared.store.clock().clone();
     let ends_at = watcher.ends_at;
     tokio::select! {
+        biased;
         _ = shared.tell(watcher, initial) => (),
         () = clock.sleep_until(ends_at.unwrap_or_default()), if ends_at.is_some() => (),
     }
@@ -432,8 +433,9 @@ async fn run_timer(shared: Arc<CacherShared>) {
     loop {
         let due = shared.lock_watchers().next_due();
         tokio::select! {
-            () = shared.due_changed.notified() => continue,
+            biased;
             () = clock.sleep_until(due.unwrap_or_default() + TIMER_GRAIN), if due.is_some() => (),
+            () = shared.due_changed.notified() => continue,
         }
         // The bookmarks of a quiet kind are to be as fresh as those of a busy one.
         let _ = shared.wait_until_fresh(shared.store.kv().revision()).await;

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::FixedState;
+
 use serde_json::Value;
 use sync::Mutex;
 use tokio::sync::mpsc;
@@ -30,10 +32,13 @@ struct StorageInner {
     store: Store,
     entropy: Entropy,
     /// One for each kind that was ever read; as many as there are kinds.
-    cachers: Mutex<HashMap<Arc<str>, Arc<Cacher>>>,
+    cachers: Mutex<Cachers>,
     /// What caches begin with.
     inherited: Mutex<WatchCaches>,
 }
+
+/// By where the kind is stored. Its order is the same each time.
+type Cachers = HashMap<Arc<str>, Arc<Cacher>, FixedState>;
 
 /// What the watch caches of a storage hold, each as of its own revision. Cloning shares it.
 #[derive(Clone, Default)]
@@ -218,7 +223,7 @@ impl Storage {
         }
     }
 
-    fn lock(&self) -> sync::MutexGuard<'_, HashMap<Arc<str>, Arc<Cacher>>> {
+    fn lock(&self) -> sync::MutexGuard<'_, Cachers> {
         self.0.cachers.lock()
     }
 }

@@ -93,6 +93,7 @@ impl Pump {
         let ends_at = self.ends_at;
         let sender = self.sender.clone();
         tokio::select! {
+            biased;
             _ = self.pump(initial) => (),
             () = clock.sleep_until(ends_at.unwrap_or_default()), if ends_at.is_some() => (),
             () = sender.closed() => (),
@@ -109,6 +110,7 @@ impl Pump {
         let mut bookmark_due = false;
         loop {
             tokio::select! {
+                biased;
                 batch = self.log.next() => {
                     let upto = self.send_batch(batch).await?;
                     if std::mem::take(&mut bookmark_due) {

@@ -90,6 +90,7 @@ impl<K: QueueKey> DelayingQueue<K> {
             match next_at {
                 None => added.await,
                 Some(at) => tokio::select! {
+                    biased;
                     () = added => {}
                     () = self.shared.clock.sleep_until(at) => {}
                 },

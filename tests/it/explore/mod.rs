@@ -5,14 +5,15 @@ mod operators;
 use std::time::Duration;
 
 use kubarium::cluster::explore::{Explorer, FailingSchedule};
-use kubarium::kinds::CONFIG_MAPS;
-use kubarium::{Client, Cluster, ListOptions, PatchType};
+use kubarium::kinds::{CONFIG_MAPS, SECRETS};
+use kubarium::{Client, Cluster, ListOptions, PatchType, Schedule};
 use serde_json::{Value, json};
 
+use crate::convergence::seeds;
 use operators::{FINALIZER, NAMESPACE, operator};
 
-/// How many seeds the mended ones run under; each is a cluster.
-const CLEAN: std::ops::Range<u64> = 0..12;
+/// How many seeds the mended ones run under in `make test`; each is a cluster. `make sim` says how many else.
+const CLEAN: u64 = 50;
 
 fn explorer() -> Explorer {
     Cluster::explore().user("operator").patience(Duration::from_secs(300))
@@ -50,7 +51,7 @@ fn is_found_and_mended(
     let found = explorer.run(&with_bug).expect_err("the bug is there");
     let again = explorer.play(&found.schedule, &with_bug);
     assert_eq!(again, Err(found.why.clone()), "{found}");
-    for seed in CLEAN {
+    for seed in seeds(CLEAN) {
         let schedule = kubarium::faults::Schedule::draw(seed, &["operator".to_owned()]);
         if let Err(why) = explorer.play(&schedule, &mended) {
             panic!("the mended one fails: {why}: {schedule}");
@@ -164,6 +165,34 @@ fn an_operator_that_fights_another_controller_is_found() {
     );
     assert!(found.why.starts_with("it does not come to rest: in 60s one wrote configmaps "), "{found}");
     assert!(found.schedule.faults.is_empty(), "no fault is needed: {found}");
+}
+
+/// Nothing goes wrong but that of two watches the later one is told first.
+async fn keeps_secret(cluster: &Cluster, looks_again: bool) -> Result<(), String> {
+    operators::trusts_order(cluster, looks_again);
+    seconds(cluster, 5).await;
+    let client = cluster.client();
+    parent(&client, "p").await?;
+    let secret = json!({"metadata": {"name": "p"}});
+    client.create(&SECRETS, NAMESPACE, secret).await.map_err(|status| status.message)?;
+    seconds(cluster, 30).await;
+    let kept = client.get(&SECRETS, NAMESPACE, "p").await;
+    kept.map(drop).map_err(|_| "the secret was taken for one without a map".into())
+}
+
+#[test]
+fn an_operator_that_trusts_the_order_of_two_watches_is_found_by_order_alone() {
+    let explorer = explorer();
+    let alone = |seed, order| Schedule { seed, order, faults: vec![] };
+    let with_bug = async |cluster: &Cluster| keeps_secret(cluster, false).await;
+    let fails = |seed: &u64| explorer.play(&alone(*seed, Some(*seed)), &with_bug).is_err();
+    let found = (0..200).find(fails).expect("it is found within 200 seeds");
+    assert!(fails(&found), "and again");
+    assert_eq!(explorer.play(&alone(found, None), &with_bug), Ok(()), "the usual order hides it");
+    for seed in seeds(CLEAN) {
+        let mended = async |cluster: &Cluster| keeps_secret(cluster, true).await;
+        assert_eq!(explorer.play(&alone(seed, Some(seed)), &mended), Ok(()), "{seed}");
+    }
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Small operators, each with a place for a bug that real ones have.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kubarium::apimachinery::user::UserInfo;
 use kubarium::apimachinery::watch::WatchEvent;
-use kubarium::kinds::CONFIG_MAPS;
+use kubarium::kinds::{CONFIG_MAPS, SECRETS};
 use kubarium::{Client, Clock, Cluster, ListOptions, Object, PatchType, Status};
 use serde_json::{Value, json};
 
@@ -154,6 +154,34 @@ pub fn keeps(cluster: &Cluster, name: &str, field: &str) {
                 }
             }
             clock.sleep(PAUSE).await;
+        }
+    });
+}
+
+/// Removes each Secret whose ConfigMap it has not seen: right only if the ConfigMap, which was there before, is
+/// told of before it. Two watches, each in its own time, promise nothing of the kind.
+pub fn trusts_order(cluster: &Cluster, looks_again: bool) {
+    let (client, clock) = (client(cluster, "operator"), cluster.clock().clone());
+    let seen: Arc<Mutex<BTreeSet<String>>> = Arc::default();
+    let (maps, told) = (client.clone(), seen.clone());
+    cluster.clock().spawn(async move {
+        let mut events = maps.watch(&CONFIG_MAPS, NAMESPACE, &ListOptions::default()).await.unwrap();
+        while let Some(event) = events.recv().await {
+            let name = event.object().map(|map| map.metadata.name.clone());
+            told.lock().unwrap().extend(name);
+        }
+    });
+    cluster.clock().spawn(async move {
+        let mut events = client.watch(&SECRETS, NAMESPACE, &ListOptions::default()).await.unwrap();
+        while let Some(event) = events.recv().await {
+            let WatchEvent::Added(secret) = &event else { continue };
+            let name = &secret.metadata.name;
+            if looks_again {
+                clock.sleep(PAUSE).await;
+            }
+            if !seen.lock().unwrap().contains(name) {
+                let _ = client.delete(&SECRETS, NAMESPACE, name, &Default::default()).await;
+            }
         }
     });
 }

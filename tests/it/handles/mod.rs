@@ -128,12 +128,18 @@ async fn a_grant_of_all_handles_is_none_of_secrets_keys_and_forks() {
         ("POST", "/time/until", until.clone()),
         ("GET", "/why?resource=secret&name=x", Value::Null),
         ("GET", "/rbac/unused", Value::Null),
+        ("GET", "/requests", Value::Null),
+        ("GET", "/requests?user=joe", Value::Null),
+        ("GET", "/rbac/infer?user=joe", Value::Null),
     ] {
         let path = format!("/kubarium/v1{path}");
         let (code, status) = ask(&cluster, "jane", method, &path, body).await;
         assert_eq!((code, &status["reason"]), (403, &json!("Forbidden")), "{path}: {status}");
     }
     assert!(cluster.requests_of("jane").is_empty(), "what handles ask is not seen");
+    for own in ["/requests?user=jane", "/rbac/infer?user=jane"] {
+        assert_eq!(ask(&cluster, "jane", "GET", &format!("/kubarium/v1{own}"), Value::Null).await.0, 200);
+    }
     assert_eq!(ask(&cluster, "", "POST", "/kubarium/v1/time/until", until).await.0, 200);
     cluster.stop().await;
 }

@@ -97,6 +97,30 @@ async fn who_is_ignored_may_ask_on() {
     cluster.stop().await;
 }
 
+/// Who runs with leader election renews a lease every two seconds, or looks at that of another. Whoever wants to
+/// know of all of them is at work.
+#[tokio::test]
+async fn leader_election_of_others_is_no_unrest() {
+    let cluster = Cluster::start(bare()).await.unwrap();
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    let lease = format!("{leases}/x");
+    let last_asked = async || {
+        let settle = Settle::new().quiet(Duration::from_secs(3600)).within(Duration::from_millis(1));
+        cluster.settle(settle).await.unwrap_err().to_string()
+    };
+    let object = json!({"metadata": {"name": "x"}, "spec": {"leaseTransitions": 1}});
+    assert_eq!(ask(&cluster, "", "POST", leases, object).await.0, 201);
+    let (_, mut held) = ask(&cluster, "", "GET", &lease, Value::Null).await;
+    held["spec"]["leaseTransitions"] = 2.into();
+    assert_eq!(ask(&cluster, "", "PUT", &lease, held).await.0, 200);
+    let told = last_asked().await;
+    assert!(told.ends_with(&format!("for POST {leases}")), "neither the look nor the renewal: {told}");
+    assert_eq!(ask(&cluster, "", "GET", leases, Value::Null).await.0, 200);
+    let told = last_asked().await;
+    assert!(told.ends_with(&format!("for GET {leases}")), "{told}");
+    cluster.stop().await;
+}
+
 #[test]
 fn the_command_waits_until_pods_run_and_says_what_is_wrong() {
     let up = Up::start();

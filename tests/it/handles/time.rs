@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use http_body_util::BodyExt;
 use kubarium::apimachinery::options::ListOptions;
 use kubarium::apis::batch::cron_job::CRON_JOBS;
 use kubarium::apis::batch::job::JOBS;
-use kubarium::cluster::{TimeError, WaitFor};
-use kubarium::kinds::{DEPLOYMENTS, NODES, PODS};
+use kubarium::cluster::{Settle, TimeError, WaitFor};
+use kubarium::kinds::{CONFIG_MAPS, DEPLOYMENTS, NODES, PODS};
 use kubarium::{Clock, Cluster, Config, Entropy};
 use serde_json::{Value, json};
+use tower::ServiceExt;
 
 use super::ask;
 use super::settle::web;
@@ -88,7 +90,14 @@ async fn on_the_machines_clock_it_does_not_pass_but_conditions_come() {
     };
     let (until, ()) = tokio::join!(cluster.until(&available, HOUR), created);
     until.unwrap();
-    let (code, status) = ask(&cluster, "", "POST", "/kubarium/v1/time/pass", json!({"duration": "1h"})).await;
+    let (code, status) = ask(
+        &cluster,
+        "",
+        "POST",
+        "/kubarium/v1/time/pass",
+        json!({"duration": "1h", "quiet": "1ms", "ignore": ["x"]}),
+    )
+    .await;
     assert_eq!(code, 400);
     assert!(status["message"].as_str().unwrap().contains("--clock stepped"), "{status}");
     cluster.stop().await;
@@ -119,6 +128,39 @@ async fn a_future_runs_while_time_passes() {
     let clock = cluster.clock().clone();
     cluster.while_time_passes(async move { clock.sleep(HOUR).await }).await;
     assert_eq!(cluster.clock().elapsed() - begun, HOUR);
+    cluster.stop().await;
+}
+
+/// Makes a ConfigMap for each Job, in real time and over the wire, as an operator in another process does.
+async fn follow_jobs(cluster: &Cluster) {
+    let watch = http::Request::get("/apis/batch/v1/jobs?watch=1&timeoutSeconds=86400")
+        .body(axum::body::Body::empty())
+        .unwrap();
+    let mut events = cluster.service().oneshot(watch).await.unwrap().into_body();
+    while let Some(Ok(frame)) = events.frame().await {
+        let line = frame.into_data().unwrap_or_default();
+        let event: Value = serde_json::from_slice(&line).unwrap();
+        if event["type"] == "ADDED" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let map = json!({"metadata": {"name": event["object"]["metadata"]["name"]}});
+            ask(cluster, "", "POST", "/api/v1/namespaces/default/configmaps", map).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn time_waits_for_clients_outside_that_are_given_a_while() {
+    let cluster = stepped().await;
+    let client = cluster.client();
+    client.create(&CRON_JOBS, "default", hourly()).await.unwrap();
+    let settle = Settle::new().quiet(Duration::from_millis(200));
+    tokio::select! {
+        () = follow_jobs(&cluster) => unreachable!("the watch goes on"),
+        wakes = cluster.pass_with(HOUR, &settle) => assert!(wakes.unwrap() > 1),
+    }
+    let jobs = client.list(&JOBS, "default", &ListOptions::default()).await.unwrap().items;
+    let map = client.get(&CONFIG_MAPS, "default", &jobs[0].metadata.name).await.unwrap();
+    assert_eq!(map.to_value()["metadata"]["creationTimestamp"], "2030-01-01T01:00:00Z");
     cluster.stop().await;
 }
 
@@ -157,7 +199,7 @@ fn the_commands_let_time_pass() {
         up.file("report.json", &object.to_string())
     };
     assert!(up.kubectl(&["apply", "-f", &cron_job]).status.success());
-    let passed = said(&["time", "pass", "3h"]);
+    let passed = said(&["time", "pass", "3h", "--quiet", "1ms", "--ignore", "kubernetes-admin"]);
     assert!(passed.contains("3h") && passed != before, "{passed}");
     let jobs = up.kubectl(&["get", "jobs", "-o", "name"]);
     assert_eq!(String::from_utf8_lossy(&jobs.stdout).lines().count(), 3);

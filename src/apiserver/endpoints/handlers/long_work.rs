@@ -75,6 +75,7 @@ impl LongWork {
         let done = tokio::task::spawn_blocking(move || {
             runtime.block_on(async {
                 tokio::select! {
+                    biased;
                     answer = work => Some(answer),
                     _ = gone => None,
                 }
