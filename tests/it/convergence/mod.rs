@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use kubarium::kinds::DEPLOYMENTS;
 use kubarium::{Clock, Cluster, Config, Entropy};
 
 use script::Happenings;
@@ -80,4 +81,29 @@ async fn play(cluster: &Cluster, script: &mut Happenings) -> Result<(), String> 
     cluster.pass(HEALS_WITHIN).await.map_err(|error| error.to_string())?;
     let wrong = invariants::broken(cluster, script.expected()).await;
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n  ")) }
+}
+
+/// A cluster that did not get there is found out, whatever is missing.
+#[tokio::test]
+async fn what_is_not_as_it_is_to_be_is_found() {
+    let clock = Clock::stepped("2030-01-01T00:00:00Z".parse().unwrap());
+    let cluster = Cluster::start(Config::new().nodes(2).clock(clock)).await.unwrap();
+    let client = cluster.client();
+    let expected = [(("deployments", "web".to_owned()), 1)].into();
+    assert_eq!(invariants::broken(&cluster, &expected).await, ["(\"deployments\", \"web\") is gone"]);
+    cluster.stop_component("kube-scheduler").unwrap();
+    client.create(&DEPLOYMENTS, "default", script::object("deployments", "web", 1)).await.unwrap();
+    cluster.pass(HEALS_WITHIN).await.unwrap();
+    let wrong = invariants::broken(&cluster, &expected).await.join("; ");
+    assert!(wrong.contains("web has [0, 1, 1] of 1 pods") && wrong.contains("pod web-"), "{wrong}");
+    let wrong = invariants::broken(&cluster, &Default::default()).await.join("; ");
+    assert!(wrong.contains("deployments web was deleted, and is there"), "{wrong}");
+    cluster.start_component("kube-scheduler").unwrap();
+    cluster.pass(Duration::from_secs(60)).await.unwrap();
+    assert_eq!(invariants::broken(&cluster, &expected).await, [""; 0]);
+    cluster.stop_component("kubelet/node-2").unwrap();
+    cluster.pass(Duration::from_secs(60)).await.unwrap();
+    let wrong = invariants::broken(&cluster, &expected).await.join("; ");
+    assert!(wrong.contains("node node-2 is "), "{wrong}");
+    cluster.stop().await;
 }

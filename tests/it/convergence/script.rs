@@ -144,7 +144,7 @@ pub fn kind(resource: &str) -> &'static Arc<Kind> {
 }
 
 /// Services select the pods of all Deployments.
-fn object(resource: &str, name: &str, pods: u64) -> Value {
+pub fn object(resource: &str, name: &str, pods: u64) -> Value {
     let labels = json!({"name": name, "of": resource});
     let container = match resource {
         "jobs" => json!({"name": "c", "image": "busybox", "command": ["sh", "-c", "sleep 3"]}),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kubarium::apimachinery::user::UserInfo;
 use kubarium::apis::core::resource_quota::RESOURCE_QUOTAS;
 use kubarium::kinds::{CONFIG_MAPS, DEPLOYMENTS, NODES, PODS};
-use kubarium::{Client, Cluster, Components, Config, PatchType};
+use kubarium::{Client, Cluster, Components, Config, Fault, PatchType};
 use serde_json::{Value, json};
 
 use crate::handles::ask;
@@ -58,6 +58,21 @@ async fn requests_are_seen_whatever_the_answer_and_make_the_role_that_would_do()
     let codes: Vec<u16> = cluster.requests_of(OPERATOR).iter().map(|request| request.code).collect();
     assert_eq!(codes, [201, 200, 200]);
     assert!(operator.list(&CONFIG_MAPS, "default", &Default::default()).await.is_err(), "it is the least");
+    cluster.stop().await;
+}
+
+/// What somebody runs in kube-system with an account of its own is no component of the cluster.
+#[tokio::test]
+async fn an_operator_in_kube_system_is_seen_and_a_controller_there_is_not() {
+    let cluster = bare().await;
+    let account = |name: &str| format!("system:serviceaccount:kube-system:{name}");
+    cluster.faults().add(Fault::answer(503).verb("list").resource("nodes")).unwrap();
+    for (name, is_seen) in [("my-operator", true), ("deployment-controller", false)] {
+        let user = UserInfo::authenticated(&account(name), &["system:masters"]);
+        let listed = cluster.client().acting_as(user).list(&NODES, "", &Default::default()).await;
+        assert_eq!(listed.is_err(), is_seen, "{name}");
+        assert_eq!(!cluster.requests_of(&account(name)).is_empty(), is_seen, "{name}");
+    }
     cluster.stop().await;
 }
 
