@@ -55,7 +55,6 @@ pub async fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!((&web["spec"]["nodeName"], &web["status"]["phase"]), (&json!("node-2"), &json!("Running")));
     let broken = client.get(&PODS, "default", "broken").await?.to_value();
     let waiting = &broken["status"]["containerStatuses"][0]["state"]["waiting"];
-    assert_eq!(waiting["reason"], "ErrImagePull");
     assert!(waiting["message"].to_string().contains("the shelf is empty"), "{waiting}");
     cluster.stop().await;
     Ok(())

@@ -24,11 +24,9 @@ const OF_EACH_AREA: usize = 10;
 fn the_same_seed_tells_a_hundred_stories_alike() {
     let mut count = 0;
     for path in story_files() {
-        let begun = std::time::Instant::now();
         let [first, second] = [path.clone(), path.clone()].map(|path| thread::spawn(move || tell(path, 7)));
         let (first, second) = (first.join().unwrap(), second.join().unwrap());
         count += first.stories;
-        eprintln!("{} {:?} {}", path.display(), begun.elapsed(), first.stories);
         assert_alike(&path.display().to_string(), &first.lines, &second.lines);
     }
     assert!(count >= 100, "{count} stories");

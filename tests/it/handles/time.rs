@@ -138,12 +138,14 @@ async fn follow_jobs(cluster: &Cluster) {
         .unwrap();
     let mut events = cluster.service().oneshot(watch).await.unwrap().into_body();
     while let Some(Ok(frame)) = events.frame().await {
-        let line = frame.into_data().unwrap_or_default();
-        let event: Value = serde_json::from_slice(&line).unwrap();
-        if event["type"] == "ADDED" {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-            let map = json!({"metadata": {"name": event["object"]["metadata"]["name"]}});
-            ask(cluster, "", "POST", "/api/v1/namespaces/default/configmaps", map).await;
+        let bytes = frame.into_data().unwrap_or_default();
+        for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let event: Value = serde_json::from_slice(line).unwrap();
+            if event["type"] == "ADDED" {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+                let map = json!({"metadata": {"name": event["object"]["metadata"]["name"]}});
+                ask(cluster, "", "POST", "/api/v1/namespaces/default/configmaps", map).await;
+            }
         }
     }
 }
