@@ -6,8 +6,8 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 
 use super::container_runtime::own_listeners::OwnListeners;
-use super::container_runtime::pod_addresses::PodAddresses;
 use super::container_runtime::own_runtime::OwnRuntime;
+use super::container_runtime::pod_addresses::PodAddresses;
 use super::container_runtime::stages::StageSet;
 use super::node_refusal::NodeRefusal;
 use super::node_system_info::NodeSystemInfo;
