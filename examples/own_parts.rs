@@ -135,6 +135,16 @@ macro_rules! as_simulated {
     };
 }
 
+impl StatsService for EmptyShelf {
+    as_simulated! {
+        fn container_stats(&self, measured: &MeasuredContainer<'_>, now: Time) -> ContainerStats;
+        fn pod_sandbox_stats(&self, pod: &Pod, started_at: Time, now: Time) -> PodSandboxStats;
+        fn volume_bytes(&self, pod: &Pod, volume: &str, started_at: Time, now: Time) -> Option<u64>;
+        fn fills_storage(&self, pod: &Pod) -> bool;
+        fn usage_problems(&self, pod: &Pod) -> Vec<String>;
+    }
+}
+
 impl RuntimeService for EmptyShelf {
     fn pull_image(&self, config: &ContainerConfig<'_>, now: Time) -> Call<Image> {
         if config.container.image != "example.com/rare" {

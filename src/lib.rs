@@ -155,6 +155,8 @@ pub mod own {
         #[doc(inline)]
         pub use kubelet::container_runtime::services::*;
         #[doc(inline)]
+        pub use kubelet::container_runtime::stats::*;
+        #[doc(inline)]
         pub use machine::file_system::{Left, Mount, Tree};
         #[doc(inline)]
         pub use machine::logs::LogLine;
