@@ -188,7 +188,9 @@ impl RuntimeService for EmptyShelf {
             &self, config: &ContainerConfig<'_>, id: &ContainerId, exit: &Exit, finished_at: Time
         ) -> ExitedContainer;
         fn remove_container(&self, id: &ContainerId);
-        fn exec_sync(&self, id: &ContainerId, command: &[String]) -> Option<ExecSyncResponse>;
+        fn exec_sync(
+            &self, config: &ContainerConfig<'_>, id: &ContainerId, command: &[String]
+        ) -> ExecSyncForecast;
         fn exec(
             &self, config: &ContainerConfig<'_>, id: &ContainerId, command: &Command,
             found: &dyn Fn() -> Option<Surroundings>, now: Time
@@ -204,7 +206,8 @@ impl RuntimeService for EmptyShelf {
             &self, config: &PodSandboxConfig<'_>, running: &[RunningContainer<'_>], asked: &Datagram<'_>
         ) -> Result<Option<Vec<u8>>, RuntimeError>;
         fn listener_problems(&self, pod: &Pod) -> Vec<String>;
-        fn probe_answers(&self, probed: &ProbedContainer<'_>, probe: &Probe) -> Vec<(Time, ProbeAnswer)>;
+        fn probe_forecast(&self, probed: &ProbedContainer<'_>, probe: &Probe) -> ProbeForecast;
+        fn log_grows(&self, id: &ContainerId) -> tokio::sync::watch::Receiver<()>;
         fn container_log(
             &self, config: &ContainerConfig<'_>, id: &ContainerId, started_at: Time, until: Time
         ) -> Vec<LogLine>;
