@@ -38,18 +38,18 @@ impl PodWorker {
     /// What is over its limit: volumes first, then the pod as a whole, then its containers.
     fn overrun(&self, context: &SyncContext<'_>) -> Option<String> {
         let tree = self.object.to_value();
-        let mut total = 0;
+        let mut total: u64 = 0;
         for volume in items(&tree, "spec.volumes").iter().filter(|volume| !volume["emptyDir"].is_null()) {
             let name = text(volume, "name");
             let used = context.runtime.volume_bytes(context.pod, name, self.start_time, context.now);
-            total += used.unwrap_or(0);
+            total = total.saturating_add(used.unwrap_or(0));
             let limit = quantity(&volume["emptyDir"]["sizeLimit"]);
             if let Some(limit) = limit.filter(|limit| is_over(used.unwrap_or(0), limit)) {
                 return Some(format!("Usage of EmptyDir volume {name:?} exceeds the limit \"{limit}\". "));
             }
         }
         let containers = self.filled(context);
-        total += containers.iter().map(|(_, used, _)| used).sum::<u64>();
+        total = containers.iter().fold(total, |sum, (_, used, _)| sum.saturating_add(*used));
         let limits = containers.iter().filter_map(|(_, _, limit)| limit.clone());
         let whole = limits.reduce(|mut sum, limit| {
             sum.add(&limit);

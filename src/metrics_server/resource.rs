@@ -99,12 +99,12 @@ impl MetricsServer {
             return None;
         }
         let sample = self.usage.pod(&pod.spec.node_name, &object.metadata.uid).await?;
-        let mut cpu = 0;
-        let mut memory = 0;
+        let mut cpu: u64 = 0;
+        let mut memory: u64 = 0;
         let mut containers = Vec::new();
         for container in &sample.containers {
-            cpu += container.cpu_nano_cores;
-            memory += container.memory_bytes;
+            cpu = cpu.saturating_add(container.cpu_nano_cores);
+            memory = memory.saturating_add(container.memory_bytes);
             let usage = usage(container.cpu_nano_cores, container.memory_bytes);
             containers.push(json!({"name": container.name, "usage": usage}));
         }

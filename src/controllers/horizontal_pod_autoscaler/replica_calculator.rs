@@ -64,7 +64,7 @@ impl ReplicaCalculator<'_> {
         let ratio = |metrics: &PodMetrics| utilization_ratio(metrics, &requests, target);
         // A missing pod is thought to use all that it requests, or the target if that is more.
         let most = |pod: &str| requests.get(pod).copied().unwrap_or(0) * target.max(100) / 100;
-        self.judge(current, &counted, metrics, ratio, most)
+        self.judge(current, &counted, metrics, ratio, (most, false))
     }
 
     /// `calcPlainMetricReplicas`: the target is a number for each pod.
@@ -77,7 +77,7 @@ impl ReplicaCalculator<'_> {
     ) -> Result<Proposal, MetricsError> {
         let counted = self.count(&mut metrics, resource)?;
         let ratio = |metrics: &PodMetrics| Ok(value_ratio(metrics, target));
-        self.judge(current, &counted, metrics, ratio, |_| target)
+        self.judge(current, &counted, metrics, ratio, (|_: &str| target, true))
     }
 
     /// `GetObjectMetricReplicas`, `GetExternalMetricReplicas`: one number for all.
@@ -124,13 +124,15 @@ impl ReplicaCalculator<'_> {
     }
 
     /// The number for these metrics; those that are missing or not ready make a change smaller, never larger.
+    /// Whether those that are missing count where the rest is just right differs upstream, too: of a plain
+    /// value they do, of a utilization they do not.
     fn judge(
         &self,
         current: i64,
         counted: &CountedPods,
         mut metrics: PodMetrics,
         ratio_of: impl Fn(&PodMetrics) -> Result<Ratio, MetricsError>,
-        most: impl Fn(&str) -> i64,
+        (most, counts_at_one): (impl Fn(&str) -> i64, bool),
     ) -> Result<Proposal, MetricsError> {
         let Ratio { ratio, usage, utilization } = ratio_of(&metrics)?;
         let proposal = |replicas| Ok(Proposal { replicas, usage, utilization });
@@ -139,7 +141,7 @@ impl ReplicaCalculator<'_> {
             let is_near = self.tolerances.cover(ratio);
             return proposal(if is_near { current } else { whole(ratio * counted.ready as f64) });
         }
-        for pod in counted.missing.iter().filter(|_| ratio != 1.0) {
+        for pod in counted.missing.iter().filter(|_| counts_at_one || ratio != 1.0) {
             metrics.entry(pod.clone()).or_default().value = if ratio < 1.0 { most(pod) } else { 0 };
         }
         for pod in counted.unready.iter().filter(|_| grows_with_unready) {

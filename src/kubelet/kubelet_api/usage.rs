@@ -52,10 +52,10 @@ pub struct PodUsage {
 
 impl UsageTotal {
     pub(super) fn add(&mut self, stats: &ContainerStats) {
-        self.cpu_nano_cores += stats.cpu_nano_cores;
-        self.cpu_core_nanoseconds += stats.cpu_core_nanoseconds;
-        self.memory_bytes += stats.memory_bytes;
-        self.disk_bytes += stats.disk_bytes;
+        self.cpu_nano_cores = self.cpu_nano_cores.saturating_add(stats.cpu_nano_cores);
+        self.cpu_core_nanoseconds = self.cpu_core_nanoseconds.saturating_add(stats.cpu_core_nanoseconds);
+        self.memory_bytes = self.memory_bytes.saturating_add(stats.memory_bytes);
+        self.disk_bytes = self.disk_bytes.saturating_add(stats.disk_bytes);
     }
 
     /// What all pods of a node use, and the node itself.

@@ -11,14 +11,40 @@ use apis::views::pod::Container as Spec;
 
 /// Pods that say none of these are not looked at.
 const SAID: [&[u8]; 3] = [b"\"runAs", b"\"fsGroup\"", b"\"supplementalGroups\""];
-/// Images that are known not to run as root, by what their names end with, and as whom they run.
-const UNPRIVILEGED: [(&str, i64); 5] = [
+/// Images whose user is known, by the last part of their names.
+const USERS: [(&str, i64); 28] = [
     ("nginx-unprivileged", 101),
     ("pause", 65535),
-    ("static", 65532),
     ("coredns", 65532),
-    ("nonroot", 65532),
+    ("agnhost", 0),
+    ("alpine", 0),
+    ("bash", 0),
+    ("busybox", 0),
+    ("caddy", 0),
+    ("centos", 0),
+    ("debian", 0),
+    ("fedora", 0),
+    ("golang", 0),
+    ("httpd", 0),
+    ("mariadb", 0),
+    ("memcached", 11211),
+    ("mysql", 0),
+    ("nginx", 0),
+    ("node", 0),
+    ("perl", 0),
+    ("postgres", 0),
+    ("python", 0),
+    ("rabbitmq", 0),
+    ("redis", 0),
+    ("rockylinux", 0),
+    ("ruby", 0),
+    ("traefik", 0),
+    ("ubuntu", 0),
+    ("wordpress", 0),
 ];
+/// As whom images of this name's tags run, distroless and others.
+const NON_ROOT_TAG: &str = "nonroot";
+const NON_ROOT: i64 = 65532;
 
 /// What a pod says of its users.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -64,12 +90,12 @@ impl PodUsers {
             return None;
         }
         let (user, name) = (self.either(&spec.name, |users| users.run_as_user), &spec.name);
-        match user.unwrap_or_else(|| user_of_image(&spec.image)) {
-            0 if user.is_some() => {
+        match user.or_else(|| user_of_image(&spec.image)) {
+            Some(0) if user.is_some() => {
                 let why = "container's runAsUser breaks non-root policy";
                 Some(format!("{why} (pod: {pod:?}, container: {name})"))
             }
-            0 => {
+            Some(0) => {
                 let why = "container has runAsNonRoot and image will run as root";
                 Some(format!("{why} (pod: {pod:?}, container: {name})"))
             }
@@ -78,19 +104,24 @@ impl PodUsers {
     }
 }
 
-/// As whom an image runs that is not told.
-fn user_of_image(image: &str) -> i64 {
+/// As whom an image runs that is not told; none of one whose user nobody knows, as of an operator's own.
+fn user_of_image(image: &str) -> Option<i64> {
     let name = image.split(['@']).next().unwrap_or_default();
     let (path, tag) = name.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).unwrap_or((name, ""));
-    let known = UNPRIVILEGED.iter().find(|(end, _)| path.ends_with(end) || tag.contains(end));
-    let is_bitnami = path.contains("bitnami/");
-    known.map_or(if is_bitnami { 1001 } else { 0 }, |(_, user)| *user)
+    if tag.contains(NON_ROOT_TAG) {
+        return Some(NON_ROOT);
+    }
+    if path.contains("bitnami/") {
+        return Some(1001);
+    }
+    let last = path.rsplit('/').next().unwrap_or_default();
+    USERS.iter().find(|(known, _)| *known == last).map(|(_, user)| *user)
 }
 
 /// `status.containerStatuses[].user`
 pub(crate) fn status(users: Option<&PodUsers>, spec: &Spec) -> Value {
     let find = |field: fn(&Users) -> Option<i64>| users.and_then(|users| users.either(&spec.name, field));
-    let uid = find(|it| it.run_as_user).unwrap_or_else(|| user_of_image(&spec.image));
+    let uid = find(|it| it.run_as_user).or_else(|| user_of_image(&spec.image)).unwrap_or(0);
     let gid = find(|it| it.run_as_group).unwrap_or(0);
     let pod = users.map(|users| &users.pod);
     let more = pod.and_then(|pod| pod.supplemental_groups.clone()).unwrap_or_default();
@@ -125,6 +156,12 @@ mod tests {
         assert_eq!(why, words);
         assert_eq!(said.refusal(&spec("nginxinc/nginx-unprivileged:1.29"), "p"), None);
         assert_eq!(said.refusal(&spec("gcr.io/distroless/base:nonroot"), "p"), None);
+        // Of what nobody knows it is believed: its image has a user of its own, as operators' images do.
+        for unknown in
+            ["controller:latest", "ghcr.io/me/my-static", "example.com:5000/team/operator@sha256:0"]
+        {
+            assert_eq!(said.refusal(&spec(unknown), "p"), None, "{unknown}");
+        }
         let root = pod(json!({"runAsNonRoot": true, "runAsUser": 7}), json!({"runAsUser": 0})).unwrap();
         assert!(root.refusal(&spec("nginx"), "p").unwrap().starts_with("container's runAsUser breaks"));
         let own = pod(json!({"runAsNonRoot": true}), json!({"runAsNonRoot": false})).unwrap();
