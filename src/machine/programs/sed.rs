@@ -1,43 +1,14 @@
 //! `sed`: lines that are changed, printed or left out, by numbers and by patterns.
 
+mod syntax;
+
 use super::input::{input, read};
-use super::patterns;
+use crate::bounds::{Fault, MAX_MEMORY_BYTES};
 use crate::interpreter::player::Player;
+use syntax::{SedAction, SedAddress, SedCommand, SedPiece, SedSubstitution, commands};
 
-/// A pattern's program is no bigger.
-const MAX_PATTERN_BYTES: usize = 1 << 18;
-/// A script has no more commands than these.
-const MAX_COMMANDS: usize = 500;
-
-/// Which lines a command is for.
-enum SedAddress {
-    Number(usize),
-    Last,
-    Matching(regex::Regex),
-}
-
-struct SedCommand {
-    from: Option<SedAddress>,
-    to: Option<SedAddress>,
-    is_negated: bool,
-    does: SedAction,
-    /// Whether the lines of a range are being passed.
-    is_within: bool,
-}
-
-enum SedAction {
-    /// The pattern, what is put instead, the number of the first one that is, whether all after it are, and
-    /// whether the line is printed then.
-    Substitute(regex::Regex, String, usize, bool, bool),
-    Transliterate(Vec<char>, Vec<char>),
-    Delete,
-    Print,
-    Number,
-    Quit,
-    Before(String),
-    After(String),
-    Instead(String),
-}
+/// What it costs to find a place where something is put, beside the text that is.
+const BYTES_OF_MATCH: usize = 32;
 
 /// What a command line says.
 #[derive(Default)]
@@ -51,7 +22,7 @@ struct SedCall<'w> {
 
 pub(super) fn run(player: &mut Player<'_>, words: &[&str]) {
     let Some(call) = SedCall::read(player, words) else { return };
-    let Some(mut commands) = commands(player, &call) else { return };
+    let Some(mut commands) = commands(player, &call.script, call.is_extended) else { return };
     if call.in_place {
         for path in &call.paths {
             let Some(text) = read(player, "sed", path) else { continue };
@@ -112,161 +83,6 @@ impl<'w> SedCall<'w> {
     }
 }
 
-fn commands(player: &mut Player<'_>, call: &SedCall<'_>) -> Option<Vec<SedCommand>> {
-    let mut commands = Vec::new();
-    let mut rest = call.script.as_str();
-    loop {
-        rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ';');
-        if rest.is_empty() {
-            return Some(commands);
-        }
-        if let Some(comment) = rest.strip_prefix('#') {
-            rest = comment.split_once('\n').map_or("", |(_, rest)| rest);
-            continue;
-        }
-        player.handle(MAX_PATTERN_BYTES / 8);
-        let read = command(rest, call.is_extended).filter(|_| commands.len() < MAX_COMMANDS);
-        let Some((own, after)) = read else {
-            let shown = rest.lines().next().unwrap_or_default();
-            player.fail(&format!("sed: unsupported command {shown}\n"));
-            return None;
-        };
-        commands.push(own);
-        rest = after;
-    }
-}
-
-fn command(text: &str, is_extended: bool) -> Option<(SedCommand, &str)> {
-    let (from, rest) = address(text, is_extended)?;
-    let (to, rest) = match rest.strip_prefix(',') {
-        Some(rest) => address(rest.trim_start(), is_extended)?,
-        None => (None, rest),
-    };
-    let rest = rest.trim_start();
-    let (is_negated, rest) = rest.strip_prefix('!').map_or((false, rest), |rest| (true, rest.trim_start()));
-    let name = rest.chars().next()?;
-    let behind = &rest[name.len_utf8()..];
-    let (does, rest) = match name {
-        's' => substitute(behind, is_extended)?,
-        'y' => {
-            let (parts, rest) = parted(behind, 2)?;
-            let letters = |text: &str| text.replace("\\n", "\n").chars().collect::<Vec<char>>();
-            let (from, to) = (letters(&parts[0]), letters(&parts[1]));
-            (Some(SedAction::Transliterate(from, to)).filter(|_| parts[0].len() == parts[1].len())?, rest)
-        }
-        'd' => (SedAction::Delete, behind),
-        'p' => (SedAction::Print, behind),
-        '=' => (SedAction::Number, behind),
-        'q' => (SedAction::Quit, behind),
-        'a' | 'i' | 'c' => {
-            let (line, rest) = behind.split_once('\n').unwrap_or((behind, ""));
-            let line = line.trim_start().strip_prefix('\\').unwrap_or(line.trim_start());
-            // The text may stand in the next line.
-            let (line, rest) =
-                if line.is_empty() { rest.split_once('\n').unwrap_or((rest, "")) } else { (line, rest) };
-            let line = line.trim_start().to_owned();
-            let does = match name {
-                'a' => SedAction::After(line),
-                'i' => SedAction::Before(line),
-                _ => SedAction::Instead(line),
-            };
-            (does, rest)
-        }
-        _ => return None,
-    };
-    let rest = rest.trim_start_matches(' ');
-    let is_over =
-        rest.is_empty() || rest.starts_with([';', '\n', '#', '}']) || matches!(name, 'a' | 'i' | 'c');
-    is_over.then_some((SedCommand { from, to, is_negated, does, is_within: false }, rest))
-}
-
-fn compiled(pattern: &str, is_extended: bool, ignores_case: bool) -> Option<regex::Regex> {
-    let pattern = if is_extended { pattern.to_owned() } else { patterns::basic(pattern) };
-    let mut builder = regex::RegexBuilder::new(&pattern);
-    builder.size_limit(MAX_PATTERN_BYTES).case_insensitive(ignores_case).build().ok()
-}
-
-fn address(text: &str, is_extended: bool) -> Option<(Option<SedAddress>, &str)> {
-    if let Some(rest) = text.strip_prefix('$') {
-        return Some((Some(SedAddress::Last), rest));
-    }
-    if text.starts_with('/') {
-        let (parts, rest) = parted(text, 1)?;
-        return Some((Some(SedAddress::Matching(compiled(&parts[0], is_extended, false)?)), rest));
-    }
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    match end {
-        0 => Some((None, text)),
-        end => Some((Some(SedAddress::Number(text[..end].parse().ok()?)), &text[end..])),
-    }
-}
-
-/// So many texts between separators, the first letter being one; and what comes behind.
-fn parted(text: &str, count: usize) -> Option<(Vec<String>, &str)> {
-    let separator =
-        text.chars().next().filter(|c| !c.is_alphanumeric() && !c.is_whitespace() && *c != '\\')?;
-    let mut parts = vec![String::new()];
-    let mut in_set = false;
-    let mut letters = text.char_indices().skip(1);
-    while let Some((at, c)) = letters.next() {
-        let own = parts.last_mut()?;
-        match c {
-            '\\' => match letters.next()? {
-                (_, next) if next == separator => own.push(next),
-                (_, next) => own.extend(['\\', next]),
-            },
-            c if c == separator && !in_set => {
-                if parts.len() == count {
-                    return Some((parts, &text[at + c.len_utf8()..]));
-                }
-                parts.push(String::new());
-            }
-            c => {
-                // In the brackets of a pattern a separator is itself.
-                in_set = parts.len() == 1 && count == 2 && (c == '[' || in_set && c != ']');
-                parts.last_mut()?.push(c);
-            }
-        }
-    }
-    None
-}
-
-fn substitute(text: &str, is_extended: bool) -> Option<(SedAction, &str)> {
-    let (parts, rest) = parted(text, 2)?;
-    let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
-    let (flags, rest) = rest.split_at(end);
-    if !flags.chars().all(|c| matches!(c, 'g' | 'p' | 'i' | 'I') || c.is_ascii_digit()) {
-        return None;
-    }
-    let number: String = flags.chars().filter(char::is_ascii_digit).collect();
-    let pattern = compiled(&parts[0], is_extended, flags.contains(['i', 'I']))?;
-    let first = number.parse().unwrap_or(1).max(1);
-    let with = replacement(&parts[1]);
-    Some((SedAction::Substitute(pattern, with, first, flags.contains('g'), flags.contains('p')), rest))
-}
-
-/// What is put instead, as the library wants it: `&` and `\1` are groups.
-fn replacement(text: &str) -> String {
-    let mut out = String::new();
-    let mut letters = text.chars();
-    while let Some(c) = letters.next() {
-        match c {
-            '$' => out.push_str("$$"),
-            '&' => out.push_str("${0}"),
-            '\\' => match letters.next() {
-                Some(digit) if digit.is_ascii_digit() => out.push_str(&format!("${{{digit}}}")),
-                Some('n') => out.push('\n'),
-                Some('t') => out.push('\t'),
-                Some('$') => out.push_str("$$"),
-                Some(other) => out.push(other),
-                None => {}
-            },
-            c => out.push(c),
-        }
-    }
-    out
-}
-
 impl SedAddress {
     fn fits(&self, number: usize, is_last: bool, line: &str) -> bool {
         match self {
@@ -298,16 +114,70 @@ impl SedCommand {
     }
 }
 
+impl SedSubstitution {
+    /// What the line becomes; nothing when it stays, or when the script is stopped for it: at
+    /// [`MAX_MEMORY_BYTES`], with what the other lines have `kept` already, or without steps.
+    fn substituted(&self, player: &mut Player<'_>, line: &str, kept: usize) -> Option<String> {
+        let mut out = String::new();
+        let mut from = 0;
+        let mut is_changed = false;
+        let count = if self.is_global { usize::MAX } else { 1 };
+        let places = self.pattern.captures_iter(line).enumerate();
+        for (at, found) in places.take((self.first - 1).saturating_add(count)) {
+            if !player.handle(BYTES_OF_MATCH) {
+                return None;
+            }
+            if at + 1 < self.first {
+                continue;
+            }
+            let whole = found.get(0)?;
+            out.push_str(&line[from..whole.start()]);
+            from = whole.end();
+            self.put(player, &found, &mut out, kept)?;
+            is_changed = true;
+        }
+        out.push_str(&line[from..]);
+        is_changed.then_some(out)
+    }
+
+    /// Nothing when that is too much.
+    fn put(
+        &self,
+        player: &mut Player<'_>,
+        found: &regex::Captures<'_>,
+        out: &mut String,
+        kept: usize,
+    ) -> Option<()> {
+        for piece in &self.with {
+            let text = match piece {
+                SedPiece::Text(text) => text,
+                SedPiece::Group(number) => found.get(*number).map_or("", |group| group.as_str()),
+            };
+            out.push_str(text);
+            let has_place = player.handle(text.len() + 1) && is_in_memory(player, out.len() + kept);
+            has_place.then_some(())?;
+        }
+        Some(())
+    }
+}
+
+/// Whether a script may hold so much; one that may not is stopped.
+fn is_in_memory(player: &mut Player<'_>, bytes: usize) -> bool {
+    if bytes > MAX_MEMORY_BYTES {
+        player.stop(Fault::Memory);
+    }
+    bytes <= MAX_MEMORY_BYTES
+}
+
 fn edited(player: &mut Player<'_>, commands: &mut [SedCommand], text: &str, is_quiet: bool) -> String {
     commands.iter_mut().for_each(|command| command.is_within = false);
     let count = text.lines().count();
     let mut said = String::new();
     for (at, line) in text.lines().enumerate() {
-        if !player.handle(line.len() * commands.len()) {
-            break;
-        }
-        let (number, is_last) = (at + 1, at + 1 == count);
-        if edit_line(commands, (number, is_last), line, is_quiet, &mut said) {
+        let is_last = at + 1 == count;
+        let (text, after) = (line.to_owned(), String::new());
+        let mut line = SedLine { number: at + 1, is_last, text, is_shown: !is_quiet, after, quits: false };
+        if !player.handle(line.text.len()) || line.edit(player, commands, &mut said) {
             break;
         }
     }
@@ -317,58 +187,66 @@ fn edited(player: &mut Player<'_>, commands: &mut [SedCommand], text: &str, is_q
     said
 }
 
-/// Whether it was the last one.
-fn edit_line(
-    commands: &mut [SedCommand],
-    (number, is_last): (usize, bool),
-    line: &str,
-    is_quiet: bool,
-    said: &mut String,
-) -> bool {
-    let mut line = line.to_owned();
-    let (mut is_shown, mut quits) = (!is_quiet, false);
-    let mut after = String::new();
-    for command in commands {
-        if !command.fits(number, is_last, &line) {
-            continue;
+/// A line while it is edited.
+struct SedLine {
+    number: usize,
+    is_last: bool,
+    text: String,
+    is_shown: bool,
+    /// What is said after it.
+    after: String,
+    /// It is the last one that is read.
+    quits: bool,
+}
+
+impl SedLine {
+    /// Whether it was the last one. A command costs what it takes to read the line as it is by then.
+    fn edit(&mut self, player: &mut Player<'_>, commands: &mut [SedCommand], said: &mut String) -> bool {
+        for command in commands {
+            if !player.handle(self.text.len()) {
+                return true;
+            }
+            if !command.fits(self.number, self.is_last, &self.text) {
+                continue;
+            }
+            let goes_on = self.does(player, &command.does, said);
+            if !is_in_memory(player, self.text.len() + self.after.len() + said.len()) {
+                return true;
+            }
+            if !goes_on {
+                break;
+            }
         }
-        match &command.does {
-            SedAction::Substitute(pattern, with, first, is_global, prints) => {
-                let before = pattern.find_iter(&line).nth(first - 1).map(|found| found.start());
-                let Some(from) = before else { continue };
-                let limit = usize::from(!is_global);
-                let tail = pattern.replacen(&line[from..], limit, with.as_str()).into_owned();
-                line.replace_range(from.., &tail);
-                if *prints {
-                    said.extend([line.as_str(), "\n"]);
+        if self.is_shown {
+            said.extend([self.text.as_str(), "\n"]);
+        }
+        said.push_str(&self.after);
+        self.quits
+    }
+
+    /// Whether the next command is for the line, too.
+    fn does(&mut self, player: &mut Player<'_>, action: &SedAction, said: &mut String) -> bool {
+        match action {
+            SedAction::Substitute(substitution, prints) => {
+                if let Some(text) = substitution.substituted(player, &self.text, said.len()) {
+                    self.text = text;
+                    said.extend([self.text.as_str(), "\n"].into_iter().filter(|_| *prints));
                 }
             }
-            SedAction::Transliterate(from, to) => {
-                let swap = |c: char| from.iter().position(|own| *own == c).map_or(c, |at| to[at]);
-                line = line.chars().map(swap).collect();
+            SedAction::Transliterate(letters) => {
+                self.text = self.text.chars().map(|c| letters.get(&c).copied().unwrap_or(c)).collect();
             }
-            SedAction::Delete => {
-                is_shown = false;
-                break;
-            }
-            SedAction::Print => said.extend([line.as_str(), "\n"]),
-            SedAction::Number => said.push_str(&format!("{number}\n")),
+            SedAction::Print => said.extend([self.text.as_str(), "\n"]),
+            SedAction::Number => said.push_str(&format!("{}\n", self.number)),
             SedAction::Before(text) => said.extend([text.as_str(), "\n"]),
-            SedAction::After(text) => after.extend([text.as_str(), "\n"]),
+            SedAction::After(text) => self.after.extend([text.as_str(), "\n"]),
             SedAction::Instead(text) => {
                 said.extend([text.as_str(), "\n"]);
-                is_shown = false;
-                break;
+                self.is_shown = false;
             }
-            SedAction::Quit => {
-                quits = true;
-                break;
-            }
+            SedAction::Delete => self.is_shown = false,
+            SedAction::Quit => self.quits = true,
         }
+        !matches!(action, SedAction::Instead(_) | SedAction::Delete | SedAction::Quit)
     }
-    if is_shown {
-        said.extend([line.as_str(), "\n"]);
-    }
-    said.push_str(&after);
-    quits
 }
