@@ -3,7 +3,7 @@
 use super::dialect::Dialect;
 use super::player::{Flow, Player};
 use super::{globs, pattern};
-use crate::bounds::MAX_WORD_BYTES;
+use crate::bounds::{Fault, MAX_WORD_BYTES};
 use crate::shell::{Part, ValueOperation, Word};
 
 /// What a part of a word, or a field, is counted as beside its text.
@@ -223,24 +223,31 @@ impl Player<'_> {
     /// `${NAME#pattern}` and its kin.
     fn without(&mut self, operator: &str, value: String, word: &Word, other: Option<&Word>) -> String {
         let wanted = self.pattern(word);
-        if !self.handle(pattern::cost(&wanted, &value)) {
-            return String::new();
-        }
         let with = match other {
             Some(other) => self.text(other),
             None => String::new(),
         };
+        let pay = &mut |bytes| self.handle(bytes);
         match operator {
-            "/" | "//" => pattern::replaced(&value, &wanted, &with, operator == "//"),
-            "/#" => match pattern::trimmed(&value, &wanted, false, true) {
+            "/" | "//" => {
+                let replaced = pattern::replaced(&value, &wanted, &with, operator == "//", pay);
+                replaced.unwrap_or_else(|| {
+                    self.stop(Fault::Memory);
+                    String::new()
+                })
+            }
+            "/#" => match pattern::trimmed(&value, &wanted, false, true, pay) {
                 left if left.len() < value.len() => with + left,
                 _ => value,
             },
-            "/%" => match pattern::trimmed(&value, &wanted, true, true) {
+            "/%" => match pattern::trimmed(&value, &wanted, true, true, pay) {
                 left if left.len() < value.len() => left.to_owned() + &with,
                 _ => value,
             },
-            _ => pattern::trimmed(&value, &wanted, operator.starts_with('%'), operator.len() == 2).to_owned(),
+            _ => {
+                let (at_end, longest) = (operator.starts_with('%'), operator.len() == 2);
+                pattern::trimmed(&value, &wanted, at_end, longest, pay).to_owned()
+            }
         }
     }
 

@@ -8,9 +8,10 @@ use super::player::Player;
 /// Whether a word has anything in it that is more than a text.
 pub(super) fn is_pattern(text: &str) -> bool {
     let mut is_escaped = false;
+    let last_end = text.rfind(']').unwrap_or(0);
     text.char_indices().any(|(at, c)| {
         // A bracket that nothing closes is one: `[ -f x ]`.
-        let is_set = c == '[' && text[at + 1..].contains(']');
+        let is_set = c == '[' && at < last_end;
         let is_one = !is_escaped && (matches!(c, '*' | '?') || is_set);
         is_escaped = c == '\\' && !is_escaped;
         is_one
@@ -34,7 +35,7 @@ impl Player<'_> {
             if !is_deep_enough || pattern.ends_with('/') && !is_folder || !self.handle(path.len() * 2) {
                 continue;
             }
-            if wanted.iter().zip(&names).all(|(pattern, name)| is_like(pattern, name)) {
+            if wanted.iter().zip(&names).all(|(pattern, name)| self.is_like(pattern, name)) {
                 let name = names[..wanted.len()].join("/");
                 let name = if is_absolute { format!("/{name}") } else { name };
                 found.insert(if pattern.ends_with('/') { name + "/" } else { name });
@@ -48,8 +49,14 @@ impl Player<'_> {
         let home = self.variables.get("HOME").cloned();
         home.unwrap_or_else(|| if self.around.user == 0 { "/root".into() } else { "/".into() })
     }
-}
 
-fn is_like(pattern: &str, name: &str) -> bool {
-    (!name.starts_with('.') || pattern.starts_with('.')) && pattern::compare(pattern, name).0
+    /// It costs what it takes to read the pattern, and what is compared.
+    fn is_like(&mut self, pattern: &str, name: &str) -> bool {
+        let may_be = !name.starts_with('.') || pattern.starts_with('.');
+        if !may_be || !self.handle(pattern.len()) {
+            return false;
+        }
+        let (is_like, compared) = pattern::compare(pattern, name);
+        self.handle(compared) && is_like
+    }
 }

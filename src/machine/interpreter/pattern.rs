@@ -1,14 +1,7 @@
 //! Patterns of `case`, of file names and of `${NAME#...}`: `*` is any text, `?` any character, `[a-z]` one of
 //! those; what a backslash stands before is itself.
 
-/// What it costs at worst to look for a pattern everywhere in a text.
-pub(crate) fn cost(pattern: &str, text: &str) -> usize {
-    if pattern.contains('*') {
-        text.len().saturating_mul(text.len())
-    } else {
-        text.len().saturating_mul(pattern.len().min(16))
-    }
-}
+use crate::bounds::MAX_MEMORY_BYTES;
 
 /// One place of a pattern.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,9 +16,15 @@ enum PatternPiece {
 fn pieces(pattern: &str) -> Vec<PatternPiece> {
     let letters: Vec<char> = pattern.chars().collect();
     let mut pieces = Vec::with_capacity(letters.len());
+    // Behind it no bracket is closed, and none need be looked for again and again.
+    let last_end = letters.iter().rposition(|letter| *letter == ']').unwrap_or(0);
     let mut at = 0;
     while let Some(letter) = letters.get(at) {
         at += 1;
+        // Several stars are as good as one.
+        if *letter == '*' && pieces.last() == Some(&PatternPiece::Any) {
+            continue;
+        }
         pieces.push(match letter {
             '*' => PatternPiece::Any,
             '?' => PatternPiece::One,
@@ -33,7 +32,7 @@ fn pieces(pattern: &str) -> Vec<PatternPiece> {
                 at += 1;
                 PatternPiece::Letter(letters.get(at - 1).copied().unwrap_or('\\'))
             }
-            '[' => match set(&letters[at..]) {
+            '[' if at <= last_end => match set(&letters[at..=last_end]) {
                 Some((set, length)) => {
                     at += length;
                     set
@@ -93,6 +92,14 @@ pub(crate) fn class_of(name: &str) -> Vec<(char, char)> {
 }
 
 impl PatternPiece {
+    /// What it takes to compare a letter with it.
+    fn cost(&self) -> usize {
+        match self {
+            PatternPiece::Set(_, ranges) => 1 + ranges.len(),
+            _ => 1,
+        }
+    }
+
     fn is(&self, letter: char) -> bool {
         match self {
             PatternPiece::Any | PatternPiece::One => true,
@@ -118,7 +125,7 @@ fn compare_pieces(pattern: &[PatternPiece], text: &[char]) -> (bool, usize) {
     // Where the last `*` stands, and how far it reaches so far.
     let mut star: Option<(usize, usize)> = None;
     while here < text.len() {
-        compared += 1;
+        compared += pattern.get(at).map_or(1, PatternPiece::cost);
         match pattern.get(at) {
             Some(PatternPiece::Any) => {
                 star = Some((at, here));
@@ -139,53 +146,95 @@ fn compare_pieces(pattern: &[PatternPiece], text: &[char]) -> (bool, usize) {
     (is_like, compared + pattern.len() - at)
 }
 
-/// What is left of `text` when what matches is taken from its beginning or its end: the shortest piece that
-/// does, or the longest. How much is compared for that is for the caller to count.
-pub(crate) fn trimmed<'a>(text: &'a str, pattern: &str, at_end: bool, longest: bool) -> &'a str {
-    let pattern = pieces(pattern);
-    let mut places: Vec<usize> = text.char_indices().map(|(at, _)| at).chain([text.len()]).collect();
-    // From the shortest piece to the longest.
-    if at_end != longest {
-        places.reverse();
-    }
-    for at in places {
-        let (taken, left) = if at_end { (&text[at..], &text[..at]) } else { (&text[..at], &text[at..]) };
-        let letters: Vec<char> = taken.chars().collect();
-        if compare_pieces(&pattern, &letters).0 {
-            return left;
+/// The length of the shortest piece at the beginning of `text` that matches, or of the longest. All places of
+/// the pattern where a letter may stand are followed at once, so that no letter is looked at twice. `pay` is
+/// told what is compared, and ends it when that cannot be paid.
+fn taken(
+    pattern: &[PatternPiece],
+    text: impl Iterator<Item = char>,
+    longest: bool,
+    pay: &mut dyn FnMut(usize) -> bool,
+) -> Option<usize> {
+    let mut places = vec![];
+    enter(pattern, &mut places, 0);
+    let mut end = None;
+    for (at, letter) in text.map(Some).chain([None]).enumerate() {
+        // They are in their order.
+        if places.last() == Some(&pattern.len()) {
+            end = Some(at);
+            if !longest {
+                break;
+            }
         }
+        let Some(letter) = letter.filter(|_| !places.is_empty()) else { break };
+        let pieces = || places.iter().filter_map(|place| Some((*place, pattern.get(*place)?)));
+        if !pay(pieces().map(|(_, piece)| piece.cost()).sum()) {
+            return None;
+        }
+        let mut next = vec![];
+        for (place, piece) in pieces().filter(|(_, piece)| piece.is(letter)) {
+            enter(pattern, &mut next, if *piece == PatternPiece::Any { place } else { place + 1 });
+        }
+        places = next;
     }
-    text
+    end
 }
 
-/// `text` with what matches replaced, once or everywhere; the longest piece each time.
-pub(crate) fn replaced(text: &str, pattern: &str, with: &str, everywhere: bool) -> String {
-    let pattern = pieces(pattern);
-    let letters: Vec<char> = text.chars().collect();
-    let mut out = String::new();
-    let mut at = 0;
-    let mut is_done = pattern.is_empty();
-    let fixed = Some(pattern.len()).filter(|_| !pattern.contains(&PatternPiece::Any));
-    while at < letters.len() {
-        // Without a star there is but one length.
-        let ends = match fixed {
-            Some(length) => (at + length)..=(at + length).min(letters.len()),
-            None => at + 1..=letters.len(),
-        };
-        let end = ends.rev().find(|end| compare_pieces(&pattern, &letters[at..*end]).0);
-        match end.filter(|_| !is_done) {
-            Some(end) => {
-                out.push_str(with);
-                at = end;
-                is_done = !everywhere;
-            }
-            None => {
-                out.push(letters[at]);
-                at += 1;
-            }
+/// A place, and the one behind it where it is a star, which may be nothing.
+fn enter(pattern: &[PatternPiece], places: &mut Vec<usize>, place: usize) {
+    let is_star = pattern.get(place) == Some(&PatternPiece::Any);
+    for place in place..=place + usize::from(is_star) {
+        if places.last().is_none_or(|last| *last < place) {
+            places.push(place);
         }
     }
-    out
+}
+
+/// What is left of `text` when what matches is taken from its beginning or its end: the shortest piece that
+/// does, or the longest. `pay` is told what is compared.
+pub(crate) fn trimmed<'a>(
+    text: &'a str,
+    pattern: &str,
+    at_end: bool,
+    longest: bool,
+    pay: &mut dyn FnMut(usize) -> bool,
+) -> &'a str {
+    let mut pattern = pieces(pattern);
+    if at_end {
+        pattern.reverse();
+        let count = taken(&pattern, text.chars().rev(), longest, pay).unwrap_or(0);
+        let first = count.checked_sub(1).and_then(|last| text.char_indices().rev().nth(last));
+        return &text[..first.map_or(text.len(), |(at, _)| at)];
+    }
+    let count = taken(&pattern, text.chars(), longest, pay).unwrap_or(0);
+    &text[text.char_indices().nth(count).map_or(text.len(), |(at, _)| at)..]
+}
+
+/// `text` with what matches replaced, once or everywhere; the longest piece each time. Nothing when that is
+/// over [`MAX_MEMORY_BYTES`]; the rest stays as it is when no more can be paid for.
+pub(crate) fn replaced(
+    text: &str,
+    pattern: &str,
+    with: &str,
+    everywhere: bool,
+    pay: &mut dyn FnMut(usize) -> bool,
+) -> Option<String> {
+    let pattern = pieces(pattern);
+    let mut out = String::new();
+    let mut rest = text;
+    let mut is_done = pattern.is_empty();
+    while let Some(letter) = rest.chars().next().filter(|_| !is_done) {
+        let found = taken(&pattern, rest.chars(), true, pay).filter(|count| *count > 0);
+        let kept = if found.is_some() { with } else { &rest[..letter.len_utf8()] };
+        out.push_str(kept);
+        let end = rest.char_indices().nth(found.unwrap_or(1)).map_or(rest.len(), |(at, _)| at);
+        rest = &rest[end..];
+        is_done = !pay(kept.len()) || found.is_some() && !everywhere;
+        if out.len() > MAX_MEMORY_BYTES {
+            return None;
+        }
+    }
+    Some(out + rest)
 }
 
 /// A text that a pattern matches as it is.
@@ -240,6 +289,35 @@ mod tests {
     }
 
     #[test]
+    fn what_is_compared_is_paid_for_and_no_more() {
+        const ALL: usize = 20_000;
+        let text = "a".repeat(1000);
+        let mut paid = 0;
+        let left = trimmed(&text, "*a*b", false, true, &mut |cost| {
+            paid += cost;
+            true
+        });
+        assert!(left == text && paid > 2 * text.len() && paid <= 5 * text.len(), "{paid}");
+        paid = 0;
+        let shown = replaced(&text, "*b", "c", true, &mut |cost| {
+            paid += cost;
+            paid <= ALL
+        });
+        assert_eq!(shown, Some(text.clone()));
+        assert!((ALL..ALL + 100).contains(&paid), "it ends where no more can be paid: {paid}");
+        let long = "a".repeat(MAX_MEMORY_BYTES / 10);
+        assert_eq!(replaced(&text, "a", &long, true, &mut |_| true), None);
+    }
+
+    /// None of them is looked for more than once, however many there are.
+    #[test]
+    fn brackets_that_nothing_closes_are_letters() {
+        let open = "[".repeat(100_000);
+        assert!(compare(&open, &open).0);
+        assert!(compare(&format!("[a]{open}"), &format!("a{open}")).0);
+    }
+
+    #[test]
     fn pieces_are_taken_and_replaced() {
         for (at_end, longest, pattern, wanted) in [
             (false, false, "*/", "b/c.tar.gz"),
@@ -248,10 +326,27 @@ mod tests {
             (true, true, ".*", "a/b/c"),
             (true, true, "x", "a/b/c.tar.gz"),
         ] {
-            assert_eq!(trimmed("a/b/c.tar.gz", pattern, at_end, longest), wanted, "{pattern}");
+            let left = trimmed("a/b/c.tar.gz", pattern, at_end, longest, &mut |_| true);
+            assert_eq!(left, wanted, "{pattern}");
         }
-        assert_eq!(replaced("a.b.c", ".", "-", false), "a-b.c");
-        assert_eq!(replaced("a.b.c", "[ab].", "", true), "c");
+        for (text, pattern, at_end, longest, wanted) in [
+            ("ä/ä", "/?", true, false, "ä"),
+            ("aab", "*a", false, false, "ab"),
+            ("aab", "*a", false, true, "b"),
+            ("baa", "a*", true, true, "b"),
+            ("ab[", "[", true, false, "ab"),
+        ] {
+            assert_eq!(trimmed(text, pattern, at_end, longest, &mut |_| true), wanted, "{pattern}");
+        }
+        for (text, pattern, with, everywhere, wanted) in [
+            ("a.b.c", ".", "-", false, "a-b.c"),
+            ("a.b.c", "[ab].", "", true, "c"),
+            ("äxb, axb!", "?*b", "-", true, "-!"),
+            ("aXbXc", "X**", "", true, "a"),
+        ] {
+            let shown = replaced(text, pattern, with, everywhere, &mut |_| true);
+            assert_eq!(shown.unwrap(), wanted, "{pattern}");
+        }
         assert_eq!(compare(&escaped("a[*"), "a[*"), (true, 3));
     }
 }

@@ -63,6 +63,9 @@ fn code(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, base: u32, most:
     char::from_u32(value & 0xff).unwrap_or_default()
 }
 
+/// The most digits that a precision asks for: what the library can show.
+const MAX_DIGITS: usize = u16::MAX as usize;
+
 /// A directive of a format: `%-8.3s`.
 #[derive(Default)]
 struct PrintfDirective {
@@ -149,14 +152,15 @@ fn number(text: &str) -> (usize, &str) {
 
 impl PrintfDirective {
     fn shown(&self, kind: char, word: &str) -> String {
+        let digits = self.precision.map(|precision| precision.min(MAX_DIGITS));
         let text = match kind {
-            'd' | 'i' | 'u' => self.integer(integer(word)),
+            'd' | 'i' | 'u' => self.integer(integer(word), digits.unwrap_or(0)),
             'x' if self.has_prefix => format!("{:#x}", integer(word)),
             'x' => format!("{:x}", integer(word)),
             'X' => format!("{:X}", integer(word)),
             'o' => format!("{:o}", integer(word)),
             'f' | 'F' => {
-                format!("{:.*}", self.precision.unwrap_or(6), word.trim().parse::<f64>().unwrap_or(0.0))
+                format!("{:.*}", digits.unwrap_or(6), word.trim().parse::<f64>().unwrap_or(0.0))
             }
             'e' | 'g' => format!("{}", word.trim().parse::<f64>().unwrap_or(0.0)),
             'c' => word.chars().take(1).collect(),
@@ -170,8 +174,8 @@ impl PrintfDirective {
         self.padded(text, kind)
     }
 
-    fn integer(&self, value: i64) -> String {
-        let digits = format!("{:0>1$}", value.unsigned_abs(), self.precision.unwrap_or(0));
+    fn integer(&self, value: i64, count: usize) -> String {
+        let digits = format!("{:0>count$}", value.unsigned_abs());
         match value {
             ..0 => format!("-{digits}"),
             _ if self.shows_sign => format!("+{digits}"),
@@ -232,6 +236,9 @@ mod tests {
             ("100%", &[], "100%"),
         ] {
             assert_eq!(printf(format, arguments).unwrap(), wanted, "{format}");
+        }
+        for (format, is_behind) in [("%.70000d", 0), ("%.70000i", 0), ("%.70000f", 2)] {
+            assert_eq!(printf(format, &["1"]).unwrap().len(), MAX_DIGITS + is_behind, "{format}");
         }
         assert_eq!(printf("%999999999999s", &["a"]), None);
         assert_eq!(printf(&"%9999s".repeat(300), &["a"]), None);

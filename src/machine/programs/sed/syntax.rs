@@ -9,6 +9,7 @@ use crate::programs::patterns;
 const MAX_PATTERN_BYTES: usize = 1 << 18;
 /// A script has no more commands than these.
 const MAX_COMMANDS: usize = 500;
+
 /// Which lines a command is for.
 pub(super) enum SedAddress {
     Number(usize),
