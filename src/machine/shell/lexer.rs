@@ -1,5 +1,7 @@
 //! Words and operators of a script.
 
+use std::cell::Cell;
+
 use super::braces;
 use super::nesting::{closing_brace, closing_parenthesis, sum_end};
 use super::syntax::{Part, Script, Unplayable, ValueOperation, Word};
@@ -27,8 +29,8 @@ pub(crate) enum Token {
 pub(crate) struct Nesting<'a> {
     /// So many substitutions deep.
     pub(crate) level: usize,
-    /// `{a,b}` is two words (bash).
-    pub(crate) has_braces: bool,
+    /// `{a,b}` is two words (bash): how much such words may still be made ([`braces::MAX_MADE_BYTES`]).
+    pub(crate) braces: Option<&'a Cell<usize>>,
     /// Reads a script that stands so many deep.
     pub(crate) read: &'a dyn Fn(&str, usize) -> Result<Script, Unplayable>,
 }
@@ -74,8 +76,12 @@ pub(crate) fn tokens(text: &str, nesting: Nesting<'_>, tokens: &mut Vec<Token>) 
             tokens.push(Token::Descriptor(digit));
             rest = &rest[1..];
         } else {
+            let before = nesting.braces.map_or(0, Cell::get);
             let (length, Builder { parts, depth, .. }) = word(rest, nesting)?;
-            let words = if nesting.has_braces { braces::words(parts) } else { vec![parts] };
+            let words = match nesting.braces {
+                Some(left) => braces::words(parts, length + before - left.get(), left),
+                None => vec![parts],
+            };
             tokens.extend(words.into_iter().map(|word| Token::Word(word, depth)));
             rest = &rest[length..];
         }

@@ -27,6 +27,7 @@ mod lexer;
 mod nesting;
 mod parser;
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use lexer::Nesting;
@@ -53,7 +54,9 @@ impl Script {
     /// # Errors
     /// Why it is not played.
     pub(crate) fn parse(text: &str, reading: ScriptReading) -> Result<Script, Unplayable> {
-        Script::parse_at(text, 0, reading, &functions(text))
+        let made = Cell::new(braces::MAX_MADE_BYTES);
+        let braces = reading.has_braces.then_some(&made);
+        Script::parse_at(text, 0, reading.knows, &functions(text), braces)
     }
 
     /// Reads a script that stands `level` substitutions deep. What comes before an error tells whether the
@@ -61,8 +64,9 @@ impl Script {
     fn parse_at(
         text: &str,
         level: usize,
-        reading: ScriptReading,
+        knows: Option<fn(&str, &[Word]) -> bool>,
         functions: &BTreeSet<String>,
+        braces: Option<&Cell<usize>>,
     ) -> Result<Script, Unplayable> {
         if text.len() > MAX_WORD_BYTES {
             return Err(Unplayable::Faulty(Fault::TooLong));
@@ -71,10 +75,10 @@ impl Script {
             return Err(Unplayable::Faulty(Fault::Depth));
         }
         let mut tokens = Vec::new();
-        let read_inner = |text: &str, level| Script::parse_at(text, level, reading, functions);
-        let nesting = Nesting { level, has_braces: reading.has_braces, read: &read_inner };
+        let read_inner = |text: &str, level| Script::parse_at(text, level, knows, functions, braces);
+        let nesting = Nesting { level, braces, read: &read_inner };
         let read = lexer::tokens(text, nesting, &mut tokens);
-        match (read, parser::parse(&tokens, reading.knows, functions)) {
+        match (read, parser::parse(&tokens, knows, functions)) {
             (Err(Unplayable::Faulty(Fault::Depth)), _) => Err(Unplayable::Faulty(Fault::Depth)),
             (Ok(()), Ok((list, depth))) => Ok(Script { list, depth }),
             (_, Err(Unplayable::Unknown)) => Err(Unplayable::Unknown),
