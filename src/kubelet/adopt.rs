@@ -8,6 +8,7 @@ use super::dependencies::NodeRuntime;
 use super::kuberuntime::container::Container;
 use super::kuberuntime::context::SyncContext;
 use super::kuberuntime::state::{State, Terminated};
+use super::node_config::Boots;
 use super::pod_workers::{PodWorker, Sandbox, WorkerState};
 use super::volume_manager::host_files::Written;
 use super::volume_manager::sources::Sources;
@@ -21,9 +22,7 @@ impl PodWorker {
         let (pod, object) = (self.pod.clone(), self.object.clone());
         let status = &pod.status;
         let sandbox = PodSandboxConfig { pod: &pod, metadata: &object.metadata, attempt: 0 };
-        let has_begun = status.start_time.is_some_and(|at| node.booted_at.is_some_and(|booted| at < booted));
-        let is_lost = has_begun && !pod.is_terminal();
-        if is_lost {
+        if !pod.is_terminal() && is_lost(&pod, node.boots) {
             return self.begin_anew(&pod, now);
         }
         if !pod.is_terminal() && !status.pod_ip.is_empty() {
@@ -77,26 +76,48 @@ impl PodWorker {
 }
 
 impl PodWorker {
-    /// The machine was started again: nothing of the pod runs. What restarts does so in a new sandbox.
+    /// The machine was started again: nothing of the pod runs. What restarts does so in a new sandbox, and
+    /// there it begins with the first init container (`computePodActions`).
     fn begin_anew(&mut self, pod: &pod::Pod, now: Time) {
         self.has_lost_sandbox = !pod.status.pod_ip.is_empty();
-        let lose = |containers: &mut [Container], specs: &[Spec], statuses: &[ContainerStatus]| {
-            for (container, spec) in containers.iter_mut().zip(specs) {
-                if let Some(status) = statuses.iter().find(|status| status.name == spec.name) {
-                    lose(container, status, now);
-                }
-            }
-        };
         let (spec, status) = (&pod.spec, &pod.status);
-        lose(&mut self.init_containers, &spec.init_containers, &status.init_container_statuses);
-        lose(&mut self.containers, &spec.containers, &status.container_statuses);
+        let by_policy = |containers: &mut [Container], specs: &[Spec], statuses: &[ContainerStatus]| {
+            lose_all(containers, specs, statuses, false, now);
+        };
+        by_policy(&mut self.containers, &spec.containers, &status.container_statuses);
         let ephemeral = &status.ephemeral_container_statuses;
-        lose(&mut self.ephemeral_containers, &spec.ephemeral_containers, ephemeral);
+        by_policy(&mut self.ephemeral_containers, &spec.ephemeral_containers, ephemeral);
+        let begins_anew = spec.restart_policy != "Never" && !self.containers.iter().all(Container::is_done);
+        let init = &status.init_container_statuses;
+        lose_all(&mut self.init_containers, &spec.init_containers, init, begins_anew, now);
     }
 }
 
-/// What ran has ended, nobody knows how; it runs again if its policy says so.
-fn lose(container: &mut Container, status: &ContainerStatus, now: Time) {
+/// Whether what the pod's status says to run was on a machine that has been started again since.
+fn is_lost(pod: &pod::Pod, boots: Boots) -> bool {
+    let status = &pod.status;
+    let others = status.init_container_statuses.iter().chain(&status.ephemeral_container_statuses);
+    let mut running = others.chain(&status.container_statuses).filter_map(|it| it.state.running.as_ref());
+    boots.is_new || running.any(|running| boots.ended(running.started_at))
+}
+
+/// Those that the pod's status knows.
+fn lose_all(
+    containers: &mut [Container],
+    specs: &[Spec],
+    statuses: &[ContainerStatus],
+    all_run_again: bool,
+    now: Time,
+) {
+    for (container, spec) in containers.iter_mut().zip(specs) {
+        if let Some(status) = statuses.iter().find(|status| status.name == spec.name) {
+            lose(container, status, all_run_again, now);
+        }
+    }
+}
+
+/// What ran has ended, nobody knows how; it runs again if its policy says so, or all do.
+fn lose(container: &mut Container, status: &ContainerStatus, all_run_again: bool, now: Time) {
     container.restart_count = status.restart_count;
     container.unseen_runs = status.restart_count;
     let exit = Exit { code: 255, reason: "Unknown".into(), message: String::new() };
@@ -113,7 +134,7 @@ fn lose(container: &mut Container, status: &ContainerStatus, now: Time) {
             return;
         }
     };
-    let runs_again = container.restart_policy.restarts(ended.exit.code);
+    let runs_again = all_run_again || container.restart_policy.restarts(ended.exit.code);
     container.take_up(ended, runs_again);
 }
 

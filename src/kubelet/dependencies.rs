@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::container_runtime::services::RuntimeService;
-use super::node_config::NodeConfig;
+use super::node_config::{Boots, NodeConfig};
 use super::node_state::NodeState;
 use super::players::Players;
 use super::volume_manager::host_files::HostFiles;
-use apimachinery::time::Time;
 use client_go::component::ComponentContext;
 use network::Network;
 
@@ -24,8 +23,8 @@ pub struct NodeRuntime {
     pub allocatable: BTreeMap<String, String>,
     /// What its pods share of its files.
     pub host_files: HostFiles,
-    /// What ran before then runs no more.
-    pub booted_at: Option<Time>,
+    /// The starts of its machine: what ran before the last one runs no more.
+    pub boots: Boots,
     /// What its pods are reached on, and reach others.
     pub network: Network,
 }

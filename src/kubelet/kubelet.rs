@@ -71,7 +71,7 @@ impl Kubelet {
             cluster_dns: config.cluster_dns.clone(),
             allocatable: config.allocatable(),
             host_files: HostFiles::default(),
-            booted_at: config.boots.1,
+            boots: config.boots,
             network,
         };
         let state = NodeState::default();

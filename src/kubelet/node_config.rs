@@ -16,6 +16,48 @@ use apimachinery::quantity::Quantity;
 use apimachinery::time::Time;
 use apis::views::node::Taint;
 
+/// What a kubelet may say of its own Node again and again.
+const DEFAULT_LABELS: [&str; 12] = [
+    "kubernetes.io/hostname",
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+    "node.kubernetes.io/instance-type",
+    "beta.kubernetes.io/instance-type",
+    "kubernetes.io/os",
+    "kubernetes.io/arch",
+    "node.kubernetes.io/windows-build",
+    "beta.kubernetes.io/os",
+    "beta.kubernetes.io/arch",
+];
+
+/// The starts of a node's machine, after the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Boots {
+    /// How many there were.
+    pub count: u32,
+    /// When the last one was.
+    pub last: Option<Time>,
+    /// No kubelet has started since.
+    pub is_new: bool,
+}
+
+impl Boots {
+    /// The machine is started again.
+    pub fn again(&mut self, now: Time) {
+        *self = Boots { count: self.count.saturating_add(1), last: Some(now), is_new: true };
+    }
+
+    /// Whether what started then ended with the machine. The first kubelet afterwards finds nothing that
+    /// runs. A later one goes by the times, which are written in whole seconds: what started in the second
+    /// of the start is taken to have started after it.
+    pub(crate) fn ended(&self, started_at: Option<Time>) -> bool {
+        let is_earlier = |last: Time| started_at.is_some_and(|at| at.timestamp() < last.timestamp());
+        self.is_new || self.last.is_some_and(is_earlier)
+    }
+}
+
 /// A node, before its kubelet starts.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
@@ -41,8 +83,8 @@ pub struct NodeConfig {
     pub images: Vec<String>,
     /// What it says of its machine and its programs.
     pub info: NodeSystemInfo,
-    /// How often its machine was started again, and when last.
-    pub boots: (u32, Option<Time>),
+    /// What is known of its machine's starts.
+    pub boots: Boots,
     /// By how many seconds its clock is ahead; below 0, behind.
     pub clock_skew: i64,
     /// What happens to its pods.
@@ -71,7 +113,7 @@ impl NodeConfig {
             reserved: BTreeMap::new(),
             images: Vec::new(),
             info: NodeSystemInfo::default(),
-            boots: (0, None),
+            boots: Boots::default(),
             clock_skew: 0,
             capacity: capacity.into_iter().map(|(name, amount)| (name.into(), amount.into())).collect(),
             stages: StageSet::builtin(),
@@ -128,6 +170,14 @@ impl NodeConfig {
         ];
         let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
         own.into_iter().chain(self.labels.clone()).collect()
+    }
+
+    /// Those of its labels that its kubelet brings up to date on a Node that is there
+    /// (`updateDefaultLabels`): others are whoever's who may change the Node.
+    pub(crate) fn default_labels(&self) -> BTreeMap<String, String> {
+        let mut labels = self.all_labels();
+        labels.retain(|name, _| DEFAULT_LABELS.contains(&name.as_str()));
+        labels
     }
 
     fn all_annotations(&self) -> BTreeMap<String, String> {

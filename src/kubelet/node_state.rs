@@ -10,6 +10,8 @@ use tokio::sync::Notify;
 
 /// As many conditions of others as a node has; one more is refused.
 const MAX_CONDITIONS: usize = 32;
+/// What a kubelet knows to be a pressure (`pkg/kubelet/eviction`); what others call so is theirs.
+const PRESSURES: [&str; 3] = ["MemoryPressure", "DiskPressure", "PIDPressure"];
 /// Until somebody asks for it, a node has none of these: what it says then, and the Event that tells of it.
 const UNWELL: &[(&str, &str, &str, &str, &str)] = &[
     (
@@ -137,12 +139,12 @@ impl NodeState {
         own.chain(state.conditions.values().filter(is_other).cloned()).collect()
     }
 
-    /// The pressures that it is under.
+    /// The pressures that it is under, of those for which a kubelet drives pods out.
     pub(crate) fn pressures(&self) -> Vec<String> {
         let state = self.lock();
         let under = state.conditions.values().filter(|said| said.status == "True");
-        let pressures = under.map(|said| &said.condition_type).filter(|name| name.ends_with("Pressure"));
-        pressures.cloned().collect()
+        let pressures = under.map(|said| &said.condition_type);
+        pressures.filter(|name| PRESSURES.contains(&name.as_str())).cloned().collect()
     }
 
     /// It is being shut down: no pod is taken any more.
@@ -216,7 +218,7 @@ mod tests {
         let state = NodeState::default();
         assert_eq!(event_of(&state.conditions()[3]), Some("NodeReady"));
         state.say(said("MemoryPressure", "")).unwrap();
-        state.say(said("GpuBroken", "")).unwrap();
+        state.say(said("GpuPressure", "")).unwrap();
         let conditions = state.conditions();
         assert_eq!(conditions[0].reason, "KubeletHasInsufficientMemory");
         assert_eq!(event_of(&conditions[0]), Some("NodeHasInsufficientMemory"));

@@ -41,6 +41,7 @@ pub(crate) async fn run(kubelet: Arc<Dependencies>) {
     let mut reported_images = 0;
     // Who was silent may have been given up meanwhile, and says that it is there.
     let mut was_silent = false;
+    let mut is_owed = false;
     loop {
         let renewed = lease.renew(&context.client, kubelet.config.skewed(context.clock.now())).await;
         if let Err(status) = &renewed {
@@ -58,14 +59,16 @@ pub(crate) async fn run(kubelet: Arc<Dependencies>) {
         let images = kubelet.node.runtime.list_images(0, now).1;
         let is_stale = (now - reported_at).to_std().is_ok_and(|age| age >= REPORT_PERIOD);
         let is_back = was_silent && renewed.is_ok();
-        if !has_news && !is_back && !is_stale && images == reported_images {
+        if !has_news && !is_back && !is_stale && !is_owed && images == reported_images {
             continue;
         }
         let conditions = kubelet.state.conditions();
         let is_new = |condition: &&SaidCondition| !told.contains(condition);
         conditions.iter().filter(is_new).for_each(|condition| tell_of(&kubelet, condition));
         told = conditions;
-        match report(&kubelet, now).await {
+        let reported = report(&kubelet, now).await;
+        is_owed = reported.is_err();
+        match reported {
             Ok(()) => (reported_at, reported_images, was_silent) = (now, images, false),
             Err(status) => {
                 tracing::warn!(node = kubelet.node_name(), status = %status.message, "updating node status");
@@ -102,7 +105,7 @@ async fn try_register(kubelet: &Dependencies) -> Result<String, Status> {
         Ok(created) => report(kubelet, now).await.map(|()| created.metadata.uid.clone()),
         // A node of roles is made by whoever may give them: no kubelet may create it.
         Err(status) if status.is_already_exists() || status.code == 403 => {
-            let patch = json!({"metadata": {"labels": config.all_labels()}});
+            let patch = json!({"metadata": {"labels": config.default_labels()}});
             let name = &config.name;
             let node = context.client.patch(&NODES, "", name, PatchType::StrategicMerge, &patch).await?;
             tell_of_boot(kubelet, &node.to_value());
@@ -154,7 +157,7 @@ fn status(kubelet: &Dependencies, now: Time) -> Value {
         "allocatable": config.allocatable(),
         "conditions": state.conditions().iter().map(condition).collect::<Vec<_>>(),
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
-        "nodeInfo": config.info.to_value(&config.name, config.boots.0),
+        "nodeInfo": config.info.to_value(&config.name, config.boots.count),
         "runtimeHandlers": [
             {"name": "", "features": {"recursiveReadOnlyMounts": true, "userNamespaces": true}},
         ],
@@ -170,7 +173,7 @@ fn status(kubelet: &Dependencies, now: Time) -> Value {
 fn tell_of_boot(kubelet: &Dependencies, node: &Value) {
     let config = &kubelet.config;
     let (before, info) =
-        (&node["status"]["nodeInfo"]["bootID"], config.info.to_value(&config.name, config.boots.0));
+        (&node["status"]["nodeInfo"]["bootID"], config.info.to_value(&config.name, config.boots.count));
     if let (Some(before), Some(now)) = (before.as_str(), info["bootID"].as_str())
         && !before.is_empty()
         && before != now

@@ -80,6 +80,8 @@ pub struct PodWorker {
     pub(crate) start_time: Time,
     /// When the kubelet itself ended the pod.
     pub(crate) failure: Option<Box<PodEnding>>,
+    /// How many seconds the kubelet gives it at most, once it ends.
+    most_grace: Option<i64>,
     /// Since when its containers are being stopped.
     terminating_since: Option<Time>,
     /// The sandbox that its status tells of is gone.
@@ -144,6 +146,7 @@ impl PodWorker {
             containers: pod.spec.containers.iter().map(|spec| container(spec, false)).collect(),
             start_time: pod.status.start_time.unwrap_or(now),
             failure: None,
+            most_grace: None,
             terminating_since: None,
             has_lost_sandbox: false,
             conditions: pod.status.conditions.clone(),
@@ -166,9 +169,10 @@ impl PodWorker {
         (self.rejection, self.mounting) = (Some(Box::new(rejection)), None);
     }
 
-    /// The kubelet ends it; one that is ending goes on ending.
+    /// The kubelet ends it; one that is ending goes on ending, if need be in less time.
     pub(crate) fn end(&mut self, ending: PodEnding) {
-        if self.state == WorkerState::Sync {
+        self.most_grace = [self.most_grace, ending.grace_seconds].into_iter().flatten().min();
+        if self.state == WorkerState::Sync && !self.object.is_deleting() {
             self.failure = Some(Box::new(ending));
             self.state = WorkerState::Terminating;
         }
@@ -353,9 +357,8 @@ impl PodWorker {
     fn grace(&mut self, context: &SyncContext<'_>) -> Duration {
         self.terminating_since.get_or_insert(context.now);
         let given = self.object.metadata.deletion_grace_period_seconds;
-        let most = self.failure.as_ref().and_then(|ending| ending.grace_seconds);
         let grace = grace_period(context.pod, given);
-        most.map_or(grace, |most| grace.min(Duration::from_secs(u64::try_from(most).unwrap_or(0))))
+        self.most_grace.map_or(grace, |most| grace.min(Duration::from_secs(u64::try_from(most).unwrap_or(0))))
     }
 
     /// CRI `RunPodSandbox`, and again when that fails. Says when it is to be looked at again.

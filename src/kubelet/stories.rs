@@ -16,6 +16,7 @@ use super::container_runtime::simulated::SimulatedRuntime;
 use super::container_runtime::stages::StageSet;
 use super::dependencies::NodeRuntime;
 use super::kuberuntime::context::Happening;
+use super::node_config::Boots;
 use super::pod_workers::{PodWorker, WorkerState};
 use super::volume_manager::host_files::HostFiles;
 use super::volume_manager::sources::Sources;
@@ -39,7 +40,7 @@ fn node() -> NodeRuntime {
         cluster_dns: "10.96.0.10".into(),
         allocatable: BTreeMap::new(),
         host_files: HostFiles::default(),
-        booted_at: None,
+        boots: Boots::default(),
         network: Network::nobody(Clock::stepped(Time::UNIX_EPOCH), Entropy::seeded(1)),
     }
 }

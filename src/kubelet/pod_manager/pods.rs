@@ -53,7 +53,7 @@ pub(crate) struct Entry {
     /// As the worker saw it when it was here.
     pub(crate) pod: Arc<Pod>,
     pub(crate) is_terminated: bool,
-    /// The node ends it.
+    /// It is on its way out, whoever ends it.
     pub(crate) is_ending: bool,
     /// The worker is back.
     pub(crate) returned: Arc<Notify>,
@@ -195,6 +195,7 @@ impl PodManagerState {
         };
         entry.pod = worker.pod.clone();
         entry.is_terminated = worker.state() == WorkerState::Terminated;
+        entry.is_ending |= worker.state() != WorkerState::Sync || worker.object.is_deleting();
         entry.worker = Some(worker);
         entry.returned.notify_one();
         if entry.is_gone {
