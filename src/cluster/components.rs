@@ -234,7 +234,11 @@ impl Running {
         self.kubelets.get(node)
     }
 
+    /// A node that is being shut down is off at once, and then started.
     pub(super) fn start(&self, name: &str) -> Result<(), UnknownComponent> {
+        let node = name.strip_prefix(KUBELET);
+        let ending = node.and_then(|node| self.kubelet(node)).filter(Kubelet::is_shutting_down);
+        ending.iter().for_each(|ending| self.switch_off(ending));
         let mut contexts = self.lock();
         if let Some(controller) = controller(name) {
             let mut manager = self.manager.lock();
@@ -250,7 +254,7 @@ impl Running {
             SCHEDULER => self.start_scheduler(),
             other if self.is_own_controller(other) => self.start_own_controller(other),
             other => {
-                let node = other.strip_prefix(KUBELET).and_then(|node| self.nodes.get(node));
+                let node = other.strip_prefix(KUBELET).and_then(|node| self.nodes.boot(node));
                 self.start_kubelet(&node.ok_or_else(|| UnknownComponent(name.into()))?)
             }
         };
@@ -294,6 +298,21 @@ impl Running {
     fn is_own_controller(&self, name: &str) -> bool {
         let own = name.strip_prefix(OWN_CONTROLLER);
         own.is_some_and(|own| self.own_controllers.names().contains(own))
+    }
+
+    /// The machine of a node is switched off, if this is still its kubelet: whoever has ended it meanwhile,
+    /// or started another, has decided otherwise.
+    pub(super) fn switch_off(&self, kubelet: &Kubelet) {
+        let node = kubelet.node_name();
+        let mut contexts = self.lock();
+        if !self.kubelets.get(node).is_some_and(|running| running.is(kubelet)) {
+            return;
+        }
+        self.nodes.reboot(node, self.parts.clock.now());
+        self.kubelets.remove(node);
+        if let Some(context) = contexts.remove(&format!("{KUBELET}{node}")) {
+            context.stop();
+        }
     }
 
     pub(super) fn stop_all(&self) {

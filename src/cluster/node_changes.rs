@@ -1,6 +1,7 @@
 //! Nodes that are added, removed, stopped, started again or unwell while the cluster runs.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::inside::Inside;
@@ -62,8 +63,9 @@ impl Inside {
 
     /// The machine of a node is started again: what ran there is gone, and runs again as it may.
     pub(super) fn reboot_node(&self, name: &str) -> Result<(), Status> {
-        self.stop_node(name)?;
+        self.check_node(name)?;
         self.running.nodes.reboot(name, self.clock.now());
+        self.stop_node(name)?;
         self.start_node(name)
     }
 
@@ -73,8 +75,23 @@ impl Inside {
         if !grace.total.is_zero() {
             kubelet.shut_down(grace).await;
         }
-        self.stop_node(name)?;
-        self.running.nodes.reboot(name, self.clock.now());
+        self.running.switch_off(&kubelet);
+        Ok(())
+    }
+
+    /// The same, of which only what takes no time is done when it returns: in a cluster whose clock is
+    /// stepped nobody could let time pass meanwhile.
+    pub(super) fn begin_shutdown(self: &Arc<Self>, name: &str, grace: ShutdownGrace) -> Result<(), Status> {
+        let kubelet = self.kubelet(name)?;
+        if grace.total.is_zero() {
+            self.running.switch_off(&kubelet);
+            return Ok(());
+        }
+        // The cluster may end meanwhile.
+        let inside = Arc::downgrade(self);
+        kubelet.shut_down_beside(grace, move |kubelet| {
+            inside.upgrade().iter().for_each(|inside| inside.running.switch_off(kubelet));
+        });
         Ok(())
     }
 

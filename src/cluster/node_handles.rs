@@ -87,7 +87,6 @@ struct ShutdownBody {
     critical_grace_period: Option<String>,
 }
 
-/// Answers at once: in a cluster whose clock is stepped nobody could let the time pass meanwhile.
 async fn shut_down(inside: Arc<Inside>, call: HandleCall) -> Result<Response, Status> {
     let name = call.path("name").to_owned();
     let body: ShutdownBody = call.json().await?;
@@ -97,14 +96,7 @@ async fn shut_down(inside: Arc<Inside>, call: HandleCall) -> Result<Response, St
     };
     let grace =
         ShutdownGrace { total: read(body.grace_period)?, critical: read(body.critical_grace_period)? };
-    inside.kubelet(&name)?;
-    let (ending, clock) = (inside.clone(), inside.clock.clone());
-    let node = name.clone();
-    tokio::spawn(clock.named("nodes").tracked(async move {
-        if let Err(status) = ending.shut_down_node(&node, grace).await {
-            tracing::debug!(node, status.message, "a node is not shut down");
-        }
-    }));
+    inside.begin_shutdown(&name, grace)?;
     answer(&json!({"node": name}))
 }
 

@@ -42,11 +42,6 @@ impl NodeRegister {
         Ok(register)
     }
 
-    /// A node of that name.
-    pub(super) fn get(&self, name: &str) -> Option<NodeConfig> {
-        self.lock().get(name).cloned()
-    }
-
     pub(super) fn contains(&self, name: &str) -> bool {
         self.lock().contains_key(name)
     }
@@ -107,8 +102,17 @@ impl NodeRegister {
     /// The machine of a node is started again.
     pub(super) fn reboot(&self, name: &str, now: Time) {
         if let Some(node) = self.lock().get_mut(name) {
-            node.boots = (node.boots.0 + 1, Some(now));
+            node.boots.again(now);
         }
+    }
+
+    /// A node whose kubelet is about to start: the next one is not the first after a boot any more.
+    pub(super) fn boot(&self, name: &str) -> Option<NodeConfig> {
+        let mut nodes = self.lock();
+        let node = nodes.get_mut(name)?;
+        let booting = node.clone();
+        node.boots.is_new = false;
+        Some(booting)
     }
 
     /// There is no such node any more.

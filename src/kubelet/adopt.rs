@@ -169,3 +169,108 @@ fn terminated(status: &pod::Terminated) -> Terminated {
     let finished_at = status.finished_at;
     Terminated { id: status.container_id.as_str().into(), exit, started_at, finished_at }
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::pod_workers::PodEnding;
+    use crate::stories::{node, object};
+
+    fn at(milliseconds: i64) -> Time {
+        Time::UNIX_EPOCH + TimeDelta::milliseconds(milliseconds)
+    }
+
+    /// Its container runs since the tenth second, after its init container.
+    fn running(restart_policy: &str) -> Value {
+        let started = json!({"startedAt": "1970-01-01T00:00:10Z"});
+        let ended = json!({"exitCode": 0, "reason": "Completed", "startedAt": "1970-01-01T00:00:08Z",
+            "finishedAt": "1970-01-01T00:00:09Z", "containerID": "containerd://i"});
+        let status = |name: &str, state: Value| {
+            json!({"name": name, "ready": true, "started": true, "restartCount": 0, "image": "nginx",
+                "imageID": "", "containerID": format!("containerd://{name}"), "state": state, "lastState": {}})
+        };
+        let init = json!([{"name": "i", "image": "busybox", "command": ["sh", "-c", "sleep 2"]}]);
+        let containers = json!([{"name": "c", "image": "nginx"}]);
+        json!({"metadata": {"name": "p", "namespace": "default", "uid": "u"},
+            "spec": {"restartPolicy": restart_policy, "initContainers": init, "containers": containers},
+            "status": {"phase": "Running", "startTime": "1970-01-01T00:00:07Z", "podIP": "10.244.1.9",
+                "initContainerStatuses": [status("i", json!({"terminated": ended}))],
+                "containerStatuses": [status("c", json!({"running": started}))]}})
+    }
+
+    fn taken_up(restart_policy: &str, boots: Boots, now: Time) -> (NodeRuntime, PodWorker) {
+        let node = NodeRuntime { boots, ..node() };
+        let worker = PodWorker::new(object(&running(restart_policy)), &node, now);
+        (node, worker)
+    }
+
+    fn booted(milliseconds: i64, is_new: bool) -> Boots {
+        Boots { count: 1, last: Some(at(milliseconds)), is_new }
+    }
+
+    #[test]
+    fn what_a_boot_ended_is_ended_once() {
+        let runs = |boots| taken_up("Always", boots, at(60_000)).1.is_running();
+        assert!(runs(Boots::default()));
+        // The first kubelet afterwards finds nothing; a later one finds what has started since.
+        assert!(!runs(booted(10_900, true)));
+        assert!(runs(booted(10_900, false)), "it started in the second of the boot");
+        assert!(runs(booted(9_000, false)), "it started after the boot, although its pod did before");
+        assert!(!runs(booted(11_000, false)), "the first kubelet did not come so far");
+        let mut boots = Boots::default();
+        boots.again(at(1));
+        assert_eq!(boots, booted(1, true));
+    }
+
+    #[test]
+    fn after_a_boot_pods_begin_with_their_first_init_container() {
+        let (node, mut worker) = taken_up("Always", booted(11_000, true), at(12_000));
+        let (mut now, mut unheard) = (at(12_000), Vec::new());
+        let mut init_ran_alone = false;
+        for _ in 0..40 {
+            worker.sync(&node, now, &mut unheard);
+            let (init, main) = (&worker.init_containers[0], &worker.containers[0]);
+            init_ran_alone |= init.is_running() && !main.is_running();
+            if main.is_running() {
+                break;
+            }
+            now = worker.due.unwrap();
+        }
+        let (init, main) = (&worker.init_containers[0], &worker.containers[0]);
+        assert!(init_ran_alone && init.has_succeeded() && main.is_running());
+        assert_eq!((init.restart_count, main.restart_count), (1, 1));
+    }
+
+    #[test]
+    fn a_pod_that_is_never_restarted_does_not_begin_anew() {
+        let (node, mut worker) = taken_up("Never", booted(11_000, true), at(12_000));
+        let mut now = at(12_000);
+        for _ in 0..40 {
+            worker.sync(&node, now, &mut Vec::new());
+            let Some(due) = worker.due else { break };
+            now = due;
+        }
+        assert_eq!((worker.phase(), worker.init_containers[0].restart_count), ("Failed", 0));
+    }
+
+    #[test]
+    fn a_pod_that_is_being_deleted_has_less_time_when_its_node_ends() {
+        let mut pod = running("Always");
+        pod["metadata"]["deletionTimestamp"] = "1970-01-01T00:00:12Z".into();
+        pod["metadata"]["deletionGracePeriodSeconds"] = 300.into();
+        pod["metadata"]["annotations"] = json!({});
+        pod["spec"]["containers"][0]["lifecycle"] = json!({"preStop": {"sleep": {"seconds": 200}}});
+        let node = node();
+        let mut worker = PodWorker::new(object(&pod), &node, at(12_000));
+        worker.sync(&node, at(12_000), &mut Vec::new());
+        assert!(worker.due.is_some_and(|due| due > at(60_000)), "{:?}", worker.due);
+        let message = String::new();
+        worker.end(PodEnding { reason: "Terminated", message, grace_seconds: Some(10), is_disruption: true });
+        worker.sync(&node, at(13_000), &mut Vec::new());
+        assert_eq!(worker.due, Some(at(23_000)));
+        assert!(worker.failure.is_none(), "its deletion stays why it ends");
+    }
+}

@@ -1,6 +1,7 @@
 //! What a kubelet does to its pods when its node is not well (`pkg/kubelet/eviction`, `nodeshutdown`): it
 //! drives them out one after the other, or ends them all in order.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::kubelet::Kubelet;
@@ -91,6 +92,27 @@ impl Kubelet {
         self.shared.state.shut_down();
         self.end_all(false, grace.total.saturating_sub(grace.critical)).await;
         self.end_all(true, grace.critical).await;
+    }
+
+    /// [`Kubelet::shut_down`] beside whoever asks, and `then` what comes when it is over. Both end with the
+    /// kubelet, whoever ends it.
+    pub fn shut_down_beside(&self, grace: ShutdownGrace, then: impl FnOnce(&Kubelet) + Send + 'static) {
+        let kubelet = self.clone();
+        let name = format!("kubelet/{}: shutdown manager", self.node_name());
+        self.shared.context.tasks.spawn(&name, async move {
+            kubelet.shut_down(grace).await;
+            then(&kubelet);
+        });
+    }
+
+    /// Whether its node is being shut down.
+    pub fn is_shutting_down(&self) -> bool {
+        self.shared.state.is_shutting_down()
+    }
+
+    /// Whether this is that kubelet, and not a later one of the same node.
+    pub fn is(&self, other: &Kubelet) -> bool {
+        Arc::ptr_eq(&self.pods, &other.pods)
     }
 
     async fn end_all(&self, are_critical: bool, within: Duration) {

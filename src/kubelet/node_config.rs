@@ -204,3 +204,20 @@ impl NodeConfig {
         self.capacity.iter().map(amount).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kubelet_goes_on_saying_its_own_labels_alone() {
+        let mut node = NodeConfig::numbered(1);
+        let given =
+            [("team", "a"), ("node-role.kubernetes.io/worker", ""), ("topology.kubernetes.io/zone", "z")];
+        node.labels.extend(given.map(|(name, value)| (name.into(), value.into())));
+        let own = node.default_labels();
+        assert_eq!(own["topology.kubernetes.io/zone"], "z");
+        assert_eq!(own["kubernetes.io/hostname"], "node-1");
+        assert_eq!(own.len(), node.all_labels().len() - 2);
+    }
+}

@@ -30,7 +30,7 @@ use network::Network;
 /// More steps than any story has: one that does not end is cut here.
 const MAX_STEPS: usize = 40;
 
-fn node() -> NodeRuntime {
+pub(crate) fn node() -> NodeRuntime {
     let addresses = PodAddresses::new("10.244.1.0/24").unwrap();
     let entropy = Entropy::seeded(1);
     let runtime = SimulatedRuntime::new(StageSet::builtin(), addresses, "10.0.0.1", entropy);
@@ -45,7 +45,7 @@ fn node() -> NodeRuntime {
     }
 }
 
-fn object(pod: &Value) -> Arc<Object> {
+pub(crate) fn object(pod: &Value) -> Arc<Object> {
     Arc::new(Object::from_value(pod, vec![]).unwrap())
 }
 
