@@ -132,10 +132,10 @@ impl Running {
         config: &Config,
         parts: Parts,
         kubelets: Arc<Kubelets>,
-        inherited: Vec<NodeConfig>,
+        inherited: Option<Vec<NodeConfig>>,
     ) -> Result<Running, String> {
         let nodes = NodeRegister::new(config).map_err(|why| why.0)?;
-        nodes.inherit(inherited);
+        inherited.into_iter().for_each(|inherited| nodes.inherit(inherited));
         let controller_manager = config.controller_manager.clone();
         let wanted = controllers::manager::selected(&controller_manager);
         Ok(Running {

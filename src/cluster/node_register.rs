@@ -55,9 +55,9 @@ impl NodeRegister {
         self.lock().values().cloned().collect()
     }
 
-    /// Adds those that another cluster has, of which this one is a fork.
+    /// Has those that another cluster has, of which this one is a fork, and no others.
     pub(super) fn inherit(&self, nodes: Vec<NodeConfig>) {
-        self.lock().extend(nodes.into_iter().map(|node| (node.name.clone(), node)));
+        *self.lock() = nodes.into_iter().map(|node| (node.name.clone(), node)).collect();
     }
 
     /// Adds the nodes of a group, with addresses that nobody has.
@@ -194,5 +194,19 @@ mod tests {
         let many = register.reserve(&group("many", Some(MAX_NODES))).unwrap_err();
         assert_eq!(many.0, "a cluster takes 3000 simulated nodes, and there are 4");
         assert_eq!(register.names().len(), 4);
+    }
+
+    #[test]
+    fn a_fork_has_the_nodes_of_its_parent_and_no_others() {
+        let config = Config::new().nodes(2).node_groups([group("gpu", None)]);
+        let (parent, fork) = (NodeRegister::new(&config).unwrap(), NodeRegister::new(&config).unwrap());
+        parent.forget("gpu");
+        parent.reboot("node-1", Time::UNIX_EPOCH);
+        fork.inherit(parent.all());
+        assert_eq!(fork.names(), ["node-1", "node-2"]);
+        assert!(fork.boot("node-1").unwrap().boots.is_new, "its first kubelet finds nothing");
+        assert!(!fork.boot("node-1").unwrap().boots.is_new);
+        fork.inherit(vec![]);
+        assert!(fork.names().is_empty());
     }
 }

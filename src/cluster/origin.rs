@@ -19,8 +19,8 @@ pub(super) struct Origin {
     pub(super) caches: WatchCaches,
     /// Of a fork, the components that ran in its parent: everything that a cluster starts with is there.
     pub(super) running: Option<AtWork>,
-    /// Of a fork, the nodes that its parent had.
-    pub(super) nodes: Vec<NodeConfig>,
+    /// Of a fork that begins where its parent is, the nodes that this has, be they none.
+    pub(super) nodes: Option<Vec<NodeConfig>>,
 }
 
 /// What a cluster signs with. Cloning shares it.
@@ -45,13 +45,13 @@ impl Origin {
             Some(keys) => SigningKeys::of(&keys, "the snapshot")?,
             None => SigningKeys::open(config)?,
         };
-        Ok(Origin { kv, keys, caches: WatchCaches::default(), running: None, nodes: vec![] })
+        Ok(Origin { kv, keys, caches: WatchCaches::default(), running: None, nodes: None })
     }
 
     fn open(config: &Config) -> Result<Origin, StartError> {
         let kv = Kv::open(store_options(config), config.clock.clone())?;
         let keys = SigningKeys::open(config)?;
-        Ok(Origin { kv, keys, caches: WatchCaches::default(), running: None, nodes: vec![] })
+        Ok(Origin { kv, keys, caches: WatchCaches::default(), running: None, nodes: None })
     }
 }
 
