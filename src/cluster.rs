@@ -70,6 +70,7 @@ mod stocked;
 mod switching;
 mod system_objects;
 mod system_pods;
+mod taken_addresses;
 mod time;
 mod time_handles;
 mod waiting;
@@ -217,6 +218,7 @@ impl Cluster {
             flow: flow.clone(),
             outside: ServiceResolver::new(&own, &entropy).over(&pods),
         };
+        let knows_nodes = nodes.is_some() || at_work.is_none() && is_new;
         let running = Running::new(&config, parts, kubelets, nodes).map_err(StartError::Stages)?;
         let background = background::begin(&kv, &encryption, clock);
         let inside = Arc::new(Inside {
@@ -240,6 +242,9 @@ impl Cluster {
         });
         let _mounted = beside.mount(handles::service(&inside));
         let mut cluster = Cluster::around(inside, _mounted, background);
+        if !knows_nodes {
+            node_changes::heed_stored(&cluster.inside).await?;
+        }
         match at_work {
             Some(at_work) => cluster.go_on(&at_work, serving).await?,
             None => cluster.set_up(&own, is_new, serving).await?,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::config::Config;
 use super::extenders;
 use super::kubelet_lookup::Kubelets;
-use super::node_register::NodeRegister;
+use super::node_register::{NodeRegister, RegisteredNodes};
 use super::signers::{ClusterAuthority, SecretTokens};
 use apimachinery::feature_gates::FeatureGates;
 use apimachinery::object::Object;
@@ -132,7 +132,7 @@ impl Running {
         config: &Config,
         parts: Parts,
         kubelets: Arc<Kubelets>,
-        inherited: Option<Vec<NodeConfig>>,
+        inherited: Option<RegisteredNodes>,
     ) -> Result<Running, String> {
         let nodes = NodeRegister::new(config).map_err(|why| why.0)?;
         inherited.into_iter().for_each(|inherited| nodes.inherit(inherited));

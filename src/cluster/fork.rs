@@ -91,7 +91,7 @@ impl Inside {
         // What the caches hold may be newer than where a rewound fork begins.
         let caches = at.map_or_else(|| self.storage.watch_caches(), |_| WatchCaches::default());
         let clock = self.clock.fork();
-        let nodes = at.is_none().then(|| self.running.nodes.all());
+        let nodes = at.is_none().then(|| self.running.nodes.registered());
         // An empty store stands at 1.
         let at = at.map(|at| at.max(1));
         let kv = self.kv.fork(at, clock.clone()).map_err(|error| refusal(error, at))?;

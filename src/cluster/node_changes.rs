@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::inside::Inside;
+use super::start_error::StartError;
 use super::{ready, system_pods};
-use apimachinery::options::DeleteOptions;
+use apimachinery::options::{DeleteOptions, ListOptions};
 use apimachinery::status::Status;
 use apis::core::node::NODES;
 use client_go::client::Client;
@@ -142,6 +143,13 @@ pub(super) async fn create_nodes(client: &Client, nodes: &[NodeConfig]) -> Resul
         }
     }
     Ok(())
+}
+
+/// In a cluster that begins with what another left, nodes have the addresses of their Nodes, and no others
+/// have them.
+pub(super) async fn heed_stored(inside: &Inside) -> Result<(), StartError> {
+    let stored = inside.client().list(&NODES, "", &ListOptions::default()).await?;
+    inside.running.nodes.fill(&inside.config, &stored.items).map_err(|why| StartError::Stages(why.0))
 }
 
 fn kubelet_of(node: &str) -> String {

@@ -64,6 +64,7 @@ async fn watch(inside: &Inside, client: &Client, known: &mut FollowedNodes) -> R
             WatchEvent::Deleted(node) if known.remove(&*node.metadata.name).is_some() => {
                 inside.running.forget(&node.metadata.name);
             }
+            WatchEvent::Deleted(node) => inside.running.nodes.release(&node.metadata.name),
             _ => {}
         }
     }

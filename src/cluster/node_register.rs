@@ -1,23 +1,73 @@
 //! `NodeRegister`: the simulated nodes of one cluster, those that run and those that are stopped, and what a
 //! new one is made from.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::config::Config;
 use super::stages;
+use super::taken_addresses::TakenAddresses;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
+use apis::views::node::Node;
 use controllers::options::ControllerManagerOptions;
 use kubelet::node_config::NodeConfig;
 use kubelet::node_group::{self, MAX_NODES, NodeGroup};
 use kubelet::node_refusal::NodeRefusal;
 use sync::{Mutex, MutexGuard};
 
+/// The nodes that there are, and what they have.
+#[derive(Clone, Default)]
+pub(super) struct RegisteredNodes {
+    /// By name. Bound: [`MAX_NODES`].
+    nodes: BTreeMap<String, NodeConfig>,
+    /// What these have, and Nodes that are none of these.
+    taken: TakenAddresses,
+    /// Below this number nothing is free.
+    free_from: u32,
+}
+
+impl RegisteredNodes {
+    fn insert(&mut self, node: NodeConfig) {
+        self.taken.take(&node.name, &node.address, &node.pod_cidr);
+        self.nodes.insert(node.name.clone(), node);
+    }
+
+    fn remove(&mut self, name: &str) -> Option<NodeConfig> {
+        self.taken.release(name);
+        self.free_from = 1;
+        self.nodes.remove(name)
+    }
+
+    fn refusal(&self, node: &NodeConfig) -> Option<String> {
+        self.taken.refusal(&node.name, &node.address, &node.pod_cidr)
+    }
+
+    /// A Node was there before.
+    fn keep(&mut self, object: &Object) {
+        let node = object.view::<Node>();
+        let address = node.status.addresses.iter().find(|address| address.address_type == "InternalIP");
+        let address = address.map_or("", |address| address.address.as_str());
+        self.taken.take(&object.metadata.name, address, &node.spec.pod_cidr);
+    }
+
+    /// A node has the addresses of its Node, if it can.
+    fn have_stored_addresses(&self, node: &mut NodeConfig) {
+        let Some((address, range)) = self.taken.of(&node.name) else { return };
+        let stored = NodeConfig { pod_cidr: range.clone(), ..node.clone() };
+        if stored.check().is_ok() {
+            *node = stored;
+        }
+        if !address.is_empty() {
+            node.address.clone_from(address);
+        }
+    }
+}
+
 /// The nodes by their names.
 pub(super) struct NodeRegister {
-    /// Bound: [`MAX_NODES`].
-    nodes: Mutex<BTreeMap<String, NodeConfig>>,
+    nodes: Mutex<RegisteredNodes>,
     /// What all have in common.
     template: NodeConfig,
     controller_manager: ControllerManagerOptions,
@@ -31,33 +81,57 @@ impl NodeRegister {
             template: template(config, config.stages.as_deref())?,
             controller_manager: config.controller_manager.clone(),
         };
-        for number in 1..=config.nodes {
-            let node = register.numbered(number)?;
-            register.lock().insert(node.name.clone(), node);
-        }
-        node_group::check_all(&config.node_groups)?;
-        for group in &config.node_groups {
-            register.reserve(group)?;
-        }
+        register.fill(config, &[])?;
         Ok(register)
     }
 
     pub(super) fn contains(&self, name: &str) -> bool {
-        self.lock().contains_key(name)
+        self.lock().nodes.contains_key(name)
     }
 
     pub(super) fn names(&self) -> Vec<String> {
-        self.lock().keys().cloned().collect()
+        self.lock().nodes.keys().cloned().collect()
     }
 
     /// All of them.
     pub(super) fn all(&self) -> Vec<NodeConfig> {
-        self.lock().values().cloned().collect()
+        self.lock().nodes.values().cloned().collect()
     }
 
     /// Has those that another cluster has, of which this one is a fork, and no others.
-    pub(super) fn inherit(&self, nodes: Vec<NodeConfig>) {
-        *self.lock() = nodes.into_iter().map(|node| (node.name.clone(), node)).collect();
+    pub(super) fn inherit(&self, nodes: RegisteredNodes) {
+        *self.lock() = nodes;
+    }
+
+    /// For a fork.
+    pub(super) fn registered(&self) -> RegisteredNodes {
+        self.lock().clone()
+    }
+
+    /// Has the nodes of the config and no others. Those of which there is a Node already have its addresses,
+    /// and nobody has those of another Node.
+    ///
+    /// # Errors
+    /// There are not enough addresses; what is wrong with the groups.
+    pub(super) fn fill(&self, config: &Config, stored: &[Arc<Object>]) -> Result<(), NodeRefusal> {
+        let mut there = RegisteredNodes::default();
+        stored.iter().for_each(|node| there.keep(node));
+        for number in 1..=config.nodes {
+            let mut node = self.numbered(number)?;
+            there.have_stored_addresses(&mut node);
+            if there.refusal(&node).is_some() {
+                let NodeConfig { address, pod_cidr, .. } = self.free(&mut there)?;
+                (node.address, node.pod_cidr) = (address, pod_cidr);
+                there.have_stored_addresses(&mut node);
+            }
+            there.insert(node);
+        }
+        node_group::check_all(&config.node_groups)?;
+        for group in &config.node_groups {
+            self.add_group(&mut there, group)?;
+        }
+        *self.lock() = there;
+        Ok(())
     }
 
     /// Adds the nodes of a group, with addresses that nobody has.
@@ -66,19 +140,30 @@ impl NodeRegister {
     /// Names that are taken, and more nodes than a cluster takes: then none is added.
     pub(super) fn reserve(&self, group: &NodeGroup) -> Result<Vec<NodeConfig>, NodeRefusal> {
         node_group::check_all(std::slice::from_ref(group))?;
-        let mut nodes = self.lock();
-        if let Some(taken) = group.names().find(|name| nodes.contains_key(name)) {
+        self.add_group(&mut self.lock(), group)
+    }
+
+    fn add_group(
+        &self,
+        there: &mut RegisteredNodes,
+        group: &NodeGroup,
+    ) -> Result<Vec<NodeConfig>, NodeRefusal> {
+        if let Some(taken) = group.names().find(|name| there.nodes.contains_key(name)) {
             return Err(format!("there is a node {taken:?} already").into());
         }
-        room_for(nodes.len(), group.size())?;
-        let mut free = free_numbers(&nodes);
-        let mut made = Vec::new();
+        room_for(there.nodes.len(), group.size())?;
+        let mut made: Vec<NodeConfig> = Vec::new();
         for at in 0..group.size() {
-            let mut node = self.free(&mut free, &nodes)?;
+            let free = self.free(there);
+            let Ok(mut node) = free else {
+                made.iter().for_each(|node| drop(there.remove(&node.name)));
+                return Err(free.err().unwrap_or_default().into());
+            };
             group.fill(at, &mut node);
+            there.have_stored_addresses(&mut node);
+            there.insert(node.clone());
             made.push(node);
         }
-        nodes.extend(made.iter().map(|node| (node.name.clone(), node.clone())));
         Ok(made)
     }
 
@@ -87,29 +172,30 @@ impl NodeRegister {
     /// # Errors
     /// Why it can have no kubelet.
     pub(super) fn adopt(&self, object: &Object) -> Result<bool, NodeRefusal> {
-        let mut nodes = self.lock();
-        if nodes.contains_key(&object.metadata.name) {
+        let mut there = self.lock();
+        if there.nodes.contains_key(&object.metadata.name) {
             return Ok(false);
         }
-        room_for(nodes.len(), 1)?;
-        let mut node = self.free(&mut free_numbers(&nodes), &nodes)?;
+        room_for(there.nodes.len(), 1)?;
+        let mut node = self.free(&mut there)?;
         node_group::take_from(object, &mut node);
         node.check()?;
-        nodes.insert(node.name.clone(), node);
+        there.refusal(&node).map_or(Ok(()), |why| Err(NodeRefusal(why)))?;
+        there.insert(node);
         Ok(true)
     }
 
     /// The machine of a node is started again.
     pub(super) fn reboot(&self, name: &str, now: Time) {
-        if let Some(node) = self.lock().get_mut(name) {
+        if let Some(node) = self.lock().nodes.get_mut(name) {
             node.boots.again(now);
         }
     }
 
     /// A node whose kubelet is about to start: the next one is not the first after a boot any more.
     pub(super) fn boot(&self, name: &str) -> Option<NodeConfig> {
-        let mut nodes = self.lock();
-        let node = nodes.get_mut(name)?;
+        let mut there = self.lock();
+        let node = there.nodes.get_mut(name)?;
         let booting = node.clone();
         node.boots.is_new = false;
         Some(booting)
@@ -120,20 +206,25 @@ impl NodeRegister {
         self.lock().remove(name)
     }
 
+    /// There is no such Node any more, which may have been nobody's here.
+    pub(super) fn release(&self, name: &str) {
+        let mut there = self.lock();
+        if !there.nodes.contains_key(name) {
+            there.remove(name);
+        }
+    }
+
     /// The next whose addresses nobody has.
-    fn free(
-        &self,
-        numbers: &mut impl Iterator<Item = u32>,
-        nodes: &BTreeMap<String, NodeConfig>,
-    ) -> Result<NodeConfig, String> {
-        let ranges: BTreeSet<&str> = nodes.values().map(|node| node.pod_cidr.as_str()).collect();
-        loop {
-            let number = numbers.next().ok_or("there are no addresses left for nodes")?;
+    fn free(&self, there: &mut RegisteredNodes) -> Result<NodeConfig, String> {
+        // As many as there may be nodes, and as many again that others have.
+        for number in there.free_from.max(1)..=2 * MAX_NODES {
             let node = self.numbered(number)?;
-            if !ranges.contains(node.pod_cidr.as_str()) {
+            if there.taken.refusal("", &node.address, &node.pod_cidr).is_none() {
+                there.free_from = number;
                 return Ok(node);
             }
         }
+        Err("there are no addresses left for nodes".into())
     }
 
     fn numbered(&self, number: u32) -> Result<NodeConfig, String> {
@@ -142,7 +233,7 @@ impl NodeRegister {
         Ok(NodeConfig { name, address, pod_cidr: given.unwrap_or(pod_cidr), ..self.template.clone() })
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, NodeConfig>> {
+    fn lock(&self) -> MutexGuard<'_, RegisteredNodes> {
         self.nodes.lock()
     }
 }
@@ -165,15 +256,12 @@ fn room_for(there: usize, more: u32) -> Result<(), String> {
     Err(format!("a cluster takes {MAX_NODES} simulated nodes, and there are {there}"))
 }
 
-/// The numbers of which no node has the address.
-fn free_numbers(nodes: &BTreeMap<String, NodeConfig>) -> impl Iterator<Item = u32> + use<> {
-    let taken: BTreeSet<String> = nodes.values().map(|node| node.address.clone()).collect();
-    // As many as there may be nodes, and as many again that others have.
-    (1..=2 * MAX_NODES).filter(move |number| !taken.contains(&NodeConfig::numbered(*number).address))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
     use super::*;
 
     fn group(name: &str, count: Option<u32>) -> NodeGroup {
@@ -202,11 +290,55 @@ mod tests {
         let (parent, fork) = (NodeRegister::new(&config).unwrap(), NodeRegister::new(&config).unwrap());
         parent.forget("gpu");
         parent.reboot("node-1", Time::UNIX_EPOCH);
-        fork.inherit(parent.all());
+        fork.inherit(parent.registered());
         assert_eq!(fork.names(), ["node-1", "node-2"]);
         assert!(fork.boot("node-1").unwrap().boots.is_new, "its first kubelet finds nothing");
         assert!(!fork.boot("node-1").unwrap().boots.is_new);
-        fork.inherit(vec![]);
+        fork.inherit(RegisteredNodes::default());
         assert!(fork.names().is_empty());
+    }
+
+    fn stored(name: &str, address: &str, range: &str) -> Arc<Object> {
+        let status = json!({"addresses": [{"type": "InternalIP", "address": address}]});
+        let node = json!({"metadata": {"name": name}, "spec": {"podCIDR": range}, "status": status});
+        Arc::new(Object::from_value(&node, vec![]).unwrap())
+    }
+
+    #[test]
+    fn what_stored_nodes_have_nobody_else_is_given() {
+        let config = Config::new().nodes(2).node_groups([group("gpu", Some(2))]);
+        let register = NodeRegister::new(&config).unwrap();
+        // Of a time with one node less, and of one that is nobody's.
+        let there = [
+            stored("gpu-1", "172.18.0.3", "10.244.2.0/24"),
+            stored("node-1", "172.18.0.2", "10.244.1.0/24"),
+            stored("theirs", "172.18.0.4", "10.244.3.0/24"),
+        ];
+        register.fill(&config, &there).unwrap();
+        let range = |name: &str| {
+            let all = register.all();
+            all.into_iter().find(|node| node.name == name).map(|node| (node.address, node.pod_cidr))
+        };
+        let is = |address: &str, range: &str| Some((address.to_owned(), range.to_owned()));
+        assert_eq!(range("node-1"), is("172.18.0.2", "10.244.1.0/24"));
+        assert_eq!(range("gpu-1"), is("172.18.0.3", "10.244.2.0/24"), "as its Node says");
+        assert_eq!(range("node-2"), is("172.18.0.5", "10.244.4.0/24"), "the next that is free");
+        let ranges: BTreeSet<_> = register.all().into_iter().map(|node| node.pod_cidr).collect();
+        assert!(ranges.len() == 4 && !ranges.contains("10.244.3.0/24"), "{ranges:?}");
+        register.release("theirs");
+        assert!(register.adopt(&stored("late", "172.18.0.4", "10.244.3.0/24")).unwrap());
+    }
+
+    #[test]
+    fn a_node_that_says_it_has_what_another_has_is_refused() {
+        let register = NodeRegister::new(&Config::new().nodes(2)).unwrap();
+        let why = register.adopt(&stored("mine", "10.0.0.9", "10.244.0.0/16")).unwrap_err().0;
+        assert_eq!(why, "its pod CIDR 10.244.0.0/16 overlaps that of node \"node-2\"");
+        let why = register.adopt(&stored("mine", "172.18.0.2", "")).unwrap_err().0;
+        assert_eq!(why, "its address 172.18.0.2 is that of node \"node-1\"");
+        assert_eq!(register.names(), ["node-1", "node-2"]);
+        assert!(register.adopt(&stored("mine", "10.0.0.9", "10.1.0.0/16")).unwrap());
+        register.forget("mine");
+        assert!(register.adopt(&stored("other", "10.0.0.9", "10.1.0.0/16")).unwrap());
     }
 }

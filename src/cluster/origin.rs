@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::components::AtWork;
 use super::config::Config;
 use super::data_dir;
+use super::node_register::RegisteredNodes;
 use super::start_error::StartError;
 use apiserver::storage::WatchCaches;
 use etcd::Kv;
-use kubelet::node_config::NodeConfig;
 use pki::{Authority, AuthorityKeys};
 
 /// The store, whom to trust, and what is known of it already.
@@ -20,7 +20,7 @@ pub(super) struct Origin {
     /// Of a fork, the components that ran in its parent: everything that a cluster starts with is there.
     pub(super) running: Option<AtWork>,
     /// Of a fork that begins where its parent is, the nodes that this has, be they none.
-    pub(super) nodes: Option<Vec<NodeConfig>>,
+    pub(super) nodes: Option<RegisteredNodes>,
 }
 
 /// What a cluster signs with. Cloning shares it.
