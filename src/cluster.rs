@@ -218,7 +218,6 @@ impl Cluster {
             flow: flow.clone(),
             outside: ServiceResolver::new(&own, &entropy).over(&pods),
         };
-        let knows_nodes = nodes.is_some() || at_work.is_none() && is_new;
         let running = Running::new(&config, parts, kubelets, nodes).map_err(StartError::Stages)?;
         let background = background::begin(&kv, &encryption, clock);
         let inside = Arc::new(Inside {
@@ -242,9 +241,6 @@ impl Cluster {
         });
         let _mounted = beside.mount(handles::service(&inside));
         let mut cluster = Cluster::around(inside, _mounted, background);
-        if !knows_nodes {
-            node_changes::heed_stored(&cluster.inside).await?;
-        }
         match at_work {
             Some(at_work) => cluster.go_on(&at_work, serving).await?,
             None => cluster.set_up(&own, is_new, serving).await?,
@@ -279,7 +275,7 @@ impl Cluster {
         let config = &inside.config;
         bootstrap::before_components(&self.client(), own).await?;
         ready::wait_for_roles(&self.client()).await;
-        node_changes::create_nodes(&self.client(), &inside.running.nodes.all()).await?;
+        node_changes::create_nodes(&inside, is_new).await?;
         inside.running.start_all(config).expect("its own components have names that it knows");
         let ranges = config.apiserver.services.service_cluster_ip_range;
         if !is_new {
@@ -299,6 +295,7 @@ impl Cluster {
     async fn go_on(&mut self, at_work: &AtWork, serving: Option<Identity>) -> Result<(), StartError> {
         let inside = self.inside.clone();
         ready::wait_for_roles(&self.client()).await;
+        node_changes::heed_stored(&inside).await?;
         inside.running.start_each(at_work);
         self.open(serving).await?;
         self.ready();

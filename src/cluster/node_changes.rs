@@ -13,7 +13,6 @@ use apis::core::node::NODES;
 use client_go::client::Client;
 use kubelet::eviction::ShutdownGrace;
 use kubelet::kubelet::Kubelet;
-use kubelet::node_config::NodeConfig;
 use kubelet::node_group::NodeGroup;
 use kubelet::node_refusal::NodeRefusal;
 
@@ -80,7 +79,7 @@ impl Inside {
         Ok(())
     }
 
-    /// The same, of which only what takes no time is done when it returns: in a cluster whose clock is
+    /// [`Inside::shut_down_node`], of which only what takes no time is done when it returns: in a cluster whose clock is
     /// stepped nobody could let time pass meanwhile.
     pub(super) fn begin_shutdown(self: &Arc<Self>, name: &str, grace: ShutdownGrace) -> Result<(), Status> {
         let kubelet = self.kubelet(name)?;
@@ -135,10 +134,14 @@ pub(super) fn refused(why: NodeRefusal) -> Status {
 
 /// The Nodes of groups, whose labels no kubelet may set; those that have nothing of their own register
 /// themselves.
-pub(super) async fn create_nodes(client: &Client, nodes: &[NodeConfig]) -> Result<(), Status> {
-    for node in nodes.iter().filter(|node| !node.annotations.is_empty()) {
+pub(super) async fn create_nodes(inside: &Inside, is_new: bool) -> Result<(), StartError> {
+    if !is_new {
+        heed_stored(inside).await?;
+    }
+    let client = inside.client();
+    for node in inside.running.nodes.all().iter().filter(|node| !node.annotations.is_empty()) {
         match client.create(&NODES, "", node.object()).await {
-            Err(status) if !status.is_already_exists() => return Err(status),
+            Err(status) if !status.is_already_exists() => return Err(status.into()),
             _ => {}
         }
     }
@@ -146,8 +149,11 @@ pub(super) async fn create_nodes(client: &Client, nodes: &[NodeConfig]) -> Resul
 }
 
 /// In a cluster that begins with what another left, nodes have the addresses of their Nodes, and no others
-/// have them.
+/// have them. A fork of what runs knows them already.
 pub(super) async fn heed_stored(inside: &Inside) -> Result<(), StartError> {
+    if inside.running.nodes.knows_stored() {
+        return Ok(());
+    }
     let stored = inside.client().list(&NODES, "", &ListOptions::default()).await?;
     inside.running.nodes.fill(&inside.config, &stored.items).map_err(|why| StartError::Stages(why.0))
 }

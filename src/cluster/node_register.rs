@@ -26,6 +26,8 @@ pub(super) struct RegisteredNodes {
     taken: TakenAddresses,
     /// Below this number nothing is free.
     free_from: u32,
+    /// What is stored has been looked at.
+    knows_stored: bool,
 }
 
 impl RegisteredNodes {
@@ -100,7 +102,12 @@ impl NodeRegister {
 
     /// Has those that another cluster has, of which this one is a fork, and no others.
     pub(super) fn inherit(&self, nodes: RegisteredNodes) {
-        *self.lock() = nodes;
+        *self.lock() = RegisteredNodes { knows_stored: true, ..nodes };
+    }
+
+    /// Whether it knows which Nodes are stored.
+    pub(super) fn knows_stored(&self) -> bool {
+        self.lock().knows_stored
     }
 
     /// For a fork.

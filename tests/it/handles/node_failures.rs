@@ -148,3 +148,41 @@ async fn nobody_runs_as_root_who_may_not() {
     assert_eq!(status["user"]["linux"], json!({"uid": 1000, "gid": 0, "supplementalGroups": [0]}));
     cluster.stop().await;
 }
+
+#[tokio::test]
+async fn a_shutdown_that_is_overtaken_by_a_start_does_nothing_more() {
+    let cluster = cluster().await;
+    let sleeps = json!({"preStop": {"sleep": {"seconds": 20}}});
+    run(&cluster, "web", json!({"containers": [{"name": "c", "image": "nginx", "lifecycle": sleeps}]})).await;
+    tell(&cluster, "shutdown", json!({"gracePeriod": "30s"})).await;
+    pass(&cluster, 1).await;
+    tell(&cluster, "start", Value::Null).await;
+    pass(&cluster, 60).await;
+    assert_eq!(condition(&node(&cluster).await, "Ready")["status"], "True");
+    cluster.kubelet("node-1").unwrap();
+    // Without any grace it is off when that is answered: what follows finds it so.
+    tell(&cluster, "shutdown", json!({})).await;
+    assert!(cluster.kubelet("node-1").is_err());
+    tell(&cluster, "start", Value::Null).await;
+    cluster.kubelet("node-1").unwrap();
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_report_that_failed_is_made_up_for() {
+    let cluster = cluster().await;
+    pass(&cluster, 1).await;
+    let rule = json!({"users": ["system:node:node-1"], "verbs": ["write"], "resources": ["nodes/status"],
+        "answer": {"code": 500}});
+    let (code, fault) = ask(&cluster, "", "POST", "/kubarium/v1/faults", rule).await;
+    assert_eq!(code, 200, "{fault}");
+    tell(&cluster, "conditions", json!({"type": "DiskPressure"})).await;
+    pass(&cluster, 1).await;
+    assert_eq!(condition(&node(&cluster).await, "DiskPressure")["status"], "False");
+    let name = fault["name"].as_str().unwrap();
+    let removed = ask(&cluster, "", "DELETE", &format!("/kubarium/v1/faults/{name}"), Value::Null).await;
+    assert!(removed.0 == 200 && removed.1["hits"] != 0, "{removed:?}");
+    pass(&cluster, 25).await;
+    assert_eq!(condition(&node(&cluster).await, "DiskPressure")["status"], "True");
+    cluster.stop().await;
+}

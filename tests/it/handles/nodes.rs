@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kubarium::cluster::Settle;
 use kubarium::kinds::{NODES, PODS};
-use kubarium::{Clock, Cluster, Config, DeleteOptions, Entropy, NodeGroup};
+use kubarium::{Clock, Cluster, Config, DeleteOptions, Entropy, NodeGroup, PatchType};
 use serde_json::{Value, json};
 
 use super::ask;
@@ -120,4 +120,48 @@ async fn nodes_are_added_stopped_unwell_and_removed_over_http() {
     assert!(cluster.client().get(&NODES, "", "late-1").await.is_err());
     assert_eq!(cluster.node_names(), ["late-2", "node-1"]);
     cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_kubelet_that_starts_again_leaves_the_labels_of_others() {
+    let groups = NodeGroup::read("nodes: [{name: gpu, zones: [a], roles: [worker], labels: {team: red}}]");
+    let cluster = Cluster::start(stepped().nodes(0).node_groups(groups.unwrap())).await.unwrap();
+    settled(&cluster).await;
+    let labels = json!({"metadata": {"labels": {"team": "blue", "topology.kubernetes.io/zone": "b",
+        "node-role.kubernetes.io/worker": null}}});
+    cluster.client().patch(&NODES, "", "gpu", PatchType::Merge, &labels).await.unwrap();
+    for what in ["stop", "start"] {
+        assert_eq!(ask(&cluster, "", "POST", &format!("{ROOT}/gpu/{what}"), Value::Null).await.0, 200);
+        settled(&cluster).await;
+    }
+    cluster.pass(Duration::from_secs(1)).await.unwrap();
+    settled(&cluster).await;
+    let labels = node(&cluster, "gpu").await["metadata"]["labels"].clone();
+    assert_eq!((&labels["team"], &labels["topology.kubernetes.io/zone"]), (&json!("blue"), &json!("a")));
+    assert!(labels["node-role.kubernetes.io/worker"].is_null(), "{labels}");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn nodes_keep_their_addresses_whatever_others_there_are() {
+    let cluster =
+        Cluster::start(stepped().node_groups([NodeGroup { name: "gpu".into(), ..NodeGroup::default() }]))
+            .await
+            .unwrap();
+    settled(&cluster).await;
+    let range = |node: Value| node["spec"]["podCIDR"].as_str().unwrap().to_owned();
+    assert_eq!(range(node(&cluster, "gpu").await), "10.244.2.0/24");
+    cluster.remove_node("node-1").await.unwrap();
+    // What was removed is not there in a fork, either.
+    let fork = cluster.fork().await.unwrap();
+    assert_eq!(fork.node_names(), ["gpu"]);
+    fork.stop().await;
+    let snapshot = cluster.snapshot().unwrap();
+    cluster.stop().await;
+    let again = Cluster::start(stepped().snapshot(snapshot).nodes(1)).await.unwrap();
+    let more = NodeGroup { name: "late".into(), count: Some(2), ..NodeGroup::default() };
+    again.add_nodes(&more).await.unwrap();
+    let ranges = [range(node(&again, "late-1").await), range(node(&again, "late-2").await)];
+    assert!(!ranges.contains(&"10.244.2.0/24".to_owned()), "{ranges:?}");
+    again.stop().await;
 }
