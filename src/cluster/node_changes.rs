@@ -79,8 +79,8 @@ impl Inside {
         Ok(())
     }
 
-    /// [`Inside::shut_down_node`], of which only what takes no time is done when it returns: in a cluster whose clock is
-    /// stepped nobody could let time pass meanwhile.
+    /// [`Inside::shut_down_node`], of which only what takes no time is done when it returns: in a cluster
+    /// whose clock is stepped nobody could let time pass meanwhile.
     pub(super) fn begin_shutdown(self: &Arc<Self>, name: &str, grace: ShutdownGrace) -> Result<(), Status> {
         let kubelet = self.kubelet(name)?;
         if grace.total.is_zero() {
