@@ -113,11 +113,10 @@ pub use difference::SnapshotDiff;
 pub use export::Export;
 pub use fork::ForkError;
 pub use published::Publish;
+pub use settle::{Settle, Unsettled};
 pub use snapshot::{Snapshot, SnapshotError};
 pub use start_error::StartError;
 pub use stock::ExportError;
-
-pub use settle::{Settle, Unsettled};
 pub use time::TimeError;
 
 use components::{AtWork, Parts, Running};
