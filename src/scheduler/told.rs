@@ -13,24 +13,26 @@ use flow::{FitRefusal, Flow, NodeScore};
 pub(super) fn refusals(flow: &Flow, diagnosis: &Diagnosis, asked: usize) -> Vec<FitRefusal> {
     let nodes = &diagnosis.nodes;
     let others = u32::try_from(asked.saturating_sub(nodes.explicit.len())).unwrap_or(u32::MAX);
-    let mut words: BTreeMap<(&str, &str), (u32, Vec<Arc<str>>)> = BTreeMap::new();
+    let mut words: BTreeMap<(&str, &str), FitRefusal> = BTreeMap::new();
+    let first = |plugin: &str, reason: &str| {
+        let plugin = if plugin.is_empty() { "PreFilter" } else { plugin };
+        FitRefusal { plugin: flow.name(plugin), reason: reason.into(), count: 0, nodes: vec![] }
+    };
+    let absent = nodes.absent.plugin;
     for reason in nodes.absent.reasons.iter().filter(|_| nodes.absent.is_rejected()) {
-        words.entry((nodes.absent.plugin, reason)).or_default().0 += others;
+        words.entry((absent, reason)).or_insert_with(|| first(absent, reason)).count += others;
     }
     for (node, status) in &nodes.explicit {
         for reason in &status.reasons {
-            let (count, named) = words.entry((status.plugin, reason)).or_default();
-            *count += 1;
-            if named.len() < FitRefusal::NAMED {
-                named.push(node.as_str().into());
+            let plugin = status.plugin;
+            let refusal = words.entry((plugin, reason)).or_insert_with(|| first(plugin, reason));
+            refusal.count += 1;
+            if refusal.nodes.len() < FitRefusal::NAMED {
+                refusal.nodes.push(node.as_str().into());
             }
         }
     }
-    let refusal = |((plugin, reason), (count, nodes)): ((&str, &str), (u32, Vec<Arc<str>>))| {
-        let plugin = if plugin.is_empty() { "PreFilter" } else { plugin };
-        FitRefusal { plugin: flow.name(plugin), reason: reason.into(), count, nodes }
-    };
-    let mut refusals: Vec<FitRefusal> = words.into_iter().map(refusal).collect();
+    let mut refusals: Vec<FitRefusal> = words.into_values().collect();
     refusals.sort_by_key(|refusal| std::cmp::Reverse(refusal.count));
     refusals.truncate(FitRefusal::MAX);
     refusals
