@@ -11,7 +11,7 @@ use machine::listeners::Listens;
 use machine::requests::{WebAnswer, WebRequest};
 use machine::script_listeners::ListeningScript;
 use machine::surroundings::Surroundings;
-use tokio::io::{AsyncWriteExt, DuplexStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::answered::response;
 use super::invocation;
@@ -19,6 +19,9 @@ use super::services::{PortListener, RunningContainer};
 use apimachinery::time::Time;
 use apis::views::pod::Container;
 use clock::Clock;
+
+/// So long `nc -l` waits for who comes to say something.
+const HEARS_FIRST: Duration = Duration::from_millis(100);
 
 /// A script that runs.
 struct ScriptRun {
@@ -60,6 +63,9 @@ impl ScriptRun {
         match played.as_ref().and_then(|played| played.at(port)) {
             None => {}
             Some(Listens::Says(said)) => {
+                // A client of HTTP wants to ask first; whoever says nothing is not waited for.
+                let mut asked = [0; 4096];
+                let _ = clock.timeout(HEARS_FIRST, io.read(&mut asked)).await;
                 // Whoever hangs up has heard enough.
                 let _ = io.write_all(said).await.and(io.shutdown().await);
             }

@@ -77,10 +77,8 @@ async fn kubectl_in_a_pod_does_what_its_account_may() {
                 Error from server (NotFound): pods \"web-0\" not found\n";
     assert_eq!(net.ran("waits", waits).await, (1, gone.to_owned()));
     let versions = net.ran("versions", "kubectl version | grep Server; kubectl sing").await;
-    assert!(
-        versions.1.starts_with("Server Version: v1.36.2\nerror: unknown command \"sing\""),
-        "{versions:?}"
-    );
+    assert!(versions.1.starts_with("Server Version: v1.36.2"), "{versions:?}");
+    assert!(versions.1.contains("\nerror: unknown command \"sing\""), "{versions:?}");
     net.client.get(&CONFIG_MAPS, "default", "made").await.unwrap();
     net.cluster.stop().await;
 }
