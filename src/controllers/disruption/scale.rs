@@ -78,7 +78,7 @@ impl Scales {
         Some((owner.uid.clone(), object.to_value()["spec"]["replicas"].as_i64().unwrap_or(1)))
     }
 
-    /// `getScaleController`: none when it is gone.
+    /// `getScaleController`: none when it is gone, or is another of its name.
     async fn asked(
         &self,
         ctx: &Reconcile,
@@ -90,10 +90,8 @@ impl Scales {
             return Err(format!("{} does not implement the scale subresource", kind.group_resource()));
         }
         match ctx.client.get_subresource(&kind, namespace, &owner.name, "scale").await {
-            Ok(scale) => {
-                let uid = scale["metadata"]["uid"].as_str().unwrap_or(&owner.uid).to_owned();
-                Ok(Some((uid, scale["spec"]["replicas"].as_i64().unwrap_or(0))))
-            }
+            Ok(scale) if scale["metadata"]["uid"] != *owner.uid => Ok(None),
+            Ok(scale) => Ok(Some((owner.uid.clone(), scale["spec"]["replicas"].as_i64().unwrap_or(0)))),
             Err(status) if status.is_not_found() => Ok(None),
             Err(status) => Err(status.message),
         }

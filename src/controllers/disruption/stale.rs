@@ -18,11 +18,14 @@ use apis::views::pod::Pod;
 /// Upstream's `stalePodDisruptionTimeout`.
 const TIMEOUT: TimeDelta = TimeDelta::minutes(2);
 
+/// The reason of kubelets, who may take any time before the pod goes: that is never stale.
+const BY_KUBELET: &str = "TerminationByKubelet";
+
 /// How long it is until a pod counts as spared; none for one that is not to be disrupted, or goes.
 pub(super) fn spared_after(pod: &Object, now: Time) -> Option<Duration> {
     let view = pod.view::<Pod>();
     let target = condition(&view.status.conditions, "DisruptionTarget").filter(|it| it.status == "True")?;
-    if pod.is_deleting() || view.is_terminal() {
+    if pod.is_deleting() || view.is_terminal() || target.reason == BY_KUBELET {
         return None;
     }
     let since = target.last_transition_time.unwrap_or(now);
@@ -70,5 +73,8 @@ mod tests {
         assert_eq!(spared_after(&target, at(1130)), Some(Duration::ZERO));
         assert_eq!(spared_after(&pod(condition("True"), "Failed"), at(1130)), None);
         assert_eq!(spared_after(&pod(condition("False"), "Running"), at(1130)), None);
+        let mut by_kubelet = condition("True");
+        by_kubelet["reason"] = "TerminationByKubelet".into();
+        assert_eq!(spared_after(&pod(by_kubelet, "Running"), at(1130)), None);
     }
 }

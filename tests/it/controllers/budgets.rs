@@ -78,3 +78,25 @@ async fn pods_of_nobody_and_those_that_were_spared_are_told_of() {
     };
     fixture.eventually("the pod is spared", look).await;
 }
+
+#[tokio::test]
+async fn two_budgets_for_a_pod_and_one_that_was_not_deleted_are_told_of() {
+    let fixture = Fixture::start().await;
+    let mut other = budget();
+    other["metadata"]["name"] = "other".into();
+    fixture.create(&POD_DISRUPTION_BUDGETS, NAMESPACE, budget()).await;
+    fixture.create(&POD_DISRUPTION_BUDGETS, NAMESPACE, other).await;
+    fixture.settle(20).await;
+    fixture.create(&PODS, NAMESPACE, pod("alone", Value::Null)).await;
+    let chosen =
+        "Pod \"test\"/\"alone\" matches multiple PodDisruptionBudgets.  Chose \"budget\" arbitrarily.";
+    fixture.told("MultiplePodDisruptionBudgets", chosen).await;
+
+    let granted = json!({"status": {"disruptedPods": {"alone": rfc3339(fixture.clock.now())}}});
+    let (client, kind) = (&fixture.client, &POD_DISRUPTION_BUDGETS);
+    client.patch_status(kind, NAMESPACE, "budget", PatchType::Merge, &granted).await.unwrap();
+    fixture.settle(20).await;
+    assert!(fixture.events("NotDeleted").await.is_empty(), "it has two minutes");
+    fixture.clock.advance(std::time::Duration::from_secs(122));
+    fixture.told("NotDeleted", "Pod was expected by PDB test/test to be deleted but it wasn't").await;
+}
