@@ -1,6 +1,8 @@
 //! How long kubelets may keep ConfigMaps and Secrets before they ask again: longer, the more nodes there are
 //! (`pkg/controller/ttl`).
 
+use std::sync::Arc;
+
 use serde_json::json;
 use sync::Mutex;
 
@@ -20,7 +22,10 @@ const BOUNDARIES: [(usize, usize, u32); 5] =
     [(0, 100, 0), (90, 500, 15), (450, 1000, 30), (900, 2000, 60), (1800, usize::MAX, 300)];
 
 /// Writes the time on each node.
-pub(crate) struct TtlController {
+pub(crate) struct TtlController(Arc<ClusterSize>);
+
+/// How many nodes there are.
+struct ClusterSize {
     nodes: Lister,
     /// Which of the boundaries hold.
     step: Mutex<usize>,
@@ -29,13 +34,35 @@ pub(crate) struct TtlController {
 impl TtlController {
     /// With its informer.
     pub(crate) fn new(ctx: &ComponentContext) -> TtlController {
-        TtlController { nodes: ctx.informers.informer(&NODES).lister(), step: Mutex::default() }
+        let nodes = ctx.informers.informer(&NODES).lister();
+        TtlController(Arc::new(ClusterSize { nodes, step: Mutex::default() }))
+    }
+}
+
+impl ClusterSize {
+    fn wanted(&self) -> String {
+        BOUNDARIES[*self.step.lock()].2.to_string()
     }
 
-    fn seconds(&self) -> u32 {
+    /// Whether other boundaries hold than before.
+    fn has_changed(&self) -> bool {
         let mut step = self.step.lock();
-        *step = next_step(*step, self.nodes.len());
-        BOUNDARIES[*step].2
+        let before = *step;
+        *step = next_step(before, self.nodes.len());
+        before != *step
+    }
+
+    /// Whose time is to be written after a change: everybody's when there are many more or fewer, which
+    /// upstream leaves to the next heartbeat of each.
+    fn outdated(&self, change: &Change<'_>) -> Vec<Key> {
+        let changed = match (self.has_changed(), change) {
+            (true, _) => self.nodes.all(),
+            (false, Change::Deleted(_)) => vec![],
+            (false, change) => vec![change.object().clone()],
+        };
+        let wanted = self.wanted();
+        let is_outdated = |node: &&Arc<Object>| written(node).as_ref() != Some(&wanted);
+        changed.iter().filter(is_outdated).map(|node| node.key()).collect()
     }
 }
 
@@ -45,19 +72,15 @@ impl Controller for TtlController {
     const SERVICE_ACCOUNT: &'static str = "ttl-controller";
 
     fn watches(&self) -> Watches {
-        // A node that has its annotation is looked at again when somebody has changed it.
-        Watches::none().maps(&NODES, |change: &Change<'_>, enqueue: &Enqueue| {
-            let is_gone = matches!(change, Change::Deleted(_));
-            let is_same = change.old().is_some_and(|old| written(old) == written(change.object()));
-            if !is_gone && !is_same {
-                enqueue.now(change.object().key());
-            }
+        let size = self.0.clone();
+        Watches::none().maps(&NODES, move |change: &Change<'_>, enqueue: &Enqueue| {
+            size.outdated(change).into_iter().for_each(|node| enqueue.now(node));
         })
     }
 
     async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
-        let Some(node) = self.nodes.get("", key) else { return Ok(Action::Done) };
-        let wanted = self.seconds().to_string();
+        let Some(node) = self.0.nodes.get("", key) else { return Ok(Action::Done) };
+        let wanted = self.0.wanted();
         if written(&node).as_deref() == Some(&wanted) {
             return Ok(Action::Done);
         }
@@ -86,6 +109,7 @@ fn next_step(mut step: usize, nodes: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use client_go::indexer::Indexer;
 
     #[test]
     fn more_nodes_ask_less_often_and_a_few_more_change_nothing() {
@@ -96,5 +120,30 @@ mod tests {
             BOUNDARIES[step].2
         });
         assert_eq!(seconds, [0, 0, 15, 15, 0, 30, 300, 60, 0]);
+    }
+
+    fn node(number: usize, ttl: &str) -> Arc<Object> {
+        let metadata = json!({"name": format!("n{number}"), "annotations": {ANNOTATION: ttl}});
+        Arc::new(Object::from_value(&json!({"metadata": metadata}), vec![]).unwrap())
+    }
+
+    #[test]
+    fn all_nodes_are_told_when_there_are_many_more_and_each_that_somebody_changed() {
+        let indexer = Arc::new(Indexer::new());
+        let size = ClusterSize { nodes: Lister::new(indexer.clone()), step: Mutex::default() };
+        let put = |node: &Arc<Object>| indexer.update(node.key().into(), node.clone());
+        for number in 1..=100 {
+            let node = node(number, "0");
+            put(&node);
+            assert_eq!(size.outdated(&Change::Added(&node)), [] as [Key; 0]);
+        }
+        let (last, changed) = (node(101, "0"), node(101, "7"));
+        put(&last);
+        assert_eq!(size.outdated(&Change::Added(&last)).len(), 101);
+        assert_eq!(size.wanted(), "15");
+        put(&changed);
+        assert_eq!(size.outdated(&Change::Updated { old: &last, new: &changed }), ["n101"]);
+        (1..=12).for_each(|number| drop(indexer.delete(&format!("n{number}"))));
+        assert_eq!(size.outdated(&Change::Deleted(&node(12, "15"))), ["n101"], "to 0 again");
     }
 }
