@@ -1,5 +1,5 @@
-//! StorageObjectInUseProtection: volumes and claims bear a finalizer from the start, which goes when nobody
-//! uses them any more (`plugin/pkg/admission/storage/storageobjectinuseprotection`).
+//! StorageObjectInUseProtection: volumes, claims and VolumeAttributesClasses bear a finalizer from the start,
+//! which goes when nobody uses them any more (`plugin/pkg/admission/storage/storageobjectinuseprotection`).
 
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -15,6 +15,7 @@ fn finalizer(attributes: &Attributes) -> Option<&'static str> {
     match (&*attributes.kind.group_version.group, &*attributes.kind.plural) {
         ("", "persistentvolumeclaims") => Some("kubernetes.io/pvc-protection"),
         ("", "persistentvolumes") => Some("kubernetes.io/pv-protection"),
+        ("storage.k8s.io", "volumeattributesclasses") => Some("kubernetes.io/vac-protection"),
         _ => None,
     }
 }

@@ -200,7 +200,8 @@ async fn a_claim_grows() {
 async fn a_class_of_attributes_stays_as_long_as_a_claim_names_it() {
     let fixture = Fixture::start().await;
     let class = json!({"metadata": {"name": "gold"}, "driverName": "d", "parameters": {"iops": "9"}});
-    fixture.create(&VOLUME_ATTRIBUTES_CLASSES, "", class).await;
+    let class = fixture.create(&VOLUME_ATTRIBUTES_CLASSES, "", class).await;
+    assert_eq!(class.metadata.finalizers, ["kubernetes.io/vac-protection"], "from the start");
     let mut named = claim("data", "1Gi", "none");
     named["spec"]["volumeAttributesClassName"] = "gold".into();
     fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, named).await;
