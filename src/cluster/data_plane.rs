@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -34,6 +35,10 @@ use network_policies::{Judgement, Policies, Residents, Verdict};
 const KUBE_PROXY: (&str, &str) = ("kube-proxy", "system:kube-proxy");
 const COREDNS: (&str, &str) = ("coredns", "system:serviceaccount:kube-system:coredns");
 const KINDNET: (&str, &str) = ("kindnet", "system:serviceaccount:kube-system:kindnet");
+
+/// So long a connection waits for caches, which may never be filled: whoever fills them may have lost his role.
+/// Then it goes on without what is in them, and so do all others until they are filled.
+const HEARD_WITHIN: Duration = Duration::from_secs(30);
 
 /// The network of one cluster, and what it needs.
 pub(crate) struct DataPlane {
@@ -68,6 +73,8 @@ struct Begun<T> {
     begun: OnceLock<(ComponentContext, T)>,
     /// Set once what is watched was heard.
     heard: OnceCell<()>,
+    /// Somebody has waited for that in vain.
+    is_deaf: AtomicBool,
 }
 
 impl DataPlane {
@@ -131,18 +138,35 @@ impl Drop for DataPlane {
 
 impl<T> Begun<T> {
     fn new(who: (&'static str, &'static str), make: fn(&ComponentContext, &Lines) -> T) -> Begun<T> {
-        Begun { who, make, begun: OnceLock::new(), heard: OnceCell::new() }
+        Begun { who, make, begun: OnceLock::new(), heard: OnceCell::new(), is_deaf: AtomicBool::new(false) }
     }
 
-    async fn get(&self, lines: &Lines) -> &T {
+    /// It, once it knows the cluster; none when it does not get to know it in time.
+    async fn get(&self, lines: &Lines) -> Option<&T> {
         let (context, begun) = self.begun.get_or_init(|| self.begin(lines));
         if lines.is_stopped.load(Ordering::SeqCst) {
             // Nobody is told anything any more.
             context.stop();
-        } else {
-            self.heard.get_or_init(|| context.informers.wait_for_cache_sync()).await;
+            return Some(begun);
         }
-        begun
+        if self.heard.initialized() {
+            return Some(begun);
+        }
+        let heard = self.heard.get_or_init(|| context.informers.wait_for_cache_sync());
+        let is_heard = if self.is_deaf.load(Ordering::Relaxed) {
+            heard.now_or_never().is_some()
+        } else {
+            // The ports of the host are used by somebody who does not step the clock.
+            lines.clock.timeout_for_client(HEARD_WITHIN, heard).await.is_ok()
+        };
+        if !is_heard && !self.is_deaf.swap(true, Ordering::Relaxed) {
+            let (name, user) = self.who;
+            tracing::warn!(
+                "{name} has not heard what it watches within {HEARD_WITHIN:?}: the network goes on without it; \
+                 see whether {user} may list and watch that"
+            );
+        }
+        is_heard.then_some(begun)
     }
 
     fn begin(&self, lines: &Lines) -> (ComponentContext, T) {
@@ -180,7 +204,8 @@ impl Routing for Lines {
             if self.is_of_pod(passage.to.ip()) {
                 return Route::Direct;
             }
-            self.proxier.get(self).await.route(passage)
+            // Without it nobody is at the address of a Service, and everybody else where he is.
+            self.proxier.get(self).await.map_or(Route::Direct, |proxier| proxier.route(passage))
         }
         .boxed()
     }
@@ -236,7 +261,8 @@ impl Firewall for Lines {
             if self.is_exempt(passage.to.ip(), asker) {
                 return true;
             }
-            let verdict = self.policies.get(self).await.judge(passage, asker, self).await;
+            let Some(policies) = self.policies.get(self).await else { return true };
+            let verdict = policies.judge(passage, asker, self).await;
             let is_allowed = !matches!(verdict.judgement, Judgement::KeptOut(_));
             if let Judgement::Allowed(by) | Judgement::KeptOut(by) = &verdict.judgement {
                 self.remember(passage, &verdict, is_allowed, by);
@@ -252,14 +278,15 @@ impl Hosts for Lines {
         async move {
             let to = passage.to;
             if to == SocketAddr::new(self.cluster_dns, DNS_PORT) {
-                let names = self.names.get(self).await.clone();
+                let names = self.names.get(self).await.ok_or(Obstacle::Refused)?.clone();
                 return Ok(Arc::new(move |io, _| names.clone().serve(io).boxed()) as Accept);
             }
             let kubelet = self.kubelets.at(to.ip()).ok_or(Obstacle::Unreachable)?;
             let accept = kubelet.accept(to).await;
             if accept.is_err() && kubelet.address() == Some(to.ip()) {
                 let proxier = self.proxier.get(self).await;
-                if let Some(checked) = proxier.health_check(kubelet.node_name(), to.port()) {
+                let checked = proxier.and_then(|it| it.health_check(kubelet.node_name(), to.port()));
+                if let Some(checked) = checked {
                     return Ok(health_check(checked));
                 }
             }
@@ -271,7 +298,7 @@ impl Hosts for Lines {
     fn reply(&self, passage: Passage, datagram: Bytes) -> BoxFuture<'_, Result<Option<Bytes>, Obstacle>> {
         async move {
             if passage.to == SocketAddr::new(self.cluster_dns, DNS_PORT) {
-                return Ok(self.names.get(self).await.answer_datagram(&datagram));
+                return Ok(self.names.get(self).await.ok_or(Obstacle::Refused)?.answer_datagram(&datagram));
             }
             let kubelet = self.kubelets.at(passage.to.ip()).ok_or(Obstacle::Unreachable)?;
             let answer = kubelet.ask_at(passage.to, passage.from, &datagram).await?;
@@ -315,6 +342,29 @@ mod tests {
     /// An apiserver that never answers.
     fn silent() -> ApiService {
         ApiService::new(tower::service_fn(|_| std::future::pending()))
+    }
+
+    #[tokio::test]
+    async fn who_is_never_told_anything_holds_nobody_up_for_long() {
+        let clock = Clock::stepped(chrono::DateTime::from_timestamp(0, 0).unwrap());
+        let config = Config::new().clock(clock.clone());
+        let plane = DataPlane::new(&config, Arc::default(), &silent(), &Flow::off(), &PodNetwork::default());
+        let lines = &plane.lines;
+        let pod = |last| SocketAddr::from(([10, 244, 0, last], 80));
+        let passage = Passage { from: pod(1), to: pod(2), protocol: Protocol::Tcp };
+        let waited = lines.lets_through(passage, passage.from.ip());
+        let (is_allowed, ()) = tokio::join!(waited, async { clock.advance(HEARD_WITHIN) });
+        assert!(is_allowed);
+        // Nobody else waits for it.
+        assert_eq!(lines.lets_through(passage, passage.from.ip()).now_or_never(), Some(true));
+        assert!(lines.route(passage).now_or_never().is_none(), "another that may yet be told");
+        let routed = lines.route(passage);
+        let (route, ()) = tokio::join!(routed, async { clock.advance(HEARD_WITHIN) });
+        assert_eq!(route, Route::Direct);
+        let asked = Passage { to: SocketAddr::new(lines.cluster_dns, DNS_PORT), ..passage };
+        let replied = lines.reply(asked, Bytes::new());
+        let (reply, ()) = tokio::join!(replied, async { clock.advance(HEARD_WITHIN) });
+        assert_eq!(reply, Err(Obstacle::Refused));
     }
 
     #[tokio::test]
