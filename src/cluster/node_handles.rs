@@ -87,15 +87,27 @@ struct ShutdownBody {
     critical_grace_period: Option<String>,
 }
 
-async fn shut_down(inside: Arc<Inside>, call: HandleCall) -> Result<Response, Status> {
-    let name = call.path("name").to_owned();
-    let body: ShutdownBody = call.json().await?;
+/// Critical pods have a part of the whole (`ValidateKubeletConfiguration`).
+fn grace(body: ShutdownBody) -> Result<ShutdownGrace, Status> {
     let read = |text: Option<String>| match text {
         Some(text) => parse_duration(&text).map_err(|why| Status::bad_request(why.to_string())),
         None => Ok(Duration::ZERO),
     };
-    let grace =
-        ShutdownGrace { total: read(body.grace_period)?, critical: read(body.critical_grace_period)? };
+    let total = read(body.grace_period)?;
+    let critical = read(body.critical_grace_period)?;
+    if critical > total {
+        let why = format!(
+            "criticalGracePeriod {critical:?} is longer than gracePeriod {total:?}, of which it is a part"
+        );
+        return Err(Status::bad_request(why));
+    }
+    Ok(ShutdownGrace { total, critical })
+}
+
+async fn shut_down(inside: Arc<Inside>, call: HandleCall) -> Result<Response, Status> {
+    let name = call.path("name").to_owned();
+    let body: ShutdownBody = call.json().await?;
+    let grace = grace(body)?;
     inside.begin_shutdown(&name, grace)?;
     answer(&json!({"node": name}))
 }
@@ -130,4 +142,26 @@ fn condition() -> Value {
     let text = json!({"type": "string"});
     let properties = json!({"type": text, "status": text, "reason": text, "message": text});
     json!({"type": "object", "properties": properties})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn critical_pods_have_no_longer_than_all() {
+        let asked = |total: Option<&str>, critical: Option<&str>| {
+            grace(ShutdownBody {
+                grace_period: total.map(str::to_owned),
+                critical_grace_period: critical.map(str::to_owned),
+            })
+        };
+        let given = asked(Some("30s"), Some("10s")).unwrap();
+        assert_eq!((given.total.as_secs(), given.critical.as_secs()), (30, 10));
+        assert!(asked(Some("30s"), Some("30s")).is_ok());
+        for (total, critical) in [(Some("10s"), "30s"), (None, "1s")] {
+            let refused = asked(total, Some(critical)).unwrap_err();
+            assert_eq!(refused.code, 400, "{}", refused.message);
+        }
+    }
 }

@@ -117,6 +117,12 @@ impl NodeGroup {
             at(&format!("label {key:?}"), qualified_name(key))?;
             at(&format!("label {key:?}"), label_value(value))?;
         }
+        // Labels of nodes, too.
+        for zone in &self.zones {
+            at(&format!("zone {zone:?}"), label_value(zone))?;
+        }
+        at("architecture", label_value(&self.architecture))?;
+        at("operatingSystem", label_value(&self.operating_system))?;
         for key in self.annotations.keys() {
             at(&format!("annotation {key:?}"), qualified_name(&key.to_lowercase()))?;
         }
@@ -352,6 +358,8 @@ nodes:
             ("{nodes: [{name: a}, {name: a}]}", "two nodes are named \"a\""),
             ("{nodes: [{name: a, colour: red}]}", "unknown field"),
             ("{nodes: [{name: a, clockSkew: soon}]}", "clockSkew"),
+            ("{nodes: [{name: a, count: 2, zones: [a, 'b c']}]}", "zone \"b c\""),
+            ("{nodes: [{name: a, architecture: 'arm 64'}]}", "architecture"),
             ("{kind: Pod, nodes: []}", "kind NodeConfig"),
         ] {
             let said = NodeGroup::read(text).unwrap_err().0;

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use kubarium::apimachinery::time::Time;
+use kubarium::apis::coordination::lease::LEASES;
 use kubarium::cluster::Settle;
 use kubarium::kinds::{NODES, PODS};
 use kubarium::{Clock, Cluster, Config, DeleteOptions, Entropy, NodeGroup, PatchType};
@@ -47,6 +49,24 @@ async fn nodes_of_a_group_are_as_the_group_says() {
     assert_eq!(second["status"]["nodeInfo"]["architecture"], "arm64");
     assert_eq!(second["status"]["images"][0]["names"][0], "docker.io/library/nginx:latest");
     assert_eq!(second["spec"]["taints"], json!([{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]));
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_whose_clock_is_wrong_says_what_its_clock_says() {
+    let groups = NodeGroup::read("nodes: [{name: late, clockSkew: -1h}, {name: right}]").unwrap();
+    let cluster = Cluster::start(stepped().nodes(0).node_groups(groups)).await.unwrap();
+    settled(&cluster).await;
+    let now = cluster.clock().now();
+    for (name, skew) in [("late", 60), ("right", 0)] {
+        let node = node(&cluster, name).await;
+        let heartbeat: Time =
+            condition(&node, "Ready")["lastHeartbeatTime"].as_str().unwrap().parse().unwrap();
+        assert_eq!((now - heartbeat).num_minutes(), skew, "{name}");
+        let lease = cluster.client().get(&LEASES, "kube-node-lease", name).await.unwrap().to_value();
+        let renewed: Time = lease["spec"]["renewTime"].as_str().unwrap().parse().unwrap();
+        assert_eq!((now - renewed).num_minutes(), skew, "{name}");
+    }
     cluster.stop().await;
 }
 
