@@ -66,13 +66,17 @@ pub struct NamedNodes {
     names: Vec<String>,
 }
 
+/// What a file says for itself.
+const OF_ONE_GROUP: [&str; 8] =
+    ["called", "count", "label", "taint", "zone", "capacity", "architecture", "kubelet_version"];
+
 /// What to add.
 #[derive(Args)]
 pub struct AddNodes {
     #[command(flatten)]
     which: WhichCluster,
     /// A file of groups, as --node-config of `kubarium up` takes it.
-    #[arg(short, long, value_name = "FILE", conflicts_with = "called")]
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = OF_ONE_GROUP)]
     filename: Option<PathBuf>,
     /// The node's name; with --count, what the names begin with.
     #[arg(value_name = "NODE", required_unless_present = "filename")]

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
@@ -30,8 +31,9 @@ const UNNAMED: &str = "kubarium";
 
 /// Start a cluster, run a command with it, and end it.
 ///
-/// The command finds it by KUBECONFIG. Its exit code is passed on. When it fails, a folder says what
-/// happened: the objects, the audit log, the trace, the events and the logs of pods.
+/// The command finds it by KUBECONFIG, and what --publish has opened by KUBARIUM_PUBLISHED: the addresses in
+/// the order of the wishes, with commas between them. Its exit code is passed on. When it fails, a folder
+/// says what happened: the objects, the audit log, the trace, the events and the logs of pods.
 #[derive(Args)]
 pub struct RunCommand {
     /// The cluster, as of `up`.
@@ -147,7 +149,20 @@ impl RunCommand {
                 Err(signal) => return Ok(RunEnd::Asked(signal)),
             }
         }
-        self.command(kubeconfig, inherited, asked).await.map(RunEnd::Command)
+        self.tell_what_is_open(cluster).await?;
+        self.command(cluster, kubeconfig, inherited, asked).await.map(RunEnd::Command)
+    }
+
+    /// To the standard error, since the standard output is the command's.
+    async fn tell_what_is_open(&self, cluster: &Cluster) -> Result<(), Failure> {
+        for (address, target) in cluster.published() {
+            note(&format!("{address} leads to {target}"));
+        }
+        if self.up.ui {
+            let link = cluster.open_page().await.map_err(|error| Failure(error.to_string()))?;
+            note(&format!("the page is {link}"));
+        }
+        Ok(())
     }
 
     fn config(&self, folder: &Path) -> Result<Config, Failure> {
@@ -165,6 +180,7 @@ impl RunCommand {
     /// Runs it to its end. What asks us to stop asks it, and what it has started.
     async fn command(
         &self,
+        cluster: &Cluster,
         kubeconfig: &Path,
         inherited: &Inherited,
         asked: &mut Asked,
@@ -173,6 +189,7 @@ impl RunCommand {
         let shown = program.to_string_lossy();
         let mut command = Command::new(program);
         command.args(arguments).env("KUBECONFIG", absolute(kubeconfig)).env("KUBARIUM_NAME", &self.up.name);
+        command.env("KUBARIUM_PUBLISHED", addresses(cluster.published()));
         let started = Beside::start(command, inherited);
         let mut started = started.map_err(|error| Failure::new(format!("cannot run {shown}"), error))?;
         let ended = started.ended(asked).await;
@@ -216,13 +233,22 @@ impl RunEnd {
     }
 }
 
+/// As `127.0.0.1:40123,127.0.0.1:40124`.
+fn addresses(published: &[(SocketAddr, String)]) -> String {
+    let addresses: Vec<String> = published.iter().map(|(address, _)| address.to_string()).collect();
+    addresses.join(",")
+}
+
+fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "kubarium: {text}");
+}
+
 fn tell(left: Result<PathBuf, Failure>) {
     match left {
         Ok(folder) => {
             let shown = folder.display();
             let hint = format!("go on with it: kubarium up --data-dir {shown}/data");
-            let said = format!("kubarium: what happened in the cluster is in {shown}; {hint}");
-            let _ = writeln!(std::io::stderr(), "{said}");
+            note(&format!("what happened in the cluster is in {shown}; {hint}"));
         }
         Err(failure) => complain(&failure),
     }

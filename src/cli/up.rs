@@ -110,7 +110,7 @@ pub struct Up {
     pub ui: bool,
     /// Where that page listens: an address of loopback, or a port of 127.0.0.1; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS",
-        value_parser = values::listener)]
+        value_parser = page_listener)]
     pub ui_listen: SocketAddr,
     /// Draw UIDs and names from this seed, the same each time.
     #[arg(long, value_parser = values::seed)]
@@ -320,6 +320,15 @@ impl Up {
             ..Config::default()
         })
     }
+}
+
+/// `--ui-listen`
+fn page_listener(text: &str) -> Result<SocketAddr, String> {
+    let address = values::listener(text)?;
+    if !address.ip().is_loopback() {
+        return Err("must be an address of loopback, as 127.0.0.1:8000: the page is for this machine".into());
+    }
+    Ok(address)
 }
 
 /// Takes out what a killed cluster of the same name left. It stops nobody: the new one writes its own.

@@ -36,8 +36,8 @@ const KUBE_PROXY: (&str, &str) = ("kube-proxy", "system:kube-proxy");
 const COREDNS: (&str, &str) = ("coredns", "system:serviceaccount:kube-system:coredns");
 const KINDNET: (&str, &str) = ("kindnet", "system:serviceaccount:kube-system:kindnet");
 
-/// So long a connection waits for caches, which may never be filled: whoever fills them may have lost his role.
-/// Then it goes on without what is in them, and so do all others until they are filled.
+/// So long a connection waits for caches, which may never be filled: whoever fills them may have lost his
+/// role. Then it goes on without what is in them, and so do all others until they are filled.
 const HEARD_WITHIN: Duration = Duration::from_secs(30);
 
 /// The network of one cluster, and what it needs.

@@ -37,6 +37,25 @@ fn a_command_gets_a_cluster_and_its_exit_code_is_passed_on() {
 }
 
 #[test]
+fn what_is_open_is_told_beside_the_output_of_the_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let wishes = ["--ui", "--publish", "0:30080", "--publish", "0:80@loadbalancer"];
+    let script = ["--", "sh", "-c", "printf %s $KUBARIUM_PUBLISHED"];
+    let done = run(folder.path(), &[&wishes[..], &script[..]].concat());
+    let (out, told) = (text(&done.stdout), text(&done.stderr));
+    assert!(done.status.success(), "{told}");
+    let addresses: Vec<&str> = out.split(',').collect();
+    assert_eq!(addresses.len(), 2, "{out}");
+    for address in addresses {
+        assert!(address.starts_with("127.0.0.1:") && !address.ends_with(":0"), "{out}");
+        assert!(told.contains(&format!("kubarium: {address} leads to ")), "{told}");
+    }
+    assert!(told.contains("kubarium: the page is http://127.0.0.1:"), "{told}");
+    let refused = run(folder.path(), &["--ui", "--ui-listen", "0.0.0.0:0", "--", "true"]);
+    assert!(text(&refused.stderr).contains("must be an address of loopback"), "{}", text(&refused.stderr));
+}
+
+#[test]
 fn what_failed_leaves_a_cluster_that_is_opened_again() {
     let folder = tempfile::tempdir().unwrap();
     let keep = folder.path().join("kept");
