@@ -129,8 +129,7 @@ fn ephemeral(spec: &Spec) -> Container {
 }
 
 impl PodWorker {
-    /// Takes up a pod. One that was running before this kubelet started goes on as its status says, so that a
-    /// restart of the kubelet is not one of its pods.
+    /// Takes up a pod: one that ran before this kubelet started goes on as its status says, unharmed.
     pub fn new(object: Arc<Object>, node: &NodeRuntime, now: Time) -> PodWorker {
         let pod = object.view::<Pod>();
         let reason =
