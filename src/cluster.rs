@@ -215,7 +215,7 @@ impl Cluster {
             clock: clock.clone(),
             entropy: entropy.clone(),
             flow: flow.clone(),
-            outside: ServiceResolver::new(&own, &entropy).over(&pods),
+            outside: ServiceResolver::new(&own, entropy).over(&pods),
         };
         let running = Running::new(&config, parts, kubelets, nodes).map_err(StartError::Stages)?;
         let background = background::begin(&kv, &encryption, clock);

@@ -121,8 +121,7 @@ impl LessonTaken<'_> {
         }
         let mut input = std::io::stdin().lock();
         while std::io::stdin().is_terminal() {
-            print!("> ");
-            let _ = std::io::stdout().flush();
+            let _ = std::io::stdout().write_all(b"> ").and_then(|()| std::io::stdout().flush());
             let mut line = String::new();
             if input.read_line(&mut line).unwrap_or_default() == 0 {
                 break;

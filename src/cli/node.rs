@@ -232,7 +232,7 @@ impl SayCondition {
 /// The groups of a file.
 pub fn read(file: &std::path::Path) -> Result<Vec<NodeGroup>, Failure> {
     let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::new(&format!("cannot read the nodes in {}", file.display()), error))?;
+        .map_err(|error| Failure::new(format!("cannot read the nodes in {}", file.display()), error))?;
     NodeGroup::read(&text).map_err(|why| Failure(format!("the nodes in {}: {why}", file.display())))
 }
 

@@ -39,7 +39,10 @@ fn client_config(extender: &Extender, url: &str) -> Result<ClientConfig, String>
     Ok(config)
 }
 
-fn identity(tls: &ExtenderTls) -> Result<Option<(Vec<u8>, Vec<u8>)>, String> {
+/// A certificate and its key.
+type PemPair = (Vec<u8>, Vec<u8>);
+
+fn identity(tls: &ExtenderTls) -> Result<Option<PemPair>, String> {
     let certificate = read(&tls.cert_data, &tls.cert_file)?;
     let key = read(&tls.key_data, &tls.key_file)?;
     Ok((!certificate.is_empty()).then_some((certificate, key)))

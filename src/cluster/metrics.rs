@@ -23,6 +23,8 @@ use kubelet::container_runtime::stats::ContainerStats;
 use kubelet::kubelet_api::UsageTotal;
 use metrics_server::{ContainerSample, MetricsServer, NodeSample, PodSample, UsageSource};
 
+/// The label of what is there from the start: no user has made it.
+const BOOTSTRAPPING: &str = "kubernetes.io/bootstrapping";
 /// The Service that leads to the servers: there is none of that name.
 const SERVICE: (&str, &str) = ("kube-system", "kubarium-metrics");
 /// In whose name they ask.
@@ -97,7 +99,7 @@ async fn take_back(client: &Client, (group, version, _): &Registered) -> Result<
 fn api_service((group, version, priority): &Registered) -> Value {
     let service = json!({"namespace": SERVICE.0, "name": SERVICE.1, "port": 443});
     json!({
-        "metadata": {"name": format!("{version}.{group}"), "labels": {"k8s-app": ACCOUNT}},
+        "metadata": {"name": format!("{version}.{group}"), "labels": {"k8s-app": ACCOUNT, BOOTSTRAPPING: "metrics-server"}},
         "spec": {"group": group, "version": version, "groupPriorityMinimum": 100, "versionPriority": priority,
             "insecureSkipTLSVerify": true, "service": service},
     })
@@ -106,7 +108,8 @@ fn api_service((group, version, priority): &Registered) -> Value {
 /// Whoever may look at everything may look at what is used, as metrics-server's manifest has it.
 fn readers() -> Value {
     let aggregate = |role: &str| (format!("rbac.authorization.k8s.io/aggregate-to-{role}"), "true");
-    let labels: std::collections::BTreeMap<_, _> = ["admin", "edit", "view"].map(aggregate).into();
+    let mut labels: std::collections::BTreeMap<_, _> = ["admin", "edit", "view"].map(aggregate).into();
+    labels.insert(BOOTSTRAPPING.into(), "metrics-server");
     let rule = json!({"apiGroups": ["metrics.k8s.io"], "resources": ["pods", "nodes"],
         "verbs": ["get", "list", "watch"]});
     json!({"metadata": {"name": "system:aggregated-metrics-reader", "labels": labels}, "rules": [rule]})
@@ -116,12 +119,16 @@ fn readers() -> Value {
 fn own_role(of_anything: bool) -> Value {
     let (groups, resources) = if of_anything { ("*", json!(["*"])) } else { ("", json!(["pods", "nodes"])) };
     let rule = json!({"apiGroups": [groups], "resources": resources, "verbs": ["get", "list", "watch"]});
-    json!({"metadata": {"name": "system:metrics-server"}, "rules": [rule]})
+    json!({"metadata": {"name": "system:metrics-server", "labels": own_labels()}, "rules": [rule]})
+}
+
+fn own_labels() -> Value {
+    json!({BOOTSTRAPPING: "metrics-server"})
 }
 
 fn own_binding() -> Value {
     json!({
-        "metadata": {"name": "system:metrics-server"},
+        "metadata": {"name": "system:metrics-server", "labels": own_labels()},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
             "name": "system:metrics-server"},
         "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": "kube-system"}],

@@ -54,6 +54,9 @@ pub(super) struct PublishingParts {
     pub(super) entropy: Entropy,
 }
 
+/// An address that two Services want, and the one that does not get it.
+type TakenPort = (SocketAddr, Arc<Object>);
+
 impl Publishing {
     /// Opens what is asked for by its number, and whatever else comes from now on.
     ///
@@ -216,7 +219,7 @@ impl Follower {
     }
 
     /// By address; and those who want what another has, who comes before them by namespace and name.
-    fn wished(&self) -> (BTreeMap<SocketAddr, Wished>, Vec<(SocketAddr, Arc<Object>)>) {
+    fn wished(&self) -> (BTreeMap<SocketAddr, Wished>, Vec<TakenPort>) {
         let mut wished: BTreeMap<SocketAddr, Wished> = BTreeMap::new();
         let mut crossed = vec![];
         for service in self.ways.all_services() {
@@ -372,8 +375,7 @@ impl Ways {
 /// Whoever has gone while nobody answers is not waited for.
 async fn host_hangs_up(host: &TcpStream) {
     let mut byte = [0];
-    match host.peek(&mut byte).await {
-        Ok(1..) => std::future::pending().await,
-        _ => {}
+    if let Ok(1..) = host.peek(&mut byte).await {
+        std::future::pending::<()>().await;
     }
 }

@@ -84,10 +84,10 @@ impl ResourceClaimController {
         let Some(template_name) = &of.resource_claim_template_name else { return Ok(None) };
         let namespace = &pod.metadata.namespace;
         let known = view.status.resource_claim_statuses.iter().find(|status| status.name == of.name);
-        if let Some(name) = known.and_then(|known| known.resource_claim_name.as_ref()) {
-            if self.claims.get(namespace, name).is_some() {
-                return Ok(None);
-            }
+        if let Some(name) = known.and_then(|known| known.resource_claim_name.as_ref())
+            && self.claims.get(namespace, name).is_some()
+        {
+            return Ok(None);
         }
         // What was made before the status could be written is found again.
         if let Some(claim) = self.claims_of(pod).find(|claim| claim_of_pod(claim) == of.name) {

@@ -34,10 +34,10 @@ struct UserPattern {
 /// What watches alone know hits nothing else.
 #[derive(Debug)]
 enum Effect {
-    OnAll,
-    OnWatches,
-    OnReads,
-    OnWrites,
+    All,
+    Watches,
+    Reads,
+    Writes,
 }
 
 impl Aim {
@@ -93,22 +93,22 @@ impl Aim {
 impl Effect {
     fn of(fault: &Fault) -> Effect {
         if fault.watch.is_some() {
-            Effect::OnWatches
+            Effect::Watches
         } else if fault.stale.is_some() {
-            Effect::OnReads
+            Effect::Reads
         } else if !fault.silent_webhooks.is_empty() {
-            Effect::OnWrites
+            Effect::Writes
         } else {
-            Effect::OnAll
+            Effect::All
         }
     }
 
     fn is_on(&self, verb: &str) -> bool {
         match self {
-            Effect::OnAll => true,
-            Effect::OnWatches => verb == "watch",
-            Effect::OnReads => matches!(verb, "get" | "list"),
-            Effect::OnWrites => !matches!(verb, "get" | "list" | "watch"),
+            Effect::All => true,
+            Effect::Watches => verb == "watch",
+            Effect::Reads => matches!(verb, "get" | "list"),
+            Effect::Writes => !matches!(verb, "get" | "list" | "watch"),
         }
     }
 }

@@ -17,7 +17,7 @@ pub(crate) fn refusal(state: &NodeState, pod: &Pod) -> Option<Rejection> {
         return Some(Rejection { reason: "Evicted", message });
     }
     let message = "Pod was rejected as the node is shutting down.".into();
-    state.is_shutting_down().then(|| Rejection { reason: "NodeShutdown", message })
+    state.is_shutting_down().then_some(Rejection { reason: "NodeShutdown", message })
 }
 
 /// Under memory pressure alone only pods are refused that have no guarantees, and do not tolerate it.
@@ -45,7 +45,7 @@ pub(crate) fn quality(pod: &Pod) -> u8 {
     let is_whole = |name: &&str| {
         all().all(|it| it.limits.contains_key(*name) && it.limits.get(*name) == it.requests.get(*name))
     };
-    match (NAMES.iter().any(|name| says(&name)), NAMES.iter().all(|name| is_whole(&name))) {
+    match (NAMES.iter().any(says), NAMES.iter().all(is_whole)) {
         (false, _) => 0,
         (true, false) => 1,
         (true, true) => 2,

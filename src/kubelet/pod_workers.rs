@@ -185,7 +185,6 @@ impl PodWorker {
         }
         self.has_new_listeners |= self.says_else_of_listeners(&object);
         self.pod = object.view::<Pod>();
-        // A container that is debugged with has come later.
         self.users = PodUsers::of(&object);
         self.object = object;
     }

@@ -13,9 +13,11 @@ use client_go::component::ComponentContext;
 #[derive(Clone, Default)]
 pub struct OwnPlugins(Vec<OwnSchedulerPlugin>);
 
+type MakesPlugin = dyn Fn(&ComponentContext) -> Box<dyn Plugin> + Send + Sync;
+
 #[derive(Clone)]
 struct OwnSchedulerPlugin {
-    make: Arc<dyn Fn(&ComponentContext) -> Box<dyn Plugin> + Send + Sync>,
+    make: Arc<MakesPlugin>,
     weight: i64,
 }
 

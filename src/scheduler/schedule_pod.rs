@@ -169,10 +169,10 @@ impl Attempts {
         let framework = self.parts.profiles.of(pod);
         let (mut result, mut status) = framework.run_post_filter(pod, state, snapshot, statuses);
         let chosen = result.as_ref().filter(|_| status.code == Code::Success);
-        if let Some(chosen) = chosen {
-            if let Err(why) = self.parts.extenders.allow_preemption(pod, chosen).await {
-                (result, status) = (None, Status::unschedulable(format!("preemption: {}", why.0)));
-            }
+        if let Some(chosen) = chosen
+            && let Err(why) = self.parts.extenders.allow_preemption(pod, chosen).await
+        {
+            (result, status) = (None, Status::unschedulable(format!("preemption: {}", why.0)));
         }
         diagnosis.post_filter_message = status.message();
         let plugins = diagnosis.unschedulable_plugins.clone();

@@ -104,10 +104,10 @@ fn a_trace_in_a_pipe_is_whole_and_knows_objects_of_one_name_and_refusals() {
     let uid = |metadata: &serde_json::Value| metadata["uid"].as_str().unwrap().to_owned();
     let revision = |metadata: &serde_json::Value| metadata["resourceVersion"].as_str().unwrap().to_owned();
     let created = |metadata| format!("created pods default/{name} at {}", revision(metadata));
-    let (story, _) = trace(&[&object]);
+    let (story, _) = trace(&[&object, "--full"]);
     assert!(story.contains(&created(&second)) && !story.contains(&created(&first)), "{story}");
     assert!(story.contains(&format!("--uid {}", uid(&first))) && !story.contains('…'), "{story}");
-    let (story, _) = trace(&[&object, "--uid", &uid(&first)]);
+    let (story, _) = trace(&[&object, "--full", "--uid", &uid(&first)]);
     assert!(story.contains(&created(&first)) && !story.contains(&created(&second)), "{story}");
     let (json, _) = trace(&[&object, "-o", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();

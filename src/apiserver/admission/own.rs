@@ -11,10 +11,12 @@ use super::plugin::{Initializer, Plugin};
 #[derive(Clone, Default)]
 pub struct OwnAdmission(Vec<OwnAdmissionPlugin>);
 
+type MakesAdmissionPlugin = dyn Fn(&Initializer) -> Box<dyn Plugin> + Send + Sync;
+
 #[derive(Clone)]
 struct OwnAdmissionPlugin {
     name: &'static str,
-    make: Arc<dyn Fn(&Initializer) -> Box<dyn Plugin> + Send + Sync>,
+    make: Arc<MakesAdmissionPlugin>,
 }
 
 impl OwnAdmission {

@@ -162,7 +162,7 @@ fn of_http(http: &HttpGetAction, run: &Run<'_>) -> Ahead {
             Ahead::Asked
         }
         Ok(Listener::Known(server)) => pages(&server, port, &path, run.pod_ip, MAX_REDIRECTS)
-            .map_or_else(|| at_once(failed("stopped after 10 redirects")), |pages| pages),
+            .unwrap_or_else(|| at_once(failed("stopped after 10 redirects"))),
         Ok(_) => at_once(failed(&refused(run.pod_ip, port))),
     }
 }

@@ -54,10 +54,13 @@ impl Inquiry {
     }
 }
 
+/// Words of a failure, for each kind of question.
+type TellsWhy<'a> = Box<dyn Fn(&str) -> String + Send + Sync + 'a>;
+
 impl Dependencies {
     /// What a server of which nobody knows what it says is assumed to answer to whom it reaches.
     pub(super) async fn ask_assumed(&self, inquiry: &Inquiry, within: Duration) -> ProbeAnswer {
-        let (at, told): (&AskedHost, Box<dyn Fn(&str) -> String + Send + Sync>) = match inquiry {
+        let (at, told): (&AskedHost, TellsWhy<'_>) = match inquiry {
             Inquiry::Exec(_) => return ProbeAnswer::Success,
             Inquiry::Tcp(at) => (at, Box::new(str::to_owned)),
             Inquiry::Http(http) => (&http.at, Box::new(|why| http.failed(why))),

@@ -154,7 +154,7 @@ impl Player<'_> {
                 self.say(&said);
             }
             ["-l"] => self.say("HUP INT QUIT KILL USR1 USR2 TERM\n"),
-            [signals @ ..] if signals[0] == "-" || signals.len() == 1 => {
+            signals if signals[0] == "-" || signals.len() == 1 => {
                 let signals = if signals.len() == 1 { signals } else { &signals[1..] };
                 let traps = std::sync::Arc::make_mut(&mut self.traps);
                 signals.iter().for_each(|signal| drop(traps.remove(&signal_name(signal))));

@@ -91,8 +91,8 @@ fn sort(player: &mut Player<'_>, words: &[&str]) -> Option<String> {
             paths.push(*word);
             continue;
         };
-        let mut letters = flags.char_indices();
-        while let Some((at, letter)) = letters.next() {
+        let letters = flags.char_indices();
+        for (at, letter) in letters {
             let mut value = || {
                 let rest = &flags[at + 1..];
                 if rest.is_empty() { words.next().copied().unwrap_or_default() } else { rest }

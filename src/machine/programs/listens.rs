@@ -56,8 +56,8 @@ fn httpd<'a>(words: &[&'a str]) -> Option<Httpd<'a>> {
     let mut httpd = Httpd { port: 80, folder: ".", stays: false };
     let mut words = words.iter().copied();
     while let Some(word) = words.next() {
-        let mut letters = word.strip_prefix('-')?.char_indices();
-        while let Some((at, letter)) = letters.next() {
+        let letters = word.strip_prefix('-')?.char_indices();
+        for (at, letter) in letters {
             let rest = word.get(at + 2..).filter(|rest| !rest.is_empty());
             match letter {
                 'f' => httpd.stays = true,

@@ -157,8 +157,8 @@ impl<'w> GrepCall<'w> {
                 }
                 continue;
             }
-            let mut letters = word[1..].char_indices();
-            while let Some((at, letter)) = letters.next() {
+            let letters = word[1..].char_indices();
+            for (at, letter) in letters {
                 let mut value = || {
                     let rest = &word[at + 2..];
                     if rest.is_empty() { words.next().copied().unwrap_or_default() } else { rest }

@@ -85,7 +85,7 @@ fn dd(player: &mut Player<'_>, words: &[&str]) {
     };
     let skipped = option("skip").and_then(|skip| skip.parse().ok()).unwrap_or(0usize).saturating_mul(size);
     let taken: Vec<u8> = content.into_iter().skip(skipped).take(wanted.unwrap_or(usize::MAX)).collect();
-    let (whole, part) = (taken.len() / size.max(1), usize::from(taken.len() % size.max(1) > 0));
+    let (whole, part) = (taken.len() / size.max(1), usize::from(!taken.len().is_multiple_of(size.max(1))));
     let told = format!("{whole}+{part} records in\n{whole}+{part} records out\n");
     match option("of") {
         Some("/dev/null") => {}

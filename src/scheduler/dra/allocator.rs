@@ -315,7 +315,7 @@ fn configuration(claim: &Value, picks: &[&Pick<'_>]) -> Vec<Value> {
         let about = texts(config, "requests");
         let is_used =
             |request: &&DeviceRequest| about.contains(&&*request.base) || about.contains(&&*request.name);
-        if about.is_empty() || by_request.values().any(|request| is_used(&request)) {
+        if about.is_empty() || by_request.values().any(is_used) {
             let mut own = json!({"source": "FromClaim", "opaque": config["opaque"]});
             if !about.is_empty() {
                 own["requests"] = config["requests"].clone();

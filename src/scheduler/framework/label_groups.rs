@@ -47,10 +47,10 @@ impl LabelGroups {
             return;
         }
         let takes_over = |other: &&Arc<PodInfo>| !other.object.is_deleting() && is_alike(other, pod);
-        if Arc::ptr_eq(&self.0[at].sample, pod) {
-            if let Some(other) = left.iter().find(takes_over) {
-                self.0[at].sample = other.clone();
-            }
+        if Arc::ptr_eq(&self.0[at].sample, pod)
+            && let Some(other) = left.iter().find(takes_over)
+        {
+            self.0[at].sample = other.clone();
         }
     }
 
