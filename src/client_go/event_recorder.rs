@@ -30,6 +30,9 @@ use flow::{Flow, Step, StepId};
 /// log.
 const MAX_QUEUED_EVENTS: usize = 1000;
 
+/// So many names are tried for an event. When others have taken them all, it is dropped.
+const MAX_NAMES: usize = 100;
+
 /// So much of a message is kept in the flow record; as long as an Event's note may be
 /// (`core/validation.NoteLengthLimit`).
 const MAX_RECORDED_BYTES: usize = 1024;
@@ -168,8 +171,8 @@ impl EventSink {
     async fn record(&mut self, mut event: Event, cause: StepId) {
         event.name = self.name(&event);
         let client = self.client.caused_by(cause);
-        let Some(Correlated { event, key, is_update }) = self.correlator.correlate(event) else { return };
-        match self.write(&client, &event, is_update).await {
+        let Some(Correlated { mut event, key, is_update }) = self.correlator.correlate(event) else { return };
+        match self.write(&client, &mut event, is_update).await {
             Ok(written) => self.correlator.update_state(key, &event, written.metadata.name.clone()),
             Err(status) if status.is_already_exists() || is_terminating(&status) => {
                 tracing::debug!(event = %event.name, %status, "server rejected event (will not retry!)");
@@ -181,7 +184,12 @@ impl EventSink {
     }
 
     /// An event that was told before is counted up; when it has expired meanwhile, it is told anew.
-    async fn write(&self, client: &Client, event: &Event, is_update: bool) -> Result<Arc<Object>, Status> {
+    async fn write(
+        &mut self,
+        client: &Client,
+        event: &mut Event,
+        is_update: bool,
+    ) -> Result<Arc<Object>, Status> {
         if is_update {
             let patched = client
                 .patch(&EVENTS, &event.namespace, &event.name, PatchType::StrategicMerge, &event.to_patch())
@@ -191,7 +199,21 @@ impl EventSink {
                 patched => return patched,
             }
         }
-        client.create(&EVENTS, &event.namespace, event.to_value()).await
+        self.create(client, event).await
+    }
+
+    /// Another broadcaster may have told of the object at the same time, and taken the name: a clock that is
+    /// stepped stands still for all of them.
+    async fn create(&mut self, client: &Client, event: &mut Event) -> Result<Arc<Object>, Status> {
+        let mut tries = 0;
+        loop {
+            let created = client.create(&EVENTS, &event.namespace, event.to_value()).await;
+            tries += 1;
+            if tries == MAX_NAMES || !matches!(&created, Err(status) if status.is_already_exists()) {
+                return created;
+            }
+            event.name = self.name(event);
+        }
     }
 
     /// `<object>.<nanoseconds in hexadecimal>`; never the same twice, even if time stands still. An object's
@@ -330,6 +352,18 @@ mod tests {
             recording.api.objects().iter().map(|object| object.metadata.name.clone()).collect();
         assert_eq!(names.len(), 3);
         assert!(names.iter().all(|name| names::dns1123_subdomain(name).is_empty()), "{names:?}");
+        recording.tasks.stop_and_wait().await;
+    }
+
+    #[tokio::test]
+    async fn a_name_that_another_has_taken_is_changed() {
+        let (recording, broadcaster) = Recording::new();
+        broadcaster.start(&recording.tasks);
+        recording.clock.advance(Duration::from_secs(1));
+        recording.api.fail_with(vec![Status::already_exists(&EVENTS.group_resource(), "a.3b9aca00")]);
+        recording.recorder.event(pod("a"), "Normal", "Pulled", "2");
+        recording.requests(2).await;
+        assert_eq!(recording.api.objects()[0].metadata.name, "a.3b9aca01");
         recording.tasks.stop_and_wait().await;
     }
 
