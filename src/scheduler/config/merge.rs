@@ -2,8 +2,8 @@
 //! `expandMultiPointPlugins`).
 
 use super::types::{PluginName, PluginSet, Profile, SchedulerConfigError};
-use crate::framework::points::{Orders, Point};
-use crate::plugins::catalog::{DEFAULT_PLUGINS, points_of};
+use crate::framework::points::{Orders, Point, points_of};
+use crate::plugins::catalog::DEFAULT_PLUGINS;
 
 /// The plugins of a profile, with their weights, and which run at each point.
 #[derive(Clone, Debug, PartialEq)]

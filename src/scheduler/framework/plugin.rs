@@ -11,7 +11,7 @@ use super::cluster_event::{ClusterEvent, Occurrence, QueueingHint};
 use super::fit_error::{Diagnosis, NodeStatuses};
 use super::node_info::NodeInfo;
 use super::pod_info::{PodInfo, QueuedPodInfo};
-use super::points::Point;
+use super::points::{Point, points_of};
 use super::status::Status;
 use super::waiting_pods::{MAX_PERMIT_TIMEOUT, WaitingPods};
 use apimachinery::time::Time;
@@ -165,7 +165,7 @@ pub trait Plugin: Send + Sync {
 
     /// The points at which it has something to do; at others it is not asked.
     fn points(&self) -> &'static [Point] {
-        Point::ALL
+        points_of(self.name()).unwrap_or(Point::ALL)
     }
 
     /// What has to be done before the binding is written.

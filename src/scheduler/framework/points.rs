@@ -1,4 +1,5 @@
-//! The points of a scheduling attempt at which plugins run, and the order in which they do.
+//! The points of a scheduling attempt at which plugins run, which of them a built-in plugin extends, and the
+//! order in which they run.
 
 /// An extension point, by its name in KubeSchedulerConfiguration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,6 +28,33 @@ pub enum Point {
     Bind,
     /// It is bound.
     PostBind,
+}
+
+/// The points at which a built-in plugin has something to do.
+pub fn points_of(name: &str) -> Option<&'static [Point]> {
+    use Point::{
+        Bind, Filter, Permit, PostFilter, PreBind, PreEnqueue, PreFilter, PreScore, QueueSort, Reserve, Score,
+    };
+    Some(match name {
+        "SchedulingGates" => &[PreEnqueue],
+        "PrioritySort" => &[QueueSort],
+        "NodeUnschedulable" | "NodeName" => &[Filter],
+        "TaintToleration" => &[Filter, PreScore, Score],
+        "NodeAffinity" | "NodeResourcesFit" | "PodTopologySpread" | "InterPodAffinity" => {
+            &[PreFilter, Filter, PreScore, Score]
+        }
+        "NodePorts" | "NodeDeclaredFeatures" | "VolumeRestrictions" | "NodeVolumeLimits" | "VolumeZone" => {
+            &[PreFilter, Filter]
+        }
+        "VolumeBinding" => &[PreFilter, Filter, Reserve, PreBind],
+        "DynamicResources" => {
+            &[PreEnqueue, PreFilter, Filter, PostFilter, PreScore, Score, Reserve, Permit, PreBind]
+        }
+        "DefaultPreemption" => &[PostFilter],
+        "NodeResourcesBalancedAllocation" | "ImageLocality" => &[PreScore, Score],
+        "DefaultBinder" => &[Bind],
+        _ => return None,
+    })
 }
 
 impl Point {

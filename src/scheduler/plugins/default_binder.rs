@@ -5,9 +5,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::json;
 
-use super::catalog::points_of;
 use crate::framework::plugin::{BindRequest, Plugin};
-use crate::framework::points::Point;
 use crate::framework::status::Status;
 use apis::core::pod::PODS;
 
@@ -17,10 +15,6 @@ pub struct DefaultBinder;
 impl Plugin for DefaultBinder {
     fn name(&self) -> &'static str {
         "DefaultBinder"
-    }
-
-    fn points(&self) -> &'static [Point] {
-        points_of(self.name()).unwrap_or(Point::ALL)
     }
 
     fn bind<'a>(&'a self, request: BindRequest<'a>) -> Option<BoxFuture<'a, Status>> {

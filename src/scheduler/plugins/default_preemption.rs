@@ -9,13 +9,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::args::DefaultPreemptionArgs;
-use super::catalog::points_of;
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
 use crate::framework::fit_error::{Diagnosis, FitError, NodeStatuses};
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, Plugin, PostFilterCycle, PostFilterResult, Snapshot};
 use crate::framework::pod_info::PodInfo;
-use crate::framework::points::Point;
 use crate::framework::status::{Code, Status};
 use apimachinery::labels::Selector;
 use apimachinery::object::Object;
@@ -47,10 +45,6 @@ struct Candidate {
 impl Plugin for DefaultPreemption {
     fn name(&self) -> &'static str {
         "DefaultPreemption"
-    }
-
-    fn points(&self) -> &'static [Point] {
-        points_of(self.name()).unwrap_or(Point::ALL)
     }
 
     fn events_to_register(&self) -> &'static [ClusterEvent] {

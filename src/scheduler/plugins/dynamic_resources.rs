@@ -12,7 +12,6 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use sync::Mutex;
 
-use super::catalog::points_of;
 use super::extended_resources::ExtendedResources;
 use crate::dra::allocator::{DeviceSearch, SelectorCache, Wish};
 use crate::dra::in_use::InUse;
@@ -24,7 +23,6 @@ use crate::framework::plugin::{
     BindRequest, CycleState, Plugin, PostFilterCycle, PostFilterResult, PreFilterResult, Snapshot,
 };
 use crate::framework::pod_info::PodInfo;
-use crate::framework::points::Point;
 use crate::framework::status::Status;
 use apimachinery::object::Object;
 use apimachinery::status;
@@ -245,10 +243,6 @@ fn claim_name(pod: &PodInfo, of: &PodResourceClaim) -> Option<String> {
 impl Plugin for DynamicResources {
     fn name(&self) -> &'static str {
         NAME
-    }
-
-    fn points(&self) -> &'static [Point] {
-        points_of(self.name()).unwrap_or(Point::ALL)
     }
 
     /// A pod is not tried before its claims are there.

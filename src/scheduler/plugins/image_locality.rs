@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use super::catalog::points_of;
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin};
 use crate::framework::pod_info::PodInfo;
-use crate::framework::points::Point;
 use crate::framework::status::Status;
 
 const NAME: &str = "ImageLocality";
@@ -28,10 +26,6 @@ struct WantedImages {
 impl Plugin for ImageLocality {
     fn name(&self) -> &'static str {
         NAME
-    }
-
-    fn points(&self) -> &'static [Point] {
-        points_of(self.name()).unwrap_or(Point::ALL)
     }
 
     /// Nodes that know of no images all score the same.

@@ -1,12 +1,10 @@
 //! NodeDeclaredFeatures: pods that need what not every kubelet can do go where it says that it can
 //! (`component-helpers/nodedeclaredfeatures`).
 
-use super::catalog::points_of;
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot};
 use crate::framework::pod_info::PodInfo;
-use crate::framework::points::Point;
 use crate::framework::status::Status;
 use apis::views::node::Node;
 
@@ -18,10 +16,6 @@ pub struct NodeDeclaredFeatures;
 impl Plugin for NodeDeclaredFeatures {
     fn name(&self) -> &'static str {
         NAME
-    }
-
-    fn points(&self) -> &'static [Point] {
-        points_of(self.name()).unwrap_or(Point::ALL)
     }
 
     fn events_to_register(&self) -> &'static [ClusterEvent] {

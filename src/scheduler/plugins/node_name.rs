@@ -1,11 +1,9 @@
 //! NodeName: a pod that names its node goes nowhere else.
 
-use super::catalog::points_of;
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, Plugin};
 use crate::framework::pod_info::PodInfo;
-use crate::framework::points::Point;
 use crate::framework::status::Status;
 
 /// The plugin.
@@ -14,10 +12,6 @@ pub struct NodeName;
 impl Plugin for NodeName {
     fn name(&self) -> &'static str {
         "NodeName"
-    }
-
-    fn points(&self) -> &'static [Point] {
-        points_of(self.name()).unwrap_or(Point::ALL)
     }
 
     fn events_to_register(&self) -> &'static [ClusterEvent] {

@@ -1,11 +1,9 @@
 //! NodePorts: two pods cannot have the same port of a node.
 
-use super::catalog::points_of;
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot};
 use crate::framework::pod_info::{HostPort, PodInfo};
-use crate::framework::points::Point;
 use crate::framework::status::Status;
 
 const ANY_ADDRESS: &str = "0.0.0.0";
@@ -16,10 +14,6 @@ pub struct NodePorts;
 impl Plugin for NodePorts {
     fn name(&self) -> &'static str {
         "NodePorts"
-    }
-
-    fn points(&self) -> &'static [Point] {
-        points_of(self.name()).unwrap_or(Point::ALL)
     }
 
     fn events_to_register(&self) -> &'static [ClusterEvent] {

@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use super::args::{NodeResourcesBalancedAllocationArgs, ResourceSpec};
-use super::catalog::points_of;
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin};
 use crate::framework::pod_info::PodInfo;
-use crate::framework::points::Point;
 use crate::framework::resource::Resource;
 use crate::framework::status::Status;
 
@@ -21,10 +19,6 @@ pub struct NodeResourcesBalancedAllocation {
 impl Plugin for NodeResourcesBalancedAllocation {
     fn name(&self) -> &'static str {
         "NodeResourcesBalancedAllocation"
-    }
-
-    fn points(&self) -> &'static [Point] {
-        points_of(self.name()).unwrap_or(Point::ALL)
     }
 
     /// A pod that asks for nothing unbalances nothing.

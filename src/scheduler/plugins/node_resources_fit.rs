@@ -4,14 +4,12 @@
 use std::sync::Arc;
 
 use super::args::NodeResourcesFitArgs;
-use super::catalog::points_of;
 use super::extended_resources::ExtendedResources;
 use super::resource_scores;
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, Plugin};
 use crate::framework::pod_info::PodInfo;
-use crate::framework::points::Point;
 use crate::framework::resource::Resource;
 use crate::framework::status::{Code, Status};
 use apis::views::node::Node;
@@ -28,10 +26,6 @@ pub struct NodeResourcesFit {
 impl Plugin for NodeResourcesFit {
     fn name(&self) -> &'static str {
         "NodeResourcesFit"
-    }
-
-    fn points(&self) -> &'static [Point] {
-        points_of(self.name()).unwrap_or(Point::ALL)
     }
 
     fn events_to_register(&self) -> &'static [ClusterEvent] {

@@ -5,13 +5,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::catalog::points_of;
 use super::claims::claim_names;
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot};
 use crate::framework::pod_info::PodInfo;
-use crate::framework::points::Point;
 use crate::framework::status::Status;
 use apimachinery::object::Object;
 use apis::kind::Kind;
@@ -95,10 +93,6 @@ impl NodeVolumeLimits {
 impl Plugin for NodeVolumeLimits {
     fn name(&self) -> &'static str {
         "NodeVolumeLimits"
-    }
-
-    fn points(&self) -> &'static [Point] {
-        points_of(self.name()).unwrap_or(Point::ALL)
     }
 
     fn events_to_register(&self) -> &'static [ClusterEvent] {

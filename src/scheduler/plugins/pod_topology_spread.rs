@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::args::{DefaultingType, PodTopologySpreadArgs};
-use super::catalog::points_of;
 use super::default_selector::DefaultSelector;
 use super::node_affinity;
 use super::taint_toleration::untolerated;
@@ -13,7 +12,6 @@ use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, O
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin, PreFilterResult, Snapshot};
 use crate::framework::pod_info::PodInfo;
-use crate::framework::points::Point;
 use crate::framework::status::Status;
 use crate::framework::topology_spread::SpreadConstraint;
 use apimachinery::object::Object;
@@ -83,10 +81,6 @@ impl PodTopologySpread {
 impl Plugin for PodTopologySpread {
     fn name(&self) -> &'static str {
         NAME
-    }
-
-    fn points(&self) -> &'static [Point] {
-        points_of(self.name()).unwrap_or(Point::ALL)
     }
 
     fn events_to_register(&self) -> &'static [ClusterEvent] {

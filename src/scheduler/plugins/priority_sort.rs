@@ -2,10 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::catalog::points_of;
 use crate::framework::plugin::{Plugin, QueueKey};
 use crate::framework::pod_info::QueuedPodInfo;
-use crate::framework::points::Point;
 
 /// The plugin.
 pub struct PrioritySort;
@@ -13,10 +11,6 @@ pub struct PrioritySort;
 impl Plugin for PrioritySort {
     fn name(&self) -> &'static str {
         "PrioritySort"
-    }
-
-    fn points(&self) -> &'static [Point] {
-        points_of(self.name()).unwrap_or(Point::ALL)
     }
 
     fn queue_key(&self, pod: &QueuedPodInfo) -> Option<QueueKey> {

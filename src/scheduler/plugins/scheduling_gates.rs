@@ -1,10 +1,8 @@
 //! SchedulingGates: a pod with gates is not tried until somebody has removed them all.
 
-use super::catalog::points_of;
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
 use crate::framework::plugin::Plugin;
 use crate::framework::pod_info::PodInfo;
-use crate::framework::points::Point;
 use crate::framework::status::Status;
 
 /// The plugin.
@@ -13,10 +11,6 @@ pub struct SchedulingGates;
 impl Plugin for SchedulingGates {
     fn name(&self) -> &'static str {
         "SchedulingGates"
-    }
-
-    fn points(&self) -> &'static [Point] {
-        points_of(self.name()).unwrap_or(Point::ALL)
     }
 
     fn pre_enqueue(&self, pod: &PodInfo) -> Status {

@@ -13,14 +13,12 @@ use serde_json::Value;
 use sync::{Mutex, MutexGuard};
 
 use super::args::VolumeBindingArgs;
-use super::catalog::points_of;
 use super::claims::{claim_names, of_pod};
 use super::storage_capacity::{self, StorageCapacity};
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{BindRequest, CycleState, Plugin, PreFilterResult, Snapshot};
 use crate::framework::pod_info::PodInfo;
-use crate::framework::points::Point;
 use crate::framework::status::{Code, Status};
 use apimachinery::object::{Object, ObjectMeta};
 use apimachinery::status;
@@ -267,10 +265,6 @@ impl VolumeBinding {
 impl Plugin for VolumeBinding {
     fn name(&self) -> &'static str {
         NAME
-    }
-
-    fn points(&self) -> &'static [Point] {
-        points_of(self.name()).unwrap_or(Point::ALL)
     }
 
     fn events_to_register(&self) -> &'static [ClusterEvent] {

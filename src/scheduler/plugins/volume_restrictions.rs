@@ -6,14 +6,12 @@ use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, O
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot};
 use crate::framework::pod_info::PodInfo;
-use crate::framework::points::Point;
 use crate::framework::status::Status;
 use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use apis::tree::{at, text, texts};
 use apis::views::pod::Pod;
 use client_go::lister::Lister;
 
-use super::catalog::points_of;
 use super::claims::claim_names;
 
 const NAME: &str = "VolumeRestrictions";
@@ -30,10 +28,6 @@ struct ExclusiveConflict(bool);
 impl Plugin for VolumeRestrictions {
     fn name(&self) -> &'static str {
         NAME
-    }
-
-    fn points(&self) -> &'static [Point] {
-        points_of(self.name()).unwrap_or(Point::ALL)
     }
 
     fn events_to_register(&self) -> &'static [ClusterEvent] {

@@ -4,13 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::catalog::points_of;
 use super::claims::claim_names;
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot};
 use crate::framework::pod_info::PodInfo;
-use crate::framework::points::Point;
 use crate::framework::status::Status;
 use apis::kind::Kind;
 use apis::tree::text;
@@ -95,10 +93,6 @@ impl VolumeZone {
 impl Plugin for VolumeZone {
     fn name(&self) -> &'static str {
         NAME
-    }
-
-    fn points(&self) -> &'static [Point] {
-        points_of(self.name()).unwrap_or(Point::ALL)
     }
 
     fn events_to_register(&self) -> &'static [ClusterEvent] {
