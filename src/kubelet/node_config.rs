@@ -14,23 +14,12 @@ use super::node_system_info::NodeSystemInfo;
 use super::options::KubeletOptions;
 use apimachinery::quantity::Quantity;
 use apimachinery::time::Time;
+use apis::core::node::KUBELET_LABELS;
 use apis::views::node::Taint;
 
-/// What a kubelet may say of its own Node again and again.
-const DEFAULT_LABELS: [&str; 12] = [
-    "kubernetes.io/hostname",
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-    "node.kubernetes.io/instance-type",
-    "beta.kubernetes.io/instance-type",
-    "kubernetes.io/os",
-    "kubernetes.io/arch",
-    "node.kubernetes.io/windows-build",
-    "beta.kubernetes.io/os",
-    "beta.kubernetes.io/arch",
-];
+/// Beside [`KUBELET_LABELS`], what a kubelet may say of its own Node again and again
+/// (`kubelet.updateDefaultLabels`).
+const WINDOWS_BUILD: &str = "node.kubernetes.io/windows-build";
 
 /// The starts of a node's machine, after the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -176,7 +165,7 @@ impl NodeConfig {
     /// (`updateDefaultLabels`): others are whoever's who may change the Node.
     pub(crate) fn default_labels(&self) -> BTreeMap<String, String> {
         let mut labels = self.all_labels();
-        labels.retain(|name, _| DEFAULT_LABELS.contains(&name.as_str()));
+        labels.retain(|name, _| KUBELET_LABELS.contains(&name.as_str()) || name == WINDOWS_BUILD);
         labels
     }
 

@@ -7,21 +7,9 @@ use serde_json::Value;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer;
 
-/// Labels that a kubelet may set on its Node (`kubeletapis.IsKubeletLabel`)...
-const KUBELET_LABELS: [&str; 11] = [
-    "kubernetes.io/hostname",
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-    "node.kubernetes.io/instance-type",
-    "beta.kubernetes.io/instance-type",
-    "kubernetes.io/os",
-    "kubernetes.io/arch",
-    "beta.kubernetes.io/os",
-    "beta.kubernetes.io/arch",
-];
-/// ... and all with these prefixes.
+use apis::core::node::KUBELET_LABELS;
+
+/// Beside [`KUBELET_LABELS`], a kubelet may set all labels with these prefixes.
 const KUBELET_PREFIXES: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
 /// For administrators alone.
 const RESTRICTED_PREFIX: &str = "node-restriction.kubernetes.io";
