@@ -58,7 +58,7 @@ async fn jobs_are_made_by_the_clock_and_the_oldest_go() {
     assert_eq!(annotations[scheduled], "2026-01-01T01:01:00+01:00");
     assert_eq!(job["metadata"]["ownerReferences"][0]["kind"], "CronJob");
     fixture.told("SuccessfulCreate", &format!("Created job {first}")).await;
-    fixture.told("SawCompletedJob", &format!("Saw completed job: {first}, status: Complete")).await;
+    fixture.told("SawCompletedJob", &format!("Saw completed job: {first}, condition: Complete")).await;
     let done = || async {
         let status = fixture.get(&CRON_JOBS, "tick").await?["status"].clone();
         let is_done = status["active"].is_null() && status["lastSuccessfulTime"].is_string();
