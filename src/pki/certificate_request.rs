@@ -94,8 +94,8 @@ impl Authority {
     }
 }
 
-/// Of one length, as the authority's own: the certificate stands in an object. Authorities with another kind of
-/// key sign in one length anyway.
+/// Of one length, as the authority's own: the certificate stands in an object. Authorities with another kind
+/// of key sign in one length anyway.
 fn usual_signature(key: &KeyPair, body: &[u8]) -> Result<Vec<u8>, Error> {
     loop {
         let signature = key.sign(body)?;

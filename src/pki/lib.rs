@@ -274,9 +274,9 @@ impl Identity {
     }
 }
 
-/// Whether neither the serial number nor the signature is shorter or longer than half of all are. The authority's
-/// certificate stands in objects, whose sizes are told: chance that the cluster does not seed must not be seen
-/// in them. A try takes tens of microseconds.
+/// Whether neither the serial number nor the signature is shorter or longer than most are. The authority's
+/// certificate stands in objects, whose sizes are told: chance that the cluster does not seed must not be
+/// seen in them. A try takes tens of microseconds.
 fn has_usual_length(certificate: &[u8]) -> bool {
     const SERIAL_NUMBER: usize = 20;
     x509_parser::parse_x509_certificate(certificate).is_ok_and(|(_, parsed)| {

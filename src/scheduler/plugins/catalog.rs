@@ -1,5 +1,5 @@
-//! Which plugins are built in, and how much they count (`plugins.getDefaultPlugins`). At which points they have
-//! something to do is [`crate::framework::points::points_of`].
+//! Which plugins are built in, and how much they count (`plugins.getDefaultPlugins`). At which points they
+//! have something to do is [`crate::framework::points::points_of`].
 
 /// The plugins that run unless a profile says otherwise, with their weights. Filters that ask little and
 /// reject much come first; only what scores has a weight that matters. Taking claims back costs less than
