@@ -5,6 +5,7 @@ Arguments: the link, the origin's own kubectl, a kubeconfig, the folder of axe-c
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -17,8 +18,10 @@ from selenium.webdriver.common.keys import Keys
 
 LINK, KUBECTL, KUBECONFIG, AXE, FOLDER = sys.argv[1:6]
 ORIGIN = LINK.split("/#")[0]
-# A bound against hanging, not a promise.
+# Bounds against hanging, not promises: for one thing to be seen, and for the whole session, since a page that
+# loops answers nobody.
 PATIENCE = 60
+WHOLE_PATIENCE = 300
 
 
 def browser():
@@ -209,7 +212,13 @@ def nothing_leaves_the_origin(page):
     assert not severe, severe
 
 
+def hangs(*_):
+    raise TimeoutError(f"the session is not over after {WHOLE_PATIENCE} s")
+
+
 def main():
+    signal.signal(signal.SIGALRM, hangs)
+    signal.alarm(WHOLE_PATIENCE)
     page = browser()
     try:
         page.get(LINK)
@@ -223,7 +232,10 @@ def main():
         who_else_comes_is_not_let_in()
         nothing_leaves_the_origin(page)
     finally:
+        # A driver whose page loops does not end either.
+        signal.alarm(PATIENCE)
         page.quit()
+        signal.alarm(0)
     print("done")
 
 

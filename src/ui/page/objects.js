@@ -97,13 +97,22 @@ export function objectsView(view, record, tell) {
       const list = await json(`${pathOf(one, inside)}?limit=${MAX_ROWS}`).catch(() => ({ items: [] }));
       return (list.items ?? []).map((item) => ({ of: one, ...item.metadata }));
     }));
-    const every = [{ of, ...object.metadata }, ...lists.flat().filter((one) => one.uid !== object.metadata.uid)];
-    const byUid = new Map(every.map((one) => [one.uid, one]));
+    // What is worked out anew for each reader, as metrics are, has no uid, and nobody owns it.
+    const others = lists.flat().filter((one) => one.uid && one.uid !== object.metadata.uid);
+    const every = [{ of, ...object.metadata }, ...others];
+    const byUid = new Map(every.filter((one) => one.uid).map((one) => [one.uid, one]));
     const ownerOf = (one) => byUid.get(one.ownerReferences?.[0]?.uid);
+    // Owners may own each other: nobody is passed twice.
+    const above = new Set();
     let top = every[0];
-    while (ownerOf(top)) top = ownerOf(top);
+    while (ownerOf(top) && !above.has(ownerOf(top))) {
+      top = ownerOf(top);
+      above.add(top);
+    }
+    const drawn = new Set();
     const branch = (one) => {
-      const owned = every.filter((other) => ownerOf(other) === one);
+      drawn.add(one);
+      const owned = every.filter((other) => ownerOf(other) === one && !drawn.has(other));
       const pick = () => choose(one.of, one.namespace, one.name);
       const label = el("button", { class: "link", onclick: pick, "aria-current": one.uid === object.metadata.uid ? "true" : null }, `${resourceOf(one.of)} ${one.name}`);
       return el("li", {}, label, owned.length ? el("ul", {}, owned.map(branch)) : null);
