@@ -83,7 +83,7 @@ impl WatchCut {
 impl WeakWatchCut {
     /// Whether the watch goes on.
     pub fn is_open(&self) -> bool {
-        self.0.strong_count() > 0
+        self.0.upgrade().is_some_and(|cut| !cut.load(Ordering::Acquire))
     }
 
     /// No event is delivered any more. The watch ends when its server looks at it next.

@@ -109,13 +109,13 @@ struct EffectFlags {
     /// The connection ends behind so many bytes of the answer.
     #[arg(long, value_name = "BYTES")]
     cut_after: Option<u64>,
-    /// Watches end.
+    /// Watches end; those that are open, too, oldest first.
     #[arg(long)]
     close_watch: bool,
-    /// Watches end with 410.
+    /// Watches end with 410; those that are open end, and may not begin again where they were.
     #[arg(long)]
     expire_watch: bool,
-    /// With --close-watch or --expire-watch: behind so many events.
+    /// With --close-watch or --expire-watch: behind so many events, of watches that begin from now on.
     #[arg(long, value_name = "EVENTS")]
     after_events: Option<u64>,
     /// Watches say things twice.

@@ -60,6 +60,11 @@ pub fn gated(response: ApiResponse, gate: Arc<BodyGate>) -> ApiResponse {
 }
 
 impl BodyGate {
+    /// Whether nobody has told it to end.
+    pub fn is_open(&self) -> bool {
+        self.state.load(Ordering::Acquire) == OPEN
+    }
+
     /// The answer ends here, as if there were no more.
     pub fn close(&self) {
         self.end(CLOSED);

@@ -111,10 +111,13 @@ pub struct FaultCut {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct WatchFault {
-    /// It ends, and how. Watches over connections that are open already end, too.
+    /// It ends, and how. One that is open already ends, too, unless `after_events` is said: it is taken for
+    /// one that is asked for when the fault begins, with its chance and its number. One that expires so ends
+    /// without a word, and whoever begins again where it was is told that this is too old, until they list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub end: Option<WatchEnd>,
-    /// Behind so many events, bookmarks not counted.
+    /// Behind so many events, bookmarks not counted. With a number it is about watches that begin, and leaves
+    /// those that are open.
     #[serde(skip_serializing_if = "is_zero")]
     pub after_events: u64,
     /// Each object that is added or modified is told of once more, as modified.

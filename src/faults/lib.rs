@@ -7,8 +7,10 @@
 //! from a write. Must not know: who serves requests, or what components are.
 //!
 //! The first fault that hits a request decides what becomes of it, in the order in which they were added; one
-//! that matches but does not hit (its probability, its `nth`, its time) leaves it to the next. Requests to
-//! the test kit itself, below `/kubarium/`, are never hit. Bound: [`MAX_FAULTS`] at once.
+//! that matches but does not hit (its probability, its `nth`, its time) leaves it to the next. Watches that
+//! are open when a fault begins that ends watches are requests to it, too, in the order in which they were
+//! opened: `count: 1` ends the oldest. Requests to the test kit itself, below `/kubarium/`, are never hit.
+//! Bound: [`MAX_FAULTS`] at once.
 
 #![warn(missing_docs)]
 

@@ -46,9 +46,11 @@ impl OpenWatches {
         open.push(OpenWatch { way, asked });
     }
 
-    /// Ends those that are hit; a connection breaks off, or its answer ends as if there were no more.
+    /// Ends those that are hit, asked once about each that is open, oldest first; a connection breaks off, or
+    /// its answer ends as if there were no more.
     pub(super) fn end(&self, breaks_off: bool, is_hit: &dyn Fn(&AskedFor) -> bool) {
-        for watch in self.0.lock().iter().filter(|watch| is_hit(&watch.asked)) {
+        let open = self.0.lock();
+        for watch in open.iter().filter(|watch| watch.way.is_open() && is_hit(&watch.asked)) {
             match &watch.way {
                 WayToEnd::Cut(cut) => cut.cut(),
                 WayToEnd::Gate(gate) => match gate.upgrade() {
@@ -64,7 +66,7 @@ impl OpenWatches {
 impl WayToEnd {
     fn is_open(&self) -> bool {
         match self {
-            WayToEnd::Gate(gate) => gate.strong_count() > 0,
+            WayToEnd::Gate(gate) => gate.upgrade().is_some_and(|gate| gate.is_open()),
             WayToEnd::Cut(cut) => cut.is_open(),
         }
     }

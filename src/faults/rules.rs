@@ -11,12 +11,12 @@ use super::aim::Aim;
 use super::asked::{AskedFor, agent};
 use super::check::Contradiction;
 use super::expired::ExpiredWatches;
-use super::fault::Fault;
+use super::fault::{Fault, WatchEnd};
 use super::hold::{CannotHold, HeldComponents, Hold};
 use super::open::OpenWatches;
 use super::switch::ComponentSwitch;
 use apiserver::filters::passed::Passed;
-use clock::Clock;
+use clock::{Clock, Exact};
 use entropy::Entropy;
 use sync::{Mutex, RwLock};
 
@@ -87,6 +87,8 @@ pub(super) struct StandingFault {
     stopping: Mutex<Option<AbortHandle>>,
     hold: Hold,
     pub(super) expired: Arc<ExpiredWatches>,
+    /// Each request that it could hit is to be made.
+    _exact: Exact,
 }
 
 impl Faults {
@@ -152,6 +154,7 @@ impl Faults {
             stopping: Mutex::default(),
             hold: Hold::default(),
             expired: Arc::default(),
+            _exact: self.0.clock.exact(),
         }
     }
 
@@ -279,13 +282,20 @@ impl Faults {
         }
     }
 
-    /// Ends the watches that are open and that the fault would have ended, had it been there.
+    /// Ends watches that are open: each is taken for one that is asked for now, in the order in which they
+    /// were, and so is hit by chance and counted as any other.
     fn end_open(&self, rule: &StandingFault) {
         if !rule.ends_open() {
             return;
         }
-        let now = self.0.clock.elapsed();
-        let is_hit = |asked: &AskedFor| rule.is_about(asked, now);
+        let (now, revision) = (self.0.clock.elapsed(), self.revision());
+        let is_hit = |asked: &AskedFor| {
+            let is_hit = rule.is_about(asked, now) && rule.strikes();
+            if is_hit {
+                rule.has_ended(asked, revision);
+            }
+            is_hit
+        };
         self.0.open.end(rule.fault.partition, &is_hit);
         if let Some(components) = self.components() {
             components.end_cut_watches();
@@ -312,11 +322,19 @@ impl StandingFault {
         self.aim.takes(&asked.user, &asked.info, || &asked.agent) && self.is_in_time(|| now)
     }
 
-    /// Whether it ends watches that are open: all of them, and not some by number or chance.
+    /// Whether it ends watches that are open. What they have told already nobody has counted: one that ends
+    /// watches behind so many events leaves them.
     fn ends_open(&self) -> bool {
-        let Fault { watch, partition, probability, nth, count, .. } = &self.fault;
+        let Fault { watch, partition, .. } = &self.fault;
         let ends = watch.as_ref().is_some_and(|watch| watch.end.is_some() && watch.after_events == 0);
-        probability.is_none() && nth.is_none() && count.is_none() && (ends || *partition)
+        ends || *partition
+    }
+
+    /// Whoever begins again where a watch ended that has expired is told so.
+    fn has_ended(&self, asked: &AskedFor, revision: u64) {
+        if self.fault.watch.as_ref().is_some_and(|watch| watch.end == Some(WatchEnd::Expire)) {
+            self.expired.add(&asked.watcher(), revision);
+        }
     }
 
     /// The time is only asked for where it matters.

@@ -162,3 +162,64 @@ async fn a_partition_ends_watches_in_this_process_too_and_lets_no_event_through(
     assert_eq!(told(&mut events, 1).await, ["ADDED"]);
     cluster.stop().await;
 }
+
+/// Which of twenty watches that were open, every other one as bytes, end when the rule comes.
+async fn ended(fault: Fault) -> String {
+    let cluster = bare().await;
+    let client = cluster.client();
+    let (mut over_memory, mut as_bytes) = (vec![], vec![]);
+    for _ in 0..10 {
+        over_memory.push(watch(&client).await);
+        as_bytes.push(bytes(&cluster).await);
+    }
+    cluster.faults().add(fault.verb("watch").named("ends")).unwrap();
+    let hits = cluster.faults().get("ends").unwrap().hits;
+    // Those that go on are told of it, and end with the cluster.
+    client.create(&CONFIG_MAPS, "default", map("late")).await.unwrap();
+    let mut ends = String::new();
+    for (mut events, mut body) in over_memory.into_iter().zip(as_bytes) {
+        let frame = body.frame().await.and_then(Result::ok);
+        for goes_on in [events.recv().await.is_some(), frame.is_some()] {
+            ends.push(if goes_on { '.' } else { 'x' });
+        }
+    }
+    cluster.stop().await;
+    assert_eq!(hits as usize, ends.matches('x').count());
+    ends
+}
+
+#[tokio::test]
+async fn of_watches_that_are_open_the_nth_the_oldest_and_some_by_chance_are_hit_alike_twice() {
+    assert_eq!(ended(Fault::close_watch(0)).await, "x".repeat(20));
+    assert_eq!(ended(Fault::close_watch(0).nth(3)).await, "..x.................");
+    assert_eq!(ended(Fault::close_watch(0).count(2)).await, "xx..................");
+    assert_eq!(ended(Fault::partition("kubernetes-admin").count(2)).await, "xx..................");
+    assert_eq!(ended(Fault::close_watch(1)).await, ".".repeat(20), "what was told before, nobody counted");
+    let by_chance = ended(Fault::expire_watch(0).probability(0.5)).await;
+    assert!(by_chance.contains('x') && by_chance.contains('.'), "{by_chance}");
+    assert_eq!(ended(Fault::expire_watch(0).probability(0.5)).await, by_chance);
+}
+
+#[tokio::test]
+async fn an_open_watch_that_expires_may_not_begin_where_it_was() {
+    let cluster = bare().await;
+    let (client, operator) = (cluster.client(), operator(&cluster));
+    let made = client.create(&CONFIG_MAPS, "default", map("a")).await.unwrap();
+    let since = |revision: u64| ListOptions {
+        resource_version: Some(revision.to_string()),
+        ..ListOptions::default()
+    };
+    let mut open = watch(&operator).await;
+    assert_eq!(told(&mut open, 1).await, ["ADDED"]);
+    cluster.faults().add(Fault::expire_watch(0).user("operator").count(1).named("expired")).unwrap();
+    assert_eq!(told(&mut open, 1).await, [""; 0]);
+    let seen = since(made.metadata.resource_version);
+    let mut again = operator.watch(&CONFIG_MAPS, "default", &seen).await.unwrap();
+    assert_eq!(told(&mut again, 9).await, ["ERROR"]);
+    let listed = operator.list(&CONFIG_MAPS, "default", &ListOptions::default()).await.unwrap();
+    let mut anew = operator.watch(&CONFIG_MAPS, "default", &since(listed.resource_version)).await.unwrap();
+    client.create(&CONFIG_MAPS, "default", map("b")).await.unwrap();
+    assert_eq!(told(&mut anew, 1).await, ["ADDED"]);
+    assert_eq!(cluster.faults().get("expired").unwrap().hits, 1);
+    cluster.stop().await;
+}
