@@ -79,7 +79,7 @@ impl PodWorker {
     /// The machine was started again: nothing of the pod runs. What restarts does so in a new sandbox, and
     /// there it begins with the first init container (`computePodActions`).
     fn begin_anew(&mut self, pod: &pod::Pod, now: Time) {
-        self.has_lost_sandbox = !pod.status.pod_ip.is_empty();
+        let address = pod.status.pod_ip.clone();
         let (spec, status) = (&pod.spec, &pod.status);
         let by_policy = |containers: &mut [Container], specs: &[Spec], statuses: &[ContainerStatus]| {
             lose_all(containers, specs, statuses, false, now);
@@ -90,6 +90,13 @@ impl PodWorker {
         let begins_anew = spec.restart_policy != "Never" && !self.containers.iter().all(Container::is_done);
         let init = &status.init_container_statuses;
         lose_all(&mut self.init_containers, &spec.init_containers, init, begins_anew, now);
+        self.has_lost_sandbox = !address.is_empty();
+        // Where nothing runs again nothing is made for it.
+        if self.has_lost_sandbox && self.containers.iter().all(Container::is_done) {
+            self.has_lost_sandbox = false;
+            self.sandbox = Sandbox::Stopped { address };
+            self.state = WorkerState::Terminating;
+        }
     }
 }
 
@@ -196,7 +203,7 @@ mod tests {
         let containers = json!([{"name": "c", "image": "nginx"}]);
         json!({"metadata": {"name": "p", "namespace": "default", "uid": "u"},
             "spec": {"restartPolicy": restart_policy, "initContainers": init, "containers": containers},
-            "status": {"phase": "Running", "startTime": "1970-01-01T00:00:07Z", "podIP": "10.244.1.9",
+            "status": {"phase": "Running", "startTime": "1970-01-01T00:00:07Z", "podIP": "10.244.1.9", "podIPs": [{"ip": "10.244.1.9"}],
                 "initContainerStatuses": [status("i", json!({"terminated": ended}))],
                 "containerStatuses": [status("c", json!({"running": started}))]}})
     }
@@ -247,13 +254,32 @@ mod tests {
     #[test]
     fn a_pod_that_is_never_restarted_does_not_begin_anew() {
         let (node, mut worker) = taken_up("Never", booted(11_000, true), at(12_000));
-        let mut now = at(12_000);
+        let (mut now, mut heard) = (at(12_000), Vec::new());
         for _ in 0..40 {
-            worker.sync(&node, now, &mut Vec::new());
+            worker.sync(&node, now, &mut heard);
             let Some(due) = worker.due else { break };
             now = due;
         }
         assert_eq!((worker.phase(), worker.init_containers[0].restart_count), ("Failed", 0));
+        assert!(!format!("{heard:?}").contains("SandboxChanged"), "there is nothing to make one for");
+        assert_eq!(worker.status("172.18.0.2", now)["podIP"], "10.244.1.9");
+    }
+
+    #[test]
+    fn an_address_that_a_pod_has_no_more_is_taken_from_its_status() {
+        let (node, mut worker) = taken_up("Always", booted(11_000, true), at(12_000));
+        let mut now = at(12_000);
+        while !worker.containers[0].is_running() {
+            worker.sync(&node, now, &mut Vec::new());
+            now = worker.due.unwrap_or(now);
+        }
+        let status = worker.status("172.18.0.2", now);
+        let new = status["podIP"].clone();
+        assert_ne!(new, "10.244.1.9");
+        let patch = worker.patch(status);
+        let gone = json!({"$patch": "delete", "ip": "10.244.1.9"});
+        assert_eq!(patch["status"]["podIPs"], json!([{"ip": new}, gone]));
+        assert_eq!(patch["status"]["hostIPs"], json!([{"ip": "172.18.0.2"}]));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::kuberuntime::state::{State, Terminated};
 use super::pod_conditions::{self, has_passed, is_ready};
 use super::pod_workers::{PodWorker, Sandbox, WorkerState};
 use apimachinery::time::{Time, rfc3339};
-use apis::views::pod::Container as Spec;
+use apis::views::pod::{Container as Spec, PodStatus};
 use machine::images;
 
 impl PodWorker {
@@ -76,6 +76,9 @@ impl PodWorker {
     /// The strategic merge patch that makes `status` the pod's status, and only this pod's.
     pub fn patch(&self, mut status: Value) -> Value {
         pod_conditions::complete_patch(&mut status, &self.pod.status.conditions);
+        let PodStatus { host_ip, pod_ips, .. } = &self.pod.status;
+        forget_addresses(&mut status["podIPs"], pod_ips.iter().map(|known| known.ip.as_str()));
+        forget_addresses(&mut status["hostIPs"], Some(host_ip.as_str()));
         json!({"metadata": {"uid": self.object.metadata.uid}, "status": status})
     }
 
@@ -103,6 +106,16 @@ impl PodWorker {
                 container_status(spec, container, self.users.as_deref(), is_init, is_over)
             })
             .collect()
+    }
+}
+
+/// Addresses are merged by what they are: one that the pod does not have any more says so.
+fn forget_addresses<'a>(addresses: &mut Value, known: impl IntoIterator<Item = &'a str>) {
+    let Some(addresses) = addresses.as_array_mut() else { return };
+    for old in known.into_iter().filter(|old| !old.is_empty()) {
+        if addresses.iter().all(|new| new["ip"] != old) {
+            addresses.push(json!({"$patch": "delete", "ip": old}));
+        }
     }
 }
 

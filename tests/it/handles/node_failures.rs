@@ -1,4 +1,4 @@
-//! Nodes that fail: under pressure, switched off; and pods that end in order.
+//! Nodes that fail: under pressure, started again, switched off; and pods that end in order.
 
 use std::time::Duration;
 
@@ -71,6 +71,29 @@ async fn a_full_disk_drives_pods_out_and_lets_none_in() {
     assert_eq!(late["status"]["message"], "Pod was rejected: The node had condition: [DiskPressure]. ");
     let reasons = reasons(&cluster).await;
     for reason in ["NodeHasDiskPressure", "EvictionThresholdMet", "Evicted"] {
+        assert!(reasons.iter().any(|it| it == reason), "{reason}: {reasons:?}");
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_reboot_is_told_and_pods_run_again() {
+    let cluster = cluster().await;
+    run(&cluster, "web", nginx()).await;
+    run(&cluster, "once", json!({"restartPolicy": "Never", "containers": [{"name": "c", "image": "nginx"}]}))
+        .await;
+    let before = node(&cluster).await["status"]["nodeInfo"]["bootID"].clone();
+    tell(&cluster, "reboot", Value::Null).await;
+    pass(&cluster, 30).await;
+    assert_ne!(node(&cluster).await["status"]["nodeInfo"]["bootID"], before);
+    let web = pod(&cluster, "web").await;
+    let status = &web["status"]["containerStatuses"][0];
+    assert_eq!((&web["status"]["phase"], &status["restartCount"]), (&json!("Running"), &json!(1)), "{web}");
+    assert_eq!(status["lastState"]["terminated"]["exitCode"], 255);
+    let once = pod(&cluster, "once").await;
+    assert_eq!(once["status"]["phase"], "Failed", "{once}");
+    let reasons = reasons(&cluster).await;
+    for reason in ["Rebooted", "SandboxChanged"] {
         assert!(reasons.iter().any(|it| it == reason), "{reason}: {reasons:?}");
     }
     cluster.stop().await;
