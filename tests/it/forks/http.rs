@@ -71,6 +71,32 @@ async fn a_hundred_forks_are_kept_and_no_more() {
     parent.stop().await;
 }
 
+/// Whoever had begun to ask when it began to stop.
+#[tokio::test]
+async fn a_cluster_that_is_stopping_is_forked_no_more() {
+    let parent = Cluster::start(bare()).await.unwrap();
+    let (finish, finished) = tokio::sync::oneshot::channel::<()>();
+    let body = Body::from_stream(futures::stream::once(async move {
+        let _ = finished.await;
+        Ok::<_, std::convert::Infallible>("{}")
+    }));
+    let request = http::Request::post("/kubarium/v1/forks").body(body).unwrap();
+    let mut asked = Box::pin(parent.service().oneshot(request));
+    for _ in 0..100 {
+        assert!(futures::poll!(&mut asked).is_pending(), "it waits for its body");
+        tokio::task::yield_now().await;
+    }
+    parent.stop().await;
+    finish.send(()).unwrap();
+    let response = asked.await.unwrap();
+    assert_eq!(response.status(), 503);
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    let status: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(status["reason"], "ServiceUnavailable");
+    let words = "the cluster is stopping: it cannot be forked any more";
+    assert!(status["message"].as_str().unwrap().contains(words), "{status}");
+}
+
 #[tokio::test]
 async fn a_snapshot_and_an_export_are_downloaded() {
     let parent = Cluster::start(bare()).await.unwrap();
