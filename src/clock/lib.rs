@@ -7,7 +7,10 @@
 
 #![warn(missing_docs, unreachable_pub)]
 
+mod beats;
+mod changes;
 mod disorder;
+mod exact;
 mod stepped;
 mod tracked;
 mod work;
@@ -19,11 +22,12 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::task::JoinHandle;
 
+pub use exact::Exact;
 pub use stepped::Wake;
 pub use tracked::{Tracked, yield_now};
 pub use work::{Activity, Busy};
 
-use stepped::Stepped;
+use stepped::{Manner, Stepped};
 
 /// Who waits for no longer on the machine's clock is at work: the next step of a container that starts, a
 /// retry after a conflict. Longer waits are time that passes.
@@ -130,17 +134,85 @@ impl Clock {
         match &self.source {
             TimeSource::Real { faster, .. } => tokio::time::sleep(duration / *faster).await,
             TimeSource::Stepped(stepped) => {
-                stepped.sleep_until(&self.name, |now| now.saturating_add(duration)).await;
+                stepped.sleep_until(&self.name, Manner::Due, |now| now.saturating_add(duration)).await;
             }
         }
     }
 
     /// Waits until [`Clock::elapsed`] has reached `deadline`.
     pub async fn sleep_until(&self, deadline: Duration) {
+        self.sleep_so(Manner::Due, deadline).await;
+    }
+
+    /// As [`Clock::sleep_until`], of whoever looks again and again at what is stored, and would find nothing
+    /// new as long as nothing has changed: [`Clock::step`] then goes on without them, and they look when time
+    /// stops next.
+    pub async fn look_until(&self, deadline: Duration) {
+        self.sleep_so(Manner::Look, deadline).await;
+    }
+
+    /// As [`Clock::look_until`], after so long.
+    pub async fn look_after(&self, pause: Duration) {
+        self.look_until(self.elapsed().saturating_add(pause)).await;
+    }
+
+    /// As [`Clock::sleep_until`], of whoever does what may be late while nothing else happens: time is not
+    /// stopped for them by [`Clock::step`].
+    pub async fn idle_until(&self, deadline: Duration) {
+        self.sleep_so(Manner::Idle, deadline).await;
+    }
+
+    async fn sleep_so(&self, manner: Manner, deadline: Duration) {
         match &self.source {
             TimeSource::Real { .. } => self.sleep(deadline.saturating_sub(self.elapsed())).await,
-            TimeSource::Stepped(stepped) => stepped.sleep_until(&self.name, |_| deadline).await,
+            TimeSource::Stepped(stepped) => stepped.sleep_until(&self.name, manner, |_| deadline).await,
         }
+    }
+
+    /// As [`Clock::timeout`], between two of many times at which somebody says that `of` is there, as in the
+    /// renewal of a Lease. When [`Clock::step`] leaves out such times, the last of them comes, before
+    /// anything else does.
+    pub async fn timeout_of_beat<F: Future>(
+        &self,
+        of: &Arc<str>,
+        period: Duration,
+        future: F,
+    ) -> Result<F::Output, Elapsed> {
+        let TimeSource::Stepped(stepped) = &self.source else { return self.timeout(period, future).await };
+        tokio::select! {
+            biased;
+            output = future => Ok(output),
+            () = stepped.beat(&self.name, of, period) => Err(Elapsed),
+        }
+    }
+
+    /// Whether somebody waits to say again that `of` is there: as seldom as time stops, and yet in time. On
+    /// the machine's clock one has to look.
+    pub fn is_beating(&self, of: &str) -> bool {
+        matches!(&self.source, TimeSource::Stepped(stepped) if stepped.is_beating(of))
+    }
+
+    /// Something was written: those who wait by [`Clock::look_until`] may find something new, unless it was a
+    /// beat that wrote.
+    pub fn note_change(&self) {
+        if let TimeSource::Stepped(stepped) = &self.source {
+            stepped.note_change();
+        }
+    }
+
+    /// Something has changed that may not be written: those who wait by [`Clock::look_until`] are to look.
+    pub fn stir(&self) {
+        if let TimeSource::Stepped(stepped) = &self.source {
+            stepped.stir();
+        }
+    }
+
+    /// As long as this is held no time is left out by [`Clock::step`], and everybody comes at theirs.
+    pub fn exact(&self) -> Exact {
+        Exact::new(match &self.source {
+            TimeSource::Real { .. } => None,
+            TimeSource::Stepped(stepped) => Some(stepped.clone()),
+        })
     }
 
     /// Blocks the calling thread, in real time whatever the clock: for what only the operating system can say
@@ -236,6 +308,20 @@ impl Clock {
             panic!("only a stepped clock can be advanced");
         };
         stepped.advance(duration);
+    }
+
+    /// Moves a stepped clock forward to what is next, or by `most` when that is nearer; says whether there
+    /// was something. Nothing is to be at work. Unlike [`Clock::advance`] by [`Clock::next_wake`] it leaves
+    /// out times at which nothing would be found and of which nothing would be left, so that a month in which
+    /// little happens has few steps.
+    ///
+    /// # Panics
+    /// On a real clock, as [`Clock::advance`].
+    pub fn step(&self, most: Duration) -> bool {
+        let TimeSource::Stepped(stepped) = &self.source else {
+            panic!("only a stepped clock can be stepped");
+        };
+        stepped.step(most)
     }
 
     /// How long until the next sleeper of a stepped clock is due: what a test advances by to let one thing

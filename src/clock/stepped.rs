@@ -2,12 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sync::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
+use super::beats::{Beat, Beats, Place};
+use super::changes::Changes;
 use super::tracked::yield_now;
 
 /// What happens next on a stepped clock.
@@ -23,31 +26,50 @@ pub struct Wake {
 pub(crate) struct Stepped {
     start: DateTime<Utc>,
     state: Mutex<SteppedState>,
+    /// How often somebody said that something has changed.
+    changes: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct SteppedState {
     elapsed: Duration,
     next_id: u64,
-    /// Keyed by due time, then by order of arrival, so that equal deadlines wake in the order they were set.
-    sleepers: BTreeMap<(Duration, u64), Sleeper>,
+    sleepers: BTreeMap<Place, Sleeper>,
+    beats: Beats,
+    changes: Changes,
+    /// So many want every time to come.
+    exact: usize,
 }
 
 #[derive(Debug)]
 struct Sleeper {
     wake: oneshot::Sender<()>,
     name: Option<Arc<str>>,
+    manner: Manner,
+    /// How often something had changed when they began to wait.
+    since: u64,
+}
+
+/// What it means to a step of time that somebody waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// Time stops there.
+    Due,
+    /// Time stops there if something has changed since they began to wait.
+    Look,
+    /// Time does not stop for them.
+    Idle,
 }
 
 impl Stepped {
     pub(crate) fn new(start: DateTime<Utc>) -> Stepped {
-        Stepped { start, state: Mutex::default() }
+        Stepped { start, state: Mutex::default(), changes: AtomicU64::new(0) }
     }
 
     /// With nobody who sleeps.
     pub(crate) fn fork(&self) -> Stepped {
         let state = SteppedState { elapsed: self.elapsed(), ..SteppedState::default() };
-        Stepped { start: self.start, state: Mutex::new(state) }
+        Stepped { state: Mutex::new(state), ..Stepped::new(self.start) }
     }
 
     pub(crate) fn now(&self) -> DateTime<Utc> {
@@ -61,19 +83,51 @@ impl Stepped {
 
     pub(crate) fn advance(&self, duration: Duration) {
         let mut state = self.lock();
-        state.elapsed = state.elapsed.saturating_add(duration);
-        let now = state.elapsed;
-        while let Some(entry) = state.sleepers.first_entry().filter(|entry| entry.key().0 <= now) {
-            // A sleeper that was dropped meanwhile is not owed anything.
-            let _ = entry.remove().wake.send(());
+        let to = state.elapsed.saturating_add(duration);
+        state.advance_to(to);
+    }
+
+    /// On to what is next, or by `most`; says whether there was something.
+    pub(crate) fn step(&self, most: Duration) -> bool {
+        let mut state = self.lock();
+        state.changes.count(self.changes.load(Ordering::SeqCst));
+        let end = state.elapsed.saturating_add(most);
+        let next = state.next_due().filter(|due| *due <= end);
+        let to = next.unwrap_or(end).max(state.elapsed);
+        if state.exact == 0
+            && let Some(at) = state.beats.last_until(to)
+        {
+            state.beat(at);
+            return true;
         }
+        state.advance_to(to);
+        next.is_some()
+    }
+
+    pub(crate) fn note_change(&self) {
+        self.changes.fetch_add(1, Ordering::SeqCst);
+    }
+
+    pub(crate) fn stir(&self) {
+        self.lock().changes.times += 1;
+    }
+
+    pub(crate) fn is_beating(&self, of: &str) -> bool {
+        self.lock().beats.is_beating(of)
+    }
+
+    /// By so many more, or by so many less, every time is to come.
+    pub(crate) fn count_exact(&self, begins: bool) {
+        let exact = &mut self.lock().exact;
+        *exact = if begins { *exact + 1 } else { exact.saturating_sub(1) };
     }
 
     pub(crate) fn next_wake(&self) -> Option<Wake> {
         let state = self.lock();
-        let due = state.sleepers.keys().next()?.0;
+        let due = state.first()?.0;
         let are_next = state.sleepers.range((due, 0)..=(due, u64::MAX));
-        let who: BTreeSet<Arc<str>> = are_next.filter_map(|(_, sleeper)| sleeper.name.clone()).collect();
+        let sleepers = are_next.filter_map(|(_, sleeper)| sleeper.name.clone());
+        let who: BTreeSet<Arc<str>> = sleepers.chain(state.beats.names_at(due)).collect();
         Some(Wake { after: due.saturating_sub(state.elapsed), who: who.into_iter().collect() })
     }
 
@@ -82,9 +136,10 @@ impl Stepped {
     pub(crate) async fn sleep_until(
         &self,
         name: &Option<Arc<str>>,
+        manner: Manner,
         deadline: impl FnOnce(Duration) -> Duration,
     ) {
-        match self.set_sleeper(name, deadline) {
+        match self.set_sleeper(name, manner, deadline) {
             Some(mut asleep) => drop((&mut asleep.woken).await),
             None => yield_now().await,
         }
@@ -94,6 +149,7 @@ impl Stepped {
     fn set_sleeper(
         &self,
         name: &Option<Arc<str>>,
+        manner: Manner,
         deadline: impl FnOnce(Duration) -> Duration,
     ) -> Option<Asleep<'_>> {
         let mut state = self.lock();
@@ -102,10 +158,25 @@ impl Stepped {
             return None;
         }
         let (wake, woken) = oneshot::channel();
-        let key = (deadline, state.next_id);
-        state.next_id += 1;
-        state.sleepers.insert(key, Sleeper { wake, name: name.clone() });
-        Some(Asleep { stepped: self, key, woken })
+        let place = state.place(deadline);
+        let since = state.changes.times;
+        state.sleepers.insert(place, Sleeper { wake, name: name.clone(), manner, since });
+        Some(Asleep { stepped: self, place, is_beat: false, woken })
+    }
+
+    /// Waits for the next of many times that are alike.
+    pub(crate) async fn beat(&self, name: &Option<Arc<str>>, of: &Arc<str>, period: Duration) {
+        let mut asleep = self.set_beat(name, of, period);
+        drop((&mut asleep.woken).await);
+    }
+
+    fn set_beat(&self, name: &Option<Arc<str>>, of: &Arc<str>, period: Duration) -> Asleep<'_> {
+        let (wake, woken) = oneshot::channel();
+        let mut state = self.lock();
+        let due = state.elapsed.saturating_add(period);
+        let place = state.place(due);
+        state.beats.insert(place, Beat { wake, name: name.clone(), of: of.clone(), period });
+        Asleep { stepped: self, place, is_beat: true, woken }
     }
 
     fn lock(&self) -> MutexGuard<'_, SteppedState> {
@@ -113,16 +184,200 @@ impl Stepped {
     }
 }
 
+impl SteppedState {
+    fn place(&mut self, due: Duration) -> Place {
+        self.next_id += 1;
+        (due, self.next_id)
+    }
+
+    /// Who is due first, whatever it means to a step.
+    fn first(&self) -> Option<Place> {
+        let sleeper = self.sleepers.keys().next().copied();
+        sleeper.into_iter().chain(self.beats.first()).min()
+    }
+
+    /// Where time stops next.
+    fn next_due(&self) -> Option<Duration> {
+        if self.exact > 0 {
+            return self.first().map(|place| place.0);
+        }
+        let stops = |sleeper: &Sleeper| match sleeper.manner {
+            Manner::Due => true,
+            Manner::Look => sleeper.since != self.changes.times,
+            Manner::Idle => false,
+        };
+        self.sleepers.iter().find(|(_, sleeper)| stops(sleeper)).map(|(place, _)| place.0)
+    }
+
+    fn beat(&mut self, at: Duration) {
+        self.elapsed = self.elapsed.max(at);
+        let woken = self.beats.wake_until(self.elapsed);
+        self.changes.expect_of_beats(woken);
+    }
+
+    fn advance_to(&mut self, to: Duration) {
+        self.elapsed = to;
+        while let Some(place) = self.first().filter(|place| place.0 <= to) {
+            match self.sleepers.remove(&place) {
+                // A sleeper that was dropped meanwhile is not owed anything.
+                Some(sleeper) => drop(sleeper.wake.send(())),
+                None => self.beats.wake(place),
+            }
+        }
+    }
+}
+
 /// Somebody sleeps; dropped before their time, they are due nothing.
 struct Asleep<'a> {
     stepped: &'a Stepped,
-    key: (Duration, u64),
+    place: Place,
+    is_beat: bool,
     woken: oneshot::Receiver<()>,
 }
 
 impl Drop for Asleep<'_> {
     fn drop(&mut self) {
-        let sleeper = self.stepped.lock().sleepers.remove(&self.key);
-        drop(sleeper);
+        let mut state = self.stepped.lock();
+        let sleeper = state.sleepers.remove(&self.place);
+        let beat = if self.is_beat { state.beats.remove(self.place.1) } else { None };
+        if beat.is_some() {
+            // Whoever relied on it has to look.
+            state.changes.times += 1;
+        }
+        drop(state);
+        drop((sleeper, beat));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use chrono::DateTime;
+
+    use crate::Clock;
+
+    const SECOND: Duration = Duration::from_secs(1);
+    const HOUR: Duration = Duration::from_secs(3600);
+
+    /// When who was woken, in seconds.
+    #[derive(Clone, Default)]
+    struct Diary(std::sync::Arc<Mutex<Vec<(u64, &'static str)>>>);
+
+    impl Diary {
+        fn note(&self, clock: &Clock, what: &'static str) {
+            self.0.lock().unwrap().push((clock.elapsed().as_secs(), what));
+        }
+
+        fn take(&self) -> Vec<(u64, &'static str)> {
+            std::mem::take(&mut self.0.lock().unwrap())
+        }
+    }
+
+    /// One who looks every 7 seconds, one who beats every 10, and one who need not be in time.
+    fn inhabited() -> (Clock, Diary) {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        let diary = Diary::default();
+        let (own, notes) = (clock.clone(), diary.clone());
+        clock.spawn(async move {
+            loop {
+                own.look_after(7 * SECOND).await;
+                notes.note(&own, "look");
+            }
+        });
+        let (own, notes) = (clock.clone(), diary.clone());
+        clock.spawn(async move {
+            let of = "node".into();
+            while own.timeout_of_beat(&of, 10 * SECOND, std::future::pending::<()>()).await.is_err() {
+                notes.note(&own, "beat");
+                own.note_change();
+            }
+        });
+        let (own, notes) = (clock.clone(), diary.clone());
+        clock.spawn(async move {
+            own.idle_until(60 * SECOND).await;
+            notes.note(&own, "idle");
+        });
+        (clock, diary)
+    }
+
+    /// Lets so much time pass; in how many steps.
+    async fn pass(clock: &Clock, duration: Duration) -> usize {
+        let end = clock.elapsed() + duration;
+        let mut steps = 1;
+        clock.work().idle().await;
+        while clock.step(end.saturating_sub(clock.elapsed())) {
+            clock.work().idle().await;
+            steps += 1;
+        }
+        clock.work().idle().await;
+        steps
+    }
+
+    #[tokio::test]
+    async fn time_goes_on_where_nothing_would_be_found_and_what_is_left_is_fresh() {
+        let (clock, diary) = inhabited();
+        assert_eq!(pass(&clock, HOUR).await, 2);
+        assert_eq!(diary.take(), [(3600, "beat"), (3600, "look"), (3600, "idle")]);
+        assert_eq!(clock.elapsed(), HOUR);
+        pass(&clock, 9 * SECOND).await;
+        assert_eq!(diary.take(), [(3609, "look")], "what a beat writes is no change");
+    }
+
+    #[tokio::test]
+    async fn who_looks_is_in_time_when_something_has_changed() {
+        let (clock, diary) = inhabited();
+        clock.work().idle().await;
+        clock.note_change();
+        assert_eq!(pass(&clock, HOUR).await, 3);
+        assert_eq!(diary.take()[0], (7, "look"));
+    }
+
+    #[tokio::test]
+    async fn a_beat_comes_before_whatever_else_does() {
+        let (clock, diary) = inhabited();
+        let (own, notes) = (clock.clone(), diary.clone());
+        clock.spawn(async move {
+            own.sleep(1234 * SECOND).await;
+            notes.note(&own, "due");
+        });
+        pass(&clock, 2000 * SECOND).await;
+        let told = diary.take();
+        assert!(told[0] == (1230, "beat") && told.contains(&(1234, "due")), "{told:?}");
+    }
+
+    #[tokio::test]
+    async fn while_somebody_wants_it_exactly_nothing_is_left_out() {
+        let (clock, diary) = inhabited();
+        let exact = clock.exact();
+        pass(&clock, HOUR).await;
+        let told = diary.take();
+        assert_eq!(told.iter().filter(|(_, what)| *what == "beat").count(), 360);
+        assert_eq!(told.iter().filter(|(_, what)| *what == "look").count(), 514);
+        drop(exact);
+        assert!(pass(&clock, HOUR).await < 5);
+    }
+
+    #[tokio::test]
+    async fn who_relies_on_a_beat_looks_when_it_has_ended() {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        let of = "node".into();
+        let beat = clock.timeout_of_beat(&of, 10 * SECOND, std::future::pending::<()>());
+        let mut beat = Box::pin(clock.tracked(beat));
+        assert!(futures::poll!(&mut beat).is_pending());
+        let look = clock.spawn({
+            let clock = clock.clone();
+            async move {
+                clock.look_after(7 * SECOND).await;
+                clock.elapsed()
+            }
+        });
+        assert!(clock.is_beating("node") && !clock.is_beating("other"));
+        clock.work().idle().await;
+        drop(beat);
+        assert!(!clock.is_beating("node"));
+        pass(&clock, HOUR).await;
+        assert_eq!(look.await.unwrap(), 7 * SECOND);
     }
 }

@@ -75,6 +75,7 @@ impl Inside {
     pub(crate) async fn pass(&self, duration: Duration, settle: &Settle) -> Result<usize, TimeError> {
         self.stepped()?;
         let _alone = self.for_handles.time.stepping.lock().await;
+        self.clock.stir();
         let end = self.end(duration)?;
         let mut wakes = 0;
         while self.step(end, settle).await? {
@@ -101,6 +102,7 @@ impl Inside {
             return seen.unwrap_or_else(|_| Err(late()));
         }
         let _alone = self.for_handles.time.stepping.lock().await;
+        self.clock.stir();
         let end = self.end(within)?;
         self.settle(settle).await?;
         while !condition.holds(client).await? {
@@ -114,13 +116,11 @@ impl Inside {
     /// On to the next wake, or to the end when there is none before it; says whether there was one.
     async fn step(&self, end: Duration, settle: &Settle) -> Result<bool, TimeError> {
         self.settle(settle).await?;
-        let left = end.saturating_sub(self.clock.elapsed());
-        let next = self.clock.next_wake().filter(|after| *after <= left);
-        self.clock.advance(next.unwrap_or(left));
-        if next.is_none() {
+        let was_due = self.clock.step(end.saturating_sub(self.clock.elapsed()));
+        if !was_due {
             self.settle(settle).await?;
         }
-        Ok(next.is_some())
+        Ok(was_due)
     }
 
     /// When so much time of a stepped clock will have passed.

@@ -26,7 +26,9 @@ impl Cluster {
     }
 
     /// Lets so much time pass on a stepped clock, from wake to wake, with a settle between: nothing sees time
-    /// jump. Says how often somebody woke.
+    /// jump. Says how often somebody woke. Time does not stop where nobody would find anything new, and of
+    /// renewals that the next one hides only the last comes, unless there is a fault that could hit them
+    /// ([`Clock::step`](crate::Clock::step)).
     ///
     /// # Errors
     /// On the machine's clock; and what keeps moving.

@@ -60,6 +60,8 @@ pub enum Action {
     Done,
     /// Look again after this time.
     RequeueAfter(Duration),
+    /// Look again after this time; nothing new is found there unless something has changed.
+    LookAfter(Duration),
 }
 
 /// What a reconcile works with.
@@ -388,8 +390,10 @@ impl<C: Controller> Worker<C> {
             match result {
                 Ok(action) => {
                     queue.forget(&key);
-                    if let Action::RequeueAfter(delay) = action {
-                        queue.add_after(key.clone(), delay);
+                    match action {
+                        Action::Done => {}
+                        Action::RequeueAfter(delay) => queue.add_after(key.clone(), delay),
+                        Action::LookAfter(delay) => queue.look_after(key.clone(), delay),
                     }
                 }
                 Err(_) => queue.add_rate_limited(key.clone()),
@@ -458,7 +462,9 @@ impl<C: Controller> Worker<C> {
 fn shown(result: &Result<Action, Status>) -> Arc<str> {
     match result {
         Ok(Action::Done) => "done".into(),
-        Ok(Action::RequeueAfter(delay)) => format!("requeue after {delay:?}").into(),
+        Ok(Action::RequeueAfter(delay) | Action::LookAfter(delay)) => {
+            format!("requeue after {delay:?}").into()
+        }
         Err(error) => error.to_string().into(),
     }
 }

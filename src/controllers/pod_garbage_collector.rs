@@ -121,7 +121,9 @@ impl Controller for PodGarbageCollector {
         for pod in pods.iter().filter(|pod| pod.is_deleting() && node_name(pod).is_empty()) {
             mark_failed_and_delete(ctx, pod, None).await?;
         }
-        Ok(Action::RequeueAfter(CHECK_PERIOD))
+        // Of nodes that are missing time alone decides what becomes of their pods.
+        let is_at_rest = self.missing.lock().is_empty();
+        Ok(if is_at_rest { Action::LookAfter(CHECK_PERIOD) } else { Action::RequeueAfter(CHECK_PERIOD) })
     }
 }
 

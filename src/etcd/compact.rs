@@ -16,7 +16,7 @@ pub fn compactor(kv: &Kv, interval: Duration) -> impl Future<Output = ()> + Send
     async move {
         let mut before: Revision = 0;
         loop {
-            clock.sleep(interval).await;
+            clock.look_after(interval).await;
             let Some(kv) = kv.upgrade() else { return };
             let revision = kv.revision();
             match kv.compact(before).await {

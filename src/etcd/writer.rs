@@ -194,6 +194,7 @@ impl Writer {
                 state.leases.attach(&event.kv.key, event.kv.lease);
             }
             state.recent.push(event);
+            self.clock.note_change();
         }
         drop(state);
         woken.iter().for_each(|watcher| watcher.wake());

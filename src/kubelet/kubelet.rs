@@ -139,7 +139,8 @@ impl Kubelet {
                 Some((sources, uid)) = fetches.next(), if !fetches.is_empty() => self.give(&uid, sources),
                 () = self.pods.changed.notified() => {}
                 Ok(()) = changes.changed() => self.pods.wake_all(),
-                () = self.shared.context.clock.sleep(wait) => {}
+                () = self.shared.context.clock.sleep(wait.unwrap_or_default()), if wait.is_some() => {}
+                () = self.keep_house() => {}
             }
         }
     }
@@ -156,8 +157,11 @@ impl Kubelet {
     }
 
     /// Syncs all pods that changed or have something due; those that take longer elsewhere. Says how long
-    /// nothing else is.
-    fn sync_loop_iteration(&self, turns: &mut FuturesUnordered<BoxFuture<'static, Turn>>) -> Duration {
+    /// nothing else is; none when nothing will be.
+    fn sync_loop_iteration(
+        &self,
+        turns: &mut FuturesUnordered<BoxFuture<'static, Turn>>,
+    ) -> Option<Duration> {
         let now = self.shared.context.clock.now();
         while let Some(turn) = self.next_turn(now) {
             if self.shared.players.are_at_hand() || turn.is_light() {
@@ -167,8 +171,13 @@ impl Kubelet {
             }
         }
         let state = self.pods.state();
-        let wait = state.timers.first().map(|(due, _)| (*due - now).to_std().unwrap_or_default());
-        wait.unwrap_or(HOUSEKEEPING_PERIOD).min(HOUSEKEEPING_PERIOD)
+        state.timers.first().map(|(due, _)| (*due - now).to_std().unwrap_or_default())
+    }
+
+    /// Until it is looked again whose time has come; no clock is set back that is stepped.
+    async fn keep_house(&self) {
+        let clock = &self.shared.context.clock;
+        clock.idle_until(clock.elapsed() + HOUSEKEEPING_PERIOD).await;
     }
 
     /// Whose turn it is: who changed, who was given something, whose time has come.

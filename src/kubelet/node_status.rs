@@ -31,7 +31,7 @@ const REGISTER_RETRY: (Duration, Duration) = (Duration::from_millis(100), Durati
 pub(crate) async fn run(kubelet: Arc<Dependencies>) {
     let context = &kubelet.context;
     tell(&kubelet, "Starting", "Starting kubelet.");
-    let uid = register(&kubelet).await;
+    let uid: Arc<str> = register(&kubelet).await.into();
     let mut told = kubelet.state.conditions();
     told.iter().for_each(|condition| tell_of(&kubelet, condition));
     let mut lease = NodeLease::new(kubelet.node_name(), &uid);
@@ -50,7 +50,11 @@ pub(crate) async fn run(kubelet: Arc<Dependencies>) {
             was_silent = true;
         }
         let pause = context.entropy.jitter(LEASE_PERIOD.min(frequency), 0.04);
-        let has_news = context.clock.timeout(pause, kubelet.state.changed.notified()).await.is_ok();
+        let (clock, changed) = (&context.clock, kubelet.state.changed.notified());
+        let has_news = match &renewed {
+            Ok(()) if !is_owed && !was_silent => clock.timeout_of_beat(&uid, pause, changed).await.is_ok(),
+            _ => clock.timeout(pause, changed).await.is_ok(),
+        };
         let now = context.clock.now();
         if !has_news && (now - looked_at).to_std().is_ok_and(|age| age < frequency) {
             continue;

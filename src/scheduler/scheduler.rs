@@ -130,6 +130,7 @@ impl Scheduler {
 
     async fn flush_queue(self) {
         loop {
+            self.parts.queue.wait_for_leftover().await;
             self.parts.context.clock.sleep(FLUSH_PERIOD).await;
             self.parts.queue.flush_leftover();
         }

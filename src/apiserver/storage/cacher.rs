@@ -427,14 +427,15 @@ impl CacherShared {
     }
 }
 
-/// Sends bookmarks and ends watches, for as long as it is polled.
+/// Sends bookmarks and ends watches, for as long as it is polled. Nobody awaits either at its very time:
+/// where time is stepped they come when it stops.
 async fn run_timer(shared: Arc<CacherShared>) {
     let clock = shared.store.clock().clone();
     loop {
         let due = shared.lock_watchers().next_due();
         tokio::select! {
             biased;
-            () = clock.sleep_until(due.unwrap_or_default() + TIMER_GRAIN), if due.is_some() => (),
+            () = clock.idle_until(due.unwrap_or_default() + TIMER_GRAIN), if due.is_some() => (),
             () = shared.due_changed.notified() => continue,
         }
         // The bookmarks of a quiet kind are to be as fresh as those of a busy one.

@@ -30,12 +30,21 @@ struct DelayingQueueShared<K> {
 }
 
 /// Bound: a key waits once, at the earliest of the times that were asked for.
-/// Invariant: a key is in `by_key` with a time if and only if it is in `by_time` under that time.
+/// Invariant: a key is in `by_key` with a time if and only if it is in one of the others under that time.
 struct DelayedKeys<K> {
     by_key: HashMap<K, (Duration, u64)>,
     /// By time, then by order of asking, so that equal times come out in that order.
     by_time: BTreeMap<(Duration, u64), Delayed<K>>,
+    /// Those that are only looked at again, in that order, too.
+    looks: BTreeMap<(Duration, u64), Delayed<K>>,
     next_number: u64,
+}
+
+/// The times of the first keys that wait.
+#[derive(Clone, Copy)]
+struct NextTimes {
+    at: Option<Duration>,
+    look: Option<Duration>,
 }
 
 /// A key that waits for its time.
@@ -48,8 +57,8 @@ struct Delayed<K> {
 impl<K: QueueKey> DelayingQueue<K> {
     /// Delays by `clock`.
     pub fn new(queue: Queue<K>, clock: Clock) -> DelayingQueue<K> {
-        let waiting = DelayedKeys { by_key: HashMap::new(), by_time: BTreeMap::new(), next_number: 0 };
-        DelayingQueue { queue, shared: Arc::new(DelayingQueueShared { clock, waiting: Mutex::new(waiting) }) }
+        let waiting = Mutex::new(DelayedKeys::default());
+        DelayingQueue { queue, shared: Arc::new(DelayingQueueShared { clock, waiting }) }
     }
 
     /// Asks for `key` to be looked at after `delay`. If it waits already, the earlier time stands.
@@ -62,6 +71,17 @@ impl<K: QueueKey> DelayingQueue<K> {
         self.hold_back(key, cause, HeldBack { retries: 0, delay });
     }
 
+    /// Like [`DelayingQueue::add_after`], where nothing new is found as long as nothing has changed
+    /// ([`Clock::look_until`]).
+    pub fn look_after(&self, key: K, delay: Duration) {
+        if self.queue.is_shutting_down() {
+            return;
+        }
+        let (cause, held) = (None, HeldBack { retries: 0, delay });
+        self.lock().put(Delayed { key, cause, held }, self.shared.clock.elapsed() + delay, true);
+        self.queue.added().notify_one();
+    }
+
     /// Like [`DelayingQueue::add_after_caused`], of a key that failed before.
     pub(super) fn hold_back(&self, key: K, cause: Option<StepId>, held: HeldBack) {
         if self.queue.is_shutting_down() {
@@ -71,7 +91,7 @@ impl<K: QueueKey> DelayingQueue<K> {
             return self.queue.add_held_back(key, cause, held);
         }
         let ready_at = self.shared.clock.elapsed() + held.delay;
-        self.lock().put(Delayed { key, cause, held }, ready_at);
+        self.lock().put(Delayed { key, cause, held }, ready_at, false);
         // A worker that sleeps until a later time has to look again.
         self.queue.added().notify_one();
     }
@@ -81,19 +101,18 @@ impl<K: QueueKey> DelayingQueue<K> {
         loop {
             let mut added = pin!(self.queue.added().notified());
             added.as_mut().enable();
-            let next_at = self.move_ready();
+            let next = self.move_ready();
             match self.queue.try_get() {
                 Next::Key(key) => return Some(key),
                 Next::ShutDown => return None,
                 Next::Empty => {}
             }
-            match next_at {
-                None => added.await,
-                Some(at) => tokio::select! {
-                    biased;
-                    () = added => {}
-                    () = self.shared.clock.sleep_until(at) => {}
-                },
+            let clock = &self.shared.clock;
+            tokio::select! {
+                biased;
+                () = added => {}
+                () = clock.sleep_until(next.at.unwrap_or_default()), if next.at.is_some() => {}
+                () = clock.look_until(next.look.unwrap_or_default()), if next.look.is_some() => {}
             }
         }
     }
@@ -108,17 +127,12 @@ impl<K: QueueKey> DelayingQueue<K> {
         &self.shared.clock
     }
 
-    /// Adds the keys whose time has come; returns the time of the next one.
-    fn move_ready(&self) -> Option<Duration> {
+    /// Adds the keys whose time has come; returns the times of the next.
+    fn move_ready(&self) -> NextTimes {
         let now = self.shared.clock.elapsed();
         loop {
             let mut waiting = self.lock();
-            let entry = waiting.by_time.first_entry()?;
-            if entry.key().0 > now {
-                return Some(entry.key().0);
-            }
-            let Delayed { key, cause, held } = entry.remove();
-            waiting.by_key.remove(&key);
+            let Some(Delayed { key, cause, held }) = waiting.take_ready(now) else { return waiting.next() };
             drop(waiting);
             self.queue.add_held_back(key, cause, held);
         }
@@ -137,19 +151,54 @@ impl<K> Deref for DelayingQueue<K> {
     }
 }
 
+impl<K> Default for DelayedKeys<K> {
+    fn default() -> DelayedKeys<K> {
+        DelayedKeys {
+            by_key: HashMap::new(),
+            by_time: BTreeMap::new(),
+            looks: BTreeMap::new(),
+            next_number: 0,
+        }
+    }
+}
+
 impl<K: QueueKey> DelayedKeys<K> {
-    fn put(&mut self, delayed: Delayed<K>, ready_at: Duration) {
+    fn put(&mut self, delayed: Delayed<K>, ready_at: Duration, is_look: bool) {
+        let mut is_look = is_look;
         if let Some(place) = self.by_key.get(&delayed.key).copied() {
-            if place.0 <= ready_at {
+            let looks = self.looks.remove(&place);
+            // Who is sure to come once comes at the earlier time.
+            is_look &= looks.is_some();
+            let known = looks.or_else(|| self.by_time.remove(&place));
+            if let Some(known) = known.filter(|_| place.0 <= ready_at) {
+                self.of(is_look).insert(place, known);
                 return;
             }
-            self.by_time.remove(&place);
         }
         let place = (ready_at, self.next_number);
         self.next_number += 1;
         self.by_key.insert(delayed.key.clone(), place);
-        self.by_time.insert(place, delayed);
-        debug_assert_eq!(self.by_key.len(), self.by_time.len(), "a key waits once");
+        self.of(is_look).insert(place, delayed);
+        debug_assert_eq!(self.by_key.len(), self.by_time.len() + self.looks.len(), "a key waits once");
+    }
+
+    fn of(&mut self, is_look: bool) -> &mut BTreeMap<(Duration, u64), Delayed<K>> {
+        if is_look { &mut self.looks } else { &mut self.by_time }
+    }
+
+    /// The first whose time has come.
+    fn take_ready(&mut self, now: Duration) -> Option<Delayed<K>> {
+        let first = |keys: &BTreeMap<(Duration, u64), Delayed<K>>| keys.keys().next().copied();
+        let look = first(&self.looks);
+        let place = first(&self.by_time).into_iter().chain(look).min().filter(|place| place.0 <= now)?;
+        let delayed = self.of(Some(place) == look).remove(&place)?;
+        self.by_key.remove(&delayed.key);
+        Some(delayed)
+    }
+
+    fn next(&self) -> NextTimes {
+        let first = |keys: &BTreeMap<(Duration, u64), Delayed<K>>| keys.keys().next().map(|place| place.0);
+        NextTimes { at: first(&self.by_time), look: first(&self.looks) }
     }
 }
 
@@ -190,6 +239,35 @@ mod tests {
             tokio::task::yield_now().await;
         }
         assert_eq!(worker.await.unwrap(), [("a".to_owned(), SECOND), ("b".to_owned(), 2 * SECOND)]);
+        assert_eq!(queue.waiting_len(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_is_only_looked_at_again_is_left_out_until_something_changes() {
+        let (queue, clock) = queue();
+        let worker = clock.spawn({
+            let (queue, clock) = (queue.clone(), clock.clone());
+            async move {
+                let first = (queue.get().await.unwrap(), clock.elapsed());
+                [first, (queue.get().await.unwrap(), clock.elapsed())]
+            }
+        });
+        queue.look_after("a".into(), SECOND);
+        queue.look_after("b".into(), SECOND);
+        // Who is to come comes, though it is only looked at, too.
+        queue.add_after("b".into(), 9 * SECOND);
+        clock.work().idle().await;
+        assert!(clock.step(60 * SECOND));
+        clock.work().idle().await;
+        assert_eq!(worker.await.unwrap(), [("a".to_owned(), SECOND), ("b".to_owned(), SECOND)]);
+        queue.look_after("c".into(), SECOND);
+        let later = clock.spawn({
+            let (queue, clock) = (queue.clone(), clock.clone());
+            async move { (queue.get().await.unwrap(), clock.elapsed()) }
+        });
+        clock.work().idle().await;
+        assert!(!clock.step(60 * SECOND), "nothing is due");
+        assert_eq!(later.await.unwrap(), ("c".to_owned(), 61 * SECOND));
         assert_eq!(queue.waiting_len(), 0);
     }
 

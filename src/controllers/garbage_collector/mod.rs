@@ -29,7 +29,8 @@ use super::controller::{self, Running};
 use apis::scheme::Scheme;
 use client_go::ComponentContext;
 
-/// How often new kinds are looked for (upstream's 30 s cost a discovery; this costs a comparison).
+/// How long after there are new kinds they are looked for (upstream's 30 s cost a discovery; this costs a
+/// comparison).
 const SYNC_PERIOD: Duration = Duration::from_secs(5);
 
 /// Starts both workers of the collector, and the watch for kinds that come up later.
@@ -54,14 +55,14 @@ struct FollowKind {
 }
 
 impl FollowKind {
-    async fn run(&self, clock: clock::Clock, mut generation: u64, mut seen: BTreeSet<Arc<str>>) {
-        loop {
+    async fn run(&self, clock: clock::Clock, generation: u64, mut seen: BTreeSet<Arc<str>>) {
+        let mut generations = self.scheme.changes();
+        if *generations.borrow_and_update() != generation {
+            generations.mark_changed();
+        }
+        while generations.changed().await.is_ok() {
             clock.sleep(SYNC_PERIOD).await;
-            let current = self.scheme.generation();
-            if current == generation {
-                continue;
-            }
-            generation = current;
+            let _ = generations.borrow_and_update();
             for kind in collected(&self.scheme) {
                 if seen.insert(kind.storage_prefix().clone()) {
                     let mapping =

@@ -20,6 +20,8 @@ pub(super) struct Health {
     pub heard_at: Duration,
     /// The status of `Ready` then.
     pub ready: String,
+    /// When it is to be looked at again, if that may be late as long as its kubelet beats.
+    pub next_look: Option<Duration>,
 }
 
 impl Health {
@@ -36,7 +38,14 @@ impl Health {
             Some(known) if known.signs.0 >= signs.0 && known.signs.1 >= signs.1 => known.heard_at,
             _ => now,
         };
-        Health { uid: uid.into(), signs, heard_at, ready }
+        Health { uid: uid.into(), signs, heard_at, ready, next_look: None }
+    }
+
+    /// A look that was late has missed signs of life: those between may not have come here yet, as little as
+    /// the last of them, and the time counts for nothing.
+    pub(super) fn without_missed(self, now: Duration) -> Health {
+        let late = self.next_look.map_or(Duration::ZERO, |due| now.saturating_sub(due));
+        Health { heard_at: self.heard_at + late, ..self }
     }
 }
 
@@ -88,6 +97,16 @@ mod tests {
         assert_eq!(renewed.heard_at, seconds(120));
         let posted = look(Some(&renewed), (at(2), at(1)), 130);
         assert_eq!(posted.heard_at, seconds(130));
+    }
+
+    #[test]
+    fn time_in_which_nobody_looked_is_no_silence() {
+        let seconds = Duration::from_secs;
+        let first = Health::next(None, "u", (None, None), "True".into(), seconds(100));
+        assert_eq!(first.clone().without_missed(seconds(900)).heard_at, seconds(100));
+        let looked = Health { next_look: Some(seconds(105)), ..first };
+        assert_eq!(looked.clone().without_missed(seconds(103)).heard_at, seconds(100));
+        assert_eq!(looked.without_missed(seconds(905)).heard_at, seconds(900));
     }
 
     #[test]

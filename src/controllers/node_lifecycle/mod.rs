@@ -90,8 +90,11 @@ impl NodeLifecycleController {
         let heartbeat = ready.and_then(|ready| ready.last_heartbeat_time);
         let status = ready.map_or("Unknown", |ready| &ready.status).to_owned();
         let mut all = self.health();
-        let known = all.get(name).filter(|health| health.uid == object.metadata.uid).cloned();
+        let mut known = all.get(name).filter(|health| health.uid == object.metadata.uid).cloned();
         let now = ctx.clock.elapsed();
+        if ctx.clock.is_beating(&object.metadata.uid) {
+            known = known.map(|known| known.without_missed(now));
+        }
         let next = Health::next(known.as_ref(), &object.metadata.uid, (renewed, heartbeat), status, now);
         let silent = now.saturating_sub(next.heard_at);
         all.insert(name.clone(), next);
@@ -200,6 +203,12 @@ impl Controller for NodeLifecycleController {
         label(ctx, &object).await?;
         let leave = if is_ready { Leave::Never } else { self.leave(ctx, &object, &node) };
         taint(ctx, &object, &node, leave == Leave::Now).await?;
+        if is_ready && ctx.clock.is_beating(&object.metadata.uid) {
+            if let Some(known) = self.health().get_mut(key) {
+                known.next_look = Some(ctx.clock.elapsed() + self.monitor_period);
+            }
+            return Ok(Action::LookAfter(self.monitor_period));
+        }
         let wait = if let Leave::After(wait) = leave { wait } else { self.monitor_period };
         Ok(Action::RequeueAfter(self.monitor_period.min(wait)))
     }

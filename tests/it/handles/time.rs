@@ -6,9 +6,10 @@ use http_body_util::BodyExt;
 use kubarium::apimachinery::options::ListOptions;
 use kubarium::apis::batch::cron_job::CRON_JOBS;
 use kubarium::apis::batch::job::JOBS;
+use kubarium::apis::coordination::lease::LEASES;
 use kubarium::cluster::{Settle, TimeError, WaitFor};
 use kubarium::kinds::{CONFIG_MAPS, DEPLOYMENTS, NODES, PODS};
-use kubarium::{Clock, Cluster, Config, Entropy};
+use kubarium::{Clock, Cluster, Config, Entropy, Fault};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -44,11 +45,63 @@ async fn hours_pass_and_no_node_is_lost() {
     assert_eq!(jobs.items.len(), 3);
     assert!(jobs.items.iter().all(|job| job.to_value()["status"]["succeeded"] == 1));
     let node = client.get(&NODES, "", "node-1").await.unwrap().to_value();
-    let conditions = node["status"]["conditions"].as_array().unwrap();
-    let ready = conditions.iter().find(|condition| condition["type"] == "Ready").unwrap();
+    let ready = condition(&node, "Ready");
     assert_eq!(ready["status"], "True", "a step of the clock as a whole would have lost it: {ready}");
     let next = cluster.clock().next_waker().unwrap();
     assert!(!next.who.is_empty(), "{next:?}");
+    cluster.stop().await;
+}
+
+/// What says each ten seconds that a node is there is not written eight thousand times, and yet is fresh.
+#[tokio::test]
+async fn a_quiet_day_has_few_wakes_and_leaves_what_is_always_there() {
+    let cluster = stepped().await;
+    cluster.pass(HOUR).await.unwrap();
+    let wakes = cluster.pass(HOUR * 24).await.unwrap();
+    assert!(wakes < 24, "{wakes}");
+    let now = cluster.clock().now();
+    let client = cluster.client();
+    let age =
+        |time: &Value| now - chrono::DateTime::parse_from_rfc3339(time.as_str().unwrap()).unwrap().to_utc();
+    let lease = client.get(&LEASES, "kube-node-lease", "node-1").await.unwrap().to_value();
+    assert!(age(&lease["spec"]["renewTime"]).num_seconds() <= 10, "{lease}");
+    let node = client.get(&NODES, "", "node-1").await.unwrap().to_value();
+    let ready = condition(&node, "Ready");
+    assert_eq!(ready["status"], "True");
+    assert!(age(&ready["lastHeartbeatTime"]).num_seconds() <= 310, "{ready}");
+    cluster.stop().await;
+}
+
+fn condition<'a>(node: &'a Value, name: &str) -> &'a Value {
+    let all = node["status"]["conditions"].as_array().unwrap();
+    all.iter().find(|condition| condition["type"] == name).unwrap()
+}
+
+#[tokio::test]
+async fn a_node_whose_kubelet_stands_still_is_lost_in_time_however_much_passes() {
+    let cluster = stepped().await;
+    cluster.pass(HOUR).await.unwrap();
+    cluster.stop_component("kubelet/node-1").unwrap();
+    let stopped = cluster.clock().now();
+    cluster.pass(HOUR * 24).await.unwrap();
+    let node = cluster.client().get(&NODES, "", "node-1").await.unwrap().to_value();
+    let ready = condition(&node, "Ready");
+    assert_eq!(ready["status"], "Unknown");
+    let lost = chrono::DateTime::parse_from_rfc3339(ready["lastTransitionTime"].as_str().unwrap()).unwrap();
+    let after = (lost.to_utc() - stopped).num_seconds();
+    // The grace period, from the last renewal that was seen to the look behind its end.
+    assert!((40..=56).contains(&after), "{after}");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn where_there_is_a_fault_every_request_is_made_that_it_could_hit() {
+    let cluster = stepped().await;
+    let rule = Fault::lost_leases("system:node:*").nth(1_000).named("seldom");
+    cluster.faults().add(rule).unwrap();
+    cluster.pass(HOUR / 6).await.unwrap();
+    let matched = cluster.faults().get("seldom").unwrap().matched;
+    assert!((58..=63).contains(&matched), "{matched}");
     cluster.stop().await;
 }
 
