@@ -27,6 +27,11 @@ pub const PROVISIONED_BY: &str = "pv.kubernetes.io/provisioned-by";
 /// The provisioner of classes whose volumes are made by hand.
 pub const NO_PROVISIONER: &str = "kubernetes.io/no-provisioner";
 
+/// `ReadWriteOncePod`: one pod in the cluster.
+const ONE_POD: &str = "ReadWriteOncePod";
+/// Modes in which several nodes have a volume at once.
+const SHARED_MODES: [&str; 2] = ["ReadWriteMany", "ReadOnlyMany"];
+
 /// A volume, and its tree.
 pub type Volume = (Arc<Object>, Value);
 
@@ -82,6 +87,26 @@ pub fn claim_reference(claim: &ObjectMeta) -> Value {
         "resourceVersion": claim.resource_version.to_string()})
 }
 
+/// What a node's status calls a volume that is attached to it, or that its pods use (`UniqueVolumeName`);
+/// nothing for a volume that is not attached: those of no CSI driver, and of drivers that do without.
+pub fn attached_as(volume: &Value, driver: Option<&Value>) -> Option<String> {
+    let csi = at(volume, "spec.csi");
+    let does_without = driver.is_some_and(|driver| at(driver, "spec.attachRequired") == &Value::Bool(false));
+    let is_attached = !csi.is_null() && !does_without;
+    is_attached.then(|| format!("kubernetes.io/csi/{}^{}", text(csi, "driver"), text(csi, "volumeHandle")))
+}
+
+/// Whether no two nodes may have a volume at once (`isMultiAttachForbidden`).
+pub fn is_for_one_node(volume: &Value) -> bool {
+    let modes = texts(volume, "spec.accessModes");
+    !modes.is_empty() && !modes.iter().any(|mode| SHARED_MODES.contains(mode))
+}
+
+/// Whether no two pods may have a volume at once.
+pub fn is_for_one_pod(volume: &Value) -> bool {
+    texts(volume, "spec.accessModes") == [ONE_POD]
+}
+
 fn fits(volume: &Value, object: &Object, claim: &Value) -> bool {
     let mode = |tree: &Value| match text(tree, "spec.volumeMode") {
         "" => "Filesystem".to_owned(),
@@ -113,6 +138,30 @@ mod tests {
         spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         let tree = json!({"metadata": {"name": name}, "spec": spec});
         (Arc::new(Object::from_value(&tree, vec![]).unwrap()), tree)
+    }
+
+    #[test]
+    fn volumes_of_drivers_are_attached_unless_these_do_without() {
+        let csi = json!({"spec": {"csi": {"driver": "d.io", "volumeHandle": "h"}}});
+        let name = Some("kubernetes.io/csi/d.io^h".to_owned());
+        assert_eq!(attached_as(&csi, None), name);
+        assert_eq!(attached_as(&csi, Some(&json!({"spec": {"attachRequired": true}}))), name);
+        assert_eq!(attached_as(&csi, Some(&json!({"spec": {"attachRequired": false}}))), None);
+        assert_eq!(attached_as(&json!({"spec": {"hostPath": {"path": "/a"}}}), None), None);
+    }
+
+    #[test]
+    fn modes_say_for_whom_a_volume_is() {
+        for (modes, one_node, one_pod) in [
+            (json!([]), false, false),
+            (json!(["ReadWriteOnce"]), true, false),
+            (json!(["ReadWriteOncePod"]), true, true),
+            (json!(["ReadWriteOncePod", "ReadWriteOnce"]), true, false),
+            (json!(["ReadWriteOnce", "ReadOnlyMany"]), false, false),
+        ] {
+            let volume = json!({"spec": {"accessModes": modes}});
+            assert_eq!((is_for_one_node(&volume), is_for_one_pod(&volume)), (one_node, one_pod), "{modes}");
+        }
     }
 
     #[test]

@@ -63,6 +63,7 @@ mod pod_garbage_collector;
 
 mod resource_quota;
 
+mod attach_detach;
 mod ephemeral_volume;
 mod pv_protection;
 mod pvc_protection;
@@ -279,6 +280,12 @@ const CONTROLLERS: &[(&str, Start)] = &[
     }),
     ("volumeattributesclass-protection-controller", |ctx, _| {
         drop(spawn(ctx, vac_protection::VacProtectionController::new(ctx)));
+    }),
+    ("persistentvolume-attach-detach-controller", |ctx, _| {
+        drop(spawn(ctx, attach_detach::AttachDetachController::new(ctx)));
+    }),
+    ("persistentvolume-attach-detach-controller", |ctx, _| {
+        drop(spawn(ctx, attach_detach::attacher::SimulatedAttacher::new(ctx)));
     }),
     ("persistentvolume-binder-controller", |ctx, _| drop(spawn(ctx, volume_binder::VolumeBinder::new(ctx)))),
     ("persistentvolume-binder-controller", |ctx, _| {

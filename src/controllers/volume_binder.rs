@@ -217,6 +217,25 @@ impl VolumeBinder {
         ctx.event(&PERSISTENT_VOLUME_CLAIMS, claim, event_type, reason, message);
     }
 
+    /// The claim of a volume. The cache may not have heard of it yet, and on what it says a volume may be
+    /// deleted: whoever is missing there is asked for.
+    async fn live_claim(
+        &self,
+        ctx: &Reconcile,
+        namespace: &str,
+        name: &str,
+        phase: &str,
+    ) -> Result<Option<Arc<Object>>, Status> {
+        let known = self.claims.get(namespace, name);
+        if known.is_some() || matches!(phase, "Released" | "Failed") {
+            return Ok(known);
+        }
+        match ctx.client.get(&PERSISTENT_VOLUME_CLAIMS, namespace, name).await {
+            Err(status) if status.is_not_found() => Ok(None),
+            claim => claim.map(Some),
+        }
+    }
+
     async fn sync_volume(&self, ctx: &Reconcile, volume: &Object) -> Result<(), Status> {
         let tree = volume.to_value();
         let phase = match claimed_by(&tree) {
@@ -225,7 +244,7 @@ impl VolumeBinder {
             Some(_) if text(&tree, "spec.claimRef.uid").is_empty() => "Available",
             Some(key) => {
                 let (namespace, name) = split_key(&key);
-                let claim = self.claims.get(namespace, name);
+                let claim = self.live_claim(ctx, namespace, name, text(&tree, "status.phase")).await?;
                 let uid = text(&tree, "spec.claimRef.uid");
                 if claim.is_some_and(|claim| claim.metadata.uid == uid) { "Bound" } else { "Released" }
             }

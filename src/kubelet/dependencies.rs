@@ -8,6 +8,7 @@ use super::node_config::{Boots, NodeConfig};
 use super::node_state::NodeState;
 use super::players::Players;
 use super::volume_manager::host_files::HostFiles;
+use super::volume_manager::in_use::VolumesInUse;
 use client_go::component::ComponentContext;
 use network::Network;
 
@@ -23,6 +24,8 @@ pub struct NodeRuntime {
     pub allocatable: BTreeMap<String, String>,
     /// What its pods share of its files.
     pub host_files: HostFiles,
+    /// The volumes that its pods use.
+    pub volumes: VolumesInUse,
     /// The starts of its machine: what ran before the last one runs no more.
     pub boots: Boots,
     /// What its pods are reached on, and reach others.

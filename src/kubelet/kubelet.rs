@@ -22,8 +22,10 @@ use super::pod_manager::pods::{Entry, Loan, PodManager, PodManagerState, set_tim
 use super::pod_manager::turns::Turn;
 use super::pod_workers::{PodWorker, WorkerState};
 use super::status_manager::{Write, fingerprint};
+use super::volume_manager::fetch::Fetch;
 use super::volume_manager::host_files::HostFiles;
-use super::volume_manager::sources::{Fetch, Sources};
+use super::volume_manager::in_use::VolumesInUse;
+use super::volume_manager::sources::Sources;
 use apimachinery::fields::FieldSelector;
 use apimachinery::object::Object;
 use apimachinery::status::Status;
@@ -65,16 +67,17 @@ impl Kubelet {
         let runtime = runtime.with_images(&config.images, context.clock.now());
         let runtime = runtime.with_listeners(config.listeners.clone()).on_network(network.clone());
         let simulated = Arc::new(runtime);
+        let state = NodeState::default();
         let node = NodeRuntime {
             runtime: config.runtime.of(&config.name, simulated),
             host_ip: config.address.clone(),
             cluster_dns: config.cluster_dns.clone(),
             allocatable: config.allocatable(),
             host_files: HostFiles::default(),
+            volumes: VolumesInUse::telling(state.changed.clone()),
             boots: config.boots,
             network,
         };
-        let state = NodeState::default();
         let shared = Arc::new(Dependencies { context, config, node, state, players });
         Ok(Kubelet { shared, pods: Arc::default() })
     }

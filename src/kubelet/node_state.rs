@@ -2,6 +2,7 @@
 //! is being shut down.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::node_refusal::NodeRefusal;
 use serde::{Deserialize, Serialize};
@@ -77,7 +78,7 @@ pub struct SaidCondition {
 pub(crate) struct NodeState {
     state: Mutex<NodeStateInner>,
     /// The status is not what it was.
-    pub(crate) changed: Notify,
+    pub(crate) changed: Arc<Notify>,
     /// It may be under pressure.
     pub(crate) pressed: Notify,
 }

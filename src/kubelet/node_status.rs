@@ -133,6 +133,8 @@ async fn report(kubelet: &Dependencies, now: Time) -> Result<(), Status> {
             condition["lastTransitionTime"] = rfc3339(since).into();
         }
     }
+    let in_use = kubelet.node.volumes.names();
+    status["volumesInUse"] = if in_use.is_empty() { Value::Null } else { json!(in_use) };
     let patch = json!({"status": status});
     context.client.patch_status(&NODES, "", &config.name, PatchType::StrategicMerge, &patch).await.map(|_| ())
 }

@@ -12,10 +12,13 @@ use super::kuberuntime::container::{CONFIG_ERROR, Container, Task};
 use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
 use super::kuberuntime::state::State;
 use super::pod_workers::PodWorker;
+use super::volume_manager::claims::{self, ATTACH_TIMEOUT, ClaimRefusal};
+use super::volume_manager::devices;
 use super::volume_manager::facts::Facts;
+use super::volume_manager::fetch::Fetch;
 use super::volume_manager::host_files::Written;
 use super::volume_manager::mounting::Mounting;
-use super::volume_manager::sources::{self, Fetch, Found, Sources};
+use super::volume_manager::sources::{self, Found, Source, Sources};
 use super::volume_manager::volumes;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
@@ -83,11 +86,13 @@ impl PodWorker {
     fn fetch(&self) -> Option<Fetch> {
         let metadata = &self.object.metadata;
         self.mounting.as_ref().map(|mounting| Fetch {
-            wanted: mounting.wanted.iter().filter(|wanted| !mounting.has_token(wanted)).cloned().collect(),
+            wanted: mounting.wanted.iter().filter(|wanted| !mounting.has(wanted)).cloned().collect(),
             namespace: metadata.namespace.clone(),
             name: metadata.name.clone(),
             uid: metadata.uid.as_str().into(),
             service_account: self.pod.spec.service_account_name.clone(),
+            node: self.pod.spec.node_name.to_string(),
+            devices: devices::claims_of(&self.pod),
         })
     }
 
@@ -108,9 +113,14 @@ impl PodWorker {
                 *found = old.clone();
             }
         }
+        let uid: Arc<str> = self.object.metadata.uid.as_str().into();
+        for volume in found.values().filter_map(Found::volume) {
+            node.volumes.want(&uid, volume);
+        }
         (mounting.sources, mounting.fetched_at) = (Some(Arc::new(found)), Some(now));
         if std::mem::take(&mut mounting.is_to_be_adopted) {
             self.adopt(node, now);
+            self.keep_mounted(node, &uid);
         }
         self.look_again(node, now);
     }
@@ -156,8 +166,55 @@ impl PodWorker {
         }
     }
 
+    /// What runs already has what it claims.
+    fn keep_mounted(&mut self, node: &NodeRuntime, uid: &Arc<str>) {
+        let is_running = self.is_running();
+        let Some(mounting) = self.mounting.as_mut().filter(|_| is_running) else { return };
+        mounting.is_mounted = true;
+        let sources = mounting.sources.iter().flat_map(|sources| sources.values());
+        for volume in sources.filter_map(Found::volume) {
+            node.volumes.mount(uid, volume);
+        }
+    }
+
+    /// Its volumes are others'.
+    pub(crate) fn unmount(&self, node: &NodeRuntime) {
+        if self.mounting.is_some() {
+            node.volumes.release(&self.object.metadata.uid.as_str().into());
+        }
+    }
+
+    /// Whether it has all that it claims; else what is told of that, if it is time to.
+    fn take_claims(&mut self, node: &NodeRuntime, now: Time) -> Result<(), Option<PodEvent>> {
+        let Some(mounting) = &mut self.mounting else { return Ok(()) };
+        let Some(sources) = &mounting.sources else { return Ok(()) };
+        let metadata = &self.object.metadata;
+        let pod = (&metadata.uid.as_str().into(), metadata.namespace.as_str(), metadata.name.as_str());
+        match claims::mount(pod, &mounting.detail.spec.volumes, sources, &node.volumes) {
+            Err(ClaimRefusal::Failed(why)) => return Err(Some(PodEvent::warning("FailedMount", why))),
+            Err(ClaimRefusal::NotAttached(volumes)) => {
+                let since = *mounting.waits_since.get_or_insert(now);
+                let is_over = (now - since).to_std().is_ok_and(|waited| waited >= ATTACH_TIMEOUT);
+                let names: Vec<&str> = volumes.iter().map(String::as_str).collect();
+                let why = claims::unable(&names, &[], "context deadline exceeded");
+                return Err(is_over.then(|| PodEvent::warning("FailedMount", why)));
+            }
+            Ok(()) => mounting.waits_since = None,
+        }
+        match sources.get(&Source::Devices) {
+            Some(Found::Missing(why)) => {
+                Err(Some(PodEvent::warning("FailedPrepareDynamicResources", why.clone())))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Whether its containers may start: then, when it wants to look again; else, when it tries again.
-    pub(crate) fn mount(&mut self, context: &mut SyncContext<'_>) -> Result<Option<Time>, Option<Time>> {
+    pub(crate) fn mount(
+        &mut self,
+        node: &NodeRuntime,
+        context: &mut SyncContext<'_>,
+    ) -> Result<Option<Time>, Option<Time>> {
         let now = context.now;
         let retried_at = self.config_retry().filter(|at| *at <= now);
         let Some(mounting) = &mut self.mounting else { return Ok(None) };
@@ -176,15 +233,19 @@ impl PodWorker {
         }
         if !mounting.is_mounted {
             let checked = context.facts().map_or(Ok(()), |facts| volumes::check(&facts));
-            if let Err((volume, why)) = checked {
+            let checked = checked.map_err(|(volume, why)| Some(failed_mount(&volume, &why)));
+            let taken = checked.and_then(|()| self.take_claims(node, now));
+            let Some(mounting) = &mut self.mounting else { return Ok(None) };
+            if let Err(event) = taken {
                 let pause = mounting.retry.map_or(MOUNT_RETRY.0, |(_, pause)| (pause * 2).min(MOUNT_RETRY.1));
                 let at = after(now, pause);
                 mounting.retry = Some((at, pause));
-                context.happenings.push(failed_mount(&volume, &why));
+                context.happenings.extend(event.map(Happening::Event));
                 return Err(Some(at));
             }
             (mounting.is_mounted, mounting.retry) = (true, None);
         }
+        let Some(mounting) = &mut self.mounting else { return Ok(None) };
         let refresh =
             mounting.fetched_at.filter(|_| mounting.looks_around).map(|at| after(at, REFRESH_PERIOD));
         mounting.asks |= refresh.is_some_and(|at| at <= now);
@@ -224,7 +285,6 @@ impl PodWorker {
     }
 }
 
-fn failed_mount(volume: &str, why: &str) -> Happening {
-    let message = format!("MountVolume.SetUp failed for volume {volume:?} : {why}");
-    Happening::Event(PodEvent::warning("FailedMount", message))
+fn failed_mount(volume: &str, why: &str) -> PodEvent {
+    PodEvent::warning("FailedMount", format!("MountVolume.SetUp failed for volume {volume:?} : {why}"))
 }

@@ -255,7 +255,7 @@ impl PodWorker {
         }
         self.note_what_listens(&mut context);
         if self.state == WorkerState::Sync && !object.is_deleting() {
-            self.due = match self.mount(&mut context) {
+            self.due = match self.mount(node, &mut context) {
                 Ok(refresh) => earliest([refresh, self.sync_pod(&mut context)]),
                 Err(retry) => retry,
             };
@@ -268,8 +268,8 @@ impl PodWorker {
         let SyncContext { written, .. } = context;
         self.keep(written);
         if self.state == WorkerState::Terminating && self.is_stopped() {
-            self.state = WorkerState::Terminated;
-            self.due = None;
+            (self.state, self.due) = (WorkerState::Terminated, None);
+            self.unmount(node);
             if self.stop_sandbox(&**runtime) {
                 happenings.push(Happening::SandboxStopped);
             }
@@ -281,6 +281,7 @@ impl PodWorker {
     pub fn kill(&mut self, node: &NodeRuntime) -> bool {
         self.state = WorkerState::Terminated;
         self.all_containers().for_each(|(_, container)| container.remove(&*node.runtime));
+        self.unmount(node);
         self.stop_sandbox(&*node.runtime)
     }
 

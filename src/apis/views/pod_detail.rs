@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::pod::EnvVar;
@@ -168,6 +169,18 @@ pub struct Volume {
     pub empty_dir: Option<EmptyDir>,
     /// What is on the node.
     pub host_path: Option<HostPath>,
+    /// A volume that is claimed.
+    pub persistent_volume_claim: Option<ClaimSource>,
+    /// A volume for which a claim is made that lives as long as the pod.
+    pub ephemeral: Option<IgnoredAny>,
+}
+
+/// `v1.PersistentVolumeClaimVolumeSource`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClaimSource {
+    /// Of the claim.
+    pub claim_name: String,
 }
 
 /// `v1.HostPathVolumeSource`

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use sync::{Mutex, MutexGuard};
 
 use self::health::Health;
-use self::zones::{Leave, Zones, zone_of};
+use self::zones::{Leave, ZoneNode, Zones, zone_of};
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::options::ControllerManagerOptions;
 use apimachinery::object::Object;
@@ -102,6 +102,7 @@ impl NodeLifecycleController {
     }
 
     fn forget(&self, ctx: &Reconcile, name: &str) {
+        self.zones.forget(name);
         let Some(health) = self.health().remove(name) else { return };
         let message = format!("Node {name} event: Removing Node {name} from Controller");
         ctx.recorder.event(reference(name, &health.uid), "Normal", "RemovingNode", message);
@@ -137,11 +138,8 @@ impl NodeLifecycleController {
 
     /// Whether the pods of a node that is not ready have to leave it, and when to look again.
     fn leave(&self, ctx: &Reconcile, object: &Object, node: &Node) -> Leave {
-        let states = || {
-            let all = self.nodes.all().into_iter();
-            all.map(|node| (zone_of(&node), ready_status(&node.view::<Node>()) == "True")).collect()
-        };
-        self.zones.leave(&zone_of(object), taints::is_leaving(node), ctx.clock.elapsed(), states)
+        let all = || self.nodes.all().iter().map(|node| zone_node(node, &node.view::<Node>())).collect();
+        self.zones.leave(&zone_of(object), taints::is_leaving(node), ctx.clock.elapsed(), all)
     }
 
     fn health(&self) -> MutexGuard<'_, HashMap<Key, Health>> {
@@ -193,9 +191,7 @@ impl Controller for NodeLifecycleController {
                 self.mark_pods_not_ready(ctx, key).await?;
             }
         }
-        if before.as_deref() != Some(&status) {
-            self.zones.note_change();
-        }
+        self.zones.note(zone_node(&object, &node));
         let is_ready = status == "True";
         if let Some(known) = self.health().get_mut(key) {
             known.ready = status;
@@ -249,6 +245,10 @@ async fn label(ctx: &Reconcile, node: &Object) -> Result<(), Status> {
 
 fn ready_status(node: &Node) -> &str {
     condition(&node.status.conditions, "Ready").map_or("Unknown", |ready| &ready.status)
+}
+
+fn zone_node(object: &Object, node: &Node) -> ZoneNode {
+    (object.metadata.name.clone(), zone_of(object), ready_status(node) == "True")
 }
 
 /// Events about a node name it by its name and uid only: it has no namespace.

@@ -2,8 +2,6 @@
 //! nobody is heard of, since then it is rather our own connection (`handleDisruption`, `ComputeZoneState`).
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sync::Mutex;
@@ -11,8 +9,6 @@ use sync::Mutex;
 use crate::options::ControllerManagerOptions;
 use apimachinery::object::Object;
 
-/// For so long what is known of the zones is good, when no node has changed since.
-const GOOD_FOR: Duration = Duration::from_secs(1);
 /// With so many silent nodes or fewer a zone is never taken to be partly disrupted.
 const FEW: usize = 2;
 
@@ -38,9 +34,42 @@ pub(super) enum Leave {
     Never,
 }
 
-/// The zones by their keys: what they are like, and how many nodes they have. Bound: the zones that nodes
-/// have.
-type States = BTreeMap<String, (ZoneState, usize)>;
+/// A node: its name, its zone, and whether it is ready.
+pub(super) type ZoneNode = (String, String, bool);
+
+/// How many nodes of each zone are ready and how many are silent, kept as nodes come, change and go: nobody
+/// counts them all again.
+#[derive(Default)]
+struct ZoneCounts {
+    /// By node: its zone, and whether it is ready. Bound: the nodes.
+    nodes: BTreeMap<String, (String, bool)>,
+    /// By zone, with one of the nodes at least.
+    zones: BTreeMap<String, (usize, usize)>,
+    /// Those that there were from the start are among them.
+    is_filled: bool,
+}
+
+impl ZoneCounts {
+    fn put(&mut self, (node, zone, is_ready): ZoneNode) {
+        let is_same = |(old, was_ready): &(String, bool)| *old == zone && *was_ready == is_ready;
+        if self.nodes.get(&node).is_some_and(is_same) {
+            return;
+        }
+        self.remove(&node);
+        let (ready, silent) = self.zones.entry(zone.clone()).or_default();
+        *(if is_ready { ready } else { silent }) += 1;
+        self.nodes.insert(node, (zone, is_ready));
+    }
+
+    fn remove(&mut self, node: &str) {
+        let Some((zone, was_ready)) = self.nodes.remove(node) else { return };
+        let Some((ready, silent)) = self.zones.get_mut(&zone) else { return };
+        *(if was_ready { &mut *ready } else { &mut *silent }) -= 1;
+        if *ready + *silent == 0 {
+            self.zones.remove(&zone);
+        }
+    }
+}
 
 /// The zones of a cluster.
 pub(super) struct Zones {
@@ -48,10 +77,7 @@ pub(super) struct Zones {
     secondary_rate: f32,
     threshold: f32,
     large: usize,
-    /// Counts changes of nodes' readiness.
-    changes: AtomicU64,
-    /// What was found last, after how many changes and when.
-    known: Mutex<Option<(u64, Duration, Arc<States>)>>,
+    counts: Mutex<ZoneCounts>,
     /// When the next node of a zone may leave. Bound: the zones that there were.
     next: Mutex<BTreeMap<String, Duration>>,
 }
@@ -63,44 +89,62 @@ impl Zones {
             secondary_rate: options.secondary_node_eviction_rate,
             threshold: options.unhealthy_zone_threshold,
             large: options.large_cluster_size_threshold as usize,
-            changes: AtomicU64::new(0),
-            known: Mutex::default(),
+            counts: Mutex::default(),
             next: Mutex::default(),
         }
     }
 
-    /// A node is ready, or not any more.
-    pub(super) fn note_change(&self) {
-        self.changes.fetch_add(1, Ordering::Relaxed);
+    /// A node is there, and like this.
+    pub(super) fn note(&self, node: ZoneNode) {
+        self.counts.lock().put(node);
+    }
+
+    /// A node is gone.
+    pub(super) fn forget(&self, node: &str) {
+        self.counts.lock().remove(node);
     }
 
     /// Whether a node of this zone may lose its pods, or goes on losing them. Who may has used up what the
-    /// zone may lose for a while.
+    /// zone may lose for a while. Whoever asks first says which nodes there are.
     pub(super) fn leave(
         &self,
         zone: &str,
         is_leaving: bool,
         now: Duration,
-        nodes: impl FnOnce() -> Vec<(String, bool)>,
+        nodes: impl FnOnce() -> Vec<ZoneNode>,
     ) -> Leave {
-        let states = self.states(now, nodes);
-        if states.values().all(|(state, _)| *state == ZoneState::FullDisruption) {
+        let mut counts = self.counts.lock();
+        if !std::mem::replace(&mut counts.is_filled, true) {
+            nodes().into_iter().for_each(|node| counts.put(node));
+        }
+        let state = |(ready, silent): &(usize, usize)| compute(*ready, *silent, self.threshold);
+        if counts.zones.values().all(|zone| state(zone) == ZoneState::FullDisruption) {
             return Leave::Never;
         }
         if is_leaving {
             return Leave::Now;
         }
-        let (state, size) = states.get(zone).copied().unwrap_or((ZoneState::Normal, 0));
-        let rate = match state {
+        let own = counts.zones.get(zone).copied().unwrap_or_default();
+        let rate = self.rate(state(&own), own.0 + own.1);
+        self.next.lock().retain(|zone, _| counts.zones.contains_key(zone));
+        drop(counts);
+        self.take_turn(zone, rate, now)
+    }
+
+    /// How many nodes of a zone may leave in a second.
+    fn rate(&self, state: ZoneState, size: usize) -> f32 {
+        match state {
             ZoneState::Normal | ZoneState::FullDisruption => self.rate,
             ZoneState::PartialDisruption if size > self.large => self.secondary_rate,
             ZoneState::PartialDisruption => 0.0,
-        };
+        }
+    }
+
+    fn take_turn(&self, zone: &str, rate: f32, now: Duration) -> Leave {
         if rate <= 0.0 {
             return Leave::After(Duration::MAX);
         }
         let mut next = self.next.lock();
-        next.retain(|zone, _| states.contains_key(zone));
         let at = next.entry(zone.to_owned()).or_insert(now);
         if *at > now {
             return Leave::After(*at - now);
@@ -108,27 +152,6 @@ impl Zones {
         *at =
             now + Duration::try_from_secs_f32(1.0 / rate).unwrap_or(Duration::from_secs(u64::from(u32::MAX)));
         Leave::Now
-    }
-
-    fn states(&self, now: Duration, nodes: impl FnOnce() -> Vec<(String, bool)>) -> Arc<States> {
-        let changes = self.changes.load(Ordering::Relaxed);
-        let mut known = self.known.lock();
-        if let Some((at, when, states)) = &*known
-            && *at == changes
-            && now < *when + GOOD_FOR
-        {
-            return states.clone();
-        }
-        let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
-        for (zone, is_ready) in nodes() {
-            let (ready, silent) = counts.entry(zone).or_default();
-            *(if is_ready { ready } else { silent }) += 1;
-        }
-        let state = |(ready, silent)| (compute(ready, silent, self.threshold), ready + silent);
-        let states: Arc<States> =
-            Arc::new(counts.into_iter().map(|(zone, counts)| (zone, state(counts))).collect());
-        *known = Some((changes, now, states.clone()));
-        states
     }
 }
 
@@ -159,11 +182,12 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn nodes(counts: &[(&str, usize, usize)]) -> Vec<(String, bool)> {
+    fn nodes(counts: &[(&str, usize, usize)]) -> Vec<ZoneNode> {
         let of = |(zone, ready, silent): &(&str, usize, usize)| {
             let zone = (*zone).to_owned();
-            let all = [true].repeat(*ready).into_iter().chain([false].repeat(*silent));
-            all.map(move |is_ready| (zone.clone(), is_ready)).collect::<Vec<_>>()
+            let all = [true].repeat(*ready).into_iter().chain([false].repeat(*silent)).enumerate();
+            all.map(move |(at, is_ready)| (format!("{zone}-{at}"), zone.clone(), is_ready))
+                .collect::<Vec<_>>()
         };
         counts.iter().flat_map(of).collect()
     }
@@ -187,16 +211,34 @@ mod tests {
 
     #[test]
     fn much_silence_slows_down_and_all_silence_stops() {
-        let zones = Zones::new(&ControllerManagerOptions::default());
+        let zones = || Zones::new(&ControllerManagerOptions::default());
         let look = |counts: &[(&str, usize, usize)], is_leaving| {
-            zones.note_change();
-            zones.leave("a", is_leaving, SECOND, || nodes(counts))
+            zones().leave("a", is_leaving, SECOND, || nodes(counts))
         };
         // A small zone waits; a large one goes on, slowly.
         assert_eq!(look(&[("a", 2, 8), ("b", 1, 0)], false), Leave::After(Duration::MAX));
-        assert_eq!(look(&[("a", 20, 80), ("b", 1, 0)], false), Leave::Now);
-        assert!(matches!(look(&[("a", 20, 80)], false), Leave::After(wait) if wait > 99 * SECOND));
+        let large = zones();
+        let look_at_large = || large.leave("a", false, SECOND, || nodes(&[("a", 20, 80), ("b", 1, 0)]));
+        assert_eq!(look_at_large(), Leave::Now);
+        assert!(matches!(look_at_large(), Leave::After(wait) if wait > 99 * SECOND));
         assert_eq!(look(&[("a", 0, 3)], true), Leave::Never);
         assert_eq!(look(&[("a", 0, 3), ("b", 1, 0)], true), Leave::Now);
+    }
+
+    #[test]
+    fn what_becomes_of_nodes_is_counted_as_it_comes() {
+        let zones = Zones::new(&ControllerManagerOptions::default());
+        let look = || zones.leave("a", true, SECOND, || nodes(&[("a", 0, 1), ("b", 0, 1)]));
+        assert_eq!(look(), Leave::Never, "all are silent");
+        let node = |zone: &str, is_ready| (format!("{zone}-0"), zone.to_owned(), is_ready);
+        zones.note(node("b", true));
+        assert_eq!(look(), Leave::Now);
+        zones.note(node("b", false));
+        assert_eq!(look(), Leave::Never);
+        zones.note(("b-0".into(), "c".into(), true));
+        assert_eq!(zones.counts.lock().zones.keys().collect::<Vec<_>>(), ["a", "c"], "it has moved");
+        zones.forget("b-0");
+        zones.forget("b-0");
+        assert_eq!(look(), Leave::Never);
     }
 }

@@ -13,7 +13,8 @@ use tokio::sync::{Notify, watch};
 
 use crate::pod_workers::{PodWorker, WorkerState};
 use crate::status_manager::StatusManager;
-use crate::volume_manager::sources::{Fetch, Sources};
+use crate::volume_manager::fetch::Fetch;
+use crate::volume_manager::sources::Sources;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
 use apis::views::pod::Pod;

@@ -5,7 +5,12 @@
 //! fetched, whether all volumes can be mounted, and for each container its variables, its mounts and the
 //! files in them. It must not know what runs: whoever starts containers is handed what they find.
 
+pub mod fetch;
 pub mod sources;
+
+pub(crate) mod claims;
+pub(crate) mod devices;
+pub mod in_use;
 
 pub mod facts;
 pub mod host_files;

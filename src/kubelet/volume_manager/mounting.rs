@@ -4,10 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::devices;
 use super::host_files::Written;
 use super::sources::{self, Found, Source, Sources};
 use apimachinery::object::Object;
 use apimachinery::time::Time;
+use apis::views::pod::Pod;
 use apis::views::pod_detail::PodDetail;
 
 /// What the containers of one pod find.
@@ -21,6 +23,8 @@ pub(crate) struct Mounting {
     /// It is to be fetched, and nobody has been told yet.
     pub(crate) asks: bool,
     pub(crate) is_mounted: bool,
+    /// Since when it waits for volumes that are not attached.
+    pub(crate) waits_since: Option<Time>,
     /// When mounting is tried again, and the pause before that.
     pub(crate) retry: Option<(Time, Duration)>,
     pub(crate) written: Written,
@@ -32,14 +36,19 @@ impl Mounting {
     /// Of a pod that has not begun.
     pub(crate) fn new(object: &Object, looks_around: bool) -> Mounting {
         let detail = object.view::<PodDetail>();
+        let mut wanted = sources::wanted(&detail, &object.metadata.name, looks_around);
+        if !devices::claims_of(&object.view::<Pod>()).is_empty() {
+            wanted.push(Source::Devices);
+        }
         Mounting {
-            wanted: sources::wanted(&detail, looks_around),
+            wanted,
             detail,
             looks_around,
             fetched_at: None,
             sources: None,
             asks: false,
             is_mounted: false,
+            waits_since: None,
             retry: None,
             written: Written::new(),
             is_to_be_adopted: false,
@@ -54,16 +63,25 @@ impl Mounting {
 
     /// From now on all is fetched that its containers might look at.
     pub(crate) fn look_around(&mut self) {
-        (self.wanted, self.looks_around) = (sources::wanted(&self.detail, true), true);
+        let all = sources::wanted(&self.detail, "", true).into_iter();
+        self.wanted.retain(is_claimed);
+        self.wanted.extend(all.filter(|source| !is_claimed(source)));
+        self.looks_around = true;
     }
 
-    /// A token serves until its pod has gone.
-    pub(crate) fn has_token(&self, source: &Source) -> bool {
-        self.sources.as_ref().is_some_and(|sources| matches!(sources.get(source), Some(Found::Token(_))))
+    /// A token serves until its pod has gone, and what was claimed is had until then.
+    pub(crate) fn has(&self, source: &Source) -> bool {
+        let found = self.sources.as_ref().and_then(|sources| sources.get(source));
+        matches!(found, Some(Found::Token(_))) || (self.is_mounted && is_claimed(source))
     }
 
     /// Whether all is there that is wanted.
     pub(crate) fn is_fetched(&self) -> bool {
         self.wanted.is_empty() || self.sources.is_some()
     }
+}
+
+/// Whether it is had for good once it is there.
+fn is_claimed(source: &Source) -> bool {
+    matches!(source, Source::Claim(_) | Source::Devices)
 }

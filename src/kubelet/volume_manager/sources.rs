@@ -7,18 +7,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::in_use::ClaimedVolume;
 use apimachinery::object::Object;
-use apimachinery::options::ListOptions;
-use apimachinery::status::Status;
-use apis::core::config_map::CONFIG_MAPS;
-use apis::core::secret::SECRETS;
-use apis::core::service::SERVICES;
-use apis::core::service_account::SERVICE_ACCOUNTS;
-use apis::kind::Kind;
 use apis::views::pod_detail::{ContainerDetail, KeyedSource, PodDetail, TokenSource, Volume};
-use client_go::client::Client;
 
 /// The volume that every pod is given, and that nobody has to wait for here.
 const API_ACCESS: &str = "kube-api-access-";
@@ -36,6 +29,10 @@ pub enum Source {
     Token(String, i64),
     /// The services of the pod's namespace and the apiserver's own.
     Services,
+    /// The volume behind a claim of the pod's namespace.
+    Claim(String),
+    /// All devices that the pod claims.
+    Devices,
 }
 
 /// What was found.
@@ -47,6 +44,10 @@ pub enum Found {
     Token(String),
     /// The services.
     Services(Vec<Arc<Object>>),
+    /// The volume behind a claim.
+    Volume(Arc<ClaimedVolume>),
+    /// The devices may be used.
+    Prepared,
     /// Nothing, and why, as the kubelet says it.
     Missing(String),
 }
@@ -69,6 +70,14 @@ impl Keyed {
 }
 
 impl Found {
+    /// The volume behind a claim.
+    pub fn volume(&self) -> Option<&ClaimedVolume> {
+        match self {
+            Found::Volume(volume) => Some(volume),
+            _ => None,
+        }
+    }
+
     /// A ConfigMap or a Secret.
     pub fn object(object: Arc<Object>) -> Found {
         Found::Object(Arc::new(Keyed { object, keys: OnceLock::new() }))
@@ -78,25 +87,11 @@ impl Found {
 /// What was fetched for a pod.
 pub type Sources = BTreeMap<Source, Found>;
 
-/// Whom the sources of a pod are fetched for.
-#[derive(Clone, Debug)]
-pub struct Fetch {
-    /// The sources that are wanted.
-    pub wanted: Vec<Source>,
-    /// The pod's namespace, name, uid and service account.
-    pub namespace: String,
-    /// See [`Fetch::namespace`].
-    pub name: String,
-    /// See [`Fetch::namespace`].
-    pub uid: Arc<str>,
-    /// See [`Fetch::namespace`].
-    pub service_account: String,
-}
-
-/// All that a pod needs; `looks_around` when one of its containers looks at files and variables that
-/// every pod has.
-pub fn wanted(detail: &PodDetail, looks_around: bool) -> Vec<Source> {
-    let mut wanted = Vec::new();
+/// All that a pod of this name needs, other than devices; `looks_around` when one of its containers looks at
+/// files and variables that every pod has.
+pub fn wanted(detail: &PodDetail, pod: &str, looks_around: bool) -> Vec<Source> {
+    let mut wanted: Vec<Source> =
+        detail.spec.volumes.iter().filter_map(|volume| claim(volume, pod)).collect();
     for volume in &detail.spec.volumes {
         if looks_around || !volume.name.starts_with(API_ACCESS) {
             of_volume(volume, &mut wanted);
@@ -109,6 +104,13 @@ pub fn wanted(detail: &PodDetail, looks_around: bool) -> Vec<Source> {
     wanted.sort();
     wanted.dedup();
     wanted
+}
+
+/// What a volume of a pod of this name claims.
+pub fn claim(volume: &Volume, pod: &str) -> Option<Source> {
+    let named = volume.persistent_volume_claim.as_ref().map(|source| source.claim_name.clone());
+    let ephemeral = || volume.ephemeral.as_ref().map(|_| format!("{pod}-{}", volume.name));
+    named.or_else(ephemeral).map(Source::Claim)
 }
 
 /// The source that a token volume is fetched as.
@@ -151,55 +153,6 @@ fn of_variables(container: &ContainerDetail, wanted: &mut Vec<Source>) {
     for source in &container.env_from {
         wanted.extend(source.config_map_ref.iter().map(|source| Source::ConfigMap(source.name.clone())));
         wanted.extend(source.secret_ref.iter().map(|source| Source::Secret(source.name.clone())));
-    }
-}
-
-impl Fetch {
-    /// Asks for all of it, in the node's name.
-    pub async fn perform(&self, client: &Client) -> Sources {
-        let mut sources = Sources::new();
-        for source in &self.wanted {
-            sources.insert(source.clone(), self.fetch(client, source).await);
-        }
-        sources
-    }
-
-    async fn fetch(&self, client: &Client, source: &Source) -> Found {
-        match source {
-            Source::ConfigMap(name) => self.object(client, &CONFIG_MAPS, "configmap", name).await,
-            Source::Secret(name) => self.object(client, &SECRETS, "secret", name).await,
-            Source::Token(audience, seconds) => self.token(client, audience, *seconds).await,
-            Source::Services => {
-                let own = client.list(&SERVICES, &self.namespace, &ListOptions::default()).await;
-                let mut services = own.map(|list| list.items.to_vec()).unwrap_or_default();
-                if self.namespace != "default" {
-                    services.extend(client.get(&SERVICES, "default", "kubernetes").await);
-                }
-                Found::Services(services)
-            }
-        }
-    }
-
-    async fn object(&self, client: &Client, kind: &Kind, singular: &str, name: &str) -> Found {
-        match client.get(kind, &self.namespace, name).await {
-            Ok(object) => Found::object(object),
-            Err(status) if status.is_not_found() => Found::Missing(format!("{singular} {name:?} not found")),
-            Err(status) => Found::Missing(status.message),
-        }
-    }
-
-    async fn token(&self, client: &Client, audience: &str, seconds: i64) -> Found {
-        let audiences: Vec<&str> =
-            Some(audience).filter(|audience| !audience.is_empty()).into_iter().collect();
-        let bound = json!({"apiVersion": "v1", "kind": "Pod", "name": self.name, "uid": &*self.uid});
-        let spec = json!({"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": bound});
-        let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec});
-        let (namespace, account) = (&self.namespace, &self.service_account);
-        let answer = client.create_subresource(&SERVICE_ACCOUNTS, namespace, account, "token", body).await;
-        match answer.map(|answer| answer["status"]["token"].as_str().map(str::to_owned)) {
-            Ok(token) => Found::Token(token.unwrap_or_default()),
-            Err(Status { message, .. }) => Found::Missing(format!("failed to fetch token: {message}")),
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The controllers on a real apiserver, with a stepped clock; the tests play scheduler and kubelet.
 
+mod attachments;
 mod autoscaling;
 mod bootstrap;
 mod budgets;
