@@ -15,6 +15,7 @@ pub const CONTROLLER_ACCOUNTS: &[&str] = &[
     "cronjob-controller",
     "daemon-set-controller",
     "deployment-controller",
+    "device-taint-eviction-controller",
     "disruption-controller",
     "endpoint-controller",
     "endpointslice-controller",

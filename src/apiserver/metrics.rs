@@ -1,7 +1,5 @@
 //! What the server counts (`endpoints/metrics`), kept in a value and not in globals: one per cluster.
 
-pub mod family;
-
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -11,9 +9,9 @@ use std::time::Duration;
 use foldhash::quality::RandomState;
 use sync::{Mutex, MutexGuard};
 
-pub use family::heading;
+pub use component_base::metrics::{Render, heading};
 
-use family::Family;
+use component_base::metrics::Family;
 
 use crate::request::RequestInfo;
 use clock::Clock;
@@ -25,12 +23,6 @@ const BUCKETS: [f64; 23] = [
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0,
     20.0, 30.0, 45.0, 60.0,
 ];
-
-/// Somebody who counts something (`prometheus.Collector`).
-pub trait Render: Send + Sync {
-    /// Writes what is counted, in Prometheus' text format.
-    fn render(&self, out: &mut String);
-}
 
 /// Counts requests.
 pub struct Metrics {

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 use tower::ServiceExt;
 
+use super::metrics::RestMetrics;
 use super::request::{Call, object_path, query};
 use super::response;
 use super::stream_watcher;
@@ -48,23 +49,32 @@ struct ClientShared {
     identity: Arc<UserInfo>,
     clock: Clock,
     flow: Flow,
+    /// None where nobody counts.
+    metrics: Option<Arc<RestMetrics>>,
 }
 
 impl Client {
     /// Asks `service` in the name of `identity`.
     pub fn new(service: ApiService, identity: Arc<UserInfo>, clock: Clock, flow: Flow) -> Client {
-        Client { shared: Arc::new(ClientShared { service, identity, clock, flow }), cause: StepId::NONE }
+        let shared = ClientShared { service, identity, clock, flow, metrics: None };
+        Client { shared: Arc::new(shared), cause: StepId::NONE }
+    }
+
+    /// A client of this identity, of which the requests are counted.
+    pub fn counted(&self, metrics: Arc<RestMetrics>) -> Client {
+        let identity = self.shared.identity.clone();
+        self.with(identity, Some(metrics))
     }
 
     /// A client that asks in the name of `identity`.
     pub fn acting_as(&self, identity: UserInfo) -> Client {
+        self.with(Arc::new(identity), self.shared.metrics.clone())
+    }
+
+    fn with(&self, identity: Arc<UserInfo>, metrics: Option<Arc<RestMetrics>>) -> Client {
         let ClientShared { service, clock, flow, .. } = &*self.shared;
-        let shared = ClientShared {
-            service: service.clone(),
-            identity: Arc::new(identity),
-            clock: clock.clone(),
-            flow: flow.clone(),
-        };
+        let (service, clock, flow) = (service.clone(), clock.clone(), flow.clone());
+        let shared = ClientShared { service, identity, clock, flow, metrics };
         Client { shared: Arc::new(shared), cause: self.cause }
     }
 
@@ -263,10 +273,20 @@ impl Client {
         if self.cause != StepId::NONE {
             extensions.insert(CausedBy(self.cause.0));
         }
-        match self.shared.service.clone().oneshot(request).await {
+        let counted = self
+            .shared
+            .metrics
+            .as_ref()
+            .map(|metrics| (metrics, request.method().clone(), self.shared.clock.elapsed()));
+        let response = match self.shared.service.clone().oneshot(request).await {
             Ok(response) => response,
             Err(never) => match never {},
+        };
+        if let Some((metrics, method, begun)) = counted {
+            let duration = self.shared.clock.elapsed().saturating_sub(begun);
+            metrics.record(method.as_str(), response.status().as_u16(), duration);
         }
+        response
     }
 
     /// A request as it stands, in nobody's name: who asks is what its headers say, as over a socket.

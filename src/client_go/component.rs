@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::client::Client;
 use super::event_recorder::{EventBroadcaster, EventRecorder};
 use super::informer_factory::SharedInformerFactory;
+use super::metrics::ComponentMetrics;
 use super::shared_informer::{HandlerRegistration, ResourceEventHandler, SharedInformer};
 use super::tasks::Tasks;
 use super::workqueue::{QueueKey, WorkQueue};
@@ -28,6 +29,8 @@ pub struct ComponentContext {
     pub clock: Clock,
     /// The cluster's random numbers.
     pub entropy: Entropy,
+    /// What it counts of itself.
+    pub metrics: Arc<ComponentMetrics>,
     /// What it runs.
     pub tasks: Tasks,
     /// What the component as a whole runs: these, if it is no part.
@@ -51,6 +54,8 @@ impl ComponentContext {
         entropy: Entropy,
     ) -> ComponentContext {
         let clock = clock.named(component);
+        let metrics = Arc::new(ComponentMetrics::default());
+        let client = client.counted(metrics.requests());
         let tasks = Tasks::new(clock.clone(), entropy.clone());
         let broadcaster = EventBroadcaster::new(client.clone(), clock.clone(), entropy.clone());
         let recorder = broadcaster.recorder(source, host);
@@ -58,7 +63,18 @@ impl ComponentContext {
         let factory = SharedInformerFactory::new(client.clone(), component, clock.clone(), entropy.clone());
         let component = client.flow().name(component);
         let (informers, whole, handlers) = (Arc::new(factory), tasks.clone(), None);
-        ComponentContext { component, client, informers, recorder, clock, entropy, tasks, whole, handlers }
+        ComponentContext {
+            component,
+            client,
+            informers,
+            recorder,
+            clock,
+            entropy,
+            metrics,
+            tasks,
+            whole,
+            handlers,
+        }
     }
 
     /// A part of the component that can be stopped by itself: it shares the caches, and has tasks and
@@ -92,6 +108,15 @@ impl ComponentContext {
 
     /// A work queue with the default rate limiter of controllers; `name` is the controller's.
     pub fn work_queue<K: QueueKey>(&self, name: &str) -> WorkQueue<K> {
-        WorkQueue::new(name, &self.component, self.clock.clone(), self.client.flow().clone())
+        self.work_queue_counted_as(name, name)
+    }
+
+    /// A work queue whose metrics have another name.
+    pub fn work_queue_counted_as<K: QueueKey>(&self, name: &str, counted_as: &str) -> WorkQueue<K> {
+        let counts = self.metrics.queue(counted_as, &self.clock);
+        let (clock, flow) = (self.clock.clone(), self.client.flow().clone());
+        let queue = WorkQueue::counted(name, &self.component, clock, flow, counts.clone());
+        self.metrics.follow(counted_as, counts, queue.state());
+        queue
     }
 }

@@ -1,4 +1,4 @@
-//! Stopping and starting components over HTTP.
+//! Stopping and starting components over HTTP, and reading what they count.
 
 use std::sync::Arc;
 
@@ -8,8 +8,15 @@ use serde_json::{Value, json};
 use super::components::UnknownComponent;
 use super::inside::Inside;
 use apimachinery::status::Status;
+use axum::body::Body;
 use axum::response::Response;
+use component_base::metrics::Render;
 use handles::{ClusterHandle, HandleCall, Handles, answer};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Method};
+
+const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -37,7 +44,7 @@ pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
         move |call: HandleCall| change(inside.clone(), call, act)
     };
     let listing = inside.clone();
-    handles
+    with_pages(handles, inside)
         .with(list, move |_| {
             let components = listing.running.list();
             std::future::ready(answer(&json!({"components": components})))
@@ -55,4 +62,49 @@ async fn change(
     act(&inside, &name).map_err(|unknown| Status::failure(404, "NotFound", unknown.to_string()))?;
     let done: Value = json!({"name": name});
     answer(&done)
+}
+
+/// What a component serves at a port of its own elsewhere: here there are no such ports.
+fn with_pages(handles: Handles, inside: &Arc<Inside>) -> Handles {
+    let summary = "A page of a component that runs: metrics, healthz, livez or readyz.";
+    let name = "As kube-controller-manager, kube-scheduler or kubelet/node-1.";
+    let page = ClusterHandle::get("/components/{page}", summary).query("name", name);
+    let inside = inside.clone();
+    handles.with(page, move |call: HandleCall| read_page(inside.clone(), call))
+}
+
+async fn read_page(inside: Arc<Inside>, call: HandleCall) -> Result<Response, Status> {
+    let name = call.query("name").ok_or_else(|| Status::bad_request("name: which component is meant?"))?;
+    let not_found = |unknown: UnknownComponent| Status::failure(404, "NotFound", unknown.to_string());
+    inside.running.check(name).map_err(not_found)?;
+    let metrics = inside.running.metrics(name).ok_or_else(|| {
+        Status::failure(503, "ServiceUnavailable", format!("{name} has no pages: it does not run by itself"))
+    })?;
+    match call.path("page") {
+        "metrics" => {
+            let mut text = String::new();
+            metrics.render(&mut text);
+            text.push_str(&own_metrics(&inside, name).await);
+            Ok(page(text, METRICS))
+        }
+        "healthz" | "livez" | "readyz" => Ok(page("ok".into(), PLAIN)),
+        other => {
+            let why = format!("no page is named {other:?}; there are metrics, healthz, livez and readyz");
+            Err(Status::failure(404, "NotFound", why))
+        }
+    }
+}
+
+/// What a kubelet says of its pods.
+async fn own_metrics(inside: &Inside, name: &str) -> String {
+    let kubelet = name.strip_prefix("kubelet/").and_then(|node| inside.running.kubelet(node));
+    let Some(kubelet) = kubelet else { return String::new() };
+    let answer = kubelet.answer_http(&Method::GET, "/metrics").await;
+    String::from_utf8_lossy(answer.body()).into_owned()
+}
+
+fn page(text: String, content_type: HeaderValue) -> Response {
+    let mut response = Response::new(Body::from(text));
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
 }

@@ -18,6 +18,7 @@ use apiserver::authentication::service_account::issuer::TokenIssuer;
 use apiserver::webhook::ServiceResolver;
 use client_go::ComponentContext;
 use client_go::client::Client;
+use client_go::metrics::ComponentMetrics;
 use clock::Clock;
 use controllers::manager::{ControllerManager, GARBAGE_COLLECTOR};
 use controllers::options::ControllerManagerOptions;
@@ -227,6 +228,11 @@ impl Running {
         if let Some(node) = self.nodes.forget(node) {
             self.kubelets.forget(&node);
         }
+    }
+
+    /// What a component counts, if it runs.
+    pub(super) fn metrics(&self, name: &str) -> Option<Arc<ComponentMetrics>> {
+        self.lock().get(name).map(|context| context.metrics.clone())
     }
 
     /// The kubelet of a node, if it runs.

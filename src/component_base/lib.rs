@@ -1,9 +1,11 @@
-//! component-base: what the flags of all components share (`k8s.io/component-base/cli/flag`).
+//! component-base: what the flags and the metrics of all components share (`k8s.io/component-base/cli/flag`,
+//! `metrics`).
 //!
 //! Each room declares its options as a struct that derives `clap::Args`: a field is a flag, its doc comment
 //! the help. The command line flattens them all, and a cluster holds them whole. What goes in here must know
-//! no flag and no room.
+//! no flag, no metric and no room.
 
 #![warn(missing_docs, unreachable_pub)]
 
 pub mod flags;
+pub mod metrics;

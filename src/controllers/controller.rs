@@ -14,6 +14,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use sync::{Mutex, MutexGuard};
 
+use super::queue_names;
 use apimachinery::object::{Object, object_key};
 use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
@@ -308,7 +309,7 @@ pub fn spawn<C: Controller>(ctx: &ComponentContext, controller: C) -> Running {
 pub fn spawn_workers<C: Controller>(ctx: &ComponentContext, controller: C, workers: usize) -> Running {
     let flow = ctx.client.flow().clone();
     let (component, clock) = (ctx.component.clone(), ctx.clock.clone());
-    let queue = ctx.work_queue(C::NAME);
+    let queue = ctx.work_queue_counted_as(C::NAME, queue_names::of(C::NAME));
     let shared = Arc::new(EnqueueShared { queue, clock, flow, component, started: Mutex::default() });
     let Watches { watches, at_start } = controller.watches();
     for (kind, mapping) in watches {

@@ -18,6 +18,7 @@ pub mod own;
 pub mod selection;
 
 mod conditions;
+mod queue_names;
 mod status;
 
 mod controller_ref;
@@ -64,6 +65,7 @@ mod pod_garbage_collector;
 mod resource_quota;
 
 mod attach_detach;
+mod device_taint_eviction;
 mod ephemeral_volume;
 mod pv_protection;
 mod pvc_protection;
@@ -271,6 +273,9 @@ const CONTROLLERS: &[(&str, Start)] = &[
     }),
     ("resourceclaim-controller", |ctx, _| {
         drop(spawn(ctx, resource_claim::ResourceClaimController::new(ctx)));
+    }),
+    ("device-taint-eviction-controller", |ctx, _| {
+        drop(spawn(ctx, device_taint_eviction::DeviceTaintEvictionController::new(ctx)));
     }),
     ("persistentvolumeclaim-protection-controller", |ctx, _| {
         drop(spawn(ctx, pvc_protection::PvcProtectionController::new(ctx)));

@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::admission;
 use super::container_runtime::simulated::SimulatedRuntime;
 use super::dependencies::{Dependencies, NodeRuntime};
+use super::device_slices;
 use super::kuberuntime::context::Happening;
 use super::node_config::NodeConfig;
 use super::node_refusal::NodeRefusal;
@@ -116,6 +117,10 @@ impl Kubelet {
         context.tasks.supervise(&name("eviction manager"), move || kubelet.clone().evict_under_pressure());
         let shared = self.shared.clone();
         context.tasks.supervise(&name("node status"), move || node_status::run(shared.clone()));
+        if !self.shared.config.devices.is_empty() {
+            let shared = self.shared.clone();
+            context.tasks.supervise(&name("devices"), move || device_slices::publish(shared.clone()));
+        }
         let kubelet = self.clone();
         context.tasks.supervise(&name("sync loop"), move || kubelet.clone().sync_loop());
     }

@@ -25,6 +25,8 @@ mod pod_manager;
 
 mod events;
 
+pub mod device_group;
+mod device_slices;
 pub mod node_config;
 pub mod node_group;
 mod node_lease;

@@ -9,6 +9,7 @@ use super::container_runtime::own_listeners::OwnListeners;
 use super::container_runtime::own_runtime::OwnRuntime;
 use super::container_runtime::pod_addresses::PodAddresses;
 use super::container_runtime::stages::StageSet;
+use super::device_group::DeviceGroup;
 use super::node_refusal::NodeRefusal;
 use super::node_system_info::NodeSystemInfo;
 use super::options::KubeletOptions;
@@ -70,6 +71,8 @@ pub struct NodeConfig {
     pub reserved: BTreeMap<String, String>,
     /// Images that it has from the start.
     pub images: Vec<String>,
+    /// The devices that its simulated drivers publish.
+    pub devices: Vec<DeviceGroup>,
     /// What it says of its machine and its programs.
     pub info: NodeSystemInfo,
     /// What is known of its machine's starts.
@@ -101,6 +104,7 @@ impl NodeConfig {
             taints: Vec::new(),
             reserved: BTreeMap::new(),
             images: Vec::new(),
+            devices: Vec::new(),
             info: NodeSystemInfo::default(),
             boots: Boots::default(),
             clock_skew: 0,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
+use super::device_group::DeviceGroup;
 use super::node_config::NodeConfig;
 use super::node_refusal::NodeRefusal;
 use super::node_system_info::NodeSystemInfo;
@@ -59,6 +60,8 @@ pub struct NodeGroup {
     pub allocatable: BTreeMap<String, String>,
     /// Images that they have from the start.
     pub images: Vec<String>,
+    /// Devices that claims ask for (`resource.k8s.io`): each node has as many.
+    pub devices: Vec<DeviceGroup>,
     /// As `arm64`.
     pub architecture: String,
     /// `linux` or `windows`.
@@ -133,6 +136,12 @@ impl NodeGroup {
             at(&format!("resource {name:?}"), qualified_name(name))?;
             at(&format!("amount of {name:?}"), wrong_amount(amount))?;
         }
+        for devices in &self.devices {
+            at(
+                &format!("devices of {:?}", devices.driver),
+                devices.check().err().map(|why| why.0).into_iter().collect(),
+            )?;
+        }
         let skew = skew_seconds(&self.clock_skew).err();
         at("clockSkew", skew.into_iter().collect())
     }
@@ -164,6 +173,7 @@ impl NodeGroup {
         node.capacity.extend(self.capacity.clone());
         node.reserved.extend(self.allocatable.clone());
         node.images.clone_from(&self.images);
+        node.devices.clone_from(&self.devices);
         node.clock_skew = skew_seconds(&self.clock_skew).unwrap_or(0);
         node.info = NodeSystemInfo::or_default(NodeSystemInfo {
             architecture: self.architecture.clone(),
@@ -360,6 +370,7 @@ nodes:
             ("{nodes: [{name: a, clockSkew: soon}]}", "clockSkew"),
             ("{nodes: [{name: a, count: 2, zones: [a, 'b c']}]}", "zone \"b c\""),
             ("{nodes: [{name: a, architecture: 'arm 64'}]}", "architecture"),
+            ("{nodes: [{name: a, devices: [{driver: d, count: 1000}]}]}", "devices of \"d\": count: 1000"),
             ("{kind: Pod, nodes: []}", "kind NodeConfig"),
         ] {
             let said = NodeGroup::read(text).unwrap_err().0;

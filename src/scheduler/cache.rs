@@ -120,6 +120,13 @@ impl Cache {
         snapshot
     }
 
+    /// How many it knows of each.
+    pub(super) fn sizes(&self) -> [(&'static str, usize); 3] {
+        let inner = self.lock();
+        let assumed = inner.pods.values().filter(|pod| pod.is_assumed).count();
+        [("assumed_pods", assumed), ("nodes", inner.nodes.len()), ("pods", inner.pods.len())]
+    }
+
     fn lock(&self) -> MutexGuard<'_, CacheInner> {
         self.inner.lock()
     }

@@ -42,6 +42,11 @@ impl SchedulingFailure {
         SchedulingFailure { reason: "Unschedulable", message: message.into(), plugins, preemption: None }
     }
 
+    /// As metrics call it.
+    pub(super) fn result(&self) -> &'static str {
+        if self.reason == "Unschedulable" { "unschedulable" } else { "error" }
+    }
+
     /// Something went wrong.
     pub fn error(message: &str) -> SchedulingFailure {
         SchedulingFailure {
@@ -85,6 +90,7 @@ pub(super) async fn handle_scheduling_failure(
         }
     }
     if let Some(PostFilterResult { nominated_node: Some(node), victims }) = &failure.preemption {
+        parts.metrics.preempted(victims.len());
         for victim in victims {
             preempt(context, &pod, victim, node).await;
         }

@@ -34,6 +34,8 @@ mod dra;
 pub mod failure;
 
 mod event_handlers;
+mod metrics;
+mod metrics_page;
 mod parts;
 mod told;
 

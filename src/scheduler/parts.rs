@@ -9,6 +9,7 @@ use super::extender::Extenders;
 use super::framework::cluster_event::{ActionType, EventResource, Occurrence};
 use super::framework::pod_info::PodInfo;
 use super::framework::profiles::Profiles;
+use super::metrics::SchedulerMetrics;
 use super::queue::SchedulingQueue;
 use apimachinery::object::Object;
 use client_go::component::ComponentContext;
@@ -22,6 +23,7 @@ pub struct SchedulerParts {
     pub(super) queue: SchedulingQueue,
     pub(super) cache: Cache,
     pub(super) pods: Lister,
+    pub(super) metrics: SchedulerMetrics,
     /// Bindings and reports of failures that are on their way.
     pub(super) writes: Arc<Semaphore>,
 }

@@ -301,6 +301,16 @@ impl SchedulingQueue {
         profile.hint(&info.pod, &info.unschedulable_plugins, occurrence) == QueueingHint::Queue
     }
 
+    /// How many pods wait, and where.
+    pub(super) fn sizes(&self) -> [(&'static str, usize); 4] {
+        let inner = self.lock();
+        let is_gated = |uid: &&Arc<str>| inner.pods[*uid].info.gated_by.is_some();
+        let gated = inner.unschedulable.iter().filter(is_gated).count();
+        let (active, backoff) = (inner.active.len(), inner.backoff.len());
+        let unschedulable = inner.unschedulable.len() - gated;
+        [("active", active), ("backoff", backoff), ("gated", gated), ("unschedulable", unschedulable)]
+    }
+
     fn lock(&self) -> MutexGuard<'_, QueueInner> {
         self.inner.lock()
     }

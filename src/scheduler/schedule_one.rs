@@ -5,6 +5,7 @@
 //! does not wait for it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::failure::{SchedulingFailure, handle_scheduling_failure};
 use super::framework::cluster_event::{ActionType, EventResource, Occurrence};
@@ -31,6 +32,8 @@ pub struct Cursor {
 struct Chosen {
     node: Arc<str>,
     state: CycleState,
+    /// When the attempt began.
+    begun: Duration,
 }
 
 /// The attempts of a scheduler, one pod after the other (`schedule_one.go`). Cloning shares it.
@@ -53,13 +56,20 @@ impl Attempts {
         }
         let step = self.record_attempt(&info);
         tracing::debug!(pod = %info.pod.object.shared_key(), "Attempting to schedule pod");
+        let begun = self.parts.context.clock.elapsed();
         let outcome = self.scheduling_cycle(&info, cursor, step).await;
+        if let Err(failure) = &outcome {
+            self.count(&info.pod, failure.result(), begun);
+        }
         // The semaphore is never closed; without a permit the write goes all the same.
         let permit = self.parts.writes.clone().acquire_owned().await.ok();
         let attempts = self.clone();
         self.parts.context.tasks.spawn("kube-scheduler: bind", async move {
             match outcome {
-                Ok(chosen) => attempts.binding_cycle(info, chosen, step, permit).await,
+                Ok(chosen) => {
+                    let chosen = Chosen { begun, ..chosen };
+                    attempts.binding_cycle(info, chosen, step, permit).await;
+                }
                 Err(failure) => {
                     let _permit = permit;
                     let context = attempts.context_of(&info.pod, step);
@@ -112,7 +122,7 @@ impl Attempts {
         }
         // Whoever binds needs no nodes, and what nobody holds need not be copied when it changes.
         state.nodes = Snapshot::default();
-        Ok(Chosen { node, state })
+        Ok(Chosen { node, state, begun: Duration::ZERO })
     }
 
     async fn binding_cycle(
@@ -122,7 +132,7 @@ impl Attempts {
         step: StepId,
         mut permit: Option<OwnedSemaphorePermit>,
     ) {
-        let (context, pod, node) = (&self.parts.context, info.pod.clone(), chosen.node);
+        let (context, pod, node) = (&self.parts.context, info.pod.clone(), chosen.node.clone());
         let framework = self.parts.profiles.of(&pod).clone();
         let is_waiting = framework.waiting_pods().has(pod.uid());
         // Whoever waits must not keep those from binding that it may wait for.
@@ -136,14 +146,14 @@ impl Attempts {
         let _permit = permit;
         if !status.is_success() {
             let failure = rejected_by_plugin(&node, status);
-            return self.take_back(info, &node, &chosen.state, step, failure).await;
+            return self.take_back(info, &chosen, step, failure).await;
         }
         let client = context.client.caused_by(step);
         let request = BindRequest { client: &client, pod: &pod, node: &node };
         let status = framework.run_pre_bind(request).await;
         if status.is_rejected() {
             let failure = rejected_by_plugin(&node, status);
-            return self.take_back(info, &node, &chosen.state, step, failure).await;
+            return self.take_back(info, &chosen, step, failure).await;
         }
         // From here on it cannot be found unschedulable: what happens in the cluster does not matter to it.
         self.parts.queue.done(pod.uid());
@@ -151,9 +161,12 @@ impl Attempts {
         if !status.is_success() {
             let text = format!("running Bind plugin {:?}: {status}", status.plugin);
             let failure = SchedulingFailure::error(&text);
-            return self.take_back(info, &node, &chosen.state, step, failure).await;
+            return self.take_back(info, &chosen, step, failure).await;
         }
         framework.run_post_bind(&pod, &node);
+        self.count(&pod, "scheduled", chosen.begun);
+        let since = (context.clock.now() - info.came_at).to_std().unwrap_or_default();
+        self.parts.metrics.scheduled(&info, since);
         let step = self.record_bound(&pod, &node, step);
         tracing::info!(pod = %pod.object.shared_key(), %node, "Successfully bound pod to node");
         self.parts.queue.nominate(&pod, None);
@@ -173,18 +186,23 @@ impl Attempts {
     async fn take_back(
         &self,
         info: QueuedPodInfo,
-        node: &str,
-        state: &CycleState,
+        chosen: &Chosen,
         step: StepId,
         failure: SchedulingFailure,
     ) {
         let pod = info.pod.clone();
-        self.parts.profiles.of(&pod).run_unreserve(state, &pod, node);
+        self.count(&pod, failure.result(), chosen.begun);
+        self.parts.profiles.of(&pod).run_unreserve(&chosen.state, &pod, &chosen.node);
         self.parts.cache.forget(pod.uid());
         let event = (EventResource::AssignedPod, ActionType::Delete);
         self.parts.queue.move_all(Occurrence { event, old: Some(pod.object.clone()), new: None });
         let context = self.context_of(&pod, step);
         handle_scheduling_failure(&self.parts, &context, info, failure).await;
+    }
+
+    fn count(&self, pod: &PodInfo, result: &str, begun: Duration) {
+        let duration = self.parts.context.clock.elapsed().saturating_sub(begun);
+        self.parts.metrics.attempted(&self.parts.profiles.of(pod).name, result, duration);
     }
 
     /// Speaks in the name of the pod's profile.

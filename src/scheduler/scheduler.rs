@@ -14,6 +14,8 @@ use super::extender::{Dial, Extenders};
 use super::framework::pod_info::PodInfo;
 use super::framework::profiles::Profiles;
 use super::framework::runtime::Framework;
+use super::metrics::SchedulerMetrics;
+use super::metrics_page::SchedulerPage;
 use super::options::SchedulerOptions;
 use super::own::OwnPlugins;
 use super::parts::SchedulerParts;
@@ -79,11 +81,13 @@ impl Scheduler {
                 .backing_off(backoff),
             cache: Cache::default(),
             pods: pods.lister(),
+            metrics: SchedulerMetrics::default(),
             writes: Arc::new(Semaphore::new(MAX_WRITES)),
             extenders: Extenders::new(&config.extenders, dial),
             profiles,
             context,
         });
+        parts.context.metrics.add("scheduler", Arc::new(SchedulerPage(Arc::downgrade(&parts))));
         nodes.add_handler(NodeHandler { parts: parts.clone() });
         pods.add_handler(PodHandler { parts: parts.clone() });
         for (kind, resource) in OTHER_RESOURCES {

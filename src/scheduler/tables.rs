@@ -295,6 +295,7 @@ macro_rules! tables {
 }
 
 tables! {
+    allowed_topologies
     balanced_allocation
     fit
     image_locality
@@ -302,11 +303,15 @@ tables! {
     least_allocated
     most_allocated
     node_affinity
+    node_declared_features
     node_ports
     node_rules
+    node_volume_limits
     pod_topology_spread
     requested_to_capacity_ratio
+    storage_capacity
     taint_toleration
+    volume_binding
     volume_restrictions
     volume_zone
 }

@@ -2,6 +2,7 @@
 
 pub mod device_class;
 pub mod device_selector;
+pub mod device_taints;
 pub mod resource_claim;
 pub mod resource_slice;
 

@@ -5,8 +5,8 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::operation::Operation;
-use crate::metrics::family::{Family, Histogram};
 use crate::metrics::heading;
+use component_base::metrics::{Family, Histogram};
 
 /// Buckets of steps and plugins.
 const BUCKETS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5];

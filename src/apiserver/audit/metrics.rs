@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::audit_context::Level;
-use crate::metrics::family::Family;
 use crate::metrics::heading;
+use component_base::metrics::Family;
 
 const LEVELS: [Level; 4] = [Level::None, Level::Metadata, Level::Request, Level::RequestResponse];
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::metrics::family::{FROM_A_MILLISECOND, Histogram};
 use crate::metrics::heading;
+use component_base::metrics::{FROM_A_MILLISECOND, Histogram};
 
 /// What came of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

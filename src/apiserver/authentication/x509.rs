@@ -19,10 +19,10 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::RequestAuthenticator;
 use super::extra::CREDENTIAL_ID;
-use crate::metrics::family::Histogram;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiRequest, PeerCertificates};
 use clock::Clock;
+use component_base::metrics::Histogram;
 
 /// Certificates that were verified before; at the bound all are forgotten and verified again.
 const MAX_KNOWN: usize = 1024;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use sync::{Mutex, MutexGuard};
 
 use crate::authorizer::Decision;
-use crate::metrics::family::{FROM_A_MILLISECOND, Histogram};
 use crate::metrics::{Render, heading};
+use component_base::metrics::{FROM_A_MILLISECOND, Histogram};
 
 /// What came of all authorizers together, in the order of [`AuthorizationMetrics::attempts`].
 const RESULTS: [&str; 4] = ["allowed", "denied", "no-opinion", "error"];

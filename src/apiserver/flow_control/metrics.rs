@@ -11,8 +11,8 @@ use sync::{Mutex, MutexGuard};
 
 use super::seat_seconds::SeatSeconds;
 use super::timing_ratio::TimingRatio;
-use crate::metrics::family::Histogram;
 use crate::metrics::heading;
+use component_base::metrics::Histogram;
 
 /// Different pairs of a level and a FlowSchema; those of further ones are not shown.
 const MAX_FLOWS: usize = 1000;

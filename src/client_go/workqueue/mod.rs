@@ -12,12 +12,14 @@
 //! Three queues, each a layer over the one before: [`Queue`], [`DelayingQueue`] (later), [`WorkQueue`]
 //! (later, and later still each time it fails).
 
+mod counts;
 mod delaying_queue;
 mod key;
 mod queue;
 mod rate_limiters;
 mod rate_limiting_queue;
 
+pub use counts::{QueueCounts, QueueLook, QueueState};
 pub use delaying_queue::DelayingQueue;
 pub use key::{Key, QueueKey};
 pub use queue::Queue;

@@ -2,13 +2,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::QueueKey;
+use super::counts::{QueueCounts, QueueLook, QueueState};
 use flow::{Flow, Step, StepId};
 
 /// Keys that are waiting for a worker. Cloning shares it.
@@ -23,6 +24,8 @@ pub struct Queue<K> {
 struct WorkQueueShared<K> {
     name: Arc<str>,
     flow: Flow,
+    /// None where nobody counts.
+    counts: Option<Arc<QueueCounts>>,
     state: Mutex<WorkQueueState<K>>,
     /// Something was added, or the queue was shut down.
     added: Notify,
@@ -48,6 +51,8 @@ struct AskedToLook {
     step: StepId,
     /// How often it was said once more.
     again: u32,
+    /// When it came, or when a worker took it; where that is counted.
+    at: Duration,
 }
 
 /// What a key was held back for before it came into the queue.
@@ -69,6 +74,11 @@ pub(super) enum Next<K> {
 impl<K: QueueKey> Queue<K> {
     /// An empty queue; `name` is its controller's.
     pub fn new(name: &str, flow: Flow) -> Queue<K> {
+        Queue::counted(name, flow, None)
+    }
+
+    /// An empty queue of which is counted what it does.
+    pub fn counted(name: &str, flow: Flow, counts: Option<Arc<QueueCounts>>) -> Queue<K> {
         let state = WorkQueueState {
             queue: VecDeque::new(),
             dirty: HashMap::new(),
@@ -78,7 +88,8 @@ impl<K: QueueKey> Queue<K> {
         let added = Notify::new();
         let finished = Notify::new();
         let name = flow.name(name);
-        Queue { shared: Arc::new(WorkQueueShared { name, flow, state: Mutex::new(state), added, finished }) }
+        let state = Mutex::new(state);
+        Queue { shared: Arc::new(WorkQueueShared { name, flow, counts, state, added, finished }) }
     }
 
     /// The queue's name.
@@ -114,7 +125,10 @@ impl<K: QueueKey> Queue<K> {
     /// The caller looked at `key`. If it was added meanwhile, it goes to the end of the queue.
     pub fn done(&self, key: &K) {
         let mut state = self.lock();
-        state.processing.remove(key);
+        let asked = state.processing.remove(key);
+        if let (Some(counts), Some(asked)) = (&self.shared.counts, asked) {
+            counts.worked().observe(counts.since(asked.at));
+        }
         if state.dirty.contains_key(key) {
             state.queue.push_back(key.clone());
             drop(state);
@@ -174,10 +188,25 @@ impl<K: QueueKey> Queue<K> {
             return if state.is_shut_down { Next::ShutDown } else { Next::Empty };
         };
         debug_assert!(state.dirty.contains_key(&key), "a key that waits has to be looked at");
-        let cause = state.dirty.remove(&key).unwrap_or_default();
-        let other = state.processing.insert(key.clone(), cause);
+        let mut asked = state.dirty.remove(&key).unwrap_or_default();
+        if let Some(counts) = &self.shared.counts {
+            counts.waited().observe(counts.since(asked.at));
+            asked.at = counts.clock.elapsed();
+        }
+        let other = state.processing.insert(key.clone(), asked);
         debug_assert!(other.is_none(), "one worker has a key");
         Next::Key(key)
+    }
+
+    /// What says how it is, for as long as somebody has it.
+    pub fn state(&self) -> Weak<dyn QueueState> {
+        let shared: Arc<dyn QueueState> = self.shared.clone();
+        Arc::downgrade(&shared)
+    }
+
+    /// A key is to come again because it failed.
+    pub(super) fn note_retry(&self) {
+        self.shared.counts.iter().for_each(|counts| counts.retried());
     }
 
     pub(super) fn added(&self) -> &Notify {
@@ -204,7 +233,12 @@ impl<K: QueueKey> Queue<K> {
             retries: held.retries,
             delay_milliseconds: u64::try_from(held.delay.as_millis()).unwrap_or(u64::MAX),
         });
-        state.dirty.insert(key.clone(), AskedToLook { step, again: 0 });
+        let mut at = Duration::ZERO;
+        if let Some(counts) = &self.shared.counts {
+            counts.added();
+            at = counts.clock.elapsed();
+        }
+        state.dirty.insert(key.clone(), AskedToLook { step, again: 0, at });
         if state.processing.contains_key(&key) {
             return;
         }
@@ -215,6 +249,19 @@ impl<K: QueueKey> Queue<K> {
 
     fn lock(&self) -> MutexGuard<'_, WorkQueueState<K>> {
         self.shared.state.lock()
+    }
+}
+
+impl<K: QueueKey> QueueState for WorkQueueShared<K> {
+    fn look(&self) -> QueueLook {
+        let state = self.state.lock();
+        let worked = |asked: &AskedToLook| self.counts.as_ref().map(|counts| counts.since(asked.at));
+        let worked = || state.processing.values().filter_map(worked);
+        QueueLook {
+            depth: state.queue.len(),
+            unfinished: worked().sum(),
+            longest: worked().max().unwrap_or_default(),
+        }
     }
 }
 

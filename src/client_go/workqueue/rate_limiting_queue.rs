@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::QueueKey;
+use super::counts::QueueCounts;
 use super::delaying_queue::DelayingQueue;
 use super::queue::{HeldBack, Queue};
 use super::rate_limiters::{RateLimiter, default_controller_rate_limiter};
@@ -29,6 +30,20 @@ impl<K: QueueKey> WorkQueue<K> {
         WorkQueue::with_rate_limiter(name, component, clock, flow, limiter)
     }
 
+    /// With the default rate limiter; what it does is counted.
+    pub fn counted(
+        name: &str,
+        component: &str,
+        clock: Clock,
+        flow: Flow,
+        counts: Arc<QueueCounts>,
+    ) -> WorkQueue<K> {
+        let limiter = Arc::new(default_controller_rate_limiter(clock.clone()));
+        let component = flow.name(component);
+        let queue = DelayingQueue::new(Queue::counted(name, flow, Some(counts)), clock);
+        WorkQueue { queue, limiter, component }
+    }
+
     /// With another rate limiter.
     pub fn with_rate_limiter(
         name: &str,
@@ -51,6 +66,7 @@ impl<K: QueueKey> WorkQueue<K> {
     /// The key failed: asks for it to be looked at when its rate limiter allows. The cause of its failed
     /// round is its cause again.
     pub fn add_rate_limited(&self, key: K) {
+        self.queue.note_retry();
         let cause = self.queue.cause_of(&key);
         let delay = self.limiter.when(&key);
         let retries = u32::try_from(self.num_requeues(&key)).unwrap_or(u32::MAX);

@@ -57,7 +57,7 @@ pub(crate) struct NodeLifecycleController {
     /// For a node that never said anything.
     startup_grace_period: Duration,
     monitor_period: Duration,
-    zones: Zones,
+    zones: Arc<Zones>,
     /// By node. Bound: one entry a node, forgotten with it.
     health: Mutex<HashMap<Key, Health>>,
 }
@@ -68,6 +68,8 @@ impl NodeLifecycleController {
         let pods = ctx.informers.informer(&PODS);
         pods.add_index(NODE_INDEX, node_index);
         let [nodes, leases] = [&NODES, &LEASES].map(|kind| ctx.informers.informer(kind).lister());
+        let zones = Arc::new(Zones::new(options));
+        ctx.metrics.add("node-lifecycle", zones.clone());
         NodeLifecycleController {
             nodes,
             leases,
@@ -75,7 +77,7 @@ impl NodeLifecycleController {
             grace_period: options.node_monitor_grace_period,
             startup_grace_period: options.node_startup_grace_period,
             monitor_period: options.node_monitor_period,
-            zones: Zones::new(options),
+            zones,
             health: Mutex::default(),
         }
     }

@@ -2,8 +2,10 @@
 //! nobody is heard of, since then it is rather our own connection (`handleDisruption`, `ComputeZoneState`).
 
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::time::Duration;
 
+use component_base::metrics::{Family, Render, heading};
 use sync::Mutex;
 
 use crate::options::ControllerManagerOptions;
@@ -80,7 +82,46 @@ pub(super) struct Zones {
     counts: Mutex<ZoneCounts>,
     /// When the next node of a zone may leave. Bound: the zones that there were.
     next: Mutex<BTreeMap<String, Duration>>,
+    evictions: Family<1>,
 }
+
+impl Render for Zones {
+    fn render(&self, out: &mut String) {
+        self.evictions.render(out);
+        let zones = self.counts.lock().zones.clone();
+        for (name, help, value) in ZONE_GAUGES {
+            heading(out, name, "gauge", help);
+            for (zone, (ready, silent)) in &zones {
+                // Writing into a text cannot fail.
+                let _ = writeln!(out, "{name}{{zone={:?}}} {}", shown(zone), value(*ready, *silent));
+            }
+        }
+    }
+}
+
+/// The separators in a zone's key are not for people.
+fn shown(zone: &str) -> String {
+    zone.replace('\0', "")
+}
+
+type ZoneGauge = (&'static str, &'static str, fn(usize, usize) -> usize);
+const ZONE_GAUGES: [ZoneGauge; 3] = [
+    (
+        "node_collector_unhealthy_nodes_in_zone",
+        "[ALPHA] Gauge measuring number of not Ready Nodes per zones.",
+        |_, silent| silent,
+    ),
+    (
+        "node_collector_zone_health",
+        "[ALPHA] Gauge measuring percentage of healthy nodes per zone.",
+        |ready, silent| 100 * ready / (ready + silent).max(1),
+    ),
+    (
+        "node_collector_zone_size",
+        "[ALPHA] Gauge measuring number of registered Nodes per zones.",
+        |ready, silent| ready + silent,
+    ),
+];
 
 impl Zones {
     pub(super) fn new(options: &ControllerManagerOptions) -> Zones {
@@ -91,6 +132,11 @@ impl Zones {
             large: options.large_cluster_size_threshold as usize,
             counts: Mutex::default(),
             next: Mutex::default(),
+            evictions: Family::counter(
+                "node_collector_evictions_total",
+                "[STABLE] Number of Node evictions that happened since current instance of NodeController started.",
+                ["zone"],
+            ),
         }
     }
 
@@ -151,6 +197,7 @@ impl Zones {
         }
         *at =
             now + Duration::try_from_secs_f32(1.0 / rate).unwrap_or(Duration::from_secs(u64::from(u32::MAX)));
+        self.evictions.count([&shown(zone)]);
         Leave::Now
     }
 }
@@ -240,5 +287,12 @@ mod tests {
         zones.forget("b-0");
         zones.forget("b-0");
         assert_eq!(look(), Leave::Never);
+        let mut page = String::new();
+        zones.render(&mut page);
+        for line in
+            ["unhealthy_nodes_in_zone{zone=\"a\"} 1", "zone_size{zone=\"a\"} 1", "zone_health{zone=\"a\"} 0"]
+        {
+            assert!(page.contains(&format!("node_collector_{line}\n")), "{line}: {page}");
+        }
     }
 }

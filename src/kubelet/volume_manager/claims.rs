@@ -20,6 +20,9 @@ use client_go::client::Client;
 /// A pod whose volume does not come for so long is told (`podAttachAndMountTimeout`).
 pub(crate) const ATTACH_TIMEOUT: Duration = Duration::from_secs(123);
 
+/// The code of a refusal to a node.
+const FORBIDDEN: u16 = 403;
+
 /// Why a pod does not have its claims yet.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ClaimRefusal {
@@ -96,13 +99,19 @@ async fn volume_of(
     if claim.is_deleting() {
         return Err("PVC is being deleted".into());
     }
-    if !is_bound(&tree) || text(&tree, "status.phase") != "Bound" {
+    // What says that both sides are bound comes just before the phase: whoever placed the pod went by that.
+    if !is_bound(&tree) || text(&tree, "status.phase") == "Lost" {
         return Err("PVC is not bound".into());
     }
     let name = text(&tree, "spec.volumeName");
-    let volume = client.get(&PERSISTENT_VOLUMES, "", name).await;
-    let volume = volume.map_err(|status| failed(&format!("PV {name:?}"), status))?;
-    claimed(client, &volume, node).await.map_err(|status| status.message)
+    match client.get(&PERSISTENT_VOLUMES, "", name).await {
+        Ok(volume) => claimed(client, &volume, node).await.map_err(|status| status.message),
+        // Who authorizes has not heard yet that the volume is the claim's.
+        Err(status) if status.code == FORBIDDEN => {
+            Ok(ClaimedVolume { name: name.to_owned(), ..ClaimedVolume::default() })
+        }
+        Err(status) => Err(failed(&format!("PV {name:?}"), status)),
+    }
 }
 
 async fn claimed(client: &Client, volume: &Object, node: &str) -> Result<ClaimedVolume, Status> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use apimachinery::object::Object;
+use apis::resource::device_taints::tolerates;
 use apis::tree::{at, flag, is_set, items, text};
 
 /// A request, or one of the alternatives of a request.
@@ -92,19 +93,6 @@ impl DeviceRequest {
         let requests = at(&self.tree, "capacity.requests");
         requests.get(name).and_then(Value::as_str)
     }
-}
-
-/// `ToleratesTaint` of devices.
-pub(crate) fn tolerates(toleration: &Value, taint: &Value) -> bool {
-    let fits = |field: &str| {
-        let wanted = text(toleration, field);
-        wanted.is_empty() || wanted == text(taint, field)
-    };
-    let by_value = match text(toleration, "operator") {
-        "" | "Equal" => text(toleration, "value") == text(taint, "value"),
-        operator => operator == "Exists",
-    };
-    fits("effect") && fits("key") && by_value
 }
 
 /// Whether a claim has devices.

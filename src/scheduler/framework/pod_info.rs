@@ -49,6 +49,8 @@ pub struct QueuedPodInfo {
     pub pod: Arc<PodInfo>,
     /// When it came into the queue it is in.
     pub timestamp: Time,
+    /// When it came first.
+    pub came_at: Time,
     /// How often it was tried.
     pub attempts: u32,
     /// How often in a row it was not found unschedulable, but something went wrong.
@@ -106,6 +108,7 @@ impl QueuedPodInfo {
         QueuedPodInfo {
             pod,
             timestamp: now,
+            came_at: now,
             attempts: 0,
             consecutive_errors: 0,
             unschedulable_count: 0,

@@ -46,6 +46,26 @@ impl NodeVolumeLimits {
         claim_names(pod).filter_map(|name| self.unique_volume(&*self.claims.get(namespace, &name)?))
     }
 
+    /// A pod that is to be placed cannot run without its claims (`newPod`).
+    fn lacks(&self, pod: &PodInfo) -> Option<Status> {
+        let metadata = &pod.object.metadata;
+        let namespace = &metadata.namespace;
+        for (claim, name) in pod.pod.spec.claims.iter().zip(claim_names(pod)) {
+            let Some(found) = self.claims.get(namespace, &name) else {
+                let why =
+                    format!("looking up PVC {namespace}/{name}: persistentvolumeclaims {name:?} not found");
+                return Some(Status::unresolvable(why));
+            };
+            let is_owner = found.controller().is_some_and(|owner| *owner.uid == *metadata.uid);
+            if claim.is_ephemeral && !is_owner {
+                let pod = pod.object.key();
+                let why = format!("PVC {namespace}/{name} was not created for pod {pod} (pod is not owner)");
+                return Some(Status::error(why));
+            }
+        }
+        None
+    }
+
     /// A claim without a volume counts as one of the driver that will make it.
     fn unique_volume(&self, claim: &Object) -> Option<UniqueVolume> {
         let tree = claim.to_value();
@@ -124,6 +144,9 @@ impl Plugin for NodeVolumeLimits {
     }
 
     fn filter(&self, _state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
+        if let Some(status) = self.lacks(pod) {
+            return status;
+        }
         let limits = self.limits(&node.name);
         if limits.is_empty() {
             return Status::success();

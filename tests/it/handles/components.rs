@@ -112,6 +112,41 @@ async fn over_http_components_are_listed_stopped_and_started() {
     cluster.stop().await;
 }
 
+#[tokio::test]
+async fn over_http_components_say_what_they_count() {
+    let cluster = Cluster::start(Config::new()).await.unwrap();
+    cluster.client().create(&DEPLOYMENTS, "default", web(2)).await.unwrap();
+    cluster.settled().await.unwrap();
+    let page = async |page: &str, name: &str| {
+        let path = format!("/kubarium/v1/components/{page}?name={name}");
+        let answer = cluster.client().raw(http::Request::get(path).body(Default::default()).unwrap()).await;
+        let code = answer.status().as_u16();
+        let body = http_body_util::BodyExt::collect(answer.into_body()).await.unwrap().to_bytes();
+        (code, String::from_utf8(body.to_vec()).unwrap())
+    };
+    for (name, line) in [
+        ("kube-controller-manager", "workqueue_adds_total{name=\"deployment\"} "),
+        ("kube-controller-manager", "workqueue_depth{name=\"endpoint_slice\"} 0"),
+        ("kube-controller-manager", "node_collector_zone_size{zone=\"::\"} "),
+        (
+            "kube-scheduler",
+            "scheduler_schedule_attempts_total{profile=\"default-scheduler\",result=\"scheduled\"} 2",
+        ),
+        ("kube-scheduler", "scheduler_pending_pods{queue=\"active\"} 0"),
+        ("kube-scheduler", "rest_client_requests_total{code=\"201\",host="),
+        ("kubelet/node-1", "kubelet_node_name{node=\"node-1\"} 1"),
+    ] {
+        let (code, said) = page("metrics", name).await;
+        assert!(code == 200 && said.lines().any(|said| said.starts_with(line)), "{name} {line}: {said}");
+    }
+    assert_eq!(page("healthz", "kube-scheduler").await, (200, "ok".into()));
+    assert_eq!(page("nothing", "kube-scheduler").await.0, 404);
+    assert_eq!(page("metrics", "nobody").await.0, 404);
+    cluster.stop_component("kube-scheduler").unwrap();
+    assert_eq!(page("healthz", "kube-scheduler").await.0, 503);
+    cluster.stop().await;
+}
+
 #[test]
 fn the_command_line_stops_and_starts_components() {
     let up = Up::start_with(&["--nodes", "1"]);

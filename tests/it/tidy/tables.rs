@@ -34,7 +34,6 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "cel",
             "apiserver::authorizer",
             // How long plugins, webhooks and policies take.
-            "apiserver::metrics",
             "apiserver::registry",
             "apiserver::request",
             // Webhooks are asked through the one client to the outside.
@@ -64,7 +63,6 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "apimachinery",
             "apiserver::audit_context",
             // What could not be told is counted.
-            "apiserver::metrics",
             "apiserver::registry",
             "apiserver::request",
             // Events are sent to a webhook, whose Service the registry knows.
@@ -83,7 +81,6 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             // Files of issuers and of authorizers, which may change.
             "apiserver::dynamic_file_content",
             // How a metric is headed.
-            "apiserver::metrics",
             "apiserver::registry",
             "apiserver::request",
             // Token and access reviews by webhook.
@@ -104,7 +101,6 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             // Files of issuers and of authorizers, which may change.
             "apiserver::dynamic_file_content",
             // How a metric is headed.
-            "apiserver::metrics",
             "apiserver::registry",
             "apiserver::request",
             // Token and access reviews by webhook.
@@ -116,15 +112,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
     (
         "apiserver::flow_control",
         // What it counts has histograms like everybody else's.
-        &[
-            "component_base",
-            "apimachinery",
-            "apis",
-            "apiserver::metrics",
-            "apiserver::registry",
-            "apiserver::request",
-            "clock",
-        ],
+        &["component_base", "apimachinery", "apis", "apiserver::registry", "apiserver::request", "clock"],
     ),
     (
         "apiserver::filters",
@@ -137,6 +125,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             // Who decides whose turn it is.
             "apiserver::flow_control",
             "apiserver::metrics",
+            "component_base",
             "apiserver::request",
             "apiserver::traffic",
             "clock",
@@ -171,6 +160,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             // Who is asked for logs.
             "apiserver::kubelet_client",
             "apiserver::metrics",
+            "component_base",
             "clock",
             // Spreads the ends of watches.
             "entropy",
@@ -239,13 +229,14 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::filters",
             "apiserver::flow_control",
             "apiserver::metrics",
+            "component_base",
             "apiserver::request",
             "apiserver::traffic",
             "apiserver::webhook",
         ],
     ),
     ("apiserver::kubelet_client", &["apimachinery"]),
-    ("apiserver::metrics", &["apiserver::request", "clock"]),
+    ("apiserver::metrics", &["apiserver::request", "clock", "component_base"]),
     // The flags of all rooms.
     (
         "apiserver::options",

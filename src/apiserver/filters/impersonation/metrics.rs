@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::metrics::family::{FROM_A_MILLISECOND, Family};
+use component_base::metrics::{FROM_A_MILLISECOND, Family};
 
 /// Counters of one apiserver.
 pub(super) struct ImpersonationMetrics {

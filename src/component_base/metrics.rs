@@ -151,6 +151,18 @@ impl<const N: usize> Family<N> {
     }
 }
 
+/// Somebody who counts something (`prometheus.Collector`).
+pub trait Render: Send + Sync {
+    /// Writes what is counted, in Prometheus' text format.
+    fn render(&self, out: &mut String);
+}
+
+impl<const N: usize> Render for Family<N> {
+    fn render(&self, out: &mut String) {
+        Family::render(self, out);
+    }
+}
+
 /// The two lines before a metric's samples.
 pub fn heading(out: &mut String, name: &str, metric_type: &str, help: &str) {
     let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {metric_type}");

@@ -1,0 +1,92 @@
+//! What the scheduler counts of itself (`pkg/scheduler/metrics`).
+
+use std::time::Duration;
+
+use component_base::metrics::{FROM_A_MILLISECOND, Family, Histogram, heading};
+
+use super::framework::pod_info::QueuedPodInfo;
+
+/// `ExponentialBuckets(0.01, 2, 20)`
+const POD_BOUNDS: [f64; 20] = [
+    0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68,
+    655.36, 1310.72, 2621.44, 5242.88,
+];
+/// `ExponentialBuckets(1, 2, 5)`, of attempts and of victims; observed as if they were seconds.
+const COUNT_BOUNDS: [f64; 5] = [1.0, 2.0, 4.0, 8.0, 16.0];
+/// From so many attempts on pods are told together.
+const MANY_ATTEMPTS: u32 = 15;
+
+/// The counters and histograms.
+pub(super) struct SchedulerMetrics {
+    attempts: Family<2>,
+    durations: Family<2>,
+    pod_durations: Family<1>,
+    pod_attempts: Histogram,
+    victims: Histogram,
+}
+
+impl Default for SchedulerMetrics {
+    fn default() -> SchedulerMetrics {
+        SchedulerMetrics {
+            attempts: Family::counter(
+                "scheduler_schedule_attempts_total",
+                "[STABLE] Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could not \
+                 be scheduled, while 'error' means an internal scheduler problem.",
+                ["profile", "result"],
+            ),
+            durations: Family::histogram(
+                "scheduler_scheduling_attempt_duration_seconds",
+                "[STABLE] Scheduling attempt latency in seconds (scheduling algorithm + binding)",
+                ["profile", "result"],
+                &FROM_A_MILLISECOND,
+            ),
+            pod_durations: Family::histogram(
+                "scheduler_pod_scheduling_sli_duration_seconds",
+                "[BETA] E2e latency for a pod being scheduled, from the time the pod enters the scheduling queue and \
+                 might involve multiple scheduling attempts.",
+                ["attempts"],
+                &POD_BOUNDS,
+            ),
+            pod_attempts: Histogram::new(&COUNT_BOUNDS),
+            victims: Histogram::new(&COUNT_BOUNDS),
+        }
+    }
+}
+
+impl SchedulerMetrics {
+    /// One attempt, and how it ended: `scheduled`, `unschedulable` or `error`.
+    pub(super) fn attempted(&self, profile: &str, result: &str, duration: Duration) {
+        self.attempts.count([profile, result]);
+        self.durations.observe([profile, result], duration);
+    }
+
+    /// A pod is on its node, so long after it came.
+    pub(super) fn scheduled(&self, info: &QueuedPodInfo, since: Duration) {
+        self.pod_attempts.observe(Duration::from_secs(u64::from(info.attempts)));
+        match info.attempts {
+            MANY_ATTEMPTS.. => self.pod_durations.observe(["15+"], since),
+            attempts => self.pod_durations.observe([&attempts.to_string()], since),
+        }
+    }
+
+    /// Room was made by driving out so many.
+    pub(super) fn preempted(&self, victims: usize) {
+        self.victims.observe(Duration::from_secs(u64::try_from(victims).unwrap_or(u64::MAX)));
+    }
+
+    /// In Prometheus' text format.
+    pub(super) fn render(&self, out: &mut String) {
+        self.pod_durations.render(out);
+        self.attempts.render(out);
+        self.durations.render(out);
+        let attempts = "scheduler_pod_scheduling_attempts";
+        heading(out, attempts, "histogram", "[STABLE] Number of attempts to successfully schedule a pod.");
+        self.pod_attempts.render(out, attempts, "");
+        let (count, victims) = (self.victims.count(), "scheduler_preemption_victims");
+        let total = "scheduler_preemption_attempts_total";
+        heading(out, total, "counter", "[STABLE] Total preemption attempts in the cluster till now");
+        out.push_str(&format!("{total} {count}\n"));
+        heading(out, victims, "histogram", "[STABLE] Number of selected preemption victims");
+        self.victims.render(out, victims, "");
+    }
+}
