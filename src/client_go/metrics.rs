@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sync::Mutex;
 
-use super::workqueue::{QueueCounts, QueueLook, QueueState};
+use super::workqueue::{QueueLook, QueueState, WorkQueueCounts};
 use clock::Clock;
 use component_base::metrics::{Family, Histogram, Render, heading};
 
@@ -52,7 +52,7 @@ pub struct ComponentMetrics {
 }
 
 struct CountedQueue {
-    counts: Arc<QueueCounts>,
+    counts: Arc<WorkQueueCounts>,
     state: Weak<dyn QueueState>,
 }
 
@@ -81,13 +81,13 @@ impl ComponentMetrics {
     }
 
     /// What is counted of a queue; one that is made again goes on counting.
-    pub fn queue(&self, name: &str, clock: &Clock) -> Arc<QueueCounts> {
+    pub fn queue(&self, name: &str, clock: &Clock) -> Arc<WorkQueueCounts> {
         let known = self.queues.lock().get(name).map(|queue| queue.counts.clone());
-        known.unwrap_or_else(|| Arc::new(QueueCounts::new(clock.clone())))
+        known.unwrap_or_else(|| Arc::new(WorkQueueCounts::new(clock.clone())))
     }
 
     /// The queue of which that is counted.
-    pub fn follow(&self, name: &str, counts: Arc<QueueCounts>, state: Weak<dyn QueueState>) {
+    pub fn follow(&self, name: &str, counts: Arc<WorkQueueCounts>, state: Weak<dyn QueueState>) {
         self.queues.lock().insert(name.to_owned(), CountedQueue { counts, state });
     }
 
@@ -150,23 +150,27 @@ const QUEUE_GAUGES: [QueueGauge; 3] = [
     ),
 ];
 
-type QueueCounter = (&'static str, &'static str, fn(&QueueCounts) -> u64);
+type QueueCounter = (&'static str, &'static str, fn(&WorkQueueCounts) -> u64);
 const QUEUE_COUNTERS: [QueueCounter; 2] = [
-    ("workqueue_adds_total", "[ALPHA] Total number of adds handled by workqueue", QueueCounts::adds),
-    ("workqueue_retries_total", "[ALPHA] Total number of retries handled by workqueue", QueueCounts::retries),
+    ("workqueue_adds_total", "[ALPHA] Total number of adds handled by workqueue", WorkQueueCounts::adds),
+    (
+        "workqueue_retries_total",
+        "[ALPHA] Total number of retries handled by workqueue",
+        WorkQueueCounts::retries,
+    ),
 ];
 
-type QueueHistogram = (&'static str, &'static str, fn(&QueueCounts) -> &Histogram);
+type QueueHistogram = (&'static str, &'static str, fn(&WorkQueueCounts) -> &Histogram);
 const QUEUE_HISTOGRAMS: [QueueHistogram; 2] = [
     (
         "workqueue_queue_duration_seconds",
         "[ALPHA] How long in seconds an item stays in workqueue before being requested.",
-        QueueCounts::waited,
+        WorkQueueCounts::waited,
     ),
     (
         "workqueue_work_duration_seconds",
         "[ALPHA] How long in seconds processing an item from workqueue takes.",
-        QueueCounts::worked,
+        WorkQueueCounts::worked,
     ),
 ];
 

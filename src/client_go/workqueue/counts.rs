@@ -10,7 +10,7 @@ use component_base::metrics::Histogram;
 const BOUNDS: [f64; 12] = [1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0];
 
 /// What is counted of one queue. Counting takes no lock.
-pub struct QueueCounts {
+pub struct WorkQueueCounts {
     pub(super) clock: Clock,
     adds: AtomicU64,
     retries: AtomicU64,
@@ -35,11 +35,11 @@ pub trait QueueState: Send + Sync {
     fn look(&self) -> QueueLook;
 }
 
-impl QueueCounts {
+impl WorkQueueCounts {
     /// With nothing counted yet; durations are measured with `clock`.
-    pub fn new(clock: Clock) -> QueueCounts {
+    pub fn new(clock: Clock) -> WorkQueueCounts {
         let [waited, worked] = [(); 2].map(|()| Histogram::new(&BOUNDS));
-        QueueCounts { clock, adds: AtomicU64::new(0), retries: AtomicU64::new(0), waited, worked }
+        WorkQueueCounts { clock, adds: AtomicU64::new(0), retries: AtomicU64::new(0), waited, worked }
     }
 
     /// How many keys came.

@@ -19,7 +19,7 @@ mod queue;
 mod rate_limiters;
 mod rate_limiting_queue;
 
-pub use counts::{QueueCounts, QueueLook, QueueState};
+pub use counts::{QueueLook, QueueState, WorkQueueCounts};
 pub use delaying_queue::DelayingQueue;
 pub use key::{Key, QueueKey};
 pub use queue::Queue;

@@ -9,7 +9,7 @@ use sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::QueueKey;
-use super::counts::{QueueCounts, QueueLook, QueueState};
+use super::counts::{QueueLook, QueueState, WorkQueueCounts};
 use flow::{Flow, Step, StepId};
 
 /// Keys that are waiting for a worker. Cloning shares it.
@@ -25,7 +25,7 @@ struct WorkQueueShared<K> {
     name: Arc<str>,
     flow: Flow,
     /// None where nobody counts.
-    counts: Option<Arc<QueueCounts>>,
+    counts: Option<Arc<WorkQueueCounts>>,
     state: Mutex<WorkQueueState<K>>,
     /// Something was added, or the queue was shut down.
     added: Notify,
@@ -78,7 +78,7 @@ impl<K: QueueKey> Queue<K> {
     }
 
     /// An empty queue of which is counted what it does.
-    pub fn counted(name: &str, flow: Flow, counts: Option<Arc<QueueCounts>>) -> Queue<K> {
+    pub fn counted(name: &str, flow: Flow, counts: Option<Arc<WorkQueueCounts>>) -> Queue<K> {
         let state = WorkQueueState {
             queue: VecDeque::new(),
             dirty: HashMap::new(),

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::QueueKey;
-use super::counts::QueueCounts;
+use super::counts::WorkQueueCounts;
 use super::delaying_queue::DelayingQueue;
 use super::queue::{HeldBack, Queue};
 use super::rate_limiters::{RateLimiter, default_controller_rate_limiter};
@@ -36,7 +36,7 @@ impl<K: QueueKey> WorkQueue<K> {
         component: &str,
         clock: Clock,
         flow: Flow,
-        counts: Arc<QueueCounts>,
+        counts: Arc<WorkQueueCounts>,
     ) -> WorkQueue<K> {
         let limiter = Arc::new(default_controller_rate_limiter(clock.clone()));
         let component = flow.name(component);

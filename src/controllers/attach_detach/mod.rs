@@ -42,9 +42,9 @@ pub(crate) struct AttachDetachController {
     attachments: Lister,
     drivers: Lister,
     nodes: Lister,
-    /// Since when attachments are to go, by their names. Bound: the attachments that there are; forgotten
+    /// Since when attachments are to go, by volume and node. Bound: the attachments that there are; forgotten
     /// when they go or are wanted again.
-    leaving: Mutex<BTreeMap<String, Duration>>,
+    leaving: Mutex<BTreeMap<(String, String), Duration>>,
     /// Volumes and the nodes whose pods were told that another node has them. Bound: nodes with such pods,
     /// forgotten when they get the volume or want it no more.
     told: Mutex<BTreeSet<(String, String)>>,
@@ -111,9 +111,11 @@ impl AttachDetachController {
             (Some(volume), Some(_)) => self.users(volume),
             _ => VolumeUsers::new(),
         };
+        let is_there = |node: &String| attachments.contains_key(node) && !users.contains_key(node);
+        self.leaving.lock().retain(|(volume, node), _| volume != name || is_there(node));
         let mut next = Action::Done;
         for (node, attachment) in attachments.iter().filter(|(node, _)| !users.contains_key(*node)) {
-            let waits = self.detach(ctx, node, attachment, attachable.as_ref()).await?;
+            let waits = self.detach(ctx, (name, node), attachment, attachable.as_ref()).await?;
             next = waits.map_or(next, Action::RequeueAfter);
         }
         self.told.lock().retain(|(volume, node)| volume != name || users.contains_key(node));
@@ -202,7 +204,6 @@ impl AttachDetachController {
         attachment: &Object,
         pods: &[Arc<Object>],
     ) -> Result<(), Status> {
-        self.leaving.lock().remove(&attachment.metadata.name);
         self.told.lock().remove(&(volume.name.clone(), node.to_owned()));
         let tree = attachment.to_value();
         let fault = text(&tree, "status.attachError.message");
@@ -229,7 +230,7 @@ impl AttachDetachController {
     async fn detach(
         &self,
         ctx: &Reconcile,
-        node: &str,
+        (of, node): (&str, &str),
         attachment: &Object,
         volume: Option<&AttachableVolume>,
     ) -> Result<Option<Duration>, Status> {
@@ -238,7 +239,7 @@ impl AttachDetachController {
             return Ok(None);
         }
         let now = ctx.clock.elapsed();
-        let since = *self.leaving.lock().entry(name.clone()).or_insert(now);
+        let since = *self.leaving.lock().entry((of.to_owned(), node.to_owned())).or_insert(now);
         let due = (since + MAX_WAIT_FOR_UNMOUNT).saturating_sub(now);
         let at_node = NodeVolumes::get(ctx, node).await?;
         if let (Some(node), Some(volume)) = (&at_node, volume) {
@@ -250,7 +251,6 @@ impl AttachDetachController {
                 node.remove(ctx, &volume.unique_name).await?;
             }
         }
-        self.leaving.lock().remove(name);
         let options = DeleteOptions::default().of_uid(&attachment.metadata.uid);
         match ctx.client.delete(&VOLUME_ATTACHMENTS, "", name, &options).await {
             Err(status) if !status.is_not_found() => Err(status),
