@@ -29,6 +29,8 @@ use entropy::Entropy;
 /// A watch is asked to last between this and twice this, so that the watches of many clients spread over the
 /// servers.
 const MIN_WATCH_TIMEOUT: Duration = Duration::from_secs(300);
+/// By so much longer a watch lasts on a clock that is stepped: a year.
+const WHERE_TIME_IS_STEPPED: Duration = Duration::from_secs(365 * 24 * 3600);
 /// A watch that closes sooner than this without having said anything counts as failed.
 const VERY_SHORT_WATCH: Duration = Duration::from_secs(1);
 
@@ -159,11 +161,18 @@ impl<L: ListerWatcher, S: ReflectorStore> Reflector<L, S> {
         }
     }
 
+    /// Five to ten minutes. Where time is stepped a month goes by in seconds, and wherever it stops all
+    /// watches would be asked for anew.
+    fn watch_timeout(&self) -> Duration {
+        let timeout = self.entropy.jitter(MIN_WATCH_TIMEOUT, 1.0);
+        if self.clock.is_stepped() { timeout + WHERE_TIME_IS_STEPPED } else { timeout }
+    }
+
     async fn open(&mut self, from: u64) -> ReflectorState<L::Events> {
         let options = ListOptions {
             resource_version: Some(from.to_string()),
             allow_watch_bookmarks: true,
-            timeout_seconds: Some(self.entropy.jitter(MIN_WATCH_TIMEOUT, 1.0).as_secs()),
+            timeout_seconds: Some(self.watch_timeout().as_secs()),
             ..ListOptions::default()
         };
         match self.lister_watcher.watch(&options).await {
