@@ -78,11 +78,7 @@ impl RunCommand {
             return Ok(code);
         }
         let claim = state::Claim::take(&self.up.name)?;
-        let outcome = self.with_folder(&claim, manifests, inherited, &mut asked).await;
-        if self.up.name.starts_with("run-") {
-            claim.forget();
-        }
-        outcome
+        self.with_folder(&claim, manifests, inherited, &mut asked).await
     }
 
     /// Whatever goes wrong, the cluster is stopped, and of its files only what is said stays.

@@ -7,6 +7,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -102,22 +103,22 @@ impl Claim {
         let folder = folder()?;
         let failed = |error: io::Error| Failure::new(format!("cannot write to {}", folder.display()), error);
         fs::create_dir_all(&folder).map_err(failed)?;
-        let lock = File::create(lock_path(&folder, name)).map_err(failed)?;
-        if !try_lock(&lock) {
-            let stop = format!("stop it with: kubarium down --name {name}, or start another with --name");
-            return Err(Failure(format!("a cluster named {name:?} is running; {stop}")));
-        }
+        let path = lock_path(&folder, name);
+        let lock = loop {
+            let lock = File::create(&path).map_err(failed)?;
+            if !try_lock(&lock) {
+                let stop = format!("stop it with: kubarium down --name {name}, or start another with --name");
+                return Err(Failure(format!("a cluster named {name:?} is running; {stop}")));
+            }
+            // Whoever had it may have taken it away with all of theirs.
+            if is_at(&lock, &path) {
+                break lock;
+            }
+        };
         let record = record_path(&folder, name);
         let leftover = read(&record);
         let _ = fs::remove_file(&record);
         Ok(Claim { record, leftover, _lock: lock })
-    }
-
-    /// Gives up a name that nobody will take again: nothing of it is left.
-    pub fn forget(self) {
-        let lock = self.record.with_extension("lock");
-        drop(self);
-        let _ = fs::remove_file(lock);
     }
 
     /// Says how the cluster is.
@@ -129,10 +130,18 @@ impl Claim {
     }
 }
 
+/// Nothing of it is left. Whoever has opened the lock meanwhile finds that it is no longer there.
 impl Drop for Claim {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.record);
+        let _ = fs::remove_file(self.record.with_extension("lock"));
     }
+}
+
+/// Whether a file is still the one at its path.
+fn is_at(file: &File, path: &Path) -> bool {
+    let [Ok(held), Ok(there)] = [file.metadata(), fs::metadata(path)] else { return false };
+    (held.dev(), held.ino()) == (there.dev(), there.ino())
 }
 
 fn try_lock(lock: &File) -> bool {

@@ -42,9 +42,11 @@ fn a_hundred_clusters_in_one_process_leave_nothing() {
 #[test]
 fn twenty_processes_beside_each_other_leave_nothing() {
     let home = tempfile::tempdir().unwrap();
+    fs::create_dir(home.path().join("tmp")).unwrap();
     let names: Vec<String> = (0..PROCESSES).map(|number| format!("c{number}")).collect();
     let up = |name: &String| {
         let mut up = command(home.path());
+        up.env("TMPDIR", home.path().join("tmp"));
         up.args(["up", "--nodes", "1", "--name", name])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -71,7 +73,10 @@ fn twenty_processes_beside_each_other_leave_nothing() {
     for child in &mut children {
         assert!(eventually("a process to end", || child.try_wait().unwrap()).success());
     }
-    assert!(names.iter().all(|name| !record(name).exists()), "a record is left");
+    for folder in ["state", "tmp"] {
+        let left: Vec<_> = fs::read_dir(home.path().join(folder)).unwrap().collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
     let config: serde_yaml::Value = serde_yaml::from_slice(&fs::read(&kubeconfig).unwrap()).unwrap();
     assert_eq!(config["contexts"].as_sequence().map_or(0, Vec::len), 0, "a context is left");
 }
