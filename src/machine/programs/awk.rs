@@ -1,18 +1,32 @@
-//! `awk`, as far as charts and examples use it: fields, patterns, sums, `printf`; no arrays and no loops.
+//! `awk`, as far as charts and examples use it: fields, patterns, sums, `printf`, arrays, loops, functions of
+//! its own; no other programs, and no files that it writes.
 
+mod arrays;
+mod elements;
+mod functions;
+mod loops;
+mod numbers;
+mod statements;
 mod syntax;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::input::input;
 use super::words::printf;
 use crate::bounds::Fault;
 use crate::interpreter::player::Player;
 use crate::shell::{self, Word};
-use syntax::{AwkRule, AwkRuleFor, AwkStatement, AwkValue};
+use arrays::{AwkArrays, AwkLocal, parted};
+use numbers::{compares, is_so, number, shown, summed};
+use syntax::{AwkFunction, AwkRule, AwkRuleFor, AwkStatement, AwkValue};
 
 /// What it costs to work out a value, beside the text that it makes.
 const BYTES_OF_VALUE: usize = 32;
+
+/// So many values and statements are worked out inside of each other, those of functions that call each other
+/// among them; a program that goes deeper is stopped as a process is whose stack is full.
+const MAX_NESTED: usize = 256;
 
 /// What a command line says.
 struct AwkCall<'w> {
@@ -66,8 +80,10 @@ fn call<'w>(words: &[&'w str]) -> Option<AwkCall<'w>> {
 pub(crate) fn run(player: &mut Player<'_>, words: &[&str]) {
     let Some(call) = call(words) else { return player.fail("awk: syntax error\n") };
     player.handle(call.program.len() * 8);
-    let Some(rules) = syntax::read(call.program) else { return player.fail("awk: syntax error\n") };
+    let Some(program) = syntax::read(call.program) else { return player.fail("awk: syntax error\n") };
+    let rules = program.rules;
     let mut play = AwkPlay::new(player, &call);
+    play.functions = Arc::new(program.functions);
     let reads = rules.iter().any(|rule| !matches!(rule.of, AwkRuleFor::Begin));
     let mut end = play.rules(&rules, |of| matches!(of, AwkRuleFor::Begin));
     if reads && end == AwkEnding::Goes {
@@ -94,11 +110,24 @@ enum AwkEnding {
     Goes,
     Next,
     Exits,
+    Breaks,
+    Continues,
+    Returns,
 }
 
 struct AwkPlay<'p, 'a> {
     player: &'p mut Player<'a>,
     variables: BTreeMap<String, String>,
+    arrays: AwkArrays,
+    functions: Arc<BTreeMap<String, AwkFunction>>,
+    /// What the functions that run have of their own, the innermost last. Bound: as deep as they may call.
+    frames: Vec<BTreeMap<String, AwkLocal>>,
+    /// What the function that has just ended returns.
+    returned: String,
+    /// How deep inside of each other it is.
+    depth: usize,
+    /// A function has said `exit`.
+    is_exiting: bool,
     line: String,
     fields: Vec<String>,
     number: usize,
@@ -112,8 +141,21 @@ impl<'p, 'a> AwkPlay<'p, 'a> {
         variables.insert("FS".into(), call.separator.clone().unwrap_or_else(|| " ".into()));
         variables.entry("OFS".into()).or_insert_with(|| " ".into());
         variables.entry("ORS".into()).or_insert_with(|| "\n".into());
-        let (line, fields, said) = Default::default();
-        AwkPlay { player, variables, line, fields, number: 0, said, status: 0 }
+        AwkPlay {
+            player,
+            variables,
+            arrays: AwkArrays::default(),
+            functions: Arc::default(),
+            frames: Vec::new(),
+            returned: String::new(),
+            depth: 0,
+            is_exiting: false,
+            line: String::new(),
+            fields: Vec::new(),
+            number: 0,
+            said: String::new(),
+            status: 0,
+        }
     }
 
     fn take(&mut self, line: &str) {
@@ -125,17 +167,7 @@ impl<'p, 'a> AwkPlay<'p, 'a> {
 
     fn part(&mut self) {
         let separator = self.variables.get("FS").map_or(" ", String::as_str);
-        self.fields = match separator {
-            " " | "" => self.line.split_whitespace().map(str::to_owned).collect(),
-            "\\t" => self.line.split('\t').map(str::to_owned).collect(),
-            one if one.chars().count() == 1 => self.line.split(one).map(str::to_owned).collect(),
-            pattern => {
-                match regex::RegexBuilder::new(pattern).size_limit(syntax::MAX_PATTERN_BYTES).build() {
-                    Ok(pattern) => pattern.split(&self.line).map(str::to_owned).collect(),
-                    Err(_) => self.line.split(pattern).map(str::to_owned).collect(),
-                }
-            }
-        };
+        self.fields = parted(&self.line, separator);
     }
 
     fn rules(&mut self, rules: &[AwkRule], is_meant: impl Fn(&AwkRuleFor) -> bool) -> AwkEnding {
@@ -149,7 +181,7 @@ impl<'p, 'a> AwkPlay<'p, 'a> {
             };
             if fits {
                 match self.statements(&rule.body) {
-                    AwkEnding::Goes => {}
+                    AwkEnding::Goes | AwkEnding::Breaks | AwkEnding::Continues | AwkEnding::Returns => {}
                     ending => return ending,
                 }
             }
@@ -157,12 +189,34 @@ impl<'p, 'a> AwkPlay<'p, 'a> {
         AwkEnding::Goes
     }
 
+    /// Whether it may go deeper ([`MAX_NESTED`]); then it comes back, too.
+    fn goes_deeper(&mut self) -> bool {
+        if self.depth >= MAX_NESTED {
+            self.player.stop(Fault::Depth);
+            return false;
+        }
+        self.depth += 1;
+        true
+    }
+
     fn statements(&mut self, statements: &[AwkStatement]) -> AwkEnding {
+        if !self.goes_deeper() {
+            return AwkEnding::Exits;
+        }
+        let ending = self.one_by_one(statements);
+        self.depth -= 1;
+        ending
+    }
+
+    fn one_by_one(&mut self, statements: &[AwkStatement]) -> AwkEnding {
         for statement in statements {
             if !self.player.handle(BYTES_OF_VALUE) {
                 return AwkEnding::Exits;
             }
             let ending = self.statement(statement);
+            if std::mem::take(&mut self.is_exiting) {
+                return AwkEnding::Exits;
+            }
             if ending != AwkEnding::Goes {
                 return ending;
             }
@@ -190,6 +244,27 @@ impl<'p, 'a> AwkPlay<'p, 'a> {
                 let value = self.value(condition);
                 return self.statements(if is_so(&value) { then } else { other });
             }
+            AwkStatement::Block(body) => return self.statements(body),
+            AwkStatement::While(condition, body) => return self.repeat(Some(condition), None, body),
+            AwkStatement::Do(body, condition) => match self.statements(body) {
+                AwkEnding::Goes | AwkEnding::Continues => return self.repeat(Some(condition), None, body),
+                AwkEnding::Breaks => {}
+                ending => return ending,
+            },
+            AwkStatement::For(first, condition, step, body) => {
+                if let Some(first) = first {
+                    self.statement(first);
+                }
+                return self.repeat(condition.as_ref(), step.as_deref(), body);
+            }
+            AwkStatement::ForEach(name, array, body) => return self.each(name, array, body),
+            AwkStatement::Break => return AwkEnding::Breaks,
+            AwkStatement::Continue => return AwkEnding::Continues,
+            AwkStatement::Return(value) => {
+                self.returned = value.as_ref().map(|value| self.value(value)).unwrap_or_default();
+                return AwkEnding::Returns;
+            }
+            AwkStatement::Delete(array, subscripts) => self.delete(array, subscripts.as_deref()),
             AwkStatement::Next => return AwkEnding::Next,
             AwkStatement::Exit(code) => {
                 let code = code.as_ref().map(|code| self.value(code));
@@ -229,7 +304,11 @@ impl<'p, 'a> AwkPlay<'p, 'a> {
     }
 
     fn value(&mut self, value: &AwkValue) -> String {
+        if !self.goes_deeper() {
+            return String::new();
+        }
         let text = self.worked_out(value);
+        self.depth -= 1;
         if self.player.handle(text.len() + BYTES_OF_VALUE) { text } else { String::new() }
     }
 
@@ -241,8 +320,16 @@ impl<'p, 'a> AwkPlay<'p, 'a> {
             AwkValue::Variable(name) => match name.as_str() {
                 "NF" => self.fields.len().to_string(),
                 "NR" | "FNR" => self.number.to_string(),
-                name => self.variables.get(name).cloned().unwrap_or_default(),
+                name => self.variable(name),
             },
+            AwkValue::Element(array, subscripts) => self.element(array, subscripts),
+            AwkValue::In(subscripts, array) => {
+                shown(f64::from(u8::from(self.has_element(array, subscripts))))
+            }
+            AwkValue::Invoke(name, arguments) => self.invoked(name, arguments),
+            AwkValue::Split(text, array, separator) => self.split(text, array, separator.as_deref()),
+            AwkValue::Substitute(of, is_all) => self.substitute(&of[0], &of[1], &of[2], *is_all),
+            AwkValue::Match(text, pattern) => self.matched(text, pattern),
             AwkValue::Field(at) => {
                 let at = self.value(at);
                 match number(&at) as usize {
@@ -288,6 +375,12 @@ impl<'p, 'a> AwkPlay<'p, 'a> {
 
     fn put(&mut self, place: &AwkValue, value: String) {
         match place {
+            AwkValue::Element(array, subscripts) => {
+                let key = self.key(subscripts);
+                let array = self.array(array);
+                self.put_element(&array, key, value);
+            }
+            AwkValue::Variable(name) if self.put_local(name, &value) => {}
             AwkValue::Variable(name) => {
                 self.variables.insert(name.clone(), value);
                 let bytes: usize = self.variables.values().map(String::len).sum();
@@ -339,6 +432,10 @@ impl<'p, 'a> AwkPlay<'p, 'a> {
     }
 
     fn called(&mut self, function: &str, arguments: &[AwkValue]) -> String {
+        let counted = arguments.first().filter(|_| function == "length");
+        if let Some(count) = counted.and_then(|argument| self.count_of(argument)) {
+            return count;
+        }
         let texts: Vec<String> = arguments.iter().map(|argument| self.value(argument)).collect();
         let text = |at: usize| texts.get(at).map_or("", String::as_str);
         match function {
@@ -361,118 +458,5 @@ impl<'p, 'a> AwkPlay<'p, 'a> {
     }
 }
 
-fn summed(a: f64, operator: &str, b: f64) -> f64 {
-    match operator {
-        "+" => a + b,
-        "-" => a - b,
-        "*" => a * b,
-        "/" => a / b,
-        _ => a % b,
-    }
-}
-
-/// The number at the beginning of a text.
-fn number(text: &str) -> f64 {
-    let text = text.trim_start();
-    let is_part =
-        |(at, c): (usize, char)| c.is_ascii_digit() || c == '.' || at == 0 && matches!(c, '-' | '+');
-    let end = text.char_indices().find(|part| !is_part(*part)).map_or(text.len(), |(at, _)| at);
-    text[..end].parse().unwrap_or(0.0)
-}
-
-fn shown(number: f64) -> String {
-    if number.fract() == 0.0 && number.abs() < 1e15 {
-        return format!("{number:.0}");
-    }
-    let text = format!("{number:.6}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// Whether a value holds: a number that is not 0, or a text that is there.
-fn is_so(text: &str) -> bool {
-    match text.trim().parse::<f64>() {
-        Ok(number) => number != 0.0,
-        Err(_) => !text.is_empty(),
-    }
-}
-
-fn compares(a: &str, operator: &str, b: &str) -> bool {
-    let numbers = a.trim().parse::<f64>().ok().zip(b.trim().parse::<f64>().ok());
-    let order = match numbers {
-        Some((a, b)) => a.partial_cmp(&b),
-        None => Some(a.cmp(b)),
-    };
-    let Some(order) = order else { return operator == "!=" };
-    match operator {
-        "==" => order.is_eq(),
-        "!=" => order.is_ne(),
-        "<" => order.is_lt(),
-        "<=" => order.is_le(),
-        ">" => order.is_gt(),
-        _ => order.is_ge(),
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::exec::exec;
-    use crate::surroundings::Surroundings;
-
-    fn said(separator: &str, program: &str) -> (i32, String) {
-        let script = format!("awk {separator} '{program}' /tmp/x");
-        let words = ["sh".to_owned(), "-c".to_owned(), script];
-        let files = [("/tmp/x", "one\na b  c\n3 x=4 5\n")]
-            .map(|(path, text)| (path.to_owned(), Some(crate::file_system::File::new(text, 0o644))));
-        let ran = exec(&words, &Surroundings::default(), files.to_vec(), None).expect("it is understood");
-        (ran.end.unwrap().1, ran.out)
-    }
-
-    #[test]
-    fn fields_are_printed() {
-        for (separator, program, wanted) in [
-            ("", "NR==2 {print $1}", "a\n"),
-            ("", "NR==2 { print $2, $1 }", "b a\n"),
-            ("", "NR==2 {print $NF \"-\" NF}", "c-3\n"),
-            ("", "NR==2", "a b  c\n"),
-            ("", "NR==2 {print $0;}", "a b  c\n"),
-            ("", "NR==2 {print $9}", "\n"),
-            ("", "NR==2 {print NR}", "2\n"),
-            ("-F b", "NR==2 {print $2}", "  c\n"),
-            ("", "/a|3/ {print $1}", "a\n3\n"),
-            ("", "BEGIN {print 1 + 2 * 3} END {print NR, $1}", "7\n3 3\n"),
-            ("", "{n += NF} END {printf \"%d %.2f\\n\", n, n / NR}", "7 2.33\n"),
-            ("", "NF > 1 && $1 !~ /^[0-9]/ {c++; print toupper($1) c}", "A1\n"),
-            (
-                "-v x=5 -F=",
-                "$1 ~ \"x\" {print ($2 < x ? \"less\" : \"more\"), length($1), substr($1, 1, 3)}",
-                "less 3 3 x\n",
-            ),
-            ("", "{if (NR == 2) {$2 = \"z\"; print} else next} END {exit 3}", "a z c\n"),
-            ("", "NR > 1 {print $(NF - 1); exit}", "b\n"),
-        ] {
-            let code = if program.contains("exit 3") { 3 } else { 0 };
-            assert_eq!(said(separator, program), (code, wanted.to_owned()), "{program}");
-        }
-    }
-
-    #[test]
-    fn what_is_not_played_is_not_understood() {
-        for unknown in [
-            "{print $1",
-            "{x[$1]++}",
-            "{for (i = 0; i < 3; i++) print i}",
-            "{print \"a}",
-            "function f() {}",
-            "{print é}",
-            "{print | \"sort\"}",
-            &format!("{{print 1{}}}", " + 1".repeat(5000)),
-        ] {
-            assert!(syntax::read(unknown).is_none(), "{unknown}");
-        }
-        for deep in ["(".repeat(5000), "-".repeat(5000), "!".repeat(5000), "$".repeat(5000), "{".repeat(5000)]
-        {
-            assert!(syntax::read(&format!("{{print {deep}1}}")).is_none());
-        }
-    }
-}
+mod tests;

@@ -1,5 +1,7 @@
 //! Programs of `awk`, read: rules of a pattern and what is done with the lines that fit it.
 
+use std::collections::BTreeMap;
+
 use crate::bounds::MAX_DEPTH;
 
 /// A compiled pattern is no bigger.
@@ -18,8 +20,33 @@ pub(super) struct AwkRule {
     pub(super) body: Vec<AwkStatement>,
 }
 
+/// A program.
+#[derive(Debug, Default)]
+pub(super) struct AwkProgram {
+    pub(super) rules: Vec<AwkRule>,
+    /// Its own, by their names.
+    pub(super) functions: BTreeMap<String, AwkFunction>,
+}
+
+#[derive(Debug)]
+pub(super) struct AwkFunction {
+    pub(super) parameters: Vec<String>,
+    pub(super) body: Vec<AwkStatement>,
+}
+
 #[derive(Debug)]
 pub(super) enum AwkStatement {
+    Block(Vec<AwkStatement>),
+    While(AwkValue, Vec<AwkStatement>),
+    Do(Vec<AwkStatement>, AwkValue),
+    For(Option<Box<AwkStatement>>, Option<AwkValue>, Option<Box<AwkStatement>>, Vec<AwkStatement>),
+    /// A variable, and the array whose keys it is one after the other.
+    ForEach(String, String, Vec<AwkStatement>),
+    Break,
+    Continue,
+    Return(Option<AwkValue>),
+    /// An array, or an element of it.
+    Delete(String, Option<Vec<AwkValue>>),
     Print(Vec<AwkValue>),
     Printf(Vec<AwkValue>),
     AwkValue(AwkValue),
@@ -34,6 +61,10 @@ pub(super) enum AwkValue {
     Text(String),
     Pattern(regex::Regex),
     Variable(String),
+    /// An array and the subscripts in it.
+    Element(String, Vec<AwkValue>),
+    /// Whether an array has an element.
+    In(Vec<AwkValue>, String),
     Field(Box<AwkValue>),
     Not(Box<AwkValue>),
     Minus(Box<AwkValue>),
@@ -47,40 +78,64 @@ pub(super) enum AwkValue {
     /// `name++`: what is added, and whether that is seen.
     Step(Box<AwkValue>, f64, bool),
     Call(&'static str, Vec<AwkValue>),
+    /// A function of the program's own.
+    Invoke(String, Vec<AwkValue>),
+    /// `split`: the text, the array, the separator.
+    Split(Box<AwkValue>, String, Option<Box<AwkValue>>),
+    /// `sub`, and `gsub` when all are meant: the pattern, what takes its place, and where.
+    Substitute(Box<[AwkValue; 3]>, bool),
+    /// `match`: the text, the pattern.
+    Match(Box<AwkValue>, Box<AwkValue>),
 }
+
+/// Words of the language that are no names.
+const WORDS: [&str; 17] = [
+    "for", "while", "do", "function", "func", "getline", "delete", "in", "return", "system", "else", "break",
+    "continue", "nextfile", "close", "fflush", "srand",
+];
 
 const FUNCTIONS: &[&str] = &["length", "substr", "toupper", "tolower", "index", "int", "sprintf"];
 /// Operators of two sides, the weakest first; in each row the longest first.
 const LEVELS: &[&[&str]] = &[&["||"], &["&&"], &["!~", "~"], &["==", "!=", "<=", ">=", "<", ">"]];
+/// Of the operands of `&&`, `in` is the weakest operator.
+const IN_LEVEL: usize = 2;
 const SUMS: &[&[&str]] = &[&["+", "-"], &["*", "/", "%"]];
 const ASSIGNMENTS: &[&str] = &["+", "-", "*", "/", "%", ""];
 
-/// Reads a program; nothing when it has what is not played: arrays, loops, functions of its own.
-pub(super) fn read(text: &str) -> Option<Vec<AwkRule>> {
-    let mut reader = AwkReader { text, depth: 0 };
-    let mut rules = Vec::new();
+/// Reads a program; nothing when it has what is not played: other programs, files that are written.
+pub(super) fn read(text: &str) -> Option<AwkProgram> {
+    let mut reader = AwkReader { text, depth: 0, invoked: Vec::new() };
+    let mut program = AwkProgram::default();
     reader.skip_lines();
     while !reader.text.is_empty() {
-        rules.push(reader.rule()?);
+        if reader.take_word("function") || reader.take_word("func") {
+            let (name, function) = reader.function()?;
+            program.functions.insert(name, function);
+        } else {
+            program.rules.push(reader.rule()?);
+        }
         reader.skip_lines();
     }
-    Some(rules)
+    let are_known = reader.invoked.iter().all(|name| program.functions.contains_key(name));
+    are_known.then_some(program)
 }
 
-struct AwkReader<'t> {
-    text: &'t str,
-    depth: usize,
+pub(super) struct AwkReader<'t> {
+    pub(super) text: &'t str,
+    pub(super) depth: usize,
+    /// The functions that are called by their names.
+    invoked: Vec<String>,
 }
 
 impl AwkReader<'_> {
-    fn skip(&mut self) {
+    pub(super) fn skip(&mut self) {
         self.text = self.text.trim_start_matches([' ', '\t', '\r']);
         if let Some(comment) = self.text.strip_prefix('#') {
             self.text = comment.find('\n').map_or("", |at| &comment[at..]);
         }
     }
 
-    fn skip_lines(&mut self) {
+    pub(super) fn skip_lines(&mut self) {
         loop {
             self.skip();
             match self.text.strip_prefix(['\n', ';']) {
@@ -90,7 +145,7 @@ impl AwkReader<'_> {
         }
     }
 
-    fn take(&mut self, token: &str) -> bool {
+    pub(super) fn take(&mut self, token: &str) -> bool {
         self.skip();
         match self.text.strip_prefix(token) {
             Some(rest) => {
@@ -101,7 +156,7 @@ impl AwkReader<'_> {
         }
     }
 
-    fn take_word(&mut self, word: &str) -> bool {
+    pub(super) fn take_word(&mut self, word: &str) -> bool {
         self.skip();
         let is_it = self.text.strip_prefix(word).is_some_and(|rest| name_length(rest) == 0);
         is_it && self.take(word)
@@ -120,82 +175,7 @@ impl AwkReader<'_> {
         Some(AwkRule { of, body })
     }
 
-    /// Up to the brace that closes it.
-    fn body(&mut self) -> Option<Vec<AwkStatement>> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return None;
-        }
-        let mut statements = Vec::new();
-        loop {
-            self.skip_lines();
-            if self.take("}") {
-                self.depth -= 1;
-                return Some(statements);
-            }
-            statements.push(self.statement()?);
-        }
-    }
-
-    fn block(&mut self) -> Option<Vec<AwkStatement>> {
-        self.skip_lines();
-        if self.take("{") { self.body() } else { Some(vec![self.statement()?]) }
-    }
-
-    fn statement(&mut self) -> Option<AwkStatement> {
-        if self.take_word("if") {
-            self.depth += 1;
-            if self.depth > MAX_DEPTH || !self.take("(") {
-                return None;
-            }
-            let condition = self.value()?;
-            if !self.take(")") {
-                return None;
-            }
-            let then = self.block()?;
-            self.skip_lines();
-            let other = if self.take_word("else") { self.block()? } else { vec![] };
-            self.depth -= 1;
-            return Some(AwkStatement::If(condition, then, other));
-        }
-        let statement = if self.take_word("print") {
-            AwkStatement::Print(self.values()?)
-        } else if self.take_word("printf") {
-            AwkStatement::Printf(self.values()?)
-        } else if self.take_word("next") {
-            AwkStatement::Next
-        } else if self.take_word("exit") {
-            AwkStatement::Exit(if self.is_over() { None } else { Some(self.value()?) })
-        } else {
-            AwkStatement::AwkValue(self.value()?)
-        };
-        self.is_over().then_some(statement)
-    }
-
-    fn is_over(&mut self) -> bool {
-        self.skip();
-        self.text.is_empty() || self.text.starts_with([';', '\n', '}'])
-    }
-
-    /// What `print` prints, perhaps in parentheses.
-    fn values(&mut self) -> Option<Vec<AwkValue>> {
-        let mut values = Vec::new();
-        if self.is_over() {
-            return Some(values);
-        }
-        let before = self.text;
-        if self.take("(") {
-            let inner = self.list();
-            if let Some(inner) = inner.filter(|_| self.take(")") && self.is_over()) {
-                return Some(inner);
-            }
-            self.text = before;
-        }
-        values.extend(self.list()?);
-        Some(values)
-    }
-
-    fn list(&mut self) -> Option<Vec<AwkValue>> {
+    pub(super) fn list(&mut self) -> Option<Vec<AwkValue>> {
         let mut values = vec![self.value()?];
         while self.take(",") {
             self.skip_lines();
@@ -204,7 +184,7 @@ impl AwkReader<'_> {
         Some(values)
     }
 
-    fn value(&mut self) -> Option<AwkValue> {
+    pub(super) fn value(&mut self) -> Option<AwkValue> {
         self.depth += 1;
         let value = if self.depth > MAX_DEPTH { None } else { self.assigned() };
         self.depth -= 1;
@@ -213,7 +193,7 @@ impl AwkReader<'_> {
 
     fn assigned(&mut self) -> Option<AwkValue> {
         let value = self.chosen()?;
-        if !matches!(value, AwkValue::Variable(_) | AwkValue::Field(_)) {
+        if !is_place(&value) {
             return Some(value);
         }
         self.skip();
@@ -242,6 +222,9 @@ impl AwkReader<'_> {
         let Some(operators) = LEVELS.get(level) else { return self.joined() };
         let mut value = self.level(level + 1)?;
         for _ in 0..MAX_DEPTH {
+            if level == IN_LEVEL && self.take_word("in") {
+                value = AwkValue::In(vec![value], self.name()?);
+            }
             self.skip();
             let Some(operator) = operators.iter().find(|operator| self.text.starts_with(**operator)) else {
                 return Some(value);
@@ -301,7 +284,7 @@ impl AwkReader<'_> {
             return Some(AwkValue::Minus(Box::new(self.unary()?)));
         }
         let value = self.primary()?;
-        if matches!(value, AwkValue::Variable(_) | AwkValue::Field(_)) {
+        if is_place(&value) {
             for (sign, by) in [("++", 1.0), ("--", -1.0)] {
                 if self.take(sign) {
                     return Some(AwkValue::Step(Box::new(value), by, false));
@@ -313,7 +296,7 @@ impl AwkReader<'_> {
 
     /// What may be assigned to.
     fn place(&mut self) -> Option<AwkValue> {
-        self.primary().filter(|value| matches!(value, AwkValue::Variable(_) | AwkValue::Field(_)))
+        self.primary().filter(is_place)
     }
 
     fn primary(&mut self) -> Option<AwkValue> {
@@ -327,8 +310,15 @@ impl AwkReader<'_> {
             }
             '(' => {
                 self.take("(");
-                let value = self.value()?;
-                self.take(")").then_some(value)
+                let mut values = self.list()?;
+                if !self.take(")") {
+                    return None;
+                }
+                if values.len() == 1 {
+                    return values.pop();
+                }
+                let array = if self.take_word("in") { self.name()? } else { return None };
+                Some(AwkValue::In(values, array))
             }
             c if c.is_ascii_digit() || c == '.' => self.number(),
             _ => self.named(),
@@ -351,40 +341,52 @@ impl AwkReader<'_> {
     }
 
     fn named(&mut self) -> Option<AwkValue> {
-        let length = name_length(self.text);
-        let (name, rest) = self.text.split_at(length);
-        if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || rest.starts_with('[') {
-            return None;
+        let name = self.name()?;
+        if self.text.starts_with('[') {
+            self.text = &self.text[1..];
+            return Some(AwkValue::Element(name, self.subscripts()?));
         }
-        self.text = rest;
         if let Some(function) = FUNCTIONS.iter().find(|function| **function == name) {
-            let mut arguments = vec![];
-            if self.take("(") && !self.take(")") {
-                arguments = self.list()?;
-                if !self.take(")") {
-                    return None;
-                }
-            }
-            return Some(AwkValue::Call(function, arguments));
+            return Some(AwkValue::Call(function, self.arguments()?));
         }
-        let is_word = matches!(
-            name,
-            "for"
-                | "while"
-                | "do"
-                | "function"
-                | "getline"
-                | "delete"
-                | "split"
-                | "gsub"
-                | "sub"
-                | "match"
-                | "in"
-                | "return"
-                | "system"
-                | "else"
-        );
-        (!is_word && !rest.starts_with('(')).then(|| AwkValue::Variable(name.to_owned()))
+        let is_called = self.text.starts_with('(');
+        match name.as_str() {
+            "split" | "sub" | "gsub" | "match" => self.of_places(&name),
+            name if WORDS.contains(&name) => None,
+            _ if is_called => {
+                self.invoked.push(name.clone());
+                Some(AwkValue::Invoke(name, self.arguments()?))
+            }
+            _ => Some(AwkValue::Variable(name)),
+        }
+    }
+
+    fn arguments(&mut self) -> Option<Vec<AwkValue>> {
+        if !self.take("(") || self.take(")") {
+            return Some(Vec::new());
+        }
+        let arguments = self.list()?;
+        self.take(")").then_some(arguments)
+    }
+
+    /// Functions that do something to what they are given.
+    fn of_places(&mut self, name: &str) -> Option<AwkValue> {
+        let mut arguments = self.arguments()?.into_iter();
+        let first = Box::new(arguments.next()?);
+        let second = arguments.next()?;
+        let third = arguments.next();
+        match (name, second) {
+            ("split", AwkValue::Variable(array)) => Some(AwkValue::Split(first, array, third.map(Box::new))),
+            ("match", pattern) => Some(AwkValue::Match(first, Box::new(pattern))),
+            ("sub" | "gsub", replacement) => {
+                let line = || AwkValue::Field(Box::new(AwkValue::Number(0.0)));
+                let place = third.unwrap_or_else(line);
+                let is_right = is_place(&place);
+                let all = Box::new([*first, replacement, place]);
+                is_right.then_some(AwkValue::Substitute(all, name == "gsub"))
+            }
+            _ => None,
+        }
     }
 
     fn quoted(&mut self) -> Option<String> {
@@ -428,6 +430,11 @@ impl AwkReader<'_> {
     }
 }
 
-fn name_length(text: &str) -> usize {
+/// Whether it may be assigned to.
+fn is_place(value: &AwkValue) -> bool {
+    matches!(value, AwkValue::Variable(_) | AwkValue::Field(_) | AwkValue::Element(..))
+}
+
+pub(super) fn name_length(text: &str) -> usize {
     text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len())
 }
