@@ -2,16 +2,21 @@
 //! (`pkg/kubelet/client`). The apiserver knows no kubelet; whoever runs it hands it a [`KubeletLookup`].
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use axum::body::Body;
 use futures::future::BoxFuture;
 use http::Method;
+use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 
 use apimachinery::status::Status;
 use apimachinery::time::Time;
 use apimachinery::wire::ApiResponse;
+
+/// `streamingConnectionIdleTimeout` of kubelets of which nobody says it.
+pub const STREAM_IDLE_TIMEOUT: Duration = Duration::from_secs(4 * 60 * 60);
 
 /// Finds the kubelet of a node: the apiserver knows no kubelet itself.
 pub trait KubeletLookup: Send + Sync {
@@ -20,6 +25,11 @@ pub trait KubeletLookup: Send + Sync {
     /// # Errors
     /// 404 and 400 as the kubelet says; 500 or 503 when there is no kubelet of that name.
     fn logs(&self, request: LogRequest) -> BoxFuture<'_, Result<Body, Status>>;
+
+    /// How long streams stay on which nobody says anything; zero is for ever.
+    fn stream_idle_timeout(&self) -> Duration {
+        STREAM_IDLE_TIMEOUT
+    }
 
     /// Runs a command in a container, as far as it is known what it would do.
     ///
@@ -114,8 +124,27 @@ pub struct AttachRequest {
 pub struct AttachedStreams {
     /// What is said to it. It hears the end of it when this is dropped.
     pub says: mpsc::Sender<Vec<u8>>,
+    /// Tells it how large the window is that it is shown in.
+    pub resize: Box<dyn Fn(WindowSize) + Send + Sync>,
     /// What it says, and whether as an error; it ends with the process.
     pub said: mpsc::Receiver<(bool, Vec<u8>)>,
+}
+
+/// The size of the window of a terminal (`remotecommand.TerminalSize`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "PascalCase")]
+pub struct WindowSize {
+    /// Letters in a line.
+    pub width: u16,
+    /// How many of those.
+    pub height: u16,
+}
+
+impl Default for WindowSize {
+    /// Before anybody has said how large it is.
+    fn default() -> WindowSize {
+        WindowSize { width: 80, height: 24 }
+    }
 }
 
 /// What is to be run.
@@ -137,6 +166,8 @@ pub struct ExecRequest {
     pub is_fed: bool,
     /// The command is a shell, and a line that is typed into it; this is what the shell remembers.
     pub shell: Option<Shell>,
+    /// The window of its terminal, where it has one.
+    pub window: Option<WindowSize>,
 }
 
 /// A shell's variables; its folder is `PWD`, and a new one has none.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use axum::body::Body;
 use futures::StreamExt;
@@ -15,7 +16,7 @@ use apimachinery::status::Status;
 use apimachinery::wire::ApiResponse;
 use apiserver::kubelet_client::{
     AttachRequest, AttachedStreams, Duplex, ExecRequest, Executed, KubeletLookup, KubeletRequest, LogRequest,
-    PodLogOptions, PortForwardRequest,
+    PodLogOptions, PortForwardRequest, STREAM_IDLE_TIMEOUT, WindowSize,
 };
 use clock::Clock;
 use kubelet::attach::Attachment;
@@ -24,6 +25,7 @@ use kubelet::kubelet::Kubelet;
 use kubelet::node_config::NodeConfig;
 use kubelet::players::Players;
 use kubelet::server::LogOptions;
+use machine::standard_input::TerminalSize;
 use network::address_range::AddressRange;
 
 /// The kubelets that run, by node. Bound: one for each node.
@@ -96,6 +98,12 @@ impl Kubelets {
 }
 
 impl KubeletLookup for Kubelets {
+    /// All kubelets are told the same.
+    fn stream_idle_timeout(&self) -> Duration {
+        let first = self.lock().values().next().map(Kubelet::stream_idle_timeout);
+        first.unwrap_or(STREAM_IDLE_TIMEOUT)
+    }
+
     fn logs(&self, request: LogRequest) -> BoxFuture<'_, Result<Body, Status>> {
         let LogRequest { node, namespace, pod, container, options } = request;
         let kubelet = self.of_node(&node);
@@ -106,12 +114,19 @@ impl KubeletLookup for Kubelets {
     }
 
     fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<Executed, Status>> {
-        let ExecRequest { node, namespace, pod, container, command: words, standard_input, is_fed, shell } =
-            request;
-        let kubelet = self.of_node(&node);
+        let kubelet = self.of_node(&request.node);
         Box::pin(async move {
-            let command = Command { container, words, standard_input, is_fed, shell, ..Command::default() };
-            let played = kubelet?.exec(&namespace, &pod, &command).await;
+            let ExecRequest { namespace, pod, .. } = &request;
+            let command = Command {
+                container: request.container.clone(),
+                words: request.command.clone(),
+                standard_input: request.standard_input.clone(),
+                is_fed: request.is_fed,
+                shell: request.shell.clone(),
+                terminal: request.window.map(terminal),
+                ..Command::default()
+            };
+            let played = kubelet?.exec(namespace, pod, &command).await;
             played.map(executed).map_err(|why| Status::failure(500, "InternalError", why))
         })
     }
@@ -127,9 +142,12 @@ impl KubeletLookup for Kubelets {
         let kubelet = self.of_node(&node);
         Box::pin(async move {
             let attached = kubelet?.attach(&namespace, &pod, &container, reads).await;
-            let Attachment { says, said } =
+            let Attachment { says, sizes, said } =
                 attached.map_err(|why| Status::failure(500, "InternalError", why.message))?;
-            Ok(AttachedStreams { says, said })
+            let resize = Box::new(move |window| {
+                sizes.send_replace(terminal(window));
+            });
+            Ok(AttachedStreams { says, resize, said })
         })
     }
 
@@ -146,6 +164,10 @@ impl KubeletLookup for Kubelets {
 
 /// From where what is forwarded reaches a pod.
 const LOOPBACK: &str = "127.0.0.1:0";
+
+fn terminal(window: WindowSize) -> TerminalSize {
+    TerminalSize { columns: window.width, lines: window.height }
+}
 
 /// What a command said, when it has ended: one that never does is not waited for.
 fn executed(played: machine::exec::Executed) -> Executed {

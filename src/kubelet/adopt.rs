@@ -9,7 +9,8 @@ use super::kuberuntime::container::Container;
 use super::kuberuntime::context::SyncContext;
 use super::kuberuntime::state::{State, Terminated};
 use super::node_config::Boots;
-use super::pod_workers::{PodWorker, Sandbox, WorkerState};
+use super::pod_workers::{PodWorker, WorkerState};
+use super::sandbox_state::Sandbox;
 use super::volume_manager::host_files::Written;
 use super::volume_manager::sources::Sources;
 use apimachinery::time::Time;
@@ -56,6 +57,7 @@ impl PodWorker {
             cluster_dns: &node.cluster_dns,
             allocatable: &node.allocatable,
             network: &node.network,
+            restarts_all: false,
         };
         let mut restore = |specs: &[Spec], containers: &mut [Container], statuses: &[ContainerStatus]| {
             for (spec, container) in specs.iter().zip(containers) {
@@ -68,6 +70,7 @@ impl PodWorker {
         restore(&pod.spec.containers, &mut self.containers, &status.container_statuses);
         let ephemeral = &status.ephemeral_container_statuses;
         restore(&pod.spec.ephemeral_containers, &mut self.ephemeral_containers, ephemeral);
+        self.restarts_all |= context.restarts_all;
         if pod.is_terminal() {
             self.state = WorkerState::Terminated;
             self.sandbox = Sandbox::Stopped { address: status.pod_ip.clone() };
@@ -82,14 +85,14 @@ impl PodWorker {
         let address = pod.status.pod_ip.clone();
         let (spec, status) = (&pod.spec, &pod.status);
         let by_policy = |containers: &mut [Container], specs: &[Spec], statuses: &[ContainerStatus]| {
-            lose_all(containers, specs, statuses, false, now);
+            lose_all(pod, containers, specs, statuses, false, now);
         };
         by_policy(&mut self.containers, &spec.containers, &status.container_statuses);
         let ephemeral = &status.ephemeral_container_statuses;
         by_policy(&mut self.ephemeral_containers, &spec.ephemeral_containers, ephemeral);
         let begins_anew = spec.restart_policy != "Never" && !self.containers.iter().all(Container::is_done);
         let init = &status.init_container_statuses;
-        lose_all(&mut self.init_containers, &spec.init_containers, init, begins_anew, now);
+        lose_all(pod, &mut self.init_containers, &spec.init_containers, init, begins_anew, now);
         self.has_lost_sandbox = !address.is_empty();
         // Where nothing runs again nothing is made for it.
         if self.has_lost_sandbox && self.containers.iter().all(Container::is_done) {
@@ -110,6 +113,7 @@ fn is_lost(pod: &pod::Pod, boots: Boots) -> bool {
 
 /// Those that the pod's status knows.
 fn lose_all(
+    pod: &pod::Pod,
     containers: &mut [Container],
     specs: &[Spec],
     statuses: &[ContainerStatus],
@@ -118,13 +122,19 @@ fn lose_all(
 ) {
     for (container, spec) in containers.iter_mut().zip(specs) {
         if let Some(status) = statuses.iter().find(|status| status.name == spec.name) {
-            lose(container, status, all_run_again, now);
+            lose((pod, spec), container, status, all_run_again, now);
         }
     }
 }
 
 /// What ran has ended, nobody knows how; it runs again if its policy says so, or all do.
-fn lose(container: &mut Container, status: &ContainerStatus, all_run_again: bool, now: Time) {
+fn lose(
+    (pod, spec): (&pod::Pod, &Spec),
+    container: &mut Container,
+    status: &ContainerStatus,
+    all_run_again: bool,
+    now: Time,
+) {
     container.restart_count = status.restart_count;
     container.unseen_runs = status.restart_count;
     let exit = Exit { code: 255, reason: "Unknown".into(), message: String::new() };
@@ -141,7 +151,7 @@ fn lose(container: &mut Container, status: &ContainerStatus, all_run_again: bool
             return;
         }
     };
-    let runs_again = all_run_again || container.restart_policy.restarts(ended.exit.code);
+    let runs_again = all_run_again || container.restarts(pod, spec, ended.exit.code);
     container.take_up(ended, runs_again);
 }
 

@@ -16,6 +16,7 @@ use super::server::RunTimes;
 use super::volume_manager::facts::Facts;
 use super::volume_manager::surroundings;
 use apimachinery::time::Time;
+use machine::standard_input::TerminalSize;
 
 /// So many pieces wait for either side; then the other one waits.
 const PIECES: usize = 8;
@@ -24,6 +25,8 @@ const PIECES: usize = 8;
 pub struct Attachment {
     /// What is said to it. It hears the end of it when this is dropped.
     pub says: mpsc::Sender<Vec<u8>>,
+    /// How large the window is that it is shown in; the newest counts.
+    pub sizes: watch::Sender<TerminalSize>,
     /// What it says, and whether as an error; the end is its own, or its container's.
     pub said: mpsc::Receiver<(bool, Vec<u8>)>,
 }
@@ -97,10 +100,16 @@ impl Kubelet {
         let first = first.ok_or_else(exited)?;
         let (says, to_process) = mpsc::channel(PIECES);
         let (from_process, said) = mpsc::channel(PIECES);
+        let (sizes, resized) = watch::channel(TerminalSize::default());
         // With the kubelet it ends, too.
-        let begun =
-            self.shared.context.tasks.spawn("attach", attached.talk(first, news, to_process, from_process));
-        begun.map(|_| Attachment { says, said }).ok_or_else(|| refusal("the kubelet has stopped".to_owned()))
+        let begun = self
+            .shared
+            .context
+            .tasks
+            .spawn("attach", attached.talk(first, news, (to_process, resized), from_process));
+        begun
+            .map(|_| Attachment { says, sizes, said })
+            .ok_or_else(|| refusal("the kubelet has stopped".to_owned()))
     }
 }
 
@@ -114,7 +123,7 @@ impl AttachedClient {
         mut self,
         first: Looked,
         mut news: AttachNews,
-        to_process: mpsc::Receiver<Vec<u8>>,
+        (to_process, mut resized): (mpsc::Receiver<Vec<u8>>, watch::Receiver<TerminalSize>),
         from_process: mpsc::Sender<(bool, Vec<u8>)>,
     ) {
         let mut to_process = Some(to_process);
@@ -126,6 +135,7 @@ impl AttachedClient {
             }
             let heard = tokio::select! {
                 biased;
+                Ok(()) = resized.changed() => AttachInput::Resized(*resized.borrow_and_update()),
                 heard = next_said(&mut to_process) => heard,
                 () = self.pause(looked.response.next, &mut news) => AttachInput::Nothing,
                 () = from_process.closed() => {

@@ -70,7 +70,13 @@ impl Kubelet {
     }
 
     /// Ends a pod for a reason of the node's, which an Event of this reason tells.
-    async fn end_pod(&self, namespace: &str, name: &str, ending: PodEnding, event: Option<&'static str>) {
+    pub(crate) async fn end_pod(
+        &self,
+        namespace: &str,
+        name: &str,
+        ending: PodEnding,
+        event: Option<&'static str>,
+    ) {
         let Some(mut loan) = self.pods.borrow(namespace, name).await else { return };
         if let Some(reason) = event {
             let told = Happening::Event(PodEvent::warning(reason, ending.message.clone()));

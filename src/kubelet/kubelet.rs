@@ -8,7 +8,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::admission;
+use super::admission::{self, Rejection};
+use super::allocation::ResizeVerdict;
 use super::container_runtime::simulated::SimulatedRuntime;
 use super::dependencies::{Dependencies, NodeRuntime};
 use super::device_slices;
@@ -65,7 +66,7 @@ impl Kubelet {
         let addresses = config.pod_addresses()?;
         let (stages, entropy) = (config.stages.clone(), context.entropy.clone());
         let runtime = SimulatedRuntime::new(stages, addresses, &config.address, entropy);
-        let runtime = runtime.with_images(&config.images, context.clock.now());
+        let runtime = runtime.with_images(&config.images, config.are_images_listed, context.clock.now());
         let runtime = runtime.with_listeners(config.listeners.clone()).on_network(network.clone());
         let simulated = Arc::new(runtime);
         let state = NodeState::default();
@@ -86,6 +87,11 @@ impl Kubelet {
     /// The name of its node.
     pub fn node_name(&self) -> &str {
         &self.shared.config.name
+    }
+
+    /// How long streams stay on which nobody says anything; zero is for ever.
+    pub fn stream_idle_timeout(&self) -> Duration {
+        self.shared.config.options.streaming_connection_idle_timeout
     }
 
     /// Its node has this condition until it recovers, or this kubelet ends.
@@ -191,6 +197,9 @@ impl Kubelet {
     /// Whose turn it is: who changed, who was given something, whose time has come.
     fn next_turn(&self, now: Time) -> Option<Turn> {
         let mut state = self.pods.state();
+        if let Some((uid, (object, rejection))) = state.placed.pop_first() {
+            return Some(self.add_pod(&mut state, &uid, object, rejection, now));
+        }
         while let Some((uid, object)) = state.pending.pop_first() {
             let turn = match object {
                 Some(object) => self.update_pod(&mut state, &uid, object, now),
@@ -233,36 +242,80 @@ impl Kubelet {
         object: Arc<Object>,
         now: Time,
     ) -> Option<Turn> {
+        let verdict = self.verdict(state, uid, &object);
+        let is_written = state.statuses.has_written(uid);
         let Some(entry) = state.workers.get_mut(uid) else {
-            return Some(self.add_pod(state, uid, object, now));
+            if admission::asks_of_node(&object.view::<Pod>()) {
+                self.look_up_node(state, uid, object);
+                return None;
+            }
+            return Some(self.add_pod(state, uid, object, None, now));
         };
         let Some(worker) = &mut entry.worker else {
             entry.news = Some(object);
             return None;
         };
+        let is_resized = verdict == Some(ResizeVerdict::Fits);
+        verdict.into_iter().for_each(|verdict| worker.resize(&object, verdict));
+        let is_foreign =
+            is_written && entry.written_at > 0 && object.metadata.resource_version > entry.written_at;
         let needs_sync = worker.needs_sync(&object);
         worker.update(object);
         entry.pod = worker.pod.clone();
+        // It is put back as it was (`needsReconcile`).
+        let is_other = !needs_sync && is_foreign && worker.differs_from_status();
+        if is_other {
+            entry.written = None;
+        }
+        let needs_sync = needs_sync || is_other;
         if needs_sync {
             let event = if worker.object.is_deleting() { "DELETE" } else { "UPDATE" };
             tracing::info!(node = self.node_name(), pod = %worker.object.shared_key(), "SyncLoop {event}");
+        }
+        if is_resized {
+            self.retry_resizes(state);
         }
         needs_sync.then(|| self.turn(state, uid, now)).flatten()
     }
 
     /// The worker of a new pod is made in its first turn.
-    fn add_pod(&self, state: &mut PodManagerState, uid: &Arc<str>, object: Arc<Object>, now: Time) -> Turn {
+    fn add_pod(
+        &self,
+        state: &mut PodManagerState,
+        uid: &Arc<str>,
+        object: Arc<Object>,
+        misplaced: Option<Rejection>,
+        now: Time,
+    ) -> Turn {
         tracing::info!(node = self.node_name(), pod = %object.shared_key(), "SyncLoop ADD");
         let pod = object.view::<Pod>();
-        let rejection = pod.status.start_time.is_none().then(|| {
-            let others = state.workers.values().filter(|entry| !entry.is_terminated).map(|entry| &*entry.pod);
-            let fits = || admission::rejection(&pod, others, &self.shared.node.allocatable);
-            pod_importance::refusal(&self.shared.state, &pod).or_else(fits)
-        });
+        let is_new = pod.status.start_time.is_none();
+        let rejection = if is_new { self.rejection(state, &pod, misplaced) } else { None };
         let entry = Entry::new(&object, pod);
         state.workers.insert(uid.clone(), entry);
         let loan = Loan::new(self.pods.clone(), uid.clone(), None);
-        Turn { new: Some((object, rejection.flatten())), ..Turn::new(loan, now) }
+        Turn { new: Some((object, rejection)), ..Turn::new(loan, now) }
+    }
+
+    /// Why a new pod is not taken up: the first handler that is against it says (`canAdmitPod`).
+    fn rejection(
+        &self,
+        state: &mut PodManagerState,
+        pod: &Pod,
+        misplaced: Option<Rejection>,
+    ) -> Option<Rejection> {
+        let (shared, allocatable) = (&self.shared, &self.shared.node.allocatable);
+        if let Some(refusal) = pod_importance::refusal(&shared.state, pod) {
+            return Some(refusal);
+        }
+        let others = state.workers.values().filter(|entry| !entry.is_terminated).map(|entry| &*entry.pod);
+        let mut rejection = admission::rejection(pod, others, allocatable);
+        let is_short = rejection.as_ref().is_some_and(admission::is_shortage) && misplaced.is_none();
+        if is_short && self.make_room(state, pod) {
+            rejection = None;
+        }
+        let system = &shared.config.info.operating_system;
+        rejection.or(misplaced).or_else(|| admission::wrong_system(pod, system))
     }
 
     /// Tells what happened in a turn, and takes the worker back.
@@ -293,7 +346,10 @@ impl Kubelet {
         if let Some(write) = self.write(entry, &mut loan, &uid, now, cause) {
             statuses.add(write);
         }
+        let has_ended = loan.state() == WorkerState::Terminated && before != WorkerState::Terminated;
         drop(state);
+        drop(loan);
+        self.note_resize(&mut self.pods.state(), &uid, has_ended);
     }
 
     /// What is to be written of a pod, if anything.
@@ -336,6 +392,7 @@ impl Kubelet {
     /// One that is lent out is removed when it is back.
     fn remove_pod(&self, state: &mut PodManagerState, uid: &Arc<str>) {
         state.statuses.forget(uid);
+        (state.looked_up.remove(uid), state.placed.remove(uid), state.deferred.remove(uid));
         let Some(entry) = state.workers.get_mut(uid) else { return };
         entry.is_gone = true;
         let Some(mut worker) = entry.worker.take() else { return };
@@ -346,6 +403,7 @@ impl Kubelet {
         }
         state.ready.remove(uid);
         state.workers.remove(uid);
+        self.retry_resizes(state);
     }
 
     fn take_fetches(&self) -> Vec<Fetch> {
@@ -356,10 +414,17 @@ impl Kubelet {
         self.pods.state().statuses.take()
     }
 
-    fn finish_write(&self, uid: &Arc<str>, result: Result<(), Status>) {
+    fn finish_write(&self, uid: &Arc<str>, result: Result<u64, Status>) {
         let mut state = self.pods.state();
         state.statuses.finish(uid);
-        let Err(status) = result else { return };
+        let status = match result {
+            Ok(revision) => {
+                let entry = state.workers.get_mut(uid);
+                entry.into_iter().for_each(|entry| entry.written_at = entry.written_at.max(revision));
+                return;
+            }
+            Err(status) => status,
+        };
         let (node, status) = (self.node_name(), &status.message);
         tracing::warn!(node, %uid, %status, "failed to update status for pod");
         let due = self.shared.context.clock.now() + SYNC_RETRY;

@@ -37,10 +37,18 @@ pub mod node_system_info;
 pub mod options;
 
 mod admission;
+mod allocation;
+mod allocation_manager;
 pub mod eviction;
 mod local_storage;
+mod node_lookup;
 mod pod_importance;
+mod pod_sandbox;
 pub mod pod_workers;
+mod preemption;
+mod resizing;
+mod restart_all;
+mod sandbox_state;
 
 pub mod dependencies;
 pub mod players;

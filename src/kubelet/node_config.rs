@@ -73,6 +73,8 @@ pub struct NodeConfig {
     pub images: Vec<String>,
     /// The devices that its simulated drivers publish.
     pub devices: Vec<DeviceGroup>,
+    /// Whether those are all that it has: of others pods that forbid to pull them wait.
+    pub are_images_listed: bool,
     /// What it says of its machine and its programs.
     pub info: NodeSystemInfo,
     /// What is known of its machine's starts.
@@ -105,6 +107,7 @@ impl NodeConfig {
             reserved: BTreeMap::new(),
             images: Vec::new(),
             devices: Vec::new(),
+            are_images_listed: false,
             info: NodeSystemInfo::default(),
             boots: Boots::default(),
             clock_skew: 0,

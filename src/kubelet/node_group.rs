@@ -58,7 +58,7 @@ pub struct NodeGroup {
     /// What is left of that for pods, where that is less than all.
     #[serde(deserialize_with = "amounts")]
     pub allocatable: BTreeMap<String, String>,
-    /// Images that they have from the start.
+    /// Images that they have from the start: pods with `imagePullPolicy: Never` find no others.
     pub images: Vec<String>,
     /// Devices that claims ask for (`resource.k8s.io`): each node has as many.
     pub devices: Vec<DeviceGroup>,
@@ -174,6 +174,7 @@ impl NodeGroup {
         node.reserved.extend(self.allocatable.clone());
         node.images.clone_from(&self.images);
         node.devices.clone_from(&self.devices);
+        node.are_images_listed = !self.images.is_empty();
         node.clock_skew = skew_seconds(&self.clock_skew).unwrap_or(0);
         node.info = NodeSystemInfo::or_default(NodeSystemInfo {
             architecture: self.architecture.clone(),

@@ -13,6 +13,7 @@ use super::container_runtime::services::Image;
 use super::dependencies::Dependencies;
 use super::node_lease::NodeLease;
 use super::node_state::{SaidCondition, event_of};
+use super::node_system_info::NodeSystemInfo;
 use apimachinery::options::PatchType;
 use apimachinery::status::Status;
 use apimachinery::time::{Time, rfc3339};
@@ -24,6 +25,13 @@ use client_go::reference::ObjectReference;
 const LEASE_PERIOD: Duration = Duration::from_secs(10);
 /// How often the status is written although it did not (`nodeStatusReportFrequency`).
 const REPORT_PERIOD: Duration = Duration::from_secs(300);
+/// What this kubelet can do that not every one can (`component-helpers/nodedeclaredfeatures`).
+const DECLARED_FEATURES: [&str; 4] = [
+    "ExtendWebSocketsToKubelet",
+    "InPlacePodLevelResourcesVerticalScaling",
+    "InPlacePodVerticalScalingInitContainers",
+    "RestartAllContainersOnContainerExits",
+];
 /// The first and the longest pause between two attempts to register.
 const REGISTER_RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(7));
 
@@ -169,6 +177,9 @@ fn status(kubelet: &Dependencies, now: Time) -> Value {
         ],
         "features": {"supplementalGroupsPolicy": true},
     });
+    if config.info.kubelet_version == NodeSystemInfo::default().kubelet_version {
+        status["declaredFeatures"] = json!(DECLARED_FEATURES);
+    }
     if !images.is_empty() {
         status["images"] = images.iter().map(image).collect();
     }

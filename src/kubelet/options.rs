@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use apimachinery::duration::parse_period;
+use apimachinery::duration::{parse_flag, parse_period};
 use clap::Args;
 use component_base::flags::defaults;
 
@@ -21,6 +21,9 @@ pub struct KubeletOptions {
     #[arg(long, default_value_t = 50, value_name = "N", allow_negative_numbers = true,
         value_parser = clap::value_parser!(i32).range(-1..))]
     pub node_status_max_images: i32,
+    /// How long exec, attach and port-forward stay when nobody says anything; 0 is for ever.
+    #[arg(long, default_value = "4h", value_parser = parse_flag)]
+    pub streaming_connection_idle_timeout: Duration,
 }
 
 impl Default for KubeletOptions {

@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
+use super::allocation::{IN_PROGRESS, PENDING};
 use super::kuberuntime::container::Container;
-use super::kuberuntime::state::is_sidecar;
-use super::pod_workers::{PodWorker, Sandbox};
+use super::kuberuntime::state::{is_sidecar, may_restart_all};
+use super::pod_workers::PodWorker;
+use super::sandbox_state::Sandbox;
 use apimachinery::time::{Time, rfc3339};
 use apis::views::meta::{self, Condition};
 use apis::views::pod::Container as Spec;
@@ -36,21 +38,40 @@ pub(crate) fn generate(worker: &PodWorker, phase: &str, generation: i64, now: Ti
         Err(unmet) => (condition_type, "False", unmet.reason, unmet.message),
     });
     let disruption = worker.failure.as_ref().filter(|ending| ending.is_disruption);
-    let disruption =
-        disruption.map(|ending| ("DisruptionTarget", "True", "TerminationByKubelet", ending.message.clone()));
-    let made = conditions.chain(disruption).map(|(condition_type, status, reason, message)| {
-        let old = meta::condition(&worker.conditions, condition_type).filter(|old| old.status == status);
-        Condition {
-            condition_type: condition_type.into(),
-            status: status.into(),
-            reason: reason.into(),
-            message,
-            last_transition_time: old.and_then(|old| old.last_transition_time).or(Some(now)),
-            observed_generation: Some(generation),
-            ..Condition::default()
-        }
-    });
+    let disruption = disruption
+        .map(|ending| ("DisruptionTarget", "True", "TerminationByKubelet", ending.disruption().to_owned()));
+    let restarts = may_restart_all(&worker.pod).then(|| restarting(worker, phase));
+    let resize = worker.resize.iter().flat_map(|resize| resize.conditions());
+    let resize = resize.map(|(name, reason, message)| (name, "True", reason, message));
+    let made = resize.chain(conditions).chain(disruption).chain(restarts).map(
+        |(condition_type, status, reason, message)| {
+            let old = meta::condition(&worker.conditions, condition_type).filter(|old| old.status == status);
+            Condition {
+                condition_type: condition_type.into(),
+                status: status.into(),
+                reason: reason.into(),
+                message,
+                last_transition_time: old.and_then(|old| old.last_transition_time).or(Some(now)),
+                observed_generation: Some(generation),
+                ..Condition::default()
+            }
+        },
+    );
     made.collect()
+}
+
+/// Whether all containers are being started again (`GenerateAllContainersRestartingCondition`).
+fn restarting(worker: &PodWorker, phase: &str) -> (&'static str, &'static str, &'static str, String) {
+    let name = "AllContainersRestarting";
+    match phase {
+        "Succeeded" => (name, "False", "PodCompleted", String::new()),
+        "Failed" => (name, "False", "PodFailed", String::new()),
+        _ if worker.restarts_all => {
+            let message = "container exited with restart policy rule".into();
+            (name, "True", "RestartAllContainersStarted", message)
+        }
+        _ => (name, "False", "", String::new()),
+    }
 }
 
 /// The conditions as they stand in a status.
@@ -91,6 +112,16 @@ pub(crate) fn complete_patch(status: &mut Value, old: &[Condition]) {
     }
     let order: Value = conditions.iter().map(|condition| json!({"type": condition["type"]})).collect();
     status["$setElementOrder/conditions"] = order;
+}
+
+/// Of a pod whose resources have changed: conditions that it does not have any more go.
+pub(crate) fn drop_resize(status: &mut Value) {
+    let Some(conditions) = status["conditions"].as_array_mut() else { return };
+    for name in [PENDING, IN_PROGRESS] {
+        if !conditions.iter().any(|condition| condition["type"] == name) {
+            conditions.push(json!({"$patch": "delete", "type": name}));
+        }
+    }
 }
 
 fn initialized(worker: &PodWorker) -> Result<(), Unmet> {

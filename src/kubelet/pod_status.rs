@@ -7,14 +7,18 @@ use super::kuberuntime::container::Container;
 use super::kuberuntime::security::{self, PodUsers};
 use super::kuberuntime::state::{State, Terminated};
 use super::pod_conditions::{self, has_passed, is_ready};
-use super::pod_workers::{PodWorker, Sandbox, WorkerState};
+use super::pod_workers::{PodWorker, WorkerState};
+use super::sandbox_state::Sandbox;
 use apimachinery::time::{Time, rfc3339};
-use apis::views::pod::{Container as Spec, PodStatus};
+use apis::views::pod::{Container as Spec, PodStatus, Resources};
 use machine::images;
 
 impl PodWorker {
     /// `Pending`, `Running`, `Succeeded` or `Failed` (`getPhase`).
     pub fn phase(&self) -> &'static str {
+        if let Some(phase) = self.foreign_phase {
+            return phase;
+        }
         if self.state == WorkerState::Terminated {
             let succeeded = self.failure.is_none() && self.containers.iter().all(Container::has_succeeded);
             return if succeeded { "Succeeded" } else { "Failed" };
@@ -57,6 +61,10 @@ impl PodWorker {
             status.insert("podIP".into(), address.as_str().into());
             status.insert("podIPs".into(), json!([{"ip": address}]));
         }
+        if let Some(resources) = &self.pod.spec.resources {
+            status.insert("resources".into(), amounts(resources));
+            status.insert("allocatedResources".into(), json!(resources.requests));
+        }
         if let Some(ending) = &self.failure {
             status.insert("reason".into(), ending.reason.into());
             status.insert("message".into(), ending.message.as_str().into());
@@ -73,12 +81,31 @@ impl PodWorker {
         Value::Object(status)
     }
 
+    /// Whether somebody else has written another status than this kubelet: what all look at is compared.
+    pub(crate) fn differs_from_status(&self) -> bool {
+        let status = &self.pod.status;
+        let is_other = |(spec, container): (&Spec, &Container)| {
+            let written = status.container_statuses.iter().find(|status| status.name == spec.name);
+            written.is_none_or(|written| {
+                written.restart_count != container.restart_count
+                    || written.state.running.is_some() != container.is_running()
+                    || written.ready != is_ready(container, spec, false)
+            })
+        };
+        self.rejection.is_none()
+            && (status.phase != self.phase()
+                || self.pod.spec.containers.iter().zip(&self.containers).any(is_other))
+    }
+
     /// The strategic merge patch that makes `status` the pod's status, and only this pod's.
     pub fn patch(&self, mut status: Value) -> Value {
         pod_conditions::complete_patch(&mut status, &self.pod.status.conditions);
         let PodStatus { host_ip, pod_ips, .. } = &self.pod.status;
         forget_addresses(&mut status["podIPs"], pod_ips.iter().map(|known| known.ip.as_str()));
         forget_addresses(&mut status["hostIPs"], Some(host_ip.as_str()));
+        if self.resize.is_some() {
+            pod_conditions::drop_resize(&mut status);
+        }
         json!({"metadata": {"uid": self.object.metadata.uid}, "status": status})
     }
 
@@ -152,7 +179,7 @@ fn container_status(
             status.insert("image".into(), images::reference(&spec.image).into());
             status.insert("imageID".into(), images::image_id(&spec.image).into());
             status.insert("containerID".into(), (&**id).into());
-            status.insert("resources".into(), resources(spec));
+            status.insert("resources".into(), amounts(&spec.resources));
             if !spec.resources.requests.is_empty() {
                 status.insert("allocatedResources".into(), json!(spec.resources.requests));
             }
@@ -193,9 +220,9 @@ fn terminated(ended: &Terminated) -> Value {
     value
 }
 
-fn resources(spec: &Spec) -> Value {
+fn amounts(given: &Resources) -> Value {
     let mut resources = Map::new();
-    for (name, amounts) in [("limits", &spec.resources.limits), ("requests", &spec.resources.requests)] {
+    for (name, amounts) in [("limits", &given.limits), ("requests", &given.requests)] {
         if !amounts.is_empty() {
             resources.insert(name.into(), json!(amounts));
         }

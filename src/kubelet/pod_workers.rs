@@ -9,27 +9,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::admission::Rejection;
+use super::allocation::PodResize;
 use super::container_runtime::declared;
-use super::container_runtime::services::{
-    Call, ContainerConfig, PodSandboxConfig, PodSandboxStatus, RuntimeService,
-};
+use super::container_runtime::services::{ContainerConfig, RuntimeService};
 use super::dependencies::NodeRuntime;
 use super::kuberuntime::container::{Container, grace_period};
 use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
 use super::kuberuntime::security::PodUsers;
 use super::kuberuntime::state::{RestartPolicy, State, is_sidecar};
+use super::sandbox_state::Sandbox;
 use super::volume_manager::mounting::Mounting;
 use super::volume_manager::sources::Sources;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
 use apis::views::meta::Condition;
-use apis::views::pod::{Container as Spec, Pod};
+use apis::views::pod::{self, Container as Spec, Pod};
 use machine::bounds::MAX_POD_START_BYTES;
 
-/// Until a sandbox that could not be made is tried again.
-const SANDBOX_RETRY: Duration = Duration::from_secs(15);
 /// A sidecar has so long to end however long those before it took (`minimumGracePeriodInSeconds`).
 const MIN_SIDECAR_GRACE: Duration = Duration::from_secs(2);
+
+/// Why a pod ends that makes room for another.
+pub(crate) const PREEMPTING: &str = "Preempting";
 
 /// Where a pod is on its way through the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,28 +41,6 @@ pub enum WorkerState {
     Terminating,
     /// Nothing of it runs any more.
     Terminated,
-}
-
-/// The pod's sandbox: what its containers share.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Sandbox {
-    None,
-    /// Its call has not returned yet.
-    Creating {
-        call: Call<PodSandboxStatus>,
-        attempt: u32,
-    },
-    /// It could not be made, and is tried again.
-    BackOff {
-        until: Time,
-        attempt: u32,
-    },
-    Ready {
-        address: String,
-    },
-    Stopped {
-        address: String,
-    },
 }
 
 /// The worker of one pod.
@@ -98,6 +77,12 @@ pub struct PodWorker {
     pub(crate) has_new_listeners: bool,
     /// How often the network had changed when its probes looked at it last.
     pub(crate) network_changes: u64,
+    /// All its containers are being ended to begin anew.
+    pub(crate) restarts_all: bool,
+    /// Its resources were changed while it ran.
+    pub(crate) resize: Option<Box<PodResize>>,
+    /// The phase in which somebody else has ended it.
+    pub(crate) foreign_phase: Option<&'static str>,
 }
 
 /// Why the kubelet itself ended a pod.
@@ -111,6 +96,16 @@ pub struct PodEnding {
     pub grace_seconds: Option<i64>,
     /// It is no fault of the pod's: it is said by the condition `DisruptionTarget`.
     pub is_disruption: bool,
+}
+
+impl PodEnding {
+    /// What the condition says of it.
+    pub(crate) fn disruption(&self) -> &str {
+        match self.reason {
+            PREEMPTING => "Pod was preempted by Kubelet to accommodate a critical pod.",
+            _ => &self.message,
+        }
+    }
 }
 
 impl WorkerState {
@@ -154,10 +149,15 @@ impl PodWorker {
             mounting: mounting(&pod, &object, &*node.runtime),
             has_new_listeners: false,
             network_changes: node.network.count_changes(),
+            restarts_all: false,
+            resize: None,
+            foreign_phase: None,
             pod,
             object,
         };
         if worker.pod.status.start_time.is_some() {
+            worker.resize = PodResize::of_status(&worker.pod, &worker.object);
+            worker.keep_allocated();
             worker.adopt(node, now);
         }
         worker
@@ -187,6 +187,24 @@ impl PodWorker {
         self.pod = object.view::<Pod>();
         self.users = PodUsers::of(&object);
         self.object = object;
+        self.keep_allocated();
+        self.note_foreign_end();
+    }
+
+    /// It is run with what it has been given.
+    fn keep_allocated(&mut self) {
+        let allocated = self.resize.as_ref().and_then(|resize| resize.allocated(&self.object));
+        if let Some(allocated) = allocated {
+            self.pod = allocated;
+        }
+    }
+
+    /// Somebody else says that it has ended: it ends (`podWorkers.UpdatePod`).
+    fn note_foreign_end(&mut self) {
+        if self.state == WorkerState::Sync && self.pod.is_terminal() {
+            self.foreign_phase = Some(if self.pod.status.phase == "Failed" { "Failed" } else { "Succeeded" });
+            self.state = WorkerState::Terminating;
+        }
     }
 
     /// Whether annotations have changed that say what listens.
@@ -203,6 +221,7 @@ impl PodWorker {
             || old.deletion_timestamp != new.deletion_timestamp
             || old.deletion_grace_period_seconds != new.deletion_grace_period_seconds
             || !self.pod.spec.readiness_gates.is_empty()
+            || (self.state == WorkerState::Sync && pod::is_terminal(object))
             || self.may_have_config(object)
             || self.says_else_of_listeners(object)
     }
@@ -244,6 +263,7 @@ impl PodWorker {
             cluster_dns,
             allocatable,
             network,
+            restarts_all: false,
         };
         if let Some(Rejection { reason, message }) = self.rejection.as_deref() {
             if self.state == WorkerState::Sync {
@@ -300,6 +320,10 @@ impl PodWorker {
         let sandbox = self.ensure_sandbox(context);
         let Sandbox::Ready { address } = &self.sandbox else { return earliest([deadline, sandbox]) };
         context.pod_ip.clone_from(address);
+        if self.restarts_all {
+            return earliest([deadline, self.restart_all(context)]);
+        }
+        self.begin_resize(context);
         let (is_initialized, init) = self.advance_init_containers(context);
         let mut due = earliest([deadline, init, self.advance_ephemeral_containers(context)]);
         if is_initialized {
@@ -308,6 +332,11 @@ impl PodWorker {
             }
         }
         due = earliest([due, self.evict_for_storage(context)]);
+        self.end_resize(context);
+        if context.restarts_all {
+            self.restarts_all = true;
+            return earliest([deadline, self.restart_all(context)]);
+        }
         if self.is_finished() {
             self.state = WorkerState::Terminating;
         }
@@ -360,53 +389,13 @@ impl PodWorker {
         self.most_grace.map_or(grace, |most| grace.min(Duration::from_secs(u64::try_from(most).unwrap_or(0))))
     }
 
-    /// CRI `RunPodSandbox`, and again when that fails. Says when it is to be looked at again.
-    fn ensure_sandbox(&mut self, context: &mut SyncContext<'_>) -> Option<Time> {
-        let now = context.now;
-        let attempt = match &self.sandbox {
-            Sandbox::None => Some(0),
-            Sandbox::BackOff { until, attempt } if *until <= now => Some(*attempt),
-            Sandbox::BackOff { until, .. } => return Some(*until),
-            _ => None,
-        };
-        if std::mem::take(&mut self.has_lost_sandbox) {
-            let message = "Pod sandbox changed, it will be killed and re-created.".into();
-            let event = PodEvent { event_type: "Normal", ..PodEvent::warning("SandboxChanged", message) };
-            context.happenings.push(Happening::Event(event));
-        }
-        if let Some(attempt) = attempt {
-            let config = PodSandboxConfig { pod: context.pod, metadata: context.metadata, attempt };
-            let call = context.runtime.run_pod_sandbox(&config, now);
-            self.sandbox = Sandbox::Creating { call, attempt };
-        }
-        let Sandbox::Creating { call, attempt } = &self.sandbox else { return None };
-        if call.returns_at.is_none_or(|at| at > now) {
-            return call.returns_at;
-        }
-        match call.result.clone() {
-            Ok(PodSandboxStatus { ip: address }) => {
-                context.happenings.push(Happening::SandboxCreated(address.clone()));
-                context.tell_of_annotations();
-                self.sandbox = Sandbox::Ready { address };
-                None
-            }
-            Err(error) => {
-                let warning = PodEvent::warning("FailedCreatePodSandBox", error.message);
-                context.happenings.push(Happening::Event(warning));
-                let until = now + SANDBOX_RETRY;
-                self.sandbox = Sandbox::BackOff { until, attempt: attempt + 1 };
-                Some(until)
-            }
-        }
-    }
-
     /// Whether the others may start, and when something is due.
     fn advance_init_containers(&mut self, context: &mut SyncContext<'_>) -> (bool, Option<Time>) {
         let mut due = None;
         for (container, spec) in self.init_containers.iter_mut().zip(&context.pod.spec.init_containers) {
             due = earliest([due, container.advance(spec, context)]);
             let passed = if is_sidecar(spec) {
-                container.started || container.has_run()
+                container.started || (container.has_run() && !container.begins_anew)
             } else {
                 container.has_succeeded()
             };
@@ -427,17 +416,6 @@ impl PodWorker {
     fn is_stopped(&self) -> bool {
         let all = self.containers.iter().chain(&self.init_containers).chain(&self.ephemeral_containers);
         all.into_iter().all(Container::is_done)
-    }
-
-    /// CRI `StopPodSandbox`. Says whether there was one.
-    fn stop_sandbox(&mut self, runtime: &dyn RuntimeService) -> bool {
-        runtime.stop_pod_sandbox(&self.object.metadata.uid);
-        let is_there = matches!(self.sandbox, Sandbox::Ready { .. });
-        self.sandbox = match std::mem::replace(&mut self.sandbox, Sandbox::None) {
-            Sandbox::Ready { address } => Sandbox::Stopped { address },
-            other => other,
-        };
-        is_there
     }
 
     fn deadline(&self, pod: &Pod) -> Option<Time> {
@@ -461,14 +439,6 @@ impl PodWorker {
     fn start_bytes(&self) -> usize {
         let running = self.all_containers().filter(|(_, container)| container.is_running());
         running.map(|(_, container)| container.start_bytes).sum()
-    }
-
-    /// The pod's address; empty before it has one.
-    pub(crate) fn address(&self) -> &str {
-        match &self.sandbox {
-            Sandbox::Ready { address } | Sandbox::Stopped { address } => address,
-            _ => "",
-        }
     }
 
     /// A container of the pod, as the runtime is told of it.

@@ -67,6 +67,11 @@ impl StatusManager {
         self.in_flight.remove(uid);
     }
 
+    /// Whether nothing of a pod waits to be written, or is under way.
+    pub(crate) fn has_written(&self, uid: &Arc<str>) -> bool {
+        !self.waiting.contains_key(uid) && !self.in_flight.contains(uid)
+    }
+
     /// Nothing is under way: whoever wrote has been restarted.
     pub fn reset(&mut self) {
         self.in_flight.clear();
@@ -79,14 +84,15 @@ impl StatusManager {
 }
 
 impl Write {
-    /// Writes. That the pod is gone is no error. A conflict is one: it may be another's write that came
-    /// between, and of a pod that is another one by now the watch tells.
-    pub async fn perform(&self) -> Result<(), Status> {
+    /// Writes, and says which revision the pod has then. That it is gone is no error. A conflict is one: it
+    /// may be another's write that came between, and of a pod that is another one by now the watch tells.
+    pub async fn perform(&self) -> Result<u64, Status> {
+        let mut revision = 0;
         let (namespace, name) = (self.namespace.as_str(), self.name.as_str());
         if let Some(patch) = &self.patch {
             let patched =
                 self.client.patch_status(&PODS, namespace, name, PatchType::StrategicMerge, patch).await;
-            ignore_gone(patched.map(|_| ()))?;
+            revision = ignore_gone(patched.map(|pod| pod.metadata.resource_version))?;
         }
         if self.delete {
             let preconditions = Preconditions { uid: Some(self.uid.to_string()), resource_version: None };
@@ -94,13 +100,13 @@ impl Write {
             let options = DeleteOptions { grace_period_seconds, preconditions, ..DeleteOptions::default() };
             ignore_gone(self.client.delete(&PODS, namespace, name, &options).await)?;
         }
-        Ok(())
+        Ok(revision)
     }
 }
 
-fn ignore_gone(result: Result<(), Status>) -> Result<(), Status> {
+fn ignore_gone<T: Default>(result: Result<T, Status>) -> Result<T, Status> {
     match result {
-        Err(status) if status.is_not_found() => Ok(()),
+        Err(status) if status.is_not_found() => Ok(T::default()),
         other => other,
     }
 }

@@ -8,6 +8,25 @@ use std::time::Duration;
 /// So much is taken that somebody says to one run of a process; it does not hear more.
 pub const MAX_SAID_BYTES: usize = 1 << 20;
 
+/// So many sizes of its window are taken; it does not hear of more.
+pub const MAX_SIZES: usize = 1024;
+
+/// How large the window of a terminal is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TerminalSize {
+    /// Letters in a line.
+    pub columns: u16,
+    /// How many of those.
+    pub lines: u16,
+}
+
+impl Default for TerminalSize {
+    /// Of a terminal of which nobody says it.
+    fn default() -> TerminalSize {
+        TerminalSize { columns: 80, lines: 24 }
+    }
+}
+
 /// What was said to a process so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StandardInput {
@@ -17,6 +36,8 @@ pub struct StandardInput {
     pub was_attached: bool,
     /// What came, and when; after the start of the process.
     pub(crate) pieces: Vec<(Duration, String)>,
+    /// How large the window of its terminal was, and from when on.
+    sizes: Vec<(Duration, TerminalSize)>,
     /// How much that is.
     bytes: usize,
     /// When it ended.
@@ -47,6 +68,23 @@ impl StandardInput {
         }
     }
 
+    /// The window has another size; what is over [`MAX_SIZES`] nobody hears.
+    pub fn resize(&mut self, after: Duration, size: TerminalSize) {
+        let is_full = self.sizes.len() >= MAX_SIZES;
+        match self.sizes.last_mut() {
+            Some((_, last)) if *last == size => {}
+            Some((at, last)) if *at == after => *last = size,
+            _ if is_full => {}
+            _ => self.sizes.push((after, size)),
+        }
+    }
+
+    /// How large the window of its terminal was then; nothing where it has none.
+    pub(crate) fn size_at(&self, after: Duration) -> Option<TerminalSize> {
+        let said = self.sizes.iter().rev().find(|(at, _)| *at <= after).map(|(_, size)| *size);
+        self.is_terminal.then(|| said.unwrap_or_default())
+    }
+
     /// The letters that are whole; bytes that are none are replaced.
     fn take_whole(&mut self) -> String {
         let whole = match std::str::from_utf8(&self.unfinished) {
@@ -70,4 +108,22 @@ impl StandardInput {
 pub(crate) struct HeardSoFar {
     pub(crate) pieces: usize,
     pub(crate) bytes: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_has_the_size_that_was_said_last_and_of_too_many_the_rest_is_lost() {
+        let size = |columns| TerminalSize { columns, lines: 9 };
+        let mut input = StandardInput::new(true);
+        assert_eq!(input.size_at(Duration::ZERO), Some(TerminalSize::default()));
+        for at in 1..=MAX_SIZES + 5 {
+            input.resize(Duration::from_secs(at as u64), size(at as u16));
+        }
+        assert_eq!(input.size_at(Duration::from_millis(2500)), Some(size(2)));
+        assert_eq!(input.size_at(Duration::MAX), Some(size(MAX_SIZES as u16)));
+        assert_eq!(StandardInput::new(false).size_at(Duration::MAX), None);
+    }
 }

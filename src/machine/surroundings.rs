@@ -9,7 +9,7 @@ use chrono::{DateTime, Utc};
 
 use crate::file_system::{File, Mount, Tree, View};
 use crate::questions::Answered;
-use crate::standard_input::StandardInput;
+use crate::standard_input::{StandardInput, TerminalSize};
 
 /// So many views of the volumes are remembered of a run; of more the older ones are forgotten.
 const MAX_VIEWS: usize = 16;
@@ -53,6 +53,8 @@ pub struct Surroundings {
     pub answers: Arc<Vec<Answered>>,
     /// What was said to it, where its standard input is open.
     pub input: Option<Box<StandardInput>>,
+    /// The window of the terminal in which a command is run beside the process, where it has one.
+    pub terminal: Option<TerminalSize>,
 }
 
 impl Surroundings {

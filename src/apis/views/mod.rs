@@ -24,5 +24,6 @@ pub mod pod_volumes;
 pub mod probe;
 pub mod rbac;
 pub mod replica_set;
+pub mod restart_rule;
 pub mod service;
 pub mod stateful_set;

@@ -10,6 +10,7 @@ use super::meta::Condition;
 use super::node::Taint;
 use super::pod_volumes::{ClaimedVolumes, PodResourceClaim, PodResourceClaimStatus, claims_among_volumes};
 use super::probe::{Lifecycle, Probe};
+use super::restart_rule::RestartRule;
 use crate::core::pod::fields::place_of;
 use apimachinery::object::{Object, list, nullable};
 use apimachinery::time::Time;
@@ -125,6 +126,10 @@ pub struct PodSpec {
     pub hostname: String,
     /// The domain.
     pub subdomain: String,
+    /// What the pod calls itself whatever else is said; no name then is that of DNS.
+    pub hostname_override: Option<Box<str>>,
+    /// What its containers need.
+    pub os: Option<Box<Named>>,
     /// The volumes that are claims or disks; of the others nobody asks.
     #[serde(rename = "volumes", deserialize_with = "claims_among_volumes")]
     pub claims: ClaimedVolumes,
@@ -204,14 +209,6 @@ pub struct Container {
     pub lifecycle: Option<Box<Lifecycle>>,
 }
 
-/// `v1.ContainerRestartRule`
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub struct RestartRule {
-    /// `Restart` or `RestartAllContainers`.
-    pub action: String,
-}
-
 /// `v1.EnvVar`
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -256,7 +253,7 @@ pub struct ContainerPort {
 }
 
 /// `v1.ResourceRequirements`
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Resources {
     /// What it needs.

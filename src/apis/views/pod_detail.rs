@@ -42,6 +42,9 @@ pub struct PodDetailSpec {
     pub host_aliases: Vec<HostAlias>,
     /// Whether services are variables; without, they are.
     pub enable_service_links: Option<bool>,
+    /// Whether its host name has its domain behind it.
+    #[serde(rename = "setHostnameAsFQDN")]
+    pub set_hostname_as_fqdn: Option<bool>,
     /// As `ClusterFirst`.
     pub dns_policy: String,
     /// Lines of `/etc/resolv.conf`, as they stand.

@@ -1,5 +1,7 @@
 //! What is known ahead of probes.
 
+use std::time::Duration;
+
 use apimachinery::time::Time;
 
 /// One answer to a probe (`probe.Result`).
@@ -24,4 +26,20 @@ pub enum ProbeForecast {
     Assumed,
     /// Nothing: whoever wants to know asks.
     Asked,
+}
+
+/// How a command goes (`runtimeapi.ExecSyncResponse`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExecSyncForecast {
+    /// The command is not known, or never ends.
+    Unknown,
+    /// It is known.
+    Ends {
+        /// How long it takes.
+        took: Duration,
+        /// Its exit code.
+        exit_code: i32,
+    },
+    /// It asks the network, and goes on with the answer: [`RuntimeService::exec`] says what.
+    Asks,
 }

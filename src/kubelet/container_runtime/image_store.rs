@@ -14,9 +14,18 @@ const MAX_IMAGES: usize = 2000;
 #[derive(Debug, Default)]
 pub(crate) struct ImageStore {
     present: Mutex<BTreeMap<String, Time>>,
+    /// Whether the user says which there are: nobody has brought others.
+    pub(crate) are_listed: bool,
 }
 
 impl ImageStore {
+    /// With these from `since` on.
+    pub(crate) fn with(images: &[String], are_listed: bool, since: Time) -> ImageStore {
+        let store = ImageStore { are_listed, ..ImageStore::default() };
+        images.iter().for_each(|image| drop(store.add(image, since)));
+        store
+    }
+
     /// The image, when it is there at `now`.
     pub(crate) fn get(&self, image: &str, now: Time) -> Option<Image> {
         self.lock().get(image).filter(|since| **since <= now).map(|_| of_name(image))

@@ -114,7 +114,8 @@ pub(crate) fn exec(
     let ran = (now - around.started_at).to_std().unwrap_or_default();
     let played = process::play(&invocation::of(container), around, Some(ran));
     let before = played.map(|played| played.written).unwrap_or_default();
-    let around_now = Surroundings { answers: command.answers.clone(), ..around.from(ran) };
+    let around_now =
+        Surroundings { answers: command.answers.clone(), terminal: command.terminal, ..around.from(ran) };
     let executed = match (&command.shell, command.words.as_slice()) {
         (Some(shell), [program, line]) => Some(exec::type_lines((program, line), shell, &around_now, before)),
         _ => exec::exec_told(&command.words, &around_now, before, command.standard_input.clone()),
@@ -143,6 +144,7 @@ pub(crate) fn hear(around: &mut Surroundings, heard: &AttachInput, ran: Duration
     match heard {
         AttachInput::Begins => return !std::mem::replace(&mut input.was_attached, true),
         AttachInput::Bytes(bytes) => input.say(ran, bytes),
+        AttachInput::Resized(size) => input.resize(ran, *size),
         AttachInput::End => input.close(ran),
         AttachInput::Nothing => {}
     }

@@ -28,7 +28,7 @@ use serde::Deserialize;
 use tokio::io::DuplexStream;
 use tokio::sync::watch;
 
-pub use super::forecasts::{ProbeAnswer, ProbeForecast};
+pub use super::forecasts::{ExecSyncForecast, ProbeAnswer, ProbeForecast};
 pub use super::process_exit::ProcessExit;
 use super::stats::StatsService;
 use apimachinery::object::ObjectMeta;
@@ -41,6 +41,7 @@ use machine::file_system::{Left, Mount, Tree};
 use machine::interpreter::transcript::Transcript;
 use machine::logs::LogLine;
 use machine::questions::{Answered, Question};
+use machine::standard_input::TerminalSize;
 use machine::surroundings::Surroundings;
 
 /// The id of a container as it stands in its status: `containerd://...`.
@@ -152,22 +153,6 @@ pub struct ExitedContainer {
     pub is_known: bool,
 }
 
-/// How a command goes (`runtimeapi.ExecSyncResponse`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExecSyncForecast {
-    /// The command is not known, or never ends.
-    Unknown,
-    /// It is known.
-    Ends {
-        /// How long it takes.
-        took: Duration,
-        /// Its exit code.
-        exit_code: i32,
-    },
-    /// It asks the network, and goes on with the answer: [`RuntimeService::exec`] says what.
-    Asks,
-}
-
 /// A command that somebody runs in a container (`runtimeapi.ExecRequest`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Command {
@@ -181,6 +166,8 @@ pub struct Command {
     pub is_fed: bool,
     /// `words` are a shell, and a line that is typed into it.
     pub shell: Option<Shell>,
+    /// The window of its terminal, where it has one.
+    pub terminal: Option<TerminalSize>,
     /// What the network has answered it so far.
     pub answers: Arc<Vec<Answered>>,
 }
@@ -192,6 +179,8 @@ pub enum AttachInput {
     Begins,
     /// This is said.
     Bytes(Vec<u8>),
+    /// The window of its terminal has this size now.
+    Resized(TerminalSize),
     /// Nobody says anything any more.
     End,
     /// It is only looked at.
@@ -299,6 +288,12 @@ pub trait RuntimeService: StatsService {
 
     /// `ImageStatus`: nothing when the image is not there yet at `now`.
     fn image_status(&self, image: &str, now: Time) -> Option<Image>;
+
+    /// Whether the image of a container is there that nobody is to pull. No verb of CRI: a real runtime has
+    /// the images that it was given, and a simulated one is given none.
+    fn is_brought(&self, config: &ContainerConfig<'_>, now: Time) -> bool {
+        self.image_status(&config.container.image, now).is_some()
+    }
 
     /// `PullImage`: the image is there when the call returns well.
     fn pull_image(&self, config: &ContainerConfig<'_>, now: Time) -> Call<Image>;

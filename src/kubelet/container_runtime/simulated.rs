@@ -83,13 +83,10 @@ impl SimulatedRuntime {
         }
     }
 
-    /// With images that are there from the beginning.
+    /// With images that are there from the beginning. `are_all` is that others have to be pulled.
     #[must_use]
-    pub fn with_images(self, images: &[String], now: Time) -> SimulatedRuntime {
-        for image in images {
-            self.images.add(image, now);
-        }
-        self
+    pub fn with_images(self, images: &[String], are_all: bool, now: Time) -> SimulatedRuntime {
+        SimulatedRuntime { images: ImageStore::with(images, are_all, now), ..self }
     }
 
     /// How long a step takes and how it ends.
@@ -226,14 +223,18 @@ impl RuntimeService for SimulatedRuntime {
 
     fn stop_pod_sandbox(&self, pod_uid: &str) {
         self.ports.forget_pod(pod_uid);
-        let stopped = self.sandboxes().remove(pod_uid);
-        if let Some(PodSandboxStatus { ip }) = stopped.filter(|stopped| stopped.ip != self.host_ip) {
-            self.addresses.release(&ip);
-        }
+        let stopped = self.sandboxes().remove(pod_uid).filter(|stopped| stopped.ip != self.host_ip);
+        stopped.into_iter().for_each(|stopped| self.addresses.release(&stopped.ip));
     }
 
     fn image_status(&self, image: &str, now: Time) -> Option<Image> {
         self.images.get(image, now)
+    }
+
+    /// Where nobody says which images there are, all are brought that could be pulled.
+    fn is_brought(&self, config: &ContainerConfig<'_>, now: Time) -> bool {
+        let can_be = || !self.images.are_listed && !matches!(self.stage(Step::Pull, config).1, Next::Fail(_));
+        self.image_status(&config.container.image, now).is_some() || can_be()
     }
 
     fn pull_image(&self, config: &ContainerConfig<'_>, now: Time) -> Call<Image> {

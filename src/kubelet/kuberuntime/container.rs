@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::context::SyncContext;
 use super::hooks::{PostStart, PreStop, StopPurpose};
-use super::state::{RestartPolicy, State, Terminated, waiting};
+use super::state::{RestartAction, RestartPolicy, State, Terminated, waiting};
 use crate::backoff::Backoff;
 use crate::container_runtime::services::{Call, ContainerId, Exit, Image, RuntimeError, RuntimeService};
 use crate::prober::Probers;
@@ -47,7 +47,9 @@ pub struct Container {
     /// How many runs this kubelet did not see end.
     pub(crate) unseen_runs: i64,
     pub(crate) task: Task,
-    restarts: Backoff,
+    /// All containers of its pod begin anew, and it has not yet.
+    pub(crate) begins_anew: bool,
+    pub(crate) restarts: Backoff,
     pub(crate) pulls: Backoff,
 }
 
@@ -123,6 +125,7 @@ impl Container {
             start_bytes: 0,
             unseen_runs: 0,
             task: Task::Idle,
+            begins_anew: false,
             restarts: Backoff::default(),
             pulls: Backoff::default(),
         }
@@ -152,7 +155,7 @@ impl Container {
                 self.started |= started;
                 self.task = Task::Run(running);
             }
-            State::Terminated(ended) if self.restart_policy.restarts(ended.exit.code) => {
+            State::Terminated(ended) if self.restarts(context.pod, spec, ended.exit.code) => {
                 self.end(spec, *ended, context);
             }
             State::Terminated(_) => self.task = Task::Done,
@@ -208,16 +211,20 @@ impl Container {
         }
     }
 
-    /// Started from another image, whatever its restart policy; at once, when it could not be pulled.
+    /// What runs is stopped and started as its spec says now, whatever its restart policy.
+    pub(crate) fn restart_as(&mut self, spec: &Spec, why: &str, context: &mut SyncContext<'_>) {
+        if let Task::Run(running) = &mut self.task {
+            let ends = running.ends.take();
+            context.note(spec, "Normal", "Killing", format!("Container {} {why}", spec.name));
+            let grace = grace_period(context.pod, None);
+            self.begin_stop(spec, (grace, ends), StopPurpose::Replace, context);
+        }
+    }
+
+    /// Started from another image; at once, when it could not be pulled.
     fn replace(&mut self, spec: &Spec, context: &mut SyncContext<'_>) {
         match &mut self.task {
-            Task::Run(running) => {
-                let ends = running.ends.take();
-                let text = format!("Container {} definition changed, will be restarted", spec.name);
-                context.note(spec, "Normal", "Killing", text);
-                let grace = grace_period(context.pod, None);
-                self.begin_stop(spec, (grace, ends), StopPurpose::Replace, context);
-            }
+            Task::Run(_) => self.restart_as(spec, "definition changed, will be restarted", context),
             Task::Pull { .. } | Task::ShowBackOff { .. } | Task::PullBackOff { .. } => {
                 self.pulls = Backoff::default();
                 self.pull(spec, context);
@@ -275,6 +282,17 @@ impl Container {
         }
     }
 
+    /// What a rule of its own says of such an end; nothing of one that is stopped for good.
+    fn action(&self, pod: &Pod, spec: &Spec, exit_code: i32) -> Option<RestartAction> {
+        RestartAction::of(pod, spec, exit_code).filter(|_| self.restart_policy != RestartPolicy::Ended)
+    }
+
+    /// Whether it is started again when it ends so: its rules come before its policy
+    /// (`ContainerShouldRestart`).
+    pub(crate) fn restarts(&self, pod: &Pod, spec: &Spec, exit_code: i32) -> bool {
+        self.action(pod, spec, exit_code).is_some() || self.restart_policy.restarts(exit_code)
+    }
+
     fn due(&self) -> Option<Time> {
         match &self.task {
             Task::Idle | Task::Done => None,
@@ -316,7 +334,7 @@ impl Container {
             Task::PreStop(hook) => self.end_pre_stop(spec, *hook, due, context),
             Task::Restart { exit, .. } => self.exit(spec, exit, due, context),
             Task::Stop { exit, .. } => {
-                self.restart_policy = RestartPolicy::Never;
+                self.restart_policy = RestartPolicy::Ended;
                 self.exit(spec, exit, due, context);
             }
             Task::Replace { exit, .. } => {
@@ -345,7 +363,7 @@ impl Container {
 
     /// CRI `StartContainer`, among what is mounted now.
     fn start(&mut self, spec: &Spec, id: ContainerId, context: &mut SyncContext<'_>) {
-        let restart_count = self.restart_count + i64::from(self.has_run());
+        let restart_count = self.restart_count + i64::from(self.has_run() && !self.begins_anew);
         let refused = context.refuses_user(spec).map_or(Ok(()), Err);
         let found = refused.and_then(|()| context.surroundings(spec, restart_count, context.now));
         let mut found = match found {
@@ -358,7 +376,7 @@ impl Container {
         context.note(spec, "Normal", "Created", "Container created".into());
         context.note(spec, "Normal", "Started", "Container started".into());
         self.remember_end(context.runtime);
-        self.restart_count = restart_count;
+        (self.restart_count, self.begins_anew) = (restart_count, false);
         if let Some(found) = &mut found {
             found.unseen_runs = self.unseen_runs;
         }
@@ -380,9 +398,12 @@ impl Container {
     /// It has ended: for good, until its back-off is over, or until right now.
     pub(crate) fn end(&mut self, spec: &Spec, ended: Terminated, context: &mut SyncContext<'_>) {
         (self.started, self.ready) = (false, false);
-        let (restarts, finished_at) = (self.restart_policy.restarts(ended.exit.code), ended.finished_at);
+        let exit_code = ended.exit.code;
+        let finished_at = ended.finished_at;
         self.state = State::Terminated(Box::new(ended));
-        if !restarts {
+        let restarts_all = self.action(context.pod, spec, exit_code) == Some(RestartAction::RestartAll);
+        context.restarts_all |= restarts_all;
+        if restarts_all || !self.restarts(context.pod, spec, exit_code) {
             self.task = Task::Done;
             return;
         }
@@ -416,7 +437,7 @@ impl Container {
     }
 
     /// What it was becomes its last state; what was its last is removed.
-    fn remember_end(&mut self, runtime: &dyn RuntimeService) {
+    pub(crate) fn remember_end(&mut self, runtime: &dyn RuntimeService) {
         if let State::Terminated(ended) = &self.state {
             let older = self.last.replace(ended.clone());
             older

@@ -91,6 +91,8 @@ pub struct SyncContext<'a> {
     pub allocatable: &'a BTreeMap<String, String>,
     /// What the node reaches its pods on.
     pub network: &'a Network,
+    /// A container has ended for which all are to be started again.
+    pub restarts_all: bool,
 }
 
 impl PodEvent {

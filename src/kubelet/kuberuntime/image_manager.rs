@@ -14,10 +14,12 @@ use apis::views::pod::Container as Spec;
 
 /// Between a failed pull and the status that says so: upstream, the next time that the pod is looked at.
 const BACKOFF_SHOWS_AFTER: Duration = Duration::from_secs(1);
-/// Until a name that is none is looked at again (`--sync-frequency`).
-const NAME_RETRY: Duration = Duration::from_secs(60);
+/// Until a container whose image cannot be had is looked at again (`--sync-frequency`).
+const RETRY: Duration = Duration::from_secs(60);
 /// The reason of a container whose image cannot be named so.
 const INVALID_NAME: &str = "InvalidImageName";
+/// The reason of a container whose image is not there, and is not to be pulled.
+const NEVER_PULLED: &str = "ErrImageNeverPull";
 
 impl Container {
     /// CRI `PullImage`, unless the image is there and the policy is content with that.
@@ -26,8 +28,11 @@ impl Container {
         if let Err(why) = image_names::check(image) {
             return self.refuse_name(spec, &why, context);
         }
-        // Images with the policy Never were brought by whoever wrote it: nothing simulated can have lost
-        // them.
+        let is_brought =
+            || context.runtime.is_brought(&context.config(spec, self.restart_count), context.now);
+        if spec.image_pull_policy == "Never" && !is_brought() {
+            return self.refuse_to_pull(spec, context);
+        }
         if spec.image_pull_policy == "Never"
             || (context.runtime.image_status(image, context.now).is_some()
                 && spec.image_pull_policy != "Always")
@@ -43,13 +48,22 @@ impl Container {
         self.task = Task::Pull { began: context.now, call };
     }
 
+    /// `ErrImageNeverPull`: the image may still be brought.
+    fn refuse_to_pull(&mut self, spec: &Spec, context: &mut SyncContext<'_>) {
+        let text = format!("Container image {:?} is not present with pull policy of Never", spec.image);
+        context.note(spec, "Warning", NEVER_PULLED, text.clone());
+        context.note(spec, "Warning", "Failed", format!("Error: {NEVER_PULLED}"));
+        self.state = waiting(NEVER_PULLED, &text);
+        self.task = Task::PullBackOff { until: context.now + RETRY };
+    }
+
     /// `InvalidImageName`: there is nothing to be pulled, but whoever reads the events may mend it.
     fn refuse_name(&mut self, spec: &Spec, why: &str, context: &mut SyncContext<'_>) {
         let text = format!("Failed to apply default image tag {:?}: {why}", spec.image);
         context.note(spec, "Warning", "InspectFailed", text.clone());
         context.note(spec, "Warning", "Failed", format!("Error: {INVALID_NAME}"));
         self.state = waiting(INVALID_NAME, &text);
-        self.task = Task::PullBackOff { until: context.now + NAME_RETRY };
+        self.task = Task::PullBackOff { until: context.now + RETRY };
     }
 
     pub(crate) fn pulled(&mut self, spec: &Spec, began: Time, pulled: &Image, context: &mut SyncContext<'_>) {

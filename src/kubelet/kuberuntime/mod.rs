@@ -12,6 +12,7 @@ pub mod state;
 
 pub mod container;
 
+mod anew;
 mod hooks;
 mod image_manager;
 mod image_names;

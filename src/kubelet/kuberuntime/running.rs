@@ -153,7 +153,7 @@ impl Container {
             }
         }
         let Some((kind, grace)) = kill else { return self.task = Task::Run(running) };
-        let restarts = if self.restart_policy.restarts(137) { ", will be restarted" } else { "" };
+        let restarts = if self.restarts(context.pod, spec, 137) { ", will be restarted" } else { "" };
         let text = format!("Container {} failed {kind} probe{restarts}", spec.name);
         context.note(spec, "Normal", "Killing", text);
         let grace = grace_period(context.pod, grace);

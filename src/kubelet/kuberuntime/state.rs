@@ -47,7 +47,20 @@ pub enum RestartPolicy {
     OnFailure,
     /// It is never started again.
     Never,
+    /// It is stopped for good: no rule starts it again either.
+    Ended,
 }
+
+/// What a rule has done when a container has ended (`v1.ContainerRestartRuleAction`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RestartAction {
+    /// It is started again.
+    Restart,
+    /// All containers of the pod are.
+    RestartAll,
+}
+
+const RESTART_ALL: &str = "RestartAllContainers";
 
 impl RestartPolicy {
     /// Of a container of a pod: an init container that succeeded is not repeated, a sidecar always is.
@@ -64,9 +77,32 @@ impl RestartPolicy {
         match self {
             RestartPolicy::Always => true,
             RestartPolicy::OnFailure => exit_code != 0,
-            RestartPolicy::Never => false,
+            RestartPolicy::Never | RestartPolicy::Ended => false,
         }
     }
+}
+
+impl RestartAction {
+    /// What the first rule of a container says that is for this end (`findMatchingContainerRestartRule`). An
+    /// init container that has done its work is not asked.
+    pub(crate) fn of(pod: &Pod, spec: &Spec, exit_code: i32) -> Option<RestartAction> {
+        let rule = spec.restart_policy_rules.iter().find(|rule| rule.matches(exit_code))?;
+        let is_init = pod.spec.init_containers.iter().any(|init| init.name == spec.name);
+        if is_init && exit_code == 0 && !is_sidecar(spec) {
+            return None;
+        }
+        match rule.action.as_str() {
+            "Restart" => Some(RestartAction::Restart),
+            RESTART_ALL => Some(RestartAction::RestartAll),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a container of the pod may have all of them started again (`AllContainersCouldRestart`).
+pub(crate) fn may_restart_all(pod: &Pod) -> bool {
+    let rules = |spec: &Spec| spec.restart_policy_rules.iter().any(|rule| rule.action == RESTART_ALL);
+    pod.spec.init_containers.iter().chain(&pod.spec.containers).any(rules)
 }
 
 /// Whether an init container stays beside the others; another restart policy than `Always` makes none of it.

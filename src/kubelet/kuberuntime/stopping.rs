@@ -66,7 +66,7 @@ impl Container {
     }
 
     /// CRI `StopContainer` at a time, with so much grace.
-    fn signal(
+    pub(crate) fn signal(
         &mut self,
         spec: &Spec,
         (grace, at): (Duration, Time),

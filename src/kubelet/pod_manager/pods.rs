@@ -11,6 +11,7 @@ use std::sync::Arc;
 use sync::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
+use crate::admission::Rejection;
 use crate::pod_workers::{PodWorker, WorkerState};
 use crate::status_manager::StatusManager;
 use crate::volume_manager::fetch::Fetch;
@@ -41,6 +42,12 @@ pub(crate) struct PodManagerState {
     /// The pods that want a turn now. Bound: one for each pod.
     pub(crate) ready: BTreeSet<Arc<str>>,
     pub(crate) statuses: StatusManager,
+    /// The pods that wait until they are given other resources. Bound: one for each pod.
+    pub(crate) deferred: BTreeSet<Arc<str>>,
+    /// Pods for which it is looked what their node is like, the newest of each. Bound: one for each pod.
+    pub(crate) looked_up: BTreeMap<Arc<str>, Arc<Object>>,
+    /// Those of which that is known, and whether it keeps them away. Bound: one for each pod.
+    pub(crate) placed: BTreeMap<Arc<str>, (Arc<Object>, Option<Rejection>)>,
     /// What is to be fetched for pods. Bound: one for each pod.
     pub(crate) fetches: Vec<Fetch>,
 }
@@ -67,6 +74,8 @@ pub(crate) struct Entry {
     pub(crate) timer: Option<Time>,
     /// Of the status that was written last.
     pub(crate) written: Option<u64>,
+    /// The revision that the pod had with that.
+    pub(crate) written_at: u64,
     /// Whether the last delete is on its way.
     pub(crate) is_deleted: bool,
     /// Who is told of each turn; nothing where nobody ever asked.
@@ -116,6 +125,7 @@ impl Entry {
             wants_turn: false,
             timer: None,
             written: None,
+            written_at: 0,
             is_deleted: false,
             turns: None,
         }

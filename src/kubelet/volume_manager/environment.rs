@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::downward;
+use super::env_file;
+use super::host_files::Written;
 use super::sources::{Found, Keyed, Source};
 use crate::volume_manager::facts::Facts;
 use apis::views::pod::Container;
 use apis::views::pod_detail::{ContainerDetail, Reference};
 use apis::views::service::Service;
 use machine::bounds::{MAX_START_BYTES, MAX_WORD_BYTES};
+use machine::file_system::absolute;
 use machine::interpreter::expansion::expand;
 
 /// What images set, when they set anything.
@@ -24,6 +27,7 @@ pub(super) fn variables(
     facts: &Facts<'_>,
     container: &Container,
     detail: &ContainerDetail,
+    written: &Written,
 ) -> Result<BTreeMap<String, String>, String> {
     let services = services(facts);
     let mut variables = Variables::default();
@@ -43,6 +47,9 @@ pub(super) fn variables(
                 let known = |name: &str| variables.by_name.get(name).or(services.get(name)).cloned();
                 Some(expand(&variable.value, known))
             }
+            Some(source) if source["fileKeyRef"].is_object() => {
+                from_file(facts, &source["fileKeyRef"], written)?
+            }
             Some(source) => from_source(facts, container, source)?,
         };
         if let Some(value) = value {
@@ -53,7 +60,7 @@ pub(super) fn variables(
     for (name, value) in services {
         variables.entry(name).or_insert(value);
     }
-    for (name, value) in [("PATH", PATH), ("HOSTNAME", facts.hostname()), ("HOME", "/root")] {
+    for (name, value) in [("PATH", PATH), ("HOSTNAME", &facts.kernel_hostname()), ("HOME", "/root")] {
         variables.entry(name.into()).or_insert_with(|| value.to_owned());
     }
     Ok(variables)
@@ -78,6 +85,30 @@ impl Variables {
         }
         self.by_name.insert(name, value);
         Ok(())
+    }
+}
+
+/// `fileKeyRef`: from a file that another container has left in a volume of the pod; nothing when it may be
+/// missing and is.
+fn from_file(facts: &Facts<'_>, source: &Value, written: &Written) -> Result<Option<String>, String> {
+    let text = |name: &str| source[name].as_str().unwrap_or_default();
+    let (volume, path, key) = (text("volumeName"), text("path"), text("key"));
+    let is_there = facts.detail.spec.volumes.iter().any(|it| it.name == volume && it.empty_dir.is_some());
+    if !is_there {
+        return Err(format!("cannot find the volume {volume:?} referenced by FileKeyRef"));
+    }
+    let path = absolute("/", path);
+    let files = written.files(volume);
+    let file = files.get(path.trim_start_matches('/')).and_then(|file| str::from_utf8(&file.content).ok());
+    let value = file.ok_or(env_file::MalformedFile).and_then(|text| env_file::value_of(text, key));
+    match value.map_err(|_| "couldn't parse env file")? {
+        Some(value) if !value.is_empty() => Ok(Some(value)),
+        _ if source["optional"] == true => Ok(None),
+        _ => {
+            let uid = &facts.metadata.uid;
+            let folder = format!("/var/lib/kubelet/pods/{uid}/volumes/kubernetes.io~empty-dir/{volume}");
+            Err(format!("environment variable key {key:?} not found in file \"{folder}{path}\""))
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What of a pod and its node the variables and volumes of its containers are made of.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::sources::Sources;
@@ -31,9 +32,21 @@ impl<'a> Facts<'a> {
     /// The name that the pod calls itself.
     pub fn hostname(&self) -> &'a str {
         match self.pod.spec.hostname.as_str() {
+            _ if self.pod.spec.hostname_override.is_some() => {
+                self.pod.spec.hostname_override.as_deref().unwrap_or_default()
+            }
             _ if self.pod.spec.host_network => &self.pod.spec.node_name,
             "" => &self.metadata.name,
             name => name,
         }
+    }
+
+    /// What `hostname` says in it: with its domain, where the pod wants that (`setHostnameAsFQDN`).
+    pub fn kernel_hostname(&self) -> Cow<'a, str> {
+        let (name, domain) = (self.hostname(), self.pod.spec.subdomain.as_str());
+        if self.detail.spec.set_hostname_as_fqdn != Some(true) || domain.is_empty() {
+            return name.into();
+        }
+        format!("{name}.{domain}.{}.svc.cluster.local", self.metadata.namespace).into()
     }
 }

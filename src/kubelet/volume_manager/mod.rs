@@ -16,6 +16,7 @@ pub mod facts;
 pub mod host_files;
 
 mod downward;
+mod env_file;
 mod environment;
 pub mod volumes;
 

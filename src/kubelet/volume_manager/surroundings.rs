@@ -24,7 +24,7 @@ pub fn surroundings(
     written: &Written,
 ) -> Result<Surroundings, String> {
     let Some(detail) = facts.detail.container(&container.name) else { return Ok(Surroundings::default()) };
-    let mut variables = environment::variables(facts, container, detail)?;
+    let mut variables = environment::variables(facts, container, detail, written)?;
     let mounts = volumes::mounts(facts, detail, &variables)?;
     variables.insert("RANDOM".into(), random(&facts.metadata.uid, restart_count));
     let view =
@@ -40,7 +40,7 @@ pub fn surroundings(
         mounts,
         views: vec![view],
         folder: detail.working_dir.clone(),
-        hostname: facts.hostname().to_owned(),
+        hostname: facts.kernel_hostname().into_owned(),
         user: own.run_as_user.or(of_pod.run_as_user).unwrap_or(0),
         group: own.run_as_group.or(of_pod.run_as_group).unwrap_or(0),
         is_root_read_only: own.read_only_root_filesystem == Some(true),
@@ -51,6 +51,7 @@ pub fn surroundings(
         foreign: BTreeMap::new(),
         answers: Arc::default(),
         input: None,
+        terminal: None,
     })
 }
 
@@ -70,6 +71,7 @@ mod tests {
     use apimachinery::object::Object;
     use apis::views::pod::Pod;
     use apis::views::pod_detail::PodDetail;
+    use machine::file_system::{File, Left};
     use serde_json::{Value, json};
 
     struct Given {
@@ -169,6 +171,69 @@ mod tests {
         let twice = |at: usize| json!({"name": format!("V{at}"), "value": format!("$(V{0})$(V{0})", at - 1)});
         let first = json!({"name": "V0", "value": "0123456789abcdef0"});
         [first].into_iter().chain((1..count).map(twice)).collect()
+    }
+
+    #[test]
+    fn variables_come_from_files_of_other_containers() {
+        let from = |key: &str, path: &str, is_optional: bool| {
+            let source = json!({"volumeName": "v", "path": path, "key": key, "optional": is_optional});
+            json!({"env": [{"name": "A", "valueFrom": {"fileKeyRef": source}}]})
+        };
+        let mut written = Written::new();
+        let file = File::new(b"HOST='db'\nBAD\n".to_vec(), 0o644);
+        written.keep(vec![Left { volume: "v".into(), path: "of/app.env".into(), file: Some(file) }]);
+        let found = |extra: Value, volumes: Value| {
+            let mut spec = container(extra);
+            spec["volumes"] = volumes;
+            let given = given(spec);
+            given.with(|facts, own| surroundings(facts, own, 0, Time::UNIX_EPOCH, &written))
+        };
+        let volume = json!([{"name": "v", "emptyDir": {}}]);
+        let around = found(from("HOST", "of/app.env", false), volume.clone()).unwrap();
+        assert_eq!(around.variables["A"], "db");
+        for (extra, volumes, why) in [
+            (from("HOST", "no.env", true), volume.clone(), "couldn't parse env file"),
+            (from("PORT", "of/app.env", true), volume, "couldn't parse env file"),
+            (from("HOST", "a", true), json!([]), "cannot find the volume \"v\" referenced by FileKeyRef"),
+        ] {
+            assert_eq!(found(extra, volumes).unwrap_err(), why);
+        }
+    }
+
+    #[test]
+    fn a_key_that_a_file_does_not_set_may_be_missing() {
+        let mut written = Written::new();
+        let file = File::new(b"HOST='db'\n".to_vec(), 0o644);
+        written.keep(vec![Left { volume: "v".into(), path: "app.env".into(), file: Some(file) }]);
+        let found = |is_optional: bool| {
+            let source = json!({"volumeName": "v", "path": "app.env", "key": "X", "optional": is_optional});
+            let mut spec = container(json!({"env": [{"name": "A", "valueFrom": {"fileKeyRef": source}}]}));
+            spec["volumes"] = json!([{"name": "v", "emptyDir": {}}]);
+            given(spec).with(|facts, own| surroundings(facts, own, 0, Time::UNIX_EPOCH, &written))
+        };
+        let folder = "/var/lib/kubelet/pods/u-1/volumes/kubernetes.io~empty-dir/v";
+        let why = format!("environment variable key \"X\" not found in file \"{folder}/app.env\"");
+        assert_eq!(found(false).unwrap_err(), why);
+        assert!(!found(true).unwrap().variables.contains_key("A"));
+    }
+
+    #[test]
+    fn a_pod_calls_itself_as_it_says() {
+        let hostname = |extra: Value| {
+            let mut spec = container(json!({}));
+            json_patch::merge(&mut spec, &extra);
+            let around = given(spec).around().unwrap();
+            let hosts = around.views[0].tree["/etc/hosts"].text();
+            (around.hostname.clone(), around.variables["HOSTNAME"].clone(), hosts)
+        };
+        let (name, variable, hosts) =
+            hostname(json!({"hostname": "h", "subdomain": "s", "hostnameOverride": "my.own.name"}));
+        assert_eq!((&*name, &*variable), ("my.own.name", "my.own.name"));
+        assert!(hosts.ends_with("10.244.1.2\tmy.own.name\n"), "{hosts}");
+        let (name, _, hosts) =
+            hostname(json!({"hostname": "h", "subdomain": "s", "setHostnameAsFQDN": true}));
+        assert_eq!(name, "h.s.ns.svc.cluster.local");
+        assert!(hosts.ends_with("10.244.1.2\th.s.ns.svc.cluster.local\th\n"), "{hosts}");
     }
 
     #[test]

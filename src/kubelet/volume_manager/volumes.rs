@@ -86,7 +86,7 @@ pub fn view(facts: &Facts<'_>, own: &Container, mounts: &[Mount], written: &Writ
     tree.insert("/etc/hosts".into(), File::new(hosts(facts).into_bytes(), DEFAULT_MODE));
     tree.insert(
         "/etc/hostname".into(),
-        File::new(format!("{}\n", facts.hostname()).into_bytes(), DEFAULT_MODE),
+        File::new(format!("{}\n", facts.kernel_hostname()).into_bytes(), DEFAULT_MODE),
     );
     tree.insert("/etc/resolv.conf".into(), File::new(resolv_conf(facts).into_bytes(), DEFAULT_MODE));
     for mount in mounts {
@@ -220,7 +220,8 @@ fn hosts(facts: &Facts<'_>) -> String {
     );
     if !spec.host_network {
         let (ip, name, namespace) = (facts.pod_ip, facts.hostname(), &facts.metadata.namespace);
-        match spec.subdomain.as_str() {
+        let domain = if spec.hostname_override.is_some() { "" } else { &spec.subdomain };
+        match domain {
             "" => text.push_str(&format!("{ip}\t{name}\n")),
             domain => {
                 text.push_str(&format!("{ip}\t{name}.{domain}.{namespace}.svc.cluster.local\t{name}\n"));

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::player::{Flow, Player};
-use crate::standard_input::HeardSoFar;
+use crate::standard_input::{HeardSoFar, TerminalSize};
 
 /// A line that is typed into a terminal is no longer (`N_TTY_BUF_SIZE`); of a longer one the rest is lost.
 const MAX_LINE_BYTES: usize = 4095;
@@ -44,6 +44,12 @@ impl Player<'_> {
 
     pub(crate) fn is_terminal(&self) -> bool {
         self.around.input.as_deref().is_some_and(|input| input.is_terminal)
+    }
+
+    /// The window that it is shown in by now; nothing where that is none.
+    pub(crate) fn terminal(&self) -> Option<TerminalSize> {
+        let input = self.around.input.as_deref();
+        self.around.terminal.or_else(|| input.and_then(|input| input.size_at(self.elapsed)))
     }
 
     /// Until then nothing happens. Whether that comes.

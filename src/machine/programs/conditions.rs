@@ -31,7 +31,7 @@ fn is_so(player: &mut Player<'_>, words: &[&str]) -> bool {
         }
         ["-e" | "-a" | "-r" | "-w" | "-O" | "-G", path] => file(path).is_some() || player.is_folder(path),
         ["-L" | "-h" | "-p" | "-S" | "-b" | "-c" | "-u" | "-g" | "-k", _] => false,
-        ["-t", _] => player.is_terminal(),
+        ["-t", _] => player.terminal().is_some(),
         ["-v", name] => player.variables.get(name).is_some(),
         [a, operator, b] => compares(a, operator, b),
         _ => false,

@@ -2,6 +2,7 @@
 
 use crate::file_system::{self, File};
 use crate::interpreter::player::{Flow, Player};
+use crate::standard_input::TerminalSize;
 
 const PROGRAMS: &[&str] = &[
     "df", "free", "top", "nproc", "ps", "mount", "umount", "netstat", "ss", "stty", "tty", "tput", "clear",
@@ -9,8 +10,6 @@ const PROGRAMS: &[&str] = &[
     "logname", "groups", "getconf", "pgrep", "pkill", "pidof", "killall", "chgrp", "ifconfig", "route",
     "adduser", "addgroup", "useradd", "groupadd", "openssl",
 ];
-/// So many columns and lines a terminal has.
-const TERMINAL: (u16, u16) = (80, 24);
 
 pub(super) fn is_known(name: &str) -> bool {
     PROGRAMS.contains(&name)
@@ -37,7 +36,7 @@ pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
         }
         "stty" | "tput" => terminal(player, name, words),
         "tty" => tty(player),
-        "clear" | "reset" if player.is_terminal() => player.say("\u{1b}[H\u{1b}[J"),
+        "clear" | "reset" if player.terminal().is_some() => player.say("\u{1b}[H\u{1b}[J"),
         "mktemp" => mktemp(player, words),
         "mkfifo" => make_pipes(player, words),
         "apk" | "apt-get" | "apt" | "yum" | "dnf" | "microdnf" => return manage_packages(player, name),
@@ -125,11 +124,12 @@ fn mounts(player: &mut Player<'_>, words: &[&str]) {
     player.say(&said);
 }
 
-/// `stty size` and `tput cols`: what a terminal has of which nothing was said.
+/// `stty size` and `tput cols`
 fn terminal(player: &mut Player<'_>, name: &str, words: &[&str]) {
-    let (columns, lines) = TERMINAL;
+    let window = player.terminal();
+    let TerminalSize { columns, lines } = window.unwrap_or_default();
     match (name, words) {
-        ("stty", _) if !player.is_terminal() => player.fail("stty: standard input: Not a tty\n"),
+        ("stty", _) if window.is_none() => player.fail("stty: standard input: Not a tty\n"),
         ("stty", ["size"]) => player.say(&format!("{lines} {columns}\n")),
         ("stty", [] | ["-a"]) => {
             player.say(&format!("speed 38400 baud; rows {lines}; columns {columns}; line = 0;\n"));
@@ -141,7 +141,7 @@ fn terminal(player: &mut Player<'_>, name: &str, words: &[&str]) {
 }
 
 fn tty(player: &mut Player<'_>) {
-    if player.is_terminal() {
+    if player.terminal().is_some() {
         return player.say("/dev/pts/0\n");
     }
     player.say("not a tty\n");

@@ -2,6 +2,8 @@
 
 mod kubelet;
 mod profiles;
+mod refusals;
+mod resizes;
 mod scheduling;
 mod scripts;
 

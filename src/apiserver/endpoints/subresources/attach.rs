@@ -6,9 +6,9 @@ use hyper::upgrade::OnUpgrade;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::command_streams::{CLOSED, CommandStreams, ERRORS, OUT, Outcomes};
+use super::command_streams::{CLOSED, CommandStreams, ERRORS, OUT, Outcomes, window_of};
 use super::log;
-use super::streams::{Channels, Message, UpgradeTo};
+use super::streams::{Channels, Message, RESIZE, UpgradeTo};
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
 use crate::kubelet_client::{AttachRequest, AttachedStreams};
@@ -56,7 +56,7 @@ async fn converse(
     outcomes: Outcomes,
 ) -> std::io::Result<()> {
     wanted.begin(io).await?;
-    let AttachedStreams { says, mut said } = attached;
+    let AttachedStreams { says, resize, mut said } = attached;
     let mut says = Some(says);
     // What the client has said, and the process has not heard yet: until then no more is read.
     let mut unheard: Option<Vec<u8>> = None;
@@ -68,6 +68,7 @@ async fn converse(
             }
             message = io.next(), if unheard.is_none() => match message? {
                 Message::Data(0, bytes) => unheard = Some(bytes).filter(|_| wanted.reads && says.is_some()),
+                Message::Data(RESIZE, bytes) => window_of(&bytes).into_iter().for_each(&resize),
                 Message::Data(CLOSED, channel) if channel.first().is_none_or(|channel| *channel == 0) => {
                     says = says.filter(|_| !wanted.reads);
                 }

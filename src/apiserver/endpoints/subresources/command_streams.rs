@@ -10,7 +10,7 @@ use super::spdy_channels::{self, SpdyChannels};
 use super::streams::{self, ChannelEncoding, Channels, UpgradeTo, WebSocket};
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
-use crate::kubelet_client::Duplex;
+use crate::kubelet_client::{Duplex, WindowSize};
 use apimachinery::status::Status;
 
 /// The newest first among those that say the same.
@@ -103,7 +103,19 @@ impl CommandStreams {
     }
 }
 
+/// The size that was said last; nothing where that is none.
+pub(super) fn window_of(bytes: &[u8]) -> Option<WindowSize> {
+    let said = serde_json::Deserializer::from_slice(bytes).into_iter::<WindowSize>();
+    said.map_while(Result::ok).last()
+}
+
 impl Outcomes {
+    /// As the newest protocols have them.
+    #[cfg(test)]
+    pub(super) fn of_statuses() -> Outcomes {
+        Outcomes { are_statuses: true }
+    }
+
     /// Tells how it ended. `verb` is what was done: executing a command, or attaching to one.
     pub(super) async fn tell(
         self,
@@ -131,5 +143,20 @@ impl Outcomes {
                 "details": {"causes": [{"message": why}]}}),
         };
         io.send(STATUS, status.to_string().as_bytes()).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_size_that_is_whole_counts() {
+        let size = |bytes: &[u8]| window_of(bytes).map(|size| (size.width, size.height));
+        assert_eq!(size(br#"{"Width":120,"Height":40}"#), Some((120, 40)));
+        assert_eq!(size(b"{\"Width\":1,\"Height\":2}\n{\"Width\":3,\"Height\":4}\n"), Some((3, 4)));
+        for none in [&b""[..], b"{", b"[]", br#"{"Width":70000,"Height":1}"#] {
+            assert_eq!(size(none), None);
+        }
     }
 }

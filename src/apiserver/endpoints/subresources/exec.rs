@@ -8,12 +8,12 @@ use futures::FutureExt;
 use hyper::upgrade::OnUpgrade;
 use serde_json::Value;
 
-use super::command_streams::{CLOSED, CommandOutcome, CommandStreams, ERRORS, OUT, Outcomes};
+use super::command_streams::{CLOSED, CommandOutcome, CommandStreams, ERRORS, OUT, Outcomes, window_of};
 use super::log;
-use super::streams::{Channels, Message, UpgradeTo};
+use super::streams::{Channels, Message, RESIZE, UpgradeTo};
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
-use crate::kubelet_client::{ExecRequest, Executed, KubeletLookup};
+use crate::kubelet_client::{ExecRequest, Executed, KubeletLookup, WindowSize};
 use apimachinery::status::Status;
 
 /// A command reads no more: that is more than fits on a container's disk.
@@ -49,7 +49,9 @@ pub(super) fn exec_over(
     if request.command.is_empty() {
         return Err(Status::bad_request("you must specify at least one command for the container"));
     }
-    let session = Session { kubelets: scope.server.kubelets.clone(), request, streams };
+    let window = streams.is_terminal.then(WindowSize::default);
+    let request = ExecRequest { window, ..request };
+    let session = Session { kubelets: scope.server.kubelets.clone(), request, streams, unread: None };
     let talk = move |mut io: Box<dyn Channels>, outcomes| {
         // A client that hangs up ends it.
         async move { drop(session.converse(&mut *io, outcomes).await) }.boxed()
@@ -62,11 +64,14 @@ struct Session {
     kubelets: Arc<dyn KubeletLookup>,
     request: ExecRequest,
     streams: CommandStreams,
+    /// What came before the command was begun.
+    unread: Option<Message>,
 }
 
 impl Session {
     async fn converse(mut self, io: &mut dyn Channels, outcomes: Outcomes) -> std::io::Result<()> {
         self.streams.begin(io).await?;
+        self.look_at_window(io)?;
         let outcome = match (self.streams.reads, is_shell(&self.request.command)) {
             (true, true) if self.streams.is_terminal => self.type_into(io).await?,
             (true, true) => self.feed_lines(io).await?,
@@ -79,6 +84,52 @@ impl Session {
         io.close().await
     }
 
+    /// What the client has said so far of its window.
+    fn look_at_window(&mut self, io: &mut dyn Channels) -> std::io::Result<()> {
+        while self.streams.is_terminal && self.unread.is_none() {
+            match io.next().now_or_never().transpose()? {
+                Some(Message::Data(RESIZE, bytes)) => self.resize(&bytes),
+                None => break,
+                unread => self.unread = unread,
+            }
+        }
+        Ok(())
+    }
+
+    fn resize(&mut self, bytes: &[u8]) {
+        if self.streams.is_terminal {
+            self.request.window = window_of(bytes).or(self.request.window);
+        }
+    }
+
+    /// What the client says next, beside the size of its window; pings are answered.
+    async fn receive(&mut self, io: &mut dyn Channels) -> std::io::Result<Message> {
+        loop {
+            let message = match self.unread.take() {
+                Some(message) => message,
+                None => io.receive().await?,
+            };
+            match message {
+                Message::Ping(payload) => io.pong(&payload).await?,
+                Message::Data(RESIZE, bytes) => self.resize(&bytes),
+                message => return Ok(message),
+            }
+        }
+    }
+
+    /// All that the client sends, until it says that there is no more.
+    async fn input(&mut self, io: &mut dyn Channels) -> std::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        while let Message::Data(channel, data) = self.receive(io).await? {
+            match channel {
+                0 if bytes.len() < MAX_INPUT_BYTES => bytes.extend_from_slice(&data),
+                CLOSED => break,
+                _ => {}
+            }
+        }
+        Ok(bytes)
+    }
+
     /// A command that reads is given all that there is to read.
     async fn run_fed(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<CommandOutcome>> {
         self.request.is_fed = self.streams.reads;
@@ -86,7 +137,7 @@ impl Session {
         if !self.streams.reads || !executed.as_ref().is_ok_and(|executed| executed.is_waiting) {
             return self.tell(io, executed).await.map(Some);
         }
-        self.request.standard_input = Some(input(io).await?);
+        self.request.standard_input = Some(self.input(io).await?);
         self.request.is_fed = false;
         let executed = self.kubelets.exec(self.request.clone()).await;
         self.tell(io, executed).await.map(Some)
@@ -139,7 +190,7 @@ impl Session {
     async fn feed_lines(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<CommandOutcome>> {
         let (mut pending, mut last) = (Vec::new(), self.begin().await);
         while last.is_ok() {
-            let is_over = match io.receive().await? {
+            let is_over = match self.receive(io).await? {
                 Message::Data(0, bytes) if pending.len() < MAX_INPUT_BYTES => {
                     pending.extend_from_slice(&bytes);
                     false
@@ -179,7 +230,7 @@ impl Session {
     async fn repeat(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<CommandOutcome>> {
         let begun = self.begin().await;
         while begun.is_ok() {
-            match io.receive().await? {
+            match self.receive(io).await? {
                 Message::Data(0, bytes) if self.streams.sends.0 => io.send(OUT, &bytes).await?,
                 Message::Data(CLOSED, _) => break,
                 Message::Data(..) | Message::Ping(_) => {}
@@ -203,7 +254,7 @@ impl Session {
         }
         io.send(OUT, PROMPT.as_bytes()).await?;
         loop {
-            let Message::Data(channel, typed) = io.receive().await? else { return Ok(None) };
+            let Message::Data(channel, typed) = self.receive(io).await? else { return Ok(None) };
             match channel {
                 0 => {}
                 CLOSED => return Ok(Some(last)),
@@ -263,19 +314,6 @@ enum Entered {
     GoesOn,
 }
 
-/// All that the client sends, until it says that there is no more.
-async fn input(io: &mut dyn Channels) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    while let Message::Data(channel, data) = io.receive().await? {
-        match channel {
-            0 if bytes.len() < MAX_INPUT_BYTES => bytes.extend_from_slice(&data),
-            CLOSED => break,
-            _ => {}
-        }
-    }
-    Ok(bytes)
-}
-
 fn is_shell(command: &[String]) -> bool {
     let name = command.first().map_or("", |program| program.rsplit('/').next().unwrap_or(program));
     matches!(name, "sh" | "bash" | "ash") && command.len() == 1
@@ -289,5 +327,75 @@ fn repeats(command: &[String]) -> bool {
             is_shell(std::slice::from_ref(shell)) && flag == "-c" && script.trim() == "cat"
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use futures::future::BoxFuture;
+
+    use super::super::streams::{ChannelEncoding, WebSocket};
+    use super::*;
+    use crate::kubelet_client::{LogRequest, Shell};
+
+    /// Says how large the window is, whatever it is asked.
+    struct Windows;
+
+    impl KubeletLookup for Windows {
+        fn logs(&self, _: LogRequest) -> BoxFuture<'_, Result<Body, Status>> {
+            unreachable!("nobody asks for logs")
+        }
+
+        fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<Executed, Status>> {
+            let shown = request.window.map_or("none".to_owned(), |it| format!("{} {}", it.height, it.width));
+            let shell = Some(Shell::new());
+            async move { Ok(Executed { out: format!("<{shown}>"), shell, ..Executed::default() }) }.boxed()
+        }
+    }
+
+    fn session(command: &str, is_terminal: bool) -> Session {
+        let window = is_terminal.then(WindowSize::default);
+        let request = ExecRequest { command: vec![command.into()], window, ..ExecRequest::default() };
+        let streams = CommandStreams { reads: true, is_terminal, sends: (true, false) };
+        Session { kubelets: Arc::new(Windows), request, streams, unread: None }
+    }
+
+    async fn said(command: &str, is_terminal: bool, messages: &[(u8, &str)]) -> String {
+        let (client, server) = tokio::io::duplex(1 << 16);
+        let socket = |io| WebSocket::new(Box::new(io), ChannelEncoding::Binary);
+        let mut client = socket(client);
+        for (channel, text) in messages {
+            client.send(*channel, text.as_bytes()).await.unwrap();
+        }
+        let mut io = socket(server);
+        let outcomes = Outcomes::of_statuses();
+        session(command, is_terminal).converse(&mut io, outcomes).await.unwrap();
+        drop(io);
+        let mut out = String::new();
+        while let Message::Data(channel, bytes) = client.receive().await.unwrap() {
+            if channel == OUT {
+                out.push_str(&String::from_utf8_lossy(&bytes));
+            }
+        }
+        out
+    }
+
+    #[tokio::test]
+    async fn a_command_sees_how_large_its_window_is() {
+        let wide = (RESIZE, r#"{"Width":132,"Height":43}"#);
+        assert_eq!(said("top", true, &[wide]).await, "<43 132>");
+        assert_eq!(said("top", true, &[(0, "x"), wide]).await, "<24 80>", "it comes later");
+        assert_eq!(said("top", false, &[wide]).await, "<none>");
+    }
+
+    #[tokio::test]
+    async fn a_shell_sees_that_its_window_changes() {
+        let sizes = [r#"{"Width":132,"Height":43}"#, r#"{"Width":90,"Height":30}"#];
+        let typed =
+            [(0, "a\n"), (RESIZE, sizes[0]), (0, "b\n"), (RESIZE, sizes[1]), (0, "c\n"), (0, "\u{4}")];
+        let out = said("sh", true, &typed).await;
+        let shown: Vec<&str> = out.split('<').skip(1).filter_map(|it| it.split('>').next()).collect();
+        assert_eq!(shown, ["24 80", "43 132", "30 90"]);
     }
 }

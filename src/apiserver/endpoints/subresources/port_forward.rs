@@ -10,36 +10,35 @@ use std::time::Duration;
 use bytes::BytesMut;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use http::header::SEC_WEBSOCKET_PROTOCOL;
 use hyper::upgrade::OnUpgrade;
 use spdy::Stream;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 
+use super::port_channels;
 use super::spdy_channels::STREAM_TYPE;
-use super::streams::{self, UpgradeTo};
+use super::streams::{self, ChannelEncoding, UpgradeTo, WebSocket};
+use super::tunnel;
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
-use crate::endpoints::response::websocket::{BINARY, CLOSE, FrameHead, NORMAL, PING, PONG, frame};
 use crate::kubelet_client::{Duplex, KubeletLookup, PortForwardRequest};
 use apimachinery::status::Status;
 use clock::Clock;
 
 const PROTOCOLS: &[&str] = &["portforward.k8s.io"];
-const TUNNELS: &[&str] = &["SPDY/3.1+portforward.k8s.io"];
+const TUNNEL: &str = "SPDY/3.1+portforward.k8s.io";
+/// What a websocket carries: SPDY, or a channel for each port.
+const OVER_WEBSOCKETS: &[&str] = &[TUNNEL, port_channels::PROTOCOLS[0], port_channels::PROTOCOLS[1]];
 /// Which connection a stream belongs to; without it, the one whose other stream was opened just before.
 const REQUEST: &str = "requestid";
 const PORT: &str = "port";
 /// So long a first stream waits for its second (`DefaultStreamCreationTimeout`); then it is given up.
 const PAIR_TIMEOUT: Duration = Duration::from_secs(30);
-/// After so long without a connection it ends (`--streaming-connection-idle-timeout`).
-const IDLE_TIMEOUT: Duration = Duration::from_secs(4 * 60 * 60);
 /// So many first streams wait for their second; beyond that the oldest is given up.
 const MAX_WAITING: usize = 128;
 /// Bytes on their way from a pod, for each connection.
 const PIECE_BYTES: usize = 16 << 10;
-/// Bytes on their way through a tunnel.
-const TUNNEL_BYTES: usize = 64 << 10;
 
 /// Goes on over a websocket or SPDY.
 pub(super) fn port_forward(
@@ -62,90 +61,54 @@ pub(super) fn port_forward_over(
     (upgrade, wanted): (OnUpgrade, UpgradeTo),
     request: PortForwardRequest,
 ) -> Result<Answer, Status> {
-    let forwarding = Arc::new(Forwarding {
-        kubelets: scope.server.kubelets.clone(),
-        clock: scope.server.clock.clone(),
-        request,
-    });
+    let kubelets = scope.server.kubelets.clone();
+    let idle_timeout = kubelets.stream_idle_timeout();
+    let clock = scope.server.clock.clone();
+    let forwarding = Arc::new(Forwarding { kubelets, clock, idle_timeout, request });
     let own = forwarding.clone();
     match wanted {
         UpgradeTo::Spdy => streams::accept_spdy(scope, upgrade, PROTOCOLS, |_| {
             Box::new(|io: Box<dyn Duplex>| -> BoxFuture<'static, ()> { own.serve(io).boxed() })
         }),
-        UpgradeTo::WebSocket => streams::accept(scope, upgrade, TUNNELS, |_| {
-            Box::new(|io: Box<dyn Duplex>| -> BoxFuture<'static, ()> { tunnel(io, own).boxed() })
-        }),
-    }
-}
-
-/// Takes SPDY out of the messages of a websocket, and puts it in (`portforward.NewTunnelingHandler`).
-async fn tunnel(io: Box<dyn Duplex>, forwarding: Arc<Forwarding>) {
-    let (inner, outer) = tokio::io::duplex(TUNNEL_BYTES);
-    let (reader, writer) = tokio::io::split(io);
-    let (from, mut to) = tokio::io::split(outer);
-    // One ping is answered at a time: a client that sends more of them waits.
-    let (pings, asked) = mpsc::channel(1);
-    let carrying = async {
-        tokio::select! {
-            // When the client is gone SPDY reads its end, and then ends the other way.
-            () = async {
-                drop(unwrap(reader, &mut to, pings).await);
-                drop(to.shutdown().await);
-                std::future::pending().await
-            } => {}
-            wrapped = wrap(from, writer, asked) => drop(wrapped),
-        }
-    };
-    tokio::join!(carrying, forwarding.serve(Box::new(inner)));
-}
-
-/// What stands in the client's messages.
-async fn unwrap(
-    mut reader: impl AsyncRead + Unpin,
-    mut to: impl AsyncWrite + Unpin,
-    pings: mpsc::Sender<Vec<u8>>,
-) -> std::io::Result<()> {
-    loop {
-        let head = FrameHead::read(&mut reader).await?;
-        if head.length > streams::MAX_MESSAGE_BYTES || head.opcode == CLOSE {
-            return Ok(());
-        }
-        let payload = head.payload(&mut reader).await?;
-        match head.opcode {
-            PING => drop(pings.send(payload).await),
-            PONG => {}
-            _ => to.write_all(&payload).await?,
+        UpgradeTo::WebSocket => {
+            let offers = scope.headers.get_all(SEC_WEBSOCKET_PROTOCOL);
+            let is_tunnel = offers.iter().any(|it| it.to_str().is_ok_and(|it| it.contains(TUNNEL)));
+            let ports = if is_tunnel { Vec::new() } else { ports(scope)? };
+            streams::accept(scope, upgrade, OVER_WEBSOCKETS, |protocol| {
+                Box::new(move |io: Box<dyn Duplex>| -> BoxFuture<'static, ()> {
+                    if protocol == TUNNEL {
+                        return tunnel::tunnel(io, |io| own.serve(io)).boxed();
+                    }
+                    let channels = Box::new(WebSocket::new(io, ChannelEncoding::of(protocol)));
+                    port_channels::serve(channels, own.kubelets.clone(), own.request.clone(), ports).boxed()
+                })
+            })
         }
     }
 }
 
-/// As messages to the client.
-async fn wrap(
-    mut from: impl AsyncRead + Unpin,
-    mut writer: impl AsyncWrite + Unpin,
-    mut pings: mpsc::Receiver<Vec<u8>>,
-) -> std::io::Result<()> {
-    let mut said = vec![0; TUNNEL_BYTES];
-    loop {
-        tokio::select! {
-            Some(ping) = pings.recv() => writer.write_all(&frame(PONG, &ping[..ping.len().min(125)])).await?,
-            count = from.read(&mut said) => match count? {
-                0 => {
-                    writer.write_all(&frame(CLOSE, &NORMAL)).await?;
-                    writer.flush().await?;
-                    return writer.shutdown().await;
-                }
-                count => writer.write_all(&frame(BINARY, &said[..count])).await?,
-            },
-        }
-        writer.flush().await?;
+/// The ports that a client of channels names (`NewV4Options`).
+fn ports(scope: &Scope) -> Result<Vec<u16>, Status> {
+    let named = scope.query.all("ports");
+    let named: Vec<&str> = named.iter().flat_map(|ports| ports.split(',')).collect();
+    if named.is_empty() {
+        return Err(Status::bad_request("query parameter \"port\" is required"));
     }
+    if named.len() > port_channels::MAX_PORTS {
+        let why = format!("{} ports are too many: at most {}", named.len(), port_channels::MAX_PORTS);
+        return Err(Status::bad_request(why));
+    }
+    let port = |text: &&str| text.parse().ok().filter(|port| *port > 0);
+    let wrong = |text: &str| Status::bad_request(format!("unable to parse {text:?} as a port"));
+    named.iter().map(|text| port(text).ok_or_else(|| wrong(text))).collect()
 }
 
 /// The connections of one client to one pod.
 struct Forwarding {
     kubelets: Arc<dyn KubeletLookup>,
     clock: Clock,
+    /// After so long without a connection it ends; zero is never.
+    idle_timeout: Duration,
     /// Without its port.
     request: PortForwardRequest,
 }
@@ -168,7 +131,7 @@ impl Forwarding {
                 let wait = waiting.wait(self.clock.elapsed());
                 tokio::select! {
                     Some(_) = connections.join_next() => {}
-                    () = self.clock.sleep(wait.unwrap_or(IDLE_TIMEOUT)) => match wait {
+                    () = self.pause(wait) => match wait {
                         Some(_) => waiting.give_up(self.clock.elapsed()).await,
                         None if connections.is_empty() => return incoming.close().await,
                         None => {}
@@ -187,6 +150,14 @@ impl Forwarding {
         let (worked, ()) = tokio::join!(work, taking);
         if let Err(error) = worked {
             tracing::debug!(%error, "forwarding to a pod ended");
+        }
+    }
+
+    /// Until the oldest stream has waited for long enough, or there has been no connection for so long.
+    async fn pause(&self, wait: Option<Duration>) {
+        match wait {
+            None if self.idle_timeout.is_zero() => std::future::pending().await,
+            wait => self.clock.sleep(wait.unwrap_or(self.idle_timeout)).await,
         }
     }
 
@@ -292,9 +263,13 @@ impl HalfPairs {
 
 #[cfg(test)]
 mod tests {
+    use super::streams::{Channels, Message};
     use super::*;
-    use crate::kubelet_client::LogRequest;
+    use crate::endpoints::response::websocket::{BINARY, CLOSE, NORMAL, PING, frame};
+    use crate::kubelet_client::{LogRequest, STREAM_IDLE_TIMEOUT};
     use axum::body::Body;
+    use tokio::io::AsyncRead;
+    use tokio::sync::mpsc;
 
     /// Sends back what it is sent, but at port 81, where nobody is.
     struct Echo;
@@ -385,7 +360,8 @@ mod tests {
     }
 
     fn forwarding_at(clock: Clock) -> Arc<Forwarding> {
-        Arc::new(Forwarding { kubelets: Arc::new(Echo), clock, request: PortForwardRequest::default() })
+        let request = PortForwardRequest::default();
+        Arc::new(Forwarding { kubelets: Arc::new(Echo), clock, idle_timeout: STREAM_IDLE_TIMEOUT, request })
     }
 
     #[tokio::test]
@@ -408,7 +384,7 @@ mod tests {
         client.read_to_end(&mut said).await.unwrap();
         let said = String::from_utf8_lossy(&said);
         assert!(said.contains("(request=7) timed out waiting for streams"), "{said:?}");
-        assert!(clock.elapsed() >= IDLE_TIMEOUT);
+        assert!(clock.elapsed() >= STREAM_IDLE_TIMEOUT);
     }
 
     fn wanted() -> BTreeMap<u8, String> {
@@ -428,10 +404,32 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn each_port_has_two_channels() {
+        let (client, server) = tokio::io::duplex(1 << 16);
+        let socket = |io| WebSocket::new(Box::new(io), ChannelEncoding::Base64);
+        let request = PortForwardRequest::default();
+        let io: Box<dyn Channels> = Box::new(socket(server));
+        let serving = tokio::spawn(port_channels::serve(io, Arc::new(Echo), request, vec![80, 81]));
+        let mut client = socket(client);
+        client.send(0, b"hello").await.unwrap();
+        let mut heard = BTreeMap::<u8, Vec<u8>>::new();
+        while heard.get(&0).is_none_or(|bytes| bytes.len() < 7) {
+            let Message::Data(channel, bytes) = client.receive().await.unwrap() else { panic!("it ended") };
+            heard.entry(channel).or_default().extend(bytes);
+        }
+        assert_eq!(heard[&0], b"\x50\0hello");
+        assert_eq!(heard[&1], b"\x50\0");
+        assert_eq!(heard[&2], b"\x51\0");
+        assert!(String::from_utf8_lossy(&heard[&3]).ends_with("connection refused"), "{heard:?}");
+        client.close().await.unwrap();
+        serving.await.unwrap();
+    }
+
+    #[tokio::test]
     async fn a_client_that_vanishes_without_a_word_ends_it() {
         for bytes in [&[][..], &[0x82]] {
             let (mut client, server) = tokio::io::duplex(1 << 16);
-            let serving = tokio::spawn(tunnel(Box::new(server), forwarding()));
+            let serving = tokio::spawn(tunnel::tunnel(Box::new(server), |io| forwarding().serve(io)));
             client.write_all(bytes).await.unwrap();
             drop(client);
             serving.await.unwrap();
@@ -441,7 +439,7 @@ mod tests {
     #[tokio::test]
     async fn a_websocket_carries_the_same_bytes_in_pieces() {
         let (client, server) = tokio::io::duplex(1 << 16);
-        let serving = tokio::spawn(tunnel(Box::new(server), forwarding()));
+        let serving = tokio::spawn(tunnel::tunnel(Box::new(server), |io| forwarding().serve(io)));
         let (reader, mut writer) = tokio::io::split(client);
         for piece in conversation().chunks(7) {
             writer.write_all(&frame(BINARY, piece)).await.unwrap();
@@ -449,7 +447,7 @@ mod tests {
         writer.write_all(&frame(PING, b"there?")).await.unwrap();
         let (mut plain, unwrapped) = tokio::io::duplex(1 << 16);
         let (pings, _) = mpsc::channel(1);
-        let unwrapping = tokio::spawn(unwrap(reader, unwrapped, pings));
+        let unwrapping = tokio::spawn(tunnel::unwrap(reader, unwrapped, pings));
         assert_eq!(heard(&mut plain).await, wanted());
         writer.write_all(&frame(CLOSE, &NORMAL)).await.unwrap();
         serving.await.unwrap();

@@ -2,6 +2,8 @@
 //! `registry/core/service/proxy.go`, `apimachinery/pkg/util/proxy`). What is asked and answered is handed on
 //! as it is, but for what concerns one connection alone.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, stream};
@@ -155,6 +157,7 @@ fn go_on(clock: &Clock, ours: OnUpgrade, mut response: ApiResponse) -> ApiRespon
     streams::go_on(
         clock,
         ours,
+        Duration::ZERO,
         Box::new(|mut io: Box<dyn Duplex>| {
             Box::pin(async move {
                 if let Ok(theirs) = theirs.await {

@@ -9,14 +9,12 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use spdy::{Incoming, Sender, Stream};
 
-use super::streams::{Channels, Message};
+use super::streams::{Channels, Message, RESIZE};
 use crate::kubelet_client::Duplex;
 
 /// The header that says what a stream is.
 pub(super) const STREAM_TYPE: &str = "streamtype";
 const INPUT: u8 = 0;
-/// What follows on it changes nothing.
-const RESIZE: u8 = 4;
 /// That the channel that is named has ended.
 const CLOSED: u8 = 255;
 
@@ -40,6 +38,7 @@ impl WantedStreams {
 pub(super) struct SpdyChannels {
     incoming: Option<Incoming>,
     input: Option<Stream>,
+    resize: Option<Stream>,
     /// What comes on these is not kept.
     streams: BTreeMap<u8, Sender>,
 }
@@ -67,7 +66,9 @@ impl SpdyChannels {
     async fn open(mut incoming: Incoming, wanted: WantedStreams) -> Option<SpdyChannels> {
         let mut streams = BTreeMap::new();
         let mut input = None;
-        while streams.len() + usize::from(input.is_some()) < wanted.count() {
+        let mut resize = None;
+        let of = |stream: &Option<Stream>| usize::from(stream.is_some());
+        while streams.len() + of(&input) + of(&resize) < wanted.count() {
             let stream = incoming.next().await?;
             let channel = match stream.headers.get(STREAM_TYPE)?.as_str() {
                 "stdin" => INPUT,
@@ -77,13 +78,13 @@ impl SpdyChannels {
                 "resize" => RESIZE,
                 _ => return None,
             };
-            if channel == INPUT {
-                input = Some(stream);
-            } else {
-                streams.insert(channel, stream.split().1);
+            match channel {
+                INPUT => input = Some(stream),
+                RESIZE => resize = Some(stream),
+                _ => drop(streams.insert(channel, stream.split().1)),
             }
         }
-        Some(SpdyChannels { incoming: Some(incoming), input, streams })
+        Some(SpdyChannels { incoming: Some(incoming), input, resize, streams })
     }
 
     async fn send_on(&mut self, channel: u8, bytes: &[u8]) -> std::io::Result<()> {
@@ -96,18 +97,24 @@ impl SpdyChannels {
     }
 
     async fn receive_next(&mut self) -> Message {
-        if let Some(input) = &mut self.input {
-            if let Some(bytes) = input.read().await {
-                return Message::Data(INPUT, bytes.into());
+        loop {
+            let is_read = self.input.is_some();
+            tokio::select! {
+                biased;
+                said = read(&mut self.resize) => match said {
+                    Some(bytes) => return Message::Data(RESIZE, bytes),
+                    None => self.resize = None,
+                },
+                said = read(&mut self.input) => {
+                    let Some(bytes) = said else {
+                        self.input = None;
+                        return Message::Data(CLOSED, vec![INPUT]);
+                    };
+                    return Message::Data(INPUT, bytes);
+                }
+                () = drained(&mut self.incoming), if !is_read => return Message::Close,
             }
-            self.input = None;
-            return Message::Data(CLOSED, vec![INPUT]);
         }
-        // Whatever else it opens is not wanted; at its end there is nothing more to come.
-        if let Some(incoming) = &mut self.incoming {
-            while incoming.next().await.is_some() {}
-        }
-        Message::Close
     }
 
     async fn end(&mut self) -> std::io::Result<()> {
@@ -118,6 +125,21 @@ impl SpdyChannels {
             incoming.close().await;
         }
         Ok(())
+    }
+}
+
+/// What comes on a stream; of one that is not there nothing ever.
+async fn read(stream: &mut Option<Stream>) -> Option<Vec<u8>> {
+    match stream {
+        Some(stream) => stream.read().await.map(Into::into),
+        None => std::future::pending().await,
+    }
+}
+
+/// Whatever else it opens is not wanted; at its end there is nothing more to come.
+async fn drained(incoming: &mut Option<Incoming>) {
+    if let Some(incoming) = incoming {
+        while incoming.next().await.is_some() {}
     }
 }
 

@@ -1,6 +1,8 @@
 //! What a request for streams goes on with (`k8s.io/apimachinery/pkg/util/httpstream`): a websocket, whose
 //! messages name a channel by their first byte (`wsstream`, `remotecommand`), or SPDY; the handshake of both.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -13,6 +15,7 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::idle;
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
 use crate::endpoints::response::websocket::{
@@ -27,6 +30,9 @@ use clock::Clock;
 pub(super) const MAX_MESSAGE_BYTES: u64 = 1 << 20;
 /// Bytes of a message that is sent.
 const MESSAGE_BYTES: usize = 32 * 1024;
+
+/// The channel that says how large the client's window is.
+pub(super) const RESIZE: u8 = 4;
 
 /// What SPDY is called where it is asked for.
 const SPDY: &str = "SPDY/3.1";
@@ -234,7 +240,8 @@ pub(crate) fn accept(
     if !protocol.is_empty() {
         response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
     }
-    go_on(&scope.server.clock, upgrade, conversation(protocol));
+    let idle_timeout = scope.server.kubelets.stream_idle_timeout();
+    go_on(&scope.server.clock, upgrade, idle_timeout, conversation(protocol));
     Ok(Answer::Raw(response))
 }
 
@@ -243,11 +250,13 @@ fn agreed<'a>(mut offers: impl Iterator<Item = &'a str>, known: &[&'static str])
     offers.find_map(|offer| known.iter().find(|known| **known == offer).copied())
 }
 
-/// It ends with what it tells, or with the client.
-pub(super) fn go_on(clock: &Clock, upgrade: OnUpgrade, conversation: Conversation) {
+/// It ends with what it tells, with the client, or when nobody has said anything for so long (zero is never).
+pub(super) fn go_on(clock: &Clock, upgrade: OnUpgrade, idle_timeout: Duration, conversation: Conversation) {
+    let own = clock.clone();
     clock.spawn(async move {
         if let Ok(upgraded) = upgrade.await {
-            conversation(Box::new(TokioIo::new(upgraded))).await;
+            let io = Box::new(TokioIo::new(upgraded));
+            idle::until_idle(&own, idle_timeout, io, conversation).await;
         }
     });
 }
@@ -297,7 +306,8 @@ pub(crate) fn accept_spdy(
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     response.headers_mut().insert(UPGRADE, HeaderValue::from_static(SPDY));
     response.headers_mut().insert(SPDY_PROTOCOL, HeaderValue::from_static(protocol));
-    go_on(&scope.server.clock, upgrade, conversation(protocol));
+    let idle_timeout = scope.server.kubelets.stream_idle_timeout();
+    go_on(&scope.server.clock, upgrade, idle_timeout, conversation(protocol));
     Ok(Answer::Raw(response))
 }
 
