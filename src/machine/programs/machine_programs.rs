@@ -1,5 +1,6 @@
 //! Programs that tell of the machine and change it: disks, memory, sockets, terminals, package managers.
 
+use super::openssl;
 use crate::file_system::{self, File};
 use crate::interpreter::player::{Flow, Player};
 use crate::standard_input::TerminalSize;
@@ -47,7 +48,7 @@ pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
         }
         "pgrep" | "pidof" => player.status = 1,
         "pkill" | "killall" => player.fail(&format!("{name}: no process found\n")),
-        "openssl" => openssl(player, words),
+        "openssl" => openssl::run(player, words),
         _ => {}
     }
     Flow::Go
@@ -194,51 +195,4 @@ fn manage_packages(player: &mut Player<'_>, name: &str) -> Flow {
     };
     player.say(said);
     Flow::Go
-}
-
-/// Words of it alone: nothing here speaks TLS by itself, and certificates are shown by their length.
-fn openssl(player: &mut Player<'_>, words: &[&str]) {
-    match words {
-        ["version", ..] => player.say("OpenSSL 3.0.15 3 Sep 2024 (Library: OpenSSL 3.0.15 3 Sep 2024)\n"),
-        ["rand", rest @ ..] => {
-            let count: usize = rest.last().and_then(|count| count.parse().ok()).unwrap_or(16).min(4096);
-            let bytes = player.random_bytes(count);
-            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            let said = if rest.contains(&"-base64") { base64_of(&bytes) } else { hex };
-            player.say(&format!("{said}\n"));
-        }
-        ["x509", rest @ ..] => x509(player, rest),
-        ["s_client", ..] => {
-            player.fail("connect: Connection refused\nconnect:errno=111\n");
-        }
-        _ => player.fail("openssl: this command is not played here\n"),
-    }
-}
-
-fn x509(player: &mut Player<'_>, words: &[&str]) {
-    let at = words.iter().position(|word| *word == "-in").and_then(|at| words.get(at + 1));
-    let text = match at {
-        Some(path) => match player.file(path) {
-            Some(file) => file.text(),
-            None => {
-                return player.fail(&format!(
-                    "Could not open file or uri for loading certificate from {path}: No such file or directory\n"
-                ));
-            }
-        },
-        None => player.input(),
-    };
-    if !text.contains("-----BEGIN CERTIFICATE-----") {
-        return player.fail("Could not find certificate from the input\nUnable to load certificate\n");
-    }
-    if words.iter().any(|word| word.starts_with('-') && !matches!(*word, "-in" | "-inform" | "-outform")) {
-        return player.fail("openssl: what a certificate says is not read here\n");
-    }
-    player.say(&text);
-}
-
-/// Bytes as letters.
-fn base64_of(bytes: &[u8]) -> String {
-    use base64::Engine;
-    base64::engine::general_purpose::STANDARD.encode(bytes)
 }

@@ -20,6 +20,7 @@ mod listens;
 mod machine_programs;
 mod matching;
 mod net;
+mod openssl;
 mod patterns;
 pub(crate) mod pi;
 mod sed;

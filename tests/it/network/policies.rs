@@ -67,6 +67,23 @@ async fn whoever_is_isolated_is_reached_as_policies_allow() {
     gets(stranger, true).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn probes_of_the_own_node_are_let_in_whatever_policies_say() {
+    let net = Net::start().await;
+    net.create(&NETWORK_POLICIES, policy("deny", json!({"podSelector": {}}))).await;
+    let stranger = net.pod("stranger-0", json!({"image": "busybox", "command": ["sleep", "1000"]})).await;
+    // One that counts is asked each time, and over the network.
+    let listener = "[{every: 1000, status: 503}, {body: ok}]";
+    let probe = json!({"httpGet": {"port": 8080}, "periodSeconds": 1});
+    let container = json!({"name": "main", "image": "my-server", "readinessProbe": probe});
+    let metadata = json!({"name": "web-0", "annotations": {"kubarium.dev/http.8080": listener}});
+    net.create(&PODS, json!({"metadata": metadata, "spec": {"containers": [container]}})).await;
+    let web = SocketAddr::new(net.address("web-0").await, 8080);
+    let refused = || net.get(stranger, web, "/").map(|got| got.is_none().then_some(())).boxed();
+    net.until(refused).await;
+    assert!(net.get(node_of(&net, "web-0").await, web, "/").await.is_some());
+}
+
 /// What a trace of an object tells of traffic.
 fn told(net: &Net, resource: &str, name: &str) -> Vec<String> {
     let trace = net.cluster.flow().trace(resource, "default", name);

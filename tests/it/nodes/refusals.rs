@@ -4,7 +4,6 @@
 use kubarium::apimachinery::options::PatchType;
 use kubarium::apis::core::node::NODES;
 use kubarium::apis::core::pod::PODS;
-use kubarium::apis::scheduling::priority_class::PRIORITY_CLASSES;
 use serde_json::{Value, json};
 
 use super::{Nodes, condition, is_ready, nginx};
@@ -35,8 +34,6 @@ async fn a_pod_for_other_nodes_is_refused() {
 #[tokio::test]
 async fn a_critical_pod_takes_the_place_of_others() {
     let nodes = Nodes::start(1).await;
-    let class = json!({"metadata": {"name": "system-node-critical"}, "value": 2_000_001_000});
-    nodes.client.create(&PRIORITY_CLASSES, "", class).await.unwrap();
     let asking = |cpu: &str| {
         let mut spec = nginx();
         spec["nodeName"] = "node-1".into();

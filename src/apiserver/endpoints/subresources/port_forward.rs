@@ -89,7 +89,8 @@ pub(super) fn port_forward_over(
 
 /// The ports that a client of channels names (`NewV4Options`).
 fn ports(scope: &Scope) -> Result<Vec<u16>, Status> {
-    let named = scope.query.all("ports");
+    // A kubelet is asked for them one by one.
+    let named = [scope.query.all("ports"), scope.query.all("port")].concat();
     let named: Vec<&str> = named.iter().flat_map(|ports| ports.split(',')).collect();
     if named.is_empty() {
         return Err(Status::bad_request("query parameter \"port\" is required"));
