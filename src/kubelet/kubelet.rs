@@ -392,7 +392,9 @@ impl Kubelet {
     /// One that is lent out is removed when it is back.
     fn remove_pod(&self, state: &mut PodManagerState, uid: &Arc<str>) {
         state.statuses.forget(uid);
-        (state.looked_up.remove(uid), state.placed.remove(uid), state.deferred.remove(uid));
+        state.looked_up.remove(uid);
+        state.placed.remove(uid);
+        state.deferred.remove(uid);
         let Some(entry) = state.workers.get_mut(uid) else { return };
         entry.is_gone = true;
         let Some(mut worker) = entry.worker.take() else { return };
