@@ -22,7 +22,7 @@ const PIECES: usize = 8;
 const PIECE_BYTES: usize = 16 << 10;
 
 /// The side of a pod to which the client's words go; nothing where nobody is there.
-type Writer = Option<Box<dyn AsyncWrite + Send + Unpin>>;
+type PodSide = Option<Box<dyn AsyncWrite + Send + Unpin>>;
 
 /// Talks until the client leaves, or all pods have said all.
 pub(super) async fn serve(
@@ -63,7 +63,7 @@ pub(super) async fn serve(
 async fn converse(
     io: &mut dyn Channels,
     said: &mut mpsc::Receiver<(u8, BytesMut)>,
-    writers: &mut [Writer],
+    writers: &mut [PodSide],
 ) -> std::io::Result<()> {
     loop {
         tokio::select! {
@@ -85,7 +85,7 @@ async fn converse(
 }
 
 /// One that takes no more is left.
-async fn write(place: &mut Writer, bytes: &[u8]) {
+async fn write(place: &mut PodSide, bytes: &[u8]) {
     let Some(to) = place else { return };
     if to.write_all(bytes).await.is_err() || to.flush().await.is_err() {
         *place = None;
