@@ -50,6 +50,8 @@ mod node_objects;
 mod node_register;
 mod opened;
 mod origin;
+mod otlp;
+mod otlp_endpoint;
 mod page;
 mod page_handles;
 mod pod_lines;
@@ -59,6 +61,7 @@ mod reading;
 mod ready;
 mod saving;
 mod seeing;
+mod sent_spans;
 mod service_cidr;
 mod service_families;
 mod serving;
@@ -66,6 +69,8 @@ mod settle;
 mod signers;
 mod snapshot_handles;
 mod stages;
+mod step_handles;
+mod stepping;
 mod stocked;
 mod switching;
 mod system_objects;
@@ -100,10 +105,8 @@ use apiserver::webhook::ServiceResolver;
 use client_go::client::Client;
 use clock::Clock;
 use etcd::{self, Kv};
-use faults::Faults;
 use flow::Flow;
 use kubelet::container_runtime::own_listeners::OwnListeners;
-use network::Network;
 use pki::{self, Authority, Identity};
 
 pub use components::{COMPONENTS, ComponentState, UnknownComponent};
@@ -112,6 +115,7 @@ pub use config::{Access, Components, Config, Listen};
 pub use difference::SnapshotDiff;
 pub use export::Export;
 pub use fork::ForkError;
+pub use otlp_endpoint::OtlpEndpoint;
 pub use published::Publish;
 pub use settle::{Settle, Unsettled};
 pub use snapshot::{Snapshot, SnapshotError};
@@ -287,6 +291,7 @@ impl Cluster {
         self.open(serving).await?;
         ready::wait(&self.client(), config, &inside.running.nodes.names()).await?;
         self.ready();
+        self.inside.step_from_the_start();
         Ok(())
     }
 
@@ -343,16 +348,6 @@ impl Cluster {
         kube::Client::new(tower::util::MapRequest::new(self.service(), to_ours), "default")
     }
 
-    /// What the data dir had lost, if the cluster was started all the same ([`Config::recover`]).
-    pub fn recovery(&self) -> Option<&etcd::Recovery> {
-        self.inside.kv.recovery()
-    }
-
-    /// What connects its pods, for a program that wants to reach one, or to make it harder.
-    pub fn network(&self) -> Network {
-        self.inside.data_plane.network()
-    }
-
     /// The kinds that it serves just now.
     pub fn scheme(&self) -> &Scheme {
         &self.inside.scheme
@@ -366,11 +361,6 @@ impl Cluster {
     /// What happened and why.
     pub fn flow(&self) -> &Flow {
         &self.inside.flow
-    }
-
-    /// What goes wrong on purpose.
-    pub fn faults(&self) -> &Faults {
-        &self.inside.interceptors.faults
     }
 
     /// Where it listens, if it does.
@@ -397,6 +387,7 @@ impl Cluster {
     pub async fn stop(self) {
         let Cluster { inside, server, _mounted, publishing, .. } = self;
         inside.stopping.store(true, Ordering::Release);
+        inside.end_stepping();
         drop(_mounted);
         if let Some(publishing) = publishing {
             publishing.close().await;

@@ -59,7 +59,7 @@ pub use cluster::explore::{Explorer, FailingSchedule};
 pub use cluster::manifests::Manifest;
 pub use cluster::{BadCondition, Settle, TimeError, Unsettled, WaitFor};
 pub use cluster::{COMPONENTS, Cluster, ComponentState, Config, StartError, UnknownComponent};
-pub use cluster::{Export, ExportError, ForkError, Snapshot, SnapshotDiff, SnapshotError};
+pub use cluster::{Export, ExportError, ForkError, OtlpEndpoint, Snapshot, SnapshotDiff, SnapshotError};
 #[doc(inline)]
 pub use entropy::Entropy;
 pub use faults::{Fault, Faults, Schedule};

@@ -35,6 +35,7 @@ use super::filters::panic_recovery::recover_from_panic;
 use super::filters::passed::Passed;
 use super::filters::priority_and_fairness::prioritize;
 use super::filters::request_info::resolve_request_info;
+use super::filters::stepping::{Holds, hold_request};
 use super::filters::timeout::limit_time;
 use super::filters::traffic::count_traffic;
 use super::filters::web_pages::keep_pages_out;
@@ -169,7 +170,7 @@ impl Filters {
             // Outside of what refuses, so that refusals are counted.
             .layer(with(self.metrics, measure))
             // Outside of what waits. It must know the request: watches have no limit.
-            .layer(with((clock, self.audit.clone()), limit_time))
+            .layer(with((clock, self.audit.clone(), Holds(flow.clone())), limit_time))
             // Before everything that asks who it is: a page says nothing of that. In front of what tells
             // pages that they may ask.
             .layer(with(self.browsers.allowed_origins.clone(), keep_pages_out))
@@ -187,6 +188,8 @@ impl Filters {
             .layer(InterceptorLayer(self.witness))
             // Behind impersonation, which says in whose name it is done; in front of what waits.
             .layer(with(self.traffic, count_traffic))
+            // Behind what counts who asks; in front of the limits, so that who is held takes nobody's place.
+            .layer(with(flow.clone(), hold_request))
             // Before authorization, which costs something; behind authentication, because some are exempt.
             .layer(with(endpoints.flow_control.clone(), prioritize))
             // Last: everything below may rely on the request being allowed.

@@ -9,18 +9,24 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
 use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
 use serde_yaml::Value;
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use super::Failure;
 use super::trust::Trust;
 use crate::cluster::Access;
 use apimachinery::yaml;
 use pki::Identity;
+
+/// A line of an answer that is longer is none: the record is told in lines of some megabytes at most.
+const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
 /// A context of a kubeconfig.
 pub struct Context {
@@ -67,10 +73,52 @@ impl Context {
 
     /// The body of the answer to any request, with a body of JSON or none.
     pub async fn ask(&self, method: Method, path_and_query: &str, body: Vec<u8>) -> Result<Vec<u8>, Failure> {
-        let server = &self.access.server;
-        let failed = |error: String| Failure::new(format!("cannot ask {server}"), error);
-        let (scheme, authority) = server.split_once("://").ok_or_else(|| failed("it is not a URL".into()))?;
-        let stream = TcpStream::connect(authority).await.map_err(|error| failed(error.to_string()))?;
+        let (response, _connection) = self.open(method, path_and_query, body).await?;
+        let status = response.status();
+        let body = response.into_body().collect().await.map_err(|error| self.failed(error))?.to_bytes();
+        if status.is_success() { Ok(body.to_vec()) } else { Err(refusal(status, &body)) }
+    }
+
+    /// Each line of the answer to a GET as it comes, until the answer ends or nobody listens.
+    pub async fn lines(&self, path_and_query: &str, to: mpsc::Sender<Vec<u8>>) -> Result<(), Failure> {
+        let (response, _connection) = self.open(Method::GET, path_and_query, Vec::new()).await?;
+        let (status, mut body) = (response.status(), response.into_body());
+        if !status.is_success() {
+            let body = body.collect().await.map_err(|error| self.failed(error))?.to_bytes();
+            return Err(refusal(status, &body));
+        }
+        let mut rest = Vec::new();
+        while let Some(Ok(frame)) = body.frame().await {
+            rest.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
+            while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+                let line = rest.drain(..=end).collect();
+                if to.send(line).await.is_err() {
+                    return Ok(());
+                }
+            }
+            if rest.len() > MAX_LINE_BYTES {
+                return Err(
+                    self.failed(format!("a line of its answer is longer than {MAX_LINE_BYTES} bytes"))
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn failed(&self, error: impl std::fmt::Display) -> Failure {
+        Failure::new(format!("cannot ask {}", self.access.server), error)
+    }
+
+    /// Sends a request; the connection ends with what comes beside the answer.
+    async fn open(
+        &self,
+        method: Method,
+        path_and_query: &str,
+        body: Vec<u8>,
+    ) -> Result<(http::Response<Incoming>, JoinSet<()>), Failure> {
+        let (scheme, authority) =
+            self.access.server.split_once("://").ok_or_else(|| self.failed("it is not a URL"))?;
+        let stream = TcpStream::connect(authority).await.map_err(|error| self.failed(error))?;
         let request = http::Request::builder()
             .method(method)
             .uri(path_and_query)
@@ -79,20 +127,13 @@ impl Context {
             .header("accept", "application/json")
             .header("user-agent", concat!("kubarium/", env!("CARGO_PKG_VERSION")))
             .body(Body::from(body))
-            .map_err(|error| failed(error.to_string()))?;
-        let response = if scheme == "https" {
-            let stream = self.tls(stream).await.map_err(|error| failed(error.to_string()))?;
-            send(stream, request).await
+            .map_err(|error| self.failed(error))?;
+        let sent = if scheme == "https" {
+            send(self.tls(stream).await.map_err(|error| self.failed(error))?, request).await
         } else {
             send(stream, request).await
         };
-        let (status, body) = response.map_err(|error| failed(error.to_string()))?;
-        if status.is_success() {
-            return Ok(body);
-        }
-        let answer: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
-        let text = || format!("{status}: {}", String::from_utf8_lossy(&body).trim());
-        Err(Failure(answer["message"].as_str().map_or_else(text, str::to_owned)))
+        sent.map_err(|error| self.failed(error))
     }
 
     async fn tls(
@@ -116,16 +157,24 @@ impl Context {
     }
 }
 
-async fn send<S>(stream: S, request: http::Request<Body>) -> Result<(http::StatusCode, Vec<u8>), axum::Error>
+fn refusal(status: http::StatusCode, body: &[u8]) -> Failure {
+    let answer: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let text = || format!("{status}: {}", String::from_utf8_lossy(body).trim());
+    Failure(answer["message"].as_str().map_or_else(text, str::to_owned))
+}
+
+async fn send<S>(
+    stream: S,
+    request: http::Request<Body>,
+) -> Result<(http::Response<Incoming>, JoinSet<()>), hyper::Error>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
 {
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(axum::Error::new)?;
-    let connection = tokio::spawn(connection);
-    let response = sender.send_request(request).await.map_err(axum::Error::new)?;
-    let status = response.status();
-    let body = response.into_body().collect().await.map_err(axum::Error::new)?.to_bytes();
-    connection.abort();
-    Ok((status, body.to_vec()))
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let mut connections = JoinSet::new();
+    connections.spawn(async move {
+        // What goes wrong with it is seen in the answer.
+        let _ = connection.await;
+    });
+    Ok((sender.send_request(request).await?, connections))
 }

@@ -13,9 +13,11 @@ pub mod learn;
 pub mod node;
 pub mod run;
 pub mod settle;
+pub mod step;
 pub mod time;
 pub mod trace;
 pub mod ui;
+pub mod watch;
 
 pub mod assets;
 pub mod component;
@@ -102,6 +104,8 @@ pub enum Command {
     Learn(learn::Learn),
     /// Print a link to the page that shows a cluster at work.
     Ui(ui::UiCommand),
+    /// Show a cluster at work, live in this terminal.
+    Watch(watch::WatchCommand),
     /// Print a folder with kube-apiserver, etcd and kubectl, for KUBEBUILDER_ASSETS.
     Assets(assets::Assets),
     /// Make requests, watches and components go wrong on purpose.
@@ -127,6 +131,8 @@ pub enum Command {
     /// Show a cluster's time, or let it pass.
     #[command(subcommand)]
     Time(time::TimeCommand),
+    /// Hold a cluster between two steps, and let them happen one by one.
+    Step(step::StepCommand),
     /// Make a second cluster with the same past.
     Fork(fork::Fork),
     /// Keep a whole cluster in a file, make a data dir of it, or write its objects as YAML.
@@ -163,6 +169,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Trace(trace) => trace.run(),
         Command::Learn(learn) => learn.run(),
         Command::Ui(ui) => ui.run(),
+        Command::Watch(watch) => watch.run(),
         Command::Assets(assets) => assets.run(),
         Command::Fault(fault) => fault.run(),
         Command::Component(component) => component.run(),
@@ -176,6 +183,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Node(node) => node.run(),
         Command::Settle(settle) => settle.run(),
         Command::Time(time) => time.run(),
+        Command::Step(step) => step.run(),
         Command::Fork(fork) => fork.run(),
         Command::Snapshot(snapshot) => snapshot.run(),
         Command::Diff(diff) => return diff.run(),

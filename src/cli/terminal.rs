@@ -11,6 +11,13 @@ pub fn columns() -> Option<usize> {
     size(&out).filter(|columns| *columns > 0)
 }
 
+/// How many columns and rows the screen has, if it says.
+pub fn size_of_screen() -> Option<(usize, usize)> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    let known = (usize::from(size.ws_col), usize::from(size.ws_row));
+    Some(known).filter(|(columns, rows)| *columns > 0 && *rows > 0)
+}
+
 #[cfg(unix)]
 fn size(out: &std::io::Stdout) -> Option<usize> {
     rustix::termios::tcgetwinsize(out).ok().map(|size| usize::from(size.ws_col))

@@ -3,13 +3,18 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use futures::future::BoxFuture;
+use tokio::sync::mpsc;
+
 use super::trace_source::{TraceSource, look};
 use super::{Failure, block_on, say, terminal};
 use flow::story::StoryStage;
 use flow::{StepId, Trace, WantedSteps};
 
-/// How often it is asked what is new.
+/// How often it is asked at most what is new.
 const PERIOD: Duration = Duration::from_millis(300);
+/// Where it is told that something was recorded.
+const FOLLOWED: &str = "/kubarium/v1/flow?since=now&follow=true";
 /// A stage that has grown no more for so long is told.
 const SETTLED_MICROSECONDS: u64 = 200_000;
 
@@ -18,6 +23,7 @@ pub(super) fn follow(asking: &TraceSource, wanted: &WantedSteps, is_full: bool) 
     block_on(async {
         let mut told = StagesTold::default();
         let mut has_answered = false;
+        let mut news = News::follow(asking);
         loop {
             let mut trace = match asking.ask().await {
                 Ok(trace) => trace,
@@ -32,9 +38,39 @@ pub(super) fn follow(asking: &TraceSource, wanted: &WantedSteps, is_full: bool) 
             } else {
                 told.stages(&trace, wanted)
             }
-            clock::Clock::real().sleep(PERIOD).await;
+            news.wait().await;
         }
     })
+}
+
+/// Whether anything was recorded: while nothing is, nobody is asked.
+struct News<'a> {
+    lines: mpsc::Receiver<Vec<u8>>,
+    reading: BoxFuture<'a, Result<(), Failure>>,
+    /// Something came since the last answer: then what had not settled is asked for once more.
+    is_new: bool,
+    has_ended: bool,
+}
+
+impl<'a> News<'a> {
+    fn follow(asking: &'a TraceSource) -> News<'a> {
+        let (sender, lines) = mpsc::channel(1);
+        let reading = Box::pin(asking.context.lines(FOLLOWED, sender));
+        News { lines, reading, is_new: true, has_ended: false }
+    }
+
+    /// Returns when it is worth asking; where the record may not be followed, again and again.
+    async fn wait(&mut self) {
+        let clock = clock::Clock::real();
+        clock.sleep(PERIOD).await;
+        if self.has_ended || std::mem::take(&mut self.is_new) {
+            return;
+        }
+        tokio::select! {
+            line = self.lines.recv() => self.is_new = line.is_some(),
+            _ = &mut self.reading => self.has_ended = true,
+        }
+    }
 }
 
 /// What has been told. Bound: what the last answer had, which is at most what the record holds.

@@ -16,7 +16,7 @@ use super::readiness::Readiness;
 use super::style::Style;
 use super::{Failure, data_dir, detach, kubeconfig, manifests, node, progress, say, state};
 use crate::cluster::manifests::Manifest;
-use crate::cluster::{Access, Cluster, Config, Listen, Publish, Snapshot};
+use crate::cluster::{Access, Cluster, Config, Listen, OtlpEndpoint, Publish, Snapshot};
 use apiserver::options::ServerRunOptions;
 use apiserver::server::secure_serving::names_instead;
 use clock::Clock;
@@ -112,6 +112,18 @@ pub struct Up {
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS",
         value_parser = page_listener)]
     pub ui_listen: SocketAddr,
+    /// Send what happens to a collector of OpenTelemetry, as http://127.0.0.1:4318: OTLP over HTTP, in JSON.
+    ///
+    /// A story is one trace, from the request through watches and queues to the containers; a request that
+    /// comes with a W3C traceparent goes on with that trace. A collector that is away is not waited for:
+    /// what is lost is counted (`kubectl get --raw /kubarium/v1/tracing`).
+    #[arg(long, value_name = "URL")]
+    pub otlp_endpoint: Option<OtlpEndpoint>,
+    /// Hold the cluster between any two steps from when it is ready: `kubarium step` lets them happen.
+    ///
+    /// What is applied with -f is held, too. Reads and health checks never are.
+    #[arg(long)]
+    pub step: bool,
     /// Draw UIDs and names from this seed, the same each time.
     #[arg(long, value_parser = values::seed)]
     pub seed: Option<u64>,
@@ -266,6 +278,12 @@ impl Up {
             &format!("after {}, {} nodes", progress::milliseconds(clock.elapsed()), record.nodes),
         );
         progress::hint(style);
+        if self.step {
+            progress::done(
+                "held",
+                "between two steps: `kubarium step` lets one happen, `kubarium step --help` says more",
+            );
+        }
         for manifest in manifests {
             let applied = cluster.apply(manifest, |line| {
                 progress::done("applied", line);
@@ -314,6 +332,8 @@ impl Up {
             publish: self.publish.clone(),
             stages: self.stages.clone(),
             ui_listen: self.ui_listen,
+            step: self.step,
+            otlp_endpoint: self.otlp_endpoint.clone(),
             listeners: OwnListeners::new(self.forward_pods),
             clock: self.clock.clock(),
             entropy: self.seed.map_or_else(Entropy::from_system, Entropy::seeded),

@@ -125,16 +125,27 @@ impl DeltaFifo {
     /// order, and returns how many: none when the news is an empty list. `process` learns whether the key
     /// belongs to the first list; it must not touch this queue. Can be dropped while it waits without losing
     /// anything.
-    pub async fn pop(&self, at_most: usize, mut process: impl FnMut(&Arc<str>, Deltas, bool)) -> usize {
+    pub async fn pop(&self, at_most: usize, process: impl FnMut(&Arc<str>, Deltas, bool)) -> usize {
+        self.wait().await;
+        self.pop_ready(at_most, process)
+    }
+
+    /// Waits until there is something, or the news is an empty list. Can be dropped without losing anything.
+    pub async fn wait(&self) {
         let mut filled = pin!(self.filled.notified());
         // Registered before looking, so that what comes after the look wakes.
         filled.as_mut().enable();
-        let popped = self.pop_ready(at_most, &mut process);
-        if popped > 0 {
-            return popped;
+        if self.lock().queue.is_empty() {
+            filled.await;
         }
-        filled.await;
-        self.pop_ready(at_most, &mut process)
+    }
+
+    /// The key that is popped next, and what is known of it last.
+    pub fn next(&self) -> Option<(Arc<str>, Arc<Object>)> {
+        let state = self.lock();
+        let key = state.queue.front()?;
+        let delta = state.items.get(key)?.last()?;
+        Some((key.clone(), delta.object().clone()))
     }
 
     /// Whether the first list was popped to its end.
@@ -155,7 +166,8 @@ impl DeltaFifo {
         self.filled.notify_one();
     }
 
-    fn pop_ready(&self, at_most: usize, process: &mut impl FnMut(&Arc<str>, Deltas, bool)) -> usize {
+    /// [`DeltaFifo::pop`] of what is there.
+    pub fn pop_ready(&self, at_most: usize, mut process: impl FnMut(&Arc<str>, Deltas, bool)) -> usize {
         let mut state = self.lock();
         for popped in 0..at_most {
             let Some(key) = state.queue.pop_front() else {

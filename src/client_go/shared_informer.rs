@@ -27,7 +27,7 @@ use super::reflector::{ListerWatcher, Reflector};
 use apimachinery::object::Object;
 use clock::Clock;
 use entropy::Entropy;
-use flow::{Callback, DeltaType, Flow, Operation, Step, is_renewal};
+use flow::{Callback, DeltaType, Flow, HeldStage, HeldStep, Operation, Step, is_renewal};
 
 pub use super::delta_fifo::Deleted;
 
@@ -200,12 +200,36 @@ impl SharedInformer {
         loop {
             tokio::select! {
                 biased;
-                _ = self.fifo.pop(BATCH, |key, deltas, is_initial| self.handle(key, deltas, is_initial)) => {}
+                () = self.take_in() => {}
                 () = self.late.notified() => {}
             }
             self.dispatch();
             tokio::task::coop::consume_budget().await;
         }
+    }
+
+    /// What is in the delta FIFO, when there is something. Dropped before, it has taken in nothing.
+    async fn take_in(&self) {
+        self.fifo.wait().await;
+        let at_most = if self.hold().await { 1 } else { BATCH };
+        self.fifo.pop_ready(at_most, |key, deltas, is_initial| self.handle(key, deltas, is_initial));
+    }
+
+    /// Waits in front of an event, while somebody steps the cluster; says whether somebody does. What was
+    /// there before, what nobody asked for, and renewals of leases are no steps.
+    async fn hold(&self) -> bool {
+        let InformerOwner { flow, component, .. } = &self.owner;
+        if !flow.is_stepped() {
+            return false;
+        }
+        let seen = self.fifo.next().filter(|_| self.has_synced());
+        let written = |object: &Object| flow.stored(object.metadata.resource_version);
+        let step = seen.map(|(key, object)| (key, written(&object)));
+        if let Some((key, cause)) = step.filter(|(_, cause)| flow.is_of_request(*cause)) {
+            let step = HeldStep::new(HeldStage::Watch, component.clone(), self.resource.clone(), key);
+            flow.gate(|| step.caused_by(cause)).await;
+        }
+        true
     }
 
     /// Brings the cache up to date and notes what the handlers are to be told (`processDeltas`).

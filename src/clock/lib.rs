@@ -11,6 +11,7 @@ mod beats;
 mod changes;
 mod disorder;
 mod exact;
+mod pauses;
 mod stepped;
 mod tracked;
 mod work;
@@ -88,10 +89,11 @@ impl Clock {
     /// A clock that goes on by itself from where this one stands: of a stepped one, with nobody who sleeps by
     /// it yet. Both count their time from the same beginning, and what goes on under one is not the other's.
     pub fn fork(&self) -> Clock {
-        Clock::of(match &self.source {
+        let source = match &self.source {
             TimeSource::Stepped(stepped) => TimeSource::Stepped(Arc::new(stepped.fork())),
             real @ TimeSource::Real { .. } => real.clone(),
-        })
+        };
+        Clock { source, work: Arc::new(Activity::after(&self.work.pauses)), name: None }
     }
 
     /// Whether a test steps it.
@@ -102,10 +104,10 @@ impl Clock {
     /// Wall time, as it appears in timestamps.
     pub fn now(&self) -> DateTime<Utc> {
         match &self.source {
-            TimeSource::Real { faster: 1, .. } => DateTime::<Utc>::from(std::time::SystemTime::now()),
+            TimeSource::Real { faster: 1, .. } => DateTime::<Utc>::from(self.work.pauses.now()),
             TimeSource::Real { start, faster } => {
-                let ahead = start.elapsed() * (faster - 1);
-                after(DateTime::<Utc>::from(std::time::SystemTime::now()), ahead)
+                let ahead = self.work.pauses.since(*start) * (faster - 1);
+                after(DateTime::<Utc>::from(self.work.pauses.now()), ahead)
             }
             TimeSource::Stepped(stepped) => stepped.now(),
         }
@@ -114,15 +116,15 @@ impl Clock {
     /// Time since this clock was made; never goes back. For measuring and for deadlines.
     pub fn elapsed(&self) -> Duration {
         match &self.source {
-            TimeSource::Real { start, faster } => start.elapsed() * *faster,
+            TimeSource::Real { start, faster } => self.work.pauses.since(*start) * *faster,
             TimeSource::Stepped(stepped) => stepped.elapsed(),
         }
     }
 
     /// Waits for `duration`.
     pub async fn sleep(&self, duration: Duration) {
-        let _at_work = self.busy_if_soon(duration);
-        self.wait(duration).await;
+        let mut at_work = self.busy_if_soon(duration);
+        self.wait(duration, &mut at_work).await;
     }
 
     /// On the machine's clock what is due soon comes before anybody could do something else: it is under way.
@@ -130,12 +132,32 @@ impl Clock {
         (!self.is_stepped() && duration <= SOON).then(|| self.busy())
     }
 
-    async fn wait(&self, duration: Duration) {
+    async fn wait(&self, duration: Duration, at_work: &mut Option<Busy>) {
         match &self.source {
-            TimeSource::Real { faster, .. } => tokio::time::sleep(duration / *faster).await,
+            TimeSource::Real { faster, .. } => self.wait_on_machine(duration / *faster, at_work).await,
             TimeSource::Stepped(stepped) => {
                 stepped.sleep_until(&self.name, Manner::Due, |now| now.saturating_add(duration)).await;
             }
+        }
+    }
+
+    /// By the machine's clock, and for as long again as this one was held meanwhile. Who waits out a pause is
+    /// not at work.
+    async fn wait_on_machine(&self, mut left: Duration, at_work: &mut Option<Busy>) {
+        let pauses = &self.work.pauses;
+        let (is_due, mut lost) = (left.is_zero(), pauses.lost());
+        loop {
+            tokio::time::sleep(left).await;
+            if pauses.is_on() && !is_due {
+                let was_at_work = at_work.take().is_some();
+                pauses.until_over().await;
+                *at_work = was_at_work.then(|| self.busy());
+            }
+            left = pauses.lost().saturating_sub(lost);
+            if is_due || left.is_zero() {
+                return;
+            }
+            lost += left;
         }
     }
 
@@ -223,16 +245,39 @@ impl Clock {
 
     /// Runs `future` for at most `duration`.
     pub async fn timeout<F: Future>(&self, duration: Duration, future: F) -> Result<F::Output, Elapsed> {
+        let mut at_work = None;
         tokio::select! {
             biased;
             output = future => Ok(output),
-            () = self.wait(duration) => Err(Elapsed),
+            () = self.wait(duration, &mut at_work) => Err(Elapsed),
         }
     }
 
     /// Runs `future` for at most `duration` of this clock, and of real time where it is another: for what
-    /// somebody outside waits for, who must not wait for ever because nobody steps the clock.
+    /// somebody outside waits for, who must not wait for ever because nobody steps the clock, or because it
+    /// is held.
     pub async fn timeout_for_client<F: Future>(
+        &self,
+        duration: Duration,
+        future: F,
+    ) -> Result<F::Output, Elapsed> {
+        let real = match &self.source {
+            TimeSource::Real { faster, .. } => duration / *faster,
+            TimeSource::Stepped(_) => duration,
+        };
+        if !self.is_stepped() {
+            return tokio::time::timeout(real, future).await.map_err(|_| Elapsed);
+        }
+        tokio::select! {
+            biased;
+            output = self.timeout(duration, future) => output,
+            () = tokio::time::sleep(real) => Err(Elapsed),
+        }
+    }
+
+    /// As [`Clock::timeout_for_client`], for somebody who lives by this clock: while it is held, they wait
+    /// on.
+    pub async fn timeout_for_component<F: Future>(
         &self,
         duration: Duration,
         future: F,
@@ -240,10 +285,11 @@ impl Clock {
         if !self.is_stepped() {
             return self.timeout(duration, future).await;
         }
+        let mut at_work = None;
         tokio::select! {
             biased;
             output = self.timeout(duration, future) => output,
-            () = tokio::time::sleep(duration) => Err(Elapsed),
+            () = self.wait_on_machine(duration, &mut at_work) => Err(Elapsed),
         }
     }
 
@@ -256,9 +302,30 @@ impl Clock {
     ) -> Result<F::Output, Elapsed> {
         let _busy = self.busy();
         match &self.source {
-            TimeSource::Real { .. } => self.timeout(duration, future).await,
+            TimeSource::Real { .. } => self.timeout_for_client(duration, future).await,
             TimeSource::Stepped(_) => tokio::time::timeout(duration, future).await.map_err(|_| Elapsed),
         }
+    }
+
+    /// Time stands until [`Clock::go_on`], for all who share this clock: what they wait for comes later by as
+    /// much, and no timestamp tells of it. A stepped clock stands anyway, and says that it is held.
+    pub fn hold(&self) {
+        self.work.pauses.begin();
+    }
+
+    /// Time goes on from where it was held.
+    pub fn go_on(&self) {
+        self.work.pauses.end();
+    }
+
+    /// Returns when it is not held.
+    pub async fn going(&self) {
+        self.work.pauses.until_over().await;
+    }
+
+    /// Whether it is held.
+    pub fn is_held(&self) -> bool {
+        self.work.pauses.is_on()
     }
 
     /// Whether anything goes on.
@@ -415,6 +482,33 @@ mod tests {
             seen.insert(first);
         }
         assert_eq!(seen.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn while_a_clock_is_held_no_time_passes_and_nobody_is_at_work() {
+        let clock = Clock::real();
+        let mut soon = std::pin::pin!(clock.sleep(Duration::from_millis(1)));
+        assert!(futures::poll!(&mut soon).is_pending());
+        clock.hold();
+        clock.hold();
+        let (now, elapsed) = (clock.now(), clock.elapsed());
+        let mut limit = std::pin::pin!(clock.timeout(Duration::from_millis(1), std::future::pending::<()>()));
+        // What somebody outside waits for ends all the same.
+        let outside = clock.timeout_for_client(Duration::from_millis(5), async {
+            tokio::select! {
+                () = &mut soon => panic!("slept through"),
+                _ = &mut limit => panic!("its time was over"),
+            }
+        });
+        assert_eq!(outside.await, Err(Elapsed));
+        assert_eq!((clock.now(), clock.elapsed(), clock.is_held()), (now, elapsed, true));
+        assert_eq!(clock.work().count(), 0);
+        let fork = clock.fork();
+        assert!(!fork.is_held() && fork.elapsed() >= elapsed);
+        clock.go_on();
+        soon.await;
+        assert_eq!(limit.await, Err(Elapsed));
+        assert!(clock.elapsed() > elapsed && !clock.is_held());
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Notify;
 
 use super::disorder::Disorder;
+use super::pauses::Pauses;
 
 /// How much goes on: tasks that are awake, and what holds a [`Busy`].
 #[derive(Debug, Default)]
@@ -15,6 +16,7 @@ pub struct Activity {
     waiting: AtomicUsize,
     ended: Notify,
     pub(crate) disorder: Disorder,
+    pub(crate) pauses: Pauses,
 }
 
 /// Something goes on until this is dropped.
@@ -23,6 +25,11 @@ pub struct Activity {
 pub struct Busy(Arc<Activity>);
 
 impl Activity {
+    /// Of a clock that goes on by itself from where another one stands, which was held so long.
+    pub(crate) fn after(pauses: &Pauses) -> Activity {
+        Activity { pauses: pauses.fork(), ..Activity::default() }
+    }
+
     /// How much goes on just now.
     pub fn count(&self) -> usize {
         self.count.load(Ordering::SeqCst)

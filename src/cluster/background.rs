@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use super::inside::Inside;
-use super::{fault_objects, node_objects, system_objects};
+use super::{fault_objects, node_objects, otlp, system_objects};
 use apiserver::server;
 use apiserver::storage::encryption::Encryption;
 use clock::Clock;
@@ -26,6 +26,9 @@ pub(super) fn follow_objects(
     inside: &Arc<Inside>,
     address: Option<SocketAddr>,
 ) {
+    if let Some(endpoint) = inside.config.otlp_endpoint.clone() {
+        background.spawn(otlp::send(inside.clone(), endpoint));
+    }
     if inside.config.looks_after_itself {
         let address = address.and_then(server::advertised);
         background.spawn(system_objects::following(inside.clone(), address));

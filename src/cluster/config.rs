@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use super::otlp_endpoint::OtlpEndpoint;
 use super::published::Publish;
 use super::snapshot::Snapshot;
 use apiserver::admission::own::OwnAdmission;
@@ -73,6 +74,10 @@ pub struct Config {
     pub listeners: OwnListeners,
     /// Where the page listens that shows the cluster, once it is opened: an address of loopback.
     pub ui_listen: SocketAddr,
+    /// Where spans are sent of what happens, if anywhere; of a fork, nowhere.
+    pub otlp_endpoint: Option<OtlpEndpoint>,
+    /// Whether it is held between two steps from when it is ready (`kubarium step`); a fork is not.
+    pub step: bool,
     /// Controllers of the user's in Rust, beside those of kube-controller-manager.
     pub controllers: OwnControllers,
     /// Plugins of the user's in Rust, for kube-scheduler.
@@ -260,6 +265,18 @@ impl Config {
         Config { listeners, ..self }
     }
 
+    /// Says where spans are sent of what happens.
+    #[must_use]
+    pub fn otlp_endpoint(self, endpoint: OtlpEndpoint) -> Config {
+        Config { otlp_endpoint: Some(endpoint), ..self }
+    }
+
+    /// Says whether it is held between two steps from when it is ready (`kubarium step`).
+    #[must_use]
+    pub fn step(self, step: bool) -> Config {
+        Config { step, ..self }
+    }
+
     /// Says where the page listens that shows the cluster, once [`super::Cluster::open_page`] opens it.
     #[must_use]
     pub fn ui_listen(self, ui_listen: SocketAddr) -> Config {
@@ -383,6 +400,8 @@ impl Default for Config {
             stages: None,
             listeners: OwnListeners::default(),
             ui_listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            otlp_endpoint: None,
+            step: false,
             controllers: OwnControllers::default(),
             scheduler_plugins: OwnPlugins::default(),
             admission: OwnAdmission::default(),

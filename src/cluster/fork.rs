@@ -104,6 +104,8 @@ impl Inside {
         let mut config = self.config.clone();
         config.data_dir = None;
         config.listen = listen;
+        config.otlp_endpoint = None;
+        config.step = false;
         // The ports are its parent's.
         config.publish.clear();
         config.entropy = config.entropy.fork();

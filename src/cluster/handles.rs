@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::component_handles;
 use super::fault_handles;
 use super::inside::Inside;
-use super::{flow_handles, fork_handles, node_handles, page_handles, seeing, snapshot_handles, time_handles};
+use super::{flow_handles, fork_handles, node_handles, otlp, page_handles, seeing, snapshot_handles};
+use super::{step_handles, time_handles};
 use apimachinery::wire::ApiService;
 use handles::Handles;
 
@@ -13,6 +14,7 @@ use handles::Handles;
 pub(super) fn service(inside: &Arc<Inside>) -> ApiService {
     let handles = Handles::default();
     let handles = time_handles::add(handles, inside);
+    let handles = step_handles::add(handles, inside);
     let handles = fault_handles::add(handles, inside);
     let handles = node_handles::add(handles, inside);
     let handles = component_handles::add(handles, inside);
@@ -21,5 +23,6 @@ pub(super) fn service(inside: &Arc<Inside>) -> ApiService {
     let handles = snapshot_handles::handles(handles, inside);
     let handles = flow_handles::add(handles, inside);
     let handles = page_handles::add(handles, inside);
+    let handles = otlp::add(handles, inside);
     handles.service()
 }

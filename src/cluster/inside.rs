@@ -12,6 +12,7 @@ use super::data_plane::DataPlane;
 use super::forked::{NamedForks, Starter};
 use super::interceptors::Interceptors;
 use super::origin::SigningKeys;
+use super::sent_spans::SentSpans;
 use super::snapshot::{Snapshot, SnapshotError};
 use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
@@ -66,6 +67,7 @@ pub(crate) struct Inside {
 pub(super) struct ForHandles {
     pub(super) time: OwnTime,
     pub(super) page: OpenPage,
+    pub(super) spans: SentSpans,
     /// True when the cluster ends: what tells without end does, too.
     pub(super) ending: watch::Sender<bool>,
 }
@@ -74,6 +76,7 @@ impl ForHandles {
     /// Ends what would go on for ever, and the page.
     pub(super) async fn end(&self) {
         self.ending.send_replace(true);
+        self.spans.flushed(&self.time.real).await;
         self.page.close().await;
     }
 }

@@ -1,4 +1,5 @@
-//! Reading clusters and snapshots as a whole: exports and differences.
+//! Reading clusters and snapshots as a whole: exports and differences, and what a cluster lets be seen of
+//! itself.
 
 use super::Cluster;
 use super::components::AtWork;
@@ -9,8 +10,25 @@ use super::origin::Origin;
 use super::snapshot::Snapshot;
 use super::stock::ExportError;
 use super::stocked::Stock;
+use faults::Faults;
+use network::Network;
 
 impl Cluster {
+    /// What goes wrong on purpose.
+    pub fn faults(&self) -> &Faults {
+        &self.inside.interceptors.faults
+    }
+
+    /// What connects its pods, for a program that wants to reach one, or to make it harder.
+    pub fn network(&self) -> Network {
+        self.inside.data_plane.network()
+    }
+
+    /// What the data dir had lost, if the cluster was started all the same ([`super::Config::recover`]).
+    pub fn recovery(&self) -> Option<&etcd::Recovery> {
+        self.inside.kv.recovery()
+    }
+
     /// Its objects at one resourceVersion, as YAML that `kubectl apply` takes: without status and what else
     /// the server writes, namespaces and definitions of custom kinds first. Secrets are among them.
     ///

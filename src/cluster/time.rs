@@ -38,6 +38,12 @@ pub enum TimeError {
     /// Something keeps moving at one point in time.
     #[error("time does not pass: {0}")]
     Unsettled(#[from] Unsettled),
+    /// Somebody steps the cluster.
+    #[error(
+        "the cluster is held between two steps, and its clock with it: let it go on with `kubarium step continue`, \
+         or take one step with `kubarium step`"
+    )]
+    Held,
     /// The condition makes no sense.
     #[error(transparent)]
     Condition(#[from] BadCondition),
@@ -74,6 +80,7 @@ impl Inside {
     /// Lets so much time pass, from wake to wake, with such a settle between. Says how often somebody woke.
     pub(crate) async fn pass(&self, duration: Duration, settle: &Settle) -> Result<usize, TimeError> {
         self.stepped()?;
+        self.is_going()?;
         let _alone = self.for_handles.time.stepping.lock().await;
         self.clock.stir();
         let end = self.end(duration)?;
@@ -95,6 +102,7 @@ impl Inside {
         settle: &Settle,
     ) -> Result<(), TimeError> {
         let condition = condition.clone().resolve(&self.scheme)?;
+        self.is_going()?;
         let late =
             || TimeError::TooLate { condition: condition.clone(), within, next: self.clock.next_waker() };
         if !self.clock.is_stepped() {
@@ -146,9 +154,19 @@ impl Inside {
         }
     }
 
+    fn is_going(&self) -> Result<(), TimeError> {
+        if self.clock.is_held() { Err(TimeError::Held) } else { Ok(()) }
+    }
+
     fn stepped(&self) -> Result<(), TimeError> {
         if self.clock.is_stepped() { Ok(()) } else { Err(TimeError::RealClock) }
     }
+}
+
+/// Nothing moves, and nobody holds the clock.
+async fn at_rest(clock: &Clock) {
+    clock.going().await;
+    clock.work().idle().await;
 }
 
 /// A duration that is none.
@@ -176,7 +194,7 @@ pub(super) async fn while_time_passes<T>(clock: &Clock, future: impl Future<Outp
         tokio::select! {
             biased;
             output = &mut future => return output,
-            () = clock.work().idle() => {}
+            () = at_rest(clock) => {}
         }
         match clock.next_wake() {
             Some(pause) => clock.advance(pause),

@@ -150,7 +150,7 @@ fn time(handles: Handles, inside: &Arc<Inside>) -> Handles {
 
 /// What a handle does, in a task of its own: that of the connection is the cluster's, and while it is awake
 /// nothing is at rest. It ends with the request.
-fn acting<F, Fut>(
+pub(super) fn acting<F, Fut>(
     inside: &Arc<Inside>,
     act: F,
 ) -> impl Fn(HandleCall) -> BoxFuture<'static, Result<Response, Status>> + Clone + use<F, Fut>
@@ -173,7 +173,7 @@ where
     }
 }
 
-fn duration(field: &str, text: &str) -> Result<Duration, Status> {
+pub(super) fn duration(field: &str, text: &str) -> Result<Duration, Status> {
     parse_duration(text).map_err(|why| Status::bad_request(format!("{field}: {why}")))
 }
 
@@ -210,7 +210,7 @@ impl From<TimeError> for Status {
     fn from(error: TimeError) -> Status {
         let text = error.to_string();
         match error {
-            TimeError::RealClock | TimeError::TooFar { .. } | TimeError::Condition(_) => {
+            TimeError::RealClock | TimeError::Held | TimeError::TooFar { .. } | TimeError::Condition(_) => {
                 Status::bad_request(text)
             }
             TimeError::Unsettled(_) | TimeError::TooLate { .. } => Status::failure(504, "Timeout", text),

@@ -23,7 +23,7 @@ use client_go::shared_informer::SharedInformer;
 use client_go::{Client, ComponentContext, Deleted, EventRecorder, ResourceEventHandler, WorkQueue};
 use clock::Clock;
 use entropy::Entropy;
-use flow::{ComparedCount, Flow, Step, StepId};
+use flow::{ComparedCount, Flow, HeldStage, HeldStep, Step, StepId};
 
 pub use client_go::Key;
 
@@ -384,6 +384,7 @@ impl<C: Controller> Worker<C> {
     async fn run(&self) {
         let queue = &self.shared.queue;
         while let Some(key) = queue.get().await {
+            self.hold(&key).await;
             self.shared.note_start(&key);
             let start = self.shared.clock.elapsed();
             let result = self.reconcile(&key).await;
@@ -404,6 +405,21 @@ impl<C: Controller> Worker<C> {
             // nothing else would get this thread.
             self.shared.clock.yield_now().await;
         }
+    }
+
+    /// Waits in front of a reconcile, while somebody steps the cluster: nobody else takes the key meanwhile.
+    async fn hold(&self, key: &Key) {
+        let EnqueueShared { flow, component, .. } = &*self.shared;
+        let step = || {
+            let held = HeldStep::new(
+                HeldStage::Reconcile,
+                component.clone(),
+                self.name.clone(),
+                key.as_str().into(),
+            );
+            held.caused_by(self.shared.queue.cause_of(key))
+        };
+        flow.gate(step).await;
     }
 
     /// `retries` is how often in a row it had failed before.

@@ -1,12 +1,15 @@
 //! A trace in the forms of other tools: JSON and YAML with its stages, a diagram, spans.
 
 mod mermaid;
-mod otlp;
+pub(crate) mod otlp;
 mod perfetto;
+
+use std::collections::HashSet;
 
 use serde::Serialize;
 
-use super::story::{StoryStage, TraceStory};
+use super::recorded::StepId;
+use super::story::{StoryStage, TraceStory, Unit, units};
 use super::trace::Trace;
 use super::wanted::WantedSteps;
 
@@ -39,11 +42,25 @@ impl Trace {
         trace.steps.retain(|_| shown.next().unwrap_or_default());
         match form {
             "mermaid" => Ok(mermaid::diagram(&story)),
-            "otlp" => Ok(otlp::request(self).to_string()),
-            "perfetto" => Ok(perfetto::events(self).to_string()),
+            "otlp" => Ok(otlp::request(&self.units_of(wanted)).to_string()),
+            "perfetto" => Ok(perfetto::events(&self.units_of(wanted)).to_string()),
             "yaml" => serde_yaml::to_string(&ExportedTrace::of(&trace, story)).map_err(|why| why.to_string()),
             _ => serde_json::to_string(&ExportedTrace::of(&trace, story)).map_err(|why| why.to_string()),
         }
+    }
+
+    /// With those spans alone that are wanted: by where they happen, and by what they store or refuse.
+    fn units_of(&self, wanted: &WantedSteps) -> Trace {
+        let units = units(&self.steps);
+        let is_wanted = |unit: &&Unit<'_>| {
+            let component = otlp::component(unit);
+            unit.steps.iter().any(|step| wanted.shows(&step.step, &component))
+        };
+        let kept: HashSet<StepId> =
+            units.iter().filter(is_wanted).flat_map(|unit| unit.steps.iter().map(|step| step.id)).collect();
+        let mut trace = self.clone();
+        trace.steps.retain(|step| kept.contains(&step.id));
+        trace
     }
 }
 

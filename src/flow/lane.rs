@@ -81,6 +81,7 @@ impl Step {
         use Step::*;
         Some(match self {
             RequestReceived { .. }
+            | TraceContinued { .. }
             | Authenticated { .. }
             | NotAuthenticated { .. }
             | Impersonated { .. }

@@ -17,15 +17,20 @@
 
 #![warn(missing_docs, unreachable_pub)]
 
+mod breakpoint;
 mod export;
 mod follow;
+mod gate;
+mod held;
 mod lane;
 mod parts;
 mod recorded;
 mod render;
+mod spans;
 mod step;
 pub mod story;
 mod trace;
+mod traceparent;
 mod traffic;
 mod uid;
 mod wanted;
@@ -50,13 +55,18 @@ use follow::Followers;
 use recorded::Recorded;
 use traffic::TrafficBook;
 
+pub use breakpoint::Breakpoint;
 pub use follow::Followed;
+pub use gate::{Gate, LetThrough, MAX_BREAKPOINTS, MAX_GONE, TooManyBreakpoints};
+pub use held::{HeldStage, HeldStep};
 pub use lane::{Lane, is_renewal};
 pub use parts::{Callback, ComparedCount, DeltaType, FieldFromTo, FitRefusal, NodeScore};
 pub use recorded::StepId;
+pub use spans::{MAX_KNOWN_STEPS, MAX_OPEN_STEPS, MAX_SPANS, SpanBatch, SpanStream};
 pub use step::{Operation, Step};
 pub use story::TraceStory;
 pub use trace::{Life, StoragePlace, Subject, Trace, TraceStep};
+pub use traceparent::TraceParent;
 pub use traffic::{JudgedTraffic, MAX_TRAFFIC, TrafficSort};
 pub use uid::Uid;
 pub use wanted::WantedSteps;
@@ -82,6 +92,7 @@ struct Record {
     names: Mutex<HashSet<Arc<str>, RandomState>>,
     followers: Followers,
     traffic: Mutex<TrafficBook>,
+    gate: Gate,
 }
 
 /// Invariant: a revision is in `stored` or `informed` if and only if the step that says so is in `steps`.
@@ -97,12 +108,14 @@ struct Ring {
 impl Flow {
     /// A record that remembers, and takes its times from `clock`.
     pub fn new(clock: Clock) -> Flow {
+        let gate = Gate::new(clock.clone());
         let record = Record {
             clock,
             ring: Mutex::default(),
             names: Mutex::default(),
             followers: Followers::default(),
             traffic: Mutex::default(),
+            gate,
         };
         Flow { record: Some(Arc::new(record)) }
     }
@@ -115,6 +128,57 @@ impl Flow {
     /// Whether anything is remembered: ask before making a step that is costly to make.
     pub fn is_on(&self) -> bool {
         self.record.is_some()
+    }
+
+    /// What holds the cluster between two steps; none where nothing is remembered.
+    pub fn stepping(&self) -> Option<&Gate> {
+        self.record.as_ref().map(|record| &record.gate)
+    }
+
+    /// Whether steps may be held. Where nobody steps this is a relaxed load.
+    pub fn is_stepped(&self) -> bool {
+        self.stepping().is_some_and(Gate::is_active)
+    }
+
+    /// Returns when the step that `make` tells of may be taken: at once, where nobody steps. Never to be
+    /// awaited with a lock in hand.
+    pub async fn gate(&self, make: impl FnOnce() -> HeldStep) {
+        let Some(gate) = self.stepping().filter(|gate| gate.is_active()) else { return };
+        let step = make();
+        if !self.request_of(step.cause).is_some_and(|request| gate.is_let_through(request)) {
+            // On the heap, so that who is never held is no larger for it.
+            Box::pin(gate.pass(step)).await;
+        }
+    }
+
+    /// What comes of the request is not held, for as long as the answer lives; `step` is one of it.
+    pub fn let_through(&self, step: Option<StepId>) -> Option<LetThrough<'_>> {
+        Some(self.stepping()?.let_through(self.request_of(step)?))
+    }
+
+    /// Where a request was held that gave up, by its first step.
+    pub fn held_up(&self, request: StepId) -> Option<HeldStep> {
+        let gone = self.stepping()?.gone();
+        gone.into_iter().find(|step| self.request_of(step.cause) == Some(request))
+    }
+
+    /// Whether a step is part of a request, as far as that is remembered.
+    pub fn is_of_request(&self, step: Option<StepId>) -> bool {
+        self.request_of(step).is_some()
+    }
+
+    /// The request that a step is part of; none where it is part of none, or that is forgotten.
+    fn request_of(&self, step: Option<StepId>) -> Option<StepId> {
+        let ring = self.record.as_ref()?.ring();
+        let mut next = step;
+        while let Some(id) = next {
+            let recorded = ring.get(id)?;
+            if matches!(recorded.step, Step::RequestReceived { .. }) {
+                return Some(id);
+            }
+            next = recorded.cause.cause();
+        }
+        None
     }
 
     /// Remembers `step`, which `cause` led to.
@@ -261,6 +325,10 @@ impl Ring {
     /// The id of the step that comes next.
     fn next(&self) -> StepId {
         StepId(self.forgotten + self.steps.len() as u64 + 1)
+    }
+
+    fn get(&self, id: StepId) -> Option<&Recorded> {
+        self.steps.get(usize::try_from(id.0.checked_sub(self.forgotten + 1)?).ok()?)
     }
 
     fn since(&self, since: StepId, limit: usize) -> Followed {

@@ -38,6 +38,11 @@ pub enum Step {
         /// The path, without the query.
         path: Text,
     },
+    /// The client says that the request is part of a trace of its own (`WithTracing`).
+    TraceContinued {
+        /// The header `traceparent`, as W3C's Trace Context has it.
+        traceparent: Text,
+    },
     /// An authenticator knew the credentials (`WithAuthentication`).
     Authenticated {
         /// Who it is.

@@ -27,6 +27,7 @@ pub(super) fn describe(step: &Step) -> String {
             // `system:serviceaccount:kube-system:deployment-controller`: the last part says enough.
             format!("{verb} {} ({})", short(path), user.rsplit(':').next().unwrap_or(user))
         }
+        TraceContinued { traceparent } => format!("part of the client's trace {traceparent}"),
         Authenticated { user, by, .. } if by.is_empty() || &**by == "InProcess" => {
             format!("authenticated as {user}")
         }

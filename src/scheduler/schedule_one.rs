@@ -19,7 +19,7 @@ use apimachinery::object::Object;
 use apis::core::pod::PODS;
 use client_go::component::ComponentContext;
 use client_go::event_recorder::EventRecorder;
-use flow::{Step, StepId};
+use flow::{HeldStep, Step, StepId};
 use tokio::sync::OwnedSemaphorePermit;
 
 /// Where the next attempt begins to ask: all nodes get their turn although not all are asked each time.
@@ -54,6 +54,8 @@ impl Attempts {
         if self.skip_pod_schedule(&info.pod) {
             return self.parts.queue.done(info.pod.uid());
         }
+        let pod = info.pod.object.shared_key();
+        self.parts.context.client.flow().gate(|| HeldStep::in_scheduler(pod.clone())).await;
         let step = self.record_attempt(&info);
         tracing::debug!(pod = %info.pod.object.shared_key(), "Attempting to schedule pod");
         let begun = self.parts.context.clock.elapsed();

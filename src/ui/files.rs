@@ -39,6 +39,7 @@ page! {
     "/page/dom.js" "dom.js" SCRIPT,
     "/page/record.js" "record.js" SCRIPT,
     "/page/map.js" "map.js" SCRIPT,
+    "/page/stepping.js" "stepping.js" SCRIPT,
     "/page/story.js" "story.js" SCRIPT,
     "/page/objects.js" "objects.js" SCRIPT,
     "/page/yaml.js" "yaml.js" SCRIPT,

@@ -43,6 +43,7 @@ mod test_macro;
 mod security;
 mod seeing;
 mod talking;
+mod tracing;
 
 mod javascript;
 mod kubectl;

@@ -123,6 +123,24 @@ def stand_still_and_go_back(page):
     eventually("five pods again", lambda: count(page, ".pod.running") == 5)
 
 
+def hold_the_cluster(page):
+    held = lambda: text(page, "ol.held")
+    button(page, "Hold cluster").click()
+    eventually("the cluster to stand still", lambda: "stands still" in text(page, "p.held"))
+    accessible(page, "map, held")
+    asked = subprocess.Popen([KUBECTL, "--kubeconfig", KUBECONFIG, "create", "configmap", "stepped"])
+    eventually("the request", lambda: "before the request to create /api/v1/namespaces/default/configmaps" in held())
+    button(page, "Let a stage happen").click()
+    eventually("admission", lambda: "before the admission plugin NamespaceLifecycle" in held())
+    page.find_element(By.CSS_SELECTOR, ".stepping input[placeholder='deploy/web']").send_keys("configmap/stepped")
+    page.find_element(By.CSS_SELECTOR, ".stepping input[placeholder='Available']").send_keys("create")
+    button(page, "Step until").click()
+    # Without waiting for other holders: the write is the last step before it.
+    assert asked.wait(PATIENCE) == 0
+    button(page, "Let all go on").click()
+    eventually("the cluster to go on", lambda: text(page, "p.held") == "")
+
+
 def the_story_of_a_pod(page):
     pod = page.find_element(By.CSS_SELECTOR, ".pod.running")
     page.execute_script("arguments[0].focus()", pod)
@@ -225,6 +243,7 @@ def main():
         eventually("somebody to be let in", lambda: page.find_element(By.ID, "who").text)
         the_way_of_a_deployment(page)
         stand_still_and_go_back(page)
+        hold_the_cluster(page)
         the_story_of_a_pod(page)
         objects_and_a_shell(page)
         apply_and_delete(page)

@@ -98,6 +98,7 @@ impl Admission {
                 if let Some(object) = object.as_deref().filter(|_| is_watched && seen.is_none()) {
                     seen = Some(SeenByPlugin::of(object, is_told_in_full));
                 }
+                attributes.ctx.hold_before(enabled.name, attributes.namespace, attributes.name).await;
                 let admitted = plugin.admit(&attributes, object.as_deref_mut(), old).await;
                 timer.passed(enabled, admitted).inspect_err(|_| attributes.ctx.tell_denied(enabled.name))?;
                 if let (Some(before), Some(object), true) = (&mut seen, object.as_deref(), is_watched) {
@@ -212,6 +213,7 @@ impl Validating for ValidatingPhase<'_> {
                 if is_told_in_full {
                     asked.push(enabled.name);
                 }
+                attributes.ctx.hold_before(enabled.name, attributes.namespace, attributes.name).await;
                 let validated = timer.passed(enabled, enabled.plugin.validate(&attributes, new, old).await);
                 validated.inspect_err(|_| attributes.ctx.tell_denied(enabled.name))?;
             }

@@ -25,7 +25,7 @@ use apimachinery::protobuf;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiResponse, Attempted, DecodedBody, InProcessUser, StatusAnswer, UnreadBody};
 use clock::Clock;
-use flow::{Flow, Operation, Step, StepId, is_renewal};
+use flow::{Flow, Operation, Step, StepId, TraceParent, is_renewal};
 
 /// What is read of the body of a create that was refused before anybody read it, to learn its object's name.
 /// An attempt with a longer body has no name. It is as little as is counted nowhere else, for strangers may
@@ -38,6 +38,9 @@ const BODY_PATIENCE: Duration = Duration::from_secs(1);
 const MAX_NAME_BYTES: usize = 253;
 /// What is kept of a refusal's words. Behind it stands how many there were.
 const MAX_WHY_BYTES: usize = 4096;
+
+/// The header in which a client says of which trace it is (W3C Trace Context).
+const TRACE_PARENT: &str = "traceparent";
 
 /// What is noted of a request beside what its answer says.
 struct Asked {
@@ -88,6 +91,11 @@ fn asked(flow: &Flow, request: &mut Passed) -> Option<Asked> {
     let format = format(request.headers());
     let mut asked = Asked { info, component, cause, format, step: StepId::NONE };
     asked.step = note(flow, request, |_| received(flow, &asked));
+    let given = request.headers().get(TRACE_PARENT).and_then(|value| value.to_str().ok());
+    if let Some(traceparent) = given.filter(|text| TraceParent::parse(text).is_some()) {
+        let traceparent = traceparent.into();
+        note(flow, request, |_| Step::TraceContinued { traceparent });
+    }
     Some(asked)
 }
 
@@ -264,7 +272,7 @@ fn cause(request: &Passed) -> Option<StepId> {
 
 /// Whether it is noted whatever comes of it: writes are, but for renewals of leases; and what is done to the
 /// cluster as a whole.
-fn is_told(info: &RequestInfo) -> bool {
+pub(super) fn is_told(info: &RequestInfo) -> bool {
     if info.is_beside() {
         return !info.is_read_only();
     }

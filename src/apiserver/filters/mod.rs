@@ -15,6 +15,7 @@ pub mod panic_recovery;
 pub mod metrics;
 pub mod request_info;
 mod request_log;
+pub mod stepping;
 pub mod timeout;
 
 pub mod browsers;

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::stepping::Holds;
 use super::{Next, Passing, Terminated, refuse};
 use crate::audit::Audit;
 use crate::audit::policy::Stage;
 use crate::request::query_value;
 use apimachinery::duration;
 use apimachinery::status::Status;
-use apimachinery::wire::{ApiResponse, status_response};
+use apimachinery::wire::{ApiResponse, InProcessUser, status_response};
 use clock::Clock;
 
 /// Upstream's default `--request-timeout`.
@@ -19,7 +20,7 @@ pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Answers 504 when the rest of the chain takes too long. What it was doing is given up; a write that was
 /// handed to the store may still happen.
 pub async fn limit_time(
-    (clock, audit): &(Clock, Option<Arc<Audit>>),
+    (clock, audit, holds): &(Clock, Option<Arc<Audit>>, Holds),
     mut request: Passing,
     next: Next<'_>,
 ) -> ApiResponse {
@@ -39,13 +40,28 @@ pub async fn limit_time(
         }
     };
     let wants_objects = request.ctx.wants_objects;
-    let response = clock.timeout_for_client(limit, next.run(request)).await;
+    let received = request.ctx.cause;
+    let response = if request.extensions().get::<InProcessUser>().is_some() {
+        // Who lives by the cluster's clock waits while it is held.
+        clock.timeout_for_component(limit, next.run(request)).await
+    } else {
+        clock.timeout_for_client(limit, next.run(request)).await
+    };
     response.unwrap_or_else(|_| {
-        let text = "request did not complete within requested timeout - context deadline exceeded";
-        let mut response = status_response(Status::timeout(text), wants_objects);
+        let mut response = status_response(Status::timeout(late(holds, received)), wants_objects);
         response.extensions_mut().insert(Terminated);
         response
     })
+}
+
+/// What is said to a client whose time is over: also where the request was held, if somebody steps the
+/// cluster.
+fn late(holds: &Holds, received: Option<u64>) -> String {
+    let text = "request did not complete within requested timeout - context deadline exceeded";
+    match holds.held_up(received) {
+        Some(why) => format!("{text}; {why}"),
+        None => text.to_owned(),
+    }
 }
 
 /// The limit of a request that has passed here.

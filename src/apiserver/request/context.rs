@@ -17,7 +17,7 @@ use apimachinery::status::Status;
 use apimachinery::time::Time;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiRequest, ApiResponse, CausedBy, WantsObjects, negotiated_status_response};
-use flow::{Flow, Step, StepId};
+use flow::{Flow, HeldStage, HeldStep, Step, StepId};
 
 /// All warnings of one answer together; beyond it each is shortened, then dropped (upstream's numbers).
 const MAX_WARNINGS_BYTES: usize = 4096;
@@ -177,6 +177,16 @@ impl RequestContext {
             )
         };
         self.is_told() && !self.wants_objects && !is_private()
+    }
+
+    /// Waits in front of an admission plugin, while somebody steps the cluster.
+    pub async fn hold_before(&self, plugin: &str, namespace: &str, name: &str) {
+        if !self.flow.is_stepped() || self.info.is_read_only() {
+            return;
+        }
+        let object = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
+        let held = HeldStep::in_apiserver(HeldStage::Admission, self.flow.name(plugin), object.into());
+        self.flow.gate(|| held.caused_by(self.cause().map(StepId))).await;
     }
 
     /// A mutating admission plugin changed the object at these paths; with `before` also from what to what.

@@ -6,7 +6,7 @@
 use apimachinery::object::{Object, split_key};
 use apis::kind::Kind;
 use etcd::Revision;
-use flow::{Flow, Operation, Step, StepId, Uid, is_renewal};
+use flow::{Flow, HeldStage, HeldStep, Operation, Step, StepId, Uid, is_renewal};
 use sync::{Mutex, MutexGuard};
 
 /// What a store tells the causal record.
@@ -61,6 +61,28 @@ impl Recorder {
     /// Whether anything is noted.
     pub(super) fn is_on(&self) -> bool {
         self.flow.is_on()
+    }
+
+    /// Waits in front of a write, while somebody steps the cluster. What comes of no request goes on, as what
+    /// every cluster has and is made when it is first looked at: reads wait for that. So do renewals of
+    /// leases, which are no steps.
+    pub(super) async fn hold(
+        &self,
+        kind: &Kind,
+        key: &str,
+        (deleted, replaces): (bool, Revision),
+        cause: Option<u64>,
+    ) {
+        let is_update = !deleted && replaces != 0;
+        let is_step = cause.is_some() && !(is_update && is_renewal(kind.resource(), Operation::Update));
+        if !self.flow.is_stepped() || !is_step {
+            return;
+        }
+        let step = || {
+            let resource = self.flow.name(kind.resource());
+            HeldStep::in_apiserver(HeldStage::Write, resource, key.into()).caused_by(cause.map(StepId))
+        };
+        self.flow.gate(step).await;
     }
 
     /// A write begins. `key` is whole, as several kinds may have the same names.

@@ -260,6 +260,7 @@ impl Store {
             Op::Delete => (true, 0),
             Op::Put { value, .. } => (false, value.len()),
         };
+        self.recorder.hold(kind, key, (deleted, expected), cause).await;
         self.recorder.begin(&whole, expected, cause);
         let done = self.kv.txn(&whole, Expect::ModRevision(expected), op).await.map_err(interpret);
         let mut gone = None;

@@ -19,13 +19,44 @@ const SERVER: u8 = 2;
 /// `STATUS_CODE_ERROR`
 const ERROR: u8 = 2;
 
-/// All spans of a trace, by component.
+/// Where a span stands.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SpanPlace {
+    pub(crate) trace: u128,
+    pub(crate) span: u64,
+    pub(crate) parent: Option<ParentSpan>,
+}
+
+/// What led to a span.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ParentSpan {
+    pub(crate) span: u64,
+    /// Whether it is of another component, which was told through a watch.
+    pub(crate) is_elsewhere: bool,
+}
+
+/// All spans of a trace.
 pub(super) fn request(trace: &Trace) -> Value {
     let units = units(&trace.steps);
     let id = trace_id(trace);
+    let place = |unit: &Unit<'_>| SpanPlace {
+        trace: id,
+        span: unit.first().id.0,
+        parent: unit.parent.map(|parent| &units[parent]).map(|parent| ParentSpan {
+            span: parent.first().id.0,
+            is_elsewhere: component(parent) != component(unit),
+        }),
+    };
+    let spans: Vec<(SpanPlace, Unit<'_>)> = units.iter().map(|unit| (place(unit), unit.clone())).collect();
+    request_of(trace.began_unix_microseconds, &spans)
+}
+
+/// These spans, by component. Their times are since `began`, in microseconds since 1970.
+pub(crate) fn request_of(began: i64, spans: &[(SpanPlace, Unit<'_>)]) -> Value {
+    let began = u64::try_from(began).unwrap_or_default();
     let mut services: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-    for unit in &units {
-        services.entry(component(unit)).or_default().push(span(trace, &id, &units, unit));
+    for (place, unit) in spans {
+        services.entry(component(unit)).or_default().push(span(began, place, unit));
     }
     let resources: Vec<Value> =
         services.into_iter().map(|(service, spans)| resource(&service, &spans)).collect();
@@ -40,54 +71,50 @@ fn resource(service: &str, spans: &[Value]) -> Value {
 }
 
 /// Each time the same of a story: of the object's uid, else of its name and beginning.
-fn trace_id(trace: &Trace) -> String {
-    match trace.uid {
-        Some(uid) => uid.to_string().replace('-', ""),
-        None => {
-            let seed = format!("{}{}", trace.subject, trace.began_unix_microseconds);
-            format!("{:016x}{:016x}", hash(&seed, 1), hash(&seed, 2))
-        }
-    }
+fn trace_id(trace: &Trace) -> u128 {
+    let of_uid = trace.uid.and_then(|uid| u128::from_str_radix(&uid.to_string().replace('-', ""), 16).ok());
+    of_uid.unwrap_or_else(|| {
+        let seed = format!("{}{}", trace.subject, trace.began_unix_microseconds);
+        (u128::from(hash(&seed, 1)) << 64) | u128::from(hash(&seed, 2))
+    })
 }
 
 /// FNV-1a.
-fn hash(text: &str, salt: u64) -> u64 {
+pub(crate) fn hash(text: &str, salt: u64) -> u64 {
     let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325 ^ salt, mix)
 }
 
-fn span_id(unit: &Unit<'_>) -> String {
-    format!("{:016x}", unit.first().id.0)
-}
-
-pub(super) fn component(unit: &Unit<'_>) -> String {
+pub(crate) fn component(unit: &Unit<'_>) -> String {
     unit.first().step.component().unwrap_or_else(|| APISERVER.into())
 }
 
-fn span(trace: &Trace, trace_id: &str, units: &[Unit<'_>], unit: &Unit<'_>) -> Value {
+fn span(began: u64, place: &SpanPlace, unit: &Unit<'_>) -> Value {
     let first = unit.first();
     let kind = if unit.kind == UnitKind::Request { SERVER } else { INTERNAL };
-    let mut span = json!({
+    let (trace_id, span_id) = (format!("{:032x}", place.trace), |span: u64| format!("{span:016x}"));
+    let mut told = json!({
         "traceId": trace_id,
-        "spanId": span_id(unit),
+        "spanId": span_id(place.span),
         "name": name(unit),
         "kind": kind,
-        "startTimeUnixNano": nanoseconds(trace, first.at_microseconds),
-        "endTimeUnixNano": nanoseconds(trace, unit.until()),
+        "startTimeUnixNano": nanoseconds(began, first.at_microseconds),
+        "endTimeUnixNano": nanoseconds(began, unit.until()),
         "attributes": attributes(unit),
-        "events": unit.steps.iter().map(|step| event(trace, step)).collect::<Vec<_>>(),
+        "events": unit.steps.iter().map(|step| event(began, step)).collect::<Vec<_>>(),
     });
-    if let Some(parent) = unit.parent.map(|parent| &units[parent]) {
-        span["parentSpanId"] = span_id(parent).into();
-        if component(parent) != component(unit) {
+    if let Some(parent) = place.parent {
+        told["parentSpanId"] = span_id(parent.span).into();
+        if parent.is_elsewhere {
             let cause = attribute("kubarium.cause", "watch");
-            span["links"] = json!([{"traceId": trace_id, "spanId": span_id(parent), "attributes": [cause]}]);
+            let link = json!({"traceId": trace_id, "spanId": span_id(parent.span), "attributes": [cause]});
+            told["links"] = json!([link]);
         }
     }
     if let Some((code, why)) = unit.refusal() {
-        span["status"] = json!({"code": ERROR, "message": format!("{code}: {why}")});
+        told["status"] = json!({"code": ERROR, "message": format!("{code}: {why}")});
     }
-    span
+    told
 }
 
 /// As upstream names them where it has a span for it: the HTTP method's request is `KubernetesAPI` there.
@@ -143,8 +170,8 @@ fn method(verb: &str) -> &'static str {
     }
 }
 
-fn event(trace: &Trace, step: &TraceStep) -> Value {
-    json!({"timeUnixNano": nanoseconds(trace, step.at_microseconds), "name": describe(&step.step)})
+fn event(began: u64, step: &TraceStep) -> Value {
+    json!({"timeUnixNano": nanoseconds(began, step.at_microseconds), "name": describe(&step.step)})
 }
 
 fn attribute(key: &str, value: &str) -> Value {
@@ -152,7 +179,6 @@ fn attribute(key: &str, value: &str) -> Value {
 }
 
 /// OTLP's JSON writes 64 bits as a text.
-fn nanoseconds(trace: &Trace, microseconds: u64) -> String {
-    let began = u64::try_from(trace.began_unix_microseconds).unwrap_or_default();
+fn nanoseconds(began: u64, microseconds: u64) -> String {
     began.saturating_add(microseconds).saturating_mul(1000).to_string()
 }

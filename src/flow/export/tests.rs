@@ -91,3 +91,25 @@ fn perfetto_gets_spans_that_do_not_overlap_and_an_arrow_for_each_cause() {
         assert!(next.is_none_or(|next| next["ts"].as_u64().unwrap() >= end), "{span} {next:?}");
     }
 }
+
+#[test]
+fn spans_of_one_lane_and_of_writes_alone() {
+    let trace = deployment().flow.trace("deployments.apps", "ns", "web");
+    let exported = |form: &str, wanted: &WantedSteps| -> Value {
+        serde_json::from_str(&trace.export(form, wanted).unwrap()).unwrap()
+    };
+    let wanted = WantedSteps { lane: Some(Lane::Scheduler), ..WantedSteps::default() };
+    let spans = exported("otlp", &wanted);
+    let services = spans["resourceSpans"].as_array().unwrap();
+    assert_eq!(services.len(), 1, "{spans}");
+    assert_eq!(services[0]["resource"]["attributes"][0]["value"]["stringValue"], "kube-scheduler");
+    let events = exported("perfetto", &wanted);
+    let processes = events["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "M");
+    assert_eq!(processes.count(), 1, "{events}");
+    let wanted = WantedSteps { only_writes: true, ..WantedSteps::default() };
+    let spans = exported("otlp", &wanted);
+    let services = spans["resourceSpans"].as_array().unwrap();
+    let all: Vec<&Value> =
+        services.iter().flat_map(|one| one["scopeSpans"][0]["spans"].as_array().unwrap()).collect();
+    assert!(!all.is_empty() && all.iter().all(|span| span["name"] == "KubernetesAPI"), "{spans}");
+}

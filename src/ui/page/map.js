@@ -2,6 +2,7 @@
 
 import { json } from "./api.js";
 import { el, labelled, show, showChanged, svg } from "./dom.js";
+import { steppingBar } from "./stepping.js";
 
 /** Dots that move at once; what comes beyond is seen by the weight of its line. */
 const MAX_DOTS = 240;
@@ -214,7 +215,7 @@ export function mapView(view, record, player, tell) {
   const drawing = draw();
   const list = el("ol", { class: "steps", "aria-label": "What happened last", tabindex: "0" });
   const controls = playing(record, player);
-  show(view, controls.bar, el("div", { class: "map" }, drawing.root, canvas), list);
+  show(view, steppingBar(view), controls.bar, el("div", { class: "map" }, drawing.root, canvas), list);
   let picture = new Picture();
   let told = [];
   let isWaiting = false;

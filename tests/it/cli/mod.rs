@@ -6,6 +6,7 @@ mod contexts;
 mod run;
 mod terminal;
 mod trace;
+mod watch;
 
 use std::fs;
 use std::net::TcpListener;

@@ -4,6 +4,7 @@ mod components;
 mod node_failures;
 mod nodes;
 mod settle;
+mod stepping;
 mod system_objects;
 mod time;
 

@@ -270,8 +270,10 @@ pub const FLOW_USERS: &[&str] = &[
     "src/lib.rs",
     "src/cluster",
     "src/cli/trace",
+    "src/cli/watch",
     "src/witness/why/record.rs",
     "src/apiserver/filters/flow_record.rs",
+    "src/apiserver/filters/stepping.rs",
     "src/apiserver/request/context.rs",
     "src/apiserver/request/field_changes.rs",
     "src/apiserver/storage/recorder.rs",
@@ -310,6 +312,7 @@ pub const WORDS: &[(&str, &str, &[&str])] = &[
         "only the clock reads or waits for time",
         &[
             "src/clock/lib.rs",
+            "src/clock/pauses.rs",
             "src/apiserver/server.rs",
             "src/apiserver/server/bad_requests.rs",
             "src/apiserver/server/request_body.rs",

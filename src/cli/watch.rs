@@ -1,0 +1,214 @@
+//! `kubarium watch`: a cluster at work, live in a terminal, lane by lane.
+
+mod keys;
+mod picture;
+mod screen;
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use clap::Args;
+use http::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::asked::WhichCluster;
+use super::connection::Context;
+use super::{Failure, block_on, choice, terminal};
+use clock::Clock;
+use flow::TraceStep;
+use keys::{KeyPressed, RawTerminal};
+use picture::LivePicture;
+
+/// How often the screen is drawn at most.
+const FRAME: Duration = Duration::from_millis(100);
+/// How often it is asked whether the cluster is held: somebody else may step it.
+const PERIOD: Duration = Duration::from_secs(1);
+/// Messages between the tasks of this command; who brings more waits.
+const QUEUE: usize = 64;
+/// The width where the terminal does not say.
+const COLUMNS: usize = 80;
+/// The height where the terminal does not say.
+const ROWS: usize = 24;
+
+/// Show a cluster at work: what flows through its components, how deep each queue is, what each worker holds.
+///
+/// Keys: space holds the cluster or lets it go on, n lets one step happen, s a stage, q ends the view.
+#[derive(Args)]
+pub struct WatchCommand {
+    /// Which cluster.
+    #[command(flatten)]
+    pub which: WhichCluster,
+}
+
+/// A line of `/kubarium/v1/flow`.
+#[derive(Deserialize)]
+struct RecordLine {
+    steps: Vec<TraceStep>,
+    missed: u64,
+}
+
+/// What there is to be looked at next.
+enum Happened {
+    Steps(RecordLine),
+    Held(Value),
+    Key(KeyPressed),
+    /// The cluster answers no more, or why it never did.
+    Ended(Result<(), Failure>),
+}
+
+impl WatchCommand {
+    /// Shows it until q or the cluster's end.
+    pub fn run(self) -> Result<(), Failure> {
+        if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+            return Err(Failure(
+                "kubarium watch draws on a terminal, and this is none; `kubarium trace --since 1m --follow` \
+                 tells the same in lines, and `kubarium ui` shows it in a browser"
+                    .into(),
+            ));
+        }
+        let record = choice::running(self.which.cluster.as_deref())?;
+        let context = Context::load(&record.kubeconfig, &record.name)?;
+        block_on(watch(&context, &record.name))
+    }
+}
+
+async fn watch(context: &Context, name: &str) -> Result<(), Failure> {
+    let (sender, mut came) = mpsc::channel(QUEUE);
+    let terminal = RawTerminal::enter()?;
+    let (pressed, keys) = mpsc::channel(QUEUE);
+    keys::read(pressed);
+    let mut view =
+        LiveView { picture: LivePicture::default(), held: Value::Null, name, frame: String::new() };
+    let outcome = tokio::select! {
+        () = follow(context, sender.clone()) => Ok(()),
+        () = ask_who_is_held(context, sender.clone()) => Ok(()),
+        () = tell_keys(keys, sender) => Ok(()),
+        outcome = view.show(context, &mut came) => outcome,
+    };
+    drop(terminal);
+    outcome
+}
+
+async fn tell_keys(mut keys: mpsc::Receiver<KeyPressed>, to: mpsc::Sender<Happened>) {
+    while let Some(key) = keys.recv().await {
+        let _ = to.send(Happened::Key(key)).await;
+    }
+    // Who closes the input still looks.
+    std::future::pending().await
+}
+
+/// Tells what is recorded, from the oldest step on: so what waits in queues is known.
+async fn follow(context: &Context, to: mpsc::Sender<Happened>) {
+    let path = format!("{}/flow?follow=true", handles::ROOT);
+    let (lines, mut line) = mpsc::channel(QUEUE);
+    let reading = context.lines(&path, lines);
+    let telling = async {
+        while let Some(bytes) = line.recv().await {
+            let happened = match read_line(&bytes) {
+                Ok(line) => Happened::Steps(line),
+                Err(error) => {
+                    Happened::Ended(Err(Failure::new("the cluster's answer is not understood", error)))
+                }
+            };
+            let _ = to.send(happened).await;
+        }
+    };
+    let (ended, ()) = tokio::join!(reading, telling);
+    let _ = to.send(Happened::Ended(ended)).await;
+    std::future::pending().await
+}
+
+/// By way of a tree: where a step happened stands twice in it, once for all of them.
+fn read_line(bytes: &[u8]) -> serde_json::Result<RecordLine> {
+    let tree: Value = serde_json::from_slice(bytes)?;
+    serde_json::from_value(tree)
+}
+
+async fn ask_who_is_held(context: &Context, to: mpsc::Sender<Happened>) {
+    let path = format!("{}/step", handles::ROOT);
+    loop {
+        // Who may look and may not step is shown the rest.
+        if let Ok(answer) = context.get(&path).await {
+            let _ = to.send(Happened::Held(serde_json::from_slice(&answer).unwrap_or_default())).await;
+        }
+        Clock::real().sleep(PERIOD).await;
+    }
+}
+
+struct LiveView<'a> {
+    picture: LivePicture,
+    held: Value,
+    name: &'a str,
+    /// What stands on the screen.
+    frame: String,
+}
+
+impl LiveView<'_> {
+    async fn show(&mut self, context: &Context, came: &mut mpsc::Receiver<Happened>) -> Result<(), Failure> {
+        let clock = Clock::real();
+        loop {
+            self.draw();
+            let Some(first) = came.recv().await else { return Ok(()) };
+            let mut next = Some(first);
+            while let Some(happened) = next {
+                match happened {
+                    Happened::Steps(line) => self.picture.add(line.steps, line.missed),
+                    Happened::Held(held) => self.held = held,
+                    Happened::Key(KeyPressed::Quit) => return Ok(()),
+                    Happened::Key(key) => self.act(context, key).await,
+                    Happened::Ended(outcome) => return outcome,
+                }
+                next = came.try_recv().ok();
+            }
+            clock.sleep(FRAME).await;
+        }
+    }
+
+    /// What a key says is asked for; a refusal is shown where it would have been seen.
+    async fn act(&mut self, context: &Context, key: KeyPressed) {
+        let is_held = self.held["paused"] == true;
+        let path = match key {
+            KeyPressed::Hold if is_held => "continue",
+            KeyPressed::Hold => "pause",
+            KeyPressed::Next => "next",
+            KeyPressed::Stage => "stage",
+            KeyPressed::Quit => return,
+        };
+        // Nobody is to look at a screen that stands still, because time has to pass before the next step.
+        let body = json!({"within": "2s"}).to_string().into_bytes();
+        let body = if key == KeyPressed::Hold { vec![] } else { body };
+        let path = format!("{}/step/{path}", handles::ROOT);
+        self.held = match context.ask(Method::POST, &path, body).await {
+            Ok(answer) => serde_json::from_slice(&answer).unwrap_or_default(),
+            Err(Failure(why)) => json!({"refused": why}),
+        };
+    }
+
+    fn draw(&mut self) {
+        let (columns, rows) = terminal::size_of_screen().unwrap_or((COLUMNS, ROWS));
+        let frame = screen::frame(&mut self.picture, &self.held, self.name, (columns, rows));
+        if frame != self.frame {
+            let mut out = std::io::stdout().lock();
+            // Home, then each line with what stood behind it taken away: nothing flickers.
+            let _ = write!(out, "\x1b[H{}\x1b[J", frame.replace('\n', "\x1b[K\r\n"));
+            let _ = out.flush();
+            self.frame = frame;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_record_is_read_as_it_is_sent() {
+        let informed = r#"{"id":2,"cause":1,"atMicroseconds":5,"step":"InformerUpdated","component":"a",
+            "resource":"pods","key":"ns/a","revision":7,"component":"a","words":"informed"}"#;
+        let line = read_line(format!(r#"{{"steps":[{informed}],"next":3,"missed":4}}"#).as_bytes()).unwrap();
+        assert_eq!((line.steps.len(), line.missed), (1, 4));
+        assert!(read_line(b"{}").is_err());
+    }
+}

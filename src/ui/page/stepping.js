@@ -1,0 +1,79 @@
+// The cluster itself, held between two steps: who waits, and the buttons that let them go on.
+
+import { json } from "./api.js";
+import { el, labelled, show, showChanged } from "./dom.js";
+
+const ROOT = "/kubarium/v1/step";
+/** How often it is asked who is held, in milliseconds: somebody else may step, and breakpoints are run into. */
+const PERIOD = 2000;
+/** Of so many who are held it is told. */
+const MAX_SHOWN = 8;
+const STAGES = ["write", "reconcile", "admission", "scheduling", "watch", "request"];
+
+/** The bar, which asks only while `view` is seen; nothing of it is shown to who may not step. */
+export function steppingBar(view) {
+  const said = el("p", { role: "status", class: "held" });
+  const held = el("ol", { class: "held", "aria-label": "Who is held" });
+  const places = el("ul", { class: "legend", "aria-label": "Breakpoints" });
+  let isAsking = false;
+
+  const ask = async (method, path, body) => {
+    isAsking = true;
+    root.setAttribute("aria-busy", "true");
+    try {
+      paint(await json(`${ROOT}${path}`, { method, body: body && JSON.stringify(body) }));
+    } catch (error) {
+      show(said, error.message);
+    } finally {
+      isAsking = false;
+      root.removeAttribute("aria-busy");
+    }
+  };
+  const button = (text, title, act) => el("button", { type: "button", title, onclick: act }, text);
+  const hold = button("Hold cluster", "Stop the cluster and its clock between two steps", () => ask("POST", isHeld() ? "/continue" : "/pause"));
+  const isHeld = () => hold.textContent === "Let all go on";
+  const next = button("Let one happen", "The one that is held longest", () => ask("POST", "/next"));
+  const stage = button("Let a stage happen", "Until the next step is of another stage", () => ask("POST", "/stage"));
+  const object = el("input", { size: "14", placeholder: "deploy/web" });
+  const wanted = el("input", { size: "12", placeholder: "Available" });
+  const until = button("Step until", "Let steps happen until the object is as it should be", () => ask("POST", "/until", { object: object.value, for: wanted.value }));
+  const where = el("select", {}, STAGES.map((name) => el("option", { value: name }, name)));
+  const what = el("input", { size: "14", placeholder: "pods default/web" });
+  const stop = button("Stop there", "Stand still before this", () => {
+    const [of = "", about = ""] = what.value.trim().split(/\s+/);
+    ask("POST", "/breakpoints", { stage: where.value, of, object: about });
+  });
+  const bar = el("div", { class: "bar", role: "toolbar", "aria-label": "Stepping the cluster" }, hold, next, stage, labelled("Object", object), labelled("is", wanted), until, labelled("Before a", where), labelled("of", what), stop);
+  const root = el("div", { class: "stepping", hidden: true }, bar, said, places, held);
+
+  const paint = (state) => {
+    root.hidden = false;
+    hold.textContent = state.paused ? "Let all go on" : "Hold cluster";
+    const more = state.heldCount - Math.min(state.held.length, MAX_SHOWN);
+    const gone = state.gone.length ? ` ${state.gone.length} gave up waiting.` : "";
+    const waiting = state.heldCount ? `The cluster stands still: ${state.heldCount} held.` : "The cluster stands still, and nobody wants to take a step: the next lets time pass.";
+    show(said, state.paused ? waiting + gone : "");
+    showChanged(held, [state.held, more], () => [
+      ...state.held.slice(0, MAX_SHOWN).map(line),
+      more > 0 ? el("li", {}, `and ${more} more`) : null,
+    ].filter(Boolean));
+    showChanged(places, state.breakpoints, () => state.breakpoints.map(({ name }) => {
+      const remove = () => ask("DELETE", `/breakpoints?name=${encodeURIComponent(name)}`);
+      return el("li", {}, `stops before ${name} `, button("Remove", `Remove the breakpoint ${name}`, remove));
+    }));
+  };
+  const line = (step) => {
+    const pass = button("Let go", "Let this one happen", () => ask("POST", "/next", { number: step.number }));
+    const at = step.breakpoint ? el("strong", {}, " (breakpoint)") : null;
+    return el("li", {}, el("span", { class: "id" }, `${step.number} `), step.words, at, " ", pass);
+  };
+  const look = async () => {
+    if (!isAsking && !view.hidden && !document.hidden) {
+      const state = await json(ROOT).catch(() => null);
+      if (state && !isAsking) paint(state);
+    }
+    setTimeout(look, PERIOD);
+  };
+  look();
+  return root;
+}

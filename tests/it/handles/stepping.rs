@@ -1,0 +1,173 @@
+//! A cluster that is held between two steps, and goes on one by one.
+
+use kubarium::kinds::{CONFIG_MAPS, DEPLOYMENTS, PODS};
+use kubarium::{Clock, Cluster, Config};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+use super::settle::web;
+use super::{ask, bare};
+use crate::support::{Up, texts};
+
+const STEP: &str = "/kubarium/v1/step";
+
+async fn step(cluster: &Cluster, path: &str, body: Value) -> Value {
+    let (code, said) = ask(cluster, "", "POST", &format!("{STEP}{path}"), body).await;
+    assert_eq!(code, 200, "{said}");
+    said
+}
+
+/// The stages of who is held, in their order.
+fn stages(said: &Value) -> Vec<&str> {
+    said["held"].as_array().unwrap().iter().map(|held| held["stage"].as_str().unwrap()).collect()
+}
+
+/// Creates a config map, in a task that waits for it.
+fn creates(cluster: &Cluster, name: &str) -> JoinHandle<()> {
+    let (client, map) = (cluster.client(), json!({"metadata": {"name": name}}));
+    tokio::spawn(async move {
+        client.create(&CONFIG_MAPS, "default", map).await.unwrap();
+    })
+}
+
+/// Waits until so many are held.
+async fn until_held(cluster: &Cluster, count: usize) {
+    while cluster.flow().stepping().unwrap().held().len() < count {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn one_request_goes_from_step_to_step_while_time_stands() {
+    let cluster = Cluster::start(bare()).await.unwrap();
+    assert_eq!(step(&cluster, "/pause", Value::Null).await["paused"], true);
+    let now = cluster.clock().now();
+    let created = creates(&cluster, "a");
+    until_held(&cluster, 1).await;
+    // Reads, health checks and handles are never held.
+    for path in ["/api/v1/namespaces/default/configmaps", "/readyz", STEP] {
+        assert_eq!(ask(&cluster, "", "GET", path, Value::Null).await.0, 200, "{path}");
+    }
+    let said = step(&cluster, "/next", Value::Null).await;
+    let words = said["released"][0]["words"].as_str().unwrap();
+    assert_eq!(words, "kube-apiserver: before the request to create /api/v1/namespaces/default/configmaps");
+    assert_eq!((stages(&said), &said["held"][0]["of"]), (vec!["admission"], &json!("NamespaceLifecycle")));
+    let said = step(&cluster, "/stage", Value::Null).await;
+    assert!(said["releasedCount"].as_u64().unwrap() > 3, "{said}");
+    assert_eq!((stages(&said), &said["held"][0]["object"]), (vec!["write"], &json!("default/a")));
+    let (_, maps) = ask(&cluster, "", "GET", "/api/v1/namespaces/default/configmaps/a", Value::Null).await;
+    assert_eq!((&maps["code"], cluster.clock().now()), (&json!(404), now), "it is not written yet");
+    assert_eq!(step(&cluster, "/next", Value::Null).await["held"], json!([]));
+    created.await.unwrap();
+    let (code, _) = ask(&cluster, "", "POST", &format!("{STEP}/next"), json!({"number": 99})).await;
+    assert_eq!(code, 404);
+    assert_eq!(step(&cluster, "/continue", Value::Null).await["paused"], false);
+    creates(&cluster, "b").await.unwrap();
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_deployment_is_stepped_until_it_is_available() {
+    let cluster = Cluster::start(Config::new().nodes(1).step(true)).await.unwrap();
+    let client = cluster.client();
+    let created = tokio::spawn(async move { client.create(&DEPLOYMENTS, "default", web(1)).await });
+    until_held(&cluster, 1).await;
+    let until = json!({"object": "deploy/web", "for": "Available", "within": "120s"});
+    let said = step(&cluster, "/until", until).await;
+    assert_eq!((&said["reached"], &said["paused"]), (&json!(true), &json!(true)), "{said}");
+    created.await.unwrap().unwrap();
+    let released = said["releasedCount"].as_u64().unwrap();
+    assert!(released > 50, "{released}");
+    let (_, state) = ask(&cluster, "", "GET", "/api/v1/namespaces/default/pods", Value::Null).await;
+    assert_eq!(state["items"][0]["status"]["phase"], "Running", "{state}");
+    let (code, refused) = ask(
+        &cluster,
+        "",
+        "POST",
+        "/kubarium/v1/time/until",
+        json!({
+            "object": "deploy/web", "for": "delete",
+        }),
+    )
+    .await;
+    let why = refused["message"].as_str().unwrap_or_default();
+    assert!(code == 400 && why.contains("kubarium step continue"), "{refused}");
+    // It ends although somebody is held.
+    let client = cluster.client();
+    let held = tokio::spawn(async move { client.create(&DEPLOYMENTS, "default", web(1)).await });
+    while !stages(&ask(&cluster, "", "GET", STEP, Value::Null).await.1).contains(&"request") {
+        tokio::task::yield_now().await;
+    }
+    cluster.stop().await;
+    drop(held.await);
+}
+
+#[tokio::test]
+async fn a_cluster_runs_into_its_breakpoints() {
+    let clock = Clock::stepped("2030-01-01T00:00:30Z".parse().unwrap());
+    let cluster = Cluster::start(Config::new().nodes(1).clock(clock)).await.unwrap();
+    let places = [
+        ("admission", "resourcequota", "default/web"),
+        ("reconcile", "replicaset", ""),
+        ("scheduling", "", ""),
+        ("write", "pods", ""),
+    ];
+    for (stage, of, object) in places {
+        step(&cluster, "/breakpoints", json!({"stage": stage, "of": of, "object": object})).await;
+    }
+    let client = cluster.client();
+    let created = tokio::spawn(async move { client.create(&DEPLOYMENTS, "default", web(1)).await });
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        until_held(&cluster, 1).await;
+        cluster.settled().await.unwrap();
+        let (_, said) = ask(&cluster, "", "GET", STEP, Value::Null).await;
+        assert_eq!(said["paused"], true);
+        let hit: Vec<&Value> =
+            said["held"].as_array().unwrap().iter().filter(|held| held["breakpoint"].is_string()).collect();
+        let name = hit[0]["breakpoint"].as_str().unwrap().to_owned();
+        let removed = format!("{STEP}/breakpoints?name={}", name.replace(' ', "+"));
+        assert_eq!(ask(&cluster, "", "DELETE", &removed, Value::Null).await.0, 200);
+        assert_eq!(ask(&cluster, "", "DELETE", &removed, Value::Null).await.0, 404);
+        seen.push(name);
+        step(&cluster, "/continue", Value::Null).await;
+    }
+    assert_eq!(
+        seen,
+        ["admission resourcequota default/web", "reconcile replicaset", "write pods", "scheduling"]
+    );
+    created.await.unwrap().unwrap();
+    cluster.settled().await.unwrap();
+    assert_eq!(cluster.client().list(&PODS, "default", &Default::default()).await.unwrap().items.len(), 1);
+    for number in 0..64 {
+        step(&cluster, "/breakpoints", json!({"stage": "write", "of": number.to_string()})).await;
+    }
+    let one_more = json!({"stage": "write", "of": "pods"});
+    let (code, refused) = ask(&cluster, "", "POST", &format!("{STEP}/breakpoints"), one_more).await;
+    assert!(code == 400 && refused["message"].as_str().unwrap().contains("64"), "{refused}");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn handles_that_write_are_not_held_and_who_waits_too_long_is_told_why() {
+    let cluster = Cluster::start(Config::new().nodes(1)).await.unwrap();
+    cluster.settled().await.unwrap();
+    step(&cluster, "/pause", Value::Null).await;
+    let (code, said) = ask(&cluster, "", "DELETE", "/kubarium/v1/nodes/node-1", Value::Null).await;
+    assert_eq!(code, 200, "{said}");
+    let map = json!({"metadata": {"name": "late"}});
+    cluster.stop().await;
+    let up = Up::start_with(&["--step"]);
+    let path = "/api/v1/namespaces/default/configmaps?timeout=50ms";
+    let file = up.file("late.json", &map.to_string());
+    let (_, answered) = texts(&up.kubectl(&["create", "--raw", path, "-f", &file]));
+    assert!(answered.contains("somebody steps this cluster, and held it in kube-apiserver"), "{answered}");
+    let (shown, err) = texts(&up.kubarium(&["step", "show"]));
+    assert!(shown.contains("gave up  kube-apiserver: before the request to create"), "{shown}{err}");
+    let (shown, err) = texts(&up.kubarium(&["step", "break", "write", "secrets"]));
+    assert!(shown.contains("breakpoint  write secrets\nheld"), "{shown}{err}");
+    let (shown, err) = texts(&up.kubarium(&["step", "unbreak", "write", "secrets"]));
+    assert!(!shown.contains("breakpoint"), "{shown}{err}");
+    let (shown, err) = texts(&up.kubarium(&["step", "continue"]));
+    assert!(shown.ends_with("the cluster goes on by itself\n"), "{shown}{err}");
+}
