@@ -49,14 +49,20 @@ macro_rules! lessons {
 
 lessons! {
     "deployment",
+    "request",
     "watch",
+    "versions",
     "optimistic-concurrency",
     "garbage-collection",
     "rolling-update",
     "pending",
+    "probes",
+    "node-failure",
     "rbac",
     "admission",
+    "webhooks",
     "finalizers",
+    "controller",
 }
 
 static LESSONS: LazyLock<Vec<Lesson>> = LazyLock::new(|| {
