@@ -15,6 +15,7 @@
 #              with CHECK=--check nothing is written, and a difference fails
 # make upstream KUBE_BIN=FOLDER  which of our expectations the real etcd, kube-apiserver and controllers of that
 #              folder do not meet; not part of `make test`
+# make picture  the picture of README, from the page of a cluster at work, in Chromium
 # make wheel   the wheel for PyPI, by maturin; make npm  the package for npm; make devcontainer  the feature with its
 #              program: each with the program that is released, below target
 
@@ -28,7 +29,7 @@ EXPECTATIONS = cases:: conformance::every_story conformance::operations conforma
 	conformance::discovery apiserver::discovery::each_list apiserver::openapi::each_client \
 	apiserver::admission::plugins_that_are_on apiserver::admission::pods_are_kept_secure
 
-.PHONY: run check unit test fmt clippy kubectl python-client javascript-client chromium wheel npm devcontainer bench bench-hot first-day sim chaos fuzz deny schemas upstream clean
+.PHONY: run check unit test fmt clippy kubectl python-client javascript-client chromium picture wheel npm devcontainer bench bench-hot first-day sim chaos fuzz deny schemas upstream clean
 
 run:
 	$(CARGO) build --profile quick
@@ -66,6 +67,10 @@ javascript-client:
 # And the page in a browser: Chromium, which is installed where it is missing.
 chromium:
 	@sh tests/install-chromium.sh
+
+picture: python-client chromium kubectl
+	$(CARGO) build --profile quick
+	target/python-client/bin/python tests/page/picture.py target/quick/kubarium kubectl tests/page/picture.png
 
 wheel: python-client
 	target/python-client/bin/pip install --quiet --disable-pip-version-check "maturin>=1.9,<2"
