@@ -163,7 +163,8 @@ fn lines(said: &Value) -> Vec<String> {
     let numbered = said["held"].as_array().into_iter().flatten().take(TOLD);
     lines.extend(numbered.map(|step| {
         let at = if step["breakpoint"].is_string() { " (breakpoint)" } else { "" };
-        format!("held {:>3}  {}{at}", step["number"], step["words"].as_str().unwrap_or_default())
+        let number = step["number"].as_u64().unwrap_or_default();
+        format!("held {number:>3}  {}{at}", step["words"].as_str().unwrap_or_default())
     }));
     let more = count("heldCount").saturating_sub(TOLD as u64);
     if more > 0 {

@@ -93,7 +93,6 @@ impl Gate {
     }
 
     /// What comes of this request is not held, for as long as the answer lives.
-    #[must_use]
     pub fn let_through(&self, request: StepId) -> LetThrough<'_> {
         self.lock().let_through.insert(request);
         LetThrough { gate: self, request }
@@ -235,7 +234,7 @@ impl Drop for WaitsAtGate<'_> {
 }
 
 /// A request is not held until this is dropped.
-#[must_use]
+#[must_use = "a request is let through until this is dropped"]
 pub struct LetThrough<'a> {
     gate: &'a Gate,
     request: StepId,

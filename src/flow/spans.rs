@@ -175,7 +175,7 @@ fn has_ended(unit: &Unit<'_>, now: u64) -> bool {
     let is_answer = |step: &&TraceStep| {
         matches!(step.step, Step::Responded { .. } | Step::Refused { .. } | Step::DryRun { .. })
     };
-    let is_answered = unit.kind != UnitKind::Request || unit.steps.iter().any(|step| is_answer(&step));
+    let is_answered = unit.kind != UnitKind::Request || unit.steps.iter().any(is_answer);
     let quiet = if is_answered { ENDED_AFTER } else { UNANSWERED_AFTER };
     unit.until().saturating_add(quiet) <= now
 }

@@ -79,7 +79,10 @@ fn held_lines(held: &Value) -> Vec<String> {
     let mut lines: Vec<String> = all
         .iter()
         .take(MAX_HELD)
-        .map(|step| format!("held {:>5}  {}", step["number"], step["words"].as_str().unwrap_or_default()))
+        .map(|step| {
+            let number = step["number"].as_u64().unwrap_or_default();
+            format!("held {number:>5}  {}", step["words"].as_str().unwrap_or_default())
+        })
         .collect();
     let hidden = count.saturating_sub(MAX_HELD as u64);
     if hidden > 0 {
