@@ -44,14 +44,14 @@ pub struct WatchCommand {
 
 /// A line of `/kubarium/v1/flow`.
 #[derive(Deserialize)]
-struct RecordLine {
+struct FollowedLine {
     steps: Vec<TraceStep>,
     missed: u64,
 }
 
 /// What there is to be looked at next.
 enum Happened {
-    Steps(RecordLine),
+    Steps(FollowedLine),
     Held(Value),
     Key(KeyPressed),
     /// The cluster answers no more, or why it never did.
@@ -121,7 +121,7 @@ async fn follow(context: &Context, to: mpsc::Sender<Happened>) {
 }
 
 /// By way of a tree: where a step happened stands twice in it, once for all of them.
-fn read_line(bytes: &[u8]) -> serde_json::Result<RecordLine> {
+fn read_line(bytes: &[u8]) -> serde_json::Result<FollowedLine> {
     let tree: Value = serde_json::from_slice(bytes)?;
     serde_json::from_value(tree)
 }

@@ -11,6 +11,7 @@ mod beats;
 mod changes;
 mod disorder;
 mod exact;
+mod limits;
 mod pauses;
 mod stepped;
 mod tracked;
@@ -253,60 +254,6 @@ impl Clock {
         }
     }
 
-    /// Runs `future` for at most `duration` of this clock, and of real time where it is another: for what
-    /// somebody outside waits for, who must not wait for ever because nobody steps the clock, or because it
-    /// is held.
-    pub async fn timeout_for_client<F: Future>(
-        &self,
-        duration: Duration,
-        future: F,
-    ) -> Result<F::Output, Elapsed> {
-        let real = match &self.source {
-            TimeSource::Real { faster, .. } => duration / *faster,
-            TimeSource::Stepped(_) => duration,
-        };
-        if !self.is_stepped() {
-            return tokio::time::timeout(real, future).await.map_err(|_| Elapsed);
-        }
-        tokio::select! {
-            biased;
-            output = self.timeout(duration, future) => output,
-            () = tokio::time::sleep(real) => Err(Elapsed),
-        }
-    }
-
-    /// As [`Clock::timeout_for_client`], for somebody who lives by this clock: while it is held, they wait
-    /// on.
-    pub async fn timeout_for_component<F: Future>(
-        &self,
-        duration: Duration,
-        future: F,
-    ) -> Result<F::Output, Elapsed> {
-        if !self.is_stepped() {
-            return self.timeout(duration, future).await;
-        }
-        let mut at_work = None;
-        tokio::select! {
-            biased;
-            output = self.timeout(duration, future) => output,
-            () = self.wait_on_machine(duration, &mut at_work) => Err(Elapsed),
-        }
-    }
-
-    /// Runs `future`, which waits for somebody outside, for at most `duration` of real time: a clock that
-    /// somebody steps says nothing of how long others take. Until then something goes on.
-    pub async fn timeout_outside<F: Future>(
-        &self,
-        duration: Duration,
-        future: F,
-    ) -> Result<F::Output, Elapsed> {
-        let _busy = self.busy();
-        match &self.source {
-            TimeSource::Real { .. } => self.timeout_for_client(duration, future).await,
-            TimeSource::Stepped(_) => tokio::time::timeout(duration, future).await.map_err(|_| Elapsed),
-        }
-    }
-
     /// Time stands until [`Clock::go_on`], for all who share this clock: what they wait for comes later by as
     /// much, and no timestamp tells of it. A stepped clock stands anyway, and says that it is held.
     pub fn hold(&self) {
@@ -482,33 +429,6 @@ mod tests {
             seen.insert(first);
         }
         assert_eq!(seen.len(), 2);
-    }
-
-    #[tokio::test]
-    async fn while_a_clock_is_held_no_time_passes_and_nobody_is_at_work() {
-        let clock = Clock::real();
-        let mut soon = std::pin::pin!(clock.sleep(Duration::from_millis(1)));
-        assert!(futures::poll!(&mut soon).is_pending());
-        clock.hold();
-        clock.hold();
-        let (now, elapsed) = (clock.now(), clock.elapsed());
-        let mut limit = std::pin::pin!(clock.timeout(Duration::from_millis(1), std::future::pending::<()>()));
-        // What somebody outside waits for ends all the same.
-        let outside = clock.timeout_for_client(Duration::from_millis(5), async {
-            tokio::select! {
-                () = &mut soon => panic!("slept through"),
-                _ = &mut limit => panic!("its time was over"),
-            }
-        });
-        assert_eq!(outside.await, Err(Elapsed));
-        assert_eq!((clock.now(), clock.elapsed(), clock.is_held()), (now, elapsed, true));
-        assert_eq!(clock.work().count(), 0);
-        let fork = clock.fork();
-        assert!(!fork.is_held() && fork.elapsed() >= elapsed);
-        clock.go_on();
-        soon.await;
-        assert_eq!(limit.await, Err(Elapsed));
-        assert!(clock.elapsed() > elapsed && !clock.is_held());
     }
 
     #[tokio::test]

@@ -312,6 +312,7 @@ pub const WORDS: &[(&str, &str, &[&str])] = &[
         "only the clock reads or waits for time",
         &[
             "src/clock/lib.rs",
+            "src/clock/limits.rs",
             "src/clock/pauses.rs",
             "src/apiserver/server.rs",
             "src/apiserver/server/bad_requests.rs",
