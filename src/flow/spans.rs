@@ -128,7 +128,7 @@ impl SpanStream {
 
     fn place(&self, unit: &Unit<'_>, led_by: Option<SpanOfStep>) -> SpanOfStep {
         let first = unit.first();
-        let span = otlp::hash(&first.id.to_string(), self.seed) | 1;
+        let span = otlp::hash(&first.id.to_string(), self.seed).max(1);
         let before = led_by.or_else(|| self.sent.get(&first.cause?).copied());
         match (before, client(unit)) {
             (Some(before), _) => SpanOfStep { span, ..before },
@@ -187,8 +187,7 @@ mod tests {
 
     fn spans(batch: &SpanBatch) -> Vec<&Value> {
         let resources = batch.request["resourceSpans"].as_array().unwrap();
-        let of = |resource: &'static str| resource;
-        resources.iter().flat_map(|one| one["scopeSpans"][0][of("spans")].as_array().unwrap()).collect()
+        resources.iter().flat_map(|one| one["scopeSpans"][0]["spans"].as_array().unwrap()).collect()
     }
 
     #[test]
@@ -206,14 +205,17 @@ mod tests {
         let second = stream.take(0, u64::MAX, false).unwrap();
         assert_eq!((first.spans, second.spans), (spans(&first).len(), spans(&second).len()));
         let all: Vec<&Value> = spans(&first).into_iter().chain(spans(&second)).collect();
-        let trace = &all[0]["traceId"];
         let ids: Vec<&Value> = all.iter().map(|span| &span["spanId"]).collect();
-        for span in &all {
-            assert_eq!(&span["traceId"], trace);
+        let linked = all.iter().find(|span| span.get("links").is_some()).expect("a cause through a watch");
+        let trace = &linked["traceId"];
+        assert_eq!(&linked["links"][0]["traceId"], trace);
+        let story: Vec<&&Value> = all.iter().filter(|span| &span["traceId"] == trace).collect();
+        for span in &story {
             assert!(span.get("parentSpanId").is_none_or(|parent| ids.contains(&parent)), "{span}");
         }
-        assert_eq!(all.iter().filter(|span| span.get("parentSpanId").is_none()).count(), 1);
-        assert!(all.iter().any(|span| span["links"][0]["traceId"] == *trace), "a cause through a watch");
+        assert_eq!(story.iter().filter(|span| span.get("parentSpanId").is_none()).count(), 1);
+        let is_told_in = |batch| spans(batch).iter().any(|span| &span["traceId"] == trace);
+        assert!(is_told_in(&first) && is_told_in(&second));
     }
 
     #[test]
