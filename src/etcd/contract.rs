@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 
@@ -13,6 +14,19 @@ pub type Revision = u64;
 /// A lease: keys attached to it are deleted when it expires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LeaseId(pub u64);
+
+/// What is to be told of a lease (`LeaseTimeToLiveResponse`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaseStatus {
+    /// By its own number.
+    pub lease: LeaseId,
+    /// What it is called: its number, unless it was given another one.
+    pub name: u64,
+    /// What it was granted for.
+    pub ttl: Duration,
+    /// How long it has left.
+    pub remaining: Duration,
+}
 
 /// A key as it was written at `mod_revision` (etcd's `mvccpb.KeyValue`). Cloning shares key and value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +63,15 @@ pub struct Event {
     pub kv: KeyValue,
     /// The key before the change; None if it did not exist.
     pub previous: Option<KeyValue>,
+}
+
+/// One change, as the log has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoggedChange {
+    /// Put or delete.
+    pub kind: EventKind,
+    /// The key after the change.
+    pub kv: KeyValue,
 }
 
 impl Event {

@@ -27,6 +27,12 @@ pub enum Error {
     /// The lease to attach to, renew or revoke does not exist or has expired.
     #[error("requested lease {} not found", .0.0)]
     LeaseNotFound(LeaseId),
+    /// There is a lease of that number already (etcd's `ErrLeaseExists`).
+    #[error("lease {} exists already", .0.0)]
+    LeaseExists(LeaseId),
+    /// A transaction writes a key twice (etcd's `ErrDuplicateKey`): none of it is done.
+    #[error("key {0:?} is written twice in one transaction")]
+    KeyWrittenTwice(String),
     /// Another process, or another store of this one, has the data dir open.
     #[error(
         "the data dir {} is in use by {}: stop that one (kubarium down), or choose another --data-dir",

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::facts::{COMPACT_REVISION, LEASE, NEWEST_LEASE};
+use super::facts::{COMPACT_REVISION, LEASE, LEASE_NAME, NEWEST_LEASE};
 use super::lease::Leases;
 use super::log::Log;
 use super::loss::Loss;
@@ -15,7 +15,7 @@ use super::recovery;
 use super::sled_log::{OPENER, SledLog};
 use super::state::{self, State};
 use super::sweep::Superfluous;
-use super::{Error, LeaseId, Revision};
+use super::{Error, LeaseId, Revision, Span};
 
 /// What a log holds.
 pub(super) struct Found {
@@ -92,6 +92,11 @@ pub(super) fn read_records(
         let lease = name[LEASE.len()..].parse().map_err(|_| Error::Corrupt("a lease is damaged".into()))?;
         leases.insert(LeaseId(lease), Duration::from_millis(milliseconds), now);
     }
+    for (fact, name) in log.facts(LEASE_NAME)? {
+        let lease =
+            fact[LEASE_NAME.len()..].parse().map_err(|_| Error::Corrupt("a lease is damaged".into()))?;
+        leases.set_name(LeaseId(lease), name);
+    }
     let mut state = State {
         // Of an empty log: 1, as of an empty etcd. All after a compaction may be deletions, and gone.
         revision: compact_revision.max(1),
@@ -124,7 +129,9 @@ impl Found {
     /// The first revision that was not promised and comes after one that is not there.
     fn first_after_a_gap(&self, promised: Option<&Promise>) -> Option<Revision> {
         let expected = promised?.revision + 1..;
-        let mut found = self.beyond.iter().map(|(revision, _)| *revision).zip(expected);
+        let mut revisions: Vec<Revision> = self.beyond.iter().map(|(revision, _)| *revision).collect();
+        revisions.dedup();
+        let mut found = revisions.into_iter().zip(expected);
         found.find(|(revision, expected)| revision != expected).map(|(revision, _)| revision)
     }
 
@@ -155,7 +162,7 @@ impl Found {
         let mut gone = Vec::new();
         // Each revision since the compaction is one change, and the first of all is 2.
         let mut expected = promised.compact_revision.max(1) + 1;
-        let later = self.state.index.changes("", expected, usize::MAX).into_iter();
+        let later = self.state.index.changes(&Span::ALL, expected, usize::MAX).into_iter();
         let later = later.map(|(revision, _)| revision).take_while(|revision| *revision <= promised.revision);
         for revision in later.chain([promised.revision + 1]) {
             if revision > expected {

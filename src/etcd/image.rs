@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes};
 
-use super::facts::{COMPACT_REVISION, NEWEST_LEASE, lease_fact};
+use super::facts::{COMPACT_REVISION, NEWEST_LEASE, lease_fact, lease_name_fact};
 use super::log::Log;
 use super::opening::{self, Opened};
-use super::record;
+use super::record::{self, Record};
 use super::state::Shared;
-use super::{Error, LeaseId, Options, Revision, found, past};
+use super::{Error, Event, LeaseId, LoggedChange, Options, Revision, Span, found, past};
 use clock::Clock;
 
 /// Bytes that are no image.
@@ -43,12 +43,14 @@ impl StoreImage {
             facts.insert(NEWEST_LEASE.to_owned(), state.leases.newest());
             let granted = state.leases.all();
             facts.extend(granted.map(|(lease, ttl)| (lease_fact(lease), milliseconds(ttl))));
+            facts.extend(state.leases.names().map(|(lease, name)| (lease_name_fact(lease), name)));
             let remaining = state.leases.remaining(now).collect();
-            (state.revision, state.index.changes("", 0, usize::MAX), remaining)
+            (state.revision, state.index.changes(&Span::ALL, 0, usize::MAX), remaining)
         };
         let mut records = BTreeMap::new();
-        for (revision, _) in changes {
-            records.insert(revision, shared.record(revision)?);
+        for changes in changes.chunk_by(|one, other| one.0 == other.0) {
+            let revision = changes[0].0;
+            records.insert(revision, shared.record(revision, changes)?);
         }
         Ok(StoreImage {
             revision,
@@ -61,6 +63,19 @@ impl StoreImage {
     /// The revision that it was taken at.
     pub fn revision(&self) -> Revision {
         self.revision
+    }
+
+    /// The revision that it is compacted at; 0 if it is not.
+    pub fn compact_revision(&self) -> Revision {
+        self.facts.get(COMPACT_REVISION).copied().unwrap_or(0)
+    }
+
+    /// All changes that no compaction has taken away, oldest first.
+    pub fn changes(&self) -> impl Iterator<Item = Result<LoggedChange, Error>> + '_ {
+        self.records.iter().flat_map(|(revision, bytes)| match record::members(*revision, bytes) {
+            Ok(members) => members.into_iter().map(|member| change(*revision, member)).collect(),
+            Err(error) => vec![Err(error)],
+        })
     }
 
     /// As bytes.
@@ -166,17 +181,27 @@ impl Log for StoreImage {
 }
 
 impl Shared {
-    /// A change that the index knows, as it stands in a log.
-    fn record(&self, revision: Revision) -> Result<Bytes, Error> {
+    /// Changes that the index knows, in the order of their keys, as they stand in a log.
+    fn record(&self, revision: Revision, changes: &[(Revision, Arc<str>)]) -> Result<Bytes, Error> {
+        let is_known = |key: &str| changes.binary_search_by(|(_, known)| (**known).cmp(key)).is_ok();
         let state = self.read();
-        if let Some(event) = state.recent.event(revision) {
-            return Ok(record::encode(event).into());
+        if let Some(events) = state.recent.events(revision) {
+            let known: Vec<&Event> = events.iter().filter(|event| is_known(&event.kv.key)).collect();
+            return Ok(record::encode_all(known.into_iter()).into());
         }
         let log = state.log()?;
         drop(state);
         let missing = || Error::Corrupt(format!("the record of revision {revision} is missing from the log"));
-        log.read(revision)?.ok_or_else(missing)
+        let bytes = log.read(revision)?.ok_or_else(missing)?;
+        record::retain(revision, &bytes, is_known)?.ok_or_else(missing)
     }
+}
+
+fn change(revision: Revision, bytes: Bytes) -> Result<LoggedChange, Error> {
+    let record = Record::decode(revision, bytes)?;
+    let unreadable = || Error::Corrupt(format!("the key of revision {revision} cannot be read"));
+    let key: Arc<str> = record.key().ok_or_else(unreadable)?.into();
+    Ok(LoggedChange { kind: record.kind, kv: record.into_kv(key, revision) })
 }
 
 fn milliseconds(duration: Duration) -> u64 {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use imbl::OrdMap;
 
-use super::Revision;
 use super::promise::Tally;
 use super::sweep::Superfluous;
+use super::{Revision, Span};
 
 /// Keys in order, each with its changes since the last compaction, oldest first. No key is without a change.
 /// Cloning shares it: a fork costs nothing until one of the two changes.
@@ -19,6 +19,8 @@ pub(super) struct Index {
     keys: OrdMap<Arc<str>, Vec<Change>>,
     /// Of all changes in `keys`.
     tally: Tally,
+    /// Of each revision with several changes, how many of them are in `keys`: they share a record.
+    groups: OrdMap<Revision, usize>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -43,6 +45,13 @@ impl Index {
         self.tally.add(revision, checksum);
     }
 
+    /// Notes that so many changes have one revision.
+    pub(super) fn record_group(&mut self, revision: Revision, count: usize) {
+        if count > 1 {
+            self.groups.insert(revision, count);
+        }
+    }
+
     /// What all changes amount to.
     pub(super) fn tally(&self) -> Tally {
         self.tally
@@ -60,30 +69,32 @@ impl Index {
         changes.binary_search_by_key(&revision, |change| change.revision).is_ok()
     }
 
-    /// The keys with a prefix that existed at a revision, in order, from the key `from` on (inclusive).
+    /// The keys of a span that existed at a revision, in order, from the key `from` on (inclusive).
     pub(super) fn range<'a>(
         &'a self,
-        prefix: &'a str,
+        span: &'a Span<'_>,
         from: Option<&str>,
         at: Revision,
     ) -> impl Iterator<Item = (&'a Arc<str>, Revision)> + use<'a> {
-        let start = from.map_or(prefix, |from| from.max(prefix));
-        self.with_prefix(prefix, start).filter_map(move |(key, changes)| Some((key, live_at(changes, at)?)))
+        let start = from.map_or(span.start(), |from| from.max(span.start()));
+        self.within(span, start).filter_map(move |(key, changes)| Some((key, live_at(changes, at)?)))
     }
 
-    /// The first `limit` changes, deletions included, of keys with a prefix from a revision on (inclusive),
-    /// in revision order.
-    pub(super) fn changes(&self, prefix: &str, from: Revision, limit: usize) -> Vec<(Revision, Arc<str>)> {
+    /// The first changes, deletions included, of the keys of a span from a revision on (inclusive), in
+    /// revision order: `limit` of them, and all others of the last one's revision.
+    pub(super) fn changes(&self, span: &Span<'_>, from: Revision, limit: usize) -> Vec<(Revision, Arc<str>)> {
         let mut found = Vec::new();
-        for (key, changes) in self.with_prefix(prefix, prefix) {
+        for (key, changes) in self.within(span, span.start()) {
             let first = changes.partition_point(|change| change.revision < from);
             found.extend(changes[first..].iter().map(|change| (change.revision, key.clone())));
         }
-        if found.len() > limit {
-            found.select_nth_unstable_by_key(limit, |(revision, _)| *revision);
-            found.truncate(limit);
+        if found.len() > limit && limit > 0 {
+            let (_, (last, _), _) = found.select_nth_unstable_by_key(limit - 1, |(revision, _)| *revision);
+            let last = *last;
+            found.retain(|(revision, _)| *revision <= last);
         }
-        found.sort_unstable_by_key(|(revision, _)| *revision);
+        // Those of one revision in the order of their keys.
+        found.sort_unstable();
         found
     }
 
@@ -98,11 +109,25 @@ impl Index {
                 changes.drain(..count).collect()
             });
             for change in gone {
+                if self.groups.contains_key(&change.revision) {
+                    forgotten.groups.entry(change.revision).or_default().push(key.clone());
+                    continue;
+                }
                 let kind = if change.deleted { &mut forgotten.deletions } else { &mut forgotten.puts };
                 kind.push(change.revision);
             }
         }
+        self.leave_groups(&forgotten);
         forgotten
+    }
+
+    fn leave_groups(&mut self, forgotten: &Superfluous) {
+        for (revision, keys) in &forgotten.groups {
+            match self.groups.get_mut(revision) {
+                Some(count) if *count > keys.len() => *count -= keys.len(),
+                _ => drop(self.groups.remove(revision)),
+            }
+        }
     }
 
     /// Forgets what happened after `to`, and returns the keys that it happened to.
@@ -138,13 +163,13 @@ impl Index {
         taken
     }
 
-    fn with_prefix<'a>(
+    fn within<'a>(
         &'a self,
-        prefix: &'a str,
+        span: &'a Span<'_>,
         start: &str,
     ) -> impl Iterator<Item = (&'a Arc<str>, &'a Vec<Change>)> + use<'a> {
         let from = (Bound::Included(start), Bound::Unbounded);
-        self.keys.range::<_, str>(from).take_while(move |(key, _)| key.starts_with(prefix))
+        self.keys.range::<_, str>(from).take_while(move |(key, _)| span.reaches(key))
     }
 }
 
@@ -177,7 +202,7 @@ mod tests {
     }
 
     fn live(index: &Index, at: Revision) -> Vec<(String, Revision)> {
-        index.range("", None, at).map(|(key, revision)| (key.to_string(), revision)).collect()
+        index.range(&Span::ALL, None, at).map(|(key, revision)| (key.to_string(), revision)).collect()
     }
 
     #[test]
@@ -205,7 +230,7 @@ mod tests {
             let mut index = index();
             let seen: Vec<_> = (before..=8).map(|at| live(&index, at)).collect();
             let forgotten =
-                Superfluous { puts: puts.to_vec(), deletions: deletions.to_vec(), unflushed: false };
+                Superfluous { puts: puts.to_vec(), deletions: deletions.to_vec(), ..Superfluous::default() };
             assert_eq!(index.compact(before), forgotten, "before {before}");
             let mut left = Tally::default();
             let is_left = |revision: &Revision| !puts.contains(revision) && !deletions.contains(revision);
@@ -234,7 +259,11 @@ mod tests {
     #[test]
     fn changes_come_in_revision_order_and_bounded() {
         let revisions = |prefix, from, limit| -> Vec<Revision> {
-            index().changes(prefix, from, limit).into_iter().map(|(revision, _)| revision).collect()
+            index()
+                .changes(&Span::prefix(prefix), from, limit)
+                .into_iter()
+                .map(|(revision, _)| revision)
+                .collect()
         };
         assert_eq!(revisions("", 1, 9), [2, 3, 4, 5, 6, 7, 8]);
         assert_eq!(revisions("", 4, 3), [4, 5, 6]);

@@ -7,20 +7,21 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use sync::Mutex;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::AbortHandle;
 
 use super::device::{self, Device};
 use super::gathering::Gathering;
 use super::image::StoreImage;
 use super::opening::{self, Opened};
-use super::request::{Request, Write};
+use super::request::{Job, Pending, Request, Write};
 use super::salvage::Recovery;
 use super::state::Shared;
 use super::sweep::Superfluous;
 use super::tasks;
+use super::transaction::Transaction;
 use super::writer::Writer;
-use super::{Error, Expect, KeyValue, LeaseId, Op, Options, Range, Revision, Txn, Watch};
+use super::{Error, Expect, KeyValue, LeaseId, LeaseStatus, Op, Options, Range, Revision, Span, Txn, Watch};
 use clock::Clock;
 
 /// A handle on one store. Cloning shares it; when the last handle is gone, the writer ends and the files are
@@ -177,7 +178,15 @@ impl Kv {
         limit: Option<usize>,
         at: Option<Revision>,
     ) -> Result<Range, Error> {
-        self.0.shared.range(prefix, from, limit.unwrap_or(usize::MAX), at)
+        self.0.shared.range(&Span::prefix(prefix), from, limit.unwrap_or(usize::MAX), at)
+    }
+
+    /// As [`Kv::range`], of any keys that lie side by side.
+    ///
+    /// # Errors
+    /// As [`Kv::range`].
+    pub fn range_of(&self, span: &Span<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error> {
+        self.0.shared.range(span, None, limit, at)
     }
 
     /// Whether there is no key that starts with `prefix`; costs one lookup, however many there are.
@@ -187,7 +196,7 @@ impl Kv {
     pub fn is_empty(&self, prefix: &str) -> Result<bool, Error> {
         let state = self.0.shared.read();
         state.log()?;
-        Ok(state.index.range(prefix, None, state.revision).next().is_none())
+        Ok(state.index.range(&Span::prefix(prefix), None, state.revision).next().is_none())
     }
 
     /// Compares the key's newest revision with `expect` and, if it matches, puts or deletes it: in one step,
@@ -201,8 +210,25 @@ impl Kv {
         let write = Write { key: key.into(), expect, op };
         match self.0.write_here(write) {
             Ok(answer) => answer,
-            Err(write) => self.submit(|reply| Request::Txn(write, reply)).await,
+            Err(write) => self.submit(|reply| Request::Write(Pending::Write(write, reply))).await,
         }
+    }
+
+    /// Does `work` in one step: nobody else writes meanwhile, and what it has written has one revision. If it
+    /// answers with an error, nothing is written. Answers as [`Kv::txn`] does, once it is durable.
+    ///
+    /// # Errors
+    /// Those of `work`; [`Error::Io`] and [`Error::Closed`] as of [`Kv::txn`].
+    pub async fn transact<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send + 'static,
+        T: Send + 'static,
+        E: From<Error> + Send + 'static,
+    {
+        let _busy = self.0.clock.busy();
+        let (reply, answer) = oneshot::channel();
+        self.enqueue(Request::Write(Pending::Work(Box::new(Job { work, reply })))).await?;
+        answer.await.unwrap_or_else(|_| Err(Error::Closed.into()))
     }
 
     /// Watches the keys that start with `prefix` for changes after a revision.
@@ -211,10 +237,32 @@ impl Kv {
     /// [`Error::Compacted`] if changes after `after` are gone; [`Error::FutureRevision`] if it has not been
     /// reached; [`Error::Closed`].
     pub fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, Error> {
+        self.watch_of(Span::prefix(prefix), after)
+    }
+
+    /// As [`Kv::watch`], of any keys that lie side by side.
+    ///
+    /// # Errors
+    /// As [`Kv::watch`].
+    pub fn watch_of(&self, span: Span<'_>, after: Revision) -> Result<Watch, Error> {
+        self.watch_notifying(span, after, Arc::default())
+    }
+
+    /// As [`Kv::watch_of`]; `notify` is told that there may be something to read, and may be that of other
+    /// watches too. Who has several reads them with [`Watch::try_next`].
+    ///
+    /// # Errors
+    /// As [`Kv::watch`].
+    pub fn watch_notifying(
+        &self,
+        span: Span<'_>,
+        after: Revision,
+        notify: Arc<Notify>,
+    ) -> Result<Watch, Error> {
         let mut state = self.0.shared.write();
         state.log()?;
         let after = state.readable(Some(after))?;
-        let watcher = state.watchers.add(prefix, after);
+        let watcher = state.watchers.add(span, after, notify);
         Ok(Watch::new(self.0.shared.clone(), watcher, after))
     }
 
@@ -248,7 +296,50 @@ impl Kv {
     /// # Errors
     /// [`Error::Io`], [`Error::Closed`].
     pub async fn grant_lease(&self, ttl: Duration) -> Result<LeaseId, Error> {
-        self.submit(|reply| Request::Grant { ttl, reply }).await
+        self.submit(|reply| Request::Grant { ttl, name: None, reply }).await
+    }
+
+    /// As [`Kv::grant_lease`], for a lease that is called by a number of the caller's.
+    ///
+    /// # Errors
+    /// [`Error::LeaseExists`], [`Error::Io`], [`Error::Closed`].
+    pub async fn grant_named_lease(&self, name: u64, ttl: Duration) -> Result<LeaseId, Error> {
+        self.submit(|reply| Request::Grant { ttl, name: Some(name), reply }).await
+    }
+
+    /// The lease that is called so.
+    pub fn lease_named(&self, name: u64) -> Option<LeaseId> {
+        self.0.shared.read().leases.named(name)
+    }
+
+    /// What a lease is called: its number, unless it has another name.
+    pub fn lease_name(&self, lease: LeaseId) -> u64 {
+        self.0.shared.read().leases.name(lease)
+    }
+
+    /// What is to be told of a lease; None if there is no such lease.
+    pub fn lease_status(&self, lease: LeaseId) -> Option<LeaseStatus> {
+        self.0.shared.read().leases.status(lease, self.0.clock.elapsed())
+    }
+
+    /// All leases, in the order in which they were granted.
+    pub fn leases(&self) -> Vec<LeaseStatus> {
+        let now = self.0.clock.elapsed();
+        let state = self.0.shared.read();
+        state.leases.all().filter_map(|(lease, _)| state.leases.status(lease, now)).collect()
+    }
+
+    /// The keys that hang on a lease.
+    ///
+    /// # Errors
+    /// [`Error::LeaseNotFound`].
+    pub fn lease_keys(&self, lease: LeaseId) -> Result<Vec<Arc<str>>, Error> {
+        self.0.shared.read().leases.keys(lease)
+    }
+
+    /// How much room its files take; 0 in memory.
+    pub fn bytes_on_disk(&self) -> u64 {
+        self.0.shared.read().log().map_or(0, |log| log.bytes_on_disk())
     }
 
     /// Starts the lease's time anew.
@@ -326,10 +417,15 @@ impl Kv {
         // The writer may be a thread of its own.
         let _busy = self.0.clock.busy();
         let (reply, answer) = oneshot::channel();
-        let queue = self.0.queue.as_ref().expect("only dropping takes it");
-        queue.send(request(reply)).await.map_err(|_| Error::Closed)?;
-        self.0.serve_here();
+        self.enqueue(request(reply)).await?;
         answer.await.unwrap_or(Err(Error::Closed))
+    }
+
+    async fn enqueue(&self, request: Request) -> Result<(), Error> {
+        let queue = self.0.queue.as_ref().expect("only dropping takes it");
+        queue.send(request).await.map_err(|_| Error::Closed)?;
+        self.0.serve_here();
+        Ok(())
     }
 }
 

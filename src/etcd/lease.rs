@@ -7,7 +7,7 @@ use std::time::Duration;
 use imbl::{OrdMap, OrdSet};
 
 use super::promise::Tally;
-use super::{Error, LeaseId};
+use super::{Error, LeaseId, LeaseStatus};
 
 /// The leases and what hangs on them. Bounded by the keys of the store and by who may grant leases. Cloning
 /// shares the keys.
@@ -16,12 +16,16 @@ pub(super) struct Leases {
     leases: BTreeMap<LeaseId, Lease>,
     /// Of each key that hangs on a lease, which.
     of_key: OrdMap<Arc<str>, LeaseId>,
+    /// Those that somebody has named, by name.
+    names: BTreeMap<u64, LeaseId>,
     /// Of all leases.
     tally: Tally,
 }
 
 #[derive(Debug, Clone)]
 struct Lease {
+    /// None: it is called by its number.
+    name: Option<u64>,
     ttl: Duration,
     /// On the cluster's clock (`Clock::elapsed`).
     expires: Duration,
@@ -30,8 +34,41 @@ struct Lease {
 
 impl Leases {
     pub(super) fn insert(&mut self, lease: LeaseId, ttl: Duration, now: Duration) {
-        self.leases.insert(lease, Lease { ttl, expires: now.saturating_add(ttl), keys: OrdSet::new() });
+        self.leases
+            .insert(lease, Lease { name: None, ttl, expires: now.saturating_add(ttl), keys: OrdSet::new() });
         self.tally.add(lease.0, 0);
+    }
+
+    /// Calls a lease by another number than its own.
+    pub(super) fn set_name(&mut self, lease: LeaseId, name: u64) {
+        if let Some(found) = self.leases.get_mut(&lease) {
+            found.name = Some(name);
+            self.names.insert(name, lease);
+        }
+    }
+
+    /// The lease that is called so.
+    pub(super) fn named(&self, name: u64) -> Option<LeaseId> {
+        let own = || self.leases.get_key_value(&LeaseId(name)).filter(|(_, found)| found.name.is_none());
+        self.names.get(&name).copied().or_else(|| own().map(|(lease, _)| *lease))
+    }
+
+    /// What a lease is called, or was while it was there, unless somebody else has named it.
+    pub(super) fn name(&self, lease: LeaseId) -> u64 {
+        self.leases.get(&lease).and_then(|found| found.name).unwrap_or(lease.0)
+    }
+
+    /// Those that have names.
+    pub(super) fn names(&self) -> impl Iterator<Item = (LeaseId, u64)> + '_ {
+        self.names.iter().map(|(name, lease)| (*lease, *name))
+    }
+
+    /// What is to be told of one of them.
+    pub(super) fn status(&self, lease: LeaseId, now: Duration) -> Option<LeaseStatus> {
+        let found = self.leases.get(&lease)?;
+        let name = found.name.unwrap_or(lease.0);
+        let remaining = found.expires.saturating_sub(now);
+        Some(LeaseStatus { lease, name, ttl: found.ttl, remaining })
     }
 
     /// What the leases amount to.
@@ -92,6 +129,9 @@ impl Leases {
     pub(super) fn remove(&mut self, lease: LeaseId) {
         let Some(found) = self.leases.remove(&lease) else { return };
         self.tally.remove(lease.0, 0);
+        if let Some(name) = found.name {
+            self.names.remove(&name);
+        }
         for key in found.keys {
             let hung_on = self.of_key.remove(&*key);
             debug_assert_eq!(hung_on, Some(lease), "a key hangs on the lease that has it");

@@ -3,8 +3,8 @@
 //!
 //! The contract is the part of etcd's v3 API that kube-apiserver uses
 //! (`kubernetes/apiserver/pkg/storage/etcd3`), shaped so that a real etcd fits behind it: one counter of
-//! revisions for the whole store, a put or delete that compares the key's `mod_revision` first, ranges at a
-//! revision, watches from a revision, compaction, leases.
+//! revisions for the whole store, a put or delete that compares the key's `mod_revision` first, several reads
+//! and writes in one step, ranges at a revision, watches from a revision, compaction, leases.
 //!
 //! Invariants:
 //! - a revision is born in one place, in the same batch as its value;
@@ -46,23 +46,29 @@ mod rewrite;
 mod salvage;
 mod segments;
 mod sled_log;
+mod span;
 mod staged;
 mod state;
 mod sweep;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod transaction;
 mod upkeep;
 mod watch;
 mod watchers;
 mod writer;
 
 pub use compact::{COMPACTION_INTERVAL, compactor};
-pub use contract::{Event, EventKind, Expect, KeyValue, LeaseId, Op, Options, Range, Revision, Txn};
+pub use contract::{
+    Event, EventKind, Expect, KeyValue, LeaseId, LeaseStatus, LoggedChange, Op, Options, Range, Revision, Txn,
+};
 pub use error::Error;
 pub use image::{DamagedImage, StoreImage};
 pub use kv::Kv;
 pub use lease_manager::LeaseManager;
 pub use loss::Loss;
 pub use salvage::Recovery;
+pub use span::Span;
+pub use transaction::Transaction;
 pub use watch::{Watch, WatchBatch};

@@ -20,6 +20,11 @@ pub(super) trait Log: Debug + Send + Sync {
     /// The record of a revision, if there is one.
     fn read(&self, revision: Revision) -> Result<Option<Bytes>, Error>;
 
+    /// Writes the record of a revision anew, if this log is one that is kept.
+    fn replace(&self, _revision: Revision, _record: Vec<u8>) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// Removes the record of a revision, if there is one.
     fn remove(&self, revision: Revision) -> Result<(), Error>;
 

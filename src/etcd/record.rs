@@ -1,4 +1,5 @@
-//! How one change is written in the log, under its revision.
+//! How the changes of one revision are written in the log: one change as a record, several as the records
+//! of a group, each behind its length.
 
 use std::sync::Arc;
 
@@ -10,6 +11,10 @@ use super::{Error, Event, EventKind, KeyValue, LeaseId, Revision};
 const HEADER_LEN: usize = 1 + 4 * 8 + 4;
 const PUT: u8 = 1;
 const DELETE: u8 = 2;
+/// Several changes at one revision, of a key each.
+const GROUP: u8 = 3;
+/// Of the length before each record of a group.
+const LENGTH_LEN: usize = 4;
 
 /// A change as it stands in the log. Key and value are slices of one piece of memory.
 #[derive(Debug)]
@@ -43,6 +48,69 @@ pub(super) fn encode(event: &Event) -> Vec<u8> {
     bytes
 }
 
+/// The bytes of all changes of a revision.
+pub(super) fn encode_all<'a>(events: impl ExactSizeIterator<Item = &'a Event>) -> Vec<u8> {
+    let mut events = events.peekable();
+    if events.len() == 1
+        && let Some(only) = events.peek()
+    {
+        return encode(only);
+    }
+    group(events.map(encode))
+}
+
+fn group(records: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
+    let mut bytes = vec![GROUP];
+    for record in records {
+        let length = u32::try_from(record.len()).expect("the writer refuses longer records");
+        bytes.extend_from_slice(&length.to_be_bytes());
+        bytes.extend_from_slice(&record);
+    }
+    bytes
+}
+
+/// The records of a revision, one for each of its changes.
+pub(super) fn members(revision: Revision, bytes: &Bytes) -> Result<Vec<Bytes>, Error> {
+    if bytes.first() != Some(&GROUP) {
+        return Ok(vec![bytes.clone()]);
+    }
+    let damaged = || Error::Corrupt(format!("the group of revision {revision} cannot be read"));
+    let mut rest = bytes.slice(1..);
+    let mut members = Vec::new();
+    while !rest.is_empty() {
+        let length: [u8; LENGTH_LEN] =
+            rest.get(..LENGTH_LEN).and_then(|length| length.try_into().ok()).ok_or_else(damaged)?;
+        let length = usize::try_from(u32::from_be_bytes(length)).map_err(|_| damaged())?;
+        rest = rest.slice(LENGTH_LEN..);
+        if rest.len() < length {
+            return Err(damaged());
+        }
+        members.push(rest.split_to(length));
+    }
+    Ok(members)
+}
+
+/// The bytes with only those changes of a group whose keys are kept; None if none is.
+pub(super) fn retain(
+    revision: Revision,
+    bytes: &Bytes,
+    is_kept: impl Fn(&str) -> bool,
+) -> Result<Option<Bytes>, Error> {
+    let mut kept = Vec::new();
+    let members = members(revision, bytes)?;
+    for member in &members {
+        let record = Record::decode(revision, member.clone())?;
+        if record.key().is_some_and(&is_kept) {
+            kept.push(member.to_vec());
+        }
+    }
+    Ok(match kept.len() {
+        0 => None,
+        all if all == members.len() => Some(bytes.clone()),
+        _ => Some(group(kept.into_iter()).into()),
+    })
+}
+
 /// The value within the bytes of a record whose key has this length.
 pub(super) fn value_of(record: &Bytes, key_len: usize) -> Bytes {
     record.slice(HEADER_LEN + key_len..)
@@ -54,6 +122,20 @@ pub(super) fn checksum(record: &[u8]) -> u32 {
 }
 
 impl Record {
+    /// The change of one key, out of all those of a revision.
+    pub(super) fn of_key(revision: Revision, bytes: Bytes, key: &str) -> Result<Option<Record>, Error> {
+        if bytes.first() != Some(&GROUP) {
+            return Record::decode(revision, bytes).map(Some);
+        }
+        for member in members(revision, &bytes)? {
+            let record = Record::decode(revision, member)?;
+            if record.key() == Some(key) {
+                return Ok(Some(record));
+            }
+        }
+        Ok(None)
+    }
+
     /// Reads what [`encode`] wrote.
     pub(super) fn decode(revision: Revision, bytes: Bytes) -> Result<Record, Error> {
         let damaged = || Error::Corrupt(format!("the record of revision {revision} cannot be read"));
@@ -109,5 +191,35 @@ mod tests {
             assert!(Record::decode(7, bytes.slice(..cut)).is_err(), "cut at {cut}");
         }
         assert!(Record::decode(7, Bytes::from_static(&[9; 64])).is_err());
+    }
+
+    #[test]
+    fn a_group_has_a_record_of_each_key_and_loses_those_that_nobody_keeps() {
+        let event = |key: &str| {
+            let value = Bytes::copy_from_slice(key.as_bytes());
+            let key = key.into();
+            let kv = KeyValue { key, value, create_revision: 7, mod_revision: 7, version: 1, lease: None };
+            Event { kind: EventKind::Put, kv, previous: None }
+        };
+        let events = [event("/a"), event("/b"), event("/c")];
+        let bytes = Bytes::from(encode_all(events.iter()));
+        let members = members(7, &bytes).unwrap();
+        assert_eq!(members.len(), 3);
+        for (event, member) in events.iter().zip(members) {
+            let record = Record::of_key(7, bytes.clone(), &event.kv.key).unwrap().unwrap();
+            assert_eq!(record.into_kv(event.kv.key.clone(), 7), event.kv);
+            assert_eq!(member, encode(event));
+        }
+        assert!(Record::of_key(7, bytes.clone(), "/d").unwrap().is_none());
+        let kept = retain(7, &bytes, |key| key != "/b").unwrap().unwrap();
+        assert!(Record::of_key(7, kept.clone(), "/b").unwrap().is_none());
+        assert!(Record::of_key(7, kept, "/c").unwrap().is_some());
+        assert_eq!(retain(7, &bytes, |_| false).unwrap(), None);
+        assert_eq!(retain(7, &bytes, |_| true).unwrap(), Some(bytes.clone()));
+        for cut in 2..bytes.len() {
+            let is_between = [1 + 45, 1 + 90].contains(&cut);
+            assert_eq!(super::members(7, &bytes.slice(..cut)).is_ok(), is_between, "cut at {cut}");
+        }
+        assert_eq!(encode_all(events[..1].iter()), encode(&events[0]));
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::transaction::Transaction;
 use super::{Error, Expect, LeaseId, Op, Revision, Txn};
 
 /// Where an answer goes. Whoever asked may have gone; the write stands all the same.
@@ -13,7 +14,7 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, Error>>;
 /// What can be asked of the writer.
 #[derive(Debug)]
 pub(super) enum Request {
-    Txn(Write, Reply<Txn>),
+    Write(Pending),
     Compact {
         before: Revision,
         reply: Reply<()>,
@@ -24,6 +25,7 @@ pub(super) enum Request {
     },
     Grant {
         ttl: Duration,
+        name: Option<u64>,
         reply: Reply<LeaseId>,
     },
     /// Deletes the lease's keys and the lease; with `expired_at`, only if its time was up then and still is.
@@ -43,6 +45,86 @@ pub(super) enum Request {
     Close {
         reply: Reply<()>,
     },
+}
+
+/// A write on its way, and where its answer goes.
+#[derive(Debug)]
+pub(super) enum Pending {
+    Write(Write, Reply<Txn>),
+    Work(Box<dyn Work>),
+}
+
+/// What became of a write, until it can be told.
+pub(super) enum Answer {
+    Write(Reply<Txn>, Result<Txn, Error>),
+    Work(Told),
+    Unheard(Pending),
+}
+
+/// Tells whoever asked for a piece of work: what came of it, or that it could not be written.
+pub(super) type Told = Box<dyn FnOnce(Option<Error>) + Send>;
+
+/// What somebody wants done in one step.
+pub(super) trait Work: Send {
+    /// Does it; whether what it has written is to stand.
+    fn run(self: Box<Self>, transaction: &mut Transaction<'_>) -> (bool, Told);
+
+    /// It is not done.
+    fn refuse(self: Box<Self>, error: Error);
+}
+
+impl std::fmt::Debug for dyn Work {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Work")
+    }
+}
+
+/// A function that is to be done in one step.
+pub(super) struct Job<F, T, E> {
+    pub work: F,
+    pub reply: oneshot::Sender<Result<T, E>>,
+}
+
+impl<F, T, E> Work for Job<F, T, E>
+where
+    F: FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send,
+    T: Send + 'static,
+    E: From<Error> + Send + 'static,
+{
+    fn run(self: Box<Self>, transaction: &mut Transaction<'_>) -> (bool, Told) {
+        let Job { work, reply } = *self;
+        let done = work(transaction);
+        let stands = done.is_ok();
+        let told =
+            move |failed: Option<Error>| drop(reply.send(failed.map_or(done, |error| Err(error.into()))));
+        (stands, Box::new(told))
+    }
+
+    fn refuse(self: Box<Self>, error: Error) {
+        let _ = self.reply.send(Err(error.into()));
+    }
+}
+
+impl Answer {
+    /// `failed`: nothing of the batch stands.
+    pub(super) fn send(self, failed: Option<&Error>) {
+        match self {
+            Answer::Write(reply, answer) => {
+                let _ = reply.send(failed.map_or(answer, |error| Err(error.clone())));
+            }
+            Answer::Work(told) => told(failed.cloned()),
+            Answer::Unheard(pending) => pending.refuse(failed.cloned().unwrap_or(Error::Closed)),
+        }
+    }
+}
+
+impl Pending {
+    fn refuse(self, error: Error) {
+        match self {
+            Pending::Write(_, reply) => drop(reply.send(Err(error))),
+            Pending::Work(work) => work.refuse(error),
+        }
+    }
 }
 
 /// One compare-and-write.

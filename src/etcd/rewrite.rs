@@ -4,8 +4,11 @@
 //! copied to a new folder step by step, with writes in between; the last step copies what came meanwhile, and
 //! from then on the new folder counts. A crash before that leaves the old one as it was.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use bytes::Bytes;
 
 use super::facts::{Facts, set_facts};
 use super::folder;
@@ -13,7 +16,7 @@ use super::log::Log;
 use super::place::Place;
 use super::sled_log::SledLog;
 use super::state::State;
-use super::{Error, Revision};
+use super::{Error, Revision, Span, record};
 
 /// How much one step copies, so that writes wait only that long.
 const STEP_BYTES: usize = 1 << 20;
@@ -23,7 +26,7 @@ const STEP_BYTES: usize = 1 << 20;
 pub(super) struct Rewrite {
     folder: PathBuf,
     log: Arc<SledLog>,
-    /// What is to be copied, and how much of it is.
+    /// What is to be copied, and how much of it is: each change, those of one revision side by side.
     records: Vec<(Revision, Arc<str>)>,
     copied: usize,
     is_finished: bool,
@@ -41,11 +44,12 @@ impl Rewrite {
         while let Some((revision, _)) = self.records.get(self.copied)
             && bytes < STEP_BYTES
         {
-            if let Some(record) = old.read(*revision)? {
+            let changes = changes_at(*revision, &self.records[self.copied..]);
+            if let Some(record) = read_changes(old, *revision, changes)? {
                 bytes += record.len();
                 self.log.append(*revision, record.to_vec())?;
             }
-            self.copied += 1;
+            self.copied += changes.len();
         }
         Ok(self.copied < self.records.len())
     }
@@ -53,10 +57,14 @@ impl Rewrite {
     /// What the state has that the copy has not, and the other way round.
     pub(super) fn rest(&self, state: &State) -> Rest {
         let upto = self.records.last().map_or(0, |(revision, _)| *revision);
-        let gone = self.records.iter().filter(|(revision, key)| !state.index.knows(key, *revision));
+        let (known, gone): (Vec<_>, Vec<_>) =
+            self.records.iter().cloned().partition(|(revision, key)| state.index.knows(key, *revision));
+        let revisions: BTreeSet<Revision> = gone.iter().map(|(revision, _)| *revision).collect();
+        let left = known.into_iter().filter(|(revision, _)| revisions.contains(revision)).collect();
         Rest {
-            gone: gone.map(|(revision, _)| *revision).collect(),
-            later: state.index.changes("", upto + 1, usize::MAX),
+            gone: revisions,
+            left,
+            later: state.index.changes(&Span::ALL, upto + 1, usize::MAX),
             facts: Facts::of(state),
         }
     }
@@ -73,10 +81,14 @@ impl Rewrite {
         for revision in rest.gone {
             self.log.remove(revision)?;
         }
-        for (revision, _) in rest.later {
-            let missing = || Error::Corrupt(format!("the record of revision {revision} is missing"));
-            let record = old.read(revision)?.ok_or_else(missing)?;
-            self.log.append(revision, record.to_vec())?;
+        for mut changes in [&rest.left[..], &rest.later] {
+            while let Some((revision, _)) = changes.first() {
+                let (of_revision, later) = changes.split_at(changes_at(*revision, changes).len());
+                let missing = || Error::Corrupt(format!("the record of revision {revision} is missing"));
+                let record = read_changes(old, *revision, of_revision)?.ok_or_else(missing)?;
+                self.log.append(*revision, record.to_vec())?;
+                changes = later;
+            }
         }
         set_facts(&*self.log, &rest.facts, newest_lease)?;
         self.log.sync_all()?;
@@ -84,6 +96,22 @@ impl Rewrite {
         self.is_finished = true;
         Ok(self.log.clone())
     }
+}
+
+/// The first of the changes, as far as they are of one revision.
+fn changes_at(revision: Revision, changes: &[(Revision, Arc<str>)]) -> &[(Revision, Arc<str>)] {
+    let others = changes.iter().position(|(other, _)| *other != revision);
+    &changes[..others.unwrap_or(changes.len())]
+}
+
+/// The record of a revision, as far as it is about these keys.
+fn read_changes(
+    log: &dyn Log,
+    revision: Revision,
+    changes: &[(Revision, Arc<str>)],
+) -> Result<Option<Bytes>, Error> {
+    let Some(bytes) = log.read(revision)? else { return Ok(None) };
+    record::retain(revision, &bytes, |key| changes.binary_search_by(|(_, known)| (**known).cmp(key)).is_ok())
 }
 
 impl Drop for Rewrite {
@@ -96,7 +124,10 @@ impl Drop for Rewrite {
 
 /// What is still to be done to a log that is written anew, when all that was there at first is copied.
 pub(super) struct Rest {
-    gone: Vec<Revision>,
+    /// With a change that nobody can see any more.
+    gone: BTreeSet<Revision>,
+    /// The other changes of these.
+    left: Vec<(Revision, Arc<str>)>,
     later: Vec<(Revision, Arc<str>)>,
     facts: Facts,
 }

@@ -12,7 +12,7 @@ use super::found::read_records;
 use super::log::Log;
 use super::place::Place;
 use super::promise::Promise;
-use super::record::Record;
+use super::record;
 use super::recovery;
 use super::sled_log::SledLog;
 use super::{Error, Revision};
@@ -87,7 +87,7 @@ fn open_somehow(place: &Place) -> Option<Arc<SledLog>> {
 /// All records and facts that can be read; the newest revision among them.
 fn copy_records(old: &SledLog, new: &SledLog, promised: Option<&Promise>) -> Result<Revision, Error> {
     let mut newest = 1;
-    let mut copy = |revision: Revision, record: Bytes| match Record::decode(revision, record.clone()) {
+    let mut copy = |revision: Revision, record: Bytes| match record::retain(revision, &record, |_| true) {
         Ok(_) => {
             newest = newest.max(revision);
             new.append(revision, record.to_vec()).map(drop)

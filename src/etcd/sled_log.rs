@@ -165,6 +165,10 @@ impl Log for SledLog {
         Ok(record.map(Bytes::from_owner))
     }
 
+    fn replace(&self, revision: Revision, record: Vec<u8>) -> Result<(), Error> {
+        self.append(revision, record).map(drop)
+    }
+
     fn remove(&self, revision: Revision) -> Result<(), Error> {
         caught(|| self.db().remove(record_key(revision)).map(drop).map_err(failure))
     }

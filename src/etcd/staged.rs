@@ -9,7 +9,7 @@ use super::log::Log;
 use super::record;
 use super::request::Write;
 use super::state::Shared;
-use super::{Error, Event, EventKind, Expect, KeyValue, Op, Revision};
+use super::{Error, Event, EventKind, Expect, KeyValue, LeaseId, Op, Revision};
 
 /// So many are looked through; of more there is a map.
 const FEW_EVENTS: usize = 8;
@@ -37,6 +37,11 @@ impl Staged {
         Staged { log, next, events: Vec::new(), checksums: Vec::new(), newest: HashMap::new() }
     }
 
+    /// The revision of the next write.
+    pub(super) fn next_revision(&self) -> Revision {
+        self.next
+    }
+
     /// Compares, and says what is to be written.
     pub(super) fn check(&self, shared: &Shared, write: Write) -> Result<Verdict, Error> {
         let current = self.current(shared, &write.key)?;
@@ -53,35 +58,45 @@ impl Staged {
         {
             return Err(Error::LeaseNotFound(lease));
         }
-        Ok(Verdict::Write(self.event(write, current)))
+        let put = match write.op {
+            Op::Put { value, lease } => Some((value, lease)),
+            Op::Delete => None,
+        };
+        Ok(Verdict::Write(self.event(write.key, put, current)))
     }
 
-    fn current(&self, shared: &Shared, key: &Arc<str>) -> Result<Option<KeyValue>, Error> {
+    fn current(&self, shared: &Shared, key: &str) -> Result<Option<KeyValue>, Error> {
         match self.newest(key) {
             Some(event) => Ok((event.kind == EventKind::Put).then(|| event.kv.clone())),
             None => Ok(shared.get(key, None)?.0),
         }
     }
 
-    fn newest(&self, key: &Arc<str>) -> Option<&Event> {
+    pub(super) fn newest(&self, key: &str) -> Option<&Event> {
         if self.events.len() > FEW_EVENTS {
             self.newest.get(key).map(|at| &self.events[*at])
         } else {
-            self.events.iter().rev().find(|event| event.kv.key == *key)
+            self.events.iter().rev().find(|event| *event.kv.key == *key)
         }
     }
 
-    fn event(&self, write: Write, previous: Option<KeyValue>) -> Event {
+    /// What the next write does to a key: puts a value, or deletes it.
+    pub(super) fn event(
+        &self,
+        key: Arc<str>,
+        put: Option<(Bytes, Option<LeaseId>)>,
+        previous: Option<KeyValue>,
+    ) -> Event {
         // The key that is there already, so that it is in memory once.
-        let key = previous.as_ref().map_or(write.key, |kv| kv.key.clone());
+        let key = previous.as_ref().map_or(key, |kv| kv.key.clone());
         let mod_revision = self.next;
-        let (kind, kv) = match write.op {
-            Op::Put { value, lease } => {
+        let (kind, kv) = match put {
+            Some((value, lease)) => {
                 let create_revision = previous.as_ref().map_or(mod_revision, |kv| kv.create_revision);
                 let version = previous.as_ref().map_or(1, |kv| kv.version + 1);
                 (EventKind::Put, KeyValue { key, value, create_revision, mod_revision, version, lease })
             }
-            Op::Delete => {
+            None => {
                 let value = Bytes::new();
                 let create_revision = 0;
                 let version = 0;
@@ -104,12 +119,34 @@ impl Staged {
             self.checksums.push(0);
         }
         self.events.push(event);
+        self.finish(1);
+        Ok(revision)
+    }
+
+    /// Writes several changes of one revision to the log, as one record.
+    pub(super) fn append_group(&mut self, mut events: Vec<Event>) -> Result<(), Error> {
+        let count = events.len();
+        if let Some(log) = &self.log {
+            let record = log.append(self.next, record::encode_all(events.iter()))?;
+            for (event, member) in events.iter_mut().zip(record::members(self.next, &record)?) {
+                self.checksums.push(record::checksum(&member));
+                event.kv.value = record::value_of(&member, event.kv.key.len());
+            }
+        } else {
+            self.checksums.extend(events.iter().map(|_| 0));
+        }
+        self.events.append(&mut events);
+        self.finish(count);
+        Ok(())
+    }
+
+    /// The last `count` events are those of the newest revision.
+    fn finish(&mut self, count: usize) {
         self.next += 1;
         if self.events.len() > FEW_EVENTS {
-            let known = if self.newest.is_empty() { 0 } else { self.events.len() - 1 };
+            let known = if self.newest.is_empty() { 0 } else { self.events.len() - count };
             let events = self.events.iter().enumerate().skip(known);
             self.newest.extend(events.map(|(at, event)| (event.kv.key.clone(), at)));
         }
-        Ok(revision)
     }
 }

@@ -16,9 +16,10 @@ use super::promise::Promise;
 use super::recent::Recent;
 use super::record::{self, Record};
 use super::watchers::Watchers;
-use super::{Error, Event, EventKind, KeyValue, Range, Revision};
+use super::{Error, Event, EventKind, KeyValue, Range, Revision, Span};
 
-/// Of how many changes one reading of old parts of the log consists at most; of the recent ones likewise.
+/// Of how many changes one reading of old parts of the log consists at most; of the recent ones likewise. Those
+/// of one revision stay together, however many they are.
 const BATCH_EVENTS: usize = 1024;
 /// How many bytes one reading of old parts of the log is about at most: memory that nobody else holds.
 const BATCH_BYTES: usize = 4 << 20;
@@ -60,6 +61,15 @@ enum Found {
 enum FoundEvent {
     Here(Event),
     Logged(Arc<str>, Revision),
+}
+
+impl FoundEvent {
+    fn revision(&self) -> Revision {
+        match self {
+            FoundEvent::Here(event) => event.revision(),
+            FoundEvent::Logged(_, revision) => *revision,
+        }
+    }
 }
 
 /// The beginning of what a watch has not delivered yet.
@@ -112,14 +122,14 @@ impl Shared {
 
     pub(super) fn range(
         &self,
-        prefix: &str,
+        span: &Span<'_>,
         from: Option<&str>,
         limit: usize,
         at: Option<Revision>,
     ) -> Result<Range, Error> {
         let mut count = 0;
         let (kvs, revision) = self.consistently(at, |state, revision| {
-            let mut keys = state.index.range(prefix, from, revision);
+            let mut keys = state.index.range(span, from, revision);
             let found = keys.by_ref().take(limit).map(|(key, found)| state.locate(key, found));
             let found: Vec<Found> = found.collect();
             count = found.len() + keys.count();
@@ -148,20 +158,24 @@ impl Shared {
         }
     }
 
-    /// Reads what happened to the keys with a prefix from a revision on.
-    pub(super) fn unread(&self, prefix: &str, from: Revision) -> Result<Unread, Error> {
+    /// Reads what happened to the keys of a span from a revision on.
+    pub(super) fn unread(&self, span: &Span<'_>, from: Revision) -> Result<Unread, Error> {
         let state = self.read();
         let log = state.log()?;
         if from <= state.compact_revision {
             return Err(state.compacted());
         }
         if let Some(events) = state.recent.since(from) {
-            let of_prefix = events.filter(|event| event.kv.key.starts_with(prefix));
-            let events: Vec<Event> = of_prefix.take(BATCH_EVENTS).cloned().collect();
+            let mut of_span = events.filter(|event| span.contains(&event.kv.key)).peekable();
+            let mut events: Vec<Event> = of_span.by_ref().take(BATCH_EVENTS).cloned().collect();
             let all = events.len() < BATCH_EVENTS;
+            let last = events.last().map(Event::revision);
+            while let Some(event) = of_span.next_if(|event| Some(event.revision()) == last) {
+                events.push(event.clone());
+            }
             return Ok(Unread::new(events, all, state.revision));
         }
-        let changes = state.index.changes(prefix, from, BATCH_EVENTS);
+        let changes = state.index.changes(span, from, BATCH_EVENTS);
         let changes = changes.into_iter().map(|(revision, key)| state.locate_event(key, revision)).collect();
         let compact_revision = state.compact_revision;
         let revision = state.revision;
@@ -217,14 +231,14 @@ impl State {
     }
 
     fn locate(&self, key: &Arc<str>, revision: Revision) -> Found {
-        match self.recent.get(revision) {
+        match self.recent.get(key, revision) {
             Some(kv) => Found::Here(kv.clone()),
             None => Found::Logged(key.clone(), revision),
         }
     }
 
     fn locate_event(&self, key: Arc<str>, revision: Revision) -> FoundEvent {
-        match self.recent.event(revision) {
+        match self.recent.event(&key, revision) {
             Some(event) => FoundEvent::Here(event.clone()),
             None => FoundEvent::Logged(key, revision),
         }
@@ -262,7 +276,7 @@ fn read_all(log: &dyn Log, found: Vec<Found>) -> Result<Option<Vec<KeyValue>>, E
     }
     logged.sort_unstable_by_key(|(revision, ..)| *revision);
     for (revision, at, key) in logged {
-        let Some(record) = read_record(log, revision)? else { return Ok(None) };
+        let Some(record) = read_record(log, revision, &key)? else { return Ok(None) };
         kvs[at] = Some(record.into_kv(key, revision));
     }
     Ok(kvs.into_iter().collect())
@@ -273,7 +287,8 @@ fn read_events(log: &dyn Log, changes: Vec<FoundEvent>, current: Revision) -> Re
     let mut all = changes.len() < BATCH_EVENTS;
     let (mut events, mut bytes) = (Vec::with_capacity(changes.len()), 0);
     for change in changes {
-        if bytes > BATCH_BYTES {
+        let last = events.last().map(Event::revision);
+        if bytes > BATCH_BYTES && last != Some(change.revision()) {
             all = false;
             break;
         }
@@ -289,10 +304,10 @@ fn read_events(log: &dyn Log, changes: Vec<FoundEvent>, current: Revision) -> Re
 }
 
 fn read_event(log: &dyn Log, key: Arc<str>, revision: Revision) -> Result<Option<Event>, Error> {
-    let Some(record) = read_record(log, revision)? else { return Ok(None) };
+    let Some(record) = read_record(log, revision, &key)? else { return Ok(None) };
     let kind = record.kind;
     let before = record.previous;
-    let previous = if before == 0 { None } else { read_record(log, before)? };
+    let previous = if before == 0 { None } else { read_record(log, before, &key)? };
     if previous.is_none() && before != 0 {
         return Ok(None);
     }
@@ -300,8 +315,11 @@ fn read_event(log: &dyn Log, key: Arc<str>, revision: Revision) -> Result<Option
     Ok(Some(Event { kind, kv: record.into_kv(key, revision), previous }))
 }
 
-fn read_record(log: &dyn Log, revision: Revision) -> Result<Option<Record>, Error> {
-    log.read(revision)?.map(|bytes| Record::decode(revision, bytes)).transpose()
+fn read_record(log: &dyn Log, revision: Revision, key: &str) -> Result<Option<Record>, Error> {
+    match log.read(revision)? {
+        Some(bytes) => Record::of_key(revision, bytes, key),
+        None => Ok(None),
+    }
 }
 
 /// What the records of a log, replayed oldest first, amount to. `visit` sees each with its checksum.
@@ -311,18 +329,25 @@ pub(super) fn replay(
     visit: &mut dyn FnMut(Revision, u32),
 ) -> Result<(), Error> {
     log.replay(&mut |revision, bytes| {
-        let checksum = record::checksum(&bytes);
-        let record = Record::decode(revision, bytes)?;
-        let Some(key) = record.key() else {
-            return Err(Error::Corrupt(format!("the key of revision {revision} cannot be read")));
-        };
-        let key: Arc<str> = key.into();
-        let deleted = record.kind == EventKind::Delete;
-        state.leases.attach(&key, record.lease);
-        state.index.record(&key, revision, checksum, deleted);
+        let members = record::members(revision, &bytes)?;
+        state.index.record_group(revision, members.len());
+        for member in members {
+            let checksum = record::checksum(&member);
+            replay_change(state, revision, checksum, &Record::decode(revision, member)?)?;
+            visit(revision, checksum);
+        }
         // The newest of all may have been deletions that a compaction has taken away.
         state.revision = state.revision.max(revision);
-        visit(revision, checksum);
         Ok(())
     })
+}
+
+fn replay_change(state: &mut State, revision: Revision, checksum: u32, record: &Record) -> Result<(), Error> {
+    let Some(key) = record.key() else {
+        return Err(Error::Corrupt(format!("the key of revision {revision} cannot be read")));
+    };
+    let key: Arc<str> = key.into();
+    state.leases.attach(&key, record.lease);
+    state.index.record(&key, revision, checksum, record.kind == EventKind::Delete);
+    Ok(())
 }

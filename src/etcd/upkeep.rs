@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::facts::{COMPACT_REVISION, Facts, lease_fact, set_facts};
+use super::facts::{COMPACT_REVISION, Facts, lease_fact, lease_name_fact, set_facts};
 use super::found;
 use super::log::{FailedLog, Log};
 use super::opening::Home;
@@ -12,7 +12,7 @@ use super::rewrite::Rewrite;
 use super::sled_log::SledLog;
 use super::state::State;
 use super::writer::Writer;
-use super::{Error, LeaseId, Revision};
+use super::{Error, LeaseId, Revision, Span};
 
 /// How many superseded records one step of a compaction removes, so that writes wait only that long.
 const SWEEP_RECORDS: usize = 64;
@@ -88,7 +88,7 @@ impl Writer {
             if log.bytes_on_disk() <= bound {
                 return Ok(false);
             }
-            let records = self.shared.read().index.changes("", 0, usize::MAX);
+            let records = self.shared.read().index.changes(&Span::ALL, 0, usize::MAX);
             self.rewrite = Some(Rewrite::begin(&home.place, records)?);
             return Ok(true);
         };
@@ -162,6 +162,7 @@ impl Writer {
         };
         for lease in gone {
             sled.set_fact(&lease_fact(lease), None)?;
+            sled.set_fact(&lease_name_fact(lease), None)?;
         }
         let facts = Facts::of(&self.shared.read());
         set_facts(&*sled, &facts, self.newest_lease)?;

@@ -8,7 +8,7 @@ use super::state::{Shared, Unread};
 use super::watchers::Watcher;
 use super::{Error, Event, Revision};
 
-/// A watch of the keys with one prefix. It holds a position in the log, not a queue: however slow its reader,
+/// A watch of keys that lie side by side. It holds a position in the log, not a queue: however slow its reader,
 /// it costs no memory, and misses nothing unless compaction overtakes it.
 #[derive(Debug)]
 pub struct Watch {
@@ -31,6 +31,18 @@ impl Watch {
     /// All up to `after` counts as delivered.
     pub(super) fn new(shared: Arc<Shared>, watcher: Arc<Watcher>, after: Revision) -> Watch {
         Watch { shared, watcher, upto: after }
+    }
+
+    /// Whether there may be something that [`Watch::try_next`] has not answered yet. Costs next to nothing; a
+    /// store that was closed is not found out.
+    pub fn may_have_more(&self) -> bool {
+        self.watcher.first_unread.load(Ordering::Acquire) != 0
+    }
+
+    /// All changes up to this revision have been delivered; what [`Watch::try_next`] has found nothing after is
+    /// the newest there was.
+    pub fn delivered(&self) -> Revision {
+        self.upto
     }
 
     /// Waits for changes, or for progress that was asked for with [`super::Kv::request_progress`]. Can be
@@ -62,7 +74,7 @@ impl Watch {
                 continue;
             }
             let from = first_unread.max(self.upto + 1);
-            let Unread { events, upto, all } = self.shared.unread(&self.watcher.prefix, from)?;
+            let Unread { events, upto, all } = self.shared.unread(&self.watcher.span, from)?;
             self.upto = upto;
             self.has_read(upto, all);
             if !events.is_empty() {
@@ -78,7 +90,7 @@ impl Watch {
         self.watcher.first_unread.store(first_unread, Ordering::Release);
     }
 
-    /// Nothing of this prefix is unread, and the lock says up to where; None: something is after all.
+    /// Nothing of these keys is unread, and the lock says up to where; None: something is after all.
     fn caught_up(&mut self) -> Option<Result<Option<WatchBatch>, Error>> {
         let state = self.shared.read();
         if let Err(closed) = state.log() {

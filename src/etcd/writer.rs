@@ -11,18 +11,19 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 
-use super::facts::{NEWEST_LEASE, lease_fact};
+use super::facts::{NEWEST_LEASE, lease_fact, lease_name_fact};
 use super::gathering::{Gathering, PAUSE};
 use super::log::Log;
 use super::opening::Home;
 use super::promise::Promise;
 use super::record;
-use super::request::{Reply, Request, Write};
+use super::request::{Answer, Pending, Reply, Request, Write};
 use super::rewrite::Rewrite;
 use super::sled_log::SledLog;
 use super::staged::{Staged, Verdict};
 use super::state::Shared;
 use super::sweep::Superfluous;
+use super::transaction::Transaction;
 use super::{Error, Event, EventKind, Expect, LeaseId, Op, Txn};
 use clock::Clock;
 
@@ -81,7 +82,7 @@ impl Writer {
         let mut next = Some(request);
         while let Some(request) = next {
             match request {
-                Request::Txn(write, reply) => txns.push((write, reply)),
+                Request::Write(write) => txns.push(write),
                 other => {
                     // Whatever is not a write comes after the writes before it.
                     self.commit(std::mem::take(&mut txns));
@@ -109,10 +110,10 @@ impl Writer {
 
     fn serve_other(&mut self, request: Request) {
         match request {
-            Request::Txn(write, reply) => self.commit(vec![(write, reply)]),
+            Request::Write(write) => self.commit(vec![write]),
             Request::Compact { before, reply } => respond(reply, self.compact(before)),
             Request::Sweep { reply } => respond(reply, self.sweep()),
-            Request::Grant { ttl, reply } => respond(reply, self.grant(ttl)),
+            Request::Grant { ttl, name, reply } => respond(reply, self.grant(ttl, name)),
             Request::Revoke { lease, expired_at, reply } => respond(reply, self.revoke(lease, expired_at)),
             Request::Shrink { reply } => respond(reply, self.shrink()),
             Request::Heal { reply } => respond(reply, self.heal()),
@@ -121,46 +122,95 @@ impl Writer {
     }
 
     /// One batch: one flush for all of them, and the answers after it.
-    fn commit(&mut self, txns: Vec<(Write, Reply<Txn>)>) {
-        if txns.is_empty() {
+    fn commit(&mut self, pending: Vec<Pending>) {
+        if pending.is_empty() {
             return;
         }
-        let (writes, replies): (Vec<_>, Vec<_>) = txns.into_iter().unzip();
         let start = self.clock.elapsed();
-        let answers = match self.write(writes) {
-            Ok(answers) => answers,
-            Err(error) => replies.iter().map(|_| Err(error.clone())).collect(),
-        };
-        self.gathering.note(replies.len() + self.queue.len(), self.clock.elapsed().saturating_sub(start));
-        for (reply, answer) in replies.into_iter().zip(answers) {
-            respond(reply, answer);
+        let mut answers = Vec::with_capacity(pending.len());
+        let failed = self.write_pending(pending, &mut answers).err();
+        self.gathering.note(answers.len() + self.queue.len(), self.clock.elapsed().saturating_sub(start));
+        answers.into_iter().for_each(|answer| answer.send(failed.as_ref()));
+    }
+
+    /// An error: nothing of all this stands.
+    fn write_pending(&mut self, pending: Vec<Pending>, answers: &mut Vec<Answer>) -> Result<(), Error> {
+        let mut staged = self.begin();
+        for pending in pending {
+            let answer = match &mut staged {
+                Ok(current) => self.stage(current, pending),
+                Err(_) => Ok(Answer::Unheard(pending)),
+            };
+            match answer {
+                Ok(answer) => answers.push(answer),
+                Err((answer, error)) => {
+                    answers.push(answer);
+                    staged = Err(error);
+                }
+            }
+        }
+        self.finish(staged?)
+    }
+
+    /// An error: the log is torn.
+    fn stage(&self, staged: &mut Staged, pending: Pending) -> Result<Answer, (Answer, Error)> {
+        match pending {
+            Pending::Write(write, reply) => match self.stage_write(staged, write) {
+                Ok(answer) => Ok(Answer::Write(reply, answer)),
+                Err(error) => Err((Answer::Write(reply, Err(error.clone())), error)),
+            },
+            Pending::Work(work) => {
+                let mut transaction = Transaction::new(&self.shared, staged);
+                let (stands, told) = work.run(&mut transaction);
+                let events = transaction.into_events();
+                if !stands || events.is_empty() {
+                    return Ok(Answer::Work(told));
+                }
+                match staged.append_group(events) {
+                    Ok(()) => Ok(Answer::Work(told)),
+                    Err(error) => Err((Answer::Work(told), self.fail(error))),
+                }
+            }
         }
     }
 
-    fn write(&mut self, writes: Vec<Write>) -> Result<Vec<Result<Txn, Error>>, Error> {
+    fn stage_write(&self, staged: &mut Staged, write: Write) -> Result<Result<Txn, Error>, Error> {
+        Ok(match staged.check(&self.shared, write) {
+            Ok(Verdict::Write(event)) => {
+                let previous = event.previous.clone();
+                let revision = staged.append(event).map_err(|error| self.fail(error))?;
+                Ok(Txn::Committed { revision, previous })
+            }
+            Ok(Verdict::Refuse(current)) => Ok(Txn::Conflict { current }),
+            Err(error) => Err(error),
+        })
+    }
+
+    fn begin(&self) -> Result<Staged, Error> {
         let log = self.log()?;
         let next = self.shared.read().revision + 1;
-        let log_now = self.durable.then_some(log);
-        let mut staged = Staged::new(log_now, next);
+        Ok(Staged::new(self.durable.then_some(log), next))
+    }
+
+    fn finish(&mut self, staged: Staged) -> Result<(), Error> {
+        if staged.events.is_empty() {
+            return Ok(());
+        }
+        if let Some(log) = &staged.log {
+            self.flush(&**log)?;
+            self.promise(&staged)?;
+        }
+        self.publish(staged);
+        Ok(())
+    }
+
+    fn write(&mut self, writes: Vec<Write>) -> Result<Vec<Result<Txn, Error>>, Error> {
+        let mut staged = self.begin()?;
         let mut answers = Vec::with_capacity(writes.len());
         for write in writes {
-            answers.push(match staged.check(&self.shared, write) {
-                Ok(Verdict::Write(event)) => {
-                    let previous = event.previous.clone();
-                    let revision = staged.append(event).map_err(|error| self.fail(error))?;
-                    Ok(Txn::Committed { revision, previous })
-                }
-                Ok(Verdict::Refuse(current)) => Ok(Txn::Conflict { current }),
-                Err(error) => Err(error),
-            });
+            answers.push(self.stage_write(&mut staged, write)?);
         }
-        if !staged.events.is_empty() {
-            if let Some(log) = &staged.log {
-                self.flush(&**log)?;
-                self.promise(&staged)?;
-            }
-            self.publish(staged);
-        }
+        self.finish(staged)?;
         Ok(answers)
     }
 
@@ -184,17 +234,30 @@ impl Writer {
     fn publish(&self, staged: Staged) {
         let mut state = self.shared.write();
         let woken = state.watchers.mark(&staged.events);
-        for (event, checksum) in staged.events.into_iter().zip(staged.checksums) {
-            debug_assert_eq!(event.revision(), state.revision + 1, "revisions have no gaps");
-            state.revision = event.revision();
+        let mut group = Vec::new();
+        let mut events = staged.events.into_iter().zip(staged.checksums).peekable();
+        while let Some((event, checksum)) = events.next() {
+            let revision = event.revision();
+            debug_assert_eq!(revision, state.revision + 1, "revisions have no gaps");
             let deleted = event.kind == EventKind::Delete;
             state.index.record(&event.kv.key, event.revision(), checksum, deleted);
             let before = event.previous.as_ref().and_then(|previous| previous.lease);
             if event.kv.lease.is_some() || before.is_some() {
                 state.leases.attach(&event.kv.key, event.kv.lease);
             }
-            state.recent.push(event);
             self.clock.note_change();
+            let is_last = events.peek().is_none_or(|(next, _)| next.revision() > revision);
+            if is_last && group.is_empty() {
+                state.recent.push(Arc::new([event]));
+            } else {
+                group.push(event);
+                if !is_last {
+                    continue;
+                }
+                state.index.record_group(revision, group.len());
+                state.recent.push(std::mem::take(&mut group).into());
+            }
+            state.revision = revision;
         }
         drop(state);
         woken.iter().for_each(|watcher| watcher.wake());
@@ -204,13 +267,18 @@ impl Writer {
     /// looks for one finds it in one of the two; but not what compaction has made superfluous.
     fn make_room(&mut self) {
         let state = self.shared.read();
-        let excess: Vec<Event> = state.recent.excess().cloned().collect();
-        let is_needed = |event: &&Event| state.index.knows(&event.kv.key, event.revision());
-        let overflowing: Vec<&Event> =
-            if self.durable { Vec::new() } else { excess.iter().filter(is_needed).collect() };
+        let excess: Vec<Arc<[Event]>> = state.recent.excess().cloned().collect();
+        let needed = |events: &Arc<[Event]>| -> Vec<Event> {
+            let is_needed = |event: &&Event| state.index.knows(&event.kv.key, event.revision());
+            events.iter().filter(is_needed).cloned().collect()
+        };
+        let overflowing: Vec<Vec<Event>> =
+            if self.durable { Vec::new() } else { excess.iter().map(needed).collect() };
         drop(state);
-        for event in overflowing {
-            let written = self.log().and_then(|log| log.append(event.revision(), record::encode(event)));
+        for events in overflowing {
+            let Some(revision) = events.first().map(Event::revision) else { continue };
+            let record = record::encode_all(events.iter());
+            let written = self.log().and_then(|log| log.append(revision, record));
             if let Err(error) = written {
                 // It stays in memory, and nothing more comes in.
                 self.fail(error);
@@ -222,19 +290,42 @@ impl Writer {
         }
     }
 
-    fn grant(&mut self, ttl: Duration) -> Result<LeaseId, Error> {
+    fn grant(&mut self, ttl: Duration, name: Option<u64>) -> Result<LeaseId, Error> {
         let log = self.log()?;
-        let lease = LeaseId(self.newest_lease + 1);
+        let lease = self.free_lease(name)?;
         let milliseconds = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
         let written = log.set_fact(NEWEST_LEASE, Some(lease.0));
+        // Before the lease, which then has its name whatever happens in between.
+        let written = written.and_then(|()| match name {
+            Some(_) => log.set_fact(&lease_name_fact(lease), name),
+            None => Ok(()),
+        });
         let written = written.and_then(|()| log.set_fact(&lease_fact(lease), Some(milliseconds)));
         written.map_err(|error| self.fail(error))?;
         self.flush(&*log)?;
         self.newest_lease = lease.0;
-        self.shared.write().leases.insert(lease, ttl, self.clock.elapsed());
+        let mut state = self.shared.write();
+        state.leases.insert(lease, ttl, self.clock.elapsed());
+        if let Some(name) = name {
+            state.leases.set_name(lease, name);
+        }
+        drop(state);
         self.promise_state()?;
         self.shared.leases_changed.notify_one();
         Ok(lease)
+    }
+
+    /// The number of the next lease: one that is nobody's name.
+    fn free_lease(&self, name: Option<u64>) -> Result<LeaseId, Error> {
+        let state = self.shared.read();
+        if let Some(lease) = name.and_then(|name| state.leases.named(name)) {
+            return Err(Error::LeaseExists(lease));
+        }
+        let mut number = self.newest_lease + 1;
+        while state.leases.named(number).is_some() {
+            number += 1;
+        }
+        Ok(LeaseId(number))
     }
 
     fn revoke(&mut self, lease: LeaseId, expired_at: Option<Duration>) -> Result<(), Error> {
@@ -252,7 +343,9 @@ impl Writer {
         let mut promise = self.shared.read().promise(self.newest_lease);
         promise.leases[1] = self.shared.read().leases.tally_without(lease);
         self.promise_durably(&promise)?;
-        log.set_fact(&lease_fact(lease), None).map_err(|error| self.fail(error))?;
+        let gone = log.set_fact(&lease_fact(lease), None);
+        let gone = gone.and_then(|()| log.set_fact(&lease_name_fact(lease), None));
+        gone.map_err(|error| self.fail(error))?;
         self.flush(&*log)?;
         self.shared.write().leases.remove(lease);
         self.promise_state()

@@ -87,7 +87,7 @@ impl EtcdEvents {
         };
         let revision = event.revision();
         let decode = || self.store.decode_at(&self.kind, last, revision);
-        let object = self.store.fresh().object(revision, decode).ok();
+        let object = self.store.fresh().object(revision, &event.kv.key, decode).ok();
         self.note(event, object.as_deref());
         object.map(told)
     }

@@ -210,18 +210,19 @@ impl Store {
         cause: Option<u64>,
     ) -> Result<Written, Status> {
         let value = encode_for_storage(new).map_err(Status::internal)?;
-        size_limit::check(kind, &full_key(kind, key), new, &value)?;
+        let whole = full_key(kind, key);
+        size_limit::check(kind, &whole, new, &value)?;
         let object = kind.object_of_tree(new, value.clone(), 0).map_err(Status::internal)?;
         let lease = match self.time_to_live(kind) {
             Some(time) => Some(self.leases.lease(time).await.map_err(interpret)?),
             None => None,
         };
-        let kept = self.encryption.to_storage(kind, &full_key(kind, key), value);
+        let kept = self.encryption.to_storage(kind, &whole, value);
         let op = Op::Put { value: kept.map_err(Status::internal)?, lease };
         match self.write(kind, key, expected, op, cause, Some(&object)).await?.0 {
             Txn::Committed { revision, .. } => {
                 let made = || Ok(Arc::new(object.written_at(revision)));
-                Ok(Written::Committed(self.fresh.object(revision, made)?))
+                Ok(Written::Committed(self.fresh.object(revision, &whole, made)?))
             }
             Txn::Conflict { current } => self.conflict(kind, current),
         }
@@ -278,7 +279,7 @@ impl Store {
 
     /// An object that is gone, at the revision of its deletion.
     fn last_state(&self, kind: &Kind, last: &KeyValue, revision: Revision) -> Result<Arc<Object>, Status> {
-        self.fresh.object(revision, || self.decode_at(kind, last, revision))
+        self.fresh.object(revision, &last.key, || self.decode_at(kind, last, revision))
     }
 
     /// An object as it was put.

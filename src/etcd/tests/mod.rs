@@ -12,10 +12,12 @@ mod power;
 mod recovery;
 mod shrinking;
 mod store;
+mod transactions;
 mod watches;
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;

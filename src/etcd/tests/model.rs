@@ -98,6 +98,51 @@ async fn write(kv: &Kv, model: &mut Model, numbers: &mut Numbers) {
     }
 }
 
+/// Several random writes in one step: all of them at one revision, or nothing if one is not possible.
+async fn write_several(kv: &Kv, model: &mut Model, numbers: &mut Numbers) {
+    let before = model.newest();
+    let mut keys = before.clone();
+    let mut wanted: BTreeMap<String, Option<String>> = BTreeMap::new();
+    for _ in 0..1 + numbers.below(5) {
+        let key = format!("/{}/{}", numbers.below(3), numbers.below(6));
+        let text = numbers.below(1 << 20).to_string().repeat(1 + numbers.below(40));
+        wanted.insert(key, (numbers.below(3) > 0).then_some(text));
+    }
+    for (key, text) in &wanted {
+        match text {
+            Some(text) => drop(keys.insert(key.clone(), text.clone())),
+            None => drop(keys.remove(key)),
+        }
+    }
+    let fails = numbers.below(5) == 0;
+    let done = kv.transact(move |txn| {
+        for (key, text) in wanted {
+            let previous = match text {
+                Some(text) => txn.put(&key, text.into(), None)?,
+                None => txn.delete(&key)?,
+            };
+            assert_eq!(previous.map(|kv| text_of(&kv)), before.get(&key).cloned());
+        }
+        let all = txn.range(&Span::ALL, usize::MAX, None)?;
+        let read = (txn.revision(), texts(&all));
+        if fails { Err(Error::Closed) } else { Ok(read) }
+    });
+    match done.await {
+        Ok((revision, read)) => {
+            if keys != model.newest() || revision > model.0.len() as u64 {
+                model.0.push(keys.clone());
+            }
+            assert_eq!(revision, model.0.len() as u64);
+            assert_eq!(read, keys.into_iter().collect::<Vec<_>>());
+        }
+        Err(error) => assert!(fails, "{error}"),
+    }
+}
+
+fn text_of(kv: &KeyValue) -> String {
+    text(kv).1
+}
+
 async fn run(seed: u64, dir: &Path) {
     let mut numbers = Numbers(seed);
     let on_disk = seed.is_multiple_of(2);
@@ -114,6 +159,9 @@ async fn run(seed: u64, dir: &Path) {
             }
             1 if on_disk => {
                 followers.clear();
+                if numbers.below(2) == 0 {
+                    kv.compact(kv.revision()).await.unwrap();
+                }
                 let (revision, compact_revision) = (kv.revision(), kv.compact_revision());
                 drop(kv);
                 kv = open();
@@ -130,6 +178,7 @@ async fn run(seed: u64, dir: &Path) {
                     after,
                 ));
             }
+            3..16 => write_several(&kv, &mut model, &mut numbers).await,
             _ => write(&kv, &mut model, &mut numbers).await,
         }
         // Not each time, so that there is something to catch up with.

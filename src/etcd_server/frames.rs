@@ -1,0 +1,100 @@
+//! Messages on a stream of gRPC: each behind a byte that says whether it is compressed, and its length.
+
+use axum::body::Body;
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use http_body_util::BodyExt;
+
+use crate::status::{GrpcStatus, INTERNAL, RESOURCE_EXHAUSTED, UNIMPLEMENTED};
+use crate::wire::Message;
+
+/// The longest message that is read: what may be written (`--max-request-bytes`), and half a mebibyte for what
+/// is around it (`grpcOverheadBytes`). A longer one ends its call, before it is read.
+pub const MAX_RECEIVED_BYTES: usize = crate::status::MAX_REQUEST_BYTES + 512 * 1024;
+/// What is before a message.
+const HEAD_BYTES: usize = 5;
+
+/// The messages of a request, one after the other.
+pub struct Received {
+    body: Body,
+    unread: BytesMut,
+    /// How long the newest one was.
+    message_bytes: usize,
+}
+
+impl Received {
+    /// Of a request's body.
+    pub fn new(body: Body) -> Received {
+        Received { body, unread: BytesMut::new(), message_bytes: 0 }
+    }
+
+    /// The next message; None at the end. Can be dropped and called again without losing anything.
+    ///
+    /// # Errors
+    /// It is too long, compressed, or not whole.
+    pub async fn next<M: Message>(&mut self) -> Result<Option<M>, GrpcStatus> {
+        loop {
+            if let Some(message) = self.take()? {
+                return decode(message).map(Some);
+            }
+            match self.body.frame().await {
+                Some(Ok(frame)) => {
+                    if let Some(data) = frame.data_ref() {
+                        self.unread.extend_from_slice(data);
+                    }
+                }
+                Some(Err(error)) => return Err(GrpcStatus::new(INTERNAL, error.to_string())),
+                None if self.unread.is_empty() => return Ok(None),
+                None => return Err(GrpcStatus::new(INTERNAL, "unexpected EOF")),
+            }
+        }
+    }
+
+    /// How long the message was that was read last.
+    pub fn message_bytes(&self) -> usize {
+        self.message_bytes
+    }
+
+    /// The only message of a call.
+    ///
+    /// # Errors
+    /// As [`Received::next`], or there is none.
+    pub async fn only<M: Message>(&mut self) -> Result<M, GrpcStatus> {
+        self.next().await?.ok_or_else(|| GrpcStatus::new(INTERNAL, "EOF"))
+    }
+
+    fn take(&mut self) -> Result<Option<Bytes>, GrpcStatus> {
+        let Some(mut head) = self.unread.get(..HEAD_BYTES) else { return Ok(None) };
+        if head.get_u8() != 0 {
+            return Err(GrpcStatus::new(
+                UNIMPLEMENTED,
+                "grpc: compressed messages are not read here: send them plain",
+            ));
+        }
+        let length = head.get_u32() as usize;
+        if length > MAX_RECEIVED_BYTES {
+            let words = format!("grpc: received message larger than max ({length} vs. {MAX_RECEIVED_BYTES})");
+            return Err(GrpcStatus::new(RESOURCE_EXHAUSTED, words));
+        }
+        if self.unread.len() < HEAD_BYTES + length {
+            return Ok(None);
+        }
+        self.unread.advance(HEAD_BYTES);
+        self.message_bytes = length;
+        Ok(Some(self.unread.split_to(length).freeze()))
+    }
+}
+
+fn decode<M: Message>(message: Bytes) -> Result<M, GrpcStatus> {
+    M::decode(message).map_err(|error| {
+        GrpcStatus::new(INTERNAL, format!("grpc: error unmarshalling request: proto: {}", error.0))
+    })
+}
+
+/// A message as it is sent.
+pub fn framed<M: Message>(message: &M) -> Bytes {
+    let mut framed = vec![0; HEAD_BYTES];
+    message.write(&mut framed);
+    let length = u32::try_from(framed.len() - HEAD_BYTES).unwrap_or(u32::MAX);
+    (&mut framed[1..HEAD_BYTES]).put_u32(length);
+    framed.into()
+}

@@ -1,0 +1,46 @@
+//! What etcd answers to plain HTTP (`etcdhttp.HandleHealth`, `HandleVersion`).
+
+use axum::body::Body;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Response, StatusCode};
+use serde_json::json;
+
+use crate::server::EtcdServer;
+
+/// The release whose API this is.
+pub const VERSION: &str = "3.6.8";
+/// The release whose data it would be.
+pub const CLUSTER_VERSION: &str = "3.6.0";
+
+pub(crate) fn answer(server: &EtcdServer, path: &str) -> Response<Body> {
+    let broken = || server.kv().and_then(|kv| Ok(kv.writable()?)).err();
+    match path {
+        "/health" => match broken() {
+            None => json_of(StatusCode::OK, &json!({"health": "true", "reason": ""})),
+            Some(status) => json_of(
+                StatusCode::SERVICE_UNAVAILABLE,
+                &json!({"health": "false", "reason": status.message}),
+            ),
+        },
+        "/livez" | "/readyz" => match broken() {
+            None => text(StatusCode::OK, "ok\n"),
+            Some(status) => text(StatusCode::SERVICE_UNAVAILABLE, status.message),
+        },
+        "/version" => {
+            json_of(StatusCode::OK, &json!({"etcdserver": VERSION, "etcdcluster": CLUSTER_VERSION}))
+        }
+        _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
+    }
+}
+
+fn text(status: StatusCode, words: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(words.into());
+    *response.status_mut() = status;
+    response
+}
+
+fn json_of(status: StatusCode, value: &serde_json::Value) -> Response<Body> {
+    let mut response = text(status, value.to_string());
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,42 @@
+//! etcd's server (`etcd/server/etcdserver/api/v3rpc`): its API v3 on a store that is there. What comes in are
+//! requests of gRPC over HTTP/2, what goes out are their answers, in etcd's words and codes.
+//!
+//! It must not know Kubernetes, nor who listens: a listener with or without TLS hands requests in
+//! ([`EtcdServer::serve`]). Nothing is kept here but what a request needs; the store is the only state.
+//!
+//! Bounds: a message has at most [`frames::MAX_RECEIVED_BYTES`], what is written by one
+//! [`status::MAX_REQUEST_BYTES`], a transaction [`check::MAX_TXN_OPS`] operations, a stream
+//! [`watch::MAX_WATCHES`] watches. Answers are made when the client has room for them: who reads nothing
+//! costs a position in the log.
+
+#![warn(missing_docs, unreachable_pub)]
+
+pub mod check;
+pub mod frames;
+mod wire;
+
+pub mod messages;
+pub mod status;
+
+mod bolt;
+mod cluster;
+mod hash;
+mod history;
+mod http1;
+mod keys;
+mod kv;
+mod lease;
+mod maintenance;
+mod range;
+mod server;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+mod txn;
+mod unary;
+pub mod values;
+pub mod watch;
+
+pub use http1::{CLUSTER_VERSION, VERSION};
+pub use server::{EtcdServer, ServerOptions, Source};
+pub use wire::{Field, Malformed, Message, Value};

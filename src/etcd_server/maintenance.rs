@@ -1,0 +1,97 @@
+//! `Maintenance`, and what little there is of `Auth` (`v3rpc/maintenance.go`).
+
+use axum::body::Body;
+use http::Response;
+
+use crate::hash::Hasher;
+use crate::history;
+use crate::http1::{CLUSTER_VERSION, VERSION};
+use crate::messages::{
+    AlarmRequest, AlarmResponse, AuthStatusResponse, Empty, HashKvRequest, HashKvResponse, HashResponse,
+    HeaderResponse, LeaseRequest, Repeated, StatusResponse,
+};
+use crate::server::{EtcdServer, MEMBER_ID, RAFT_TERM, header, header_only, signed};
+use crate::status::{EtcdError, GrpcStatus, UNIMPLEMENTED};
+use crate::unary::unary;
+
+pub(crate) fn status(server: &EtcdServer, _request: &Empty) -> Result<StatusResponse, GrpcStatus> {
+    let kv = server.kv()?;
+    let revision = kv.revision();
+    let size = signed(kv.bytes_on_disk());
+    Ok(StatusResponse {
+        header: header(revision),
+        version: VERSION.to_owned(),
+        db_size: size,
+        leader: MEMBER_ID,
+        raft_index: revision,
+        raft_term: RAFT_TERM,
+        raft_applied_index: revision,
+        errors: kv.writable().err().iter().map(ToString::to_string).collect(),
+        db_size_in_use: size,
+        is_learner: false,
+        storage_version: CLUSTER_VERSION.to_owned(),
+        db_size_quota: 0,
+    })
+}
+
+/// There is no quota, so nothing to raise an alarm.
+pub(crate) fn alarm(server: &EtcdServer, request: &AlarmRequest) -> Result<AlarmResponse, GrpcStatus> {
+    const ACTIVATE: i64 = 1;
+    if request.action == ACTIVATE {
+        return Err(GrpcStatus::new(UNIMPLEMENTED, "kubarium: this etcd has no alarms"));
+    }
+    Ok(AlarmResponse { header: header(server.kv()?.revision()), alarms: Repeated::default() })
+}
+
+/// Gives back what compaction has freed, as far as that pays.
+pub(crate) async fn defragment(server: &EtcdServer, _request: &Empty) -> Result<HeaderResponse, GrpcStatus> {
+    let kv = server.kv()?;
+    kv.compact(kv.compact_revision()).await?;
+    Ok(header_only(kv.revision()))
+}
+
+pub(crate) fn hash(server: &EtcdServer, _request: &Empty) -> Result<HashResponse, GrpcStatus> {
+    let found = hash_kv(server, &HashKvRequest::default())?;
+    Ok(HashResponse { header: found.header, hash: found.hash })
+}
+
+/// As etcd would hash the same history (`mvcc.kvHasher`).
+pub(crate) fn hash_kv(server: &EtcdServer, request: &HashKvRequest) -> Result<HashKvResponse, GrpcStatus> {
+    let kv = server.kv()?;
+    let history = history::read(&kv, server.values())?;
+    let upto = u64::try_from(request.revision).ok().filter(|upto| *upto > 0).unwrap_or(history.revision);
+    if upto > history.revision {
+        return Err(EtcdError::FutureRev.into());
+    }
+    if upto < history.compact_revision {
+        return Err(EtcdError::Compacted.into());
+    }
+    let mut hasher = Hasher::default();
+    hasher.write(b"key");
+    for row in history.rows.iter().filter(|row| row.revision <= upto) {
+        if row.is_deletion && row.revision == history.compact_revision {
+            continue;
+        }
+        hasher.write(&row.key());
+        hasher.write(&row.value);
+    }
+    Ok(HashKvResponse {
+        header: header(history.revision),
+        hash: u64::from(hasher.finish()),
+        compact_revision: signed(history.compact_revision),
+        hash_revision: signed(upto),
+    })
+}
+
+pub(crate) fn auth_status(server: &EtcdServer, _request: &Empty) -> Result<AuthStatusResponse, GrpcStatus> {
+    Ok(AuthStatusResponse { header: header(server.kv()?.revision()), enabled: false, auth_revision: 1 })
+}
+
+/// `grpc.health.v1.Health`: 1 is serving, 2 is not.
+pub(crate) async fn health(server: &EtcdServer, body: Body) -> Response<Body> {
+    unary(body, async |_: Empty, _| {
+        let is_well = server.kv().is_ok_and(|kv| kv.writable().is_ok());
+        Ok(LeaseRequest { id: if is_well { 1 } else { 2 } })
+    })
+    .await
+}

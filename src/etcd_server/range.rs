@@ -1,0 +1,131 @@
+//! Reading keys: everything that a range can be asked for (`server/etcdserver/txn/range.go`).
+
+use std::cmp::Ordering;
+
+use bytes::Bytes;
+use etcd::{Error, Kv, LeaseId, Range, Revision, Span, Transaction};
+
+use crate::keys;
+use crate::messages::{KeyValue, RangeRequest, RangeResponse, Repeated};
+use crate::server::{header, signed};
+use crate::status::GrpcStatus;
+use crate::values::Values;
+
+/// A store, or a store as a transaction sees it.
+pub(crate) trait Reader {
+    fn read(&self, span: &Span<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error>;
+
+    fn lease_name(&self, lease: LeaseId) -> u64;
+}
+
+impl Reader for Kv {
+    fn read(&self, span: &Span<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error> {
+        self.range_of(span, limit, at)
+    }
+
+    fn lease_name(&self, lease: LeaseId) -> u64 {
+        Kv::lease_name(self, lease)
+    }
+}
+
+impl Reader for Transaction<'_> {
+    fn read(&self, span: &Span<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error> {
+        self.range(span, limit, at)
+    }
+
+    fn lease_name(&self, lease: LeaseId) -> u64 {
+        Transaction::lease_name(self, lease)
+    }
+}
+
+/// No keys at all.
+pub(crate) const NOTHING: Span<'static> =
+    Span::Between(std::borrow::Cow::Borrowed(""), std::borrow::Cow::Borrowed(""));
+
+/// A key as it is sent.
+pub(crate) fn shown(reader: &impl Reader, values: &dyn Values, kv: &etcd::KeyValue) -> KeyValue {
+    KeyValue {
+        key: keys::bytes(&kv.key),
+        create_revision: signed(kv.create_revision),
+        mod_revision: signed(kv.mod_revision),
+        version: signed(kv.version),
+        value: if kv.value.is_empty() { Bytes::new() } else { values.shown(&kv.key, &kv.value) },
+        lease: kv.lease.map_or(0, |lease| reader.lease_name(lease).cast_signed()),
+    }
+}
+
+/// Reads what is asked for.
+pub(crate) fn range(
+    reader: &impl Reader,
+    values: &dyn Values,
+    request: &RangeRequest,
+) -> Result<RangeResponse, GrpcStatus> {
+    let span = keys::span(&request.key, &request.range_end).unwrap_or(NOTHING);
+    let limit = usize::try_from(request.limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+    let at = u64::try_from(request.revision).ok().filter(|at| *at > 0);
+    let reads_all = is_sorted(request) || is_filtered(request);
+    let fetched = match (request.count_only, reads_all) {
+        (true, _) => 0,
+        (false, true) => usize::MAX,
+        (false, false) => limit,
+    };
+    let mut found = reader.read(&span, fetched, at)?;
+    found.kvs.retain(|kv| passes(request, kv));
+    let more = !request.count_only && if reads_all { found.kvs.len() > limit } else { found.more };
+    if is_sorted(request) {
+        sort(request, values, &mut found.kvs);
+    }
+    found.kvs.truncate(limit);
+    let shown = found.kvs.iter().map(|kv| match request.keys_only {
+        true => shown(reader, values, &etcd::KeyValue { value: Bytes::new(), ..kv.clone() }),
+        false => shown(reader, values, kv),
+    });
+    Ok(RangeResponse {
+        header: header(found.revision),
+        kvs: Repeated(shown.collect()),
+        more,
+        count: i64::try_from(found.count).unwrap_or(i64::MAX),
+    })
+}
+
+const DESCEND: i64 = 2;
+const ASCEND: i64 = 1;
+
+/// Keys come in their order anyway.
+fn is_sorted(request: &RangeRequest) -> bool {
+    request.sort_target != 0 || request.sort_order == DESCEND
+}
+
+fn is_filtered(request: &RangeRequest) -> bool {
+    let RangeRequest { min_mod_revision, max_mod_revision, min_create_revision, max_create_revision, .. } =
+        request;
+    [min_mod_revision, max_mod_revision, min_create_revision, max_create_revision]
+        .into_iter()
+        .any(|bound| *bound != 0)
+        || request.sort_order == ASCEND && request.sort_target != 0
+}
+
+fn passes(request: &RangeRequest, kv: &etcd::KeyValue) -> bool {
+    let is_within = |revision: Revision, min: i64, max: i64| {
+        (min == 0 || signed(revision) >= min) && (max == 0 || signed(revision) <= max)
+    };
+    is_within(kv.mod_revision, request.min_mod_revision, request.max_mod_revision)
+        && is_within(kv.create_revision, request.min_create_revision, request.max_create_revision)
+}
+
+fn sort(request: &RangeRequest, values: &dyn Values, kvs: &mut [etcd::KeyValue]) {
+    let compare = |one: &etcd::KeyValue, other: &etcd::KeyValue| -> Ordering {
+        match request.sort_target {
+            1 => one.version.cmp(&other.version),
+            2 => one.create_revision.cmp(&other.create_revision),
+            3 => one.mod_revision.cmp(&other.mod_revision),
+            4 => values.shown(&one.key, &one.value).cmp(&values.shown(&other.key, &other.value)),
+            _ => one.key.cmp(&other.key),
+        }
+    };
+    if request.sort_order == DESCEND {
+        kvs.sort_by(|one, other| compare(other, one));
+    } else {
+        kvs.sort_by(compare);
+    }
+}

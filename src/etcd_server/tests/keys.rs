@@ -1,0 +1,110 @@
+//! Range, put, deletion and compaction.
+
+use super::*;
+
+#[tokio::test]
+async fn a_put_says_what_it_replaced_and_a_range_what_there_is() {
+    let server = server();
+    assert_eq!(put(&server, "a", "1").await, 2);
+    let request = PutRequest { key: bytes("a"), value: bytes("2"), prev_kv: true, ..Default::default() };
+    let answer: PutResponse = call(&server, "KV/Put", &request).await.unwrap();
+    let previous = answer.prev_kv.0.unwrap();
+    assert_eq!((&*previous.value, previous.mod_revision, previous.version), (&b"1"[..], 2, 1));
+    let found = range(&server, &one("a")).await;
+    let kv = &found.kvs.0[0];
+    assert_eq!((kv.create_revision, kv.mod_revision, kv.version, kv.lease), (2, 3, 2, 0));
+    assert_eq!((found.count, found.more, found.header.0.unwrap().revision), (1, false, 3));
+    // Of before, and of nothing.
+    let before = range(&server, &RangeRequest { revision: 2, ..one("a") }).await;
+    assert_eq!(texts(&before.kvs), [("a".to_owned(), "1".to_owned())]);
+    assert_eq!(range(&server, &one("b")).await.count, 0);
+}
+
+#[tokio::test]
+async fn ranges_are_bounded_sorted_and_filtered() {
+    let server = server();
+    for (key, value) in [("/c", "1"), ("/a", "3"), ("/b", "2"), ("/a", "4"), ("0", "5")] {
+        put(&server, key, value).await;
+    }
+    let folder = || RangeRequest { key: bytes("/"), range_end: bytes("0"), ..Default::default() };
+    let table: [(RangeRequest, &[&str], bool); 12] = [
+        (folder(), &["/a", "/b", "/c"], false),
+        (RangeRequest { limit: 2, ..folder() }, &["/a", "/b"], true),
+        (RangeRequest { sort_order: 2, ..folder() }, &["/c", "/b", "/a"], false),
+        (RangeRequest { sort_order: 2, limit: 1, ..folder() }, &["/c"], true),
+        (RangeRequest { sort_target: 3, ..folder() }, &["/c", "/b", "/a"], false),
+        (RangeRequest { sort_target: 2, sort_order: 2, ..folder() }, &["/b", "/a", "/c"], false),
+        (RangeRequest { sort_target: 1, sort_order: 2, limit: 1, ..folder() }, &["/a"], true),
+        (RangeRequest { sort_target: 4, sort_order: 1, ..folder() }, &["/c", "/b", "/a"], false),
+        (RangeRequest { min_mod_revision: 4, ..folder() }, &["/a", "/b"], false),
+        (RangeRequest { max_create_revision: 3, limit: 1, ..folder() }, &["/a"], true),
+        (RangeRequest { count_only: true, limit: 1, ..folder() }, &[], false),
+        (
+            RangeRequest { key: bytes("/b"), range_end: bytes("\0"), ..Default::default() },
+            &["/b", "/c", "0"],
+            false,
+        ),
+    ];
+    for (request, expected, more) in table {
+        let found = range(&server, &request).await;
+        assert_eq!(
+            (&keys_of(&found.kvs)[..], found.more, found.count),
+            (&expected.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>()[..], more, 3),
+            "{request:?}"
+        );
+    }
+    let named = range(&server, &RangeRequest { keys_only: true, ..folder() }).await;
+    assert!(named.kvs.0.iter().all(|kv| kv.value.is_empty()) && named.kvs.0.len() == 3);
+}
+
+#[tokio::test]
+async fn a_put_may_keep_the_value_or_the_lease_that_is_there() {
+    let server = server();
+    put(&server, "a", "1").await;
+    let keep = |key: &str| PutRequest { key: bytes(key), ignore_value: true, ..Default::default() };
+    let _: PutResponse = call(&server, "KV/Put", &keep("a")).await.unwrap();
+    let found = range(&server, &one("a")).await;
+    assert_eq!((&*found.kvs.0[0].value, found.kvs.0[0].version), (&b"1"[..], 2));
+    let invalid = |words: &str| (3, format!("etcdserver: {words}"));
+    assert_eq!(failure(&server, "KV/Put", &keep("b")).await, invalid("key not found"));
+    assert_eq!(failure(&server, "KV/Put", &PutRequest::default()).await, invalid("key is not provided"));
+    let both = PutRequest { value: bytes("x"), ..keep("a") };
+    assert_eq!(failure(&server, "KV/Put", &both).await, invalid("value is provided"));
+    let both = PutRequest { key: bytes("a"), ignore_lease: true, lease: 5, ..Default::default() };
+    assert_eq!(failure(&server, "KV/Put", &both).await, invalid("lease is provided"));
+    let gone = PutRequest { key: bytes("a"), lease: 5, ..Default::default() };
+    assert_eq!(failure(&server, "KV/Put", &gone).await, (5, "etcdserver: requested lease not found".into()));
+}
+
+#[tokio::test]
+async fn a_deletion_of_a_range_is_one_revision() {
+    let server = server();
+    for key in ["/a", "/b", "x"] {
+        put(&server, key, "1").await;
+    }
+    let request = DeleteRangeRequest { key: bytes("/"), range_end: bytes("0"), prev_kv: true };
+    let answer: DeleteRangeResponse = call(&server, "KV/DeleteRange", &request).await.unwrap();
+    assert_eq!((answer.deleted, keys_of(&answer.prev_kvs)), (2, vec!["/a".to_owned(), "/b".to_owned()]));
+    assert_eq!(answer.header.0.unwrap().revision, 5);
+    let again: DeleteRangeResponse = call(&server, "KV/DeleteRange", &request).await.unwrap();
+    assert_eq!((again.deleted, again.header.0.unwrap().revision), (0, 5));
+    assert_eq!(keys_of(&range(&server, &all()).await.kvs), ["x"]);
+}
+
+#[tokio::test]
+async fn what_is_compacted_or_to_come_is_refused_in_etcds_words() {
+    let server = server();
+    for value in ["1", "2", "3"] {
+        put(&server, "a", value).await;
+    }
+    let compact = |revision| CompactionRequest { revision, physical: true };
+    let _: HeaderResponse = call(&server, "KV/Compact", &compact(3)).await.unwrap();
+    let compacted = (11, "etcdserver: mvcc: required revision has been compacted".to_owned());
+    let future = (11, "etcdserver: mvcc: required revision is a future revision".to_owned());
+    assert_eq!(failure(&server, "KV/Compact", &compact(3)).await, compacted);
+    assert_eq!(failure(&server, "KV/Compact", &compact(9)).await, future);
+    let at = |revision| RangeRequest { revision, ..one("a") };
+    assert_eq!(failure(&server, "KV/Range", &at(2)).await, compacted);
+    assert_eq!(failure(&server, "KV/Range", &at(5)).await, future);
+    assert_eq!(range(&server, &at(3)).await.count, 1);
+}
