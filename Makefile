@@ -29,7 +29,7 @@ EXPECTATIONS = cases:: conformance::every_story conformance::operations conforma
 	conformance::discovery apiserver::discovery::each_list apiserver::openapi::each_client \
 	apiserver::admission::plugins_that_are_on apiserver::admission::pods_are_kept_secure
 
-.PHONY: run check unit test fmt clippy kubectl python-client javascript-client chromium picture wheel npm devcontainer bench bench-hot first-day sim chaos fuzz deny schemas upstream clean
+.PHONY: run check unit test fmt clippy kubectl etcdctl python-client javascript-client chromium picture wheel npm devcontainer bench bench-hot first-day sim chaos fuzz deny schemas upstream clean
 
 run:
 	$(CARGO) build --profile quick
@@ -43,7 +43,7 @@ unit:
 	$(CARGO) test --all-features --lib --package kubarium --package kubarium-$(subst _,-,$(ROOM)) -- $(FILTER)
 
 # What has to be installed comes first, so that nobody is asked for a password minutes later.
-test: kubectl python-client javascript-client chromium fmt clippy
+test: kubectl etcdctl python-client javascript-client chromium fmt clippy
 	$(CARGO) test --workspace --all-features --no-fail-fast
 
 fmt:
@@ -55,6 +55,10 @@ clippy:
 # The tests drive a real kubectl. Where there is none on PATH, Debian's is installed.
 kubectl:
 	@sh tests/install-kubectl.sh
+
+# And a real etcdctl. Where there is none on PATH, Debian's is installed.
+etcdctl:
+	@sh tests/install-etcdctl.sh
 
 # The tests drive the Python clients of PyPI, too, in a virtual environment below target.
 python-client:

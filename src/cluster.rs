@@ -7,6 +7,7 @@
 
 pub mod config;
 pub mod difference;
+pub mod etcd_api;
 pub mod explore;
 pub mod export;
 pub mod fork;
@@ -16,6 +17,7 @@ pub mod start_error;
 pub mod stock;
 
 mod api_endpoints;
+mod authenticating;
 mod authentication_trust;
 mod background;
 mod bootstrap;
@@ -27,6 +29,7 @@ mod components;
 mod condition;
 mod data_dir;
 mod data_plane;
+mod earlier_keys;
 mod extenders;
 mod fault_handles;
 mod fault_objects;
@@ -91,8 +94,6 @@ use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiService, InProcessUser};
 use apis::scheme::Scheme;
-use apiserver::authentication::{self, Authentication};
-use apiserver::authorization::config::Mode;
 use apiserver::beside::Mounted;
 use apiserver::config::{ApiserverConfig, ConfigError};
 use apiserver::handler_chain::build_handler_chain;
@@ -123,6 +124,7 @@ pub use start_error::StartError;
 pub use stock::ExportError;
 pub use time::TimeError;
 
+use authenticating::authentication;
 use components::{AtWork, Parts, Running};
 use data_dir::takes_writes;
 use data_plane::DataPlane;
@@ -131,7 +133,7 @@ use inside::{ADMIN, ForHandles, Inside, MASTERS};
 use interceptors::Interceptors;
 use kubelet_lookup::Kubelets;
 use manifests::Manifest;
-use origin::{Origin, SigningKeys};
+use origin::Origin;
 use publishing::Publishing;
 use stocked::Stock;
 
@@ -165,6 +167,8 @@ pub struct Cluster {
     /// Its handles over HTTP.
     _mounted: Mounted,
     listeners: OwnListeners,
+    /// Where etcd's API is served.
+    etcd: Vec<Server>,
     /// What is open on the host.
     publishing: Option<Publishing>,
     /// What goes on beside the requests. Dropped, it ends.
@@ -189,6 +193,10 @@ impl Cluster {
         let is_new = config.data_dir.is_none() && config.snapshot.is_none();
         let origin = origin.map_or_else(|| Origin::of(&mut config), Ok)?;
         let Origin { kv, keys, caches, running: at_work, nodes } = origin;
+        // What is new or forked has no keys of an earlier version.
+        if at_work.is_none() && kv.revision() > 1 {
+            earlier_keys::move_all(&kv).await?;
+        }
         let began_at = kv.revision();
         let Config { clock, entropy, apiserver: options, .. } = &config;
         let flow = if config.flow { Flow::new(clock.clone()) } else { Flow::off() };
@@ -255,8 +263,8 @@ impl Cluster {
     fn around(inside: Arc<Inside>, _mounted: Mounted, _background: JoinSet<()>) -> Cluster {
         let listeners = inside.config.listeners.clone();
         metrics::serve(&inside);
-        let (server, access, publishing) = Default::default();
-        Cluster { inside, server, access, _mounted, listeners, publishing, _background }
+        let (server, access, publishing, etcd) = Default::default();
+        Cluster { inside, server, access, _mounted, listeners, etcd, publishing, _background }
     }
 
     /// What nobody waits for begins.
@@ -289,6 +297,7 @@ impl Cluster {
         inside.create_system_pods().await?;
         self.publish().await?;
         self.open(serving).await?;
+        self.open_etcd().await?;
         ready::wait(&self.client(), config, &inside.running.nodes.names()).await?;
         self.ready();
         self.inside.step_from_the_start();
@@ -385,7 +394,7 @@ impl Cluster {
     /// Ends it in order: the components, then the port, then the store. Dropping a cluster ends it too, but
     /// does not wait.
     pub async fn stop(self) {
-        let Cluster { inside, server, _mounted, publishing, .. } = self;
+        let Cluster { inside, server, _mounted, publishing, etcd, .. } = self;
         inside.stopping.store(true, Ordering::Release);
         inside.end_stepping();
         drop(_mounted);
@@ -400,7 +409,11 @@ impl Cluster {
         if let Some(server) = server {
             server.stop().await;
         }
+        // Its watches end with the store.
         inside.kv.close().await;
+        for server in etcd {
+            server.stop().await;
+        }
     }
 
     async fn listen(
@@ -418,7 +431,10 @@ impl Cluster {
                 Some(given) => given.clone(),
                 None => serving::identity([bound.ip(), service_address], authority, now)?,
             };
-            (Some(Tls { identity, client_authorities }), self.inside.service.clone())
+            (
+                Some(Tls { identity, client_authorities, demands_client_certificates: false }),
+                self.inside.service.clone(),
+            )
         } else {
             (None, self.service())
         };
@@ -464,28 +480,7 @@ fn storage(config: &Config, kv: &Kv, flow: &Flow, encryption: &Encryption, cache
     let store = Store::new(kv.clone(), config.clock.named(APISERVER))
         .recording(flow.clone())
         .encrypting(encryption.clone())
-        .keeping_events(config.apiserver.event_ttl);
+        .keeping_events(config.apiserver.event_ttl)
+        .writing_protobuf(config.apiserver.stores_protobuf());
     Storage::inheriting(caches, store, config.entropy.clone())
-}
-
-fn authentication(
-    config: &Config,
-    keys: &SigningKeys,
-    apiserver: &ApiserverConfig,
-) -> Result<Authentication, StartError> {
-    let parts = authentication::Parts {
-        registry: &apiserver.registry,
-        clock: &apiserver.clock,
-        entropy: &apiserver.entropy,
-        authority_pem: keys.authority.certificate_pem(),
-        signing_key_pem: &keys.signing_key_pem,
-    };
-    let mut flags = config.apiserver.authentication.clone();
-    // Upstream's ApplyAuthorization: nobody in particular may not do everything.
-    let allows_all = config.apiserver.authorization.modes().contains(&Mode::AlwaysAllow);
-    if flags.anonymous.unwrap_or(true) && allows_all {
-        tracing::warn!("AnonymousAuth is not allowed with the AlwaysAllow authorizer: it is off");
-        flags.anonymous = Some(false);
-    }
-    Ok(Authentication::new(&flags, &parts)?)
 }

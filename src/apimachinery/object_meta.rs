@@ -71,6 +71,13 @@ pub struct OwnerReference {
 #[error("not an API object: {0}")]
 pub struct Malformed(pub(super) String);
 
+impl Malformed {
+    /// Bytes that are no object, and why.
+    pub fn new(why: impl Into<String>) -> Malformed {
+        Malformed(why.into())
+    }
+}
+
 impl ObjectMeta {
     /// Reads a tree as deserializing it would, which is too slow for every write.
     pub(super) fn of_tree(tree: &Value) -> Result<ObjectMeta, Malformed> {

@@ -247,14 +247,14 @@ impl Kind {
         }
     }
 
-    /// Where its objects are kept: `/registry/pods/`, `/registry/deployments.apps/`.
+    /// Where its objects are kept, as upstream keeps them: `/registry/pods/`, `/registry/services/specs/`.
     pub fn storage_prefix(&self) -> &Arc<str> {
         &self.texts().storage_prefix
     }
 
     fn texts(&self) -> &Texts {
         self.texts.get_or_init(|| Texts {
-            storage_prefix: format!("/registry/{}/", self.storage_kind().group_resource()).into(),
+            storage_prefix: format!("/registry/{}/", self.storage_kind().etcd_resource()).into(),
             resource: self.group_resource().to_string().into(),
         })
     }

@@ -33,6 +33,10 @@ pub struct ServerRunOptions {
     /// How long events are kept; 0 keeps them for ever.
     #[arg(long, default_value = "1h", help_heading = "APIs", value_parser = parse_flag)]
     pub event_ttl: Duration,
+    /// The form in which objects are kept; what is there is read in any.
+    #[arg(long, default_value = "application/json", help_heading = "APIs", value_name = "MEDIA_TYPE",
+        value_parser = ["application/json", PROTOBUF])]
+    pub storage_media_type: String,
     /// Which APIs are served.
     #[command(flatten)]
     pub api_enablement: ApiEnablementOptions,
@@ -63,6 +67,16 @@ pub struct ServerRunOptions {
     /// How objects are kept.
     #[command(flatten)]
     pub encryption: EncryptionOptions,
+}
+
+/// What upstream keeps objects as by default.
+const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+
+impl ServerRunOptions {
+    /// Whether objects are kept as protobuf.
+    pub fn stores_protobuf(&self) -> bool {
+        self.storage_media_type == PROTOBUF
+    }
 }
 
 impl Default for ServerRunOptions {

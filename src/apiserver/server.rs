@@ -11,6 +11,7 @@
 
 mod client_certificates;
 pub mod secure_serving;
+mod tls_config;
 
 mod bad_requests;
 mod cipher_suites;
@@ -32,9 +33,6 @@ use hyper::rt::{Sleep, Timer};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
-use rustls::ServerConfig;
-use rustls::crypto::CryptoProvider;
-use rustls::crypto::ring::default_provider;
 use sync::{Mutex, MutexGuard};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -46,12 +44,12 @@ use tower::ServiceExt;
 use crate::endpoints::response::unread_watches::{HangUp, UnreadWatches};
 use apimachinery::wire::{ApiService, PeerCertificates, PlainHttp, RemoteAddress, Severed};
 use bad_requests::Explained;
-use cipher_suites::cipher_suites;
-use client_certificates::AnyClientCertificate;
 use clock::Clock;
 use executor::Executor;
-use pki::Identity;
 use response_body::sent;
+use tls_config::server_config;
+
+pub use tls_config::Tls;
 
 /// Connections at once. Above it nobody is accepted until one ends.
 pub const MAX_CONNECTIONS: usize = 20_000;
@@ -65,14 +63,6 @@ pub const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 pub const TLS_BUFFER_BYTES: usize = 160 * 1024;
 /// How long requests under way may go on after a stop.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// What the server shows and trusts.
-pub struct Tls {
-    /// Its own certificate.
-    pub identity: Identity,
-    /// Authorities whose client certificates may be believed, PEM: what clients are told to choose by.
-    pub client_authorities: Vec<String>,
-}
 
 /// A server that is listening. Dropped, it stops at once.
 pub struct Server {
@@ -123,7 +113,8 @@ impl Server {
         service: ApiService,
     ) -> io::Result<Server> {
         let address = listener.local_addr()?;
-        let acceptor = tls.map(acceptor).transpose().map_err(io::Error::other)?;
+        let config = tls.map(server_config).transpose().map_err(io::Error::other)?;
+        let acceptor = config.map(|config| TlsAcceptor::from(Arc::new(config)));
         let (stop, stopped) = oneshot::channel();
         let accepting = tokio::spawn(accept(clock.clone(), listener, acceptor, service, stopped));
         Ok(Server { address, stop: Some(stop), accepting })
@@ -147,19 +138,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.accepting.abort();
     }
-}
-
-fn acceptor(tls: &Tls) -> Result<TlsAcceptor, Box<dyn std::error::Error + Send + Sync>> {
-    let provider = Arc::new(CryptoProvider { cipher_suites: cipher_suites(), ..default_provider() });
-    let verifier = Arc::new(AnyClientCertificate::new(&tls.client_authorities, &provider)?);
-    let (chain, key) = tls.identity.chain_to_der().ok_or("the server's certificate is not PEM")?;
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_client_cert_verifier(verifier)
-        .with_single_cert(chain, key)?;
-    config.ignore_client_order = true;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
 async fn accept(
@@ -372,7 +350,11 @@ mod tests {
         let now = chrono::DateTime::UNIX_EPOCH + chrono::TimeDelta::days(20_000);
         let authority = Authority::generate(now).unwrap();
         let identity = authority.server(&["localhost"], &[], now).unwrap();
-        let tls = Tls { identity, client_authorities: vec![authority.certificate_pem().into()] };
+        let tls = Tls {
+            identity,
+            client_authorities: vec![authority.certificate_pem().into()],
+            demands_client_certificates: false,
+        };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let server = Server::start(listener, Some(&tls), echo()).unwrap();
         for _ in 0..2 {
@@ -429,15 +411,17 @@ mod tests {
         let now = clock::Clock::real().now();
         let authority = Authority::generate(now).unwrap();
         let identity = authority.server(&["localhost"], &[], now).unwrap();
-        let acceptor = acceptor(&Tls { identity, client_authorities: vec![] }).unwrap();
+        let tls = Tls { identity, client_authorities: vec![], demands_client_certificates: false };
+        let acceptor = TlsAcceptor::from(Arc::new(server_config(&tls).unwrap()));
         let mut roots = rustls::RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(authority.certificate_pem().as_bytes()).unwrap()).unwrap();
         // Which prefers the longer key.
-        let client = rustls::ClientConfig::builder_with_provider(Arc::new(default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let client =
+            rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+                .with_safe_default_protocol_versions()
+                .unwrap()
+                .with_root_certificates(roots)
+                .with_no_client_auth();
         let (near, far) = tokio::io::duplex(4096);
         let connector = tokio_rustls::TlsConnector::from(Arc::new(client));
         let name = "localhost".try_into().unwrap();

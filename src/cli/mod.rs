@@ -93,6 +93,8 @@ pub enum Command {
     Up(Box<up::Up>),
     /// Start a cluster, run a command with it, and end it.
     Run(Box<run::RunCommand>),
+    /// Keep a store and serve etcd's API on it, without Kubernetes.
+    Etcd(Box<stand_in::etcd::Etcd>),
     /// Stop clusters.
     Down(down::Down),
     /// Show clusters or a kubeconfig.
@@ -164,6 +166,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
             Ok(code) => return code,
             Err(failure) => Err(failure),
         },
+        Command::Etcd(etcd) => etcd.run(),
         Command::Down(down) => down.run(),
         Command::Get(get) => get.run(),
         Command::Trace(trace) => trace.run(),

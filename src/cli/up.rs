@@ -22,6 +22,7 @@ use apiserver::server::secure_serving::names_instead;
 use clock::Clock;
 use controllers::options::ControllerManagerOptions;
 use entropy::Entropy;
+use etcd_server::options::ListenOptions;
 use kubelet::container_runtime::declared::forward::PodForwarding;
 use kubelet::container_runtime::own_listeners::OwnListeners;
 use kubelet::options::KubeletOptions;
@@ -138,6 +139,9 @@ pub struct Up {
     /// Where to write that line, too: a file descriptor that is open, as that of a pipe.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(3..))]
     pub ready_fd: Option<i32>,
+    /// etcd's API.
+    #[command(flatten)]
+    pub etcd: ListenOptions,
     /// What runs.
     #[command(flatten)]
     pub components: ComponentFlags,
@@ -201,6 +205,9 @@ impl Up {
         }
         let access = cluster.access().ok_or(Failure("the cluster does not listen".into()))?;
         progress::done("apiserver", &access.server);
+        for address in cluster.etcd_addresses() {
+            progress::done("etcd", &format!("its API is served on {address}"));
+        }
         for (address, target) in cluster.published() {
             progress::done("published", &format!("{address} leads to {target}"));
         }
@@ -329,6 +336,7 @@ impl Up {
             metrics_server: self.components.metrics_server && !self.components.apiserver_only,
             metrics_adapter: self.components.metrics_adapter && !self.components.apiserver_only,
             listen: Some(Listen { address: self.listen, tls: !self.insecure_http }),
+            etcd: self.etcd.clone(),
             publish: self.publish.clone(),
             stages: self.stages.clone(),
             ui_listen: self.ui_listen,

@@ -12,6 +12,7 @@ use clock::Clock;
 use controllers::options::ControllerManagerOptions;
 use controllers::own::OwnControllers;
 use entropy::Entropy;
+use etcd_server::options::ListenOptions;
 use kubelet::container_runtime::own_listeners::OwnListeners;
 use kubelet::container_runtime::own_runtime::OwnRuntime;
 use kubelet::node_group::NodeGroup;
@@ -66,6 +67,8 @@ pub struct Config {
     pub snapshot: Option<Snapshot>,
     /// A port to listen on; without, the cluster is reached through its service alone.
     pub listen: Option<Listen>,
+    /// Where etcd's API is served on the cluster's store; a fork serves none.
+    pub etcd: ListenOptions,
     /// What of its Services is opened on the host; a fork opens nothing.
     pub publish: Vec<Publish>,
     /// A folder of stages beside the built-in ones.
@@ -396,6 +399,7 @@ impl Default for Config {
             recover: false,
             snapshot: None,
             listen: None,
+            etcd: ListenOptions::default(),
             publish: vec![],
             stages: None,
             listeners: OwnListeners::default(),

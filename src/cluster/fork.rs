@@ -108,6 +108,7 @@ impl Inside {
         config.step = false;
         // The ports are its parent's.
         config.publish.clear();
+        config.etcd = Default::default();
         config.entropy = config.entropy.fork();
         config.listeners = config.listeners.fork();
         config.apiserver.audit.audit_log_path = None;

@@ -4,8 +4,11 @@ use std::net::SocketAddr;
 
 use super::Cluster;
 use super::config::Config;
+use super::etcd_api;
+use super::inside::Inside;
 use super::publishing::{Publishing, PublishingParts};
 use super::start_error::StartError;
+use apiserver::server::Server;
 
 impl Cluster {
     /// Opens ports of Services on the host, if it is to.
@@ -30,5 +33,17 @@ impl Cluster {
     /// leads.
     pub fn published(&self) -> &[(SocketAddr, String)] {
         self.publishing.as_ref().map(Publishing::fixed).unwrap_or_default()
+    }
+
+    /// Serves etcd's API, if it is to.
+    pub(super) async fn open_etcd(&mut self) -> Result<(), StartError> {
+        let Inside { clock, config, kv, scheme, .. } = &*self.inside;
+        self.etcd = etcd_api::serve_cluster(clock, &config.etcd, (kv, scheme)).await?;
+        Ok(())
+    }
+
+    /// Where etcd's API is served ([`Config::etcd`]).
+    pub fn etcd_addresses(&self) -> Vec<SocketAddr> {
+        self.etcd.iter().map(Server::address).collect()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use super::etcd_api::EtcdApiError;
 use super::manifests;
 use super::snapshot::SnapshotError;
 use apimachinery::status::Status;
@@ -39,6 +40,9 @@ pub enum StartError {
          of its family first in --service-cluster-ip-range"
     )]
     ServiceFamily(String, String),
+    /// etcd's API.
+    #[error(transparent)]
+    Etcd(#[from] EtcdApiError),
     /// The flags of the apiserver.
     #[error(transparent)]
     Apiserver(#[from] ConfigError),

@@ -8,7 +8,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 /// The number of a change to the store: etcd's revision, Kubernetes' resourceVersion. One counter for all
-/// keys; an empty store stands at 1, and each committed put or delete is one higher than the one before.
+/// keys; an empty store stands at 1, and each committed put, delete or transaction is one higher than the one
+/// before.
 pub type Revision = u64;
 
 /// A lease: keys attached to it are deleted when it expires.

@@ -15,7 +15,7 @@ use super::recovery;
 use super::sled_log::{OPENER, SledLog};
 use super::state::{self, State};
 use super::sweep::Superfluous;
-use super::{Error, LeaseId, Revision, Span};
+use super::{Error, KeySpan, LeaseId, Revision};
 
 /// What a log holds.
 pub(super) struct Found {
@@ -162,7 +162,7 @@ impl Found {
         let mut gone = Vec::new();
         // Each revision since the compaction is one change, and the first of all is 2.
         let mut expected = promised.compact_revision.max(1) + 1;
-        let later = self.state.index.changes(&Span::ALL, expected, usize::MAX).into_iter();
+        let later = self.state.index.changes(&KeySpan::ALL, expected, usize::MAX).into_iter();
         let later = later.map(|(revision, _)| revision).take_while(|revision| *revision <= promised.revision);
         for revision in later.chain([promised.revision + 1]) {
             if revision > expected {

@@ -15,7 +15,7 @@ use super::log::Log;
 use super::opening::{self, Opened};
 use super::record::{self, Record};
 use super::state::Shared;
-use super::{Error, Event, LeaseId, LoggedChange, Options, Revision, Span, found, past};
+use super::{Error, Event, KeySpan, LeaseId, LoggedChange, Options, Revision, found, past};
 use clock::Clock;
 
 /// Bytes that are no image.
@@ -45,7 +45,7 @@ impl StoreImage {
             facts.extend(granted.map(|(lease, ttl)| (lease_fact(lease), milliseconds(ttl))));
             facts.extend(state.leases.names().map(|(lease, name)| (lease_name_fact(lease), name)));
             let remaining = state.leases.remaining(now).collect();
-            (state.revision, state.index.changes(&Span::ALL, 0, usize::MAX), remaining)
+            (state.revision, state.index.changes(&KeySpan::ALL, 0, usize::MAX), remaining)
         };
         let mut records = BTreeMap::new();
         for changes in changes.chunk_by(|one, other| one.0 == other.0) {

@@ -10,7 +10,7 @@ use imbl::OrdMap;
 
 use super::promise::Tally;
 use super::sweep::Superfluous;
-use super::{Revision, Span};
+use super::{KeySpan, Revision};
 
 /// Keys in order, each with its changes since the last compaction, oldest first. No key is without a change.
 /// Cloning shares it: a fork costs nothing until one of the two changes.
@@ -72,7 +72,7 @@ impl Index {
     /// The keys of a span that existed at a revision, in order, from the key `from` on (inclusive).
     pub(super) fn range<'a>(
         &'a self,
-        span: &'a Span<'_>,
+        span: &'a KeySpan<'_>,
         from: Option<&str>,
         at: Revision,
     ) -> impl Iterator<Item = (&'a Arc<str>, Revision)> + use<'a> {
@@ -82,7 +82,12 @@ impl Index {
 
     /// The first changes, deletions included, of the keys of a span from a revision on (inclusive), in
     /// revision order: `limit` of them, and all others of the last one's revision.
-    pub(super) fn changes(&self, span: &Span<'_>, from: Revision, limit: usize) -> Vec<(Revision, Arc<str>)> {
+    pub(super) fn changes(
+        &self,
+        span: &KeySpan<'_>,
+        from: Revision,
+        limit: usize,
+    ) -> Vec<(Revision, Arc<str>)> {
         let mut found = Vec::new();
         for (key, changes) in self.within(span, span.start()) {
             let first = changes.partition_point(|change| change.revision < from);
@@ -165,7 +170,7 @@ impl Index {
 
     fn within<'a>(
         &'a self,
-        span: &'a Span<'_>,
+        span: &'a KeySpan<'_>,
         start: &str,
     ) -> impl Iterator<Item = (&'a Arc<str>, &'a Vec<Change>)> + use<'a> {
         let from = (Bound::Included(start), Bound::Unbounded);
@@ -202,7 +207,7 @@ mod tests {
     }
 
     fn live(index: &Index, at: Revision) -> Vec<(String, Revision)> {
-        index.range(&Span::ALL, None, at).map(|(key, revision)| (key.to_string(), revision)).collect()
+        index.range(&KeySpan::ALL, None, at).map(|(key, revision)| (key.to_string(), revision)).collect()
     }
 
     #[test]
@@ -260,7 +265,7 @@ mod tests {
     fn changes_come_in_revision_order_and_bounded() {
         let revisions = |prefix, from, limit| -> Vec<Revision> {
             index()
-                .changes(&Span::prefix(prefix), from, limit)
+                .changes(&KeySpan::prefix(prefix), from, limit)
                 .into_iter()
                 .map(|(revision, _)| revision)
                 .collect()

@@ -14,14 +14,17 @@ use super::device::{self, Device};
 use super::gathering::Gathering;
 use super::image::StoreImage;
 use super::opening::{self, Opened};
-use super::request::{Job, Pending, Request, Write};
+use super::request::{Pending, Request, WorkJob};
 use super::salvage::Recovery;
+use super::staged::Write;
 use super::state::Shared;
 use super::sweep::Superfluous;
 use super::tasks;
 use super::transaction::Transaction;
 use super::writer::Writer;
-use super::{Error, Expect, KeyValue, LeaseId, LeaseStatus, Op, Options, Range, Revision, Span, Txn, Watch};
+use super::{
+    Error, Expect, KeySpan, KeyValue, LeaseId, LeaseStatus, Op, Options, Range, Revision, Txn, Watch,
+};
 use clock::Clock;
 
 /// A handle on one store. Cloning shares it; when the last handle is gone, the writer ends and the files are
@@ -178,14 +181,14 @@ impl Kv {
         limit: Option<usize>,
         at: Option<Revision>,
     ) -> Result<Range, Error> {
-        self.0.shared.range(&Span::prefix(prefix), from, limit.unwrap_or(usize::MAX), at)
+        self.0.shared.range(&KeySpan::prefix(prefix), from, limit.unwrap_or(usize::MAX), at)
     }
 
     /// As [`Kv::range`], of any keys that lie side by side.
     ///
     /// # Errors
     /// As [`Kv::range`].
-    pub fn range_of(&self, span: &Span<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error> {
+    pub fn range_of(&self, span: &KeySpan<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error> {
         self.0.shared.range(span, None, limit, at)
     }
 
@@ -196,7 +199,7 @@ impl Kv {
     pub fn is_empty(&self, prefix: &str) -> Result<bool, Error> {
         let state = self.0.shared.read();
         state.log()?;
-        Ok(state.index.range(&Span::prefix(prefix), None, state.revision).next().is_none())
+        Ok(state.index.range(&KeySpan::prefix(prefix), None, state.revision).next().is_none())
     }
 
     /// Compares the key's newest revision with `expect` and, if it matches, puts or deletes it: in one step,
@@ -227,7 +230,7 @@ impl Kv {
     {
         let _busy = self.0.clock.busy();
         let (reply, answer) = oneshot::channel();
-        self.enqueue(Request::Write(Pending::Work(Box::new(Job { work, reply })))).await?;
+        self.enqueue(Request::Write(Pending::Work(Box::new(WorkJob { work, reply })))).await?;
         answer.await.unwrap_or_else(|_| Err(Error::Closed.into()))
     }
 
@@ -237,25 +240,24 @@ impl Kv {
     /// [`Error::Compacted`] if changes after `after` are gone; [`Error::FutureRevision`] if it has not been
     /// reached; [`Error::Closed`].
     pub fn watch(&self, prefix: &str, after: Revision) -> Result<Watch, Error> {
-        self.watch_of(Span::prefix(prefix), after)
+        self.watch_of(KeySpan::prefix(prefix), after)
     }
 
     /// As [`Kv::watch`], of any keys that lie side by side.
     ///
     /// # Errors
     /// As [`Kv::watch`].
-    pub fn watch_of(&self, span: Span<'_>, after: Revision) -> Result<Watch, Error> {
+    pub fn watch_of(&self, span: KeySpan<'_>, after: Revision) -> Result<Watch, Error> {
         self.watch_notifying(span, after, Arc::default())
     }
 
-    /// As [`Kv::watch_of`]; `notify` is told that there may be something to read, and may be that of other
-    /// watches too. Who has several reads them with [`Watch::try_next`].
+    /// As [`Kv::watch_of`]; `notify` is told of news, and may be that of other watches too.
     ///
     /// # Errors
     /// As [`Kv::watch`].
     pub fn watch_notifying(
         &self,
-        span: Span<'_>,
+        span: KeySpan<'_>,
         after: Revision,
         notify: Arc<Notify>,
     ) -> Result<Watch, Error> {

@@ -69,6 +69,6 @@ pub use kv::Kv;
 pub use lease_manager::LeaseManager;
 pub use loss::Loss;
 pub use salvage::Recovery;
-pub use span::Span;
+pub use span::KeySpan;
 pub use transaction::Transaction;
 pub use watch::{Watch, WatchBatch};

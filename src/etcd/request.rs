@@ -1,12 +1,12 @@
 //! What the writer can be asked for, and where its answers go.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 
+use super::staged::Write;
 use super::transaction::Transaction;
-use super::{Error, Expect, LeaseId, Op, Revision, Txn};
+use super::{Error, LeaseId, Revision, Txn};
 
 /// Where an answer goes. Whoever asked may have gone; the write stands all the same.
 pub(super) type Reply<T> = oneshot::Sender<Result<T, Error>>;
@@ -51,48 +51,48 @@ pub(super) enum Request {
 #[derive(Debug)]
 pub(super) enum Pending {
     Write(Write, Reply<Txn>),
-    Work(Box<dyn Work>),
+    Work(Box<dyn StagedWork>),
 }
 
 /// What became of a write, until it can be told.
-pub(super) enum Answer {
+pub(super) enum WriteAnswer {
     Write(Reply<Txn>, Result<Txn, Error>),
-    Work(Told),
+    Work(WorkTold),
     Unheard(Pending),
 }
 
 /// Tells whoever asked for a piece of work: what came of it, or that it could not be written.
-pub(super) type Told = Box<dyn FnOnce(Option<Error>) + Send>;
+pub(super) type WorkTold = Box<dyn FnOnce(Option<Error>) + Send>;
 
 /// What somebody wants done in one step.
-pub(super) trait Work: Send {
+pub(super) trait StagedWork: Send {
     /// Does it; whether what it has written is to stand.
-    fn run(self: Box<Self>, transaction: &mut Transaction<'_>) -> (bool, Told);
+    fn run(self: Box<Self>, transaction: &mut Transaction<'_>) -> (bool, WorkTold);
 
     /// It is not done.
     fn refuse(self: Box<Self>, error: Error);
 }
 
-impl std::fmt::Debug for dyn Work {
+impl std::fmt::Debug for dyn StagedWork {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Work")
     }
 }
 
 /// A function that is to be done in one step.
-pub(super) struct Job<F, T, E> {
+pub(super) struct WorkJob<F, T, E> {
     pub work: F,
     pub reply: oneshot::Sender<Result<T, E>>,
 }
 
-impl<F, T, E> Work for Job<F, T, E>
+impl<F, T, E> StagedWork for WorkJob<F, T, E>
 where
     F: FnOnce(&mut Transaction<'_>) -> Result<T, E> + Send,
     T: Send + 'static,
     E: From<Error> + Send + 'static,
 {
-    fn run(self: Box<Self>, transaction: &mut Transaction<'_>) -> (bool, Told) {
-        let Job { work, reply } = *self;
+    fn run(self: Box<Self>, transaction: &mut Transaction<'_>) -> (bool, WorkTold) {
+        let WorkJob { work, reply } = *self;
         let done = work(transaction);
         let stands = done.is_ok();
         let told =
@@ -105,15 +105,15 @@ where
     }
 }
 
-impl Answer {
+impl WriteAnswer {
     /// `failed`: nothing of the batch stands.
     pub(super) fn send(self, failed: Option<&Error>) {
         match self {
-            Answer::Write(reply, answer) => {
+            WriteAnswer::Write(reply, answer) => {
                 let _ = reply.send(failed.map_or(answer, |error| Err(error.clone())));
             }
-            Answer::Work(told) => told(failed.cloned()),
-            Answer::Unheard(pending) => pending.refuse(failed.cloned().unwrap_or(Error::Closed)),
+            WriteAnswer::Work(told) => told(failed.cloned()),
+            WriteAnswer::Unheard(pending) => pending.refuse(failed.cloned().unwrap_or(Error::Closed)),
         }
     }
 }
@@ -125,12 +125,4 @@ impl Pending {
             Pending::Work(work) => work.refuse(error),
         }
     }
-}
-
-/// One compare-and-write.
-#[derive(Debug)]
-pub(super) struct Write {
-    pub key: Arc<str>,
-    pub expect: Expect,
-    pub op: Op,
 }

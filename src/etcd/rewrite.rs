@@ -16,7 +16,7 @@ use super::log::Log;
 use super::place::Place;
 use super::sled_log::SledLog;
 use super::state::State;
-use super::{Error, Revision, Span, record};
+use super::{Error, KeySpan, Revision, record};
 
 /// How much one step copies, so that writes wait only that long.
 const STEP_BYTES: usize = 1 << 20;
@@ -64,7 +64,7 @@ impl Rewrite {
         Rest {
             gone: revisions,
             left,
-            later: state.index.changes(&Span::ALL, upto + 1, usize::MAX),
+            later: state.index.changes(&KeySpan::ALL, upto + 1, usize::MAX),
             facts: Facts::of(state),
         }
     }

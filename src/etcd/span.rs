@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// Keys that lie side by side. Keys are compared by their bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Span<'a> {
+pub enum KeySpan<'a> {
     /// One key.
     Key(Cow<'a, str>),
     /// All that start with this.
@@ -15,14 +15,17 @@ pub enum Span<'a> {
     From(Cow<'a, str>),
 }
 
-impl Span<'_> {
+impl KeySpan<'_> {
     /// All keys.
-    pub const ALL: Span<'static> = Span::Prefix(Cow::Borrowed(""));
+    pub const ALL: KeySpan<'static> = KeySpan::Prefix(Cow::Borrowed(""));
 
     /// Where they begin.
     pub fn start(&self) -> &str {
         match self {
-            Span::Key(start) | Span::Prefix(start) | Span::Between(start, _) | Span::From(start) => start,
+            KeySpan::Key(start)
+            | KeySpan::Prefix(start)
+            | KeySpan::Between(start, _)
+            | KeySpan::From(start) => start,
         }
     }
 
@@ -34,29 +37,29 @@ impl Span<'_> {
     /// Whether a key that is not before their beginning is one of them.
     pub(super) fn reaches(&self, key: &str) -> bool {
         match self {
-            Span::Key(only) => key == only,
-            Span::Prefix(prefix) => key.starts_with(&**prefix),
-            Span::Between(_, end) => key < &**end,
-            Span::From(_) => true,
+            KeySpan::Key(only) => key == only,
+            KeySpan::Prefix(prefix) => key.starts_with(&**prefix),
+            KeySpan::Between(_, end) => key < &**end,
+            KeySpan::From(_) => true,
         }
     }
 
     /// With texts of its own.
-    pub fn into_owned(self) -> Span<'static> {
+    pub fn into_owned(self) -> KeySpan<'static> {
         let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
         match self {
-            Span::Key(key) => Span::Key(owned(key)),
-            Span::Prefix(prefix) => Span::Prefix(owned(prefix)),
-            Span::Between(start, end) => Span::Between(owned(start), owned(end)),
-            Span::From(start) => Span::From(owned(start)),
+            KeySpan::Key(key) => KeySpan::Key(owned(key)),
+            KeySpan::Prefix(prefix) => KeySpan::Prefix(owned(prefix)),
+            KeySpan::Between(start, end) => KeySpan::Between(owned(start), owned(end)),
+            KeySpan::From(start) => KeySpan::From(owned(start)),
         }
     }
 }
 
-impl<'a> Span<'a> {
+impl<'a> KeySpan<'a> {
     /// Those that start with `prefix`.
-    pub fn prefix(prefix: &'a str) -> Span<'a> {
-        Span::Prefix(Cow::Borrowed(prefix))
+    pub fn prefix(prefix: &'a str) -> KeySpan<'a> {
+        KeySpan::Prefix(Cow::Borrowed(prefix))
     }
 }
 
@@ -67,12 +70,12 @@ mod tests {
     #[test]
     fn a_span_has_its_keys_and_no_others() {
         let keys = ["", "/a", "/a/", "/a/b", "/a0", "/b", "é"];
-        let found = |span: Span<'_>| keys.into_iter().filter(|key| span.contains(key)).collect::<Vec<_>>();
-        assert_eq!(found(Span::Key("/a".into())), ["/a"]);
-        assert_eq!(found(Span::prefix("/a/")), ["/a/", "/a/b"]);
-        assert_eq!(found(Span::Between("/a".into(), "/a0".into())), ["/a", "/a/", "/a/b"]);
-        assert_eq!(found(Span::Between("/b".into(), "/a".into())), [""; 0]);
-        assert_eq!(found(Span::From("/a0".into()).into_owned()), ["/a0", "/b", "é"]);
-        assert_eq!(found(Span::ALL), keys);
+        let found = |span: KeySpan<'_>| keys.into_iter().filter(|key| span.contains(key)).collect::<Vec<_>>();
+        assert_eq!(found(KeySpan::Key("/a".into())), ["/a"]);
+        assert_eq!(found(KeySpan::prefix("/a/")), ["/a/", "/a/b"]);
+        assert_eq!(found(KeySpan::Between("/a".into(), "/a0".into())), ["/a", "/a/", "/a/b"]);
+        assert_eq!(found(KeySpan::Between("/b".into(), "/a".into())), [""; 0]);
+        assert_eq!(found(KeySpan::From("/a0".into()).into_owned()), ["/a0", "/b", "é"]);
+        assert_eq!(found(KeySpan::ALL), keys);
     }
 }

@@ -1,4 +1,4 @@
-//! A group of writes on its way: checked against the state that those before them leave, and logged.
+//! A batch of writes on its way: checked against the state that those before them leave, and logged.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,6 @@ use bytes::Bytes;
 
 use super::log::Log;
 use super::record;
-use super::request::Write;
 use super::state::Shared;
 use super::{Error, Event, EventKind, Expect, KeyValue, LeaseId, Op, Revision};
 
@@ -24,6 +23,14 @@ pub(super) struct Staged {
     pub checksums: Vec<u32>,
     /// The newest of them for each key; empty while they are few.
     newest: HashMap<Arc<str>, usize>,
+}
+
+/// One compare-and-write.
+#[derive(Debug)]
+pub(super) struct Write {
+    pub key: Arc<str>,
+    pub expect: Expect,
+    pub op: Op,
 }
 
 pub(super) enum Verdict {

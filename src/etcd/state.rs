@@ -16,10 +16,10 @@ use super::promise::Promise;
 use super::recent::Recent;
 use super::record::{self, Record};
 use super::watchers::Watchers;
-use super::{Error, Event, EventKind, KeyValue, Range, Revision, Span};
+use super::{Error, Event, EventKind, KeySpan, KeyValue, Range, Revision};
 
-/// Of how many changes one reading of old parts of the log consists at most; of the recent ones likewise. Those
-/// of one revision stay together, however many they are.
+/// Of how many changes one reading of old parts of the log consists at most; of the recent ones likewise.
+/// Those of one revision stay together, however many they are.
 const BATCH_EVENTS: usize = 1024;
 /// How many bytes one reading of old parts of the log is about at most: memory that nobody else holds.
 const BATCH_BYTES: usize = 4 << 20;
@@ -122,7 +122,7 @@ impl Shared {
 
     pub(super) fn range(
         &self,
-        span: &Span<'_>,
+        span: &KeySpan<'_>,
         from: Option<&str>,
         limit: usize,
         at: Option<Revision>,
@@ -159,7 +159,7 @@ impl Shared {
     }
 
     /// Reads what happened to the keys of a span from a revision on.
-    pub(super) fn unread(&self, span: &Span<'_>, from: Revision) -> Result<Unread, Error> {
+    pub(super) fn unread(&self, span: &KeySpan<'_>, from: Revision) -> Result<Unread, Error> {
         let state = self.read();
         let log = state.log()?;
         if from <= state.compact_revision {

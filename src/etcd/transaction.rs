@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::staged::Staged;
 use super::state::Shared;
-use super::{Error, Event, EventKind, KeyValue, LeaseId, Range, Revision, Span};
+use super::{Error, Event, EventKind, KeySpan, KeyValue, LeaseId, Range, Revision};
 
 /// The store as a transaction sees it: all that was written before it, and what itself has written.
 pub struct Transaction<'a> {
@@ -75,7 +75,7 @@ impl<'a> Transaction<'a> {
     ///
     /// # Errors
     /// [`Error::Compacted`], [`Error::FutureRevision`], [`Error::Io`], [`Error::Closed`].
-    pub fn range(&self, span: &Span<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error> {
+    pub fn range(&self, span: &KeySpan<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error> {
         let revision = self.revision();
         if let Some(requested) = at.filter(|at| *at > revision) {
             return Err(Error::FutureRevision { requested, current: revision });
@@ -103,7 +103,7 @@ impl<'a> Transaction<'a> {
 
     /// The changes of keys up to a revision that no reader has been shown, oldest first; none if the revision
     /// is one that readers know.
-    fn unpublished(&self, span: &Span<'_>, upto: Revision) -> Vec<&Event> {
+    fn unpublished(&self, span: &KeySpan<'_>, upto: Revision) -> Vec<&Event> {
         let all = self.staged.events.iter().chain(&self.events);
         let published = self.shared.read().revision;
         if upto <= published {

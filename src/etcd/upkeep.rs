@@ -12,7 +12,7 @@ use super::rewrite::Rewrite;
 use super::sled_log::SledLog;
 use super::state::State;
 use super::writer::Writer;
-use super::{Error, LeaseId, Revision, Span};
+use super::{Error, KeySpan, LeaseId, Revision};
 
 /// How many superseded records one step of a compaction removes, so that writes wait only that long.
 const SWEEP_RECORDS: usize = 64;
@@ -88,7 +88,7 @@ impl Writer {
             if log.bytes_on_disk() <= bound {
                 return Ok(false);
             }
-            let records = self.shared.read().index.changes(&Span::ALL, 0, usize::MAX);
+            let records = self.shared.read().index.changes(&KeySpan::ALL, 0, usize::MAX);
             self.rewrite = Some(Rewrite::begin(&home.place, records)?);
             return Ok(true);
         };

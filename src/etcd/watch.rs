@@ -8,8 +8,8 @@ use super::state::{Shared, Unread};
 use super::watchers::Watcher;
 use super::{Error, Event, Revision};
 
-/// A watch of keys that lie side by side. It holds a position in the log, not a queue: however slow its reader,
-/// it costs no memory, and misses nothing unless compaction overtakes it.
+/// A watch of keys that lie side by side. It holds a position in the log, not a queue: however slow its
+/// reader, it costs no memory, and misses nothing unless compaction overtakes it.
 #[derive(Debug)]
 pub struct Watch {
     shared: Arc<Shared>,
@@ -39,8 +39,8 @@ impl Watch {
         self.watcher.first_unread.load(Ordering::Acquire) != 0
     }
 
-    /// All changes up to this revision have been delivered; what [`Watch::try_next`] has found nothing after is
-    /// the newest there was.
+    /// All changes up to this revision have been delivered; what [`Watch::try_next`] has found nothing
+    /// after is the newest there was.
     pub fn delivered(&self) -> Revision {
         self.upto
     }

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use foldhash::fast::RandomState;
 use tokio::sync::Notify;
 
-use super::{Event, Revision, Span};
+use super::{Event, KeySpan, Revision};
 
 /// What the writer knows of a watch.
 #[derive(Debug)]
 pub(super) struct Watcher {
-    pub span: Span<'static>,
+    pub span: KeySpan<'static>,
     /// The first revision with a change of these keys that may be unread; 0: none is. Set by the writer,
     /// under the state's write lock, only if it is 0; set to anything else only by the watch.
     pub first_unread: AtomicU64,
@@ -28,8 +28,8 @@ impl Watcher {
 
 /// All watches of a store. As many as there are callers: the apiserver keeps one per resource.
 ///
-/// Invariant: a watch is in `folders` if it is of a prefix that ends in a slash, in `keys` if it is of one key,
-/// else in `others`.
+/// Invariant: a watch is in `folders` if it is of a prefix that ends in a slash, in `keys` if it is of one
+/// key, else in `others`.
 #[derive(Debug, Default)]
 pub(super) struct Watchers {
     /// By prefix: a change finds those that it concerns by the slashes of its key, however many there are.
@@ -45,16 +45,16 @@ enum Shelf {
     Other,
 }
 
-fn shelf(span: &Span<'_>) -> Shelf {
+fn shelf(span: &KeySpan<'_>) -> Shelf {
     match span {
-        Span::Prefix(prefix) if prefix.ends_with('/') => Shelf::Folder,
-        Span::Key(_) => Shelf::Key,
+        KeySpan::Prefix(prefix) if prefix.ends_with('/') => Shelf::Folder,
+        KeySpan::Key(_) => Shelf::Key,
         _ => Shelf::Other,
     }
 }
 
 impl Watchers {
-    pub(super) fn add(&mut self, span: Span<'_>, after: Revision, notify: Arc<Notify>) -> Arc<Watcher> {
+    pub(super) fn add(&mut self, span: KeySpan<'_>, after: Revision, notify: Arc<Notify>) -> Arc<Watcher> {
         let span = span.into_owned();
         let start = span.start().to_owned();
         let shelf = shelf(&span);
@@ -113,7 +113,7 @@ impl Watchers {
     /// The watches of exactly this prefix are to tell how far they are.
     pub(super) fn request_progress(&self, prefix: &str) {
         let of_folder = self.folders.get(prefix).into_iter().flatten();
-        let others = self.others.iter().filter(|watcher| watcher.span == Span::prefix(prefix));
+        let others = self.others.iter().filter(|watcher| watcher.span == KeySpan::prefix(prefix));
         for watcher in of_folder.chain(others) {
             watcher.progress_wanted.store(true, Ordering::Release);
             watcher.wake();

@@ -17,10 +17,10 @@ use super::log::Log;
 use super::opening::Home;
 use super::promise::Promise;
 use super::record;
-use super::request::{Answer, Pending, Reply, Request, Write};
+use super::request::{Pending, Reply, Request, WriteAnswer};
 use super::rewrite::Rewrite;
 use super::sled_log::SledLog;
-use super::staged::{Staged, Verdict};
+use super::staged::{Staged, Verdict, Write};
 use super::state::Shared;
 use super::sweep::Superfluous;
 use super::transaction::Transaction;
@@ -134,12 +134,12 @@ impl Writer {
     }
 
     /// An error: nothing of all this stands.
-    fn write_pending(&mut self, pending: Vec<Pending>, answers: &mut Vec<Answer>) -> Result<(), Error> {
+    fn write_pending(&mut self, pending: Vec<Pending>, answers: &mut Vec<WriteAnswer>) -> Result<(), Error> {
         let mut staged = self.begin();
         for pending in pending {
             let answer = match &mut staged {
                 Ok(current) => self.stage(current, pending),
-                Err(_) => Ok(Answer::Unheard(pending)),
+                Err(_) => Ok(WriteAnswer::Unheard(pending)),
             };
             match answer {
                 Ok(answer) => answers.push(answer),
@@ -153,22 +153,22 @@ impl Writer {
     }
 
     /// An error: the log is torn.
-    fn stage(&self, staged: &mut Staged, pending: Pending) -> Result<Answer, (Answer, Error)> {
+    fn stage(&self, staged: &mut Staged, pending: Pending) -> Result<WriteAnswer, (WriteAnswer, Error)> {
         match pending {
             Pending::Write(write, reply) => match self.stage_write(staged, write) {
-                Ok(answer) => Ok(Answer::Write(reply, answer)),
-                Err(error) => Err((Answer::Write(reply, Err(error.clone())), error)),
+                Ok(answer) => Ok(WriteAnswer::Write(reply, answer)),
+                Err(error) => Err((WriteAnswer::Write(reply, Err(error.clone())), error)),
             },
             Pending::Work(work) => {
                 let mut transaction = Transaction::new(&self.shared, staged);
                 let (stands, told) = work.run(&mut transaction);
                 let events = transaction.into_events();
                 if !stands || events.is_empty() {
-                    return Ok(Answer::Work(told));
+                    return Ok(WriteAnswer::Work(told));
                 }
                 match staged.append_group(events) {
-                    Ok(()) => Ok(Answer::Work(told)),
-                    Err(error) => Err((Answer::Work(told), self.fail(error))),
+                    Ok(()) => Ok(WriteAnswer::Work(told)),
+                    Err(error) => Err((WriteAnswer::Work(told), self.fail(error))),
                 }
             }
         }

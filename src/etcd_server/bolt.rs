@@ -11,7 +11,7 @@ use bytes::BufMut;
 pub(crate) type Item = (Vec<u8>, Vec<u8>);
 
 /// Items under a name, in the order of their keys.
-pub(crate) struct Bucket {
+pub(crate) struct BoltBucket {
     pub(crate) name: &'static str,
     pub(crate) items: Vec<Item>,
 }
@@ -30,7 +30,7 @@ const FORMAT: u32 = 2;
 const META_PAGES: u64 = 2;
 
 /// One element of a page, written behind all heads of elements.
-struct Element {
+struct PageElement {
     key: Vec<u8>,
     value: Vec<u8>,
     /// What stands in its head beside lengths: flags in a leaf, the page below in a branch.
@@ -38,18 +38,18 @@ struct Element {
 }
 
 /// A file with these buckets, which come in the order of their names.
-pub(crate) fn file(buckets: Vec<Bucket>) -> Vec<u8> {
+pub(crate) fn file(buckets: Vec<BoltBucket>) -> Vec<u8> {
     let mut pages = vec![0; 2 * PAGE_BYTES];
     let free_list = next_page(&pages);
     write_page(&mut pages, FREE_LIST, &[]);
     let roots = buckets.into_iter().map(|bucket| {
-        let elements = bucket.items.into_iter().map(|(key, value)| Element { key, value, detail: 0 });
+        let elements = bucket.items.into_iter().map(|(key, value)| PageElement { key, value, detail: 0 });
         let mut value = Vec::new();
         value.put_u64_le(write_tree(&mut pages, elements.collect()));
         value.put_u64_le(0);
-        Element { key: bucket.name.into(), value, detail: u64::from(IS_BUCKET) }
+        PageElement { key: bucket.name.into(), value, detail: u64::from(IS_BUCKET) }
     });
-    let roots: Vec<Element> = roots.collect();
+    let roots: Vec<PageElement> = roots.collect();
     let root = write_tree(&mut pages, roots);
     let end = next_page(&pages);
     for number in 0..META_PAGES {
@@ -64,7 +64,7 @@ fn next_page(pages: &[u8]) -> u64 {
 }
 
 /// Writes leaves, then branches above them until there is one; its number.
-fn write_tree(pages: &mut Vec<u8>, elements: Vec<Element>) -> u64 {
+fn write_tree(pages: &mut Vec<u8>, elements: Vec<PageElement>) -> u64 {
     let mut level = write_level(pages, LEAF, elements);
     while level.len() > 1 {
         level = write_level(pages, BRANCH, level);
@@ -73,13 +73,13 @@ fn write_tree(pages: &mut Vec<u8>, elements: Vec<Element>) -> u64 {
 }
 
 /// Writes pages of elements; the elements of the branches above them.
-fn write_level(pages: &mut Vec<u8>, kind: u16, elements: Vec<Element>) -> Vec<Element> {
+fn write_level(pages: &mut Vec<u8>, kind: u16, elements: Vec<PageElement>) -> Vec<PageElement> {
     let mut above = Vec::new();
     let mut rest = &elements[..];
     loop {
         let (page, later) = rest.split_at(fitting(rest));
         let key = page.first().map(|first| first.key.clone()).unwrap_or_default();
-        above.push(Element { key, value: Vec::new(), detail: next_page(pages) });
+        above.push(PageElement { key, value: Vec::new(), detail: next_page(pages) });
         write_page(pages, kind, page);
         if later.is_empty() {
             return above;
@@ -89,16 +89,16 @@ fn write_level(pages: &mut Vec<u8>, kind: u16, elements: Vec<Element>) -> Vec<El
 }
 
 /// How many elements fit onto one page; one at least, however long it is.
-fn fitting(elements: &[Element]) -> usize {
+fn fitting(elements: &[PageElement]) -> usize {
     let mut bytes = HEAD_BYTES;
-    let fits = |element: &&Element| {
+    let fits = |element: &&PageElement| {
         bytes += ELEMENT_BYTES + element.key.len() + element.value.len();
         bytes <= PAGE_BYTES
     };
     elements.iter().take_while(fits).count().max(1).min(elements.len())
 }
 
-fn write_page(pages: &mut Vec<u8>, kind: u16, elements: &[Element]) {
+fn write_page(pages: &mut Vec<u8>, kind: u16, elements: &[PageElement]) {
     let number = next_page(pages);
     let content: usize = elements.iter().map(|element| element.key.len() + element.value.len()).sum();
     let bytes = HEAD_BYTES + elements.len() * ELEMENT_BYTES + content;
@@ -125,7 +125,7 @@ fn write_head(out: &mut Vec<u8>, number: u64, kind: u16, count: usize, overflow:
     out.put_u32_le(overflow as u32);
 }
 
-fn write_element(out: &mut Vec<u8>, kind: u16, element: &Element, place: u32) {
+fn write_element(out: &mut Vec<u8>, kind: u16, element: &PageElement, place: u32) {
     if kind == BRANCH {
         out.put_u32_le(place);
         out.put_u32_le(element.key.len() as u32);

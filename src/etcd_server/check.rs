@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 
 use crate::messages::{DeleteRangeRequest, PutRequest, RangeRequest, RequestOp, TxnRequest};
-use crate::status::{EtcdError, GrpcStatus};
+use crate::status::{EtcdError, EtcdStatus};
 
 /// etcd's `--max-txn-ops`: so many comparisons, and so many operations for each outcome; less one for each
 /// transaction in another.
@@ -15,7 +15,7 @@ pub const MAX_TXN_OPS: usize = 128;
 ///
 /// # Errors
 /// No key.
-pub fn range(request: &RangeRequest) -> Result<(), GrpcStatus> {
+pub fn range(request: &RangeRequest) -> Result<(), EtcdStatus> {
     has_key(&request.key)
 }
 
@@ -23,7 +23,7 @@ pub fn range(request: &RangeRequest) -> Result<(), GrpcStatus> {
 ///
 /// # Errors
 /// No key; a value or a lease beside the wish to keep the one that is there.
-pub fn put(request: &PutRequest) -> Result<(), GrpcStatus> {
+pub fn put(request: &PutRequest) -> Result<(), EtcdStatus> {
     has_key(&request.key)?;
     if request.ignore_value && !request.value.is_empty() {
         return Err(EtcdError::ValueProvided.into());
@@ -38,11 +38,11 @@ pub fn put(request: &PutRequest) -> Result<(), GrpcStatus> {
 ///
 /// # Errors
 /// No key.
-pub fn delete_range(request: &DeleteRangeRequest) -> Result<(), GrpcStatus> {
+pub fn delete_range(request: &DeleteRangeRequest) -> Result<(), EtcdStatus> {
     has_key(&request.key)
 }
 
-fn has_key(key: &Bytes) -> Result<(), GrpcStatus> {
+fn has_key(key: &Bytes) -> Result<(), EtcdStatus> {
     if key.is_empty() { Err(EtcdError::EmptyKey.into()) } else { Ok(()) }
 }
 
@@ -50,14 +50,14 @@ fn has_key(key: &Bytes) -> Result<(), GrpcStatus> {
 ///
 /// # Errors
 /// Too much, something incomplete, or a key that is written twice.
-pub fn txn(request: &TxnRequest) -> Result<(), GrpcStatus> {
+pub fn txn(request: &TxnRequest) -> Result<(), EtcdStatus> {
     operations(request, MAX_TXN_OPS)?;
     written(&request.success.0)?;
     written(&request.failure.0)?;
     Ok(())
 }
 
-fn operations(request: &TxnRequest, allowed: usize) -> Result<(), GrpcStatus> {
+fn operations(request: &TxnRequest, allowed: usize) -> Result<(), EtcdStatus> {
     let TxnRequest { compare, success, failure } = request;
     let most = compare.0.len().max(success.0.len()).max(failure.0.len());
     let Some(left) = allowed.checked_sub(most) else { return Err(EtcdError::TooManyOps.into()) };
@@ -65,7 +65,7 @@ fn operations(request: &TxnRequest, allowed: usize) -> Result<(), GrpcStatus> {
     success.0.iter().chain(&failure.0).try_for_each(|operation| self::operation(operation, left))
 }
 
-fn operation(operation: &RequestOp, allowed: usize) -> Result<(), GrpcStatus> {
+fn operation(operation: &RequestOp, allowed: usize) -> Result<(), EtcdStatus> {
     let RequestOp { range, put, delete_range, txn } = operation;
     match (&range.0, &put.0, &delete_range.0, &txn.0) {
         (Some(request), ..) => self::range(request),
@@ -78,12 +78,12 @@ fn operation(operation: &RequestOp, allowed: usize) -> Result<(), GrpcStatus> {
 
 /// What operations write.
 #[derive(Default)]
-struct Written<'a> {
+struct WrittenKeys<'a> {
     puts: BTreeSet<&'a [u8]>,
     deletions: Vec<(&'a [u8], &'a [u8])>,
 }
 
-impl<'a> Written<'a> {
+impl<'a> WrittenKeys<'a> {
     fn is_deleted(&self, key: &[u8]) -> bool {
         self.deletions.iter().any(|(start, end)| match *end {
             [] => key == *start,
@@ -93,7 +93,7 @@ impl<'a> Written<'a> {
     }
 
     /// A key may be put once, and not be deleted as well.
-    fn put(&mut self, key: &'a [u8]) -> Result<(), GrpcStatus> {
+    fn put(&mut self, key: &'a [u8]) -> Result<(), EtcdStatus> {
         if self.is_deleted(key) || !self.puts.insert(key) {
             return Err(EtcdError::DuplicateKey.into());
         }
@@ -101,8 +101,8 @@ impl<'a> Written<'a> {
     }
 }
 
-fn written(operations: &[RequestOp]) -> Result<Written<'_>, GrpcStatus> {
-    let mut all = Written::default();
+fn written(operations: &[RequestOp]) -> Result<WrittenKeys<'_>, EtcdStatus> {
+    let mut all = WrittenKeys::default();
     let deletions = operations.iter().filter_map(|operation| operation.delete_range.0.as_deref());
     all.deletions.extend(deletions.map(|request| (&request.key[..], &request.range_end[..])));
     for nested in operations.iter().filter_map(|operation| operation.txn.0.as_deref()) {

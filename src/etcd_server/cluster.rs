@@ -5,20 +5,20 @@ use http::Response;
 
 use crate::messages::{Empty, Member, MemberListResponse, Repeated};
 use crate::server::{EtcdServer, MEMBER_ID, header};
-use crate::status::{GrpcStatus, UNIMPLEMENTED};
+use crate::status::{EtcdStatus, UNIMPLEMENTED};
 use crate::unary::{failed, unary};
 
 pub(crate) async fn serve(server: &EtcdServer, method: &str, body: Body) -> Response<Body> {
     match method {
         "MemberList" => unary(body, async |request, _| members(server, &request)).await,
-        _ => failed(&GrpcStatus::new(
+        _ => failed(&EtcdStatus::new(
             UNIMPLEMENTED,
             "kubarium: this etcd is one process: members are not added, changed or removed",
         )),
     }
 }
 
-fn members(server: &EtcdServer, _request: &Empty) -> Result<MemberListResponse, GrpcStatus> {
+fn members(server: &EtcdServer, _request: &Empty) -> Result<MemberListResponse, EtcdStatus> {
     let member = Member {
         id: MEMBER_ID,
         name: server.name().to_owned(),

@@ -4,11 +4,11 @@ use axum::body::Body;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http_body_util::BodyExt;
 
-use crate::status::{GrpcStatus, INTERNAL, RESOURCE_EXHAUSTED, UNIMPLEMENTED};
-use crate::wire::Message;
+use crate::status::{EtcdStatus, INTERNAL, RESOURCE_EXHAUSTED, UNIMPLEMENTED};
+use crate::wire::ProtoMessage;
 
-/// The longest message that is read: what may be written (`--max-request-bytes`), and half a mebibyte for what
-/// is around it (`grpcOverheadBytes`). A longer one ends its call, before it is read.
+/// The longest message that is read: what may be written (`--max-request-bytes`), and half a mebibyte for
+/// what is around it (`grpcOverheadBytes`). A longer one ends its call, before it is read.
 pub const MAX_RECEIVED_BYTES: usize = crate::status::MAX_REQUEST_BYTES + 512 * 1024;
 /// What is before a message.
 const HEAD_BYTES: usize = 5;
@@ -31,7 +31,7 @@ impl Received {
     ///
     /// # Errors
     /// It is too long, compressed, or not whole.
-    pub async fn next<M: Message>(&mut self) -> Result<Option<M>, GrpcStatus> {
+    pub async fn next<M: ProtoMessage>(&mut self) -> Result<Option<M>, EtcdStatus> {
         loop {
             if let Some(message) = self.take()? {
                 return decode(message).map(Some);
@@ -42,9 +42,9 @@ impl Received {
                         self.unread.extend_from_slice(data);
                     }
                 }
-                Some(Err(error)) => return Err(GrpcStatus::new(INTERNAL, error.to_string())),
+                Some(Err(error)) => return Err(EtcdStatus::new(INTERNAL, error.to_string())),
                 None if self.unread.is_empty() => return Ok(None),
-                None => return Err(GrpcStatus::new(INTERNAL, "unexpected EOF")),
+                None => return Err(EtcdStatus::new(INTERNAL, "unexpected EOF")),
             }
         }
     }
@@ -58,14 +58,14 @@ impl Received {
     ///
     /// # Errors
     /// As [`Received::next`], or there is none.
-    pub async fn only<M: Message>(&mut self) -> Result<M, GrpcStatus> {
-        self.next().await?.ok_or_else(|| GrpcStatus::new(INTERNAL, "EOF"))
+    pub async fn only<M: ProtoMessage>(&mut self) -> Result<M, EtcdStatus> {
+        self.next().await?.ok_or_else(|| EtcdStatus::new(INTERNAL, "EOF"))
     }
 
-    fn take(&mut self) -> Result<Option<Bytes>, GrpcStatus> {
+    fn take(&mut self) -> Result<Option<Bytes>, EtcdStatus> {
         let Some(mut head) = self.unread.get(..HEAD_BYTES) else { return Ok(None) };
         if head.get_u8() != 0 {
-            return Err(GrpcStatus::new(
+            return Err(EtcdStatus::new(
                 UNIMPLEMENTED,
                 "grpc: compressed messages are not read here: send them plain",
             ));
@@ -73,7 +73,7 @@ impl Received {
         let length = head.get_u32() as usize;
         if length > MAX_RECEIVED_BYTES {
             let words = format!("grpc: received message larger than max ({length} vs. {MAX_RECEIVED_BYTES})");
-            return Err(GrpcStatus::new(RESOURCE_EXHAUSTED, words));
+            return Err(EtcdStatus::new(RESOURCE_EXHAUSTED, words));
         }
         if self.unread.len() < HEAD_BYTES + length {
             return Ok(None);
@@ -84,14 +84,14 @@ impl Received {
     }
 }
 
-fn decode<M: Message>(message: Bytes) -> Result<M, GrpcStatus> {
+fn decode<M: ProtoMessage>(message: Bytes) -> Result<M, EtcdStatus> {
     M::decode(message).map_err(|error| {
-        GrpcStatus::new(INTERNAL, format!("grpc: error unmarshalling request: proto: {}", error.0))
+        EtcdStatus::new(INTERNAL, format!("grpc: error unmarshalling request: proto: {}", error.0))
     })
 }
 
 /// A message as it is sent.
-pub fn framed<M: Message>(message: &M) -> Bytes {
+pub fn framed<M: ProtoMessage>(message: &M) -> Bytes {
     let mut framed = vec![0; HEAD_BYTES];
     message.write(&mut framed);
     let length = u32::try_from(framed.len() - HEAD_BYTES).unwrap_or(u32::MAX);

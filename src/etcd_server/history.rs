@@ -9,20 +9,20 @@ use etcd::{EventKind, Kv, LoggedChange, Revision};
 use crate::keys;
 use crate::messages::KeyValue;
 use crate::server::signed;
-use crate::status::GrpcStatus;
+use crate::status::EtcdStatus;
 use crate::values::Values;
-use crate::wire::Message;
+use crate::wire::ProtoMessage;
 
 /// What a store knows at one revision.
-pub(crate) struct History {
+pub(crate) struct KeyHistory {
     pub(crate) revision: Revision,
     pub(crate) compact_revision: Revision,
     /// In the order of their keys.
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<HistoryRow>,
 }
 
 /// One change.
-pub(crate) struct Row {
+pub(crate) struct HistoryRow {
     pub(crate) revision: Revision,
     /// Its place among those of its revision.
     sub: u64,
@@ -31,7 +31,7 @@ pub(crate) struct Row {
     pub(crate) value: Vec<u8>,
 }
 
-impl Row {
+impl HistoryRow {
     /// As etcd writes it: `main_sub`, and a `t` behind a deletion.
     pub(crate) fn key(&self) -> Vec<u8> {
         let mut key = Vec::with_capacity(18);
@@ -46,18 +46,18 @@ impl Row {
 }
 
 /// Reads everything.
-pub(crate) fn read(kv: &Kv, values: &Arc<dyn Values>) -> Result<History, GrpcStatus> {
+pub(crate) fn read(kv: &Kv, values: &Arc<dyn Values>) -> Result<KeyHistory, EtcdStatus> {
     let image = kv.image()?;
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<HistoryRow> = Vec::new();
     for change in image.changes() {
         let LoggedChange { kind, kv: changed } = change?;
         let revision = changed.mod_revision;
         let sub = rows.last().filter(|last| last.revision == revision).map_or(0, |last| last.sub + 1);
         let is_deletion = kind == EventKind::Delete;
         let value = if is_deletion { deleted(&changed.key) } else { put(kv, &**values, &changed) };
-        rows.push(Row { revision, sub, is_deletion, value });
+        rows.push(HistoryRow { revision, sub, is_deletion, value });
     }
-    Ok(History { revision: image.revision(), compact_revision: image.compact_revision(), rows })
+    Ok(KeyHistory { revision: image.revision(), compact_revision: image.compact_revision(), rows })
 }
 
 fn deleted(key: &str) -> Vec<u8> {

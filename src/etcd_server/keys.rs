@@ -2,34 +2,34 @@
 //! the same bytes; a key that is no text is refused where it would be written, and found nowhere.
 
 use bytes::Bytes;
-use etcd::Span;
+use etcd::KeySpan;
 
-use crate::status::{GrpcStatus, INVALID_ARGUMENT};
+use crate::status::{EtcdStatus, INVALID_ARGUMENT};
 
 /// The key that a put names.
-pub(crate) fn text(key: &[u8]) -> Result<&str, GrpcStatus> {
+pub(crate) fn text(key: &[u8]) -> Result<&str, EtcdStatus> {
     std::str::from_utf8(key).map_err(|_| {
         let words = "kubarium: a key must be UTF-8; this store keeps no others";
-        GrpcStatus::new(INVALID_ARGUMENT, words)
+        EtcdStatus::new(INVALID_ARGUMENT, words)
     })
 }
 
 /// The keys from `key` on up to `range_end`; None: there can be none.
-pub(crate) fn span<'a>(key: &'a [u8], range_end: &'a [u8]) -> Option<Span<'a>> {
+pub(crate) fn span<'a>(key: &'a [u8], range_end: &'a [u8]) -> Option<KeySpan<'a>> {
     match range_end {
-        [] => std::str::from_utf8(key).ok().map(|key| Span::Key(key.into())),
-        [0] => first_from(key).map(|start| Span::From(start.into())),
+        [] => std::str::from_utf8(key).ok().map(|key| KeySpan::Key(key.into())),
+        [0] => first_from(key).map(|start| KeySpan::From(start.into())),
         end if end <= key => None,
         end => {
             if let Ok(prefix) = std::str::from_utf8(key)
                 && is_end_of_prefix(key, end)
             {
-                return Some(Span::Prefix(prefix.into()));
+                return Some(KeySpan::Prefix(prefix.into()));
             }
             let start = first_from(key)?;
             Some(match first_from(end) {
-                Some(end) => Span::Between(start.into(), end.into()),
-                None => Span::From(start.into()),
+                Some(end) => KeySpan::Between(start.into(), end.into()),
+                None => KeySpan::From(start.into()),
             })
         }
     }
@@ -127,9 +127,9 @@ mod tests {
                 }
             }
         }
-        assert_eq!(span(b"/a/", b"/a0"), Some(Span::prefix("/a/")));
-        assert_eq!(span(b"\0", b"\0"), Some(Span::From("\0".into())));
-        assert_eq!(span(b"/a", b""), Some(Span::Key("/a".into())));
+        assert_eq!(span(b"/a/", b"/a0"), Some(KeySpan::prefix("/a/")));
+        assert_eq!(span(b"\0", b"\0"), Some(KeySpan::From("\0".into())));
+        assert_eq!(span(b"/a", b""), Some(KeySpan::Key("/a".into())));
         assert_eq!((span(b"\xff", b""), span(b"b", b"a")), (None, None));
         assert!(text(b"\xff").unwrap_err().message.contains("UTF-8"));
     }

@@ -12,10 +12,10 @@ use crate::messages::{
 };
 use crate::range::{self, NOTHING, shown};
 use crate::server::{EtcdServer, check_size, header, header_only};
-use crate::status::{EtcdError, GrpcStatus};
+use crate::status::{EtcdError, EtcdStatus};
 use crate::values::Values;
 
-pub(crate) fn range(server: &EtcdServer, request: &RangeRequest) -> Result<RangeResponse, GrpcStatus> {
+pub(crate) fn range(server: &EtcdServer, request: &RangeRequest) -> Result<RangeResponse, EtcdStatus> {
     check::range(request)?;
     range::range(&server.kv()?, &**server.values(), request)
 }
@@ -24,7 +24,7 @@ pub(crate) async fn put(
     server: &EtcdServer,
     request: PutRequest,
     bytes: usize,
-) -> Result<PutResponse, GrpcStatus> {
+) -> Result<PutResponse, EtcdStatus> {
     check::put(&request)?;
     check_size(bytes)?;
     let values = Arc::clone(server.values());
@@ -36,7 +36,7 @@ pub(crate) fn put_in(
     txn: &mut Transaction<'_>,
     values: &dyn Values,
     request: &PutRequest,
-) -> Result<PutResponse, GrpcStatus> {
+) -> Result<PutResponse, EtcdStatus> {
     let key = keys::text(&request.key)?;
     let current = if request.ignore_value || request.ignore_lease {
         Some(txn.get(key)?.ok_or(EtcdError::KeyNotFound)?)
@@ -60,7 +60,7 @@ pub(crate) fn put_in(
 pub(crate) async fn delete_range(
     server: &EtcdServer,
     request: DeleteRangeRequest,
-) -> Result<DeleteRangeResponse, GrpcStatus> {
+) -> Result<DeleteRangeResponse, EtcdStatus> {
     check::delete_range(&request)?;
     let values = Arc::clone(server.values());
     server.kv()?.transact(move |txn| delete_range_in(txn, &*values, &request)).await
@@ -71,7 +71,7 @@ pub(crate) fn delete_range_in(
     txn: &mut Transaction<'_>,
     values: &dyn Values,
     request: &DeleteRangeRequest,
-) -> Result<DeleteRangeResponse, GrpcStatus> {
+) -> Result<DeleteRangeResponse, EtcdStatus> {
     let span = keys::span(&request.key, &request.range_end).unwrap_or(NOTHING);
     let found = txn.range(&span, usize::MAX, None)?;
     for kv in &found.kvs {
@@ -89,7 +89,7 @@ pub(crate) fn delete_range_in(
 pub(crate) async fn compact(
     server: &EtcdServer,
     request: &CompactionRequest,
-) -> Result<HeaderResponse, GrpcStatus> {
+) -> Result<HeaderResponse, EtcdStatus> {
     let kv = server.kv()?;
     let before = u64::try_from(request.revision).unwrap_or(0);
     if before <= kv.compact_revision() {

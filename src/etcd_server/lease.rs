@@ -15,7 +15,7 @@ use crate::messages::{
     LeaseLeasesResponse, LeaseRequest, LeaseTimeToLiveRequest, LeaseTimeToLiveResponse, Repeated,
 };
 use crate::server::{EtcdServer, header, header_only, signed};
-use crate::status::{EtcdError, GrpcStatus};
+use crate::status::{EtcdError, EtcdStatus};
 use crate::unary::streamed;
 
 /// `lease.MaxLeaseTTL`, in seconds: a longer one is refused.
@@ -26,7 +26,7 @@ pub(crate) const MIN_TTL: i64 = 2;
 pub(crate) async fn grant(
     server: &EtcdServer,
     request: &LeaseGrantRequest,
-) -> Result<LeaseGrantResponse, GrpcStatus> {
+) -> Result<LeaseGrantResponse, EtcdStatus> {
     if request.ttl > MAX_TTL {
         return Err(EtcdError::LeaseTtlTooLarge.into());
     }
@@ -41,14 +41,14 @@ pub(crate) async fn grant(
     Ok(LeaseGrantResponse { header: header(kv.revision()), id, ttl, error: String::new() })
 }
 
-fn named(kv: &Kv, id: i64) -> Result<LeaseId, GrpcStatus> {
+fn named(kv: &Kv, id: i64) -> Result<LeaseId, EtcdStatus> {
     kv.lease_named(id.cast_unsigned()).ok_or_else(|| EtcdError::LeaseNotFound.into())
 }
 
 pub(crate) async fn revoke(
     server: &EtcdServer,
     request: &LeaseRequest,
-) -> Result<HeaderResponse, GrpcStatus> {
+) -> Result<HeaderResponse, EtcdStatus> {
     let kv = server.kv()?;
     kv.revoke_lease(named(&kv, request.id)?).await?;
     Ok(header_only(kv.revision()))
@@ -64,7 +64,7 @@ pub(crate) fn keep_alive(server: &EtcdServer, body: Body) -> Response<Body> {
     }))
 }
 
-fn renewed(server: &EtcdServer, request: &LeaseRequest) -> Result<Bytes, GrpcStatus> {
+fn renewed(server: &EtcdServer, request: &LeaseRequest) -> Result<Bytes, EtcdStatus> {
     let kv = server.kv()?;
     let lease = kv.lease_named(request.id.cast_unsigned());
     let lease = lease.filter(|lease| kv.keep_alive(*lease).is_ok());
@@ -75,7 +75,7 @@ fn renewed(server: &EtcdServer, request: &LeaseRequest) -> Result<Bytes, GrpcSta
 pub(crate) fn time_to_live(
     server: &EtcdServer,
     request: &LeaseTimeToLiveRequest,
-) -> Result<LeaseTimeToLiveResponse, GrpcStatus> {
+) -> Result<LeaseTimeToLiveResponse, EtcdStatus> {
     let kv = server.kv()?;
     let id = request.id;
     let header = header(kv.revision());
@@ -97,7 +97,7 @@ fn seconds(time: Duration) -> i64 {
     signed(time.as_secs())
 }
 
-pub(crate) fn leases(server: &EtcdServer, _request: &Empty) -> Result<LeaseLeasesResponse, GrpcStatus> {
+pub(crate) fn leases(server: &EtcdServer, _request: &Empty) -> Result<LeaseLeasesResponse, EtcdStatus> {
     let kv = server.kv()?;
     let leases = kv.leases().into_iter().map(|status| LeaseRequest { id: status.name.cast_signed() });
     Ok(LeaseLeasesResponse { header: header(kv.revision()), leases: Repeated(leases.collect()) })

@@ -27,7 +27,9 @@ mod keys;
 mod kv;
 mod lease;
 mod maintenance;
+pub mod options;
 mod range;
+mod routes;
 mod server;
 mod snapshot;
 #[cfg(test)]
@@ -38,5 +40,5 @@ pub mod values;
 pub mod watch;
 
 pub use http1::{CLUSTER_VERSION, VERSION};
-pub use server::{EtcdServer, ServerOptions, Source};
-pub use wire::{Field, Malformed, Message, Value};
+pub use server::{EtcdServer, PROGRESS_INTERVAL, ServerOptions, StoreSource};
+pub use wire::{MalformedMessage, MessageField, ProtoMessage, WireValue};

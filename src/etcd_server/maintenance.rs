@@ -11,10 +11,10 @@ use crate::messages::{
     HeaderResponse, LeaseRequest, Repeated, StatusResponse,
 };
 use crate::server::{EtcdServer, MEMBER_ID, RAFT_TERM, header, header_only, signed};
-use crate::status::{EtcdError, GrpcStatus, UNIMPLEMENTED};
+use crate::status::{EtcdError, EtcdStatus, UNIMPLEMENTED};
 use crate::unary::unary;
 
-pub(crate) fn status(server: &EtcdServer, _request: &Empty) -> Result<StatusResponse, GrpcStatus> {
+pub(crate) fn status(server: &EtcdServer, _request: &Empty) -> Result<StatusResponse, EtcdStatus> {
     let kv = server.kv()?;
     let revision = kv.revision();
     let size = signed(kv.bytes_on_disk());
@@ -35,28 +35,28 @@ pub(crate) fn status(server: &EtcdServer, _request: &Empty) -> Result<StatusResp
 }
 
 /// There is no quota, so nothing to raise an alarm.
-pub(crate) fn alarm(server: &EtcdServer, request: &AlarmRequest) -> Result<AlarmResponse, GrpcStatus> {
+pub(crate) fn alarm(server: &EtcdServer, request: &AlarmRequest) -> Result<AlarmResponse, EtcdStatus> {
     const ACTIVATE: i64 = 1;
     if request.action == ACTIVATE {
-        return Err(GrpcStatus::new(UNIMPLEMENTED, "kubarium: this etcd has no alarms"));
+        return Err(EtcdStatus::new(UNIMPLEMENTED, "kubarium: this etcd has no alarms"));
     }
     Ok(AlarmResponse { header: header(server.kv()?.revision()), alarms: Repeated::default() })
 }
 
 /// Gives back what compaction has freed, as far as that pays.
-pub(crate) async fn defragment(server: &EtcdServer, _request: &Empty) -> Result<HeaderResponse, GrpcStatus> {
+pub(crate) async fn defragment(server: &EtcdServer, _request: &Empty) -> Result<HeaderResponse, EtcdStatus> {
     let kv = server.kv()?;
     kv.compact(kv.compact_revision()).await?;
     Ok(header_only(kv.revision()))
 }
 
-pub(crate) fn hash(server: &EtcdServer, _request: &Empty) -> Result<HashResponse, GrpcStatus> {
+pub(crate) fn hash(server: &EtcdServer, _request: &Empty) -> Result<HashResponse, EtcdStatus> {
     let found = hash_kv(server, &HashKvRequest::default())?;
     Ok(HashResponse { header: found.header, hash: found.hash })
 }
 
 /// As etcd would hash the same history (`mvcc.kvHasher`).
-pub(crate) fn hash_kv(server: &EtcdServer, request: &HashKvRequest) -> Result<HashKvResponse, GrpcStatus> {
+pub(crate) fn hash_kv(server: &EtcdServer, request: &HashKvRequest) -> Result<HashKvResponse, EtcdStatus> {
     let kv = server.kv()?;
     let history = history::read(&kv, server.values())?;
     let upto = u64::try_from(request.revision).ok().filter(|upto| *upto > 0).unwrap_or(history.revision);
@@ -83,7 +83,7 @@ pub(crate) fn hash_kv(server: &EtcdServer, request: &HashKvRequest) -> Result<Ha
     })
 }
 
-pub(crate) fn auth_status(server: &EtcdServer, _request: &Empty) -> Result<AuthStatusResponse, GrpcStatus> {
+pub(crate) fn auth_status(server: &EtcdServer, _request: &Empty) -> Result<AuthStatusResponse, EtcdStatus> {
     Ok(AuthStatusResponse { header: header(server.kv()?.revision()), enabled: false, auth_revision: 1 })
 }
 

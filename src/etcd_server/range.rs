@@ -3,23 +3,23 @@
 use std::cmp::Ordering;
 
 use bytes::Bytes;
-use etcd::{Error, Kv, LeaseId, Range, Revision, Span, Transaction};
+use etcd::{Error, KeySpan, Kv, LeaseId, Range, Revision, Transaction};
 
 use crate::keys;
 use crate::messages::{KeyValue, RangeRequest, RangeResponse, Repeated};
 use crate::server::{header, signed};
-use crate::status::GrpcStatus;
+use crate::status::EtcdStatus;
 use crate::values::Values;
 
 /// A store, or a store as a transaction sees it.
-pub(crate) trait Reader {
-    fn read(&self, span: &Span<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error>;
+pub(crate) trait KeyReader {
+    fn read(&self, span: &KeySpan<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error>;
 
     fn lease_name(&self, lease: LeaseId) -> u64;
 }
 
-impl Reader for Kv {
-    fn read(&self, span: &Span<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error> {
+impl KeyReader for Kv {
+    fn read(&self, span: &KeySpan<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error> {
         self.range_of(span, limit, at)
     }
 
@@ -28,8 +28,8 @@ impl Reader for Kv {
     }
 }
 
-impl Reader for Transaction<'_> {
-    fn read(&self, span: &Span<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error> {
+impl KeyReader for Transaction<'_> {
+    fn read(&self, span: &KeySpan<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error> {
         self.range(span, limit, at)
     }
 
@@ -39,11 +39,11 @@ impl Reader for Transaction<'_> {
 }
 
 /// No keys at all.
-pub(crate) const NOTHING: Span<'static> =
-    Span::Between(std::borrow::Cow::Borrowed(""), std::borrow::Cow::Borrowed(""));
+pub(crate) const NOTHING: KeySpan<'static> =
+    KeySpan::Between(std::borrow::Cow::Borrowed(""), std::borrow::Cow::Borrowed(""));
 
 /// A key as it is sent.
-pub(crate) fn shown(reader: &impl Reader, values: &dyn Values, kv: &etcd::KeyValue) -> KeyValue {
+pub(crate) fn shown(reader: &impl KeyReader, values: &dyn Values, kv: &etcd::KeyValue) -> KeyValue {
     KeyValue {
         key: keys::bytes(&kv.key),
         create_revision: signed(kv.create_revision),
@@ -56,10 +56,10 @@ pub(crate) fn shown(reader: &impl Reader, values: &dyn Values, kv: &etcd::KeyVal
 
 /// Reads what is asked for.
 pub(crate) fn range(
-    reader: &impl Reader,
+    reader: &impl KeyReader,
     values: &dyn Values,
     request: &RangeRequest,
-) -> Result<RangeResponse, GrpcStatus> {
+) -> Result<RangeResponse, EtcdStatus> {
     let span = keys::span(&request.key, &request.range_end).unwrap_or(NOTHING);
     let limit = usize::try_from(request.limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
     let at = u64::try_from(request.revision).ok().filter(|at| *at > 0);
@@ -76,10 +76,10 @@ pub(crate) fn range(
         sort(request, values, &mut found.kvs);
     }
     found.kvs.truncate(limit);
-    let shown = found.kvs.iter().map(|kv| match request.keys_only {
-        true => shown(reader, values, &etcd::KeyValue { value: Bytes::new(), ..kv.clone() }),
-        false => shown(reader, values, kv),
-    });
+    if request.keys_only {
+        found.kvs.iter_mut().for_each(|kv| kv.value = Bytes::new());
+    }
+    let shown = found.kvs.iter().map(|kv| shown(reader, values, kv));
     Ok(RangeResponse {
         header: header(found.revision),
         kvs: Repeated(shown.collect()),

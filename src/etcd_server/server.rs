@@ -1,19 +1,14 @@
-//! The services and their methods, by path.
+//! The server: which store, how its values are shown, what it says of itself.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
 use clock::Clock;
 use etcd::Kv;
-use http::{HeaderValue, Request, Response, StatusCode};
 
 use crate::messages::{HeaderResponse, Nested, ResponseHeader};
-use crate::status::{EtcdError, GrpcStatus, MAX_REQUEST_BYTES, UNIMPLEMENTED};
-use crate::unary::{failed, unary};
+use crate::status::{EtcdError, EtcdStatus, MAX_REQUEST_BYTES};
 use crate::values::Values;
-use crate::watch::PROGRESS_INTERVAL;
-use crate::{cluster, http1, kv, lease, maintenance, snapshot, txn, watch};
 
 /// What etcd calls a cluster of one member with its default name and URLs.
 pub(crate) const CLUSTER_ID: u64 = 0xcdf8_1819_4e3a_8c32;
@@ -22,18 +17,20 @@ pub(crate) const MEMBER_ID: u64 = 0x8e9e_05c5_2164_694d;
 /// There is one leader for ever.
 pub(crate) const RAFT_TERM: u64 = 2;
 
+/// etcd's `--watch-progress-notify-interval`: how often a quiet watch that wants it is told how far it is.
+pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(600);
 /// etcd tells progress no more often than this (`minWatchProgressInterval`).
 const MIN_PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Where the store is; why there is none at the moment.
-pub type Source = Arc<dyn Fn() -> Result<Kv, GrpcStatus> + Send + Sync>;
+pub type StoreSource = Arc<dyn Fn() -> Result<Kv, EtcdStatus> + Send + Sync>;
 
 /// etcd's API on a store. Cloning shares it.
 #[derive(Clone)]
-pub struct EtcdServer(Arc<Inner>);
+pub struct EtcdServer(Arc<ServerInner>);
 
-struct Inner {
-    source: Source,
+struct ServerInner {
+    source: StoreSource,
     values: Arc<dyn Values>,
     name: String,
     client_urls: Vec<String>,
@@ -61,88 +58,16 @@ impl Default for ServerOptions {
 
 impl EtcdServer {
     /// On a store whose values are shown so.
-    pub fn new(source: Source, values: Arc<dyn Values>, options: ServerOptions) -> EtcdServer {
+    pub fn new(source: StoreSource, values: Arc<dyn Values>, options: ServerOptions) -> EtcdServer {
         let ServerOptions { name, client_urls, progress_interval } = options;
         let progress_interval = progress_interval.max(MIN_PROGRESS_INTERVAL);
         // Who waits for a watch's progress lives in real time, whatever the store's clock says.
         let clock = Clock::real();
-        EtcdServer(Arc::new(Inner { source, values, name, client_urls, clock, progress_interval }))
-    }
-
-    /// Answers a request: of gRPC, or what etcd answers to plain HTTP beside it (`/health`, `/version`).
-    pub async fn serve(&self, request: Request<Body>) -> Response<Body> {
-        let kind = request.headers().get(http::header::CONTENT_TYPE).map(HeaderValue::as_bytes);
-        if !kind.unwrap_or_default().starts_with(b"application/grpc") {
-            return http1::answer(self, request.uri().path());
-        }
-        let path = request.uri().path().to_owned();
-        let body = request.into_body();
-        match path.strip_prefix("/etcdserverpb.").and_then(|path| path.split_once('/')) {
-            Some(("KV", method)) => self.serve_kv(method, body).await,
-            Some(("Watch", "Watch")) => watch::serve(self, body),
-            Some(("Lease", method)) => self.serve_lease(method, body).await,
-            Some(("Maintenance", method)) => self.serve_maintenance(method, body).await,
-            Some(("Cluster", method)) => cluster::serve(self, method, body).await,
-            Some(("Auth", method)) => self.serve_auth(method, body).await,
-            _ if path == "/grpc.health.v1.Health/Check" => maintenance::health(self, body).await,
-            _ => unknown(&path),
-        }
-    }
-
-    async fn serve_kv(&self, method: &str, body: Body) -> Response<Body> {
-        match method {
-            "Range" => unary(body, async |request, _| kv::range(self, &request)).await,
-            "Put" => unary(body, async |request, bytes| kv::put(self, request, bytes).await).await,
-            "DeleteRange" => unary(body, async |request, _| kv::delete_range(self, request).await).await,
-            "Txn" => unary(body, async |request, bytes| txn::txn(self, request, bytes).await).await,
-            "Compact" => unary(body, async |request, _| kv::compact(self, &request).await).await,
-            other => unknown(other),
-        }
-    }
-
-    async fn serve_lease(&self, method: &str, body: Body) -> Response<Body> {
-        match method {
-            "LeaseGrant" => unary(body, async |request, _| lease::grant(self, &request).await).await,
-            "LeaseRevoke" => unary(body, async |request, _| lease::revoke(self, &request).await).await,
-            "LeaseKeepAlive" => lease::keep_alive(self, body),
-            "LeaseTimeToLive" => unary(body, async |request, _| lease::time_to_live(self, &request)).await,
-            "LeaseLeases" => unary(body, async |request, _| lease::leases(self, &request)).await,
-            other => unknown(other),
-        }
-    }
-
-    async fn serve_maintenance(&self, method: &str, body: Body) -> Response<Body> {
-        match method {
-            "Status" => unary(body, async |request, _| maintenance::status(self, &request)).await,
-            "Alarm" => unary(body, async |request, _| maintenance::alarm(self, &request)).await,
-            "Defragment" => {
-                unary(body, async |request, _| maintenance::defragment(self, &request).await).await
-            }
-            "Hash" => unary(body, async |request, _| maintenance::hash(self, &request)).await,
-            "HashKV" => unary(body, async |request, _| maintenance::hash_kv(self, &request)).await,
-            "Snapshot" => snapshot::serve(self, body).await,
-            "MoveLeader" | "Downgrade" => failed(&GrpcStatus::new(
-                UNIMPLEMENTED,
-                "kubarium: this etcd is one process: there is no other member",
-            )),
-            other => unknown(other),
-        }
-    }
-
-    /// Nobody has a user here: who may connect may do all, as in an etcd without users.
-    async fn serve_auth(&self, method: &str, body: Body) -> Response<Body> {
-        match method {
-            "AuthStatus" => unary(body, async |request, _| maintenance::auth_status(self, &request)).await,
-            "Authenticate" | "AuthDisable" => failed(&EtcdError::AuthNotEnabled.into()),
-            _ => failed(&GrpcStatus::new(
-                UNIMPLEMENTED,
-                "kubarium: this etcd keeps no users and roles; let clients show certificates (--client-cert-auth)",
-            )),
-        }
+        EtcdServer(Arc::new(ServerInner { source, values, name, client_urls, clock, progress_interval }))
     }
 
     /// The store.
-    pub(crate) fn kv(&self) -> Result<Kv, GrpcStatus> {
+    pub(crate) fn kv(&self) -> Result<Kv, EtcdStatus> {
         (self.0.source)()
     }
 
@@ -173,12 +98,6 @@ impl std::fmt::Debug for EtcdServer {
     }
 }
 
-fn unknown(method: &str) -> Response<Body> {
-    let mut response = failed(&GrpcStatus::new(UNIMPLEMENTED, format!("unknown method {method}")));
-    *response.status_mut() = StatusCode::OK;
-    response
-}
-
 /// What every answer begins with.
 pub(crate) fn header(revision: u64) -> Nested<ResponseHeader> {
     Nested::some(ResponseHeader {
@@ -199,6 +118,6 @@ pub(crate) fn signed(number: u64) -> i64 {
 }
 
 /// What is written at once has a bound (`ErrRequestTooLarge`).
-pub(crate) fn check_size(bytes: usize) -> Result<(), GrpcStatus> {
+pub(crate) fn check_size(bytes: usize) -> Result<(), EtcdStatus> {
     if bytes > MAX_REQUEST_BYTES { Err(EtcdError::RequestTooLarge.into()) } else { Ok(()) }
 }

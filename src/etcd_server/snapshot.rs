@@ -8,15 +8,15 @@ use futures::stream;
 use http::Response;
 use sha2::{Digest, Sha256};
 
-use crate::bolt::{Bucket, Item};
+use crate::bolt::{BoltBucket, Item};
 use crate::frames::{Received, framed};
-use crate::history::{self, History};
+use crate::history::{self, KeyHistory};
 use crate::http1::CLUSTER_VERSION;
 use crate::messages::{Empty, KeptLease, SnapshotResponse};
 use crate::server::{EtcdServer, RAFT_TERM, signed};
-use crate::status::GrpcStatus;
+use crate::status::EtcdStatus;
 use crate::unary::{failed, streamed};
-use crate::wire::Message;
+use crate::wire::ProtoMessage;
 
 /// What is sent at a time.
 const PIECE_BYTES: usize = 32 * 1024;
@@ -36,31 +36,31 @@ pub(crate) async fn serve(server: &EtcdServer, body: Body) -> Response<Body> {
     streamed(stream::iter(pieces.chain([piece(digest, 0)])))
 }
 
-fn piece(blob: Bytes, left: usize) -> Result<Bytes, GrpcStatus> {
+fn piece(blob: Bytes, left: usize) -> Result<Bytes, EtcdStatus> {
     let remaining_bytes = left as u64;
     let version = CLUSTER_VERSION.to_owned();
     Ok(framed(&SnapshotResponse { remaining_bytes, blob, version, ..SnapshotResponse::default() }))
 }
 
 /// The whole file, in memory as the image is that it is made of.
-fn file(server: &EtcdServer) -> Result<Vec<u8>, GrpcStatus> {
+fn file(server: &EtcdServer) -> Result<Vec<u8>, EtcdStatus> {
     let kv = server.kv()?;
     let history = history::read(&kv, server.values())?;
-    let empty = |name: &'static str| Bucket { name, items: Vec::new() };
+    let empty = |name: &'static str| BoltBucket { name, items: Vec::new() };
     let buckets = vec![
         empty("alarm"),
         empty("auth"),
         empty("authRoles"),
         empty("authUsers"),
         empty("cluster"),
-        Bucket {
+        BoltBucket {
             name: "key",
             items: history.rows.iter().map(|row| (row.key(), row.value.clone())).collect(),
         },
-        Bucket { name: "lease", items: leases(&kv) },
+        BoltBucket { name: "lease", items: leases(&kv) },
         empty("members"),
         empty("members_removed"),
-        Bucket { name: "meta", items: meta(&history) },
+        BoltBucket { name: "meta", items: meta(&history) },
     ];
     Ok(crate::bolt::file(buckets))
 }
@@ -77,7 +77,7 @@ fn leases(kv: &Kv) -> Vec<Item> {
     kept
 }
 
-fn meta(history: &History) -> Vec<Item> {
+fn meta(history: &KeyHistory) -> Vec<Item> {
     let mut items = vec![
         (b"consistent_index".to_vec(), history.revision.to_be_bytes().to_vec()),
         (b"term".to_vec(), RAFT_TERM.to_be_bytes().to_vec()),

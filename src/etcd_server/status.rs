@@ -9,7 +9,7 @@ pub const MAX_REQUEST_BYTES: usize = 1_572_864;
 
 /// A failure: a code of gRPC, and words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GrpcStatus {
+pub struct EtcdStatus {
     /// `codes.Code`
     pub code: u32,
     /// For people, and for clients that compare it.
@@ -100,21 +100,21 @@ impl EtcdError {
     }
 }
 
-impl GrpcStatus {
+impl EtcdStatus {
     /// A failure that etcd does not know.
-    pub fn new(code: u32, message: impl Into<String>) -> GrpcStatus {
-        GrpcStatus { code, message: message.into() }
+    pub fn new(code: u32, message: impl Into<String>) -> EtcdStatus {
+        EtcdStatus { code, message: message.into() }
     }
 }
 
-impl From<EtcdError> for GrpcStatus {
-    fn from(error: EtcdError) -> GrpcStatus {
-        GrpcStatus::new(error.code(), error.words())
+impl From<EtcdError> for EtcdStatus {
+    fn from(error: EtcdError) -> EtcdStatus {
+        EtcdStatus::new(error.code(), error.words())
     }
 }
 
-impl From<Error> for GrpcStatus {
-    fn from(error: Error) -> GrpcStatus {
+impl From<Error> for EtcdStatus {
+    fn from(error: Error) -> EtcdStatus {
         let known = match &error {
             Error::Compacted { .. } => EtcdError::Compacted,
             Error::FutureRevision { .. } => EtcdError::FutureRev,
@@ -123,17 +123,17 @@ impl From<Error> for GrpcStatus {
             Error::KeyWrittenTwice(_) => EtcdError::DuplicateKey,
             Error::Closed => EtcdError::Stopped,
             Error::Locked { .. } | Error::Io(_) => {
-                return GrpcStatus::new(UNAVAILABLE, format!("etcdserver: {error}"));
+                return EtcdStatus::new(UNAVAILABLE, format!("etcdserver: {error}"));
             }
             Error::Corrupt(_) | Error::Lost(_) => {
-                return GrpcStatus::new(DATA_LOSS, format!("etcdserver: {error}"));
+                return EtcdStatus::new(DATA_LOSS, format!("etcdserver: {error}"));
             }
         };
         known.into()
     }
 }
 
-impl fmt::Display for GrpcStatus {
+impl fmt::Display for EtcdStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "rpc error: code = {} desc = {}", self.code, self.message)
     }

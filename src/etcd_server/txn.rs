@@ -13,14 +13,14 @@ use crate::kv::{delete_range_in, put_in};
 use crate::messages::{Compare, Nested, Repeated, RequestOp, ResponseOp, TxnRequest, TxnResponse};
 use crate::range::{self, NOTHING};
 use crate::server::{EtcdServer, check_size, header, signed};
-use crate::status::GrpcStatus;
+use crate::status::EtcdStatus;
 use crate::values::Values;
 
 pub(crate) async fn txn(
     server: &EtcdServer,
     request: TxnRequest,
     bytes: usize,
-) -> Result<TxnResponse, GrpcStatus> {
+) -> Result<TxnResponse, EtcdStatus> {
     check::txn(&request)?;
     check_size(bytes)?;
     let values = Arc::clone(server.values());
@@ -41,7 +41,7 @@ fn compare_all(
     values: &dyn Values,
     request: &TxnRequest,
     outcomes: &mut Vec<bool>,
-) -> Result<(), GrpcStatus> {
+) -> Result<(), EtcdStatus> {
     let mut succeeds = true;
     for compare in &request.compare.0 {
         succeeds = succeeds && holds(txn, values, compare)?;
@@ -58,7 +58,7 @@ fn chosen(request: &TxnRequest, succeeds: bool) -> &[RequestOp] {
 }
 
 /// A comparison holds for a range if it holds for each key in it.
-fn holds(txn: &Transaction<'_>, values: &dyn Values, compare: &Compare) -> Result<bool, GrpcStatus> {
+fn holds(txn: &Transaction<'_>, values: &dyn Values, compare: &Compare) -> Result<bool, EtcdStatus> {
     let span = keys::span(&compare.key, &compare.range_end).unwrap_or(NOTHING);
     let found = txn.range(&span, usize::MAX, None)?.kvs;
     if found.is_empty() {
@@ -109,7 +109,7 @@ fn execute(
     values: &dyn Values,
     request: &TxnRequest,
     outcomes: &mut impl Iterator<Item = bool>,
-) -> Result<TxnResponse, GrpcStatus> {
+) -> Result<TxnResponse, EtcdStatus> {
     let succeeded = outcomes.next().unwrap_or_default();
     let mut responses = Vec::new();
     for operation in chosen(request, succeeded) {
@@ -123,7 +123,7 @@ fn execute_one(
     values: &dyn Values,
     operation: &RequestOp,
     outcomes: &mut impl Iterator<Item = bool>,
-) -> Result<ResponseOp, GrpcStatus> {
+) -> Result<ResponseOp, EtcdStatus> {
     let mut response = ResponseOp::default();
     if let Some(request) = &operation.range.0 {
         response.range = Nested::some(range::range(txn, values, request)?);

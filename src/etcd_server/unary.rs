@@ -12,13 +12,13 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 
 use crate::frames::{Received, framed};
-use crate::status::GrpcStatus;
-use crate::wire::Message;
+use crate::status::EtcdStatus;
+use crate::wire::ProtoMessage;
 
 /// Reads the message of a call and answers it.
-pub(crate) async fn unary<Q: Message, A: Message>(
+pub(crate) async fn unary<Q: ProtoMessage, A: ProtoMessage>(
     body: Body,
-    answer: impl AsyncFnOnce(Q, usize) -> Result<A, GrpcStatus>,
+    answer: impl AsyncFnOnce(Q, usize) -> Result<A, EtcdStatus>,
 ) -> Response<Body> {
     let mut received = Received::new(body);
     let answered = match received.only().await {
@@ -33,7 +33,7 @@ pub(crate) async fn unary<Q: Message, A: Message>(
 
 /// An answer of messages as they come; an error ends it.
 pub(crate) fn streamed(
-    messages: impl Stream<Item = Result<Bytes, GrpcStatus>> + Send + 'static,
+    messages: impl Stream<Item = Result<Bytes, EtcdStatus>> + Send + 'static,
 ) -> Response<Body> {
     let ended = stream::once(std::future::ready(Err(None)));
     let frames = messages.map(|message| message.map_err(Some)).chain(ended).scan(false, |is_over, next| {
@@ -51,7 +51,7 @@ pub(crate) fn streamed(
 }
 
 /// A failure before anything was sent.
-pub(crate) fn failed(status: &GrpcStatus) -> Response<Body> {
+pub(crate) fn failed(status: &EtcdStatus) -> Response<Body> {
     let mut response = answer(Body::empty());
     response.headers_mut().extend(trailers(Some(status)));
     response
@@ -63,7 +63,7 @@ fn answer(body: Body) -> Response<Body> {
     response
 }
 
-fn trailers(failure: Option<&GrpcStatus>) -> HeaderMap {
+fn trailers(failure: Option<&EtcdStatus>) -> HeaderMap {
     let mut trailers = HeaderMap::new();
     trailers.insert("grpc-status", failure.map_or(0, |failure| failure.code).into());
     if let Some(failure) = failure

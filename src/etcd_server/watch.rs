@@ -20,21 +20,19 @@ use crate::keys;
 use crate::messages::{Event, KeyValue, Nested, Repeated, WatchCreateRequest, WatchRequest, WatchResponse};
 use crate::range::shown;
 use crate::server::{EtcdServer, header, signed};
-use crate::status::{EtcdError, GrpcStatus};
+use crate::status::{EtcdError, EtcdStatus};
 use crate::unary::{failed, streamed};
-use crate::wire::Message;
+use crate::wire::ProtoMessage;
 
 /// So many watches are on one stream at most; a further one is answered with a cancellation that says so.
 pub const MAX_WATCHES: usize = 10_000;
-/// etcd's `--watch-progress-notify-interval`: how often a quiet watch that wants it is told how far it is.
-pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(600);
 /// What is answered instead of a watch's number when there is none (`clientv3.InvalidWatchID`).
 const NO_WATCH: i64 = -1;
 const PUT: i64 = 0;
 const DELETE: i64 = 1;
 
 /// One watch.
-struct Watching {
+struct StreamedWatch {
     watch: Watch,
     /// Nothing older is told.
     start: u64,
@@ -47,11 +45,11 @@ struct Watching {
 }
 
 /// A stream of watches.
-struct Watches {
+struct StreamedWatches {
     server: EtcdServer,
     kv: Kv,
     received: Received,
-    watches: BTreeMap<i64, Watching>,
+    watches: BTreeMap<i64, StreamedWatch>,
     /// The one that was told last: the others come first.
     last_told: i64,
     next_id: i64,
@@ -70,7 +68,7 @@ pub(crate) fn serve(server: &EtcdServer, body: Body) -> Response<Body> {
         Ok(kv) => kv,
         Err(status) => return failed(&status),
     };
-    let watches = Watches {
+    let watches = StreamedWatches {
         kv,
         received: Received::new(body),
         watches: BTreeMap::new(),
@@ -89,8 +87,8 @@ pub(crate) fn serve(server: &EtcdServer, body: Body) -> Response<Body> {
     }))
 }
 
-impl Watches {
-    async fn next(&mut self) -> Option<Result<Bytes, GrpcStatus>> {
+impl StreamedWatches {
+    async fn next(&mut self) -> Option<Result<Bytes, EtcdStatus>> {
         loop {
             if let Some(answer) = self.answers.pop_front() {
                 return Some(Ok(answer));
@@ -106,7 +104,7 @@ impl Watches {
     }
 
     /// Does one thing: takes a request, tells something, or waits.
-    async fn turn(&mut self) -> Result<(), GrpcStatus> {
+    async fn turn(&mut self) -> Result<(), EtcdStatus> {
         // What the client wants comes first: else it could not stop a watch that never ends.
         if let Some(request) = self.received.next::<WatchRequest>().now_or_never() {
             return self.take(request?);
@@ -122,7 +120,7 @@ impl Watches {
         }
     }
 
-    fn take(&mut self, request: Option<WatchRequest>) -> Result<(), GrpcStatus> {
+    fn take(&mut self, request: Option<WatchRequest>) -> Result<(), EtcdStatus> {
         let Some(WatchRequest { create, cancel, progress }) = request else {
             self.is_over = true;
             return Ok(());
@@ -147,7 +145,7 @@ impl Watches {
             Ok(watch_id) => {
                 self.answer(revision, WatchResponse { watch_id, created: true, ..Default::default() });
             }
-            Err(Refused { id, created, compact_revision, reason }) => {
+            Err(RefusedWatch { id, created, compact_revision, reason }) => {
                 let refused = |created, canceled| WatchResponse {
                     watch_id: id,
                     created,
@@ -164,8 +162,8 @@ impl Watches {
         }
     }
 
-    fn begin(&mut self, request: WatchCreateRequest, revision: u64) -> Result<i64, Refused> {
-        let refuse = |reason| Refused { id: NO_WATCH, created: false, compact_revision: 0, reason };
+    fn begin(&mut self, request: WatchCreateRequest, revision: u64) -> Result<i64, RefusedWatch> {
+        let refuse = |reason| RefusedWatch { id: NO_WATCH, created: false, compact_revision: 0, reason };
         if request.start_revision < 0 {
             return Err(refuse(EtcdError::Compacted.words()));
         }
@@ -184,12 +182,13 @@ impl Watches {
             Ok(watch) => watch,
             Err(Error::Compacted { compact_revision, .. }) => {
                 let compact_revision = signed(compact_revision);
-                return Err(Refused { id, created: true, compact_revision, reason: "" });
+                return Err(RefusedWatch { id, created: true, compact_revision, reason: "" });
             }
             Err(_) => return Err(refuse(EtcdError::Stopped.words())),
         };
         let WatchCreateRequest { filters, prev_kv, fragment, progress_notify, .. } = request;
-        let watching = Watching { watch, start, filters, prev_kv, fragment, progress_notify, is_quiet: true };
+        let watching =
+            StreamedWatch { watch, start, filters, prev_kv, fragment, progress_notify, is_quiet: true };
         self.watches.insert(id, watching);
         Ok(id)
     }
@@ -208,8 +207,8 @@ impl Watches {
     }
 
     /// Reads one batch of the next watch that has something; whether there was one.
-    fn tell_next(&mut self) -> Result<bool, GrpcStatus> {
-        let has_more = |(_, watching): &(&i64, &Watching)| watching.watch.may_have_more();
+    fn tell_next(&mut self) -> Result<bool, EtcdStatus> {
+        let has_more = |(_, watching): &(&i64, &StreamedWatch)| watching.watch.may_have_more();
         let later = self.watches.range(self.last_told + 1..).find(has_more);
         let found = later.or_else(|| self.watches.iter().find(has_more)).map(|(id, _)| *id);
         match found {
@@ -219,7 +218,7 @@ impl Watches {
     }
 
     /// Tells what a watch has; whether that was anything.
-    fn tell(&mut self, id: i64) -> Result<bool, GrpcStatus> {
+    fn tell(&mut self, id: i64) -> Result<bool, EtcdStatus> {
         let Some(watching) = self.watches.get_mut(&id) else { return Ok(false) };
         self.last_told = id;
         match watching.watch.try_next() {
@@ -260,7 +259,7 @@ impl Watches {
         }
     }
 
-    fn event(&self, watching: &Watching, event: &etcd::Event) -> Event {
+    fn event(&self, watching: &StreamedWatch, event: &etcd::Event) -> Event {
         let values = &**self.server.values();
         let kv = match event.kind {
             EventKind::Put => shown(&self.kv, values, &event.kv),
@@ -276,7 +275,7 @@ impl Watches {
     }
 
     /// Says how far all watches are, if that is wanted and all have told what they had.
-    fn tell_progress(&mut self) -> Result<bool, GrpcStatus> {
+    fn tell_progress(&mut self) -> Result<bool, EtcdStatus> {
         if !std::mem::take(&mut self.progress_wanted) || self.watches.is_empty() {
             return Ok(false);
         }
@@ -294,7 +293,7 @@ impl Watches {
     }
 
     /// Tells those that want it, and were told nothing for an interval, how far they are.
-    fn tick(&mut self) -> Result<(), GrpcStatus> {
+    fn tick(&mut self) -> Result<(), EtcdStatus> {
         self.next_progress = self.server.clock().elapsed() + self.server.progress_interval();
         let wanted = self.watches.iter_mut().filter(|(_, watching)| watching.progress_notify);
         let quiet: Vec<i64> = wanted
@@ -312,7 +311,7 @@ impl Watches {
     }
 
     /// Somebody was woken: if no watch has anything, the store may have been closed.
-    fn check_open(&mut self) -> Result<(), GrpcStatus> {
+    fn check_open(&mut self) -> Result<(), EtcdStatus> {
         if self.watches.values().any(|watching| watching.watch.may_have_more()) {
             return Ok(());
         }
@@ -326,7 +325,7 @@ impl Watches {
 }
 
 /// Why there is no watch.
-struct Refused {
+struct RefusedWatch {
     id: i64,
     /// It is told that it was made before it is told that it is cancelled.
     created: bool,
@@ -334,7 +333,7 @@ struct Refused {
     reason: &'static str,
 }
 
-impl Watching {
+impl StreamedWatch {
     fn wants(&self, event: &etcd::Event) -> bool {
         event.revision() >= self.start && !self.filters.contains(&kind_of(event))
     }

@@ -17,6 +17,7 @@ mod controllers;
 mod custom_resources;
 mod data_dir;
 mod envtest;
+mod etcd_api;
 mod jobs;
 mod nodes;
 mod ranges_and_periods;

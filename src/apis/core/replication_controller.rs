@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 pub static REPLICATION_CONTROLLERS: Builtin = LazyLock::new(|| {
     Kind::builtin("", "v1", "ReplicationController", "replicationcontrollers", "io.k8s.api.core.v1")
         .short(&["rc"])
+        .etcd_key("controllers")
         .measured(&ByBareName("replicationcontrollers"))
         .in_categories(&["all"])
         .with(&[Subresource::Scale, Subresource::Status])

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 /// `ingresses`
 pub static INGRESSES: Builtin = LazyLock::new(|| {
     Kind::builtin("networking.k8s.io", "v1", "Ingress", "ingresses", "io.k8s.api.networking.v1")
+        .etcd_key("ingress")
         .short(&["ing"])
         .with(&[Subresource::Status])
         .with_generation()

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, RootCertStore, SignatureScheme};
 use rustls_pki_types::pem::PemObject;
@@ -29,14 +30,30 @@ impl AnyClientCertificate {
         authorities: &[String],
         provider: &Arc<CryptoProvider>,
     ) -> Result<AnyClientCertificate, Box<dyn std::error::Error + Send + Sync>> {
-        let mut roots = RootCertStore::empty();
-        for pem in authorities {
-            for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-                roots.add(certificate?)?;
-            }
-        }
-        Ok(AnyClientCertificate { hints: roots.subjects(), provider: provider.clone() })
+        Ok(AnyClientCertificate { hints: roots(authorities)?.subjects(), provider: provider.clone() })
     }
+}
+
+/// Takes only certificates that these authorities, PEM, have signed (Go's `tls.RequireAndVerifyClientCert`).
+///
+/// # Errors
+/// A text that holds no certificates.
+pub(super) fn demanded(
+    authorities: &[String],
+    provider: &Arc<CryptoProvider>,
+) -> Result<Arc<dyn ClientCertVerifier>, Box<dyn std::error::Error + Send + Sync>> {
+    let roots = Arc::new(roots(authorities)?);
+    Ok(WebPkiClientVerifier::builder_with_provider(roots, provider.clone()).build()?)
+}
+
+fn roots(authorities: &[String]) -> Result<RootCertStore, Box<dyn std::error::Error + Send + Sync>> {
+    let mut roots = RootCertStore::empty();
+    for pem in authorities {
+        for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
+            roots.add(certificate?)?;
+        }
+    }
+    Ok(roots)
 }
 
 impl ClientCertVerifier for AnyClientCertificate {

@@ -29,8 +29,8 @@ impl Default for Fresh {
 }
 
 impl Fresh {
-    /// The object of a write to a whole key: what the other has left here, or what `read` makes, which is left for the
-    /// other.
+    /// The object of a write to a whole key: what the other has left here, or what `read` makes, which is
+    /// left for the other.
     ///
     /// # Errors
     /// That of `read`.

@@ -6,8 +6,8 @@
 //! never ahead of it. It must not know a strategy, a request or a user, and it keeps every kind in its own
 //! form: conversion is the registry's.
 //!
-//! Keys are `/registry/<resource>.<group>/<namespace>/<name>`; in this room a key is what follows the
-//! resource.
+//! Keys are upstream's, as `/registry/deployments/<namespace>/<name>` (`Kind::etcd_resource`); in this room a
+//! key is what follows the resource.
 
 pub mod interface;
 pub mod request;
@@ -15,6 +15,7 @@ pub mod request;
 pub mod encryption;
 
 mod errors;
+mod foreign;
 mod fresh;
 
 mod lease_manager;

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::continue_token::ContinueToken;
 use super::encryption::Encryption;
 use super::errors::{continue_expired, corrupt, interpret};
+use super::foreign;
 use super::fresh::Fresh;
 use super::lease_manager::LeaseManager;
 use super::page::Page;
@@ -35,6 +36,7 @@ pub struct Store {
     recorder: Arc<Recorder>,
     encryption: Encryption,
     event_ttl: Option<Duration>,
+    writes_protobuf: bool,
     fresh: Arc<Fresh>,
 }
 
@@ -54,7 +56,16 @@ impl Store {
         let recorder = Arc::new(Recorder::new(Flow::off()));
         let encryption = Encryption::default();
         let event_ttl = None;
-        Store { kv, clock, leases, recorder, encryption, event_ttl, fresh: Arc::default() }
+        Store {
+            kv,
+            clock,
+            leases,
+            recorder,
+            encryption,
+            event_ttl,
+            writes_protobuf: false,
+            fresh: Arc::default(),
+        }
     }
 
     /// A store that notes in `flow` what is stored and delivered.
@@ -71,6 +82,12 @@ impl Store {
     /// ever.
     pub fn keeping_events(self, event_ttl: Duration) -> Store {
         Store { event_ttl: Some(event_ttl), ..self }
+    }
+
+    /// A store that keeps objects as protobuf, those of custom kinds aside; what is there is read in either
+    /// form.
+    pub fn writing_protobuf(self, writes_protobuf: bool) -> Store {
+        Store { writes_protobuf, ..self }
     }
 
     fn time_to_live(&self, kind: &Kind) -> Option<Duration> {
@@ -217,7 +234,8 @@ impl Store {
             Some(time) => Some(self.leases.lease(time).await.map_err(interpret)?),
             None => None,
         };
-        let kept = self.encryption.to_storage(kind, &whole, value);
+        let protobuf = if self.writes_protobuf { foreign::as_protobuf(kind, new) } else { None };
+        let kept = self.encryption.to_storage(kind, &whole, protobuf.unwrap_or(value));
         let op = Op::Put { value: kept.map_err(Status::internal)?, lease };
         match self.write(kind, key, expected, op, cause, Some(&object)).await?.0 {
             Txn::Committed { revision, .. } => {
@@ -301,7 +319,7 @@ impl Store {
                 Status::internal(format!("unable to transform key {:?}: {error}", found.key))
             })?
         };
-        let object = kind.object(plain, revision);
+        let object = foreign::own_form(kind, plain).and_then(|own| kind.object(own, revision));
         object.map(Arc::new).map_err(|error| corrupt(&found.key, error))
     }
 

@@ -1,50 +1,60 @@
-//! kubarium called `etcd`: keeps the place of a store, answers who looks whether it is well, and ends.
+//! etcd, alone: kubarium called `etcd`, and `kubarium etcd`. It keeps a store, serves etcd's API on it,
+//! answers who looks whether it is well, and ends.
 //!
-//! The store itself is opened by `kube-apiserver`, which is the only one who reads and writes it: what is
-//! between the two would otherwise be a second way of every request. So this process holds the data dir by
-//! being the one that says where it is; it speaks none of etcd's gRPC, and says so to `etcdctl`.
+//! A `kube-apiserver` that is kubarium too asks where the store is, and opens it itself: what is between the
+//! two would otherwise be a second way of every request. From then on this process answers that it has given
+//! the store away; once nobody holds it, it serves it again.
 
-use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser};
 use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Request, Response, StatusCode};
-use serde_json::json;
+use http::{HeaderValue, Request, Response};
+use sync::Mutex;
 
 use super::ending::{Ending, PATIENCE};
 use super::flags::Flags;
-use super::place::{EtcdStore, STORE};
+use super::place::{DEFAULT_PREFIX, EtcdStore, STORE};
 use super::program::{ETCD, log, runtime, said};
 use crate::cli::outcome::{Failure, say};
+use crate::cluster::etcd_api::{self, ShownValues};
+use apimachinery::duration::parse_flag;
 use apimachinery::wire::ApiService;
-use apiserver::server::{Server, bind};
+use apis::scheme::Scheme;
 use clock::Clock;
+use etcd::{Error, Kv, Options};
+use etcd_server::options::ListenOptions;
+use etcd_server::status::{EtcdStatus, UNAVAILABLE};
+use etcd_server::{EtcdServer, ServerOptions, VERSION};
 
-/// The release whose flags and answers these are.
-const VERSION: &str = "3.6.8";
 const UNSERVED: &str = include_str!("etcd_flags.txt");
-const NO_GRPC: &str = "this is kubarium under the name of etcd: it keeps the data dir of its kube-apiserver and \
-                       serves none of etcd's API; look at objects with kubectl";
+const DEFAULT_URL: &str = "http://localhost:2379";
+/// So long a kube-apiserver that has asked for the store may take to open it, before it is opened here again.
+const FOR_APISERVER: Duration = Duration::from_secs(10);
 
-/// Keeps the store of the kube-apiserver that is kubarium too.
+/// Keep a store and serve etcd's API on it, without Kubernetes.
 #[derive(Parser)]
 #[command(name = "etcd", disable_version_flag = true, args_override_self = true)]
-struct Etcd {
+pub struct Etcd {
     /// Human-readable name for this member.
     #[arg(long, default_value = "default")]
     name: String,
     /// Path to the data directory; NAME.etcd when not given.
-    #[arg(long)]
+    #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// List of URLs to listen on for client traffic.
-    #[arg(long, value_delimiter = ',', default_value = "http://localhost:2379")]
-    listen_client_urls: Vec<String>,
+    /// Where clients are served; http://localhost:2379 when nothing is said.
+    #[command(flatten)]
+    listen: ListenOptions,
     /// List of this member's client URLs to advertise to the public.
-    #[arg(long, value_delimiter = ',', default_value = "http://localhost:2379")]
+    #[arg(long, value_delimiter = ',', default_value = DEFAULT_URL, value_name = "URL")]
     advertise_client_urls: Vec<String>,
+    /// How often a quiet watch that wants it is told how far it is.
+    #[arg(long, default_value = "10m", value_parser = parse_flag, value_name = "DURATION")]
+    watch_progress_notify_interval: Duration,
     /// Disables fsync, unsafe, will cause data loss.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false,
         default_missing_value = "true")]
@@ -67,26 +77,53 @@ pub fn run(words: Vec<String>) -> Result<(), Failure> {
     let words = std::iter::once(ETCD.to_owned()).chain(normal.words);
     let matches = command.try_get_matches_from_mut(words).and_then(|found| Etcd::from_arg_matches(&found));
     let etcd = matches.map_err(|error| said(&error))?;
-    runtime()?.block_on(etcd.serve())
+    runtime()?.block_on(etcd.serve(false))
 }
 
 impl Etcd {
-    async fn serve(self) -> Result<(), Failure> {
+    /// `kubarium etcd`: runs until it is told to end. A store that cannot be opened is said at once.
+    pub fn run(self) -> Result<(), Failure> {
+        runtime()?.block_on(self.serve(true))
+    }
+
+    async fn serve(mut self, opens_at_once: bool) -> Result<(), Failure> {
         let mut ending = Ending::listen()?;
-        let store = self.store()?;
-        let mut servers = vec![];
-        for url in &self.listen_client_urls {
-            servers.push(self.listen(url, &store).await?);
+        let held = Arc::new(HeldStore::new(self.store()?));
+        if opens_at_once {
+            held.kv().map_err(|status| Failure(status.message))?;
+        }
+        if self.listen.listen_client_urls.is_empty() {
+            self.listen.listen_client_urls.push(DEFAULT_URL.parse().map_err(Failure)?);
+        }
+        let mut servers = Vec::new();
+        let etcd = self.api(&held);
+        let clock = Clock::real();
+        let serving = etcd_api::serve_with(&clock, &self.listen, service(&etcd, &held));
+        for server in serving.await.map_err(|error| Failure(error.to_string()))? {
+            log(format!("serving client traffic on {}", server.address()));
+            servers.push(server);
         }
         ending.wait().await;
         let stopping = async {
+            held.close().await;
             for server in servers {
                 server.stop().await;
             }
         };
         // Whoever keeps a connection open is not waited for.
-        let _ = Clock::real().timeout(PATIENCE, stopping).await;
+        let _ = clock.timeout(PATIENCE, stopping).await;
         Ok(())
+    }
+
+    fn api(&self, held: &Arc<HeldStore>) -> EtcdServer {
+        let values = Arc::new(ShownValues::new(Arc::new(Scheme::builtin())));
+        let held = held.clone();
+        let options = ServerOptions {
+            name: self.name.clone(),
+            client_urls: self.advertise_client_urls.clone(),
+            progress_interval: self.watch_progress_notify_interval,
+        };
+        EtcdServer::new(Arc::new(move || held.kv()), values, options)
     }
 
     /// The data dir, made if need be, for its owner alone.
@@ -99,69 +136,112 @@ impl Etcd {
         let data_dir = std::path::absolute(&data_dir).map_err(failed)?;
         Ok(EtcdStore { data_dir, unsafe_no_fsync: self.unsafe_no_fsync })
     }
+}
 
-    async fn listen(&self, url: &str, store: &EtcdStore) -> Result<Server, Failure> {
-        let wrong = |why: &dyn std::fmt::Display| Failure(format!("--listen-client-urls {url}: {why}"));
-        let address = url.strip_prefix("http://").ok_or_else(|| {
-            wrong(&"must be http://HOST:PORT, as http://127.0.0.1:2379, since TLS is not served")
+/// The store, as long as no kube-apiserver has it.
+struct HeldStore {
+    place: EtcdStore,
+    clock: Clock,
+    state: Mutex<HeldState>,
+}
+
+#[derive(Default)]
+struct HeldState {
+    /// Open from the first request on.
+    kv: Option<Kv>,
+    /// When a kube-apiserver has asked for it last.
+    given: Option<Duration>,
+    is_over: bool,
+}
+
+impl HeldStore {
+    fn new(place: EtcdStore) -> HeldStore {
+        HeldStore { place, clock: Clock::real(), state: Mutex::default() }
+    }
+
+    fn kv(&self) -> Result<Kv, EtcdStatus> {
+        let mut state = self.state.lock();
+        if let Some(kv) = &state.kv {
+            return Ok(kv.clone());
+        }
+        let is_awaited = |given| self.clock.elapsed() < given + FOR_APISERVER;
+        if state.is_over || state.given.is_some_and(is_awaited) {
+            return Err(given_away("kube-apiserver"));
+        }
+        let kv = self.open().map_err(|error| match error {
+            Error::Locked { process: Some(process), .. } => given_away(&format!("process {process}")),
+            Error::Locked { .. } => given_away("another process"),
+            error => EtcdStatus::from(error),
         })?;
-        let address = address_of(address.trim_end_matches('/')).await.map_err(|error| wrong(&error))?;
-        let listener = bind(address).await.map_err(|error| wrong(&error))?;
-        let server = Server::start(listener, None, service(store)).map_err(|error| wrong(&error))?;
-        log(format!("serving client traffic on {}", server.address()));
-        Ok(server)
+        state.kv = Some(kv.clone());
+        Ok(kv)
     }
-}
 
-async fn address_of(text: &str) -> std::io::Result<SocketAddr> {
-    let mut found: Vec<SocketAddr> = tokio::net::lookup_host(text).await?.collect();
-    // `localhost` means the family that clients try first.
-    found.sort_by_key(SocketAddr::is_ipv6);
-    found.first().copied().ok_or_else(|| std::io::Error::other("has no address"))
-}
-
-fn service(store: &EtcdStore) -> ApiService {
-    let store = store.clone();
-    ApiService::new(tower::service_fn(move |request: Request<Body>| {
-        let answer = answer(&request, &store);
-        async move { Ok(answer) }
-    }))
-}
-
-/// `/health`, `/livez` and `/readyz` (`etcdhttp.HandleHealth`), `/version` (`HandleVersion`), and where the
-/// store is.
-fn answer(request: &Request<Body>, store: &EtcdStore) -> Response<Body> {
-    let content_type = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-    if content_type.starts_with(b"application/grpc") {
-        return no_grpc();
+    /// Where a kube-apiserver has it, too.
+    fn open(&self) -> Result<Kv, Error> {
+        let options = Options {
+            data_dir: Some(self.place.folder(DEFAULT_PREFIX).join("etcd")),
+            unsafe_no_fsync: self.place.unsafe_no_fsync,
+            ..Options::default()
+        };
+        tokio::task::block_in_place(|| Kv::open(options, self.clock.clone()))
     }
-    match request.uri().path() {
-        "/health" => json_of(&json!({"health": "true", "reason": ""})),
-        "/version" => json_of(&json!({"etcdserver": VERSION, "etcdcluster": "3.6.0"})),
-        "/livez" | "/readyz" => Response::new(Body::from("ok\n")),
-        STORE => json_of(&serde_json::to_value(store).unwrap_or_default()),
-        _ => {
-            let mut response = Response::new(Body::from(format!("404 page not found: {NO_GRPC}\n")));
-            *response.status_mut() = StatusCode::NOT_FOUND;
-            response
+
+    /// Lets go of it for a kube-apiserver.
+    async fn give(&self) -> EtcdStore {
+        let kv = {
+            let mut state = self.state.lock();
+            state.given = Some(self.clock.elapsed());
+            state.kv.take()
+        };
+        if let Some(kv) = kv {
+            kv.close().await;
+        }
+        self.place.clone()
+    }
+
+    async fn close(&self) {
+        let kv = {
+            let mut state = self.state.lock();
+            state.is_over = true;
+            state.kv.take()
+        };
+        if let Some(kv) = kv {
+            kv.close().await;
         }
     }
 }
 
-fn json_of(value: &serde_json::Value) -> Response<Body> {
-    let mut response = Response::new(Body::from(value.to_string()));
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
+fn given_away(holder: &str) -> EtcdStatus {
+    let words = format!(
+        "etcdserver: the store is in the hands of {holder}: kubarium's kube-apiserver opens it itself; look at \
+         objects with kubectl, or use kubarium up --listen-client-urls"
+    );
+    EtcdStatus::new(UNAVAILABLE, words)
 }
 
-/// An answer of gRPC that is an error from its first header on: `Unimplemented`, and why.
-fn no_grpc() -> Response<Body> {
-    let mut response = Response::new(Body::empty());
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
-    headers.insert("grpc-status", HeaderValue::from_static("12"));
-    headers.insert("grpc-message", HeaderValue::from_static(NO_GRPC));
-    response
+fn service(etcd: &EtcdServer, held: &Arc<HeldStore>) -> ApiService {
+    let (etcd, held) = (etcd.clone(), held.clone());
+    ApiService::new(tower::service_fn(move |request| {
+        let (etcd, held) = (etcd.clone(), held.clone());
+        async move { Ok(answer(request, &etcd, &held).await) }
+    }))
+}
+
+/// Where the store is, and whatever etcd answers. It is well as long as it is there: a kube-apiserver that
+/// has the store says itself how that is.
+async fn answer(request: Request<Body>, etcd: &EtcdServer, held: &HeldStore) -> Response<Body> {
+    match request.uri().path() {
+        STORE => {
+            let place = serde_json::to_value(held.give().await).unwrap_or_default();
+            let mut response = Response::new(Body::from(place.to_string()));
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            response
+        }
+        "/health" => Response::new(Body::from(r#"{"health":"true","reason":""}"#)),
+        "/livez" | "/readyz" => Response::new(Body::from("ok\n")),
+        _ => etcd.serve(request).await,
+    }
 }
 
 #[cfg(test)]
@@ -196,21 +276,25 @@ mod tests {
         let normal = read(&fabric8).unwrap();
         assert_eq!(normal.ignored.len(), 4, "{normal:?}");
         assert_eq!(normal.words[..2], ["--data-dir=/d", "--listen-client-urls=http://0.0.0.0:1"]);
-        assert!(read(&["--cert-file=a"]).unwrap_err().contains("TLS is not served"));
+        assert_eq!(read(&["--cert-file=a"]).unwrap().words, ["--cert-file=a"]);
         assert_eq!(read(&["--nonsense"]).unwrap_err(), "flag provided but not defined: -nonsense");
     }
 
-    #[test]
-    fn etcdctl_is_told_what_this_is() {
-        let store = EtcdStore { data_dir: "/d".into(), unsafe_no_fsync: true };
-        let ask = |path: &str, content_type: &str| {
-            let request = Request::get(path).header(CONTENT_TYPE, content_type).body(Body::empty()).unwrap();
-            answer(&request, &store)
-        };
-        let refused = ask("/etcdserverpb.KV/Range", "application/grpc+proto");
-        assert_eq!(refused.headers()["grpc-status"], "12");
-        assert!(refused.headers()["grpc-message"].to_str().unwrap().contains("none of etcd's API"));
-        assert_eq!(ask("/v3/kv/range", "").status(), StatusCode::NOT_FOUND);
-        assert_eq!(ask("/health", "").status(), StatusCode::OK);
+    #[tokio::test(flavor = "multi_thread")]
+    async fn the_store_is_served_until_a_kube_apiserver_asks_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = EtcdStore { data_dir: folder.path().to_owned(), unsafe_no_fsync: true };
+        let held = HeldStore::new(place.clone());
+        let kv = held.kv().unwrap();
+        assert!(kv.writable().is_ok() && held.kv().is_ok());
+        assert_eq!(held.give().await, place);
+        assert!(kv.writable().is_err(), "it is closed");
+        let refused = held.kv().unwrap_err();
+        assert!(refused.code == UNAVAILABLE && refused.message.contains("in the hands of kube-apiserver"));
+        drop(kv);
+        let other = HeldStore::new(place);
+        other.kv().unwrap();
+        other.close().await;
+        assert!(other.kv().is_err());
     }
 }

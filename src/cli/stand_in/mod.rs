@@ -9,7 +9,8 @@
 //! Between the two goes what goes between the real ones only as far as a store needs it: `kube-apiserver`
 //! asks the `etcd` that its `--etcd-servers` names where its data dir is (`place`), and keeps everything
 //! there. So a server that is started again on an `etcd` finds what the one before has written, but two at
-//! once do not share it: the second is told who holds it. No gRPC of the real etcd is spoken, and who
+//! once do not share it: the second is told who holds it. Who else speaks etcd's API is served as long as
+//! no `kube-apiserver` has the store, and who
 //! tries is told so.
 
 pub mod etcd;

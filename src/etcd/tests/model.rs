@@ -123,7 +123,7 @@ async fn write_several(kv: &Kv, model: &mut Model, numbers: &mut Numbers) {
             };
             assert_eq!(previous.map(|kv| text_of(&kv)), before.get(&key).cloned());
         }
-        let all = txn.range(&Span::ALL, usize::MAX, None)?;
+        let all = txn.range(&KeySpan::ALL, usize::MAX, None)?;
         let read = (txn.revision(), texts(&all));
         if fails { Err(Error::Closed) } else { Ok(read) }
     });

@@ -18,7 +18,7 @@ async fn all_of_it_has_one_revision_and_is_delivered_together() {
     for kv in each().0 {
         put(&kv, "/a", "0").await;
         let mut watch = kv.watch("/", 2).unwrap();
-        let mut one = kv.watch_of(Span::Key("/b".into()), 2).unwrap();
+        let mut one = kv.watch_of(KeySpan::Key("/b".into()), 2).unwrap();
         assert_eq!(put_all(&kv, &["/a", "/b", "/c"], "1").await, 3);
         let batch = watch.next().await.unwrap();
         let seen: Vec<_> = batch.events.iter().map(|event| (event.revision(), &*event.kv.key)).collect();
@@ -64,9 +64,9 @@ async fn it_reads_what_itself_and_those_before_it_have_written() {
         let counted = kv.transact(|txn| {
             txn.put("/x", Bytes::from_static(b"1"), None)?;
             txn.delete("/0")?;
-            let found = txn.range(&Span::prefix("/"), 2, None)?;
-            let before = txn.range(&Span::prefix("/"), 0, Some(txn.revision() - 1))?;
-            let future = txn.range(&Span::ALL, 1, Some(txn.revision() + 1)).unwrap_err();
+            let found = txn.range(&KeySpan::prefix("/"), 2, None)?;
+            let before = txn.range(&KeySpan::prefix("/"), 0, Some(txn.revision() - 1))?;
+            let future = txn.range(&KeySpan::ALL, 1, Some(txn.revision() + 1)).unwrap_err();
             assert!(matches!(future, Error::FutureRevision { .. }));
             Ok::<_, Error>((found.count, found.kvs.len(), before.count))
         });

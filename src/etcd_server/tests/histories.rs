@@ -86,7 +86,7 @@ async fn ask(
     key: &str,
     kind: u64,
     values: (String, String),
-) -> Result<Operation, GrpcStatus> {
+) -> Result<Operation, EtcdStatus> {
     let (expected, value) = values;
     let put = || PutRequest { key: bytes(key), value: bytes(&value), ..Default::default() };
     Ok(match kind {

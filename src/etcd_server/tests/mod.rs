@@ -21,9 +21,9 @@ use http_body_util::BodyExt;
 
 use crate::frames::{Received, framed};
 use crate::messages::*;
-use crate::status::GrpcStatus;
+use crate::status::EtcdStatus;
 use crate::values::AsKept;
-use crate::{EtcdServer, Message, ServerOptions};
+use crate::{EtcdServer, ProtoMessage, ServerOptions};
 
 /// A server on a store in memory.
 fn server() -> EtcdServer {
@@ -37,22 +37,22 @@ fn server_on(kv: Kv) -> EtcdServer {
 }
 
 /// A call with one message each way.
-async fn call<Q: Message, A: Message>(
+async fn call<Q: ProtoMessage, A: ProtoMessage>(
     server: &EtcdServer,
     method: &str,
     request: &Q,
-) -> Result<A, GrpcStatus> {
+) -> Result<A, EtcdStatus> {
     send(server, method, Body::from(framed(request))).await
 }
 
-async fn send<A: Message>(server: &EtcdServer, method: &str, body: Body) -> Result<A, GrpcStatus> {
+async fn send<A: ProtoMessage>(server: &EtcdServer, method: &str, body: Body) -> Result<A, EtcdStatus> {
     let mut answers = answers(server, method, body).await?;
     let message = answers.next().await;
     Ok(message.expect("one message"))
 }
 
 /// A call whose answers come one by one.
-async fn answers(server: &EtcdServer, method: &str, body: Body) -> Result<Answers, GrpcStatus> {
+async fn answers(server: &EtcdServer, method: &str, body: Body) -> Result<Answers, EtcdStatus> {
     let request = Request::post(format!("http://etcd/etcdserverpb.{method}"));
     let request = request.header("content-type", "application/grpc").body(body).unwrap();
     let response = server.serve(request).await;
@@ -65,10 +65,10 @@ async fn answers(server: &EtcdServer, method: &str, body: Body) -> Result<Answer
     Ok(Answers { body: response.into_body(), unread: Vec::new(), ended: None })
 }
 
-fn status_in(headers: &HeaderMap) -> Option<GrpcStatus> {
+fn status_in(headers: &HeaderMap) -> Option<EtcdStatus> {
     let code = headers.get("grpc-status")?.to_str().unwrap().parse().unwrap();
     let message = headers.get("grpc-message").map_or("", |message| message.to_str().unwrap()).to_owned();
-    Some(GrpcStatus { code, message })
+    Some(EtcdStatus { code, message })
 }
 
 /// What comes back.
@@ -76,11 +76,11 @@ struct Answers {
     body: Body,
     unread: Vec<u8>,
     /// How it ended.
-    ended: Option<GrpcStatus>,
+    ended: Option<EtcdStatus>,
 }
 
 impl Answers {
-    async fn next<A: Message>(&mut self) -> Option<A> {
+    async fn next<A: ProtoMessage>(&mut self) -> Option<A> {
         loop {
             if self.unread.len() >= 5 {
                 let mut received = Received::new(Body::from(std::mem::take(&mut self.unread)));
@@ -111,11 +111,11 @@ impl Talk {
         Talk { requests, answers }
     }
 
-    fn say(&self, request: &impl Message) {
+    fn say(&self, request: &impl ProtoMessage) {
         self.requests.unbounded_send(Ok(framed(request))).unwrap();
     }
 
-    async fn hear<A: Message>(&mut self) -> A {
+    async fn hear<A: ProtoMessage>(&mut self) -> A {
         let heard = Clock::real().timeout(Duration::from_secs(60), self.answers.next()).await;
         heard.expect("an answer in time").expect("an answer")
     }
@@ -153,7 +153,7 @@ fn keys_of(kvs: &Repeated<KeyValue>) -> Vec<String> {
 }
 
 /// The words and the code of a call that fails.
-async fn failure(server: &EtcdServer, method: &str, request: &impl Message) -> (u32, String) {
+async fn failure(server: &EtcdServer, method: &str, request: &impl ProtoMessage) -> (u32, String) {
     let failed = call::<_, Empty>(server, method, request).await.unwrap_err();
     (failed.code, failed.message)
 }

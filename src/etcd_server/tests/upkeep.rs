@@ -51,7 +51,8 @@ async fn the_same_history_has_the_same_hash() {
     assert_eq!(hash(&[], 0).await.0, u64::from(hasher.finish()));
 }
 
-/// What etcdutl makes of the file is asked where etcdutl is; here: that all is reachable and has its checksum.
+/// What etcdutl makes of the file is asked where etcdutl is; here: that all is reachable and has its
+/// checksum.
 #[tokio::test]
 async fn a_snapshot_is_a_file_of_pages_and_its_checksum() {
     let server = server();

@@ -1,4 +1,4 @@
-//! Watches.
+//! StreamedWatches.
 
 use super::*;
 

@@ -80,7 +80,7 @@ async fn another_server_is_asked_over_tls_in_the_users_name() {
         Ok(ApiResponse::new(Body::from(other_server(&request).to_string())))
     }));
     let listener = server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let tls = server::Tls { identity, client_authorities: vec![] };
+    let tls = server::Tls { identity, client_authorities: vec![], demands_client_certificates: false };
     let other = server::Server::start(listener, Some(&tls), echo).unwrap();
     let port = other.address().port();
 

@@ -179,7 +179,7 @@ impl Other {
             async move { Ok(other.answer(&request)) }
         }));
         let listener = server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-        let tls = server::Tls { identity, client_authorities: vec![] };
+        let tls = server::Tls { identity, client_authorities: vec![], demands_client_certificates: false };
         server::Server::start(listener, Some(&tls), service).unwrap()
     }
 }

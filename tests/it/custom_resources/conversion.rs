@@ -33,7 +33,7 @@ impl Webhook {
             counted.fetch_add(1, Ordering::Relaxed);
             async move { Ok(answer(request).await) }
         }));
-        let tls = Tls { identity, client_authorities: vec![] };
+        let tls = Tls { identity, client_authorities: vec![], demands_client_certificates: false };
         let listener = bind((address, 0).into()).await.unwrap();
         let listening = Listening::start(listener, Some(&tls), service).unwrap();
         Webhook { listening, authority, calls }

@@ -55,7 +55,7 @@ impl Outside {
                 Ok(response)
             }
         }));
-        let tls = Tls { identity, client_authorities: vec![] };
+        let tls = Tls { identity, client_authorities: vec![], demands_client_certificates: false };
         Outside { server: Server::start(listener, Some(&tls), service).unwrap(), authority, asked }
     }
 

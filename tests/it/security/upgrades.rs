@@ -88,6 +88,7 @@ async fn a_connection_is_handed_on_to_an_aggregated_server() {
     let tls = tls::Tls {
         identity: authority.server(&["echo.default.svc"], &[], now).unwrap(),
         client_authorities: vec![],
+        demands_client_certificates: false,
     };
     let service = ApiService::new(tower::service_fn(|request| async { Ok(echo(request).await) }));
     let listener = tls::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();

@@ -1,0 +1,80 @@
+//! `kubarium etcd`: what it keeps, and what it refuses.
+
+use super::*;
+use crate::support::eventually;
+
+#[tokio::test]
+async fn what_it_keeps_is_there_after_a_restart_and_one_process_has_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["--listen-client-urls", "127.0.0.1:0", "--name", "one"];
+    let etcd = EtcdProcess::start(folder.path(), &flags);
+    let put = PutRequest { key: bytes("a"), value: bytes("1"), ..Default::default() };
+    let put: PutResponse = ask(etcd.address, "KV/Put", &put).await.unwrap().unwrap();
+    assert_eq!(put.header.0.unwrap().revision, 2);
+    let mut other = command(folder.path());
+    let other = other.args(["etcd", "--data-dir"]).arg(folder.path().join("data")).args(flags);
+    let refused = other.output().unwrap();
+    assert!(
+        !refused.status.success() && texts(&refused).1.contains("in the hands of process"),
+        "{refused:?}"
+    );
+    etcd.kill();
+    let etcd = EtcdProcess::start(folder.path(), &flags);
+    let read = RangeRequest { key: bytes("a"), ..Default::default() };
+    let found: RangeResponse = ask(etcd.address, "KV/Range", &read).await.unwrap().unwrap();
+    assert_eq!((&found.kvs.0[0].value[..], found.header.0.unwrap().revision), (&b"1"[..], 2));
+    let members: MemberListResponse =
+        ask(etcd.address, "Cluster/MemberList", &Empty {}).await.unwrap().unwrap();
+    assert_eq!(members.members.0[0].name, "one");
+}
+
+#[test]
+fn what_cannot_be_served_is_said_by_its_flag() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = write(folder.path(), "file", "nothing");
+    for (words, expected) in [
+        (
+            &["etcd", "--listen-client-urls", "https://127.0.0.1:0"][..],
+            "https needs --cert-file and --key-file",
+        ),
+        (&["etcd", "--listen-client-urls", "unix://x"], "http:// and https:// are"),
+        (&["etcd", "--cert-file", &file], "--key-file"),
+        (
+            &[
+                "etcd",
+                "--listen-client-urls",
+                "https://127.0.0.1:0",
+                "--cert-file",
+                &file,
+                "--key-file",
+                &file,
+            ],
+            "not PEM",
+        ),
+        (
+            &["up", "--listen-client-urls", "0.0.0.0:0"],
+            "lets everybody read and write everything, Secrets too",
+        ),
+    ] {
+        let refused = command(folder.path()).current_dir(folder.path()).args(words).output().unwrap();
+        let said = texts(&refused).1;
+        assert!(!refused.status.success() && said.contains(expected), "{words:?}: {said}");
+    }
+}
+
+/// It ends with a signal, though a client keeps a watch open.
+#[test]
+fn it_ends_when_it_is_told_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut etcd = EtcdProcess::start(folder.path(), &["--listen-client-urls", "127.0.0.1:0"]);
+    let etcdctl = Etcdctl::new(etcd.address);
+    let mut watch = etcdctl.command(&["watch", "a"]);
+    let mut watch = watch.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null()).spawn().unwrap();
+    etcdctl.ok(&["put", "a", "1"]);
+    let pid = rustix::process::Pid::from_raw(i32::try_from(etcd.child.id()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    let status = eventually("etcd to end", || etcd.child.try_wait().unwrap());
+    assert!(status.success(), "{status}");
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+}

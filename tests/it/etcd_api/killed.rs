@@ -1,0 +1,83 @@
+//! Kills in between: what was acknowledged is there, and comes in its order.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sync::Mutex;
+
+use super::*;
+
+const WRITERS: u64 = 4;
+const ROUNDS: usize = 3;
+
+/// Of each writer the number that was acknowledged last, and the one that was tried last.
+type Progress = Arc<Mutex<BTreeMap<u64, (u64, u64)>>>;
+
+/// Counts its key up, each time by comparing first, until the server is gone.
+async fn count_up(address: SocketAddr, writer: u64, progress: Progress) {
+    let (acknowledged, _) = progress.lock().get(&writer).copied().unwrap_or_default();
+    let mut last = read(address, writer).await.unwrap_or(acknowledged);
+    loop {
+        let next = last + 1;
+        progress.lock().entry(writer).or_default().1 = next;
+        match ask::<TxnResponse>(address, "KV/Txn", &step(writer, last, next)).await {
+            Some(Ok(answer)) => assert!(answer.succeeded, "writer {writer} is alone with its key at {last}"),
+            _ => return,
+        }
+        progress.lock().entry(writer).or_default().0 = next;
+        last = next;
+    }
+}
+
+/// Puts the next number, and the same under a second key, if the last one is there.
+fn step(writer: u64, last: u64, next: u64) -> TxnRequest {
+    let key = |name: &str| bytes(&format!("{name}/{writer}"));
+    let put = |name| PutRequest { key: key(name), value: bytes(&next.to_string()), ..Default::default() };
+    let compare = match last {
+        0 => Compare { key: key("a"), ..Default::default() },
+        last => {
+            Compare { key: key("a"), target: 3, value: Some(bytes(&last.to_string())), ..Default::default() }
+        }
+    };
+    let operation = |name| RequestOp { put: Nested::some(put(name)), ..Default::default() };
+    let success = Repeated(vec![operation("a"), operation("b")]);
+    TxnRequest { compare: Repeated(vec![compare]), success, ..Default::default() }
+}
+
+/// What is there of both keys, which is the same; None if nobody answers.
+async fn read(address: SocketAddr, writer: u64) -> Option<u64> {
+    let mut numbers = Vec::new();
+    for name in ["a", "b"] {
+        let request = RangeRequest { key: bytes(&format!("{name}/{writer}")), ..Default::default() };
+        let found: RangeResponse = ask(address, "KV/Range", &request).await?.ok()?;
+        let value = found.kvs.0.first().map(|kv| (kv.mod_revision, kv.value.clone()));
+        numbers.push(value.map(|(at, value)| (at, String::from_utf8(value.to_vec()).unwrap())));
+    }
+    assert_eq!(numbers[0], numbers[1], "both or none, at one revision");
+    Some(numbers.remove(0).map_or(0, |(_, value)| value.parse().unwrap()))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_was_acknowledged_survives_kills_and_transactions_stay_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let progress = Progress::default();
+    for round in 1..=ROUNDS {
+        let etcd = EtcdProcess::start(folder.path(), &["--listen-client-urls", "127.0.0.1:0"]);
+        for (writer, (acknowledged, tried)) in progress.lock().clone() {
+            let found = read(etcd.address, writer).await.unwrap();
+            assert!((acknowledged..=tried).contains(&found), "{writer}: {acknowledged}..={tried}, {found}");
+        }
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| tokio::spawn(count_up(etcd.address, writer, progress.clone())))
+            .collect();
+        let wanted = 40 * round as u64;
+        while progress.lock().values().map(|(acknowledged, _)| acknowledged).sum::<u64>() < wanted {
+            assert!(writers.iter().all(|writer| !writer.is_finished()), "nobody has killed it yet");
+            tokio::task::yield_now().await;
+        }
+        etcd.kill();
+        for writer in writers {
+            writer.await.unwrap();
+        }
+    }
+}
