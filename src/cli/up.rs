@@ -139,9 +139,6 @@ pub struct Up {
     /// Where to write that line, too: a file descriptor that is open, as that of a pipe.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(3..))]
     pub ready_fd: Option<i32>,
-    /// etcd's API.
-    #[command(flatten)]
-    pub etcd: ListenOptions,
     /// What runs.
     #[command(flatten)]
     pub components: ComponentFlags,
@@ -157,6 +154,9 @@ pub struct Up {
     /// Of kube-apiserver.
     #[command(flatten)]
     pub apiserver: ServerRunOptions,
+    /// etcd's API.
+    #[command(flatten)]
+    pub etcd: ListenOptions,
 }
 
 impl Up {

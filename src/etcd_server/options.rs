@@ -9,7 +9,7 @@ use clap::{ArgAction, Args};
 
 /// Where etcd's API is served, and to whom.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "etcd")]
+#[command(next_help_heading = "APIs")]
 pub struct ListenOptions {
     /// Serve etcd's API v3 (gRPC) at these URLs, for etcdctl and other clients of etcd: as
     /// http://127.0.0.1:2379 or https://HOST:PORT.
@@ -25,7 +25,7 @@ pub struct ListenOptions {
 
 /// The certificates of etcd's API.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "etcd")]
+#[command(next_help_heading = "APIs")]
 pub struct TlsOptions {
     /// The certificate that clients of etcd's API are shown, PEM.
     #[arg(long, value_name = "FILE", requires = "key_file")]

@@ -69,12 +69,11 @@ fn it_ends_when_it_is_told_to() {
     let mut etcd = EtcdProcess::start(folder.path(), &["--listen-client-urls", "127.0.0.1:0"]);
     let etcdctl = Etcdctl::new(etcd.address);
     let mut watch = etcdctl.command(&["watch", "a"]);
-    let mut watch = watch.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null()).spawn().unwrap();
+    let watch = watch.stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null());
+    let _watching = KilledAtEnd(watch.spawn().unwrap());
     etcdctl.ok(&["put", "a", "1"]);
     let pid = rustix::process::Pid::from_raw(i32::try_from(etcd.child.id()).unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     let status = eventually("etcd to end", || etcd.child.try_wait().unwrap());
     assert!(status.success(), "{status}");
-    watch.kill().unwrap();
-    watch.wait().unwrap();
 }

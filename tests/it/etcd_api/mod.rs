@@ -60,6 +60,16 @@ impl Drop for EtcdProcess {
     }
 }
 
+/// A program that goes with its test, however that ends.
+struct KilledAtEnd(Child);
+
+impl Drop for KilledAtEnd {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// etcdctl, which must be there: a test never passes by skipping.
 fn program() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
