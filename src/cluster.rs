@@ -193,10 +193,7 @@ impl Cluster {
         let is_new = config.data_dir.is_none() && config.snapshot.is_none();
         let origin = origin.map_or_else(|| Origin::of(&mut config), Ok)?;
         let Origin { kv, keys, caches, running: at_work, nodes } = origin;
-        // What is new or forked has no keys of an earlier version.
-        if at_work.is_none() && kv.revision() > 1 {
-            earlier_keys::move_all(&kv).await?;
-        }
+        earlier_keys::move_all(&kv, at_work.is_some()).await?;
         let began_at = kv.revision();
         let Config { clock, entropy, apiserver: options, .. } = &config;
         let flow = if config.flow { Flow::new(clock.clone()) } else { Flow::off() };

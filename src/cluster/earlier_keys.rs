@@ -11,33 +11,43 @@ use etcd::{Error, KeySpan, KeyValue, Kv};
 /// Where definitions of custom kinds were.
 const DEFINITIONS: &str = "/registry/customresourcedefinitions.apiextensions.k8s.io/";
 
-/// Moves what is where earlier versions kept it.
-pub(super) async fn move_all(kv: &Kv) -> Result<(), Error> {
+/// Moves what is where earlier versions kept it. What is new or forked has nothing there.
+pub(super) async fn move_all(kv: &Kv, is_forked: bool) -> Result<(), Error> {
+    if is_forked || kv.revision() == 1 {
+        return Ok(());
+    }
     // Of custom kinds first: once their definitions are gone from there, nobody knows them.
     let definitions = kv.range(DEFINITIONS, None, None, None)?.kvs;
     for definition in &definitions {
         if let Some((plural, group)) = definition.key[DEFINITIONS.len()..].split_once('.') {
             let to = format!("/registry/{group}/{plural}/");
-            move_prefix(kv, format!("/registry/{plural}.{group}/"), to).await?;
+            move_prefix(kv, format!("/registry/{plural}.{group}/"), to, None).await?;
         }
     }
     for kind in Scheme::builtin().all() {
         let kind: &Kind = kind.storage_kind();
         let from = format!("/registry/{}/", kind.group_resource());
         if from != **kind.storage_prefix() {
-            move_prefix(kv, from, kind.storage_prefix().to_string()).await?;
+            let slashes = usize::from(kind.namespaced);
+            move_prefix(kv, from, kind.storage_prefix().to_string(), Some(slashes)).await?;
         }
     }
     Ok(())
 }
 
-async fn move_prefix(kv: &Kv, from: String, to: String) -> Result<(), Error> {
-    if kv.is_empty(&from)? {
+/// `slashes`: how many a key has behind its prefix. Services were in the folder above the one in which they
+/// are now, which has others in it, too.
+async fn move_prefix(kv: &Kv, from: String, to: String, slashes: Option<usize>) -> Result<(), Error> {
+    let start = from.len();
+    let is_earlier =
+        move |key: &str| slashes.is_none_or(|slashes| key[start..].matches('/').count() == slashes);
+    if !kv.range(&from, None, None, None)?.kvs.iter().any(|kv| is_earlier(&kv.key)) {
         return Ok(());
     }
     tracing::info!(from, to, "an earlier version has kept objects under other keys: they are moved");
     kv.transact(move |txn| {
-        for kept in txn.range(&KeySpan::prefix(&from), usize::MAX, None)?.kvs {
+        let kept = txn.range(&KeySpan::prefix(&from), usize::MAX, None)?.kvs;
+        for kept in kept.into_iter().filter(|kept| is_earlier(&kept.key)) {
             let KeyValue { key, value, lease, .. } = kept;
             txn.delete(&key)?;
             txn.put(&format!("{to}{}", &key[from.len()..]), value, lease)?;
@@ -63,6 +73,8 @@ mod tests {
             "/registry/pods/n/a",
             "/registry/deployments.apps/n/a",
             "/registry/nodes/a",
+            "/registry/services/n/a",
+            "/registry/services/specs/n/b",
             "/elsewhere/deployments.apps/a",
             &definition,
             &custom,
@@ -71,24 +83,26 @@ mod tests {
             let put = Op::Put { value: key.as_bytes().to_vec().into(), lease: None };
             kv.txn(key, Expect::Any, put).await.unwrap();
         }
-        move_all(&kv).await.unwrap();
+        move_all(&kv, false).await.unwrap();
         let moved = kv.range("", None, None, None).unwrap().kvs;
         let value = |kv: &KeyValue| String::from_utf8(kv.value.to_vec()).unwrap();
         let moved: Vec<(String, String)> = moved.iter().map(|kv| (kv.key.to_string(), value(kv))).collect();
         let to = [
-            ("/elsewhere/deployments.apps/a", earlier[3]),
+            ("/elsewhere/deployments.apps/a", earlier[5]),
             (
                 "/registry/apiextensions.k8s.io/customresourcedefinitions/crontabs.stable.example.com",
-                earlier[4],
+                earlier[6],
             ),
             ("/registry/deployments/n/a", earlier[1]),
             ("/registry/minions/a", earlier[2]),
             ("/registry/pods/n/a", earlier[0]),
-            ("/registry/stable.example.com/crontabs/n/a", earlier[5]),
+            ("/registry/services/specs/n/a", earlier[3]),
+            ("/registry/services/specs/n/b", earlier[4]),
+            ("/registry/stable.example.com/crontabs/n/a", earlier[7]),
         ];
         assert_eq!(moved, to.map(|(key, value)| (key.to_owned(), value.to_owned())));
         let revision = kv.revision();
-        move_all(&kv).await.unwrap();
+        move_all(&kv, false).await.unwrap();
         assert_eq!(kv.revision(), revision, "once is enough");
     }
 
