@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::ast::{Expr, Macro, MacroKind, MapEntry, Node};
 use super::checker_calls;
-use super::declarations::overloads;
 use super::environment::Environment;
 use super::error::Issue;
 use super::types::{ObjectType, Type};
@@ -261,7 +260,7 @@ impl Checker<'_> {
     }
 
     fn has_function(&self, name: &str) -> bool {
-        overloads(name).is_some() && (name != JSON_PATCH || self.environment.has_json_patch)
+        self.environment.forms(name).is_some() && (name != JSON_PATCH || self.environment.has_json_patch)
     }
 
     /// The type of a call. A namespaced function (`sets.contains(...)`) becomes a global one.
@@ -298,7 +297,7 @@ impl Checker<'_> {
         }
         let target = target.as_mut().map(|target| self.check(target));
         let args: Vec<Type> = args.iter_mut().map(|arg| self.argument(function, arg)).collect();
-        let forms = overloads(function).unwrap_or_default();
+        let forms = self.environment.forms(function).unwrap_or_default();
         let found = checker_calls::resolve(forms, target.as_ref(), &args);
         found.unwrap_or_else(|| self.no_overload(at, function, target.as_ref(), &args))
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use super::types::Type;
 
 /// One form of a function.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Overload {
     pub target: Option<Type>,
     pub args: Vec<Type>,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::declarations::{self, Overload};
 use super::types::{ObjectType, Type};
 
 /// The declared variables; the functions are always those of Kubernetes (`environment.MustBaseEnvSet`), and
@@ -17,6 +18,8 @@ pub struct Environment {
     pub(super) has_json_patch: bool,
     /// `cel.bind(name, value, expression)`
     pub(super) has_bindings: bool,
+    /// The functions of whoever evaluates, by name.
+    host_functions: BTreeMap<String, Vec<Overload>>,
 }
 
 impl Environment {
@@ -59,5 +62,25 @@ impl Environment {
     pub fn with_bindings(mut self) -> Environment {
         self.has_bindings = true;
         self
+    }
+
+    /// With a form of a function of the host's ([`super::HostFunctions`]); `target` is that of a member
+    /// function.
+    pub fn with_function(
+        mut self,
+        name: &str,
+        target: Option<Type>,
+        args: &[Type],
+        result: Type,
+    ) -> Environment {
+        let overload = Overload { target, args: args.to_vec(), result };
+        self.host_functions.entry(name.to_owned()).or_default().push(overload);
+        self
+    }
+
+    /// The forms of a function; None where none is declared.
+    pub(super) fn forms(&self, function: &str) -> Option<&[Overload]> {
+        let own = self.host_functions.get(function).map(Vec::as_slice);
+        own.or_else(|| declarations::overloads(function))
     }
 }

@@ -219,7 +219,8 @@ impl<'a> Evaluator<'a> {
         }
         let plain: Vec<Value> = values.iter().flatten().cloned().collect();
         let (target, args) = plain.split_at(usize::from(target.is_some()));
-        let outcome = apply(function, target.first(), args, self.patterns);
+        let of_host = self.activation.call(function, target.first(), args);
+        let outcome = of_host.unwrap_or_else(|| apply(function, target.first(), args, self.patterns));
         if before.is_none() {
             self.budget.spend(called.after(outcome.as_ref().ok()))?;
         }

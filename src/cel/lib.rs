@@ -78,7 +78,7 @@ mod syntax_test;
 #[cfg(test)]
 mod tests;
 
-pub use activation::Activation;
+pub use activation::{Activation, HostFunctions};
 pub use cost::Budget;
 pub use environment::Environment;
 pub use error::{CompileError, EvaluationError, Issue};

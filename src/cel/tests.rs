@@ -277,3 +277,35 @@ fn an_authorizer_is_asked() {
     let mut budget = Budget::new(Budget::PER_CALL);
     assert_eq!(program.evaluate(&activation, &mut budget), Ok(Value::Bool(true)));
 }
+
+#[test]
+fn a_host_has_functions_of_its_own() {
+    struct Doubles;
+    impl HostFunctions for Doubles {
+        fn call(
+            &self,
+            function: &str,
+            target: Option<&Value>,
+            args: &[Value],
+        ) -> Option<Result<Value, EvaluationError>> {
+            match (function, target, args) {
+                ("Twice", None, [Value::Int(number)]) | ("Twice", Some(Value::Int(number)), []) => {
+                    Some(Ok(Value::Int(number * 2)))
+                }
+                _ => None,
+            }
+        }
+    }
+    let environment = Environment::new().with_function("Twice", None, &[Type::Int], Type::Int).with_function(
+        "Twice",
+        Some(Type::Int),
+        &[],
+        Type::Int,
+    );
+    let activation = Activation::new().with_host(std::sync::Arc::new(Doubles));
+    let of = |text: &str| environment.compile(text).unwrap().evaluate(&activation, &mut Budget::new(1_000));
+    assert_eq!(of("Twice(4) + 4.Twice() + size('abc')"), Ok(Value::Int(19)));
+    assert!(environment.compile("Twice('a')").unwrap_err().to_string().contains("no matching overload"));
+    let unknown = Environment::new().compile("Twice(4)").unwrap_err().to_string();
+    assert!(unknown.contains("undeclared reference to 'Twice'"), "{unknown}");
+}
