@@ -29,9 +29,14 @@ pub enum Curve {
     Expression(Box<CurveExpression>),
 }
 
-/// An expression is looked at so often at most for one sum over a time; its pieces are 15 seconds at least.
-const MAX_SAMPLES: f64 = 64.0;
+/// The sum of an expression since the beginning is made of pieces that are the same whenever it is asked
+/// for, so that it never goes down: so many of 15 seconds, then half as many of each twice as long as those
+/// before. Of a year that is 1,800 looks.
+const FIRST_PIECES: u32 = 240;
 const SAMPLE_SECONDS: f64 = 15.0;
+/// An expression is looked at so often at most for a sum over another time; its pieces are 15 seconds at
+/// least.
+const MAX_SAMPLES: f64 = 64.0;
 /// For so long an expression is looked ahead for the moment at which it goes over a limit; later it does not.
 const LOOK_AHEAD_SECONDS: f64 = 3600.0;
 
@@ -83,7 +88,7 @@ impl Curve {
             return 0.0;
         }
         match self {
-            Curve::Expression(_) => self.sampled(from, to, against),
+            Curve::Expression(_) if from > 0.0 => self.sampled(from, to, against),
             _ => self.since_start(to, against) - self.since_start(from, against),
         }
     }
@@ -136,7 +141,7 @@ impl Curve {
                 };
                 steps.iter().zip(ends).map(part).sum()
             }
-            Curve::Expression(_) => self.sampled(0.0, to, against),
+            Curve::Expression(_) => self.accumulated(to, against),
         }
     }
 
@@ -146,5 +151,24 @@ impl Curve {
         let piece = (to - from) / count;
         let middles = (0..count as u32).map(|number| from + piece * (f64::from(number) + 0.5));
         middles.map(|at| self.value(at, against) * piece).sum()
+    }
+
+    /// Since the beginning, each piece by its middle.
+    fn accumulated(&self, to: f64, against: &Against<'_>) -> f64 {
+        let mut begin = 0.0;
+        let mut length = SAMPLE_SECONDS;
+        let mut left = FIRST_PIECES;
+        let mut sum = 0.0;
+        while begin < to {
+            let passed = (to - begin).min(length);
+            sum += self.value(begin + length / 2.0, against) * passed;
+            begin += length;
+            left -= 1;
+            if left == 0 {
+                length *= 2.0;
+                left = FIRST_PIECES / 2;
+            }
+        }
+        sum
     }
 }

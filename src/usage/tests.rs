@@ -26,7 +26,7 @@ fn each_text_is_a_number_and_a_sum_at_each_time() {
         ("wave 1 3 1m", 60.0, 1.0, 120.0),
         ("steps 1, 3 at 10s, 0 at 20s", 15.0, 3.0, 25.0),
         ("steps 1, 3 at 10s, 0 at 20s", 60.0, 0.0, 40.0),
-        ("cel: age / 10.0", 20.0, 2.0, 20.0),
+        ("cel: age / 10.0", 30.0, 3.0, 45.0),
         ("cel: '500m'", 4.0, 0.5, 2.0),
         ("cel: whole * 0.5", 4.0, 1.0, 4.0),
     ];
@@ -96,4 +96,17 @@ fn bad_texts_are_told_what_they_may_be() {
         let why = Curve::parse(text).unwrap_err().to_string();
         assert!(why.contains(words), "{text}: {why}");
     }
+}
+
+#[test]
+fn the_sum_of_an_expression_never_goes_down() {
+    let curve = Curve::parse("cel: age < 100.0 || age > 3000.0 ? 1.0 : 0.0").unwrap();
+    let against = against(1.0);
+    let sums: Vec<f64> = (0..5000).map(|seconds| curve.sum(0.0, f64::from(seconds), &against)).collect();
+    assert!(sums.is_sorted(), "{sums:?}");
+    assert!((950.0..1100.0).contains(&(sums[4000] - sums[1000])), "{}", sums[4000] - sums[1000]);
+    // What it uses lately does not wait for the middle of a long piece.
+    assert!(
+        near(curve.sum(2990.0, 3000.0, &against), 0.0) && near(curve.sum(3010.0, 3020.0, &against), 10.0)
+    );
 }
