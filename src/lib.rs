@@ -56,6 +56,7 @@ pub use client_go::Client;
 pub use clock::Clock;
 pub use cluster::config::{Access, Components, Listen};
 pub use cluster::explore::{Explorer, FailingSchedule};
+pub use cluster::kwok_kinds::KwokKind;
 pub use cluster::manifests::Manifest;
 pub use cluster::{BadCondition, Settle, TimeError, Unsettled, WaitFor};
 pub use cluster::{COMPONENTS, Cluster, ComponentState, Config, StartError, UnknownComponent};

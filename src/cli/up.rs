@@ -15,6 +15,7 @@ use super::flags::values;
 use super::readiness::Readiness;
 use super::style::Style;
 use super::{Failure, data_dir, detach, kubeconfig, manifests, node, progress, say, state};
+use crate::cluster::kwok_kinds::KwokKind;
 use crate::cluster::manifests::Manifest;
 use crate::cluster::{Access, Cluster, Config, Listen, OtlpEndpoint, Publish, Snapshot};
 use apiserver::options::ServerRunOptions;
@@ -64,6 +65,12 @@ pub struct Up {
     /// Serve the kind faults.kubarium.dev/v1alpha1 Fault: each object makes something go wrong.
     #[arg(long)]
     pub fault_objects: bool,
+    /// Serve kinds of kwok, as Stage: what becomes of objects of any kind, as data.
+    ///
+    /// kwok's flag of that name. A Stage in the folder of --stages has its kind served, too, as has whoever
+    /// applies kwok's own definitions.
+    #[arg(long, value_delimiter = ',', value_name = "KIND")]
+    pub enable_crds: Vec<KwokKind>,
     /// Answer before the disk has it: faster, and a power cut loses the newest writes.
     #[arg(long)]
     pub unsafe_no_fsync: bool,
@@ -89,6 +96,8 @@ pub struct Up {
     #[arg(long)]
     pub insecure_http: bool,
     /// A folder of stages: what the simulated kubelets do with pods, beside the built-in ones.
+    ///
+    /// kwok's Stages in it become objects that can be changed.
     #[arg(long, value_name = "DIR")]
     pub stages: Option<PathBuf>,
     /// Where pods with an annotation `kubarium.dev/forward.PORT` may lead: nowhere, loopback, anywhere.
@@ -330,6 +339,7 @@ impl Up {
             data_dir: self.data_dir.clone(),
             unsafe_no_fsync: self.unsafe_no_fsync,
             fault_objects: self.fault_objects,
+            kwok_kinds: self.enable_crds.clone(),
             system_pods: self.system_pods,
             recover: self.recover,
             default_storage_class: !self.components.apiserver_only,

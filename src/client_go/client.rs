@@ -201,6 +201,24 @@ impl Client {
         self.send_patch(kind, path, patch_type, patch).await
     }
 
+    /// Changes an object, or (if its name is not empty) a subresource, by a patch whose fields `manager`
+    /// owns; of server-side apply conflicts are won. Returns what the server answers, as a tree.
+    pub async fn patch_as(
+        &self,
+        kind: &Kind,
+        [namespace, name, subresource]: [&str; 3],
+        patch_type: PatchType,
+        patch: &Value,
+        manager: &str,
+    ) -> Result<Value, Status> {
+        let slash = if subresource.is_empty() { "" } else { "/" };
+        let force = if patch_type == PatchType::Apply { "&force=true" } else { "" };
+        let path = object_path(kind, namespace, name);
+        let path = format!("{path}{slash}{subresource}?fieldManager={manager}{force}");
+        let call = Call::new(Method::PATCH, path).with(patch.clone()).of_type(patch_type.media_type());
+        response::value(self.send(call).await?).await
+    }
+
     /// Deletes an object, or begins to: with finalizers or grace it lives on with a deletionTimestamp.
     pub async fn delete(
         &self,

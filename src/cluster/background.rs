@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::task::JoinSet;
 
 use super::inside::Inside;
-use super::{fault_objects, node_objects, otlp, system_objects};
+use super::{fault_objects, node_objects, otlp, stage_objects, system_objects};
 use apiserver::server;
 use apiserver::storage::encryption::Encryption;
 use clock::Clock;
@@ -35,6 +35,7 @@ pub(super) fn follow_objects(
     }
     if inside.config.looks_after_itself && inside.config.components.kubelets {
         background.spawn(node_objects::following(inside.clone()));
+        background.spawn(stage_objects::following(inside.clone()));
     }
     if inside.config.fault_objects {
         background.spawn(fault_objects::follow(inside.clone()));

@@ -9,10 +9,11 @@ use serde_json::{Value, json};
 
 use super::config::Config;
 use super::manifests::Error;
-use super::{bootstrap_roles, metrics};
+use super::{bootstrap_roles, kwok_kinds, metrics};
 use apimachinery::status::Status;
 use apis::core::namespace::NAMESPACES;
 use apis::core::service::SERVICES;
+use apis::scheme::Scheme;
 use apis::storage::storage_class::STORAGE_CLASSES;
 use apiserver::registry::Registry;
 use client_go::client::Client;
@@ -59,7 +60,13 @@ pub async fn beside_components(client: &Client, api_server: IpAddr) -> Result<()
 ///
 /// # Errors
 /// As [`before_components`].
-pub(super) async fn by_choice(client: &Client, config: &Config, is_new: bool) -> Result<(), Error> {
+pub(super) async fn by_choice(
+    client: &Client,
+    scheme: &Scheme,
+    config: &Config,
+    is_new: bool,
+) -> Result<(), Error> {
+    kwok_kinds::bring(client, scheme, &config.kwok_kinds, config.stages.as_deref()).await?;
     if config.default_storage_class {
         default_storage_class(client).await?;
     }

@@ -35,6 +35,7 @@ use scheduler::options::SchedulerOptions;
 use scheduler::own::OwnPlugins;
 use scheduler::scheduler::Scheduler;
 use serde::{Deserialize, Serialize};
+use stages::StageBook;
 use sync::{Mutex, MutexGuard};
 
 /// The components that a cluster has once; the kubelets are `kubelet/node-1` and on.
@@ -97,6 +98,8 @@ pub(super) struct Running {
     gates: FeatureGates,
     scheduler: SchedulerOptions,
     pub(super) nodes: NodeRegister,
+    /// The Stages that there are.
+    pub(super) book: StageBook,
     kubelets: Arc<Kubelets>,
     /// What each running component runs. Bound: one entry for each component.
     contexts: Mutex<BTreeMap<String, ComponentContext>>,
@@ -145,6 +148,7 @@ impl Running {
             gates: config.apiserver.features.gates.clone(),
             scheduler: config.scheduler.clone(),
             nodes,
+            book: StageBook::default(),
             kubelets,
             contexts: Mutex::default(),
             manager: Mutex::new(ManagerParts { wanted, running: None }),
@@ -372,7 +376,8 @@ impl Running {
         let name = format!("{KUBELET}{}", node.name);
         let context = self.context(&name, ("kubelet", &node.name), user);
         let players = self.kubelets.players(&self.parts.clock);
-        let kubelet = Kubelet::new(context.clone(), node.clone(), players, self.parts.network.clone());
+        let config = NodeConfig { book: self.book.clone(), ..node.clone() };
+        let kubelet = Kubelet::new(context.clone(), config, players, self.parts.network.clone());
         let kubelet = kubelet.expect("a node is looked at before it is registered");
         kubelet.start();
         self.kubelets.add(kubelet);

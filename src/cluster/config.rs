@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use super::kwok_kinds::KwokKind;
 use super::otlp_endpoint::OtlpEndpoint;
 use super::published::Publish;
 use super::snapshot::Snapshot;
@@ -71,7 +72,7 @@ pub struct Config {
     pub etcd: ListenOptions,
     /// What of its Services is opened on the host; a fork opens nothing.
     pub publish: Vec<Publish>,
-    /// A folder of stages beside the built-in ones.
+    /// A folder of stages beside the built-in ones; kwok's Stages in it become objects.
     pub stages: Option<PathBuf>,
     /// Listeners at ports of pods that are given in Rust, and where pods may lead outside.
     pub listeners: OwnListeners,
@@ -97,6 +98,8 @@ pub struct Config {
     pub flow: bool,
     /// Whether faults may be objects, `faults.kubarium.dev/v1alpha1 Fault`.
     pub fault_objects: bool,
+    /// Which of kwok's kinds are served.
+    pub kwok_kinds: Vec<KwokKind>,
     /// What kube-apiserver's flags say.
     pub apiserver: ServerRunOptions,
     /// What kube-controller-manager's flags say.
@@ -334,6 +337,12 @@ impl Config {
         Config { fault_objects, ..self }
     }
 
+    /// Says which of kwok's kinds are served, as `Stage` (`kwok.x-k8s.io/v1alpha1`).
+    #[must_use]
+    pub fn kwok_kinds(self, kwok_kinds: impl Into<Vec<KwokKind>>) -> Config {
+        Config { kwok_kinds: kwok_kinds.into(), ..self }
+    }
+
     /// Takes kube-apiserver's flags.
     #[must_use]
     pub fn apiserver(self, apiserver: ServerRunOptions) -> Config {
@@ -414,6 +423,7 @@ impl Default for Config {
             entropy: Entropy::from_system(),
             flow: true,
             fault_objects: false,
+            kwok_kinds: Vec::new(),
             apiserver: ServerRunOptions::default(),
             controller_manager: ControllerManagerOptions::default(),
             scheduler: SchedulerOptions::default(),

@@ -6,11 +6,14 @@ use std::sync::Arc;
 use super::container_runtime::services::RuntimeService;
 use super::node_config::{Boots, NodeConfig};
 use super::node_state::NodeState;
+use super::played::PlayedPods;
 use super::players::Players;
 use super::volume_manager::host_files::HostFiles;
 use super::volume_manager::in_use::VolumesInUse;
+use apimachinery::object::Object;
 use client_go::component::ComponentContext;
 use network::Network;
+use stages::{CelHost, Governed};
 
 /// What the workers of one node share.
 pub struct NodeRuntime {
@@ -44,6 +47,8 @@ pub(crate) struct Dependencies {
     pub(crate) state: NodeState,
     /// Where scripts are played.
     pub(crate) players: Players,
+    /// The addresses of pods that stages play.
+    pub(crate) played: PlayedPods,
 }
 
 impl Dependencies {
@@ -55,5 +60,12 @@ impl Dependencies {
     /// What its pods are reached on, and reach others.
     pub(crate) fn network(&self) -> &Network {
         &self.node.network
+    }
+
+    /// Whether stages play a pod or node, and this kubelet does not. Where there are no stages for their kind
+    /// nothing is looked at.
+    pub(crate) fn is_played(&self, what: Governed, object: &Object) -> bool {
+        let (clock, entropy) = (&self.context.clock, &self.context.entropy);
+        self.config.book.governs(what, object, || CelHost { now: clock.now(), entropy: entropy.clone() })
     }
 }

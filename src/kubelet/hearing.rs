@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::container_runtime::services::{ContainerConfig, ContainerId, PendingQuestion};
+use super::container_runtime::stats::MeasuredContainer;
 use super::dependencies::NodeRuntime;
 use super::kubelet::Kubelet;
 use super::kuberuntime::container::{Container, Task};
@@ -104,9 +105,32 @@ impl PodWorker {
         let has_new_listeners = std::mem::take(&mut self.has_new_listeners);
         if has_new_listeners {
             context.tell_of_annotations();
+            self.look_at_usage_again(context);
         }
         if has_new_listeners || has_new_network {
             self.look_at_probes_again(context);
+        }
+    }
+
+    /// Who goes over a limit of memory now, and did not, is killed at once; who would have is not.
+    fn look_at_usage_again(&mut self, context: &mut SyncContext<'_>) {
+        let specs = context.pod.spec.init_containers.iter().chain(&context.pod.spec.containers);
+        let containers = self.init_containers.iter_mut().chain(&mut self.containers);
+        for (container, spec) in containers.zip(specs) {
+            let Some(id) = container.running_id().cloned() else { continue };
+            let Some(started_at) = container.started_at() else { continue };
+            let measured = MeasuredContainer {
+                pod: context.pod,
+                metadata: context.metadata,
+                container: spec,
+                attempt: container.restart_count,
+                started_at,
+            };
+            if let Task::Run(running) = &mut container.task
+                && context.runtime.look_at_usage_again(&measured, &id, context.now)
+            {
+                context.runtime.container_status(&id).into_iter().for_each(|status| running.note(status));
+            }
         }
     }
 

@@ -18,6 +18,7 @@ use super::node_config::NodeConfig;
 use super::node_refusal::NodeRefusal;
 use super::node_state::{NodeState, SaidCondition};
 use super::node_status;
+use super::played::PlayedPods;
 use super::players::Players;
 use super::pod_importance;
 use super::pod_manager::pods::{Entry, Loan, PodManager, PodManagerState, set_timer};
@@ -41,6 +42,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use network::Network;
+use stages::Governed;
 
 /// Until a pod whose status could not be written is synced again.
 const SYNC_RETRY: Duration = Duration::from_secs(10);
@@ -63,7 +65,8 @@ impl Kubelet {
         players: Players,
         network: Network,
     ) -> Result<Kubelet, NodeRefusal> {
-        let addresses = config.pod_addresses()?;
+        let addresses = Arc::new(config.pod_addresses()?);
+        let played = PlayedPods::new(addresses.clone());
         let (stages, entropy) = (config.stages.clone(), context.entropy.clone());
         let runtime = SimulatedRuntime::new(stages, addresses, &config.address, entropy);
         let runtime = runtime.with_images(&config.images, config.are_images_listed, context.clock.now());
@@ -80,7 +83,7 @@ impl Kubelet {
             boots: config.boots,
             network,
         };
-        let shared = Arc::new(Dependencies { context, config, node, state, players });
+        let shared = Arc::new(Dependencies { context, config, node, state, players, played });
         Ok(Kubelet { shared, pods: Arc::default() })
     }
 
@@ -107,6 +110,12 @@ impl Kubelet {
         self.shared.state.recover(condition_type);
     }
 
+    /// The address of a pod that stages play: `current` if it can have that, else a free one until the pod is
+    /// gone; nothing when all are in use.
+    pub fn address_for(&self, uid: &str, current: &str) -> Option<String> {
+        self.shared.played.give(uid, current)
+    }
+
     pub(crate) fn tell_of_node(&self, event_type: &str, reason: &str, message: &str) {
         node_status::tell_as(&self.shared, event_type, reason, message);
     }
@@ -116,7 +125,7 @@ impl Kubelet {
         let context = &self.shared.context;
         let own = FieldSelector::equal("spec.nodeName", self.node_name());
         let informer = context.informers.informer_for(&PODS, "", own);
-        informer.add_handler(PodConfig { pods: self.pods.clone() });
+        informer.add_handler(PodConfig { pods: self.pods.clone(), shared: self.shared.clone() });
         context.informers.start(&context.tasks);
         let name = |part: &str| format!("kubelet/{}: {part}", self.node_name());
         let kubelet = self.clone();
@@ -441,10 +450,13 @@ impl Kubelet {
 /// loop.
 struct PodConfig {
     pods: Arc<PodManager>,
+    shared: Arc<Dependencies>,
 }
 
 impl PodConfig {
+    /// A pod that stages play is none of this kubelet's, as one that is gone.
     fn put(&self, object: &Object, news: Option<Arc<Object>>) {
+        let news = news.filter(|object| !self.shared.is_played(Governed::Pod, object));
         let mut state = self.pods.state();
         state.pending.insert(object.metadata.uid.as_str().into(), news);
         drop(state);
@@ -465,6 +477,7 @@ impl ResourceEventHandler for PodConfig {
     }
 
     fn on_delete(&self, last: &Deleted) {
+        self.shared.played.release(&last.last().metadata.uid);
         self.put(last.last(), None);
     }
 }

@@ -54,6 +54,7 @@ pub mod dependencies;
 pub mod players;
 
 mod adopt;
+mod played;
 mod pod_volumes;
 
 mod pod_conditions;

@@ -13,6 +13,7 @@ use super::device_group::DeviceGroup;
 use super::node_refusal::NodeRefusal;
 use super::node_system_info::NodeSystemInfo;
 use super::options::KubeletOptions;
+use ::stages::StageBook;
 use apimachinery::quantity::Quantity;
 use apimachinery::time::Time;
 use apis::core::node::KUBELET_LABELS;
@@ -83,6 +84,8 @@ pub struct NodeConfig {
     pub clock_skew: i64,
     /// What happens to its pods.
     pub stages: StageSet,
+    /// Stages of kwok's kind, which play pods and nodes in place of its kubelet.
+    pub book: StageBook,
     /// What its kubelet is told.
     pub options: KubeletOptions,
     /// What listens at ports of its pods because the user says so.
@@ -113,6 +116,7 @@ impl NodeConfig {
             clock_skew: 0,
             capacity: capacity.into_iter().map(|(name, amount)| (name.into(), amount.into())).collect(),
             stages: StageSet::builtin(),
+            book: StageBook::default(),
             options: KubeletOptions::default(),
             listeners: OwnListeners::default(),
             runtime: OwnRuntime::default(),

@@ -20,6 +20,7 @@ use apimachinery::time::{Time, rfc3339};
 use apis::core::node::NODES;
 use apis::views::node::Node;
 use client_go::reference::ObjectReference;
+use stages::Governed;
 
 /// How often the Lease is renewed at least: a quarter of the time for which it is good.
 const LEASE_PERIOD: Duration = Duration::from_secs(10);
@@ -127,11 +128,16 @@ async fn try_register(kubelet: &Dependencies) -> Result<String, Status> {
     }
 }
 
-/// Writes the whole status; the times at which conditions changed stay.
+/// Writes the whole status; the times at which conditions changed stay. That of a node that stages play is
+/// theirs.
 async fn report(kubelet: &Dependencies, now: Time) -> Result<(), Status> {
     let (context, config) = (&kubelet.context, &kubelet.config);
     let mut status = status(kubelet, now);
-    let written = context.client.get(&NODES, "", &config.name).await?.view::<Node>();
+    let found = context.client.get(&NODES, "", &config.name).await?;
+    if kubelet.is_played(Governed::Node, &found) {
+        return Ok(());
+    }
+    let written = found.view::<Node>();
     for condition in status["conditions"].as_array_mut().into_iter().flatten() {
         let is_same = |old: &&apis::views::meta::Condition| {
             old.condition_type == condition["type"] && old.status == condition["status"]

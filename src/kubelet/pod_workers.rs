@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::admission::Rejection;
 use super::allocation::PodResize;
-use super::container_runtime::declared;
 use super::container_runtime::services::{ContainerConfig, RuntimeService};
+use super::container_runtime::{declared, used};
 use super::dependencies::NodeRuntime;
 use super::kuberuntime::container::{Container, grace_period};
 use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
@@ -207,10 +207,10 @@ impl PodWorker {
         }
     }
 
-    /// Whether annotations have changed that say what listens.
+    /// Whether annotations have changed that say what listens, or what memory is used.
     fn says_else_of_listeners(&self, new: &Object) -> bool {
         let (old, new) = (&self.pod.metadata.annotations, &new.view::<Pod>().metadata.annotations);
-        old != new && declared::differ(old, new)
+        old != new && (declared::differ(old, new) || used::differ(old, new))
     }
 
     /// Whether `new` differs from the pod as it was seen last in what a sync looks at.

@@ -102,9 +102,9 @@ fn bad_texts_are_told_what_they_may_be() {
 fn the_sum_of_an_expression_never_goes_down() {
     let curve = Curve::parse("cel: age < 100.0 || age > 3000.0 ? 1.0 : 0.0").unwrap();
     let against = against(1.0);
-    let sums: Vec<f64> = (0..5000).map(|seconds| curve.sum(0.0, f64::from(seconds), &against)).collect();
+    let sums: Vec<f64> = (0..200).map(|step| curve.sum(0.0, f64::from(step * 25), &against)).collect();
     assert!(sums.is_sorted(), "{sums:?}");
-    assert!((950.0..1100.0).contains(&(sums[4000] - sums[1000])), "{}", sums[4000] - sums[1000]);
+    assert!((950.0..1100.0).contains(&(sums[160] - sums[40])), "{}", sums[160] - sums[40]);
     // What it uses lately does not wait for the middle of a long piece.
     assert!(
         near(curve.sum(2990.0, 3000.0, &against), 0.0) && near(curve.sum(3010.0, 3020.0, &against), 10.0)

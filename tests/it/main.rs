@@ -23,6 +23,7 @@ mod nodes;
 mod ranges_and_periods;
 mod record;
 mod sets;
+mod stages;
 
 mod cli;
 mod flags;

@@ -1,5 +1,8 @@
 //! The simulated runtime measures: what is asked for is worked out from the pod and the time.
 
+use std::sync::Arc;
+
+use super::chaos;
 use super::simulated::SimulatedRuntime;
 use super::stats::{ContainerStats, MeasuredContainer, PodSandboxStats, StatsService};
 use super::used;
@@ -25,5 +28,17 @@ impl StatsService for SimulatedRuntime {
 
     fn usage_problems(&self, pod: &Pod) -> Vec<String> {
         used::problems(&pod.metadata.annotations)
+    }
+
+    fn chaos_problems(&self, pod: &Pod) -> Vec<String> {
+        chaos::problems(&pod.metadata.annotations)
+    }
+
+    fn look_at_usage_again(&self, measured: &MeasuredContainer<'_>, id: &Arc<str>, now: Time) -> bool {
+        let Some(mut container) = self.container(id) else { return false };
+        let killed = used::out_of_memory(measured).map(|(at, exit)| (at.max(now), exit));
+        container.expect(container.plain.clone(), killed);
+        self.containers().insert(id.clone(), container);
+        true
     }
 }

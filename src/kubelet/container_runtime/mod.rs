@@ -37,7 +37,9 @@ mod ports;
 pub(crate) mod used;
 
 pub mod simulated;
+mod simulated_container;
 
+mod chaos;
 mod joined;
 mod measured;
 

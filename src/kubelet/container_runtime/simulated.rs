@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::answers::{self, ListenersHeard};
+use super::chaos;
 use super::declared;
 use super::image_store::ImageStore;
 use super::invocation;
@@ -20,6 +21,7 @@ use super::services::{
     PodSandboxStatus, PortListener, ProbeForecast, ProbedContainer, RunningContainer, RuntimeError,
     RuntimeService,
 };
+use super::simulated_container::SimulatedContainer;
 use super::stages::{Next, StageSet, Step};
 use super::used;
 use apimachinery::time::Time;
@@ -39,7 +41,7 @@ use tokio::sync::watch;
 pub struct SimulatedRuntime {
     stages: StageSet,
     images: ImageStore,
-    addresses: PodAddresses,
+    addresses: Arc<PodAddresses>,
     /// The node's own address: that of pods of its network.
     host_ip: String,
     /// For ids and jitter.
@@ -51,30 +53,18 @@ pub struct SimulatedRuntime {
     pub(super) ports: SandboxPorts,
 }
 
-/// A container that was started. What is not known of most is not kept, since there are many.
-#[derive(Clone, Debug)]
-struct SimulatedContainer {
-    started_at: Time,
-    /// What its process finds, when that is known.
-    around: Option<Arc<Surroundings>>,
-    ready_at: Option<Time>,
-    outlook: Outlook,
-    /// Whether that is as its command says.
-    follows_command: bool,
-}
-
 impl SimulatedRuntime {
     /// Of a node with this address, whose pods have these. Nothing runs on it yet.
     pub fn new(
         stages: StageSet,
-        addresses: PodAddresses,
+        addresses: impl Into<Arc<PodAddresses>>,
         host_ip: &str,
         entropy: Entropy,
     ) -> SimulatedRuntime {
         SimulatedRuntime {
             stages,
             images: ImageStore::default(),
-            addresses,
+            addresses: addresses.into(),
             host_ip: host_ip.to_owned(),
             entropy,
             sandboxes: Mutex::default(),
@@ -91,6 +81,9 @@ impl SimulatedRuntime {
 
     /// How long a step takes and how it ends.
     fn stage(&self, step: Step, config: &ContainerConfig<'_>) -> (Duration, Next) {
+        if let Some(said) = chaos::step(step, config, &self.entropy) {
+            return said;
+        }
         let ContainerConfig { pod, metadata, container, attempt } = *config;
         let subject = StageSubject::of(pod, metadata, container, attempt);
         let stage = self.stages.stage(step, &subject);
@@ -147,15 +140,23 @@ impl SimulatedRuntime {
             }
             Next::FollowCommand => played::outlook(config.container, around.as_deref(), started_at, delay),
             _ => Outlook::default(),
-        }
-        .not_beyond(used::killed(config, started_at));
-        let container = SimulatedContainer { started_at, around, ready_at, outlook, follows_command };
+        };
+        let nothing = Outlook::default();
+        let mut container = SimulatedContainer {
+            started_at,
+            around,
+            ready_at,
+            plain: nothing.clone(),
+            outlook: nothing,
+            follows_command,
+        };
+        container.expect(outlook, used::killed(config, started_at));
         let status = container.status();
         self.containers().insert(id.clone(), container);
         status
     }
 
-    fn container(&self, id: &ContainerId) -> Option<SimulatedContainer> {
+    pub(super) fn container(&self, id: &ContainerId) -> Option<SimulatedContainer> {
         self.containers().get(id).cloned()
     }
 
@@ -168,26 +169,8 @@ impl SimulatedRuntime {
     }
 
     /// Never held while a script is played.
-    fn containers(&self) -> MutexGuard<'_, HashMap<ContainerId, SimulatedContainer>> {
+    pub(super) fn containers(&self) -> MutexGuard<'_, HashMap<ContainerId, SimulatedContainer>> {
         self.containers.lock()
-    }
-}
-
-impl SimulatedContainer {
-    fn status(&self) -> ContainerStatus {
-        let Outlook { ends, asks } = &self.outlook;
-        let asks_at = asks.as_ref().map(|asks| asks.0);
-        ContainerStatus { ready_at: self.ready_at, ends: ends.as_deref().cloned(), asks_at }
-    }
-
-    fn pending(&self) -> Option<PendingQuestion> {
-        let (_, question) = self.outlook.asks.as_deref()?;
-        let answers = self.around.as_ref()?.answers.len();
-        Some(PendingQuestion { question: question.clone(), answers })
-    }
-
-    fn ran(&self, now: Time) -> Duration {
-        (now - self.started_at).to_std().unwrap_or_default()
     }
 }
 
@@ -301,7 +284,7 @@ impl RuntimeService for SimulatedRuntime {
         Arc::make_mut(&mut Arc::make_mut(around).answers).push(answered);
         let (around, started_at) = (container.around.as_deref(), container.started_at);
         let outlook = played::outlook(config.container, around, started_at, Duration::ZERO);
-        container.outlook = outlook.not_beyond(used::killed(config, started_at));
+        container.expect(outlook, used::killed(config, started_at));
         self.containers().insert(id.clone(), container);
     }
 
@@ -325,7 +308,7 @@ impl RuntimeService for SimulatedRuntime {
         if container.follows_command {
             let (around, started_at) = (container.around.as_deref(), container.started_at);
             let outlook = played::outlook(config.container, around, started_at, Duration::ZERO);
-            container.outlook = outlook.not_beyond(used::killed(config, started_at));
+            container.expect(outlook, used::killed(config, started_at));
         }
         let follows_command = container.follows_command;
         self.containers().insert(id.clone(), container);
@@ -438,7 +421,7 @@ impl RuntimeService for SimulatedRuntime {
         }
         if container.follows_command {
             let outlook = played::outlook(config.container, Some(&around), started_at, Duration::ZERO);
-            container.outlook = outlook.not_beyond(used::killed(config, started_at));
+            container.expect(outlook, used::killed(config, started_at));
         }
         container.around = Some(around);
         self.containers().insert(id.clone(), container);
@@ -470,6 +453,9 @@ impl RuntimeService for SimulatedRuntime {
     }
 
     fn probe_forecast(&self, probed: &ProbedContainer<'_>, probe: &Probe) -> ProbeForecast {
+        if let Some(said) = chaos::forecast(probed, probe) {
+            return said;
+        }
         let is_given = |port| self.ports.is_given(probed.config.metadata, port);
         let heard = ListenersHeard { is_given: &is_given, is_told: self.ports.is_told(probed.id) };
         answers::forecast(probe, probed, self.around(probed.id).as_deref(), &heard)

@@ -1,5 +1,7 @@
 //! The verbs of CRI about what containers use (`ContainerStats`, `PodSandboxStats`).
 
+use std::sync::Arc;
+
 use apimachinery::object::ObjectMeta;
 use apimachinery::time::Time;
 use apis::views::pod::{Container, Pod};
@@ -58,4 +60,15 @@ pub trait StatsService: Send + Sync {
 
     /// What is wrong with what a pod says of what it uses, each in a sentence.
     fn usage_problems(&self, pod: &Pod) -> Vec<String>;
+
+    /// What is wrong with what a pod says of how it fails, each in a sentence.
+    fn chaos_problems(&self, _pod: &Pod) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The pod says otherwise what a container uses that runs (it has this id): whether its status may be
+    /// another.
+    fn look_at_usage_again(&self, _measured: &MeasuredContainer<'_>, _id: &Arc<str>, _now: Time) -> bool {
+        false
+    }
 }

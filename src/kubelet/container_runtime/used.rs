@@ -78,7 +78,7 @@ pub(super) fn volume(pod: &Pod, name: &str, started_at: Time, now: Time) -> Opti
 }
 
 /// When the kernel kills a container because it uses more memory than it may; and how that looks.
-fn out_of_memory(measured: &MeasuredContainer<'_>) -> Option<(Time, Exit)> {
+pub(super) fn out_of_memory(measured: &MeasuredContainer<'_>) -> Option<(Time, Exit)> {
     let MeasuredContainer { pod, container, started_at, .. } = *measured;
     let limit = amount(&container.resources.limits, "memory")?;
     // What is a share of the request never goes over the limit.
@@ -103,6 +103,19 @@ pub(super) fn fills_storage(pod: &Pod) -> bool {
         rest.is_some_and(|rest| rest.starts_with("volume.") || rest.starts_with("ephemeral-storage"))
     };
     pod.metadata.annotations.keys().any(fills)
+}
+
+/// Whether annotations say otherwise what memory is used.
+pub(crate) fn differ(old: &BTreeMap<String, String>, new: &BTreeMap<String, String>) -> bool {
+    let is_it = |name: &str| {
+        let rest = name.strip_prefix(OURS).or_else(|| name.strip_prefix(OF_KWOK));
+        rest.is_some_and(|rest| rest.starts_with("memory"))
+    };
+    let of = |annotations: &BTreeMap<String, String>| -> Vec<(String, String)> {
+        let said = annotations.iter().filter(|(name, _)| is_it(name));
+        said.map(|(name, text)| (name.clone(), text.clone())).collect()
+    };
+    of(old) != of(new)
 }
 
 /// A hundred years.

@@ -184,6 +184,8 @@ impl<'a> SyncContext<'a> {
         self.happenings.extend(listeners);
         let usage = self.runtime.usage_problems(self.pod).into_iter().map(event("InvalidUsage"));
         self.happenings.extend(usage);
+        let chaos = self.runtime.chaos_problems(self.pod).into_iter().map(event("InvalidChaos"));
+        self.happenings.extend(chaos);
     }
 
     /// What a container left in the pod's volumes.

@@ -218,6 +218,28 @@ async fn whoever_uses_more_memory_than_allowed_is_killed() {
 }
 
 #[tokio::test]
+async fn annotations_that_change_kill_and_spare() {
+    let fixture = measured().await;
+    let limits = json!({"limits": {"memory": "64Mi"}});
+    let memory = |text: &str| json!({"metadata": {"annotations": {"kubarium.dev/usage-memory": text}}});
+    for (name, text) in [("spared", "ramp 0 128Mi 20s"), ("killed", "1Mi")] {
+        let mut pod =
+            json!({"metadata": {"name": name}, "spec": {"containers": [container("c", limits.clone())]}});
+        json_patch::merge(&mut pod, &memory(text));
+        fixture.create(&PODS, NAMESPACE, pod).await;
+        runs(&fixture, name).await;
+    }
+    fixture.patch(&PODS, "spared", memory("1Mi")).await;
+    fixture.patch(&PODS, "killed", memory("1Gi")).await;
+    fixture.pass(Duration::from_secs(30)).await;
+    let ended = async |name: &str| {
+        let pod = fixture.get(&PODS, name).await.unwrap();
+        pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["reason"].clone()
+    };
+    assert_eq!((ended("spared").await, ended("killed").await), (json!(null), json!("OOMKilled")));
+}
+
+#[tokio::test]
 async fn whoever_fills_more_of_the_disk_than_allowed_is_evicted() {
     let fixture = measured().await;
     let limits = json!({"limits": {"ephemeral-storage": "1Mi"}});

@@ -1,0 +1,48 @@
+//! `SimulatedContainer`: a process that runs, and what is ahead of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::played::Outlook;
+use super::services::{ContainerStatus, Exit, PendingQuestion};
+use apimachinery::time::Time;
+use machine::surroundings::Surroundings;
+
+/// A container that was started. What is not known of most is not kept, since there are many.
+#[derive(Clone, Debug)]
+pub(super) struct SimulatedContainer {
+    pub(super) started_at: Time,
+    /// What its process finds, when that is known.
+    pub(super) around: Option<Arc<Surroundings>>,
+    pub(super) ready_at: Option<Time>,
+    /// What is ahead of its process by itself.
+    pub(super) plain: Outlook,
+    /// What is ahead of it, with what it is killed for.
+    pub(super) outlook: Outlook,
+    /// Whether that is as its command says.
+    pub(super) follows_command: bool,
+}
+
+impl SimulatedContainer {
+    pub(super) fn status(&self) -> ContainerStatus {
+        let Outlook { ends, asks } = &self.outlook;
+        let asks_at = asks.as_ref().map(|asks| asks.0);
+        ContainerStatus { ready_at: self.ready_at, ends: ends.as_deref().cloned(), asks_at }
+    }
+
+    pub(super) fn pending(&self) -> Option<PendingQuestion> {
+        let (_, question) = self.outlook.asks.as_deref()?;
+        let answers = self.around.as_ref()?.answers.len();
+        Some(PendingQuestion { question: question.clone(), answers })
+    }
+
+    pub(super) fn ran(&self, now: Time) -> Duration {
+        (now - self.started_at).to_std().unwrap_or_default()
+    }
+
+    /// From now on this is ahead of it, but for what it is killed for first.
+    pub(super) fn expect(&mut self, plain: Outlook, killed: Option<(Time, Exit)>) {
+        self.outlook = plain.clone().not_beyond(killed);
+        self.plain = plain;
+    }
+}
