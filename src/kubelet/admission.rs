@@ -138,7 +138,7 @@ fn devices<'a>(
 
 /// What the pod as a whole says; else the sum of what runs together, or the most that there is before
 /// (`PodRequests`).
-fn requests(pod: &Pod, name: &str) -> i64 {
+pub(crate) fn requests(pod: &Pod, name: &str) -> i64 {
     if name == "pods" {
         return 1;
     }

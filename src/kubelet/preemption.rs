@@ -16,7 +16,9 @@ impl Kubelet {
             return false;
         }
         let is_there = |entry: &&Entry| !entry.is_terminated;
-        let all: Vec<&Entry> = state.workers.values().filter(is_there).collect();
+        let mut all: Vec<&Entry> = state.workers.values().filter(is_there).collect();
+        // In the same order each time.
+        all.sort_by_key(|entry| (&entry.namespace, &entry.name));
         let pods: Vec<&Pod> = all.iter().map(|entry| &*entry.pod).collect();
         let Some(chosen) = victims(pod, &pods, &self.shared.node.allocatable) else { return false };
         let named = chosen.into_iter().map(|at| (all[at].namespace.clone(), all[at].name.clone()));
@@ -40,12 +42,13 @@ impl Kubelet {
     }
 }
 
-/// The places of those among `others` that go: those without guarantees first, of those the least important,
-/// and no more than have to. None where that does not help.
+/// The places of those among `others` that go: those without guarantees first, of those the least important
+/// and the smallest, and no more than have to. None where that does not help.
 fn victims(pod: &Pod, others: &[&Pod], allocatable: &BTreeMap<String, String>) -> Option<Vec<usize>> {
     let is_less = |at: &usize| !is_critical(others[*at]) || priority(others[*at]) < priority(pod);
     let mut order: Vec<usize> = (0..others.len()).filter(is_less).collect();
-    order.sort_by_key(|at| (quality(others[*at]), priority(others[*at])));
+    let size = |pod: &Pod| ["cpu", "memory"].map(|name| admission::requests(pod, name));
+    order.sort_by_key(|at| (quality(others[*at]), priority(others[*at]), size(others[*at])));
     let fits_without = |gone: &[usize]| {
         let left = others.iter().enumerate().filter(|(at, _)| !gone.contains(at)).map(|(_, other)| *other);
         admission::rejection(pod, left, allocatable).is_none()
@@ -82,6 +85,8 @@ mod tests {
         const CRITICAL: i64 = 2_000_000_000;
         let allocatable = BTreeMap::from([("cpu".to_owned(), "8".to_owned())]);
         let (small, large, vital) = (pod("1", 0), pod("4", 5), pod("3", CRITICAL));
+        // The smallest goes, wherever it stands.
+        assert_eq!(victims(&pod("1", CRITICAL), &[&large, &small, &vital], &allocatable), Some(vec![1]));
         let others = [&small, &large, &vital];
         assert_eq!(victims(&pod("1", CRITICAL), &others, &allocatable), Some(vec![0]));
         assert_eq!(victims(&pod("4", CRITICAL), &others, &allocatable), Some(vec![1]));
