@@ -11,7 +11,7 @@ use kubarium::kinds::CONFIG_MAPS;
 use kubarium::{Client, Cluster, PatchType, Status};
 use serde_json::json;
 
-pub fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let found = Cluster::explore()
         .user("operator")
         .run(async |cluster: &Cluster| greeted(cluster, hope).await)

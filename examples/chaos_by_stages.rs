@@ -13,7 +13,7 @@ use kubarium::{Cluster, Config, ListOptions, PatchType};
 use serde_json::{Value, json};
 
 #[tokio::main]
-pub async fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let stages = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/stages");
     let cluster = Cluster::start(Config::new().stages(stages)).await?;
     let client = cluster.client();

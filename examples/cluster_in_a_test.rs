@@ -11,7 +11,7 @@ use kubarium::{Client, Cluster, Config, ListOptions};
 use serde_json::json;
 
 #[tokio::main]
-pub async fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     // One node, in memory. With `Components::NONE` it would be what envtest is: an apiserver alone.
     let cluster = Cluster::start(Config::new().nodes(2)).await?;
     let client = cluster.client();

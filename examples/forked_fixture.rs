@@ -11,7 +11,7 @@ use kubarium::{Cluster, Config, DeleteOptions, ListOptions, Snapshot};
 use serde_json::json;
 
 #[tokio::main]
-pub async fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let fixture = fixture().await?;
     // In a test suite these are tests, and the fixture is in a `tokio::sync::OnceCell`.
     tokio::try_join!(one_deletes(&fixture), another_counts(&fixture))?;

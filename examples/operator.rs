@@ -66,7 +66,7 @@ async fn operate(client: kube::Client) {
 
 /// And this is its test.
 #[tokio::main]
-pub async fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let cluster = Cluster::start(Config::default()).await?;
     let client = cluster.kube_client();
 

@@ -18,7 +18,7 @@ use kubarium::{Client, Cluster, Config, Entropy, PatchType, Status};
 use serde_json::{Value, json};
 
 #[tokio::main]
-pub async fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let start = "2030-01-01T00:00:00Z".parse()?;
     let config = Config::new()
         .nodes(3)

@@ -14,7 +14,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 
 /// On one thread the same seed tells the same story, to the byte.
 #[tokio::main(flavor = "current_thread")]
-pub async fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     let clock = Clock::stepped("2030-01-01T00:00:00Z".parse()?);
     // The same seed gives the same names, UIDs and jitter, so a failure can be seen again.
     let config = Config::new().clock(clock).entropy(Entropy::seeded(7));

@@ -17,7 +17,7 @@ const ROUNDS: u32 = 4;
 
 /// Processor time of one sync of a hundred autoscalers, each of a Deployment with one pod, beside what the
 /// cluster needs without them.
-pub fn measure() -> Vec<Row> {
+pub(crate) fn measure() -> Vec<Row> {
     let server = Server::start(2);
     let runtime = runtime();
     runtime.block_on(create(&server.target, "deployments", "apps/v1", deployment)).unwrap();

@@ -16,7 +16,7 @@ const SEQUENTIAL: usize = 200;
 const SYNCS: usize = 200;
 
 /// Both, beside what etcd asks of a disk.
-pub fn measure() -> Vec<Row> {
+pub(crate) fn measure() -> Vec<Row> {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let mut syncs = syncs(&folder.path().join("file"));
     let (mut synced, synced_seconds) = creates(&folder.path().join("synced"), &[]);

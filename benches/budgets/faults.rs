@@ -17,7 +17,7 @@ const REQUESTS: u32 = 1_000_000;
 const PATH: &str = "/api/v1/namespaces/default/configmaps/settings";
 
 /// Without a rule, and with one about somebody else.
-pub fn measure() -> Vec<Row> {
+pub(crate) fn measure() -> Vec<Row> {
     let faults = Faults::new(Clock::real(), Entropy::seeded(7));
     let without = nanoseconds(&faults);
     let rule = Fault::answer(409).user("system:serviceaccount:default:operator").resource("configmaps");

@@ -13,12 +13,12 @@ use crate::server::{median, milliseconds, resident_mib_of};
 use crate::table::Row;
 
 /// The argument that makes this program measure forks in itself.
-pub const IN_PROCESS: &str = "--in-process-forks";
+pub(crate) const IN_PROCESS: &str = "--in-process-forks";
 const OBJECTS: usize = 10_000;
 const ROUNDS: usize = 11;
 
 /// All of it.
-pub fn measure() -> Vec<Row> {
+pub(crate) fn measure() -> Vec<Row> {
     let output = Command::new(std::env::current_exe().unwrap()).arg(IN_PROCESS).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let figures: Vec<f64> = text.split_whitespace().map(|figure| figure.parse().unwrap()).collect();
@@ -32,7 +32,7 @@ pub fn measure() -> Vec<Row> {
 
 /// Prints the medians of how long the first answer took, and until a controller had done something, and what a
 /// fork that only stands took of memory.
-pub fn in_process() {
+pub(crate) fn in_process() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let [answer, at_work, memory] = runtime.block_on(async {
         let parent = Cluster::start(Config::new()).await.unwrap();

@@ -13,15 +13,15 @@ use crate::server::{median, milliseconds, resident_mib_of};
 use crate::table::Row;
 
 /// The argument that makes this program measure the kit in itself.
-pub const IN_PROCESS: &str = "--in-process-kit";
+pub(crate) const IN_PROCESS: &str = "--in-process-kit";
 /// The one that makes it start many clusters.
-pub const MANY: &str = "--in-process-clusters";
+pub(crate) const MANY: &str = "--in-process-clusters";
 const ROUNDS: usize = 101;
 const CLUSTERS: usize = 1_000;
 const MONTH: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// All of it.
-pub fn measure() -> Vec<Row> {
+pub(crate) fn measure() -> Vec<Row> {
     let [settle, month] = figures(IN_PROCESS)[..] else { panic!("two figures") };
     let [started, resident] = figures(MANY)[..] else { panic!("two figures") };
     vec![
@@ -56,7 +56,7 @@ fn run_true() -> f64 {
 }
 
 /// Prints the median of a settle, and how long a month takes on one thread.
-pub fn in_process() {
+pub(crate) fn in_process() {
     let settle = runtime(false).block_on(settle());
     let month = runtime(true).block_on(month());
     writeln!(std::io::stdout().lock(), "{settle} {month}").unwrap();
@@ -101,7 +101,7 @@ async fn month() -> f64 {
 }
 
 /// Prints how long it takes until all are ready, and what they take.
-pub fn many() {
+pub(crate) fn many() {
     runtime(false).block_on(async {
         let start = Instant::now();
         let config = || Config::new().nodes(0).components(Components::NONE);

@@ -19,7 +19,7 @@ const REQUESTS: u32 = 5_000;
 const MANY: usize = 10_000;
 
 /// All on one thread, so that time that goes by is time of the processor.
-pub fn measure() -> Vec<Row> {
+pub(crate) fn measure() -> Vec<Row> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     runtime.block_on(async {
         let cluster = Cluster::start(Config::new()).await.expect("it starts");

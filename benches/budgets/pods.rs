@@ -14,7 +14,7 @@ const MANY: usize = 10_000;
 const LISTS: u32 = 20;
 
 /// A Deployment of 1,000 replicas on 10 nodes, from its creation until its status says that all are ready.
-pub fn deployment() -> Vec<Row> {
+pub(crate) fn deployment() -> Vec<Row> {
     let mut rounds: Vec<(f64, f64)> = (0..3).map(|_| roll_out(1000, 10)).collect();
     rounds.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (seconds, cpu_milliseconds) = rounds[1];
@@ -56,7 +56,7 @@ async fn until_ready(target: &Target, replicas: usize) -> Result<Duration, Error
 }
 
 /// 10,000 pods of about the size of a real cluster's, which nobody schedules: what storing and listing costs.
-pub fn stored() -> Vec<Row> {
+pub(crate) fn stored() -> Vec<Row> {
     let server = Server::start(1);
     let runtime = runtime();
     runtime.block_on(create_pods(&server.target)).unwrap();
@@ -106,7 +106,7 @@ async fn list_pods(target: &Target) -> Result<usize, Error> {
 }
 
 /// 10,000 pods that a Deployment made and kubelets run.
-pub fn running() -> Vec<Row> {
+pub(crate) fn running() -> Vec<Row> {
     let server = Server::start(100);
     let before = server.cpu();
     let elapsed = runtime().block_on(until_ready(&server.target, MANY)).unwrap();

@@ -11,14 +11,14 @@ use crate::server::{Server, config_map, median, milliseconds, namespace, percent
 use crate::support::wire::{Answer, Error, Target, Wire};
 use crate::table::Row;
 
-pub const CONNECTIONS: usize = 32;
+pub(crate) const CONNECTIONS: usize = 32;
 const CREATES: usize = 20_000;
 const SEQUENTIAL: usize = 2_000;
 const WATCHED: usize = 500;
-pub const PATH: &str = "/api/v1/namespaces/bench/configmaps";
+pub(crate) const PATH: &str = "/api/v1/namespaces/bench/configmaps";
 
 /// 32 connections that create ConfigMaps of 1 KB as fast as they can.
-pub fn creates() -> Vec<Row> {
+pub(crate) fn creates() -> Vec<Row> {
     let server = Server::start(1);
     let runtime = runtime();
     let measured = |work: &dyn Fn(Wire, usize) -> Work| {
@@ -45,9 +45,9 @@ pub fn creates() -> Vec<Row> {
 }
 
 /// What one connection does.
-pub type Work = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type Work = std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
-pub async fn side_by_side(target: &Target, work: &dyn Fn(Wire, usize) -> Work) -> Result<(), Error> {
+pub(crate) async fn side_by_side(target: &Target, work: &dyn Fn(Wire, usize) -> Work) -> Result<(), Error> {
     let mut connections = JoinSet::new();
     for first in 0..CONNECTIONS {
         connections.spawn(work(target.http1().await?, first));
@@ -79,7 +79,7 @@ async fn update_each(mut wire: Wire, first: usize) {
 }
 
 /// One connection, a request after the other.
-pub fn latency() -> Vec<Row> {
+pub(crate) fn latency() -> Vec<Row> {
     let server = Server::start(1);
     runtime().block_on(one_after_the_other(&server.target)).unwrap()
 }
@@ -125,7 +125,7 @@ async fn one(wire: &mut Wire, method: &Method, name: &str) -> Result<Answer, Err
 }
 
 /// From sending a create until the event is there.
-pub fn watch() -> Vec<Row> {
+pub(crate) fn watch() -> Vec<Row> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let server = Server::start(1);
     runtime.block_on(async { namespace(&mut server.target.http1().await.unwrap(), "bench").await });
@@ -178,6 +178,6 @@ async fn newest(wire: &mut Wire) -> Result<String, Error> {
     Ok(list["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned())
 }
 
-pub fn expect(code: u16, answer: Answer) {
+pub(crate) fn expect(code: u16, answer: Answer) {
     assert_eq!(answer.code, code, "{}", answer.json());
 }

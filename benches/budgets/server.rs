@@ -11,7 +11,7 @@ use crate::support::Up;
 use crate::support::wire::{Target, Wire};
 
 /// A kubarium of its own.
-pub struct Server {
+pub(crate) struct Server {
     up: Up,
     /// How to reach it.
     pub target: Target,
@@ -19,12 +19,12 @@ pub struct Server {
 
 impl Server {
     /// Starts one, and waits until its nodes are ready and it has nothing left to do.
-    pub fn start(nodes: usize) -> Server {
+    pub(crate) fn start(nodes: usize) -> Server {
         Server::start_with(nodes, &[])
     }
 
     /// The same with more arguments to `up`.
-    pub fn start_with(nodes: usize, more: &[&str]) -> Server {
+    pub(crate) fn start_with(nodes: usize, more: &[&str]) -> Server {
         let up = Up::start_with(&[&["--nodes", &nodes.to_string()], more].concat());
         let target = Target::of_kubeconfig(&up.folder().join("kubeconfig"));
         let server = Server { up, target };
@@ -33,7 +33,7 @@ impl Server {
     }
 
     /// Processor time, user and system, of all its threads.
-    pub fn cpu(&self) -> Duration {
+    pub(crate) fn cpu(&self) -> Duration {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.up.pid())).unwrap();
         // The name, in parentheses, may hold blanks; what follows it does not.
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
@@ -43,13 +43,13 @@ impl Server {
     }
 
     /// Resident memory.
-    pub fn resident_mib(&self) -> f64 {
+    pub(crate) fn resident_mib(&self) -> f64 {
         resident_mib_of(self.up.pid())
     }
 
     /// Waits until it has used next to no processor time for a while, so that whatever follows from what was
     /// asked of it is done. Returns the processor time until then.
-    pub fn wait_until_quiet(&self) -> Duration {
+    pub(crate) fn wait_until_quiet(&self) -> Duration {
         let start = Instant::now();
         let mut before = self.cpu();
         loop {
@@ -64,7 +64,7 @@ impl Server {
 }
 
 /// A ConfigMap of about 1 KB.
-pub fn config_map(name: &str) -> Value {
+pub(crate) fn config_map(name: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "ConfigMap",
         "metadata": {"name": name, "labels": {"app": "bench"}},
@@ -73,19 +73,19 @@ pub fn config_map(name: &str) -> Value {
 }
 
 /// Makes a namespace for the measured objects.
-pub async fn namespace(wire: &mut Wire, name: &str) {
+pub(crate) async fn namespace(wire: &mut Wire, name: &str) {
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
     let answer = wire.send(Method::POST, "/api/v1/namespaces", &namespace).await.unwrap();
     assert_eq!(answer.code, 201, "{}", answer.json());
 }
 
 /// The client's side. Single-threaded, so that it takes at most one core from the server.
-pub fn runtime() -> Runtime {
+pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
 /// Resident memory of a process.
-pub fn resident_mib_of(pid: u32) -> f64 {
+pub(crate) fn resident_mib_of(pid: u32) -> f64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
     let kib: f64 = line.trim().split(' ').next().unwrap().parse().unwrap();
@@ -93,17 +93,17 @@ pub fn resident_mib_of(pid: u32) -> f64 {
 }
 
 /// The value that half are below.
-pub fn median(values: &mut [f64]) -> f64 {
+pub(crate) fn median(values: &mut [f64]) -> f64 {
     percentile(values, 50)
 }
 
 /// The value that so many in a hundred are below.
-pub fn percentile(values: &mut [f64], percent: usize) -> f64 {
+pub(crate) fn percentile(values: &mut [f64], percent: usize) -> f64 {
     values.sort_by(f64::total_cmp);
     values[(values.len() * percent / 100).min(values.len() - 1)]
 }
 
 /// In milliseconds.
-pub fn milliseconds(duration: Duration) -> f64 {
+pub(crate) fn milliseconds(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1e3
 }

@@ -12,11 +12,11 @@ use crate::support::wire::Target;
 use crate::table::Row;
 
 /// The argument that makes this program measure `Cluster::start` in itself.
-pub const IN_PROCESS: &str = "--in-process-start";
+pub(crate) const IN_PROCESS: &str = "--in-process-start";
 const ROUNDS: usize = 15;
 
 /// All of it.
-pub fn measure() -> Vec<Row> {
+pub(crate) fn measure() -> Vec<Row> {
     let mut processes: Vec<f64> = (0..ROUNDS).map(|_| milliseconds(process_start())).collect();
     let (mut first, mut later): (Vec<f64>, Vec<f64>) = (0..ROUNDS).map(|_| in_fresh_process()).unzip();
     let mut resident: Vec<f64> = (0..ROUNDS).map(|_| Server::start(3).resident_mib()).collect();
@@ -63,7 +63,7 @@ fn in_fresh_process() -> (f64, f64) {
 }
 
 /// Prints how long the first start took, and the median of later ones.
-pub fn in_process() {
+pub(crate) fn in_process() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let mut figures: Vec<f64> = (0..11).map(|_| runtime.block_on(one_start())).collect();
     let first = figures.remove(0);

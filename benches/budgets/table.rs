@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 /// One figure.
-pub struct Row {
+pub(crate) struct Row {
     what: String,
     figure: f64,
     unit: &'static str,
@@ -15,31 +15,31 @@ pub struct Row {
 
 impl Row {
     /// A figure without a budget.
-    pub fn new(what: impl Into<String>, figure: f64, unit: &'static str) -> Row {
+    pub(crate) fn new(what: impl Into<String>, figure: f64, unit: &'static str) -> Row {
         Row { what: what.into(), figure, unit, budget: None, real: "" }
     }
 
     /// The most that it may be.
-    pub fn budget(self, budget: f64) -> Row {
+    pub(crate) fn budget(self, budget: f64) -> Row {
         Row { budget: Some(budget), ..self }
     }
 
     /// The same figure of kube-apiserver 1.36 with etcd, controller manager and scheduler.
-    pub fn real(self, real: &'static str) -> Row {
+    pub(crate) fn real(self, real: &'static str) -> Row {
         Row { real, ..self }
     }
 }
 
 /// All figures.
 #[derive(Default)]
-pub struct Table {
+pub(crate) struct Table {
     /// In the order in which they are shown.
     pub rows: Vec<Row>,
 }
 
 impl Table {
     /// Prints it.
-    pub fn print(&self) {
+    pub(crate) fn print(&self) {
         let mut text = String::from("\n");
         let head = ["what", "budget", "figure", "met", "the real one"];
         let lines: Vec<[String; 5]> = self.rows.iter().map(cells).collect();

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// As a server holds one that runs: about 3 KB.
-pub fn running() -> Value {
+pub(crate) fn running() -> Value {
     let variable =
         |at: usize| json!({"name": format!("SETTING_{at}"), "value": format!("the value of setting {at}")});
     let since = "2026-11-20T12:00:00Z";

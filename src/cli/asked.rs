@@ -30,6 +30,6 @@ impl WhichCluster {
 }
 
 /// A text as a part of a path or query.
-pub fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }

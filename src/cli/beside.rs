@@ -29,14 +29,14 @@ const NOT_FOUND: u8 = 127;
 const NOT_EXECUTABLE: u8 = 126;
 
 /// What kubarium was started with, and has changed for itself.
-pub struct Inherited {
+pub(crate) struct Inherited {
     umask: Mode,
     files: Rlimit,
 }
 
 impl Inherited {
     /// From now on what this process writes is for its owner alone, and it may open as many files as it gets.
-    pub fn keep_private() -> Inherited {
+    pub(crate) fn keep_private() -> Inherited {
         let files = getrlimit(Resource::Nofile);
         up::raise_file_limit();
         Inherited { umask: umask(Mode::RWXG | Mode::RWXO), files }
@@ -56,7 +56,7 @@ impl Inherited {
 }
 
 /// Ctrl-C, SIGTERM and SIGHUP, from when it was made.
-pub struct Asked {
+pub(crate) struct Asked {
     streams: [(unix::Signal, Signal); 3],
     /// How often.
     times: usize,
@@ -64,7 +64,7 @@ pub struct Asked {
 
 impl Asked {
     /// From now on they end nothing by themselves.
-    pub fn listen() -> Result<Asked, Failure> {
+    pub(crate) fn listen() -> Result<Asked, Failure> {
         let on = |kind| signal(kind).map_err(|error| Failure::new("cannot listen for signals", error));
         let interrupt = (on(SignalKind::interrupt())?, Signal::INT);
         let terminate = (on(SignalKind::terminate())?, Signal::TERM);
@@ -84,7 +84,7 @@ impl Asked {
     }
 
     /// Runs it to its end, unless one of them comes first.
-    pub async fn or<T>(&mut self, future: impl Future<Output = T>) -> Result<T, Signal> {
+    pub(crate) async fn or<T>(&mut self, future: impl Future<Output = T>) -> Result<T, Signal> {
         tokio::select! {
             output = future => Ok(output),
             asked = self.next() => Err(asked),
@@ -92,7 +92,7 @@ impl Asked {
     }
 
     /// Runs it to its end, unless somebody asks a second time.
-    pub async fn twice_or<T>(&mut self, future: impl Future<Output = T>) -> Result<T, Signal> {
+    pub(crate) async fn twice_or<T>(&mut self, future: impl Future<Output = T>) -> Result<T, Signal> {
         let mut future = std::pin::pin!(future);
         loop {
             match self.or(&mut future).await {
@@ -104,7 +104,7 @@ impl Asked {
 }
 
 /// A command that runs.
-pub struct Beside {
+pub(crate) struct Beside {
     child: Child,
     /// What was started with it, if that is a group of its own.
     group: Option<Pid>,
@@ -112,7 +112,7 @@ pub struct Beside {
 
 impl Beside {
     /// At a terminal it stays in our group, which is the one that may read there and that Ctrl-C reaches.
-    pub fn start(mut command: Command, inherited: &Inherited) -> io::Result<Beside> {
+    pub(crate) fn start(mut command: Command, inherited: &Inherited) -> io::Result<Beside> {
         let is_apart = !is_at_terminal();
         if is_apart {
             command.process_group(0);
@@ -121,7 +121,7 @@ impl Beside {
     }
 
     /// In a group of its own, which has no terminal.
-    pub fn start_apart(mut command: Command) -> io::Result<Beside> {
+    pub(crate) fn start_apart(mut command: Command) -> io::Result<Beside> {
         Ok(Beside::of(command.process_group(0).spawn()?, true))
     }
 
@@ -131,12 +131,12 @@ impl Beside {
     }
 
     /// Its end.
-    pub async fn wait(&mut self) -> io::Result<ExitStatus> {
+    pub(crate) async fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait().await
     }
 
     /// Its end; what asks us to end meanwhile is passed on.
-    pub async fn ended(&mut self, asked: &mut Asked) -> io::Result<ExitStatus> {
+    pub(crate) async fn ended(&mut self, asked: &mut Asked) -> io::Result<ExitStatus> {
         loop {
             match asked.or(self.child.wait()).await {
                 Ok(ended) => return ended,
@@ -156,7 +156,7 @@ impl Beside {
     }
 
     /// Ends what still runs of it: it is asked to end first.
-    pub async fn end_rest(mut self) {
+    pub(crate) async fn end_rest(mut self) {
         let Some(group) = self.group else {
             let _ = self.child.start_kill();
             return;
@@ -181,18 +181,18 @@ fn is_at_terminal() -> bool {
 }
 
 /// As a shell says it: 128 and the signal, when one ended it.
-pub fn exit_code(status: ExitStatus) -> ExitCode {
+pub(crate) fn exit_code(status: ExitStatus) -> ExitCode {
     let by_signal = || status.signal().map_or(1, |signal| 128 + signal);
     ExitCode::from(u8::try_from(status.code().unwrap_or_else(by_signal)).unwrap_or(1))
 }
 
 /// The exit code of kubarium itself, when it was asked to end.
-pub fn code_of_signal(signal: Signal) -> ExitCode {
+pub(crate) fn code_of_signal(signal: Signal) -> ExitCode {
     exit_code(ExitStatus::from_raw(signal.as_raw()))
 }
 
 /// Why a program cannot be run: for people, and as a shell says it.
-pub fn why_not_runnable(program: &Path) -> Option<(&'static str, ExitCode)> {
+pub(crate) fn why_not_runnable(program: &Path) -> Option<(&'static str, ExitCode)> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let is_path = program.components().count() > 1 || program.is_absolute();
     let paths: Vec<PathBuf> = if is_path {

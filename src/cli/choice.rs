@@ -5,7 +5,7 @@ use super::kubeconfig::current::{self, Current};
 use super::state::{self, Record};
 
 /// A running cluster.
-pub fn running(name: Option<&str>) -> Result<Record, Failure> {
+pub(crate) fn running(name: Option<&str>) -> Result<Record, Failure> {
     let running = state::clusters()?.running;
     match name {
         Some(name) => named(running, name),
@@ -21,7 +21,7 @@ fn named(running: Vec<Record>, name: &str) -> Result<Record, Failure> {
 }
 
 /// The only one, or the one that kubectl talks to.
-pub fn only_or_current(
+pub(crate) fn only_or_current(
     mut running: Vec<Record>,
     current: impl FnOnce() -> Option<Current>,
 ) -> Result<Record, Failure> {

@@ -29,14 +29,14 @@ use pki::Identity;
 const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
 /// A context of a kubeconfig.
-pub struct Context {
+pub(crate) struct Context {
     /// What it says.
     pub access: Access,
 }
 
 impl Context {
     /// Reads the context `name` of a file.
-    pub fn load(path: &Path, name: &str) -> Result<Context, Failure> {
+    pub(crate) fn load(path: &Path, name: &str) -> Result<Context, Failure> {
         let shown = path.display();
         let text =
             fs::read_to_string(path).map_err(|error| Failure::new(format!("cannot read {shown}"), error))?;
@@ -44,7 +44,7 @@ impl Context {
     }
 
     /// Reads the context `name` of a text; `shown` is what errors call it.
-    pub fn parse(text: &str, shown: &str, name: &str) -> Result<Context, Failure> {
+    pub(crate) fn parse(text: &str, shown: &str, name: &str) -> Result<Context, Failure> {
         let config: Value =
             yaml::from_str(text).map_err(|error| Failure::new(format!("{shown} is not YAML"), error))?;
         let named = |section: &str| {
@@ -67,12 +67,17 @@ impl Context {
     }
 
     /// The body of the answer to a GET; anything but success is a failure with the server's message.
-    pub async fn get(&self, path_and_query: &str) -> Result<Vec<u8>, Failure> {
+    pub(crate) async fn get(&self, path_and_query: &str) -> Result<Vec<u8>, Failure> {
         self.ask(Method::GET, path_and_query, Vec::new()).await
     }
 
     /// The body of the answer to any request, with a body of JSON or none.
-    pub async fn ask(&self, method: Method, path_and_query: &str, body: Vec<u8>) -> Result<Vec<u8>, Failure> {
+    pub(crate) async fn ask(
+        &self,
+        method: Method,
+        path_and_query: &str,
+        body: Vec<u8>,
+    ) -> Result<Vec<u8>, Failure> {
         let (response, _connection) = self.open(method, path_and_query, body).await?;
         let status = response.status();
         let body = response.into_body().collect().await.map_err(|error| self.failed(error))?.to_bytes();
@@ -80,7 +85,7 @@ impl Context {
     }
 
     /// Each line of the answer to a GET as it comes, until the answer ends or nobody listens.
-    pub async fn lines(&self, path_and_query: &str, to: mpsc::Sender<Vec<u8>>) -> Result<(), Failure> {
+    pub(crate) async fn lines(&self, path_and_query: &str, to: mpsc::Sender<Vec<u8>>) -> Result<(), Failure> {
         let (response, _connection) = self.open(Method::GET, path_and_query, Vec::new()).await?;
         let (status, mut body) = (response.status(), response.into_body());
         if !status.is_success() {

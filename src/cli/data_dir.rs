@@ -8,7 +8,7 @@ use rustix::fs::{Access, access};
 use super::Failure;
 
 /// Makes the folder, and finds out whether we may write there.
-pub fn check(path: &Path) -> Result<(), Failure> {
+pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     let made = fs::create_dir_all(path).map_err(|error| error.to_string());
     let usable = made.and_then(|()| {
         let may = access(path, Access::WRITE_OK | Access::EXEC_OK);

@@ -22,13 +22,13 @@ use clock::Clock;
 const MARK: &str = "KUBARIUM_DETACHED";
 
 /// What the process in the background was given by the one that started it.
-pub struct Background {
+pub(crate) struct Background {
     printed: PathBuf,
     manifests: Vec<Manifest>,
 }
 
 /// What this process was given, if it is the one in the background.
-pub fn background() -> Result<Option<Background>, Failure> {
+pub(crate) fn background() -> Result<Option<Background>, Failure> {
     let Some(printed) = std::env::var_os(MARK) else { return Ok(None) };
     let manifests = serde_json::from_reader(io::stdin().lock())
         .map_err(|error| Failure::new("cannot read what is to be applied", error))?;
@@ -37,12 +37,12 @@ pub fn background() -> Result<Option<Background>, Failure> {
 
 impl Background {
     /// What is to be applied.
-    pub fn take_manifests(&mut self) -> Vec<Manifest> {
+    pub(crate) fn take_manifests(&mut self) -> Vec<Manifest> {
         std::mem::take(&mut self.manifests)
     }
 
     /// Makes what is printed the cluster's log: called by who has the right to the name.
-    pub fn keep_log(&self, name: &str) -> Result<PathBuf, Failure> {
+    pub(crate) fn keep_log(&self, name: &str) -> Result<PathBuf, Failure> {
         let log = state::log_path(&state::folder()?, name);
         let failed = |error| Failure::new(format!("cannot write {}", log.display()), error);
         fs::rename(&self.printed, &log).map_err(failed)?;
@@ -51,7 +51,7 @@ impl Background {
 }
 
 /// Starts it and waits for its record.
-pub fn start(name: &str, manifests: &[Manifest]) -> Result<(), Failure> {
+pub(crate) fn start(name: &str, manifests: &[Manifest]) -> Result<(), Failure> {
     let folder = state::folder()?;
     let printed = folder.join(format!(".{name}.log.{}", std::process::id()));
     let failed = |error: io::Error| Failure::new("cannot start in the background", error);

@@ -32,7 +32,7 @@ const ENVIRONMENT: &str = "Every flag is also read from the environment, as --da
                            command line counts more. Flags that kube-apiserver has too mean what they mean there.";
 
 /// The command line with its help in shape.
-pub fn shape(command: Command) -> Command {
+pub(crate) fn shape(command: Command) -> Command {
     let command = if has_window() { command.max_term_width(MAX_WIDTH) } else { command.term_width(WIDTH) };
     command.mut_args(shape_arg).mut_subcommands(|subcommand| match subcommand.get_name() {
         "up" => shape_up(subcommand),

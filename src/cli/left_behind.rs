@@ -17,12 +17,12 @@ use files::write_private;
 
 /// Files by name.
 #[derive(Default)]
-pub struct LeftBehind(Vec<(String, String)>);
+pub(crate) struct LeftBehind(Vec<(String, String)>);
 
 impl LeftBehind {
     /// Asks the cluster, which still runs. What it does not tell any more is left out; whoever stops waiting
     /// has what was told until then. It ends the faults, which are not for us.
-    pub async fn gather(&mut self, cluster: &Cluster) {
+    pub(crate) async fn gather(&mut self, cluster: &Cluster) {
         cluster.faults().clear();
         let Self(files) = self;
         files.push(("trace.json".to_owned(), cluster.flow().all()));
@@ -32,7 +32,7 @@ impl LeftBehind {
     }
 
     /// Writes them.
-    pub fn write(self, folder: &Path) -> Result<(), Failure> {
+    pub(crate) fn write(self, folder: &Path) -> Result<(), Failure> {
         for (name, text) in self.0 {
             let path = folder.join(name);
             let failed = |error| Failure::new(format!("cannot write {}", path.display()), error);

@@ -3,7 +3,7 @@
 use super::style;
 
 /// Starts the log; `RUST_LOG` says more than the number of `-v` does.
-pub fn start(verbose: u8) {
+pub(crate) fn start(verbose: u8) {
     let default = match verbose {
         0 => "error",
         1 => "kubarium=info,warn",

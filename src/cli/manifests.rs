@@ -10,7 +10,7 @@ use crate::cluster::manifests::Manifest;
 const STANDARD_INPUT: &str = "-";
 
 /// Reads everything that is to be applied.
-pub fn read(names: &[PathBuf], recursive: bool) -> Result<Vec<Manifest>, Failure> {
+pub(crate) fn read(names: &[PathBuf], recursive: bool) -> Result<Vec<Manifest>, Failure> {
     if names.iter().filter(|name| is_standard_input(name)).count() > 1 {
         return Err(Failure("-f -: the standard input can be read only once".into()));
     }

@@ -9,7 +9,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, Command};
 
 /// Says what is wrong and ends, as clap does.
-pub fn refuse(command: &Command, error: &clap::Error) -> ! {
+pub(crate) fn refuse(command: &Command, error: &clap::Error) -> ! {
     let given: Vec<OsString> = std::env::args_os().skip(1).collect();
     match line(command, error, &given) {
         Some(line) => {

@@ -15,16 +15,16 @@ const LOOK: Duration = Duration::from_millis(200);
 /// The process that started this one. None when that is init, or nobody as in a container: then this is a
 /// service of its own, which nobody leaves behind.
 #[derive(Clone, Copy)]
-pub struct Parent(Option<Pid>);
+pub(crate) struct Parent(Option<Pid>);
 
 impl Parent {
     /// Who it is now: asked at the start.
-    pub fn now() -> Parent {
+    pub(crate) fn now() -> Parent {
         Parent(getppid().filter(|parent| !parent.is_init()))
     }
 
     /// Somebody who never goes.
-    pub fn nobody() -> Parent {
+    pub(crate) fn nobody() -> Parent {
         Parent(None)
     }
 
@@ -33,7 +33,7 @@ impl Parent {
     }
 
     /// Returns when it is gone.
-    pub async fn gone(self) {
+    pub(crate) async fn gone(self) {
         let clock = Clock::real();
         while self.is_there() {
             clock.sleep(LOOK).await;
@@ -42,7 +42,7 @@ impl Parent {
 }
 
 /// Ends this process with its parent, if the variable says so. Whatever it does, it is told by a signal.
-pub fn end_with_parent() {
+pub(crate) fn end_with_parent() {
     if std::env::var_os(END_WITH_PARENT).is_none_or(|value| value.is_empty()) {
         return;
     }

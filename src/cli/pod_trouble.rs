@@ -8,7 +8,7 @@ const ON_THE_WAY: [&str; 3] = ["", "ContainerCreating", "PodInitializing"];
 
 /// How a pod is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TroubledState {
+pub(crate) enum TroubledState {
     /// Ready, or ended as it should.
     Well,
     /// On its way.
@@ -19,7 +19,7 @@ pub enum TroubledState {
 
 impl TroubledState {
     /// How it is shown.
-    pub fn tone(self) -> Tone {
+    pub(crate) fn tone(self) -> Tone {
         match self {
             TroubledState::Well => Tone::Good,
             TroubledState::Waiting => Tone::Waiting,
@@ -29,7 +29,7 @@ impl TroubledState {
 }
 
 /// How a pod is, and why it is not well.
-pub fn of(pod: &Pod) -> (TroubledState, Option<String>) {
+pub(crate) fn of(pod: &Pod) -> (TroubledState, Option<String>) {
     if pod.status.phase == "Succeeded" || (pod.is_ready() && pod.status.phase == "Running") {
         return (TroubledState::Well, None);
     }

@@ -22,24 +22,24 @@ const QUIET: Duration = Duration::from_secs(3);
 const SHOWN: usize = 20;
 
 /// Says that a step is done.
-pub fn done(what: &str, detail: &str) {
+pub(crate) fn done(what: &str, detail: &str) {
     say(format!("  {} {what:<12} {detail}", Style::of_stdout().paint(Tone::Good, "✓")));
 }
 
 /// Says what to do with a cluster that has just got ready.
-pub fn hint(style: Style) {
+pub(crate) fn hint(style: Style) {
     let hint =
         "Ctrl-C stops it. Try: kubectl get pods -A, or for the story of a pod: kubarium trace pod/NAME";
     say(style.paint(Tone::Quiet, hint));
 }
 
 /// A duration for people.
-pub fn milliseconds(duration: Duration) -> String {
+pub(crate) fn milliseconds(duration: Duration) -> String {
     format!("{:.1} ms", duration.as_secs_f64() * 1000.0)
 }
 
 /// Shows pods as they come up, until all are and nothing has changed for a while.
-pub async fn show_pods(client: &Client, clock: &Clock, style: Style) {
+pub(crate) async fn show_pods(client: &Client, clock: &Clock, style: Style) {
     let Ok(mut events) = client.watch(&PODS, "", &ListOptions::default()).await else { return };
     let mut pods = Pods { style, seen: BTreeMap::new() };
     while let Ok(Some(event)) = clock.timeout(QUIET, events.recv()).await {

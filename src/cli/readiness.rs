@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use super::Failure;
 
 /// Whom to tell.
-pub struct Readiness {
+pub(crate) struct Readiness {
     file: Option<PathBuf>,
     descriptor: Option<i32>,
 }
 
 impl Readiness {
     /// A file that was left by somebody else is no sign: it goes.
-    pub fn new(file: Option<&Path>, descriptor: Option<i32>) -> Readiness {
+    pub(crate) fn new(file: Option<&Path>, descriptor: Option<i32>) -> Readiness {
         if let Some(file) = file {
             let _ = fs::remove_file(file);
         }
@@ -23,7 +23,7 @@ impl Readiness {
     }
 
     /// Tells them, with the address as a line.
-    pub fn tell(&self, server: &str) -> Result<(), Failure> {
+    pub(crate) fn tell(&self, server: &str) -> Result<(), Failure> {
         let line = format!("{server}\n");
         if let Some(file) = &self.file {
             write_whole(file, &line)

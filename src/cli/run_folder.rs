@@ -17,7 +17,7 @@ const LEFT: [&str; 7] =
 const SIGN: &str = "trace.json";
 
 /// A new folder that its owner alone may enter, under a name that nobody can foresee; it is gone in the end.
-pub struct RunFolder {
+pub(crate) struct RunFolder {
     path: PathBuf,
     /// Where to leave what is in it; else it stays itself.
     keep: Option<PathBuf>,
@@ -26,13 +26,13 @@ pub struct RunFolder {
 
 impl RunFolder {
     /// In the temporary folder.
-    pub fn temporary(name: &str) -> Result<RunFolder, Failure> {
+    pub(crate) fn temporary(name: &str) -> Result<RunFolder, Failure> {
         let path = new_folder(&std::env::temp_dir(), &format!("kubarium-{name}-"))?;
         Ok(RunFolder { path, keep: None, is_left: false })
     }
 
     /// In the folder where it may be left behind.
-    pub fn below(keep: &Path) -> Result<RunFolder, Failure> {
+    pub(crate) fn below(keep: &Path) -> Result<RunFolder, Failure> {
         let failed = |error| Failure::new(format!("cannot make {}", keep.display()), error);
         fs::DirBuilder::new().recursive(true).mode(0o700).create(keep).map_err(failed)?;
         check(keep)?;
@@ -41,12 +41,12 @@ impl RunFolder {
     }
 
     /// The folder.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Leaves what is in it behind; says where.
-    pub fn leave(&mut self) -> Result<PathBuf, Failure> {
+    pub(crate) fn leave(&mut self) -> Result<PathBuf, Failure> {
         let Some(keep) = &self.keep else {
             self.is_left = true;
             return Ok(self.path.clone());

@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// What a running cluster says of itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Record {
+pub(crate) struct Record {
     /// Its name, which is also its context in the kubeconfig.
     pub name: String,
     /// Its process.
@@ -63,7 +63,7 @@ pub struct Record {
 }
 
 /// The folder of all records.
-pub fn folder() -> Result<PathBuf, Failure> {
+pub(crate) fn folder() -> Result<PathBuf, Failure> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(folder) = set("KUBARIUM_STATE_DIR") {
         return Ok(folder);
@@ -75,7 +75,7 @@ pub fn folder() -> Result<PathBuf, Failure> {
 }
 
 /// Refuses what is no name of a cluster. Asked before anything else is done with it: names become files.
-pub fn check_name(name: &str) -> Result<(), Failure> {
+pub(crate) fn check_name(name: &str) -> Result<(), Failure> {
     if dns1123_label(name).is_empty() {
         return Ok(());
     }
@@ -84,12 +84,12 @@ pub fn check_name(name: &str) -> Result<(), Failure> {
 }
 
 /// What a cluster in the background prints.
-pub fn log_path(folder: &Path, name: &str) -> PathBuf {
+pub(crate) fn log_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.log"))
 }
 
 /// The right to a cluster's name, for as long as this is held.
-pub struct Claim {
+pub(crate) struct Claim {
     record: PathBuf,
     /// The record of a process of this name that was killed.
     pub leftover: Option<Record>,
@@ -98,7 +98,7 @@ pub struct Claim {
 
 impl Claim {
     /// Takes a name that no running cluster has.
-    pub fn take(name: &str) -> Result<Claim, Failure> {
+    pub(crate) fn take(name: &str) -> Result<Claim, Failure> {
         check_name(name)?;
         let folder = folder()?;
         let failed = |error: io::Error| Failure::new(format!("cannot write to {}", folder.display()), error);
@@ -122,7 +122,7 @@ impl Claim {
     }
 
     /// Says how the cluster is.
-    pub fn publish(&self, record: &Record) -> Result<(), Failure> {
+    pub(crate) fn publish(&self, record: &Record) -> Result<(), Failure> {
         let text = serde_json::to_vec_pretty(record)
             .map_err(|error| Failure::new("cannot write a record", error))?;
         write_private(&self.record, &text)
@@ -156,7 +156,7 @@ fn try_lock(lock: &File) -> bool {
 
 /// The clusters of this machine, by name.
 #[derive(Default)]
-pub struct Clusters {
+pub(crate) struct Clusters {
     /// Those that run.
     pub running: Vec<Record>,
     /// Those whose process was killed: their records and contexts are still there.
@@ -164,7 +164,7 @@ pub struct Clusters {
 }
 
 /// All that there is to know.
-pub fn clusters() -> Result<Clusters, Failure> {
+pub(crate) fn clusters() -> Result<Clusters, Failure> {
     let folder = folder()?;
     let Ok(entries) = fs::read_dir(&folder) else { return Ok(Clusters::default()) };
     let mut records: Vec<Record> = entries
@@ -178,12 +178,12 @@ pub fn clusters() -> Result<Clusters, Failure> {
 }
 
 /// What the cluster of a name says of itself, whether or not it still runs.
-pub fn record_of(name: &str) -> Result<Option<Record>, Failure> {
+pub(crate) fn record_of(name: &str) -> Result<Option<Record>, Failure> {
     Ok(read(&record_path(&folder()?, name)))
 }
 
 /// Whether the process that holds a name's lock lives.
-pub fn is_running(folder: &Path, name: &str) -> bool {
+pub(crate) fn is_running(folder: &Path, name: &str) -> bool {
     let Ok(lock) = File::open(lock_path(folder, name)) else { return false };
     flock(&lock, FlockOperation::NonBlockingLockShared).is_err()
 }

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 
 /// What a colour means.
 #[derive(Clone, Copy)]
-pub enum Tone {
+pub(crate) enum Tone {
     /// As it should be.
     Good,
     /// Not there yet.
@@ -20,13 +20,13 @@ pub enum Tone {
 
 /// How the standard output is written.
 #[derive(Clone, Copy)]
-pub struct Style {
+pub(crate) struct Style {
     is_coloured: bool,
 }
 
 impl Style {
     /// Of the standard output.
-    pub fn of_stdout() -> Style {
+    pub(crate) fn of_stdout() -> Style {
         let variable = |name: &str| std::env::var_os(name);
         let is_coloured = std::io::stdout().is_terminal()
             && wants_colour(variable("NO_COLOR").as_deref(), variable("TERM").as_deref());
@@ -34,12 +34,12 @@ impl Style {
     }
 
     /// Whether colours are written.
-    pub fn is_coloured(self) -> bool {
+    pub(crate) fn is_coloured(self) -> bool {
         self.is_coloured
     }
 
     /// The text in its tone; as it is where there is no colour.
-    pub fn paint(self, tone: Tone, text: &str) -> String {
+    pub(crate) fn paint(self, tone: Tone, text: &str) -> String {
         if !self.is_coloured {
             return text.to_owned();
         }
@@ -55,7 +55,7 @@ impl Style {
 }
 
 /// Whether what is written to the standard error may be coloured.
-pub fn colours_stderr() -> bool {
+pub(crate) fn colours_stderr() -> bool {
     let variable = |name: &str| std::env::var_os(name);
     std::io::stderr().is_terminal()
         && wants_colour(variable("NO_COLOR").as_deref(), variable("TERM").as_deref())

@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 /// How many columns standard output has; nothing where it is a file, a pipe, or a terminal that does not say.
-pub fn columns() -> Option<usize> {
+pub(crate) fn columns() -> Option<usize> {
     let out = std::io::stdout();
     if !out.is_terminal() {
         return None;
@@ -12,7 +12,7 @@ pub fn columns() -> Option<usize> {
 }
 
 /// How many columns and rows the screen has, if it says.
-pub fn size_of_screen() -> Option<(usize, usize)> {
+pub(crate) fn size_of_screen() -> Option<(usize, usize)> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     let known = (usize::from(size.ws_col), usize::from(size.ws_row));
     Some(known).filter(|(columns, rows)| *columns > 0 && *rows > 0)

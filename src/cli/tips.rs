@@ -25,7 +25,7 @@ const TIPS: &[(&[&str], &str)] = &[
 ];
 
 /// The error about an unknown subcommand with what to type instead.
-pub fn with_tip(mut error: clap::Error) -> clap::Error {
+pub(crate) fn with_tip(mut error: clap::Error) -> clap::Error {
     if error.kind() != ErrorKind::InvalidSubcommand {
         return error;
     }

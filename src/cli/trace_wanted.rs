@@ -7,7 +7,7 @@ use flow::{Lane, WantedSteps};
 
 /// The flags that leave something out of a trace.
 #[derive(Args)]
-pub struct WantedPart {
+pub(crate) struct WantedPart {
     /// Only what happened there: apiserver, controllers, scheduler or kubelets.
     #[arg(long, value_parser = Lane::ALL.map(Lane::name))]
     lane: Option<String>,

@@ -9,7 +9,7 @@ use flow::Trace as Story;
 
 /// An object as a person names it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Traced {
+pub(crate) struct Traced {
     /// As `deploy` or `deployments.apps`.
     pub kind: String,
     /// Its name; empty: the requests about the kind that name no object and were refused.
@@ -18,7 +18,7 @@ pub struct Traced {
 
 impl Traced {
     /// Reads `KIND/NAME` or `KIND NAME`, or `KIND` alone.
-    pub fn parse(words: &[String]) -> Result<Traced, Failure> {
+    pub(crate) fn parse(words: &[String]) -> Result<Traced, Failure> {
         let parts: Vec<&str> = match words {
             [one] => one.split('/').collect(),
             [kind, name] if !kind.contains('/') && !name.contains('/') => vec![kind, name],
@@ -40,7 +40,7 @@ impl Traced {
     }
 
     /// What is said when its story has no step.
-    pub fn not_recorded(&self, story: &Story, namespace: &str, cluster: &str) -> Failure {
+    pub(crate) fn not_recorded(&self, story: &Story, namespace: &str, cluster: &str) -> Failure {
         let Failure(mut text) = self.nothing(story, namespace, cluster);
         for remark in story.remarks() {
             text += "; ";
@@ -80,7 +80,7 @@ impl Traced {
 
 /// The namespace that kubectl would look into: that of its current context if this is the cluster that it
 /// talks to, else that of the cluster's own context, else `default`.
-pub fn namespace(record: &Record) -> String {
+pub(crate) fn namespace(record: &Record) -> String {
     let own = || kubeconfig::namespace_of(&record.kubeconfig, &record.name);
     namespace_among(record, current::read(), own)
 }

@@ -11,7 +11,7 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 /// Believes authorities, and the very certificates among them.
 #[derive(Debug)]
-pub struct Trust {
+pub(crate) struct Trust {
     certificates: Vec<CertificateDer<'static>>,
     authorities: Arc<WebPkiServerVerifier>,
 }
@@ -21,7 +21,7 @@ impl Trust {
     ///
     /// # Errors
     /// A certificate that cannot be read.
-    pub fn new(
+    pub(crate) fn new(
         certificates: Vec<CertificateDer<'static>>,
         provider: Arc<CryptoProvider>,
     ) -> Result<Trust, Box<dyn std::error::Error + Send + Sync>> {

@@ -20,7 +20,7 @@ pub(super) const NAME: &str = "kubernetes";
 ///
 /// # Errors
 /// The server's refusal.
-pub async fn publish(client: &Client, address: SocketAddr) -> Result<(), Status> {
+pub(crate) async fn publish(client: &Client, address: SocketAddr) -> Result<(), Status> {
     let (ip, port) =
         (address.ip().to_string(), json!({"name": "https", "port": address.port(), "protocol": "TCP"}));
     // The slice is made here: nobody needs to mirror the Endpoints.

@@ -15,7 +15,7 @@ const NAME: &str = "extension-apiserver-authentication";
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn data(config: &AuthenticationOptions, authority_pem: &str) -> Result<Value, ConfigError> {
+pub(crate) fn data(config: &AuthenticationOptions, authority_pem: &str) -> Result<Value, ConfigError> {
     let mut data = json!({"client-ca-file": config.client_authority(authority_pem)?});
     if let Some((authority, proxy)) = config.proxy_authority()? {
         let list = |names: &[String]| Value::from(json!(names).to_string());
@@ -33,7 +33,7 @@ pub fn data(config: &AuthenticationOptions, authority_pem: &str) -> Result<Value
 ///
 /// # Errors
 /// The server's refusal.
-pub async fn publish(client: &Client, data: Value) -> Result<(), Status> {
+pub(crate) async fn publish(client: &Client, data: Value) -> Result<(), Status> {
     let config_map = json!({"metadata": {"name": NAME, "namespace": NAMESPACE}, "data": data});
     match client.create(&CONFIG_MAPS, NAMESPACE, config_map.clone()).await {
         Err(status) if status.is_already_exists() => {

@@ -29,7 +29,7 @@ const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "
 ///
 /// # Errors
 /// The server's refusal, which is a bug of ours or a damaged data dir.
-pub async fn before_components(client: &Client, registry: &Registry) -> Result<(), Error> {
+pub(crate) async fn before_components(client: &Client, registry: &Registry) -> Result<(), Error> {
     namespaces(client).await.map_err(about("the system namespaces"))?;
     let failed = about("manifests/bootstrap/rbac.txt");
     bootstrap_roles::reconcile_stored(client, registry).await.map_err(failed)
@@ -52,7 +52,7 @@ pub(super) fn is_system(namespace: &str) -> bool {
 ///
 /// # Errors
 /// As [`before_components`].
-pub async fn beside_components(client: &Client, api_server: IpAddr) -> Result<(), Error> {
+pub(crate) async fn beside_components(client: &Client, api_server: IpAddr) -> Result<(), Error> {
     make_service(client, api_server).await.map_err(about("service default/kubernetes"))
 }
 

@@ -19,7 +19,7 @@ const CONTENT: &str = "kubeconfig";
 ///
 /// # Errors
 /// The server's refusal.
-pub async fn publish(client: &Client, access: &Access) -> Result<(), Status> {
+pub(crate) async fn publish(client: &Client, access: &Access) -> Result<(), Status> {
     let Some(authority) = &access.authority_pem else { return Ok(()) };
     let content = kubeconfig(&access.server, authority);
     let config_map = json!({"metadata": {"name": NAME, "namespace": NAMESPACE}, "data": {CONTENT: content}});

@@ -17,7 +17,7 @@ const COMPONENT: &str = "kubernetes-service-cidr-controller";
 ///
 /// # Errors
 /// The server's refusal.
-pub async fn keep(client: &Client, ranges: &ServiceRanges) -> Result<(), Status> {
+pub(crate) async fn keep(client: &Client, ranges: &ServiceRanges) -> Result<(), Status> {
     // Whoever asks for the kind has the object made.
     let range = client.get(&SERVICE_CIDRS, "", NAME).await?;
     let mut tree = range.to_value();

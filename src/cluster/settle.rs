@@ -7,7 +7,7 @@ use super::inside::Inside;
 use flow::{StepId, Writings};
 
 /// How long a cluster may take to come to rest, if nobody says otherwise; real time.
-pub const WITHIN: Duration = Duration::from_secs(30);
+pub(crate) const WITHIN: Duration = Duration::from_secs(30);
 /// Of how many objects it is told that they are still written.
 const MAX_TOLD: usize = 5;
 

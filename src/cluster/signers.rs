@@ -10,7 +10,7 @@ use entropy::Entropy;
 use pki::Authority;
 
 /// Signs certificates with the cluster's authority (`--cluster-signing-cert-file`).
-pub struct ClusterAuthority {
+pub(crate) struct ClusterAuthority {
     /// The authority.
     pub authority: Arc<Authority>,
     /// From when certificates are valid.
@@ -29,7 +29,7 @@ impl CertificateAuthority for ClusterAuthority {
 }
 
 /// Makes tokens for Secrets (`--service-account-private-key-file`).
-pub struct SecretTokens(pub Arc<TokenIssuer>);
+pub(crate) struct SecretTokens(pub Arc<TokenIssuer>);
 
 impl TokenGenerator for SecretTokens {
     fn generate(&self, namespace: &str, account: &str, uid: &str, secret: &str) -> Result<String, String> {

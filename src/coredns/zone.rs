@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 /// The cluster's domain (`--cluster-domain`).
-pub const CLUSTER_DOMAIN: &str = "cluster.local";
+pub(crate) const CLUSTER_DOMAIN: &str = "cluster.local";
 /// The version of the specification that names follow.
 pub(crate) const DNS_SCHEMA_VERSION: &str = "1.1.0";
 

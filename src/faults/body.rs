@@ -21,7 +21,7 @@ struct CutShort {
 
 /// Where an answer that is being sent is told to end.
 #[derive(Default)]
-pub struct BodyGate {
+pub(crate) struct BodyGate {
     state: AtomicU8,
     waker: AtomicWaker,
 }
@@ -37,14 +37,14 @@ struct GatedBody {
 }
 
 /// An answer of which nothing arrives.
-pub fn severed() -> ApiResponse {
+pub(crate) fn severed() -> ApiResponse {
     let mut response = http::Response::new(Body::new(CutShort { body: Body::empty(), left: 0 }));
     response.extensions_mut().insert(Severed);
     response
 }
 
 /// An answer of which the first bytes arrive. What its extensions say of the body is true no longer.
-pub fn cut_short(response: ApiResponse, bytes: u64) -> ApiResponse {
+pub(crate) fn cut_short(response: ApiResponse, bytes: u64) -> ApiResponse {
     let (mut parts, body) = response.into_parts();
     let is_watch = parts.extensions.get::<WatchStream>().copied();
     parts.extensions.clear();
@@ -55,23 +55,23 @@ pub fn cut_short(response: ApiResponse, bytes: u64) -> ApiResponse {
 }
 
 /// An answer that can be ended while it is sent.
-pub fn gated(response: ApiResponse, gate: Arc<BodyGate>) -> ApiResponse {
+pub(crate) fn gated(response: ApiResponse, gate: Arc<BodyGate>) -> ApiResponse {
     response.map(|body| Body::new(GatedBody { body, gate }))
 }
 
 impl BodyGate {
     /// Whether nobody has told it to end.
-    pub fn is_open(&self) -> bool {
+    pub(crate) fn is_open(&self) -> bool {
         self.state.load(Ordering::Acquire) == OPEN
     }
 
     /// The answer ends here, as if there were no more.
-    pub fn close(&self) {
+    pub(crate) fn close(&self) {
         self.end(CLOSED);
     }
 
     /// The connection ends here.
-    pub fn break_off(&self) {
+    pub(crate) fn break_off(&self) {
         self.end(BROKEN);
     }
 

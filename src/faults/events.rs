@@ -16,10 +16,10 @@ const WAITING: usize = 100;
 
 /// Called when a watch is told that it is too old, with the revision of the last event that it was told; 0
 /// before the first.
-pub type OnExpiry = Arc<dyn Fn(u64) + Send + Sync>;
+pub(crate) type OnExpiry = Arc<dyn Fn(u64) + Send + Sync>;
 
 /// What a fault makes of a watch. `on_expiry` hears when it is told that it is too old.
-pub fn stage(fault: &WatchFault, clock: &Clock, on_expiry: OnExpiry) -> WatchStage {
+pub(crate) fn stage(fault: &WatchFault, clock: &Clock, on_expiry: OnExpiry) -> WatchStage {
     let pump = WatchPump { fault: fault.clone(), clock: clock.clone(), on_expiry };
     Arc::new(move |events| {
         let (sender, receiver) = mpsc::channel(WAITING);

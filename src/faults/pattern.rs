@@ -9,7 +9,7 @@ const READS: [&str; 3] = ["get", "list", "watch"];
 
 /// A text in which each `*` stands for anything, made ready for many requests.
 #[derive(Clone, Debug)]
-pub enum Pattern {
+pub(crate) enum Pattern {
     /// A single star.
     Anything,
     /// Without any star, as most are.
@@ -20,7 +20,7 @@ pub enum Pattern {
 
 /// Which verbs: `read` and `write` stand for those of their kind.
 #[derive(Clone, Debug)]
-pub enum VerbPattern {
+pub(crate) enum VerbPattern {
     /// Those that look.
     Reads,
     /// Those that change something.
@@ -32,7 +32,7 @@ pub enum VerbPattern {
 /// `pods`, `pods/status`, `deployments.apps/scale`, `pods/*`, or the path of what is no resource: `/version`.
 /// A subresource is not its resource; a resource without a group is of any.
 #[derive(Clone, Debug)]
-pub enum ResourcePattern {
+pub(crate) enum ResourcePattern {
     /// Every resource, and what is none.
     Anything,
     /// What is no resource.
@@ -42,13 +42,13 @@ pub enum ResourcePattern {
 }
 
 /// Whether one of the patterns is as `is` wants it; none at all are for everything.
-pub fn any<P>(patterns: &[P], is: impl Fn(&P) -> bool) -> bool {
+pub(crate) fn any<P>(patterns: &[P], is: impl Fn(&P) -> bool) -> bool {
     patterns.is_empty() || patterns.iter().any(is)
 }
 
 impl Pattern {
     /// Of a text.
-    pub fn new(text: &str) -> Pattern {
+    pub(crate) fn new(text: &str) -> Pattern {
         match text {
             "*" => Pattern::Anything,
             _ if text.contains('*') => Pattern::WithStars(text.into()),
@@ -57,7 +57,7 @@ impl Pattern {
     }
 
     /// Whether `text` is as it says.
-    pub fn matches(&self, text: &str) -> bool {
+    pub(crate) fn matches(&self, text: &str) -> bool {
         match self {
             Pattern::Anything => true,
             Pattern::Exactly(whole) => **whole == *text,
@@ -68,7 +68,7 @@ impl Pattern {
 
 impl VerbPattern {
     /// Of a text.
-    pub fn new(text: &str) -> VerbPattern {
+    pub(crate) fn new(text: &str) -> VerbPattern {
         match text {
             "read" => VerbPattern::Reads,
             "write" => VerbPattern::Writes,
@@ -77,7 +77,7 @@ impl VerbPattern {
     }
 
     /// Whether it is this verb.
-    pub fn matches(&self, verb: &str) -> bool {
+    pub(crate) fn matches(&self, verb: &str) -> bool {
         match self {
             VerbPattern::Reads => READS.contains(&verb),
             VerbPattern::Writes => WRITES.contains(&verb),
@@ -88,7 +88,7 @@ impl VerbPattern {
 
 impl ResourcePattern {
     /// Of a text.
-    pub fn new(text: &str) -> ResourcePattern {
+    pub(crate) fn new(text: &str) -> ResourcePattern {
         match text {
             "*" => return ResourcePattern::Anything,
             path if path.starts_with('/') => return ResourcePattern::Path(Pattern::new(path)),
@@ -103,7 +103,7 @@ impl ResourcePattern {
     }
 
     /// Whether a request is about it.
-    pub fn matches(&self, info: &RequestInfo) -> bool {
+    pub(crate) fn matches(&self, info: &RequestInfo) -> bool {
         match self {
             ResourcePattern::Anything => true,
             ResourcePattern::Path(path) => !info.is_resource_request && path.matches(&info.path),

@@ -9,7 +9,7 @@ use apiserver::request::RequestInfo;
 const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// The answer as a Status.
-pub fn of(answer: &FaultAnswer, info: &RequestInfo) -> Status {
+pub(crate) fn of(answer: &FaultAnswer, info: &RequestInfo) -> Status {
     let mut status = usual(answer, info);
     if let Some(reason) = &answer.reason {
         status.reason = reason.as_str().into();

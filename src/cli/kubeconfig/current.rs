@@ -10,7 +10,7 @@ use crate::cli::Failure;
 
 /// What kubectl talks to.
 #[derive(Default)]
-pub struct Current {
+pub(crate) struct Current {
     /// The server's address, if the context has one.
     pub server: Option<String>,
     /// Where unqualified names are looked for, if the context says so.
@@ -18,34 +18,34 @@ pub struct Current {
 }
 
 /// kubectl's current context. A file that cannot be read counts for nothing.
-pub fn read() -> Option<Current> {
+pub(crate) fn read() -> Option<Current> {
     of(&configs())
 }
 
 /// The file that a new context goes to: the first of `$KUBECONFIG`, else `~/.kube/config`.
-pub fn users_file() -> Result<PathBuf, Failure> {
+pub(crate) fn users_file() -> Result<PathBuf, Failure> {
     let none = Failure("HOME is not set; say where to write with --kubeconfig FILE".into());
     users_files().into_iter().next().ok_or(none)
 }
 
 /// The namespace of a file's context, if it names one.
-pub fn namespace_of(config: &Mapping, context: &str) -> Option<String> {
+pub(crate) fn namespace_of(config: &Mapping, context: &str) -> Option<String> {
     let namespace = context_in(config, context)?["namespace"].as_str()?;
     Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty())
 }
 
 /// The name of a file's current context, if it has one.
-pub fn name_in(config: &Mapping) -> Option<&str> {
+pub(crate) fn name_in(config: &Mapping) -> Option<&str> {
     config.get("current-context")?.as_str().filter(|name| !name.is_empty())
 }
 
 /// A context of a file.
-pub fn context_in<'a>(config: &'a Mapping, name: &str) -> Option<&'a Value> {
+pub(crate) fn context_in<'a>(config: &'a Mapping, name: &str) -> Option<&'a Value> {
     named(config, "contexts", name).map(|entry| &entry["context"])
 }
 
 /// Whether one of kubectl's files has a context of this name.
-pub fn is_known_elsewhere(name: &str) -> bool {
+pub(crate) fn is_known_elsewhere(name: &str) -> bool {
     configs().iter().any(|config| context_in(config, name).is_some())
 }
 

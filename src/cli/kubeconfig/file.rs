@@ -19,7 +19,7 @@ const ATTEMPTS: usize = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Changes a file under its lock, or makes it anew.
-pub fn edit<T>(
+pub(crate) fn edit<T>(
     path: &Path,
     anew: bool,
     change: impl FnOnce(&mut Mapping) -> Result<T, Failure>,
@@ -39,7 +39,7 @@ pub fn edit<T>(
 }
 
 /// A file as a tree; one that is not there is empty.
-pub fn read(path: &Path) -> Result<Mapping, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Mapping, Failure> {
     let shown = path.display();
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
@@ -57,7 +57,7 @@ pub fn read(path: &Path) -> Result<Mapping, Failure> {
 }
 
 /// A kubeconfig in which nothing is yet.
-pub fn empty() -> Mapping {
+pub(crate) fn empty() -> Mapping {
     Mapping::from_iter([
         ("apiVersion".into(), "v1".into()),
         ("kind".into(), "Config".into()),

@@ -3,7 +3,7 @@
 //! Beside each context of ours stands which contexts were current before it (`previous`), so that whoever is
 //! stopped last, and in whatever order, gives the user's own context back.
 
-pub mod current;
+pub(crate) mod current;
 
 mod file;
 mod previous;
@@ -21,7 +21,7 @@ use crate::cluster::Access;
 use file::{edit, empty};
 
 /// Where a context was written.
-pub struct Written {
+pub(crate) struct Written {
     /// The file.
     pub path: PathBuf,
     name: String,
@@ -30,7 +30,7 @@ pub struct Written {
 
 /// Writes the context `name`: to `own` alone if given, else among the user's other contexts, as the current
 /// one.
-pub fn write(name: &str, own: Option<&Path>, access: &Access) -> Result<Written, Failure> {
+pub(crate) fn write(name: &str, own: Option<&Path>, access: &Access) -> Result<Written, Failure> {
     let path = own.map_or_else(current::users_file, |path| Ok(path.to_owned()))?;
     // A file that holds more than this context is somebody's: nothing of it may be lost.
     let own_file = own.is_some() && (!path.exists() || previous::is_alone(&file::read(&path)?, name));
@@ -47,14 +47,14 @@ pub fn write(name: &str, own: Option<&Path>, access: &Access) -> Result<Written,
 impl Written {
     /// Takes the context out again; the one that was current before is current again, unless the user chose
     /// another meanwhile.
-    pub fn remove(self) -> Result<(), Failure> {
+    pub(crate) fn remove(self) -> Result<(), Failure> {
         take_out(&self.path, &self.name, self.own_file)
     }
 }
 
 /// Takes out what a killed cluster left: its context, or the file that holds nothing else. Whether there was
 /// anything.
-pub fn clean(path: &Path, name: &str, own_file: bool) -> Result<bool, Failure> {
+pub(crate) fn clean(path: &Path, name: &str, own_file: bool) -> Result<bool, Failure> {
     if !path.exists() || !previous::is_ours(&file::read(path)?, name) {
         return Ok(false);
     }
@@ -69,19 +69,19 @@ fn take_out(path: &Path, name: &str, own_file: bool) -> Result<(), Failure> {
 }
 
 /// The namespace of a context, if its file names one.
-pub fn namespace_of(path: &Path, name: &str) -> Option<String> {
+pub(crate) fn namespace_of(path: &Path, name: &str) -> Option<String> {
     current::namespace_of(&file::read(path).ok()?, name)
 }
 
 /// A whole kubeconfig with the one context.
-pub fn document(name: &str, access: &Access) -> String {
+pub(crate) fn document(name: &str, access: &Access) -> String {
     let mut config = empty();
     merge(&mut config, name, access);
     serde_yaml::to_string(&Value::Mapping(config)).unwrap_or_default()
 }
 
 /// A whole kubeconfig with the one context, whose user acts as somebody else.
-pub fn document_acting_as(name: &str, access: &Access, user: &str, groups: &[&str]) -> String {
+pub(crate) fn document_acting_as(name: &str, access: &Access, user: &str, groups: &[&str]) -> String {
     let mut config = empty();
     merge(&mut config, name, access);
     let acting = &mut config["users"][0]["user"];

@@ -13,12 +13,12 @@ use crate::cli::{Failure, state};
 const EXTENSION: &str = "kubarium";
 
 /// Whether the context of a name is one of ours.
-pub fn is_ours(config: &Mapping, name: &str) -> bool {
+pub(crate) fn is_ours(config: &Mapping, name: &str) -> bool {
     chain(config, name).is_some()
 }
 
 /// A context of the user's own must not be lost because a cluster has its name.
-pub fn refuse_a_users_own(config: &Mapping, name: &str, path: &Path) -> Result<(), Failure> {
+pub(crate) fn refuse_a_users_own(config: &Mapping, name: &str, path: &Path) -> Result<(), Failure> {
     if current::context_in(config, name).is_none() || is_ours(config, name) {
         return Ok(());
     }
@@ -30,13 +30,13 @@ pub fn refuse_a_users_own(config: &Mapping, name: &str, path: &Path) -> Result<(
 }
 
 /// Whether there is no other context.
-pub fn is_alone(config: &Mapping, name: &str) -> bool {
+pub(crate) fn is_alone(config: &Mapping, name: &str) -> bool {
     let contexts = config.get("contexts").and_then(Value::as_sequence);
     contexts.into_iter().flatten().all(|context| context["name"].as_str() == Some(name))
 }
 
 /// What the context `name` will displace.
-pub fn displaced(config: &Mapping, name: &str) -> Vec<String> {
+pub(crate) fn displaced(config: &Mapping, name: &str) -> Vec<String> {
     let Some(before) = current::name_in(config) else { return vec![] };
     let mut displaced = vec![before.to_owned()];
     displaced.extend(chain(config, before).unwrap_or_default());
@@ -50,7 +50,7 @@ pub fn displaced(config: &Mapping, name: &str) -> Vec<String> {
 }
 
 /// Marks the context `name` as ours.
-pub fn remember(config: &mut Mapping, name: &str, displaced: &[String]) {
+pub(crate) fn remember(config: &mut Mapping, name: &str, displaced: &[String]) {
     let names = displaced.iter().map(|name| Value::from(name.as_str()));
     let content = Mapping::from_iter([("previous".into(), Value::Sequence(names.collect()))]);
     let extension = Mapping::from_iter([
@@ -66,7 +66,7 @@ pub fn remember(config: &mut Mapping, name: &str, displaced: &[String]) {
 
 /// What is to be current when the context `name` goes: the newest of those before it that is still there, and
 /// of ours only one whose cluster runs.
-pub fn restored(config: &Mapping, name: &str) -> Option<String> {
+pub(crate) fn restored(config: &Mapping, name: &str) -> Option<String> {
     let folder = state::folder().ok();
     let runs = |context: &str| folder.as_ref().is_some_and(|folder| state::is_running(folder, context));
     let is_there = |context: &String| match current::context_in(config, context) {

@@ -11,10 +11,10 @@ use crate::cli::parent::Parent;
 const OUTLIVE: &str = "KUBARIUM_OUTLIVE_PARENT";
 /// How long requests under way and the store may take at the end: a suite that waits for the end wants it
 /// within a second.
-pub const PATIENCE: Duration = Duration::from_millis(700);
+pub(crate) const PATIENCE: Duration = Duration::from_millis(700);
 
 /// Waits for the end. Made before anything else, so that nothing is missed.
-pub struct Ending {
+pub(crate) struct Ending {
     interrupt: Signal,
     terminate: Signal,
     parent: Parent,
@@ -22,7 +22,7 @@ pub struct Ending {
 
 impl Ending {
     /// Listens for signals, and remembers whose child this is.
-    pub fn listen() -> Result<Ending, Failure> {
+    pub(crate) fn listen() -> Result<Ending, Failure> {
         let on = |kind| signal(kind).map_err(|error| Failure::new("cannot listen for signals", error));
         let is_bound = std::env::var_os(OUTLIVE).is_none_or(|value| value.is_empty());
         Ok(Ending {
@@ -33,7 +33,7 @@ impl Ending {
     }
 
     /// Returns at the first reason to end.
-    pub async fn wait(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

@@ -8,7 +8,7 @@ use clap::Command;
 
 /// A flag that upstream's program has, beside those that are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UnservedFlag {
+pub(crate) enum UnservedFlag {
     /// Alone or with `=true`; it changes nothing here.
     Switch,
     /// With a value; it changes nothing here.
@@ -18,7 +18,7 @@ pub enum UnservedFlag {
 }
 
 /// The flags of a program: those that clap reads, and those that are only known.
-pub struct Flags<'a> {
+pub(crate) struct Flags<'a> {
     /// Those that are served.
     pub served: &'a Command,
     /// The others, a line each: the name, then `switch`, `value` or `refused` and why.
@@ -29,7 +29,7 @@ pub struct Flags<'a> {
 
 /// A command line, read.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Normal {
+pub(crate) struct Normal {
     /// The served ones, each as `--name=value`, or `--name` when it has none.
     pub words: Vec<String>,
     /// Those that change nothing.
@@ -50,7 +50,7 @@ impl Flags<'_> {
     ///
     /// # Errors
     /// A word that upstream's program refuses too, in its words, or one that cannot be done here.
-    pub fn read(&self, words: impl IntoIterator<Item = String>) -> Result<Normal, String> {
+    pub(crate) fn read(&self, words: impl IntoIterator<Item = String>) -> Result<Normal, String> {
         let mut normal = Normal::default();
         let mut words = words.into_iter();
         while let Some(word) = words.next() {

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 /// Where `kube-apiserver` asks.
-pub const STORE: &str = "/kubarium/v1/store";
+pub(crate) const STORE: &str = "/kubarium/v1/store";
 /// kube-apiserver's default `--etcd-prefix`.
-pub const DEFAULT_PREFIX: &str = "/registry";
+pub(crate) const DEFAULT_PREFIX: &str = "/registry";
 
 /// What `etcd` says of its store.
 #[derive(Clone, Debug, Serialize, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase")]
-pub struct EtcdStore {
+pub(crate) struct EtcdStore {
     /// Where it is: kubarium and the real etcd keep theirs differently, so nobody else can read it.
     pub data_dir: PathBuf,
     /// Whether it answers before the disk has it.
@@ -21,7 +21,7 @@ pub struct EtcdStore {
 
 impl EtcdStore {
     /// The folder of a prefix: servers with different ones see nothing of each other.
-    pub fn folder(&self, prefix: &str) -> PathBuf {
+    pub(crate) fn folder(&self, prefix: &str) -> PathBuf {
         let prefix = prefix.trim_matches('/');
         if format!("/{prefix}") == DEFAULT_PREFIX {
             return self.data_dir.join("kubarium");

@@ -7,11 +7,11 @@ use controllers::selection;
 
 /// The variable. A list with commas of the words below and of single controllers, by the names of
 /// kube-controller-manager.
-pub const VARIABLE: &str = "KUBARIUM_COMPONENTS";
+pub(crate) const VARIABLE: &str = "KUBARIUM_COMPONENTS";
 
 /// What runs.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Selected {
+pub(crate) struct Selected {
     /// Which components.
     pub components: Components,
     /// What `--controllers` would say; nothing when the components say it all.
@@ -22,7 +22,7 @@ pub struct Selected {
 ///
 /// # Errors
 /// A word that names nothing.
-pub fn parse(text: &str) -> Result<Selected, Failure> {
+pub(crate) fn parse(text: &str) -> Result<Selected, Failure> {
     let mut selected = Selected { components: Components::NONE, controllers: vec![] };
     for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
         take(word, &mut selected)?;

@@ -15,7 +15,7 @@ use pki::Authority;
 const PAIR_NAME: &str = "apiserver";
 
 /// Names the files of `cert_dir` in `options` when they name none, and makes those that are not there.
-pub fn complete(
+pub(crate) fn complete(
     options: &mut SecureServingOptions,
     cert_dir: &Path,
     addresses: [IpAddr; 2],

@@ -17,7 +17,7 @@ const FOR_STORE: Duration = Duration::from_secs(5);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Asks each of the servers in turn until one answers.
-pub async fn ask(servers: &[String]) -> Result<EtcdStore, Failure> {
+pub(crate) async fn ask(servers: &[String]) -> Result<EtcdStore, Failure> {
     if servers.is_empty() {
         return Err(Failure("--etcd-servers must be specified".into()));
     }
@@ -62,7 +62,7 @@ async fn ask_one(server: &str) -> Result<Option<EtcdStore>, Failure> {
 }
 
 /// Starts a cluster; a store that is still held by a server that ends is waited for.
-pub async fn start(config: Config) -> Result<Cluster, Failure> {
+pub(crate) async fn start(config: Config) -> Result<Cluster, Failure> {
     let clock = Clock::real();
     let deadline = clock.elapsed() + FOR_STORE;
     let mut is_told = false;

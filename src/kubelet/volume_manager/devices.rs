@@ -14,7 +14,7 @@ const PREPARE_ERROR: &str = "kubarium.dev/prepare-error";
 
 /// A claim of a pod: what the pod calls it, and its name as soon as there is one. A claim that was not needed
 /// has an empty name.
-pub type DeviceClaim = (String, Option<String>);
+pub(crate) type DeviceClaim = (String, Option<String>);
 
 /// The claims of a pod, those for extended resources last.
 pub(crate) fn claims_of(pod: &Pod) -> Vec<DeviceClaim> {

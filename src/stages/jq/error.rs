@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What is wrong with a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct QueryError(pub(super) String);
+pub(crate) struct QueryError(pub(super) String);
 
 impl fmt::Display for QueryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

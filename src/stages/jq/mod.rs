@@ -15,24 +15,24 @@ mod words;
 
 use serde_json::Value;
 
-pub use error::QueryError;
+pub(crate) use error::QueryError;
 use node::QueryNode;
 
 /// A query that was read.
 #[derive(Clone, Debug, PartialEq)]
-pub struct JqQuery(QueryNode);
+pub(crate) struct JqQuery(QueryNode);
 
 impl JqQuery {
     /// Reads a query.
     ///
     /// # Errors
     /// What it has that is not understood, and where.
-    pub fn parse(text: &str) -> Result<JqQuery, QueryError> {
+    pub(crate) fn parse(text: &str) -> Result<JqQuery, QueryError> {
         parser::parse(text).map(JqQuery)
     }
 
     /// What it finds, without what is not there; nothing where something goes wrong.
-    pub fn run(&self, tree: &Value) -> Vec<Value> {
+    pub(crate) fn run(&self, tree: &Value) -> Vec<Value> {
         let mut found = evaluate::evaluate(&self.0, tree).unwrap_or_default();
         found.retain(|value| !value.is_null());
         found

@@ -17,7 +17,7 @@ mod sprig;
 mod render;
 
 pub use functions::TemplateHost;
-pub use parser::Template;
+pub(crate) use parser::Template;
 
 #[cfg(test)]
 mod tests;

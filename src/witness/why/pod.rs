@@ -13,7 +13,7 @@ const MAX_NODES: usize = 20;
 const ON_THE_WAY: [&str; 2] = ["ContainerCreating", "PodInitializing"];
 
 /// What kubectl shows as its status; of other kinds nothing.
-pub fn state(object: &Value) -> String {
+pub(crate) fn state(object: &Value) -> String {
     let status = &object["status"];
     let Some(phase) = status["phase"].as_str() else { return String::new() };
     let is_pod = object["spec"]["containers"].is_array();
@@ -28,7 +28,7 @@ pub fn state(object: &Value) -> String {
 }
 
 /// Whether there is nothing to ask about.
-pub fn is_well(pod: &Value) -> bool {
+pub(crate) fn is_well(pod: &Value) -> bool {
     pod["metadata"]["deletionTimestamp"].is_null()
         && (pod["status"]["phase"] == "Succeeded" || is_condition(pod, "Ready", "True"))
 }

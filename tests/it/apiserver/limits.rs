@@ -11,8 +11,8 @@ use tokio::task::JoinHandle;
 use super::{Answer, CONFIG_MAPS, Server, config_map};
 use crate::support::webhook::{Reply, Webhook};
 
-pub const FLOW_CONTROL: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
-pub const LEVEL_UID: &str = "x-kubernetes-pf-prioritylevel-uid";
+pub(crate) const FLOW_CONTROL: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
+pub(crate) const LEVEL_UID: &str = "x-kubernetes-pf-prioritylevel-uid";
 const JANE: [(&str, &str); 3] = [
     ("content-type", "application/json"),
     ("impersonate-user", "jane"),
@@ -20,7 +20,7 @@ const JANE: [(&str, &str); 3] = [
 ];
 
 /// What jane asks for.
-pub async fn as_jane(server: &Server, line: &str, body: &Value) -> Answer {
+pub(crate) async fn as_jane(server: &Server, line: &str, body: &Value) -> Answer {
     let text = if body.is_null() { String::new() } else { body.to_string() };
     server.call_with(line, &JANE, text).await
 }
@@ -34,7 +34,7 @@ async fn start(flow_control: FlowControlOptions) -> (Arc<Server>, Webhook) {
 }
 
 /// Creating a ConfigMap takes for ever.
-pub async fn never_create_config_maps(server: &Server) -> Webhook {
+pub(crate) async fn never_create_config_maps(server: &Server) -> Webhook {
     let webhook = Webhook::start(|_| Reply::Never).await;
     let hook = json!({
         "name": "never.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
@@ -47,7 +47,7 @@ pub async fn never_create_config_maps(server: &Server) -> Webhook {
 }
 
 /// Jane may do everything.
-pub async fn let_jane_do_everything(server: &Server) {
+pub(crate) async fn let_jane_do_everything(server: &Server) {
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
     let rule = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});
     server.create(roles, json!({"metadata": {"name": "everything"}, "rules": [rule]})).await;

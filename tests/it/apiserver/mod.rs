@@ -47,7 +47,7 @@ use tower::ServiceExt;
 use crate::support::upstream::{self, ControlPlane};
 
 /// An apiserver over a store in memory, and nothing else of a cluster.
-pub struct Server {
+pub(crate) struct Server {
     service: ApiService,
     user: Arc<UserInfo>,
     /// Ends with it.
@@ -55,7 +55,7 @@ pub struct Server {
 }
 
 /// An answer, read to its end.
-pub struct Answer {
+pub(crate) struct Answer {
     /// The HTTP status.
     pub code: u16,
     /// The headers.
@@ -69,7 +69,7 @@ pub struct Answer {
 impl Server {
     /// With the namespace `default` and its service account; requests are an administrator's. The real one, if
     /// that is asked for.
-    pub async fn start() -> Server {
+    pub(crate) async fn start() -> Server {
         let Some(bin) = upstream::asked() else { return Server::start_with(|_| ()).await };
         let plane = ControlPlane::start(&bin, None).await;
         let service = plane.service();
@@ -81,12 +81,12 @@ impl Server {
     }
 
     /// The same with another configuration.
-    pub async fn start_with(change: impl FnOnce(&mut ApiserverConfig)) -> Server {
+    pub(crate) async fn start_with(change: impl FnOnce(&mut ApiserverConfig)) -> Server {
         Server::bare(Arc::new(Scheme::builtin()), change).furnished().await
     }
 
     /// The same with these kinds.
-    pub async fn serving(scheme: Arc<Scheme>) -> Server {
+    pub(crate) async fn serving(scheme: Arc<Scheme>) -> Server {
         Server::bare(scheme, |_| ()).furnished().await
     }
 
@@ -98,7 +98,7 @@ impl Server {
     }
 
     /// Without any object.
-    pub fn bare(scheme: Arc<Scheme>, change: impl FnOnce(&mut ApiserverConfig)) -> Server {
+    pub(crate) fn bare(scheme: Arc<Scheme>, change: impl FnOnce(&mut ApiserverConfig)) -> Server {
         let clock = Clock::real();
         let kv = Kv::open(Options::default(), clock.clone()).expect("memory is there");
         let storage = Storage::new(kv, clock.clone(), Entropy::seeded(1));
@@ -122,75 +122,80 @@ impl Server {
     }
 
     /// The apiserver of a whole cluster.
-    pub fn of(cluster: &kubarium::Cluster) -> Server {
+    pub(crate) fn of(cluster: &kubarium::Cluster) -> Server {
         Server::over(cluster.service())
     }
 
     /// A service in which the administrator asks.
-    pub fn over(service: ApiService) -> Server {
+    pub(crate) fn over(service: ApiService) -> Server {
         let user = Arc::new(UserInfo::authenticated("admin", &["system:masters"]));
         Server { service, user, _real: None }
     }
 
     /// The service itself, in nobody's name unless it is a whole cluster's.
-    pub fn service(&self) -> ApiService {
+    pub(crate) fn service(&self) -> ApiService {
         self.service.clone()
     }
 
     /// Sends a request as it is, in nobody's name.
-    pub async fn send(&self, request: ApiRequest) -> ApiResponse {
+    pub(crate) async fn send(&self, request: ApiRequest) -> ApiResponse {
         self.service.clone().oneshot(request).await.expect("answers are infallible")
     }
 
     /// A request of the administrator: `POST /path`, with a body unless it is null.
-    pub async fn call(&self, line: &str, body: &Value) -> Answer {
+    pub(crate) async fn call(&self, line: &str, body: &Value) -> Answer {
         let text = if body.is_null() { String::new() } else { body.to_string() };
         self.call_with(line, &[("content-type", "application/json")], text).await
     }
 
     /// The same with headers and a body as text.
-    pub async fn call_with(&self, line: &str, headers: &[(&str, &str)], body: impl Into<String>) -> Answer {
+    pub(crate) async fn call_with(
+        &self,
+        line: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<String>,
+    ) -> Answer {
         let mut request = request(line, headers, body.into());
         request.extensions_mut().insert(InProcessUser(self.user.clone()));
         Answer::of(self.send(request).await).await
     }
 
     /// The first event of a watch; its end is not waited for.
-    pub async fn first_event(&self, line: &str) -> Value {
+    pub(crate) async fn first_event(&self, line: &str) -> Value {
         let text = String::from_utf8_lossy(&self.first_bytes(line, &[]).await).into_owned();
         serde_json::from_str(text.lines().next().unwrap_or_default()).unwrap_or_default()
     }
 
     /// What a watch sends first.
-    pub async fn first_bytes(&self, line: &str, headers: &[(&str, &str)]) -> bytes::Bytes {
+    pub(crate) async fn first_bytes(&self, line: &str, headers: &[(&str, &str)]) -> bytes::Bytes {
         let mut body = self.begin(line, headers).await;
         let frame = body.frame().await.and_then(Result::ok).and_then(|frame| frame.into_data().ok());
         frame.unwrap_or_default()
     }
 
     /// An answer of which nothing is read yet.
-    pub async fn begin(&self, line: &str, headers: &[(&str, &str)]) -> Body {
+    pub(crate) async fn begin(&self, line: &str, headers: &[(&str, &str)]) -> Body {
         let mut request = request(line, headers, String::new());
         request.extensions_mut().insert(InProcessUser(self.user.clone()));
         self.send(request).await.into_body()
     }
 
     /// GET, which must succeed.
-    pub async fn get(&self, path: &str) -> Value {
+    pub(crate) async fn get(&self, path: &str) -> Value {
         let answer = self.call(&format!("GET {path}"), &Value::Null).await;
         assert_eq!(answer.code, 200, "{}", answer.text);
         answer.json()
     }
 
     /// POST, which must succeed.
-    pub async fn create(&self, path: &str, body: Value) -> Value {
+    pub(crate) async fn create(&self, path: &str, body: Value) -> Value {
         let answer = self.call(&format!("POST {path}"), &body).await;
         assert_eq!(answer.code, 201, "{}", answer.text);
         answer.json()
     }
 
     /// PUT of bytes that need not be text.
-    pub async fn put_bytes(&self, path: &str, headers: &[(&str, &str)], body: bytes::Bytes) -> Answer {
+    pub(crate) async fn put_bytes(&self, path: &str, headers: &[(&str, &str)], body: bytes::Bytes) -> Answer {
         let mut request = request(&format!("PUT {path}"), headers, String::new());
         *request.body_mut() = Body::from(body);
         request.extensions_mut().insert(InProcessUser(self.user.clone()));
@@ -198,19 +203,19 @@ impl Server {
     }
 
     /// PATCH with a media type.
-    pub async fn patch(&self, path: &str, media_type: &str, body: &str) -> Answer {
+    pub(crate) async fn patch(&self, path: &str, media_type: &str, body: &str) -> Answer {
         self.call_with(&format!("PATCH {path}"), &[(CONTENT_TYPE.as_str(), media_type)], body).await
     }
 
     /// GET in a form.
-    pub async fn get_as(&self, path: &str, accept: &str) -> Answer {
+    pub(crate) async fn get_as(&self, path: &str, accept: &str) -> Answer {
         self.call_with(&format!("GET {path}"), &[(ACCEPT.as_str(), accept)], "").await
     }
 }
 
 impl Answer {
     /// Reads an answer to its end.
-    pub async fn of(response: ApiResponse) -> Answer {
+    pub(crate) async fn of(response: ApiResponse) -> Answer {
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.expect("bodies are in memory").to_bytes();
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -218,26 +223,26 @@ impl Answer {
     }
 
     /// The body as a tree; null when it is no JSON.
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 
     /// Code, reason and message of a Status.
-    pub fn status(&self) -> (u16, String, String) {
+    pub(crate) fn status(&self) -> (u16, String, String) {
         let json = self.json();
         let text = |field: &str| json[field].as_str().unwrap_or_default().to_owned();
         (self.code, text("reason"), text("message"))
     }
 
     /// The warnings.
-    pub fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         let values = self.headers.get_all("warning").into_iter();
         values.filter_map(|value| value.to_str().ok().map(String::from)).collect()
     }
 }
 
 /// A request from its first line.
-pub fn request(line: &str, headers: &[(&str, &str)], body: String) -> ApiRequest {
+pub(crate) fn request(line: &str, headers: &[(&str, &str)], body: String) -> ApiRequest {
     let (method, path) = line.split_once(' ').expect("METHOD PATH");
     let mut builder = http::Request::builder().method(method).uri(path);
     for (name, value) in headers {
@@ -247,18 +252,18 @@ pub fn request(line: &str, headers: &[(&str, &str)], body: String) -> ApiRequest
 }
 
 /// A ConfigMap.
-pub fn config_map(name: &str) -> Value {
+pub(crate) fn config_map(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"k": "v"}})
 }
 
 /// A Pod that leaves everything out that may be left out.
-pub fn pod(name: &str) -> Value {
+pub(crate) fn pod(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}},
         "spec": {"containers": [{"name": "c", "image": "nginx"}]}})
 }
 
 /// A Deployment of one replica.
-pub fn deployment(name: &str) -> Value {
+pub(crate) fn deployment(name: &str) -> Value {
     json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": {
         "selector": {"matchLabels": {"app": name}},
         "template": {"metadata": {"labels": {"app": name}},
@@ -266,6 +271,6 @@ pub fn deployment(name: &str) -> Value {
 }
 
 /// Where the tests keep their ConfigMaps, Pods and Deployments.
-pub const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
-pub const PODS: &str = "/api/v1/namespaces/default/pods";
-pub const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
+pub(crate) const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps";
+pub(crate) const PODS: &str = "/api/v1/namespaces/default/pods";
+pub(crate) const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";

@@ -5,14 +5,14 @@ use super::*;
 use kubarium::apimachinery::protobuf;
 use kubarium::apimachinery::schema::{Schemas, complete};
 
-pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
-pub const ACCEPT_PROTOBUF: (&str, &str) = ("accept", PROTOBUF);
+pub(crate) const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
+pub(crate) const ACCEPT_PROTOBUF: (&str, &str) = ("accept", PROTOBUF);
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 const HEADERS: [(&str, &str); 2] =
     [("content-type", PROTOBUF), ("accept", "application/vnd.kubernetes.protobuf,application/json")];
 
 /// What is in an envelope, as JSON has it; without `apiVersion` and `kind`.
-pub fn message(definition: &str, bytes: &[u8]) -> Value {
+pub(crate) fn message(definition: &str, bytes: &[u8]) -> Value {
     let envelope = protobuf::open(bytes).unwrap_or_else(|error| panic!("{definition}: {error}"));
     let schema = Schemas::builtin().get(definition).unwrap_or_else(|| panic!("{definition} is not there"));
     let mut value = protobuf::decode(&schema, envelope.raw).unwrap();
@@ -25,7 +25,7 @@ pub fn message(definition: &str, bytes: &[u8]) -> Value {
 }
 
 /// The same with the type on the envelope.
-pub fn object(definition: &str, bytes: &[u8]) -> Value {
+pub(crate) fn object(definition: &str, bytes: &[u8]) -> Value {
     let envelope = protobuf::open(bytes).unwrap();
     let mut value = message(definition, bytes);
     for (name, text) in [("apiVersion", &envelope.api_version), ("kind", &envelope.kind)] {
@@ -37,7 +37,7 @@ pub fn object(definition: &str, bytes: &[u8]) -> Value {
 }
 
 /// The type and the object of the event that a watch sent first.
-pub fn event(definition: &str, sent: &[u8]) -> (String, Value) {
+pub(crate) fn event(definition: &str, sent: &[u8]) -> (String, Value) {
     let length = u32::from_be_bytes(sent[..4].try_into().unwrap()) as usize;
     let frame = &sent[4..][..length];
     let event_type = String::from_utf8_lossy(&frame[2..][..usize::from(frame[1])]).into_owned();

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The first `count` events of a watch.
-pub async fn events(server: &Server, path: &str, accept: &str, count: usize) -> Vec<Value> {
+pub(crate) async fn events(server: &Server, path: &str, accept: &str, count: usize) -> Vec<Value> {
     let mut request = request(&format!("GET {path}"), &[("accept", accept)], String::new());
     request.extensions_mut().insert(InProcessUser(server.user.clone()));
     let response = server.send(request).await;

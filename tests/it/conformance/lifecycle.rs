@@ -34,7 +34,7 @@ fn all() -> Vec<Lifecycle> {
     script::read(&root().join("tests/conformance/lifecycle.yaml")).unwrap()
 }
 
-pub fn rows() -> Vec<String> {
+pub(crate) fn rows() -> Vec<String> {
     all().into_iter().map(|lifecycle| lifecycle.row).collect()
 }
 

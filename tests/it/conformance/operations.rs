@@ -35,7 +35,7 @@ fn all() -> Vec<Operations> {
     script::read(&root().join("tests/conformance/operations.yaml")).unwrap()
 }
 
-pub fn rows() -> Vec<String> {
+pub(crate) fn rows() -> Vec<String> {
     all().into_iter().map(|operations| operations.row).collect()
 }
 

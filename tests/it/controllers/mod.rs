@@ -16,4 +16,4 @@ mod quotas;
 mod replicas;
 mod rollout;
 mod storage;
-pub mod support;
+pub(crate) mod support;

@@ -24,13 +24,13 @@ use kubarium::entropy::Entropy;
 use serde_json::{Value, json};
 
 /// The namespace that tests use.
-pub const NAMESPACE: &str = "test";
+pub(crate) const NAMESPACE: &str = "test";
 
 /// So often a condition is looked at before it is given up.
 const ATTEMPTS: usize = 4000;
 
 /// A cluster, usually without scheduler and kubelets, on a stepped clock.
-pub struct Fixture {
+pub(crate) struct Fixture {
     /// An administrator's.
     pub client: Client,
     /// Stepped by [`Fixture::eventually`], and by tests that wait for a deadline.
@@ -41,17 +41,17 @@ pub struct Fixture {
 
 impl Fixture {
     /// With the namespace [`NAMESPACE`], ready for pods.
-    pub async fn start() -> Fixture {
+    pub(crate) async fn start() -> Fixture {
         Fixture::start_with(Components::NONE.controllers(true)).await
     }
 
     /// The same with other components.
-    pub async fn start_with(components: Components) -> Fixture {
+    pub(crate) async fn start_with(components: Components) -> Fixture {
         Fixture::start_configured(Config::new().components(components)).await
     }
 
     /// The same of a config of the test's own.
-    pub async fn start_configured(config: Config) -> Fixture {
+    pub(crate) async fn start_configured(config: Config) -> Fixture {
         let clock = Clock::stepped(DateTime::from_timestamp(1_767_225_600, 0).unwrap());
         let entropy = Entropy::seeded(7);
         let config = config.clock(clock.clone()).entropy(entropy);
@@ -63,12 +63,12 @@ impl Fixture {
     }
 
     /// Creates an object; it must be accepted.
-    pub async fn create(&self, kind: &Kind, namespace: &str, tree: Value) -> Arc<Object> {
+    pub(crate) async fn create(&self, kind: &Kind, namespace: &str, tree: Value) -> Arc<Object> {
         self.client.create(kind, namespace, tree).await.unwrap_or_else(|error| panic!("{kind:?}: {error}"))
     }
 
     /// The object as it is now.
-    pub async fn get(&self, kind: &Kind, name: &str) -> Option<Value> {
+    pub(crate) async fn get(&self, kind: &Kind, name: &str) -> Option<Value> {
         let namespace = if kind.namespaced { NAMESPACE } else { "" };
         match self.client.get(kind, namespace, name).await {
             Ok(object) => Some(object.to_value()),
@@ -78,20 +78,20 @@ impl Fixture {
     }
 
     /// Changes an object by a merge patch.
-    pub async fn patch(&self, kind: &Kind, name: &str, patch: Value) {
+    pub(crate) async fn patch(&self, kind: &Kind, name: &str, patch: Value) {
         let namespace = if kind.namespaced { NAMESPACE } else { "" };
         self.client.patch(kind, namespace, name, PatchType::Merge, &patch).await.unwrap();
     }
 
     /// Deletes an object as a client would that says nothing but the policy.
-    pub async fn delete(&self, kind: &Kind, name: &str, policy: &str) {
+    pub(crate) async fn delete(&self, kind: &Kind, name: &str, policy: &str) {
         let namespace = if kind.namespaced { NAMESPACE } else { "" };
         let options = DeleteOptions::propagation(policy);
         self.client.delete(kind, namespace, name, &options).await.unwrap();
     }
 
     /// All objects of a kind in [`NAMESPACE`] whose labels match.
-    pub async fn list(&self, kind: &Kind, selector: &str) -> Vec<Value> {
+    pub(crate) async fn list(&self, kind: &Kind, selector: &str) -> Vec<Value> {
         let labels = Selector::parse(selector).unwrap();
         let options =
             ListOptions { predicate: Predicate { labels, ..Predicate::default() }, ..ListOptions::default() };
@@ -100,25 +100,25 @@ impl Fixture {
     }
 
     /// The pods that match, without those on their way out.
-    pub async fn pods(&self, selector: &str) -> Vec<Value> {
+    pub(crate) async fn pods(&self, selector: &str) -> Vec<Value> {
         let mut pods = self.list(&PODS, selector).await;
         pods.retain(|pod| pod["metadata"]["deletionTimestamp"].is_null());
         pods
     }
 
     /// The object, once it is there.
-    pub async fn exists(&self, kind: &Kind, name: &str) -> Value {
+    pub(crate) async fn exists(&self, kind: &Kind, name: &str) -> Value {
         self.eventually(&format!("{kind:?} {name} exists"), || self.get(kind, name)).await
     }
 
     /// Until the object is gone.
-    pub async fn gone(&self, kind: &Kind, name: &str) {
+    pub(crate) async fn gone(&self, kind: &Kind, name: &str) {
         let look = || async { self.get(kind, name).await.is_none().then_some(()) };
         self.eventually(&format!("{kind:?} {name} is gone"), look).await;
     }
 
     /// What `look` finds at last. Time goes on a little with each look.
-    pub async fn eventually<T, Looked>(&self, what: &str, look: impl Fn() -> Looked) -> T
+    pub(crate) async fn eventually<T, Looked>(&self, what: &str, look: impl Fn() -> Looked) -> T
     where
         Looked: Future<Output = Option<T>>,
     {
@@ -133,7 +133,7 @@ impl Fixture {
     }
 
     /// Lets so much time pass, in steps that everybody can follow.
-    pub async fn pass(&self, time: Duration) {
+    pub(crate) async fn pass(&self, time: Duration) {
         let until = self.clock.elapsed() + time;
         while self.clock.elapsed() < until {
             self.clock.advance(Duration::from_millis(500).min(until - self.clock.elapsed()));
@@ -142,7 +142,7 @@ impl Fixture {
     }
 
     /// Looks `times` more, with time going on: what should stay as it is has its chance not to.
-    pub async fn settle(&self, times: usize) {
+    pub(crate) async fn settle(&self, times: usize) {
         for _ in 0..times {
             tokio::time::sleep(Duration::from_millis(1)).await;
             self.clock.advance(Duration::from_millis(20));
@@ -150,7 +150,7 @@ impl Fixture {
     }
 
     /// What a kubelet does in time: pods that wait become ready, pods on their way out go.
-    pub async fn run_pods(&self, selector: &str) {
+    pub(crate) async fn run_pods(&self, selector: &str) {
         for (number, pod) in self.list(&PODS, selector).await.iter().enumerate() {
             let name = pod["metadata"]["name"].as_str().unwrap();
             if !pod["metadata"]["deletionTimestamp"].is_null() {
@@ -163,7 +163,7 @@ impl Fixture {
     }
 
     /// Sets a pod's phase to Running, its address, and its `Ready` condition.
-    pub async fn set_ready(&self, name: &str, ready: &str, ip: &str) {
+    pub(crate) async fn set_ready(&self, name: &str, ready: &str, ip: &str) {
         let now = kubarium::apimachinery::time::rfc3339(self.clock.now());
         let condition = json!({"type": "Ready", "status": ready, "lastTransitionTime": now});
         let status =
@@ -175,7 +175,7 @@ impl Fixture {
     }
 
     /// A deployment whose pods are run until it has rolled out.
-    pub async fn rolled_out(&self, name: &str) -> Value {
+    pub(crate) async fn rolled_out(&self, name: &str) -> Value {
         self.eventually(&format!("deployment {name} is rolled out"), || async {
             self.run_pods("").await;
             let deployment = self.get(&DEPLOYMENTS, name).await?;
@@ -189,7 +189,7 @@ impl Fixture {
     }
 
     /// The messages of all events with a reason, and how often each was told.
-    pub async fn events(&self, reason: &str) -> BTreeMap<String, i64> {
+    pub(crate) async fn events(&self, reason: &str) -> BTreeMap<String, i64> {
         let events = self.list(&EVENTS, "").await;
         let of_reason = events.iter().filter(|event| event["reason"] == reason);
         let text = |event: &Value| event["message"].as_str().unwrap().to_owned();
@@ -197,7 +197,7 @@ impl Fixture {
     }
 
     /// Until there is an event with this message.
-    pub async fn told(&self, reason: &str, message: &str) {
+    pub(crate) async fn told(&self, reason: &str, message: &str) {
         let look = || async { self.events(reason).await.contains_key(message).then_some(()) };
         self.eventually(&format!("{reason}: {message}"), look).await;
     }
@@ -218,7 +218,7 @@ async fn starting<T>(clock: &Clock, start: impl Future<Output = T>) -> T {
 }
 
 /// A deployment of pods with the label `app`.
-pub fn deployment(name: &str, replicas: i64, image: &str, change: Value) -> Value {
+pub(crate) fn deployment(name: &str, replicas: i64, image: &str, change: Value) -> Value {
     let template = json!({
         "metadata": {"labels": {"app": name}},
         "spec": {"containers": [{"name": "c", "image": image}]},
@@ -232,13 +232,13 @@ pub fn deployment(name: &str, replicas: i64, image: &str, change: Value) -> Valu
 }
 
 /// A condition in a status.
-pub fn condition<'a>(object: &'a Value, condition_type: &str) -> &'a Value {
+pub(crate) fn condition<'a>(object: &'a Value, condition_type: &str) -> &'a Value {
     let conditions = object["status"]["conditions"].as_array();
     conditions.into_iter().flatten().find(|it| it["type"] == condition_type).unwrap_or(&Value::Null)
 }
 
 /// The name of an object.
-pub fn name(object: &Value) -> &str {
+pub(crate) fn name(object: &Value) -> &str {
     object["metadata"]["name"].as_str().unwrap()
 }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::script::{ThereInTheEnd, kind};
 
 /// What is not true of it.
-pub async fn broken(cluster: &Cluster, expected: &ThereInTheEnd) -> Vec<String> {
+pub(crate) async fn broken(cluster: &Cluster, expected: &ThereInTheEnd) -> Vec<String> {
     let mut wrong = vec![];
     let resources = ["deployments", "statefulsets", "daemonsets", "jobs", "services", "configmaps"];
     let mut owners = BTreeSet::new();

@@ -24,7 +24,7 @@ const SEEDS: u64 = 120;
 const HEALS_WITHIN: Duration = Duration::from_secs(420);
 
 /// Those that are asked for.
-pub fn seeds(usual: u64) -> Range<u64> {
+pub(crate) fn seeds(usual: u64) -> Range<u64> {
     let number = |name: &str| {
         let text = std::env::var(name).ok()?;
         Some(text.parse::<u64>().unwrap_or_else(|_| panic!("{name}={text} is no number")))

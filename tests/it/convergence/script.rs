@@ -15,10 +15,10 @@ const ACTIONS: usize = 14;
 const LONGEST: u64 = 40;
 
 /// What is there in the end: by resource and name, how many pods it wants.
-pub type ThereInTheEnd = BTreeMap<(&'static str, String), u64>;
+pub(crate) type ThereInTheEnd = BTreeMap<(&'static str, String), u64>;
 
 /// What happens, and what is to be there afterwards.
-pub struct Happenings {
+pub(crate) struct Happenings {
     chance: Entropy,
     expected: ThereInTheEnd,
     told: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Happenings {
 
 impl Happenings {
     /// That of a seed.
-    pub fn new(seed: u64) -> Happenings {
+    pub(crate) fn new(seed: u64) -> Happenings {
         Happenings {
             chance: Entropy::seeded(seed ^ 0x7369_6d75),
             expected: ThereInTheEnd::new(),
@@ -35,12 +35,12 @@ impl Happenings {
     }
 
     /// What happened.
-    pub fn told(&self) -> &[String] {
+    pub(crate) fn told(&self) -> &[String] {
         &self.told
     }
 
     /// What is to be there.
-    pub fn expected(&self) -> &ThereInTheEnd {
+    pub(crate) fn expected(&self) -> &ThereInTheEnd {
         &self.expected
     }
 
@@ -48,7 +48,7 @@ impl Happenings {
     ///
     /// # Errors
     /// What the cluster refused, although it should not.
-    pub async fn play(&mut self, cluster: &Cluster) -> Result<(), String> {
+    pub(crate) async fn play(&mut self, cluster: &Cluster) -> Result<(), String> {
         for number in 0..ACTIONS {
             let done = match self.chance.below(8) {
                 0..3 => self.create(cluster, number).await,
@@ -132,7 +132,7 @@ impl Happenings {
     }
 }
 
-pub fn kind(resource: &str) -> &'static Arc<Kind> {
+pub(crate) fn kind(resource: &str) -> &'static Arc<Kind> {
     match resource {
         "deployments" => &DEPLOYMENTS,
         "statefulsets" => &STATEFUL_SETS,
@@ -144,7 +144,7 @@ pub fn kind(resource: &str) -> &'static Arc<Kind> {
 }
 
 /// Services select the pods of all Deployments.
-pub fn object(resource: &str, name: &str, pods: u64) -> Value {
+pub(crate) fn object(resource: &str, name: &str, pods: u64) -> Value {
     let labels = json!({"name": name, "of": resource});
     let container = match resource {
         "jobs" => json!({"name": "c", "image": "busybox", "command": ["sh", "-c", "sleep 3"]}),

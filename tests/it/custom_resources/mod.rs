@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::apiserver::{Answer, Server};
 
-pub const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+pub(crate) const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 /// A definition as small as can be, with `more` laid over it (RFC 7386).
-pub fn definition(group: &str, more: &Value) -> Value {
+pub(crate) fn definition(group: &str, more: &Value) -> Value {
     let mut base = json!({
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -43,7 +43,7 @@ fn merge(tree: &mut Value, patch: &Value) {
 }
 
 /// Waits until a definition says that it is served.
-pub async fn established(server: &Server, name: &str) -> Value {
+pub(crate) async fn established(server: &Server, name: &str) -> Value {
     loop {
         let found = server.get(&format!("{DEFINITIONS}/{name}")).await;
         let conditions = found["status"]["conditions"].as_array().cloned().unwrap_or_default();

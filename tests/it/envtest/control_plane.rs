@@ -15,7 +15,7 @@ use crate::support::wire::{Target, Wire};
 use crate::support::{at_home, command, eventually, texts};
 
 /// Two programs, their folders, and who is believed.
-pub struct ControlPlane {
+pub(crate) struct ControlPlane {
     home: TempDir,
     assets: PathBuf,
     environment: Vec<(&'static str, String)>,
@@ -28,7 +28,7 @@ pub struct ControlPlane {
 
 impl ControlPlane {
     /// Folders and certificates; nothing runs yet.
-    pub fn new(environment: &[(&'static str, &str)]) -> ControlPlane {
+    pub(crate) fn new(environment: &[(&'static str, &str)]) -> ControlPlane {
         let home = tempfile::tempdir().unwrap();
         let printed = command(home.path()).arg("assets").output().unwrap();
         assert!(printed.status.success(), "{}", texts(&printed).1);
@@ -67,26 +67,26 @@ impl ControlPlane {
     }
 
     /// One of the programs.
-    pub fn program(&self, name: &str) -> Command {
+    pub(crate) fn program(&self, name: &str) -> Command {
         self.at_home(Command::new(self.assets.join(name)))
     }
 
     /// A command in the test's own environment.
-    pub fn at_home(&self, program: Command) -> Command {
+    pub(crate) fn at_home(&self, program: Command) -> Command {
         let mut program = at_home(program, self.home.path());
         program.envs(self.environment.iter().cloned()).stdin(Stdio::null());
         program
     }
 
     /// The help of a program, which must come with success.
-    pub fn help(&self, name: &str) -> String {
+    pub(crate) fn help(&self, name: &str) -> String {
         let output = self.program(name).arg("--help").output().unwrap();
         assert!(output.status.success(), "{name} --help: {}", texts(&output).1);
         texts(&output).0
     }
 
     /// `Etcd.Start`
-    pub fn start_etcd(&mut self) {
+    pub(crate) fn start_etcd(&mut self) {
         let url = self.etcd_url();
         let mut flags = vec![
             format!("--advertise-client-urls={url}"),
@@ -110,12 +110,12 @@ impl ControlPlane {
     }
 
     /// The port of etcd.
-    pub fn etcd_port(&self) -> u16 {
+    pub(crate) fn etcd_port(&self) -> u16 {
         self.ports[0]
     }
 
     /// The flags of kube-apiserver.
-    pub fn apiserver_flags(&self) -> Vec<String> {
+    pub(crate) fn apiserver_flags(&self) -> Vec<String> {
         let shown = |file: &str| self.cert(file).display().to_string();
         let port = self.ports[1];
         vec![
@@ -135,12 +135,12 @@ impl ControlPlane {
     }
 
     /// `APIServer.Start`: until the health check of nobody in particular is answered, and `default` is there.
-    pub async fn start_apiserver(&mut self) -> Wire {
+    pub(crate) async fn start_apiserver(&mut self) -> Wire {
         self.start_apiserver_with(&[]).await
     }
 
     /// The same with flags of the user's own.
-    pub async fn start_apiserver_with(&mut self, own: &[String]) -> Wire {
+    pub(crate) async fn start_apiserver_with(&mut self, own: &[String]) -> Wire {
         let mut flags = self.apiserver_flags();
         flags.extend_from_slice(own);
         flags.sort();
@@ -180,22 +180,22 @@ impl ControlPlane {
     }
 
     /// What a program has said.
-    pub fn log(&self, name: &str) -> String {
+    pub(crate) fn log(&self, name: &str) -> String {
         fs::read_to_string(self.home.path().join(format!("{name}.log"))).unwrap_or_default()
     }
 
     /// `APIServer.Stop`
-    pub fn stop_apiserver(&mut self) -> ExitStatus {
+    pub(crate) fn stop_apiserver(&mut self) -> ExitStatus {
         stop(self.apiserver.take().unwrap())
     }
 
     /// `Etcd.Stop`
-    pub fn stop_etcd(&mut self) -> ExitStatus {
+    pub(crate) fn stop_etcd(&mut self) -> ExitStatus {
         stop(self.etcd.take().unwrap())
     }
 
     /// What is in the folder of the programs.
-    pub fn assets(&self) -> &Path {
+    pub(crate) fn assets(&self) -> &Path {
         &self.assets
     }
 }
@@ -224,12 +224,12 @@ fn stop(mut child: Child) -> ExitStatus {
 }
 
 /// A port that nobody has just now, as envtest suggests them.
-pub fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A plain GET, whole.
-pub fn get(port: u16, path: &str) -> Option<String> {
+pub(crate) fn get(port: u16, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     write!(stream, "GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n").ok()?;
     let mut answer = String::new();

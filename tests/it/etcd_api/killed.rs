@@ -63,7 +63,8 @@ async fn what_was_acknowledged_survives_kills_and_transactions_stay_whole() {
     let progress = Progress::default();
     for round in 1..=ROUNDS {
         let etcd = EtcdProcess::start(folder.path(), &["--listen-client-urls", "127.0.0.1:0"]);
-        for (writer, (acknowledged, tried)) in progress.lock().clone() {
+        let before = progress.lock().clone();
+        for (writer, (acknowledged, tried)) in before {
             let found = read(etcd.address, writer).await.unwrap();
             assert!((acknowledged..=tried).contains(&found), "{writer}: {acknowledged}..={tried}, {found}");
         }

@@ -10,14 +10,14 @@ use kubarium::kinds::{CONFIG_MAPS, SECRETS};
 use kubarium::{Client, Clock, Cluster, ListOptions, Object, PatchType, Status};
 use serde_json::{Value, json};
 
-pub const NAMESPACE: &str = "default";
-pub const FINALIZER: &str = "example.com/cleanup";
+pub(crate) const NAMESPACE: &str = "default";
+pub(crate) const FINALIZER: &str = "example.com/cleanup";
 /// How long an operator waits before it tries again.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// Which bugs it has.
 #[derive(Clone, Copy)]
-pub struct Bugs {
+pub(crate) struct Bugs {
     /// Makes a child whenever its cache shows none, under a name that the server chooses.
     pub generates_names: bool,
     /// Does not try again what has failed.
@@ -27,7 +27,8 @@ pub struct Bugs {
 }
 
 impl Bugs {
-    pub const NONE: Bugs = Bugs { generates_names: false, forgets_finalizer: false, ignores_expiry: false };
+    pub(crate) const NONE: Bugs =
+        Bugs { generates_names: false, forgets_finalizer: false, ignores_expiry: false };
 }
 
 struct Operator {
@@ -38,7 +39,7 @@ struct Operator {
 }
 
 /// Starts one that makes a child for each parent, and keeps a finalizer on it; it ends with its runtime.
-pub fn operator(cluster: &Cluster, bugs: Bugs) {
+pub(crate) fn operator(cluster: &Cluster, bugs: Bugs) {
     let client = client(cluster, "operator");
     let operator = Operator { client, clock: cluster.clock().clone(), bugs, cache: BTreeMap::new() };
     tokio::spawn(operator.run());
@@ -137,7 +138,7 @@ impl Operator {
 }
 
 /// Starts a controller that keeps its name in a field of each parent.
-pub fn keeps(cluster: &Cluster, name: &str, field: &str) {
+pub(crate) fn keeps(cluster: &Cluster, name: &str, field: &str) {
     let client = client(cluster, name);
     let clock = cluster.clock().clone();
     let (name, field) = (name.to_owned(), field.to_owned());
@@ -160,7 +161,7 @@ pub fn keeps(cluster: &Cluster, name: &str, field: &str) {
 
 /// Removes each Secret whose ConfigMap it has not seen: right only if the ConfigMap, which was there before, is
 /// told of before it. Two watches, each in its own time, promise nothing of the kind.
-pub fn trusts_order(cluster: &Cluster, looks_again: bool) {
+pub(crate) fn trusts_order(cluster: &Cluster, looks_again: bool) {
     let (client, clock) = (client(cluster, "operator"), cluster.clock().clone());
     let seen: Arc<Mutex<BTreeSet<String>>> = Arc::default();
     let (maps, told) = (client.clone(), seen.clone());

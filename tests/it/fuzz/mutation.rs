@@ -52,7 +52,7 @@ const FEARED: &[&[u8]] = &[
 type Edit = (u8, Index, Index, &'static [u8]);
 
 /// One of the samples, broken in up to six places.
-pub fn mutated(samples: &'static [&'static [u8]]) -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn mutated(samples: &'static [&'static [u8]]) -> impl Strategy<Value = Vec<u8>> {
     let edit = (0_u8..7, any::<Index>(), any::<Index>(), select(FEARED));
     (select(samples), prop::collection::vec(edit, 0..6))
         .prop_map(|(sample, edits)| edits.into_iter().fold(sample.to_vec(), apply))

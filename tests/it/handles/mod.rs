@@ -16,12 +16,18 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 /// An apiserver, and nobody else.
-pub fn bare() -> Config {
+pub(crate) fn bare() -> Config {
     Config::new().nodes(0).components(Components::NONE)
 }
 
 /// Asks a cluster's handles, as somebody else if a name is given.
-pub async fn ask(cluster: &Cluster, user: &str, method: &str, path: &str, body: Value) -> (u16, Value) {
+pub(crate) async fn ask(
+    cluster: &Cluster,
+    user: &str,
+    method: &str,
+    path: &str,
+    body: Value,
+) -> (u16, Value) {
     let mut request = http::Request::builder().method(method).uri(path);
     if !user.is_empty() {
         request = request.header("impersonate-user", user);

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{ask, bare};
 use crate::support::Up;
 
-pub fn web(replicas: u32) -> Value {
+pub(crate) fn web(replicas: u32) -> Value {
     let labels = json!({"app": "web"});
     let container = json!({"name": "c", "image": "nginx"});
     let template = json!({"metadata": {"labels": labels}, "spec": {"containers": [container]}});

@@ -26,24 +26,24 @@ use serde_json::{Value, json};
 use crate::support::PATIENCE;
 
 /// A cluster of two nodes, and who asks about it.
-pub struct Net {
+pub(crate) struct Net {
     pub cluster: Cluster,
     pub client: Client,
 }
 
 impl Net {
-    pub async fn start() -> Net {
+    pub(crate) async fn start() -> Net {
         let cluster = Cluster::start(Config::new().nodes(2)).await.unwrap();
         let client = cluster.client();
         Net { cluster, client }
     }
 
-    pub async fn create(&self, kind: &Kind, object: Value) -> Value {
+    pub(crate) async fn create(&self, kind: &Kind, object: Value) -> Value {
         self.client.create(kind, "default", object).await.unwrap().to_value()
     }
 
     /// A pod that runs one container; returns its address when it is ready.
-    pub async fn pod(&self, name: &str, container: Value) -> IpAddr {
+    pub(crate) async fn pod(&self, name: &str, container: Value) -> IpAddr {
         let mut container = container;
         container["name"] = "main".into();
         let labels = json!({"app": name.split('-').next()});
@@ -52,7 +52,7 @@ impl Net {
         self.address(name).await
     }
 
-    pub async fn address(&self, name: &str) -> IpAddr {
+    pub(crate) async fn address(&self, name: &str) -> IpAddr {
         self.until(|| {
             async move {
                 let pod = self.client.get(&PODS, "default", name).await.ok()?.to_value();
@@ -67,7 +67,7 @@ impl Net {
     }
 
     /// Waits until something is there.
-    pub async fn until<'a, T>(&self, look: impl Fn() -> BoxFuture<'a, Option<T>>) -> T {
+    pub(crate) async fn until<'a, T>(&self, look: impl Fn() -> BoxFuture<'a, Option<T>>) -> T {
         let waiting = async {
             loop {
                 if let Some(found) = look().await {
@@ -80,7 +80,7 @@ impl Net {
     }
 
     /// What somebody at an address is answered to `GET path`; nothing when nobody answers soon.
-    pub async fn get(&self, from: IpAddr, to: SocketAddr, path: &str) -> Option<String> {
+    pub(crate) async fn get(&self, from: IpAddr, to: SocketAddr, path: &str) -> Option<String> {
         let asking = async {
             let io = self.cluster.network().connect(from, to).await.ok()?;
             let request = http::Request::get(path).header("host", "test").body(bytes::Bytes::new()).unwrap();
@@ -93,7 +93,7 @@ impl Net {
     }
 
     /// What a pod has said.
-    pub async fn log(&self, pod: &str) -> String {
+    pub(crate) async fn log(&self, pod: &str) -> String {
         let uri = format!("/api/v1/namespaces/default/pods/{pod}/log");
         let response =
             self.client.raw(http::Request::get(uri).body(axum::body::Body::empty()).unwrap()).await;
@@ -102,7 +102,7 @@ impl Net {
     }
 
     /// How the first container of a pod that ends once has ended.
-    pub async fn ended(&self, name: &str) -> i64 {
+    pub(crate) async fn ended(&self, name: &str) -> i64 {
         self.until(|| {
             async move {
                 let pod = self.client.get(&PODS, "default", name).await.ok()?.to_value();

@@ -49,7 +49,7 @@ use serde_json::{Value, json};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An apiserver with a scheduler, and kubelets as they are started.
-pub struct Nodes {
+pub(crate) struct Nodes {
     service: ApiService,
     pub client: Client,
     pub clock: Clock,
@@ -82,7 +82,7 @@ impl KubeletLookup for Kubelets {
 
 impl Nodes {
     /// With a scheduler and so many nodes.
-    pub async fn start(count: u32) -> Nodes {
+    pub(crate) async fn start(count: u32) -> Nodes {
         let (clock, scheme) = (Clock::real(), Arc::new(Scheme::builtin()));
         let kv = Kv::open(Options::default(), clock.clone()).expect("memory is there");
         let storage = Storage::new(kv, clock.clone(), Entropy::seeded(1));
@@ -114,7 +114,7 @@ impl Nodes {
 
     /// Starts a kubelet, and returns when its node is there. New nodes are tainted as not ready; nobody but
     /// the node lifecycle controller takes that away, whose place this takes.
-    pub async fn start_kubelet(&self, config: NodeConfig) {
+    pub(crate) async fn start_kubelet(&self, config: NodeConfig) {
         let name = config.name.clone();
         let context = self.context(&format!("kubelet/{name}"), ("kubelet", &name));
         let network = Network::nobody(context.clock.clone(), context.entropy.clone());
@@ -128,32 +128,32 @@ impl Nodes {
     }
 
     /// Stops a kubelet as a crash would.
-    pub fn stop_kubelet(&self, name: &str) {
+    pub(crate) fn stop_kubelet(&self, name: &str) {
         drop(self.running.lock().unwrap().remove(name));
         self.kubelets.0.lock().unwrap().remove(name);
     }
 
     /// The kubelet of a node.
-    pub fn kubelet(&self, node: &str) -> Kubelet {
+    pub(crate) fn kubelet(&self, node: &str) -> Kubelet {
         self.kubelets.0.lock().unwrap()[node].clone()
     }
 
-    pub async fn create_pod(&self, name: &str, spec: Value) {
+    pub(crate) async fn create_pod(&self, name: &str, spec: Value) {
         let pod = json!({"metadata": {"name": name}, "spec": spec});
         self.client.create(&PODS, "default", pod).await.unwrap();
     }
 
-    pub async fn delete_pod(&self, name: &str) {
+    pub(crate) async fn delete_pod(&self, name: &str) {
         self.client.delete(&PODS, "default", name, &DeleteOptions::default()).await.unwrap();
     }
 
-    pub async fn pods(&self) -> Vec<Value> {
+    pub(crate) async fn pods(&self) -> Vec<Value> {
         let list = self.client.list(&PODS, "default", &ListOptions::default()).await.unwrap();
         list.items.iter().map(|pod| pod.to_value()).collect()
     }
 
     /// The pod as soon as `holds` holds of it.
-    pub async fn pod_when(&self, name: &str, holds: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) async fn pod_when(&self, name: &str, holds: impl Fn(&Value) -> bool) -> Value {
         let found = || async {
             let pod = self.client.get(&PODS, "default", name).await.ok()?.to_value();
             holds(&pod).then_some(pod)
@@ -162,7 +162,7 @@ impl Nodes {
     }
 
     /// Reasons and messages of the Events about a pod, in their order.
-    pub async fn events(&self, pod: &str) -> Vec<(String, String)> {
+    pub(crate) async fn events(&self, pod: &str) -> Vec<(String, String)> {
         let list = self.client.list(&EVENTS, "default", &ListOptions::default()).await.unwrap();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let mut events: Vec<(u64, String, String)> = Vec::new();
@@ -178,7 +178,7 @@ impl Nodes {
     }
 
     /// Asks until there is an answer.
-    pub async fn until<T, F: Future<Output = Option<T>>>(&self, ask: impl Fn() -> F) -> T {
+    pub(crate) async fn until<T, F: Future<Output = Option<T>>>(&self, ask: impl Fn() -> F) -> T {
         let start = self.clock.elapsed();
         loop {
             if let Some(answer) = ask().await {
@@ -204,20 +204,20 @@ impl Nodes {
 }
 
 /// The status of a condition; empty when it is not there.
-pub fn condition<'a>(pod: &'a Value, condition_type: &str) -> &'a Value {
+pub(crate) fn condition<'a>(pod: &'a Value, condition_type: &str) -> &'a Value {
     let mut conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
     conditions.find(|condition| condition["type"] == *condition_type).unwrap_or(&Value::Null)
 }
 
-pub fn is_ready(pod: &Value) -> bool {
+pub(crate) fn is_ready(pod: &Value) -> bool {
     condition(pod, "Ready")["status"] == "True"
 }
 
-pub fn nginx() -> Value {
+pub(crate) fn nginx() -> Value {
     json!({"containers": [{"name": "nginx", "image": "nginx"}]})
 }
 
-pub fn busybox(command: &str) -> Value {
+pub(crate) fn busybox(command: &str) -> Value {
     let container = json!({"name": "main", "image": "busybox", "command": ["sh", "-c", command]});
     json!({"containers": [container], "restartPolicy": "Never"})
 }

@@ -12,7 +12,7 @@ mod structured;
 mod tokens;
 mod upgrades;
 mod web_pages;
-pub mod wire;
+pub(crate) mod wire;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ use tower::ServiceExt;
 use crate::apiserver::{Answer, request};
 
 /// An apiserver with authentication, on a clock that a test moves.
-pub struct Guarded {
+pub(crate) struct Guarded {
     service: ApiService,
     /// The time of the server.
     pub clock: Clock,
@@ -54,7 +54,7 @@ pub struct Guarded {
 
 impl Guarded {
     /// With the flags that `configure` sets; it is given a folder for files.
-    pub async fn start(configure: impl FnOnce(&Path, &mut AuthenticationOptions)) -> Guarded {
+    pub(crate) async fn start(configure: impl FnOnce(&Path, &mut AuthenticationOptions)) -> Guarded {
         let clock = Clock::stepped(DateTime::UNIX_EPOCH + TimeDelta::days(20_600));
         let folder = tempfile::tempdir().unwrap();
         let mut flags = AuthenticationOptions::default();
@@ -83,7 +83,7 @@ impl Guarded {
     }
 
     /// A stranger's request.
-    pub async fn ask(&self, line: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
+    pub(crate) async fn ask(&self, line: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
         let text = if body.is_null() { String::new() } else { body.to_string() };
         let mut all = vec![("content-type", "application/json")];
         all.extend(headers);
@@ -91,7 +91,7 @@ impl Guarded {
     }
 
     /// A request over a connection with a client certificate, PEM.
-    pub async fn ask_with_certificate(&self, pem: &str, headers: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn ask_with_certificate(&self, pem: &str, headers: &[(&str, &str)]) -> Answer {
         let mut request = request(WHO, headers, String::new());
         let (_, pem) = x509_parser::pem::parse_x509_pem(pem.as_bytes()).unwrap();
         request.extensions_mut().insert(PeerCertificates([pem.contents].into()));
@@ -99,17 +99,17 @@ impl Guarded {
     }
 
     /// Whom the server takes the sender of these headers for: a user's name, or `401`.
-    pub async fn who(&self, headers: &[(&str, &str)]) -> String {
+    pub(crate) async fn who(&self, headers: &[(&str, &str)]) -> String {
         who(&self.ask(WHO, headers, &Value::Null).await)
     }
 
     /// The same for a bearer token.
-    pub async fn whose(&self, token: &str) -> String {
+    pub(crate) async fn whose(&self, token: &str) -> String {
         self.who(&[("authorization", &format!("Bearer {token}"))]).await
     }
 
     /// An administrator's request.
-    pub async fn admin(&self, line: &str, body: &Value) -> Answer {
+    pub(crate) async fn admin(&self, line: &str, body: &Value) -> Answer {
         let text = if body.is_null() { String::new() } else { body.to_string() };
         let mut request = request(line, &[("content-type", "application/json")], text);
         let user = Arc::new(UserInfo::authenticated("admin", &["system:masters"]));
@@ -118,20 +118,20 @@ impl Guarded {
     }
 
     /// POST as an administrator, which must succeed.
-    pub async fn create(&self, path: &str, body: Value) -> Value {
+    pub(crate) async fn create(&self, path: &str, body: Value) -> Value {
         let answer = self.admin(&format!("POST {path}"), &body).await;
         assert_eq!(answer.code, 201, "{}", answer.text);
         answer.json()
     }
 
     /// A token of the account `builder`, with a spec of the TokenRequest.
-    pub async fn token(&self, spec: Value) -> String {
+    pub(crate) async fn token(&self, spec: Value) -> String {
         let made = self.create(&format!("{ACCOUNTS}/builder/token"), json!({"spec": spec})).await;
         made["status"]["token"].as_str().unwrap().to_owned()
     }
 
     /// Longer than a token that was verified is remembered.
-    pub fn forget_tokens(&self) {
+    pub(crate) fn forget_tokens(&self) {
         self.clock.advance(Duration::from_secs(11));
     }
 
@@ -146,7 +146,7 @@ const WHO: &str = "GET /api/v1/nodes";
 const ACCOUNTS: &str = "/api/v1/namespaces/default/serviceaccounts";
 
 /// Whom a refusal of [`WHO`] names; `*` for whoever is not refused.
-pub fn who(answer: &Answer) -> String {
+pub(crate) fn who(answer: &Answer) -> String {
     match answer.code {
         403 => answer.status().2.split('"').nth(1).unwrap_or_default().to_owned(),
         200 => "*".into(),
@@ -155,13 +155,13 @@ pub fn who(answer: &Answer) -> String {
 }
 
 /// What a JWT says.
-pub fn claims(token: &str) -> Value {
+pub(crate) fn claims(token: &str) -> Value {
     let payload = token.split('.').nth(1).unwrap();
     let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(payload).unwrap();
     serde_json::from_slice(&bytes).unwrap()
 }
 
 /// Base64 as Secrets have it.
-pub fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     STANDARD.encode(text)
 }

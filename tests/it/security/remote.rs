@@ -16,7 +16,7 @@ use http_body_util::BodyExt;
 const MOVED: &str = "moved to ";
 
 /// A server of somebody else's, over TLS.
-pub struct Outside {
+pub(crate) struct Outside {
     server: Server,
     /// Who signed its certificate.
     pub authority: Authority,
@@ -25,7 +25,7 @@ pub struct Outside {
 
 impl Outside {
     /// Answers with what `answer` makes of the server's own URL, the path and the body.
-    pub async fn start(answer: fn(&str, &str, &Value) -> Value) -> Outside {
+    pub(crate) async fn start(answer: fn(&str, &str, &Value) -> Value) -> Outside {
         let now = Clock::real().now();
         let authority = Authority::generate(now).unwrap();
         let identity = authority.server(&["localhost"], &["127.0.0.1".parse().unwrap()], now).unwrap();
@@ -60,7 +60,7 @@ impl Outside {
     }
 
     /// As `https://127.0.0.1:1234`.
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("https://{}", self.server.address())
     }
 
@@ -70,11 +70,11 @@ impl Outside {
 }
 
 /// The provider's key; the same in every run.
-pub const KEY: &str =
+pub(crate) const KEY: &str =
     include_str!("../../../src/apiserver/authentication/service_account/testdata/rsa-private.pem");
 
 /// An OpenID Connect provider.
-pub fn provider(url: &str, path: &str, _body: &Value) -> Value {
+pub(crate) fn provider(url: &str, path: &str, _body: &Value) -> Value {
     match path {
         "/.well-known/openid-configuration" => json!({"issuer": url, "jwks_uri": format!("{url}/keys")}),
         "/keys" => {

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Jane may read ConfigMaps of `default`, and impersonate whom `may` names.
-pub async fn with_jane(rules: Value) -> Guarded {
+pub(crate) async fn with_jane(rules: Value) -> Guarded {
     let guarded = Guarded::start(|_, flags| {
         let jane = Arc::new(UserInfo::authenticated("jane", &["dev"]));
         flags.static_tokens.0.push(("t0ken".into(), jane));
@@ -34,7 +34,7 @@ pub async fn with_jane(rules: Value) -> Guarded {
     panic!("the authorizer never heard of jane's role");
 }
 
-pub const JANE: &[(&str, &str)] = &[("authorization", "Bearer t0ken")];
+pub(crate) const JANE: &[(&str, &str)] = &[("authorization", "Bearer t0ken")];
 
 #[tokio::test]
 async fn nobody_acts_as_another_without_permission() {

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::*;
 use crate::support::wire::Target;
 
-pub async fn listening() -> (Cluster, Access) {
+pub(crate) async fn listening() -> (Cluster, Access) {
     let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
     let listen = Listen::tls(address);
     let config = Config::new().nodes(0).components(Components::NONE).listen(listen);
@@ -23,7 +23,7 @@ fn target(access: &Access, identity: Option<(&str, &str)>) -> Target {
     Target::new(&access.server, access.authority_pem.as_ref().unwrap().as_bytes(), identity)
 }
 
-pub fn admin(access: &Access) -> Target {
+pub(crate) fn admin(access: &Access) -> Target {
     let identity = access.identity.as_ref().unwrap();
     target(access, Some((&identity.certificate_pem, &identity.key_pem)))
 }

@@ -1,10 +1,10 @@
 //! What the tests stand on: a kubarium of their own, and the kubectls of this machine.
 
-pub mod script;
-pub mod test_cluster;
-pub mod upstream;
-pub mod webhook;
-pub mod wire;
+pub(crate) mod script;
+pub(crate) mod test_cluster;
+pub(crate) mod upstream;
+pub(crate) mod webhook;
+pub(crate) mod wire;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,34 +15,34 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// How long anything may take before a test gives up. Not a promise of speed: a bound against hanging.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A kubarium process of its own: own folder, own port, own kubeconfig. Stopped when dropped.
-pub struct Up {
+pub(crate) struct Up {
     folder: TempDir,
     child: Child,
 }
 
 impl Up {
     /// Starts one with 3 nodes.
-    pub fn start() -> Up {
+    pub(crate) fn start() -> Up {
         Up::start_with(&["--nodes", "3"])
     }
 
     /// Starts one with these arguments to `up`.
-    pub fn start_with(arguments: &[&str]) -> Up {
+    pub(crate) fn start_with(arguments: &[&str]) -> Up {
         Up::start_in(arguments, &[])
     }
 
     /// The same with environment variables.
-    pub fn start_in(arguments: &[&str], environment: &[(&str, &str)]) -> Up {
+    pub(crate) fn start_in(arguments: &[&str], environment: &[(&str, &str)]) -> Up {
         let folder = tempfile::tempdir().unwrap();
         let command = command(folder.path());
         Up::run(folder, command, arguments, environment)
     }
 
     /// The same by a shell that runs something before.
-    pub fn start_after(shell: &str, arguments: &[&str]) -> Up {
+    pub(crate) fn start_after(shell: &str, arguments: &[&str]) -> Up {
         let folder = tempfile::tempdir().unwrap();
         let plain = command(folder.path());
         let mut command = Command::new("sh");
@@ -80,41 +80,41 @@ impl Up {
     }
 
     /// What it has printed.
-    pub fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
     /// A folder for the test's files.
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
     /// Its process.
-    pub fn pid(&self) -> u32 {
+    pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// A `kubarium` command that sees this cluster.
-    pub fn kubarium(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn kubarium(&self, arguments: &[&str]) -> Output {
         command(self.folder.path()).args(arguments).output().unwrap()
     }
 
     /// A kubectl that talks to this cluster.
-    pub fn kubectl(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> Output {
         let mut kubectl = Command::new(&kubectls()[0]);
         kubectl.env("KUBECONFIG", self.folder.path().join("kubeconfig")).env("HOME", self.folder.path());
         kubectl.args(arguments).output().unwrap()
     }
 
     /// Writes a file and says where.
-    pub fn file(&self, name: &str, text: &str) -> String {
+    pub(crate) fn file(&self, name: &str, text: &str) -> String {
         let path = self.folder.path().join(name);
         fs::write(&path, text).unwrap();
         path.to_str().unwrap().to_owned()
     }
 
     /// Waits for the end of the process.
-    pub fn wait(&mut self) -> std::process::ExitStatus {
+    pub(crate) fn wait(&mut self) -> std::process::ExitStatus {
         let child = &mut self.child;
         eventually("kubarium to end", || child.try_wait().unwrap())
     }
@@ -142,7 +142,7 @@ impl Drop for Up {
 }
 
 /// A `kubarium` whose home and state are in `folder`.
-pub fn command(folder: &Path) -> Command {
+pub(crate) fn command(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_kubarium"));
     command
         .env("KUBARIUM_STATE_DIR", folder.join("state"))
@@ -154,7 +154,7 @@ pub fn command(folder: &Path) -> Command {
 }
 
 /// Another program in the environment that [`command`] has.
-pub fn at_home(mut program: Command, folder: &Path) -> Command {
+pub(crate) fn at_home(mut program: Command, folder: &Path) -> Command {
     for (variable, value) in command(folder).get_envs() {
         match value {
             Some(value) => program.env(variable, value),
@@ -165,14 +165,14 @@ pub fn at_home(mut program: Command, folder: &Path) -> Command {
 }
 
 /// The examples of one language in a document.
-pub fn blocks(document: &Path, language: &str) -> Vec<String> {
+pub(crate) fn blocks(document: &Path, language: &str) -> Vec<String> {
     let text = fs::read_to_string(document).unwrap();
     let begin = format!("```{language}\n");
     text.split(&begin).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
 /// Asks again and again until there is an answer.
-pub fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
         if let Some(answer) = ask() {
@@ -184,7 +184,7 @@ pub fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
 }
 
 /// A kubectl that talks to one cluster.
-pub struct Kubectl {
+pub(crate) struct Kubectl {
     program: PathBuf,
     kubeconfig: PathBuf,
     folder: PathBuf,
@@ -192,18 +192,18 @@ pub struct Kubectl {
 
 impl Kubectl {
     /// Of a program, for a cluster.
-    pub fn new(program: &Path, up: &Up) -> Kubectl {
+    pub(crate) fn new(program: &Path, up: &Up) -> Kubectl {
         let folder = up.folder().to_owned();
         Kubectl { program: program.to_owned(), kubeconfig: folder.join("kubeconfig"), folder }
     }
 
     /// A command line as one would type it: words are parted by blanks; single quotes keep a word together.
-    pub fn run(&self, line: &str) -> Output {
+    pub(crate) fn run(&self, line: &str) -> Output {
         self.command(line).output().unwrap()
     }
 
     /// The command itself, for what must be run otherwise.
-    pub fn command(&self, line: &str) -> Command {
+    pub(crate) fn command(&self, line: &str) -> Command {
         let mut command = Command::new(&self.program);
         command
             .args(words(line))
@@ -215,7 +215,7 @@ impl Kubectl {
     }
 
     /// What a command that must succeed prints.
-    pub fn ok(&self, line: &str) -> String {
+    pub(crate) fn ok(&self, line: &str) -> String {
         let output = self.run(line);
         let (out, err) = texts(&output);
         assert!(output.status.success(), "kubectl {line}\n{out}{err}");
@@ -223,7 +223,7 @@ impl Kubectl {
     }
 
     /// What a command that must fail says.
-    pub fn fails(&self, line: &str) -> String {
+    pub(crate) fn fails(&self, line: &str) -> String {
         let output = self.run(line);
         let (out, err) = texts(&output);
         assert!(!output.status.success(), "kubectl {line} should have failed:\n{out}{err}");
@@ -231,7 +231,7 @@ impl Kubectl {
     }
 
     /// Runs a command until what it prints is as wanted.
-    pub fn until(&self, line: &str, wanted: impl Fn(&str) -> bool) -> String {
+    pub(crate) fn until(&self, line: &str, wanted: impl Fn(&str) -> bool) -> String {
         let mut last = String::new();
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
@@ -248,14 +248,14 @@ impl Kubectl {
 }
 
 /// Standard output and standard error.
-pub fn texts(output: &Output) -> (String, String) {
+pub(crate) fn texts(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (text(&output.stdout), text(&output.stderr))
 }
 
 /// The oldest and the newest kubectl at hand: the one on PATH, and those of other versions beside it
 /// (`kubectl.1.27`). There is at least one, or the test fails: it never passes by skipping.
-pub fn kubectls() -> Vec<PathBuf> {
+pub(crate) fn kubectls() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let on_path =
         std::env::split_paths(&path).map(|folder| folder.join("kubectl")).find(|file| file.exists());
@@ -278,7 +278,7 @@ pub fn kubectls() -> Vec<PathBuf> {
 }
 
 /// Runs a test once for each kubectl, each with a cluster of its own.
-pub fn with_each_kubectl(test: impl Fn(&Up, &Kubectl)) {
+pub(crate) fn with_each_kubectl(test: impl Fn(&Up, &Kubectl)) {
     for program in kubectls() {
         eprintln!("with {}", program.display());
         let up = Up::start();

@@ -7,7 +7,7 @@ use kubarium::{Cluster, Config};
 use super::upstream::{self, ControlPlane};
 
 /// A cluster of either kind.
-pub enum TestCluster {
+pub(crate) enum TestCluster {
     /// kubarium, in this process.
     Ours(Box<Cluster>),
     /// etcd, kube-apiserver and the others, each a process.
@@ -17,7 +17,7 @@ pub enum TestCluster {
 impl TestCluster {
     /// Starts one with all components and so many nodes, or none of them. None when the real one is asked for
     /// and its folder has no components: then that is said.
-    pub async fn start(nodes: Option<u32>, what: &str) -> Option<TestCluster> {
+    pub(crate) async fn start(nodes: Option<u32>, what: &str) -> Option<TestCluster> {
         let Some(bin) = upstream::asked() else {
             let components = if nodes.is_some() { Components::ALL } else { Components::NONE };
             let config = Config::new().components(components).nodes(nodes.unwrap_or(0));
@@ -31,7 +31,7 @@ impl TestCluster {
     }
 
     /// The apiserver, in the name of an administrator.
-    pub fn service(&self) -> ApiService {
+    pub(crate) fn service(&self) -> ApiService {
         match self {
             TestCluster::Ours(cluster) => cluster.service(),
             TestCluster::Real(plane) => plane.service(),
@@ -39,7 +39,7 @@ impl TestCluster {
     }
 
     /// Ends it.
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         if let TestCluster::Ours(cluster) = self {
             cluster.stop().await;
         }

@@ -40,24 +40,24 @@ use tower::ServiceExt;
 use super::PATIENCE;
 
 /// Names the folder with the programs; without it everything is held against ours.
-pub const VARIABLE: &str = "KUBARIUM_UPSTREAM";
+pub(crate) const VARIABLE: &str = "KUBARIUM_UPSTREAM";
 /// Without these there is nothing to ask.
-pub const NEEDED: [&str; 2] = ["etcd", "kube-apiserver"];
+pub(crate) const NEEDED: [&str; 2] = ["etcd", "kube-apiserver"];
 const CONTROLLER_MANAGER: &str = "kube-controller-manager";
 const SCHEDULER: &str = "kube-scheduler";
 
 /// The folder, if the real thing is to be asked.
-pub fn asked() -> Option<PathBuf> {
+pub(crate) fn asked() -> Option<PathBuf> {
     std::env::var_os(VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
 /// Whether whoever makes pods run is in the folder.
-pub fn has_components(bin: &Path) -> bool {
+pub(crate) fn has_components(bin: &Path) -> bool {
     bin.join(CONTROLLER_MANAGER).exists() && bin.join(SCHEDULER).exists()
 }
 
 /// A control plane. Dropped, its processes end and its folder goes.
-pub struct ControlPlane {
+pub(crate) struct ControlPlane {
     server: String,
     authority: Authority,
     contexts: Vec<ComponentContext>,
@@ -68,7 +68,7 @@ pub struct ControlPlane {
 
 impl ControlPlane {
     /// Starts one: etcd and the apiserver, and with `nodes` the controllers, the scheduler, and so many nodes.
-    pub async fn start(bin: &Path, nodes: Option<u32>) -> ControlPlane {
+    pub(crate) async fn start(bin: &Path, nodes: Option<u32>) -> ControlPlane {
         let folder = tempfile::tempdir().unwrap();
         let clock = Clock::real();
         let authority = Authority::load_or_generate(&folder.path().join("pki"), clock.now()).unwrap();
@@ -85,7 +85,7 @@ impl ControlPlane {
     }
 
     /// The apiserver in the name of an administrator.
-    pub fn service(&self) -> ApiService {
+    pub(crate) fn service(&self) -> ApiService {
         self.service_as("kubernetes-admin", "system:masters")
     }
 

@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
 /// What the webhook does with a request.
-pub enum Reply {
+pub(crate) enum Reply {
     /// 200 and a tree.
     Json(Value),
     /// A code and bytes.
@@ -30,7 +30,7 @@ pub enum Reply {
 
 /// One that was asked: the path with its query, the body, the headers.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub(crate) struct Asked {
     /// As `POST`.
     pub method: String,
     /// As `/validate?timeout=10s`.
@@ -42,7 +42,7 @@ pub struct Asked {
 }
 
 /// A running webhook; dropped, it ends.
-pub struct Webhook {
+pub(crate) struct Webhook {
     /// Where it listens, on 127.0.0.1.
     pub port: u16,
     /// Its authority, PEM.
@@ -54,12 +54,15 @@ pub struct Webhook {
 
 impl Webhook {
     /// Starts one for `127.0.0.1` and `localhost`.
-    pub async fn start(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Webhook {
+    pub(crate) async fn start(answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Webhook {
         Webhook::named(&["localhost"], answer).await
     }
 
     /// Starts one whose certificate bears these names (and 127.0.0.1).
-    pub async fn named(names: &[&str], answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Webhook {
+    pub(crate) async fn named(
+        names: &[&str],
+        answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
+    ) -> Webhook {
         let authority = Authority::generate(std::time::SystemTime::now().into()).unwrap();
         let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let identity = authority.server(names, &[address], std::time::SystemTime::now().into()).unwrap();
@@ -82,22 +85,22 @@ impl Webhook {
     }
 
     /// As `https://127.0.0.1:1234/path`.
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("https://127.0.0.1:{}{path}", self.port)
     }
 
     /// Its authority as a `caBundle`.
-    pub fn ca_bundle(&self) -> String {
+    pub(crate) fn ca_bundle(&self) -> String {
         STANDARD.encode(&self.authority)
     }
 
     /// What it was asked so far.
-    pub fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 
     /// How many connections it has seen.
-    pub fn connections(&self) -> usize {
+    pub(crate) fn connections(&self) -> usize {
         *self.connections.lock().unwrap()
     }
 }

@@ -24,14 +24,14 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// What is asked for when it does not matter.
-pub const JSON: &str = "application/json";
+pub(crate) const JSON: &str = "application/json";
 
 /// Any failure on the way; the tests only need its text.
-pub type Error = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// A server and who we are to it, as a kubeconfig says.
 #[derive(Clone)]
-pub struct Target {
+pub(crate) struct Target {
     /// As `127.0.0.1:40123`.
     pub authority: String,
     tls: Arc<ClientConfig>,
@@ -40,7 +40,7 @@ pub struct Target {
 
 impl Target {
     /// The one cluster of a kubeconfig.
-    pub fn of_kubeconfig(path: &Path) -> Target {
+    pub(crate) fn of_kubeconfig(path: &Path) -> Target {
         let config: serde_yaml::Value = serde_yaml::from_slice(&fs::read(path).unwrap()).unwrap();
         let (cluster, user) = (&config["clusters"][0]["cluster"], &config["users"][0]["user"]);
         let pem = |value: &serde_yaml::Value| STANDARD.decode(value.as_str().unwrap()).unwrap();
@@ -50,7 +50,7 @@ impl Target {
     }
 
     /// A server (`https://...`), its authority, and our certificate and key, if any; PEM.
-    pub fn new(server: &str, authority_pem: &[u8], identity: Option<[Vec<u8>; 2]>) -> Target {
+    pub(crate) fn new(server: &str, authority_pem: &[u8], identity: Option<[Vec<u8>; 2]>) -> Target {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(authority_pem) {
             roots.add(certificate.unwrap()).unwrap();
@@ -74,12 +74,12 @@ impl Target {
     }
 
     /// A TLS connection on which nothing has been said yet.
-    pub async fn connect(&self) -> Result<TlsStream<TcpStream>, Error> {
+    pub(crate) async fn connect(&self) -> Result<TlsStream<TcpStream>, Error> {
         self.handshake(&self.tls).await
     }
 
     /// HTTP/1.1: one request at a time.
-    pub async fn http1(&self) -> Result<Wire, Error> {
+    pub(crate) async fn http1(&self) -> Result<Wire, Error> {
         let stream = self.handshake(&self.tls).await?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
@@ -87,12 +87,12 @@ impl Target {
     }
 
     /// HTTP/2: up to a hundred requests at a time, through clones.
-    pub async fn http2(&self) -> Result<Wire, Error> {
+    pub(crate) async fn http2(&self) -> Result<Wire, Error> {
         Ok(Wire { sender: Sender::Http2(self.http2_sender().await?), authority: self.authority.clone() })
     }
 
     /// The same for somebody else's requests.
-    pub async fn http2_sender<B>(&self) -> Result<http2::SendRequest<B>, Error>
+    pub(crate) async fn http2_sender<B>(&self) -> Result<http2::SendRequest<B>, Error>
     where
         B: hyper::body::Body<Data = Bytes, Error: Into<Error>> + Send + Unpin + 'static,
     {
@@ -111,7 +111,7 @@ impl Target {
 }
 
 /// One connection.
-pub struct Wire {
+pub(crate) struct Wire {
     sender: Sender,
     authority: String,
 }
@@ -123,7 +123,7 @@ enum Sender {
 
 /// A whole answer.
 #[derive(Debug)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// The HTTP status.
     pub code: u16,
     /// The headers.
@@ -134,7 +134,7 @@ pub struct Answer {
 
 impl Answer {
     /// The body as JSON, or as a string when it is something else.
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body)
             .unwrap_or_else(|_| String::from_utf8_lossy(&self.body).into_owned().into())
     }
@@ -142,7 +142,7 @@ impl Answer {
 
 impl Wire {
     /// Sends a request with a body of that type, if any, and returns the beginning of the answer.
-    pub async fn open(
+    pub(crate) async fn open(
         &mut self,
         method: Method,
         path: &str,
@@ -152,7 +152,7 @@ impl Wire {
     }
 
     /// The same with headers.
-    pub async fn open_with(
+    pub(crate) async fn open_with(
         &mut self,
         method: Method,
         path: &str,
@@ -183,7 +183,7 @@ impl Wire {
     }
 
     /// Sends a request and waits for the whole answer.
-    pub async fn ask(
+    pub(crate) async fn ask(
         &mut self,
         method: Method,
         path: &str,
@@ -196,24 +196,24 @@ impl Wire {
     }
 
     /// Without a body, and with headers.
-    pub async fn get_with(&mut self, path: &str, headers: &[(&str, &str)]) -> Result<Answer, Error> {
+    pub(crate) async fn get_with(&mut self, path: &str, headers: &[(&str, &str)]) -> Result<Answer, Error> {
         let (head, body) = self.open_with(Method::GET, path, headers, None).await?.into_parts();
         let body = body.collect().await?.to_bytes();
         Ok(Answer { code: head.status.as_u16(), headers: head.headers, body })
     }
 
     /// Without a body.
-    pub async fn get(&mut self, path: &str) -> Result<Answer, Error> {
+    pub(crate) async fn get(&mut self, path: &str) -> Result<Answer, Error> {
         self.ask(Method::GET, path, None).await
     }
 
     /// With JSON.
-    pub async fn send(&mut self, method: Method, path: &str, body: &Value) -> Result<Answer, Error> {
+    pub(crate) async fn send(&mut self, method: Method, path: &str, body: &Value) -> Result<Answer, Error> {
         self.ask(method, path, Some((JSON, body.to_string().into()))).await
     }
 
     /// Opens a watch: a GET whose answer comes line by line.
-    pub async fn watch(&mut self, path: &str) -> Result<Events, Error> {
+    pub(crate) async fn watch(&mut self, path: &str) -> Result<Events, Error> {
         let response = self.open(Method::GET, path, None).await?;
         match response.status().as_u16() {
             200 => Ok(Events { body: response.into_body(), pending: BytesMut::new() }),
@@ -226,14 +226,14 @@ impl Wire {
 }
 
 /// The events of a watch.
-pub struct Events {
+pub(crate) struct Events {
     body: Incoming,
     pending: BytesMut,
 }
 
 impl Events {
     /// The next line; none at the end.
-    pub async fn next_line(&mut self) -> Result<Option<Bytes>, Error> {
+    pub(crate) async fn next_line(&mut self) -> Result<Option<Bytes>, Error> {
         let mut searched = 0;
         loop {
             if let Some(end) = self.pending[searched..].iter().position(|byte| *byte == b'\n') {
@@ -248,7 +248,7 @@ impl Events {
     }
 
     /// The next event; none at the end.
-    pub async fn next(&mut self) -> Result<Option<Value>, Error> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Value>, Error> {
         self.next_line().await?.map(|line| Ok(serde_json::from_slice(&line)?)).transpose()
     }
 }

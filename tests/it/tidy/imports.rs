@@ -99,7 +99,7 @@ fn is_listed(room: &str) -> bool {
 }
 
 /// The longest room in the table that the file lies in, else its crate, or its folder in the crate on top.
-pub fn room_of(source: &Source) -> String {
+pub(crate) fn room_of(source: &Source) -> String {
     let inside = source.path.trim_start_matches("src/").trim_end_matches(".rs").replace('/', "::");
     let lies_in = |room: &&str| inside == **room || inside.starts_with(&format!("{room}::"));
     let rooms = IMPORTS.iter().map(|(room, _)| *room).filter(lies_in);

@@ -10,7 +10,7 @@ const MAX_HOPS: usize = 8;
 
 /// All modules of all crates, by their paths: `apiserver::audit`. A crate of the workspace stands under the name by
 /// which the others import it; the crate on top, which they cannot name, is the empty path.
-pub struct Modules {
+pub(crate) struct Modules {
     by_path: BTreeMap<String, Module>,
     /// Files that are compiled for tests alone.
     tests: BTreeSet<String>,
@@ -23,7 +23,7 @@ struct Module {
 }
 
 /// What one file names in another.
-pub struct Import {
+pub(crate) struct Import {
     pub line: usize,
     /// The index of the file that is imported from.
     pub from: usize,
@@ -32,7 +32,7 @@ pub struct Import {
 }
 
 impl Modules {
-    pub fn all() -> &'static Modules {
+    pub(crate) fn all() -> &'static Modules {
         static ALL: OnceLock<Modules> = OnceLock::new();
         ALL.get_or_init(|| {
             let mut modules = Modules { by_path: BTreeMap::new(), tests: BTreeSet::new() };
@@ -65,12 +65,12 @@ impl Modules {
         }
     }
 
-    pub fn is_test(&self, file: &str) -> bool {
+    pub(crate) fn is_test(&self, file: &str) -> bool {
         self.tests.contains(file)
     }
 
     /// What a file imports from others.
-    pub fn imports(&self, file: usize) -> Vec<Import> {
+    pub(crate) fn imports(&self, file: usize) -> Vec<Import> {
         let mut imports = Vec::new();
         for (path, module) in self.by_path.iter().filter(|(_, module)| module.file == file) {
             let uses = module.written.uses.iter().map(|used| (used.line, &used.target));
@@ -138,7 +138,7 @@ fn names_itself(used: &Use) -> bool {
 }
 
 /// The crate of the workspace whose file it is; None for those of the crate on top.
-pub fn crate_of(file: &str) -> Option<&str> {
+pub(crate) fn crate_of(file: &str) -> Option<&str> {
     let (room, _) = file.strip_prefix("src/")?.split_once('/')?;
     is_crate(room).then_some(room)
 }

@@ -10,7 +10,7 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
 /// A file below `src`.
-pub struct Source {
+pub(crate) struct Source {
     /// From the repository's root.
     pub path: String,
     pub text: String,
@@ -23,7 +23,7 @@ pub struct Source {
 
 /// A module as it is written: a file, or `mod name { ... }` within one.
 #[derive(Default)]
-pub struct Written {
+pub(crate) struct Written {
     /// The names of the inline modules around it, itself included; empty for the file.
     pub inside: Vec<String>,
     pub children: Vec<Child>,
@@ -34,7 +34,7 @@ pub struct Written {
 
 /// `mod name;`
 #[derive(Debug, PartialEq)]
-pub struct Child {
+pub(crate) struct Child {
     pub name: String,
     /// Whether it is compiled for tests alone.
     pub is_test: bool,
@@ -43,7 +43,7 @@ pub struct Child {
 }
 
 /// One name that a `use` brings; the name is empty behind a `*`.
-pub struct Use {
+pub(crate) struct Use {
     pub line: usize,
     pub name: String,
     pub target: Vec<String>,
@@ -51,7 +51,7 @@ pub struct Use {
 
 impl Source {
     /// All of them, in the order of their paths.
-    pub fn all() -> &'static [Source] {
+    pub(crate) fn all() -> &'static [Source] {
         static ALL: OnceLock<Vec<Source>> = OnceLock::new();
         ALL.get_or_init(|| {
             let mut files = Vec::new();
@@ -69,7 +69,7 @@ impl Source {
         Source::parse(path, text)
     }
 
-    pub fn parse(path: String, text: String) -> Source {
+    pub(crate) fn parse(path: String, text: String) -> Source {
         let file = syn::parse_file(&text).unwrap_or_else(|error| panic!("{path}: {error}"));
         let mut reader = Reader { modules: vec![Written::default()], ..Reader::default() };
         reader.visit_file(&file);
@@ -78,19 +78,19 @@ impl Source {
     }
 
     /// Whether the whole file is compiled for tests alone.
-    pub fn is_test(&self) -> bool {
+    pub(crate) fn is_test(&self) -> bool {
         super::modules::Modules::all().is_test(&self.path)
     }
 
     /// Numbered lines without comments and without the bodies of test items.
-    pub fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+    pub(crate) fn code(&self) -> impl Iterator<Item = (usize, &str)> {
         let is_test = self.is_test();
         let lines = self.text.lines().enumerate().map(|(at, line)| (at + 1, line));
         let lines = lines.filter(move |(number, _)| !is_test && !self.is_test_line(*number));
         lines.filter(|(_, line)| !line.trim_start().starts_with("//"))
     }
 
-    pub fn is_test_line(&self, number: usize) -> bool {
+    pub(crate) fn is_test_line(&self, number: usize) -> bool {
         self.test_lines.iter().any(|lines| lines.contains(&number))
     }
 }
@@ -283,7 +283,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 

@@ -2,7 +2,7 @@
 
 /// Which room of the apiserver may import which, beside itself: among crates Cargo refuses what their manifests do
 /// not name. The longest matching room of a file decides; a room that is named allows everything below it.
-pub const IMPORTS: &[(&str, &[&str])] = &[
+pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     (
         "apiserver::storage",
         &["apimachinery", "apis", "etcd", "clock", "entropy", "flow", "client_go::reflector"],
@@ -266,7 +266,7 @@ pub const IMPORTS: &[(&str, &[&str])] = &[
 
 /// The machinery that may mention the flow record; a controller, a plugin, a strategy never does, nor a filter
 /// but the one that keeps it.
-pub const FLOW_USERS: &[&str] = &[
+pub(crate) const FLOW_USERS: &[&str] = &[
     "src/lib.rs",
     "src/cluster",
     "src/cli/trace",
@@ -291,7 +291,7 @@ pub const FLOW_USERS: &[&str] = &[
 ];
 
 /// Words with their homes; a file's tests are free.
-pub const WORDS: &[(&str, &str, &[&str])] = &[
+pub(crate) const WORDS: &[(&str, &str, &[&str])] = &[
     (r"\bsled::", "only the store knows sled", &["src/etcd/sled_log.rs"]),
     (
         r"\b(TcpListener|TcpStream|TlsAcceptor|TlsConnector)\b",
@@ -344,18 +344,18 @@ pub const WORDS: &[(&str, &str, &[&str])] = &[
 ];
 
 /// Files over [`MAX_FILE_LINES`]: may only shrink.
-pub const LONG_FILES: &[(&str, usize)] = &[];
+pub(crate) const LONG_FILES: &[(&str, usize)] = &[];
 /// Functions over [`MAX_FUNCTION_LINES`]: may only shrink.
-pub const LONG_FUNCTIONS: &[(&str, usize)] = &[];
-pub const MAX_FILE_LINES: usize = 500;
-pub const MAX_FUNCTION_LINES: usize = 70;
-pub const MAX_COLUMNS: usize = 110;
+pub(crate) const LONG_FUNCTIONS: &[(&str, usize)] = &[];
+pub(crate) const MAX_FILE_LINES: usize = 500;
+pub(crate) const MAX_FUNCTION_LINES: usize = 70;
+pub(crate) const MAX_COLUMNS: usize = 110;
 
 /// Circles of files that import each other, by room: how many, and of how many files. May only shrink, to 0.
-pub const CIRCLES: &[(&str, usize, usize)] = &[("apimachinery", 3, 9), ("apis", 1, 3)];
+pub(crate) const CIRCLES: &[(&str, usize, usize)] = &[("apimachinery", 3, 9), ("apis", 1, 3)];
 
 /// Ways of writing that tire a reader, and how often they stand: may only become fewer.
-pub const IDIOMS: &[(&str, &str, usize)] = &[
+pub(crate) const IDIOMS: &[(&str, &str, usize)] = &[
     (r"^\s*//[/!] The same\b", "a doc leans on its neighbour, and breaks when something comes between", 0),
     (r"^\s*(?:[^/\s].*)?\n\s*/// \w+\.$", "a doc of one word says nothing that its item does not", 0),
     (r"^\s*true => ", "`if` is the word for bools", 0),
@@ -371,13 +371,13 @@ pub const IDIOMS: &[(&str, &str, usize)] = &[
     ),
 ];
 /// How many names stand for several types.
-pub const MAX_REPEATED_TYPE_NAMES: usize = 164;
+pub(crate) const MAX_REPEATED_TYPE_NAMES: usize = 164;
 
 /// Where field paths are written as texts.
-pub const FIELD_ROOMS: &[&str] = &["src/apis/", "src/apiserver/admission/", "src/controllers/"];
+pub(crate) const FIELD_ROOMS: &[&str] = &["src/apis/", "src/apiserver/admission/", "src/controllers/"];
 /// Names in such texts that no schema has: of resources and quotas, of keys in ConfigMaps, of CEL's variables, of a
 /// kind that is history, and where upstream's own errors and selectors name a field as nobody writes it.
-pub const NOT_FIELDS: &[&str] = &[
+pub(crate) const NOT_FIELDS: &[&str] = &[
     "allocatedResourceStatus",
     "attachedRequired",
     "authorizer",

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// # Errors
 /// The first place where it does not, and why.
-pub fn holds(wanted: &Value, found: &Value, at: &str) -> Result<(), String> {
+pub(crate) fn holds(wanted: &Value, found: &Value, at: &str) -> Result<(), String> {
     match (wanted, found) {
         (Value::Null, _) if at.is_empty() => Ok(()),
         (Value::Object(wanted), Value::Object(found)) => wanted.iter().try_for_each(|(name, wanted)| {
@@ -61,7 +61,7 @@ fn list_holds(key: &str, wanted: &Value, found: &[Value], at: &str) -> Result<()
 }
 
 /// What is at `metadata.labels.app` or `items.0.metadata.name`; all of it at the empty path.
-pub fn at<'a>(tree: &'a Value, path: &str) -> Option<&'a Value> {
+pub(crate) fn at<'a>(tree: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').filter(|step| !step.is_empty()).try_fold(tree, |tree, step| match tree {
         Value::Array(items) => items.get(step.parse::<usize>().ok()?),
         tree => tree.get(step),

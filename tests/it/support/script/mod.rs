@@ -3,7 +3,7 @@
 //! YAML in, YAML out: nothing here knows how the server is built. What a step may say is documented at
 //! [`Step`].
 
-pub mod matching;
+pub(crate) mod matching;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ use super::PATIENCE;
 /// A request and its answer. Texts may hold `${NAME}`: what an earlier step saved.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub(crate) struct Step {
     /// What is shown, in a sentence.
     #[serde(default)]
     pub name: String,
@@ -84,7 +84,7 @@ fn once() -> u32 {
 }
 
 /// Runs steps, one after the other.
-pub struct Runner {
+pub(crate) struct Runner {
     service: ApiService,
     saved: BTreeMap<String, String>,
     /// `${NAME}`
@@ -103,7 +103,7 @@ struct Answer {
 }
 
 /// Reads a YAML file, anchors and merge keys included.
-pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
+pub(crate) fn read<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
     let read = || {
         let mut tree: serde_yaml::Value = serde_yaml::from_slice(&fs::read(path).unwrap())?;
         tree.apply_merge()?;
@@ -114,19 +114,19 @@ pub fn read<T: DeserializeOwned>(path: &Path) -> Result<T, String> {
 
 impl Runner {
     /// Asks this service; steps may name what is saved from the start.
-    pub fn new(service: ApiService, saved: &[(&str, &str)]) -> Runner {
+    pub(crate) fn new(service: ApiService, saved: &[(&str, &str)]) -> Runner {
         let saved = saved.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let placeholder = Regex::new(r"\$\{(\w+)\}").expect("a constant");
         Runner { service, saved, placeholder, clock: Clock::real(), transcript: None }
     }
 
     /// Waits by a cluster's clock, and writes down every answer.
-    pub fn telling(self, clock: &Clock) -> Runner {
+    pub(crate) fn telling(self, clock: &Clock) -> Runner {
         Runner { clock: clock.clone(), transcript: Some(vec![]), ..self }
     }
 
     /// What was written down.
-    pub fn transcript(self) -> Vec<String> {
+    pub(crate) fn transcript(self) -> Vec<String> {
         self.transcript.unwrap_or_default()
     }
 
@@ -134,7 +134,7 @@ impl Runner {
     ///
     /// # Errors
     /// What of the answer is not as it should be.
-    pub async fn run(&mut self, step: &Step) -> Result<(), String> {
+    pub(crate) async fn run(&mut self, step: &Step) -> Result<(), String> {
         for _ in 0..step.times {
             self.hold(step).await?;
         }
