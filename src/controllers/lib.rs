@@ -292,7 +292,9 @@ const CONTROLLERS: &[(&str, Start)] = &[
     ("persistentvolume-attach-detach-controller", |ctx, _| {
         drop(spawn(ctx, attach_detach::attacher::SimulatedAttacher::new(ctx)));
     }),
-    ("persistentvolume-binder-controller", |ctx, _| drop(spawn(ctx, volume_binder::VolumeBinder::new(ctx)))),
+    ("persistentvolume-binder-controller", |ctx, config| {
+        drop(spawn(ctx, volume_binder::VolumeBinder::new(ctx, &config.options)));
+    }),
     ("persistentvolume-binder-controller", |ctx, _| {
         drop(spawn(ctx, volume_provisioner::VolumeProvisioner::new(ctx)));
     }),

@@ -79,6 +79,9 @@ pub struct ControllerManagerOptions {
     /// So long after its start a pod that is not ready is thought to become so for the first time.
     #[arg(long, default_value = "30s", value_parser = parse_period)]
     pub horizontal_pod_autoscaler_initial_readiness_delay: Duration,
+    /// How often claims that wait for a volume are looked at again.
+    #[arg(long, default_value = "15s", value_parser = parse_period)]
+    pub pvclaimbinder_sync_period: Duration,
     /// How often a namespace that goes away is looked at again at least.
     #[arg(long, default_value = "5m", value_parser = parse_period)]
     pub namespace_sync_period: Duration,

@@ -4,10 +4,12 @@
 //! Both sides are written, the volume first: what was begun is found again from either.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use super::options::ControllerManagerOptions;
 use super::pvc_protection::claims_of;
 use super::volume_fit::{self, Reclaim};
 use apimachinery::labels::Selector;
@@ -42,17 +44,28 @@ pub(crate) struct VolumeBinder {
     volumes: Lister,
     classes: Lister,
     pods: Lister,
+    sync_period: Duration,
 }
 
 impl VolumeBinder {
     /// With its informers.
-    pub(crate) fn new(ctx: &ComponentContext) -> VolumeBinder {
+    pub(crate) fn new(ctx: &ComponentContext, options: &ControllerManagerOptions) -> VolumeBinder {
         VolumeBinder {
             claims: ctx.informers.informer(&PERSISTENT_VOLUME_CLAIMS).lister(),
             volumes: ctx.informers.informer(&PERSISTENT_VOLUMES).lister(),
             classes: ctx.informers.informer(&STORAGE_CLASSES).lister(),
             pods: ctx.informers.informer(&PODS).lister(),
+            sync_period: options.pvclaimbinder_sync_period,
         }
+    }
+
+    /// A claim that waits is looked at again though nothing has changed (`PersistentVolumeController.resync`);
+    /// nothing more can become of others unless something does.
+    fn look_again(&self, key: &Key) -> Action {
+        let (namespace, name) = split_key(key);
+        let claim = self.claims.get(namespace, name).filter(|claim| !claim.is_deleting());
+        let waits = claim.is_some_and(|claim| text(&claim.to_value(), "status.phase") == "Pending");
+        if waits { Action::RequeueAfter(self.sync_period) } else { Action::Done }
     }
 
     async fn sync_claim(&self, ctx: &Reconcile, claim: &Object) -> Result<(), Status> {
@@ -318,7 +331,8 @@ impl Controller for VolumeBinder {
         };
         match outcome {
             Err(status) if !status.is_not_found() => Err(status),
-            _ => Ok(Action::Done),
+            _ if key.starts_with(VOLUME) => Ok(Action::Done),
+            _ => Ok(self.look_again(key)),
         }
     }
 }

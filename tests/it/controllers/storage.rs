@@ -1,5 +1,7 @@
 //! Volumes and claims that are used stay.
 
+use std::time::Duration;
+
 use kubarium::apimachinery::options::DeleteOptions;
 use kubarium::apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use kubarium::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
@@ -107,6 +109,13 @@ async fn a_claim_may_wait_for_its_first_consumer() {
         fixture.events("WaitForFirstConsumer").await.contains_key(message).then_some(())
     };
     fixture.eventually("people are told", told).await;
+    // Three sync periods.
+    fixture.pass(Duration::from_secs(46)).await;
+    let again = || async {
+        let count = fixture.events("WaitForFirstConsumer").await.into_values().next();
+        (count? >= 3).then_some(())
+    };
+    fixture.eventually("people are told again", again).await;
     let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
     let pod = json!({"metadata": {"name": "p"}, "spec": {"volumes": volumes,
         "containers": [{"name": "c", "image": "i"}]}});
