@@ -59,8 +59,8 @@ impl VolumeBinder {
         }
     }
 
-    /// A claim that waits is looked at again though nothing has changed (`PersistentVolumeController.resync`);
-    /// nothing more can become of others unless something does.
+    /// A claim that waits is looked at again though nothing has changed
+    /// (`PersistentVolumeController.resync`); nothing more can become of others unless something does.
     fn look_again(&self, key: &Key) -> Action {
         let (namespace, name) = split_key(key);
         let claim = self.claims.get(namespace, name).filter(|claim| !claim.is_deleting());
