@@ -92,7 +92,7 @@ impl Front {
     /// To the API, in the name of whose session it is.
     async fn forward(&self, mut request: ApiRequest) -> ApiResponse {
         let Some(user) = self.take_user(request.headers_mut()) else {
-            return status_response(Status::unauthorized(), false);
+            return closed(status_response(Status::unauthorized(), false), ANSWER_POLICY);
         };
         let extensions = request.extensions_mut();
         // What keeps pages away from a server without credentials: here they had to have one.

@@ -52,6 +52,13 @@ impl AttachableVolume {
         })
     }
 
+    /// Whether an attachment has such a name. Others are somebody else's, and are left alone.
+    pub(super) fn is_attachment_name(name: &str) -> bool {
+        const DIGITS: usize = 64;
+        let digest = name.strip_prefix("csi-").filter(|digest| digest.len() == DIGITS);
+        digest.is_some_and(|digest| digest.bytes().all(|digit| digit.is_ascii_hexdigit()))
+    }
+
     /// The wish to have it at a node.
     pub(super) fn attachment(&self, node: &str) -> Value {
         json!({

@@ -1,7 +1,7 @@
 //! The simulated attacher, in place of those that storage drivers bring along (`external-attacher`): whatever
 //! is to be attached is, at once, unless its driver or its volume says otherwise.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use apimachinery::object::Object;
@@ -40,10 +40,10 @@ impl SimulatedAttacher {
         driver.is_some_and(|driver| annotation(&driver.to_value(), ATTACHER) == "external")
     }
 
-    /// What the volume says goes wrong.
-    fn fault(&self, volume: &str) -> String {
-        let volume = self.volumes.get("", volume);
-        volume.map(|volume| fault_of(&volume).to_owned()).unwrap_or_default()
+    /// What the volume says goes wrong. An attachment of a volume that is not there is nothing for a driver.
+    fn fault(&self, attachment: &Value) -> Option<String> {
+        let volume = self.volumes.get("", text(attachment, "spec.source.persistentVolumeName"));
+        volume.map(|volume| fault_of(&volume))
     }
 
     async fn attach(&self, ctx: &Reconcile, attachment: &Object) -> Result<(), Status> {
@@ -52,7 +52,7 @@ impl SimulatedAttacher {
         if is_done || self.is_external(text(&tree, "spec.attacher")) {
             return Ok(());
         }
-        let fault = self.fault(text(&tree, "spec.source.persistentVolumeName"));
+        let Some(fault) = self.fault(&tree) else { return Ok(()) };
         let status = if fault.is_empty() {
             json!({"attached": true, "attachError": null})
         } else if text(&tree, "status.attachError.message") == fault {
@@ -73,10 +73,10 @@ impl Controller for SimulatedAttacher {
 
     fn watches(&self) -> Watches {
         let attachments = self.attachments.clone();
-        // A volume of which the fault was taken back is attached after all.
+        // A volume that comes late, or of which the fault was taken back, is attached after all.
         let volumes = move |change: &Change<'_>, enqueue: &Enqueue| {
-            let Some(old) = change.old() else { return };
-            if attachments.is_empty() || fault_of(old) == fault_of(change.object()) {
+            let is_alike = change.old().is_some_and(|old| fault_of(old) == fault_of(change.object()));
+            if attachments.is_empty() || is_alike {
                 return;
             }
             let name = &change.object().metadata.name;

@@ -69,13 +69,15 @@ impl AttachDetachController {
         }
     }
 
+    /// Those that this controller made.
     fn attachments_of(&self, volume: &str) -> Attachments {
         let of = |attachment: Arc<Object>| {
             let tree = attachment.to_value();
             let is_its = text(&tree, "spec.source.persistentVolumeName") == volume;
             is_its.then(|| (text(&tree, "spec.nodeName").to_owned(), attachment))
         };
-        self.attachments.all().into_iter().filter_map(of).collect()
+        let own = |attachment: &Arc<Object>| AttachableVolume::is_attachment_name(&attachment.metadata.name);
+        self.attachments.all().into_iter().filter(own).filter_map(of).collect()
     }
 
     /// The pods that want the volume where they are (`DetermineVolumeAction`), by nodes that leave attaching
