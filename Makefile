@@ -23,6 +23,8 @@ CARGO ?= cargo
 NODES ?= 3
 FUZZ_SECONDS ?= 30
 SEEDS ?= 10000
+# Most tests wait more than they work: for processes, a browser, clients.
+export RUST_TEST_THREADS ?= 4
 
 # What is said of the real one: cases, stories, and what is compared with its published documents.
 EXPECTATIONS = cases:: conformance::every_story conformance::operations conformance::lifecycle \
