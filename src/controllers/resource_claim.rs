@@ -117,8 +117,12 @@ impl ResourceClaimController {
         let mut tree = claim.to_value();
         let (namespace, name) = (&claim.metadata.namespace, &claim.metadata.name);
         let reserved = items(&tree, "status.reservedFor").to_vec();
-        let users: Vec<Value> =
-            reserved.iter().filter(|user| self.is_in_use(namespace, user)).cloned().collect();
+        let mut users = Vec::new();
+        for user in &reserved {
+            if self.is_in_use(ctx, namespace, user).await? {
+                users.push(user.clone());
+            }
+        }
         let is_allocated = is_set(&tree, "status.allocation");
         let gives_back = users.is_empty() && is_allocated && (!reserved.is_empty() || claim.is_deleting());
         if users.len() != reserved.len() || gives_back {
@@ -156,13 +160,22 @@ impl ResourceClaimController {
         written.map(drop).or_else(|status| if status.is_not_found() { Ok(()) } else { Err(status) })
     }
 
-    /// Users other than pods are nobody's business here.
-    fn is_in_use(&self, namespace: &str, user: &Value) -> bool {
+    /// Users other than pods are nobody's business here. A pod that the cache does not know may be too new
+    /// for it: it is asked for.
+    async fn is_in_use(&self, ctx: &Reconcile, namespace: &str, user: &Value) -> Result<bool, Status> {
         if text(user, "resource") != "pods" {
-            return true;
+            return Ok(true);
         }
-        let pod = self.pods.get(namespace, text(user, "name"));
-        pod.is_some_and(|pod| pod.metadata.uid == text(user, "uid") && !is_done(&pod.view::<Pod>()))
+        let name = text(user, "name");
+        let pod = match self.pods.get(namespace, name) {
+            Some(pod) => pod,
+            None => match ctx.client.get(&PODS, namespace, name).await {
+                Ok(pod) => pod,
+                Err(status) if status.is_not_found() => return Ok(false),
+                Err(status) => return Err(status),
+            },
+        };
+        Ok(pod.metadata.uid == text(user, "uid") && !is_done(&pod.view::<Pod>()))
     }
 
     /// Whether the pod that the claim was made for will never use it again.
