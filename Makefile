@@ -31,7 +31,7 @@ EXPECTATIONS = cases:: conformance::every_story conformance::operations conforma
 	conformance::discovery apiserver::discovery::each_list apiserver::openapi::each_client \
 	apiserver::admission::plugins_that_are_on apiserver::admission::pods_are_kept_secure
 
-.PHONY: run check unit test fmt clippy kubectl etcdctl python-client javascript-client chromium picture wheel npm devcontainer bench bench-hot first-day sim chaos fuzz deny schemas upstream clean
+.PHONY: run check unit test fmt clippy kubectl etcdctl etcd python-client javascript-client chromium picture wheel npm devcontainer bench bench-hot first-day sim chaos fuzz deny schemas upstream clean
 
 run:
 	$(CARGO) build --profile quick
@@ -56,11 +56,15 @@ clippy:
 
 # The tests drive a real kubectl. Where there is none on PATH, Debian's is installed.
 kubectl:
-	@sh tests/install-kubectl.sh
+	@sh tests/install-debian.sh kubectl "command -v kubectl" kubernetes-client
 
 # And a real etcdctl. Where there is none on PATH, Debian's is installed.
 etcdctl:
-	@sh tests/install-etcdctl.sh
+	@sh tests/install-debian.sh etcdctl "command -v etcdctl" etcd-client
+
+# And a real etcd: the one on PATH, else Debian's, below target.
+etcd:
+	@sh tests/install-etcd.sh
 
 # The tests drive the Python clients of PyPI, too, in a virtual environment below target.
 python-client:
@@ -72,7 +76,7 @@ javascript-client:
 
 # And the page in a browser: Chromium, which is installed where it is missing.
 chromium:
-	@sh tests/install-chromium.sh
+	@sh tests/install-debian.sh Chromium "test -x /usr/bin/chromium -a -x /usr/bin/chromedriver" chromium chromium-driver
 
 picture: python-client chromium kubectl
 	$(CARGO) build --profile quick

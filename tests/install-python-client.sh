@@ -8,19 +8,7 @@ wanted="kubernetes==37.0.2 kubernetes_asyncio==36.1.0 lightkube==1.0.1 kr8s==0.2
 if [ "$(cat "$folder/wanted" 2>/dev/null)" = "$wanted" ]; then
     exit 0
 fi
-if ! python3 -c "import venv, ensurepip" 2>/dev/null; then
-    if ! command -v apt-get >/dev/null 2>&1; then
-        echo "python3 with venv is not there and this is no Debian: install it and run again" >&2
-        exit 1
-    fi
-    sudo=""
-    if [ "$(id -u)" -ne 0 ]; then
-        sudo="sudo"
-    fi
-    echo "python3 with venv is missing: installing python3 and python3-venv${sudo:+ with sudo} (apt-get install)"
-    $sudo apt-get update --quiet --quiet
-    $sudo apt-get install --quiet --quiet --yes --no-install-recommends python3 python3-venv
-fi
+sh tests/install-debian.sh "python3 with venv" 'python3 -c "import venv, ensurepip"' python3 python3-venv
 echo "installing PyPI's $wanted into $folder"
 rm -rf "$folder"
 mkdir -p target
