@@ -84,12 +84,17 @@ impl ComponentContext {
     }
 
     /// Tells a handler what happens to the objects of a kind, until this stops.
-    pub fn handle(&self, kind: &Arc<Kind>, handler: impl ResourceEventHandler + 'static) {
+    pub fn handle(
+        &self,
+        kind: &Arc<Kind>,
+        handler: impl ResourceEventHandler + 'static,
+    ) -> HandlerRegistration {
         let informer = self.informers.informer(kind);
         let registration = informer.add_handler(handler);
         if let Some(handlers) = &self.handlers {
-            handlers.lock().push((informer, registration));
+            handlers.lock().push((informer, registration.clone()));
         }
+        registration
     }
 
     /// Starts every informer that is not running, for all parts of the component.

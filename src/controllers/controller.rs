@@ -19,7 +19,7 @@ use apimachinery::object::{Object, object_key};
 use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
 use apis::kind::{Builtin, Kind};
-use client_go::shared_informer::SharedInformer;
+use client_go::shared_informer::{HandlerRegistration, SharedInformer};
 use client_go::{Client, ComponentContext, Deleted, EventRecorder, ResourceEventHandler, WorkQueue};
 use clock::Clock;
 use entropy::Entropy;
@@ -287,11 +287,16 @@ pub struct Running {
 }
 
 impl Running {
-    /// Watches another kind, one that came up later.
-    pub fn watch(&self, kind: &Arc<Kind>, mapping: impl Fn(&Change<'_>, &Enqueue) + Send + Sync + 'static) {
+    /// Watches another kind, one that came up later: from when the registration has synced.
+    pub fn watch(
+        &self,
+        kind: &Arc<Kind>,
+        mapping: impl Fn(&Change<'_>, &Enqueue) + Send + Sync + 'static,
+    ) -> HandlerRegistration {
         let mapped = Mapped { mapping: Box::new(mapping), shared: self.shared.clone() };
-        self.ctx.handle(kind, mapped);
+        let registration = self.ctx.handle(kind, mapped);
         self.ctx.start_informers();
+        registration
     }
 
     /// Puts keys into its queue, because of a change of `object`.

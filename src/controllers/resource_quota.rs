@@ -24,11 +24,14 @@ use apis::resources::{Amounts, add, amounts};
 use apis::scheme::Scheme;
 use client_go::ComponentContext;
 use client_go::lister::Lister;
+use client_go::shared_informer::HandlerRegistration;
 
 /// What was charged may be on its way into the store: for so long nothing is given back.
 const IN_FLIGHT: Duration = Duration::from_millis(50);
 /// When a kind that a quota counts is looked for again.
 const UNKNOWN_KIND: Duration = Duration::from_secs(5);
+/// When is counted again what was counted before its deletions were told of: one of them may have gone unseen.
+const UNSYNCED_KIND: Duration = Duration::from_millis(100);
 
 /// Starts it.
 pub(crate) fn spawn(ctx: &ComponentContext, scheme: Arc<Scheme>, options: &ControllerManagerOptions) {
@@ -89,7 +92,7 @@ impl Controller for ResourceQuotaController {
         };
         let tree = quota.to_value();
         let hard = amounts(&tree, "spec.hard");
-        let (used, missing) = self.count(ctx, namespace, &tree, &hard).await?;
+        let (used, again) = self.count(ctx, namespace, &tree, &hard).await?;
         let was = amounts(&tree, "status.used");
         let gives_back = used.iter().any(|(name, amount)| was.get(name).is_some_and(|was| was > amount));
         if gives_back && !self.is_settled(key, &quota) {
@@ -101,38 +104,41 @@ impl Controller for ResourceQuotaController {
         if is_dirty {
             update(ctx, &tree, &hard, &used).await?;
         }
-        Ok(Action::RequeueAfter(if missing { UNKNOWN_KIND } else { self.sync_period }))
+        Ok(Action::RequeueAfter(again))
     }
 }
 
 impl ResourceQuotaController {
-    /// What is used of each thing that is limited, and whether there is a kind that cannot be watched (yet).
+    /// What is used of each thing that is limited, and when to count again.
     async fn count(
         &self,
         ctx: &Reconcile,
         namespace: &str,
         quota: &Value,
         hard: &Amounts,
-    ) -> Result<(Amounts, bool), Status> {
+    ) -> Result<(Amounts, Duration), Status> {
         let resources: BTreeSet<(Arc<str>, Arc<str>)> = hard
             .keys()
             .map(|name| measured_resource(name))
             .map(|resource| (resource.group, resource.resource))
             .collect();
         let mut used = Amounts::new();
-        let mut missing = false;
+        let mut again = self.sync_period;
         for (group, resource) in resources {
             let Some(kind) = self.kind(&group, &resource) else {
-                missing = true;
+                again = again.min(UNKNOWN_KIND);
                 continue;
             };
-            missing |= !self.monitors.watch(&kind);
+            // Looked at before the list: what is deleted after it is told of then.
+            if !self.monitors.is_watched(&kind) {
+                again = again.min(UNSYNCED_KIND);
+            }
             let evaluator = Evaluator::of(&kind);
             let items = ctx.client.list(&kind, namespace, &ListOptions::default()).await?.items;
             let usage = usage_of(&evaluator, ctx, quota, hard, &items);
             used.extend(usage);
         }
-        Ok((used, missing))
+        Ok((used, again))
     }
 
     /// The version in which a resource is stored.
@@ -190,21 +196,21 @@ async fn update(ctx: &Reconcile, quota: &Value, hard: &Amounts, used: &Amounts) 
 struct Monitors {
     quotas: Lister,
     /// By where they are stored. Bound: one entry for each kind.
-    watched: Mutex<BTreeSet<Arc<str>>>,
+    watched: Mutex<BTreeMap<Arc<str>, HandlerRegistration>>,
     running: OnceLock<Running>,
 }
 
 impl Monitors {
-    /// From now on a deletion of an object of `kind` makes the quotas of its namespace look; false as long as
-    /// the controller starts.
-    fn watch(&self, kind: &Arc<Kind>) -> bool {
+    /// Whether each deletion of an object of `kind` makes the quotas of its namespace look. If not, it will: as
+    /// soon as its informer has synced, and the controller has started.
+    fn is_watched(&self, kind: &Arc<Kind>) -> bool {
         let Some(running) = self.running.get() else { return false };
         let mut watched = self.watched.lock();
-        if watched.insert(kind.storage_prefix().clone()) {
+        let registration = watched.entry(kind.storage_prefix().clone()).or_insert_with(|| {
             let (quotas, evaluator) = (self.quotas.clone(), Evaluator::of(kind));
-            running.watch(kind, move |change, enqueue| replenish(&quotas, &evaluator, change, enqueue));
-        }
-        true
+            running.watch(kind, move |change, enqueue| replenish(&quotas, &evaluator, change, enqueue))
+        });
+        registration.has_synced()
     }
 }
 

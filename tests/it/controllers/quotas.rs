@@ -1,8 +1,10 @@
 //! Quotas are counted, charged, and given back.
 
+use kubarium::Fault;
 use kubarium::apis::apps::replica_set::REPLICA_SETS;
 use kubarium::apis::core::config_map::CONFIG_MAPS;
 use kubarium::apis::core::pod::PODS;
+use kubarium::apis::core::pod_template::POD_TEMPLATES;
 use kubarium::apis::core::resource_quota::RESOURCE_QUOTAS;
 use kubarium::apis::core::service::SERVICES;
 use serde_json::{Value, json};
@@ -90,4 +92,21 @@ async fn a_replica_set_says_that_a_quota_stands_in_its_way() {
         (condition(&set, "ReplicaFailure").is_null() && set["status"]["replicas"] == 2).then_some(())
     };
     fixture.eventually("nothing stands in its way", recovers).await;
+}
+
+#[tokio::test]
+async fn what_goes_before_its_kind_is_watched_is_given_back_too() {
+    let fixture = Fixture::start().await;
+    let late =
+        Fault::answer(503).user("system:kube-controller-manager").resource("podtemplates").named("late");
+    fixture.cluster.faults().add(late).unwrap();
+    fixture.create(&RESOURCE_QUOTAS, NAMESPACE, quota(json!({"count/podtemplates": "5"}))).await;
+    uses(&fixture, json!({"count/podtemplates": "0"})).await;
+    let container = json!({"name": "c", "image": "i"});
+    let template = json!({"metadata": {"name": "t"}, "template": {"spec": {"containers": [container]}}});
+    fixture.create(&POD_TEMPLATES, NAMESPACE, template).await;
+    uses(&fixture, json!({"count/podtemplates": "1"})).await;
+    fixture.delete(&POD_TEMPLATES, "t", "Background").await;
+    fixture.cluster.faults().remove("late").unwrap();
+    uses(&fixture, json!({"count/podtemplates": "0"})).await;
 }
