@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::framework::cluster_event::{ActionType, EventResource, Occurrence};
 use super::framework::pod_info::PodInfo;
+use super::framework::resource::{ResizedPod, Resource, pod_requests};
 use super::parts::SchedulerParts;
 use apimachinery::object::Object;
 use apis::core::namespace::NAMESPACES;
@@ -152,9 +153,7 @@ impl ResourceEventHandler for OtherHandler {
 impl PodHandler {
     fn update_assigned(&self, old: &Arc<Object>, new: &Arc<Object>) {
         self.parts.cache.update_pod(Arc::new(PodInfo::new(new.clone())));
-        // Most updates are of the status of a pod that nobody resizes, which asks for nothing.
-        let is_untouched = new.metadata.generation == 1 && old.metadata.generation == 1;
-        if !is_untouched && asks_less(old, new) {
+        if asks_less(old, new) {
             let (resource, action) = (EventResource::AssignedPod, ActionType::UpdatePodScaleDown);
             self.parts.happened(resource, action, Some(old), Some(new));
         }
@@ -166,10 +165,19 @@ impl PodHandler {
 }
 
 fn asks_less(old: &Arc<Object>, new: &Arc<Object>) -> bool {
-    let (old, new) = (PodInfo::new(old.clone()).requests, PodInfo::new(new.clone()).requests);
+    // Most updates are of the status of a pod that nobody resizes.
+    if new.metadata.generation == 1 && old.metadata.generation == 1 {
+        return false;
+    }
+    let (old, new) = (requests(old), requests(new));
     let mut more = new.clone();
     more.set_max(&old);
     more == old && new != old
+}
+
+fn requests(pod: &Object) -> Resource {
+    let view = pod.view::<Pod>();
+    pod_requests(&view, ResizedPod::of(pod).as_deref())
 }
 
 /// What about a waiting pod has changed that may help it.

@@ -228,7 +228,7 @@ impl SchedulingQueue {
 
     /// Waits until there is an unschedulable pod that may be tried again.
     pub async fn wait_for_leftover(&self) {
-        while self.lock().unschedulable(|info| info.gated_by.is_none()).is_empty() {
+        while !self.lock().has_leftover() {
             self.left_over.notified().await;
         }
     }
@@ -320,6 +320,10 @@ impl QueueInner {
     fn unschedulable(&self, is_wanted: impl Fn(&QueuedPodInfo) -> bool) -> Vec<QueuedPodInfo> {
         let infos = self.unschedulable.iter().map(|uid| &self.pods[uid].info);
         infos.filter(|info| is_wanted(info)).cloned().collect()
+    }
+
+    fn has_leftover(&self) -> bool {
+        self.unschedulable.iter().any(|uid| self.pods[uid].info.gated_by.is_none())
     }
 
     /// A pod may have been nominated by somebody else, or before this scheduler began (`updatePodNominator`).

@@ -68,6 +68,8 @@ struct Pick<'a> {
     device: &'a NodeDevice,
     /// What is taken of it, if others may have it, too.
     share: Option<DeviceCapacity>,
+    /// What others had of it before.
+    before: Option<DeviceCapacity>,
 }
 
 /// The search for one node.
@@ -139,15 +141,13 @@ impl<'a> DeviceSearch<'a> {
         let devices = pools.values().filter(|pool| !pool.is_incomplete);
         let devices = devices.flat_map(|pool| pool.devices.iter().map(move |device| (pool, device)));
         for (place, (pool, device)) in devices.enumerate().skip(from) {
-            let in_use = self.in_use.clone();
             if !self.pick(wish, wanted, pool, device)? {
                 continue;
             }
             if self.some(wish, request, wanted, count - 1, place + 1)? {
                 return Ok(true);
             }
-            self.picks.pop();
-            self.in_use = in_use;
+            self.undo();
         }
         Ok(false)
     }
@@ -160,7 +160,7 @@ impl<'a> DeviceSearch<'a> {
         wanted: &'a DeviceRequest,
     ) -> Result<bool, AllocationError> {
         let pools = self.pools;
-        let (in_use, picked) = (self.in_use.clone(), self.picks.len());
+        let picked = self.picks.len();
         let mut is_possible = true;
         for ((_, name), pool) in pools {
             for device in &pool.devices {
@@ -181,9 +181,18 @@ impl<'a> DeviceSearch<'a> {
         if is_possible && self.picks.len() > picked && self.request(wish, request + 1)? {
             return Ok(true);
         }
-        self.picks.truncate(picked);
-        self.in_use = in_use;
+        while self.picks.len() > picked {
+            self.undo();
+        }
         Ok(false)
+    }
+
+    /// Gives the device back that was picked last.
+    fn undo(&mut self) {
+        let Some(Pick { request, device, share, before, .. }) = self.picks.pop() else { return };
+        if !request.is_admin {
+            self.in_use.give_back(&device.id, share.is_some(), before);
+        }
     }
 
     /// Takes a device if it will do (`allocateDevice`).
@@ -217,10 +226,11 @@ impl<'a> DeviceSearch<'a> {
             return Ok(false);
         }
         let share = share.filter(|_| is_shared);
+        let before = share.as_ref().and_then(|_| self.in_use.shared(&device.id).cloned());
         if !wanted.is_admin {
             self.in_use.take(&device.id, share.as_ref());
         }
-        self.picks.push(Pick { wish, request: wanted, device, share });
+        self.picks.push(Pick { wish, request: wanted, device, share, before });
         Ok(true)
     }
 

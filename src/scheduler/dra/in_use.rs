@@ -48,6 +48,23 @@ impl InUse {
         }
     }
 
+    /// What of a device is in use by those that share it.
+    pub(crate) fn shared(&self, id: &DeviceId) -> Option<&DeviceCapacity> {
+        self.capacity.get(id)
+    }
+
+    /// Undoes [`InUse::take`]: of a shared device this was in use before.
+    pub(crate) fn give_back(&mut self, id: &DeviceId, is_shared: bool, before: Option<DeviceCapacity>) {
+        if !is_shared {
+            self.devices.remove(id);
+            return;
+        }
+        match before {
+            Some(before) => drop(self.capacity.insert(id.clone(), before)),
+            None => drop(self.capacity.remove(id)),
+        }
+    }
+
     fn consume(&mut self, id: &DeviceId, amounts: &DeviceCapacity) {
         let used = self.capacity.entry(id.clone()).or_default();
         for (name, amount) in amounts {

@@ -24,66 +24,112 @@ pub(crate) struct NodeDevice {
     pub node_selector: Option<Value>,
 }
 
-/// The devices of one pool.
+/// The devices of one pool that a node can reach.
 #[derive(Clone, Debug)]
 pub(crate) struct DevicePool {
-    /// Those that the node can reach.
+    /// Which.
     pub devices: Vec<NodeDevice>,
     /// Its driver has not published all slices of this generation yet.
     pub is_incomplete: bool,
     /// What devices share, by the names of set and counter.
-    pub counters: BTreeMap<(String, String), Value>,
+    pub counters: Arc<SharedCounters>,
 }
 
-/// The pools that a node can reach, by driver and name. Of slices of older generations nothing is taken.
-pub(crate) fn gather(slices: &[Arc<Object>], node: &ObjectMeta) -> BTreeMap<(String, String), DevicePool> {
+/// Counters of a pool, by the names of set and counter.
+pub(crate) type SharedCounters = BTreeMap<(String, String), Value>;
+
+/// What drivers have published, by driver and name of the pool: the same for all nodes. Of slices of older
+/// generations nothing is taken.
+#[derive(Debug, Default)]
+pub(crate) struct PublishedPools(BTreeMap<(String, String), PublishedPool>);
+
+#[derive(Debug)]
+struct PublishedPool {
+    slices: Vec<PublishedSlice>,
+    is_incomplete: bool,
+    counters: Arc<SharedCounters>,
+}
+
+/// A slice of the newest generation.
+#[derive(Debug)]
+struct PublishedSlice {
+    /// Who can reach it, unless each device says so.
+    spec: Value,
+    devices: Vec<(DeviceId, Arc<Value>)>,
+}
+
+/// Reads slices.
+pub(crate) fn published(slices: &[Arc<Object>]) -> PublishedPools {
     let mut by_pool: BTreeMap<(String, String), Vec<Value>> = BTreeMap::new();
     for slice in slices {
         let tree = slice.to_value();
         let key = (text(&tree, "spec.driver").to_owned(), text(&tree, "spec.pool.name").to_owned());
         by_pool.entry(key).or_default().push(tree);
     }
-    let pools = by_pool.into_iter().filter_map(|(key, slices)| Some((key, pool(slices, node)?)));
-    pools.collect()
+    let pools = by_pool.into_iter().filter_map(|(key, slices)| Some((key, pool(slices)?)));
+    PublishedPools(pools.collect())
 }
 
-fn pool(mut slices: Vec<Value>, node: &ObjectMeta) -> Option<DevicePool> {
+fn pool(mut slices: Vec<Value>) -> Option<PublishedPool> {
     let generation = |slice: &Value| number(slice, "spec.pool.generation");
     let newest = slices.iter().map(generation).max()?;
     slices.retain(|slice| generation(slice) == newest);
     let wanted = slices.iter().map(|slice| number(slice, "spec.pool.resourceSliceCount")).max()?;
-    let mut pool = DevicePool {
-        devices: vec![],
-        is_incomplete: (slices.len() as i64) < wanted,
-        counters: BTreeMap::new(),
-    };
-    for slice in &slices {
-        for set in items(slice, "spec.sharedCounters") {
-            for (name, counter) in apis::tree::members(set, "counters") {
-                let key = (text(set, "name").to_owned(), name.clone());
-                pool.counters.insert(key, at(counter, "value").clone());
-            }
+    let mut counters = SharedCounters::new();
+    for set in slices.iter().flat_map(|slice| items(slice, "spec.sharedCounters")) {
+        for (name, counter) in apis::tree::members(set, "counters") {
+            let key = (text(set, "name").to_owned(), name.clone());
+            counters.insert(key, at(counter, "value").clone());
         }
-        pool.devices.extend(devices(slice, node));
     }
-    (!pool.devices.is_empty()).then_some(pool)
+    Some(PublishedPool {
+        is_incomplete: (slices.len() as i64) < wanted,
+        slices: slices.into_iter().map(slice).collect(),
+        counters: Arc::new(counters),
+    })
 }
 
-fn devices(slice: &Value, node: &ObjectMeta) -> Vec<NodeDevice> {
-    let each_says = flag(slice, "spec.perDeviceNodeSelection");
-    let of_slice = if each_says { None } else { reach(at(slice, "spec"), node) };
-    let mut found = Vec::new();
-    for device in items(slice, "spec.devices") {
-        let reach = if each_says { reach(device, node) } else { of_slice.clone() };
-        let Some(node_selector) = reach else { continue };
+fn slice(mut tree: Value) -> PublishedSlice {
+    let mut spec = tree["spec"].take();
+    let devices = spec["devices"].take();
+    let devices = devices.as_array().into_iter().flatten().map(|device| {
         let id = (
-            text(slice, "spec.driver").to_owned(),
-            text(slice, "spec.pool.name").to_owned(),
+            text(&spec, "driver").to_owned(),
+            text(&spec, "pool.name").to_owned(),
             text(device, "name").to_owned(),
         );
-        found.push(NodeDevice { id, tree: Arc::new(device.clone()), node_selector });
+        (id, Arc::new(device.clone()))
+    });
+    PublishedSlice { devices: devices.collect(), spec }
+}
+
+/// The pools that a node can reach, by driver and name (`GatherPools`).
+pub(crate) fn reachable(
+    published: &PublishedPools,
+    node: &ObjectMeta,
+) -> BTreeMap<(String, String), DevicePool> {
+    let pools = published.0.iter().filter_map(|(key, pool)| {
+        let devices: Vec<_> = pool.slices.iter().flat_map(|slice| slice.devices_of(node)).collect();
+        let PublishedPool { is_incomplete, counters, .. } = pool;
+        let found = DevicePool { devices, is_incomplete: *is_incomplete, counters: counters.clone() };
+        (!found.devices.is_empty()).then(|| (key.clone(), found))
+    });
+    pools.collect()
+}
+
+impl PublishedSlice {
+    fn devices_of(&self, node: &ObjectMeta) -> Vec<NodeDevice> {
+        let each_says = flag(&self.spec, "perDeviceNodeSelection");
+        let of_slice = if each_says { None } else { reach(&self.spec, node) };
+        if !each_says && of_slice.is_none() {
+            return vec![];
+        }
+        let devices = self.devices.iter().filter_map(|(id, tree)| {
+            let reach = if each_says { reach(tree, node) } else { of_slice.clone() };
+            Some(NodeDevice { id: id.clone(), tree: tree.clone(), node_selector: reach? })
+        });
+        devices.collect()
     }
-    found
 }
 
 /// Whether the node can reach it (`NodeMatches`); if so, which nodes can.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::allocator::{DeviceSearch, SelectorCache, Wish};
 use super::in_use::InUse;
-use super::pools::gather;
+use super::pools::{published, reachable};
 use super::requests::{AllocationError, of_claim};
 use crate::fixtures::object;
 use apimachinery::object::{Object, ObjectMeta};
@@ -62,7 +62,7 @@ fn allocate_on(
     let wishes: Result<Vec<Wish>, AllocationError> =
         claims.iter().map(|claim| Ok(Wish::new(claim.clone(), of_claim(claim, &of_class)?))).collect();
     let (wishes, selectors) = (wishes?, SelectorCache::default());
-    let pools = gather(slices, &node(name));
+    let pools = reachable(&published(slices), &node(name));
     let mut in_use = InUse::default();
     taken.iter().for_each(|allocation| in_use.add(allocation));
     DeviceSearch::new(&wishes, &pools, &selectors, &in_use).run(&Entropy::seeded(7))

@@ -15,7 +15,7 @@ use sync::Mutex;
 use super::extended_resources::ExtendedResources;
 use crate::dra::allocator::{DeviceSearch, SelectorCache, Wish};
 use crate::dra::in_use::InUse;
-use crate::dra::pools::{DevicePool, gather, matches};
+use crate::dra::pools::{PublishedPools, matches, published, reachable};
 use crate::dra::requests::{is_allocated, of_claim};
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
@@ -61,8 +61,9 @@ struct Claimed {
     /// Those that have devices.
     allocated: Vec<Value>,
     wishes: Vec<Wish>,
+    /// Nothing where there are no wishes, as the pools.
     in_use: InUse,
-    slices: Vec<Arc<Object>>,
+    pools: PublishedPools,
     /// What was found for each node.
     found: Mutex<BTreeMap<String, Vec<Value>>>,
 }
@@ -133,13 +134,18 @@ impl DynamicResources {
             }
             allocated.push(tree);
         }
-        Ok(Claimed {
+        let mut claimed = Claimed {
             allocated,
             wishes,
-            in_use: self.in_use(),
-            slices: self.slices.all(),
+            in_use: InUse::default(),
+            pools: PublishedPools::default(),
             found: Mutex::default(),
-        })
+        };
+        if !claimed.wishes.is_empty() {
+            claimed.in_use = self.in_use();
+            claimed.pools = published(&self.slices.all());
+        }
+        Ok(claimed)
     }
 
     /// What the watch shows, and what is on its way.
@@ -159,7 +165,7 @@ impl DynamicResources {
 
     /// The devices of the node for all wishes.
     fn allocate(&self, claimed: &Claimed, node: &Object) -> Result<Option<Vec<Value>>, Status> {
-        let pools: BTreeMap<(String, String), DevicePool> = gather(&claimed.slices, &node.metadata);
+        let pools = reachable(&claimed.pools, &node.metadata);
         let search = DeviceSearch::new(&claimed.wishes, &pools, &self.selectors, &claimed.in_use);
         search.run(&self.entropy).map_err(|error| Status::unresolvable(error.0))
     }

@@ -7,10 +7,11 @@ use super::args::InterPodAffinityArgs;
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin, PreFilterResult, Snapshot};
-use crate::framework::pod_affinity::AffinityTerm;
+use crate::framework::pod_affinity::{AffinityTerm, PodAffinity};
 use crate::framework::pod_info::PodInfo;
 use crate::framework::status::Status;
 use apimachinery::object::{Object, ObjectMeta};
+use apis::views::pod::Pod;
 use client_go::lister::Lister;
 
 const NAME: &str = "InterPodAffinity";
@@ -61,10 +62,13 @@ impl Plugin for InterPodAffinity {
         let mut objects = objects.map(|object| (object, occurrence.event.0));
         let helps = |(object, resource): (&Arc<Object>, EventResource)| match resource {
             EventResource::AssignedPod => {
-                let other = PodInfo::new(object.clone());
-                let wanted = || wants.required.iter().any(|term| self.matches(term, &other));
-                let avoided = || wants.required_anti.iter().any(|term| self.matches(term, &other));
-                let avoids = || other.pod_affinity.required_anti.iter().any(|term| self.matches(term, pod));
+                let metadata = &object.metadata;
+                let wanted = || wants.required.iter().any(|term| self.matches(term, metadata));
+                let avoided = || wants.required_anti.iter().any(|term| self.matches(term, metadata));
+                let avoids = || {
+                    let theirs = PodAffinity::of(&object.view::<Pod>(), &metadata.namespace);
+                    theirs.required_anti.iter().any(|term| self.matches(term, &pod.object.metadata))
+                };
                 wanted() || avoided() || avoids()
             }
             EventResource::Node if !(wants.required.is_empty() && wants.required_anti.is_empty()) => {
@@ -146,9 +150,9 @@ impl Plugin for InterPodAffinity {
 const SCORES: &str = "InterPodAffinity/Score";
 
 impl InterPodAffinity {
-    fn matches(&self, term: &AffinityTerm, pod: &PodInfo) -> bool {
+    fn matches(&self, term: &AffinityTerm, pod: &ObjectMeta) -> bool {
         let namespace = |name: &str| self.namespaces.get("", name).map(|found| found.metadata.clone());
-        term.matches(&pod.object.metadata, namespace)
+        term.matches(pod, namespace)
     }
 
     fn count(&self, pod: &PodInfo, snapshot: &Snapshot) -> AffinityCounts {
@@ -158,11 +162,19 @@ impl InterPodAffinity {
         for node in snapshot.iter().filter(|node| looks_at_all || node.pods_with_affinity > 0) {
             for other in &node.pods {
                 let anti = other.pod_affinity.required_anti.iter();
-                add(&mut counts.repelling, node, anti.filter(|term| self.matches(term, pod)), 1);
-                if !wants.required.is_empty() && wants.required.iter().all(|term| self.matches(term, other)) {
+                add(
+                    &mut counts.repelling,
+                    node,
+                    anti.filter(|term| self.matches(term, &pod.object.metadata)),
+                    1,
+                );
+                if !wants.required.is_empty()
+                    && wants.required.iter().all(|term| self.matches(term, &other.object.metadata))
+                {
                     add(&mut counts.attracting, node, wants.required.iter(), 1);
                 }
-                let avoided = wants.required_anti.iter().filter(|term| self.matches(term, other));
+                let avoided =
+                    wants.required_anti.iter().filter(|term| self.matches(term, &other.object.metadata));
                 add(&mut counts.avoided, node, avoided, 1);
             }
         }
@@ -177,7 +189,8 @@ impl InterPodAffinity {
         let has_pods = |(term, value): (&AffinityTerm, String)| {
             counts.attracting.contains_key(&(term.topology_key.clone(), value))
         };
-        let is_first = counts.attracting.is_empty() && terms.iter().all(|term| self.matches(term, pod));
+        let is_first =
+            counts.attracting.is_empty() && terms.iter().all(|term| self.matches(term, &pod.object.metadata));
         terms.iter().zip(values).all(has_pods) || is_first
     }
 
@@ -186,7 +199,9 @@ impl InterPodAffinity {
         let wants = &pod.pod_affinity.preferred;
         for node in nodes.iter().filter(|node| !wants.is_empty() || node.pods_with_affinity > 0) {
             for other in &node.pods {
-                for (weight, term) in wants.iter().filter(|(_, term)| self.matches(term, other)) {
+                for (weight, term) in
+                    wants.iter().filter(|(_, term)| self.matches(term, &other.object.metadata))
+                {
                     add(&mut weights, node, [term].into_iter(), *weight);
                 }
                 self.weigh_wishes_of(other, pod, node, &mut weights);
@@ -199,13 +214,15 @@ impl InterPodAffinity {
     fn weigh_wishes_of(&self, other: &PodInfo, pod: &PodInfo, node: &NodeInfo, weights: &mut Topology) {
         let theirs = &other.pod_affinity;
         if self.args.hard_pod_affinity_weight > 0 {
-            let required = theirs.required.iter().filter(|term| self.matches(term, pod));
+            let required = theirs.required.iter().filter(|term| self.matches(term, &pod.object.metadata));
             add(weights, node, required, self.args.hard_pod_affinity_weight);
         }
         if self.args.ignore_preferred_terms_of_existing_pods {
             return;
         }
-        for (weight, term) in theirs.preferred.iter().filter(|(_, term)| self.matches(term, pod)) {
+        for (weight, term) in
+            theirs.preferred.iter().filter(|(_, term)| self.matches(term, &pod.object.metadata))
+        {
             add(weights, node, [term].into_iter(), *weight);
         }
     }

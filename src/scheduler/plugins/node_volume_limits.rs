@@ -1,7 +1,7 @@
 //! NodeVolumeLimits: how many volumes of a driver a node can have, as its CSINode says.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
@@ -14,7 +14,10 @@ use crate::framework::status::Status;
 use apimachinery::object::Object;
 use apis::kind::Kind;
 use apis::tree::{at, text};
+use apis::views::pod::Pod;
 use client_go::lister::Lister;
+
+const NAME: &str = "NodeVolumeLimits";
 
 /// The plugin.
 pub struct NodeVolumeLimits {
@@ -27,6 +30,14 @@ pub struct NodeVolumeLimits {
 
 /// A volume, or what will become one: its driver and what tells it apart.
 type UniqueVolume = (String, String);
+
+/// What is the same for all nodes.
+struct OwnVolumes {
+    /// The pod's.
+    volumes: BTreeSet<UniqueVolume>,
+    /// What is attached, by node; read for the first node that has limits.
+    attached: OnceLock<BTreeMap<String, Vec<UniqueVolume>>>,
+}
 
 impl NodeVolumeLimits {
     /// Reads through listers.
@@ -95,24 +106,24 @@ impl NodeVolumeLimits {
         at(&tree, "spec.drivers").as_array().into_iter().flatten().filter_map(limit).collect()
     }
 
-    /// What is attached though no pod on the node uses it any more.
-    fn attached(&self, node: &str) -> Vec<UniqueVolume> {
-        let handle = |attachment: Arc<Object>| {
+    /// What is attached, by node: also what no pod there uses any more.
+    fn attached(&self) -> BTreeMap<String, Vec<UniqueVolume>> {
+        let mut attached: BTreeMap<String, Vec<UniqueVolume>> = BTreeMap::new();
+        for attachment in self.attachments.all() {
             let tree = attachment.to_value();
-            if text(&tree, "spec.nodeName") != node {
-                return None;
-            }
-            let volume = self.volumes.get("", text(&tree, "spec.source.persistentVolumeName"))?.to_value();
-            let handle = text(&volume, "spec.csi.volumeHandle").to_owned();
-            Some((text(&tree, "spec.attacher").to_owned(), handle))
-        };
-        self.attachments.all().into_iter().filter_map(handle).collect()
+            let name = text(&tree, "spec.source.persistentVolumeName");
+            let Some(volume) = self.volumes.get("", name) else { continue };
+            let handle = text(&volume.to_value(), "spec.csi.volumeHandle").to_owned();
+            let node = text(&tree, "spec.nodeName").to_owned();
+            attached.entry(node).or_default().push((text(&tree, "spec.attacher").to_owned(), handle));
+        }
+        attached
     }
 }
 
 impl Plugin for NodeVolumeLimits {
     fn name(&self) -> &'static str {
-        "NodeVolumeLimits"
+        NAME
     }
 
     fn events_to_register(&self) -> &'static [ClusterEvent] {
@@ -129,7 +140,7 @@ impl Plugin for NodeVolumeLimits {
     fn queueing_hint(&self, pod: &PodInfo, occurrence: &Occurrence) -> QueueingHint {
         match (occurrence.event.0, &occurrence.old, &occurrence.new) {
             (EventResource::AssignedPod, Some(gone), _) => {
-                QueueingHint::queue_if(!PodInfo::new(gone.clone()).pod.spec.claims.is_empty())
+                QueueingHint::queue_if(!gone.view::<Pod>().spec.claims.is_empty())
             }
             (EventResource::PersistentVolumeClaim, _, Some(claim)) => QueueingHint::queue_if(
                 claim.metadata.namespace == pod.object.metadata.namespace
@@ -139,21 +150,27 @@ impl Plugin for NodeVolumeLimits {
         }
     }
 
-    fn pre_filter(&self, _: &mut CycleState, pod: &PodInfo, _: &Snapshot) -> (PreFilterResult, Status) {
-        (None, if pod.pod.spec.claims.is_empty() { Status::skip() } else { Status::success() })
+    fn pre_filter(&self, state: &mut CycleState, pod: &PodInfo, _: &Snapshot) -> (PreFilterResult, Status) {
+        if pod.pod.spec.claims.is_empty() {
+            return (None, Status::skip());
+        }
+        state.write(NAME, OwnVolumes { volumes: self.volumes_of(pod).collect(), attached: OnceLock::new() });
+        (None, Status::success())
     }
 
-    fn filter(&self, _state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
+    fn filter(&self, state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
+        let Some(own) = state.read::<OwnVolumes>(NAME) else { return Status::success() };
         if let Some(status) = self.lacks(pod) {
             return status;
         }
         let limits = self.limits(&node.name);
-        if limits.is_empty() {
+        if !own.volumes.iter().any(|(driver, _)| limits.contains_key(driver)) {
             return Status::success();
         }
-        let mut used: BTreeSet<UniqueVolume> = self.attached(&node.name).into_iter().collect();
+        let attached = own.attached.get_or_init(|| self.attached()).get(&*node.name);
+        let mut used: BTreeSet<UniqueVolume> = attached.into_iter().flatten().cloned().collect();
         used.extend(node.pods.iter().flat_map(|other| self.volumes_of(other)));
-        let new: BTreeSet<UniqueVolume> = self.volumes_of(pod).filter(|it| !used.contains(it)).collect();
+        let new: BTreeSet<UniqueVolume> = own.volumes.difference(&used).cloned().collect();
         let of = |volumes: &BTreeSet<UniqueVolume>, driver: &str| {
             volumes.iter().filter(|(of, _)| of == driver).count() as i64
         };

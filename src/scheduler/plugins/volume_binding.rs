@@ -124,7 +124,13 @@ impl VolumeBinding {
 
     /// A claim that can be used (`podHasPVCs`).
     fn claim(&self, pod: &PodInfo, name: &str) -> Result<Arc<Object>, Status> {
-        let is_ephemeral = || pod.pod.spec.claims.iter().any(|it| it.is_ephemeral && of_pod(pod, it) == name);
+        let is_ephemeral = || {
+            pod.pod
+                .spec
+                .claims
+                .iter()
+                .any(|it| it.is_ephemeral && of_pod(&pod.object.metadata.name, it) == name)
+        };
         let Some(claim) = self.claims.get(&pod.object.metadata.namespace, name) else {
             return Err(Status::unresolvable(if is_ephemeral() {
                 format!(

@@ -12,7 +12,7 @@ use apis::tree::{at, text, texts};
 use apis::views::pod::Pod;
 use client_go::lister::Lister;
 
-use super::claims::claim_names;
+use super::claims::{claim_names, claims_of};
 
 const NAME: &str = "VolumeRestrictions";
 
@@ -48,10 +48,10 @@ impl Plugin for VolumeRestrictions {
                     && claim_names(pod).any(|name| name == claim.metadata.name),
             ),
             (EventResource::AssignedPod, Some(gone), _) => {
-                let gone = PodInfo::new(gone.clone());
-                let shares = gone.object.metadata.namespace == *own_namespace
-                    && claim_names(&gone).any(|name| claim_names(pod).any(|own| own == name));
-                QueueingHint::queue_if(shares || conflicts(&pod.pod, &gone.pod))
+                let (metadata, view) = (&gone.metadata, gone.view::<Pod>());
+                let shares = metadata.namespace == *own_namespace
+                    && claims_of(&metadata.name, &view).any(|name| claim_names(pod).any(|own| own == name));
+                QueueingHint::queue_if(shares || conflicts(&pod.pod, &view))
             }
             _ => QueueingHint::Queue,
         }
