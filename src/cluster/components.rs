@@ -138,8 +138,11 @@ impl Running {
         kubelets: Arc<Kubelets>,
         inherited: Option<RegisteredNodes>,
     ) -> Result<Running, String> {
-        let nodes = NodeRegister::new(config).map_err(|why| why.0)?;
-        inherited.into_iter().for_each(|inherited| nodes.inherit(inherited));
+        let nodes = match inherited {
+            Some(known) => NodeRegister::inheriting(config, known),
+            None => NodeRegister::new(config),
+        };
+        let nodes = nodes.map_err(|why| why.0)?;
         let controller_manager = config.controller_manager.clone();
         let wanted = controllers::manager::selected(&controller_manager);
         Ok(Running {

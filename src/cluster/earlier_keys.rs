@@ -4,7 +4,6 @@
 //! Each kind moves in one step, so that a start that is broken off goes on with the next one. A moved object
 //! has a new revision, as after any write.
 
-use apis::kind::Kind;
 use apis::scheme::Scheme;
 use etcd::{Error, KeySpan, KeyValue, Kv};
 
@@ -24,8 +23,7 @@ pub(super) async fn move_all(kv: &Kv, is_forked: bool) -> Result<(), Error> {
             move_prefix(kv, format!("/registry/{plural}.{group}/"), to, None).await?;
         }
     }
-    for kind in Scheme::builtin().all() {
-        let kind: &Kind = kind.storage_kind();
+    for kind in Scheme::builtin().storage_kinds() {
         let from = format!("/registry/{}/", kind.group_resource());
         if from != **kind.storage_prefix() {
             let slashes = usize::from(kind.namespaced);

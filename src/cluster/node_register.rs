@@ -78,13 +78,23 @@ pub(super) struct NodeRegister {
 impl NodeRegister {
     /// Those that the config has. The error is about the stages, the addresses of pods, or the groups.
     pub(super) fn new(config: &Config) -> Result<NodeRegister, NodeRefusal> {
-        let register = NodeRegister {
-            nodes: Mutex::default(),
-            template: template(config, config.stages.as_deref())?,
-            controller_manager: config.controller_manager.clone(),
-        };
+        let register = NodeRegister::with(config, RegisteredNodes::default())?;
         register.fill(config, &[])?;
         Ok(register)
+    }
+
+    /// Those that another cluster has, of which this one is a fork, and no others. The error is about the
+    /// stages.
+    pub(super) fn inheriting(config: &Config, nodes: RegisteredNodes) -> Result<NodeRegister, NodeRefusal> {
+        NodeRegister::with(config, RegisteredNodes { knows_stored: true, ..nodes })
+    }
+
+    fn with(config: &Config, nodes: RegisteredNodes) -> Result<NodeRegister, NodeRefusal> {
+        Ok(NodeRegister {
+            nodes: Mutex::new(nodes),
+            template: template(config, config.stages.as_deref())?,
+            controller_manager: config.controller_manager.clone(),
+        })
     }
 
     pub(super) fn contains(&self, name: &str) -> bool {
@@ -98,11 +108,6 @@ impl NodeRegister {
     /// All of them.
     pub(super) fn all(&self) -> Vec<NodeConfig> {
         self.lock().nodes.values().cloned().collect()
-    }
-
-    /// Has those that another cluster has, of which this one is a fork, and no others.
-    pub(super) fn inherit(&self, nodes: RegisteredNodes) {
-        *self.lock() = RegisteredNodes { knows_stored: true, ..nodes };
     }
 
     /// Whether it knows which Nodes are stored.
@@ -294,15 +299,15 @@ mod tests {
     #[test]
     fn a_fork_has_the_nodes_of_its_parent_and_no_others() {
         let config = Config::new().nodes(2).node_groups([group("gpu", None)]);
-        let (parent, fork) = (NodeRegister::new(&config).unwrap(), NodeRegister::new(&config).unwrap());
+        let parent = NodeRegister::new(&config).unwrap();
         parent.forget("gpu");
         parent.reboot("node-1", Time::UNIX_EPOCH);
-        fork.inherit(parent.registered());
+        let fork = NodeRegister::inheriting(&config, parent.registered()).unwrap();
         assert_eq!(fork.names(), ["node-1", "node-2"]);
         assert!(fork.boot("node-1").unwrap().boots.is_new, "its first kubelet finds nothing");
         assert!(!fork.boot("node-1").unwrap().boots.is_new);
-        fork.inherit(RegisteredNodes::default());
-        assert!(fork.names().is_empty());
+        let empty = NodeRegister::inheriting(&config, RegisteredNodes::default()).unwrap();
+        assert!(empty.names().is_empty());
     }
 
     fn stored(name: &str, address: &str, range: &str) -> Arc<Object> {

@@ -149,7 +149,7 @@ impl Inside {
     }
 
     fn next_held(&self) -> Result<Option<HeldStep>, StepError> {
-        Ok(self.stepped_by()?.held().into_iter().next())
+        Ok(self.stepped_by()?.first_held())
     }
 
     /// Until nothing moves, or it takes too long.
@@ -171,7 +171,7 @@ impl Inside {
             return gate.until_held().await;
         }
         let settle = Settle::new();
-        while self.settle(&settle).await.is_ok() && gate.held().is_empty() {
+        while self.settle(&settle).await.is_ok() && gate.first_held().is_none() {
             match self.clock.next_wake() {
                 Some(after) => self.clock.advance(after),
                 None => gate.until_held().await,

@@ -57,13 +57,13 @@ impl Rewrite {
     /// What the state has that the copy has not, and the other way round.
     pub(super) fn rest(&self, state: &State) -> Rest {
         let upto = self.records.last().map_or(0, |(revision, _)| *revision);
-        let (known, gone): (Vec<_>, Vec<_>) =
-            self.records.iter().cloned().partition(|(revision, key)| state.index.knows(key, *revision));
-        let revisions: BTreeSet<Revision> = gone.iter().map(|(revision, _)| *revision).collect();
-        let left = known.into_iter().filter(|(revision, _)| revisions.contains(revision)).collect();
+        let is_known = |(revision, key): &(Revision, Arc<str>)| state.index.knows(key, *revision);
+        let gone = self.records.iter().filter(|record| !is_known(record));
+        let gone: BTreeSet<Revision> = gone.map(|(revision, _)| *revision).collect();
+        let left = self.records.iter().filter(|record| gone.contains(&record.0) && is_known(record));
         Rest {
-            gone: revisions,
-            left,
+            left: left.cloned().collect(),
+            gone,
             later: state.index.changes(&KeySpan::ALL, upto + 1, usize::MAX),
             facts: Facts::of(state),
         }

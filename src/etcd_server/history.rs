@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use bytes::{BufMut, Bytes};
+use bytes::BufMut;
 use etcd::{EventKind, Kv, LoggedChange, Revision};
 
 use crate::keys;
 use crate::messages::KeyValue;
-use crate::server::signed;
+use crate::range::shown;
 use crate::status::EtcdStatus;
 use crate::values::Values;
 use crate::wire::ProtoMessage;
@@ -54,7 +54,7 @@ pub(crate) fn read(kv: &Kv, values: &Arc<dyn Values>) -> Result<KeyHistory, Etcd
         let revision = changed.mod_revision;
         let sub = rows.last().filter(|last| last.revision == revision).map_or(0, |last| last.sub + 1);
         let is_deletion = kind == EventKind::Delete;
-        let value = if is_deletion { deleted(&changed.key) } else { put(kv, &**values, &changed) };
+        let value = if is_deletion { deleted(&changed.key) } else { shown(kv, &**values, &changed).encode() };
         rows.push(HistoryRow { revision, sub, is_deletion, value });
     }
     Ok(KeyHistory { revision: image.revision(), compact_revision: image.compact_revision(), rows })
@@ -62,17 +62,4 @@ pub(crate) fn read(kv: &Kv, values: &Arc<dyn Values>) -> Result<KeyHistory, Etcd
 
 fn deleted(key: &str) -> Vec<u8> {
     KeyValue { key: keys::bytes(key), ..KeyValue::default() }.encode()
-}
-
-fn put(kv: &Kv, values: &dyn Values, changed: &etcd::KeyValue) -> Vec<u8> {
-    let value: Bytes = changed.value.clone();
-    let shown = KeyValue {
-        key: keys::bytes(&changed.key),
-        create_revision: signed(changed.create_revision),
-        mod_revision: signed(changed.mod_revision),
-        version: signed(changed.version),
-        value: if value.is_empty() { value } else { values.shown(&changed.key, &value) },
-        lease: changed.lease.map_or(0, |lease| kv.lease_name(lease).cast_signed()),
-    };
-    shown.encode()
 }

@@ -152,6 +152,11 @@ impl Gate {
         self.lock().held.values().map(|(step, _)| step.clone()).collect()
     }
 
+    /// Who is held longest.
+    pub fn first_held(&self) -> Option<HeldStep> {
+        self.lock().held.values().next().map(|(step, _)| step.clone())
+    }
+
     /// The last who gave up while they were held: their clients waited no longer.
     pub fn gone(&self) -> Vec<HeldStep> {
         self.lock().gone.iter().cloned().collect()

@@ -87,9 +87,12 @@ impl SpanStream {
     /// others, too. `began` is when that time began, in microseconds since 1970.
     pub fn take(&mut self, began: i64, now: u64, all: bool) -> Option<SpanBatch> {
         let found = units(&self.open);
-        let places = self.places(&found);
         let is_ready = |unit: &Unit<'_>| all || has_ended(unit, now);
         let ready: Vec<usize> = (0..found.len()).filter(|at| is_ready(&found[*at])).take(MAX_SPANS).collect();
+        if ready.is_empty() {
+            return None;
+        }
+        let places = self.places(&found);
         let mut told = Vec::new();
         let mut gone = BTreeMap::new();
         for at in ready {
@@ -102,9 +105,8 @@ impl SpanStream {
         let spans = told.len();
         let request = otlp::request_of(began, &told);
         self.open.retain(|step| !gone.contains_key(&step.id));
-        let has_more = !gone.is_empty();
         self.remember(gone);
-        has_more.then_some(SpanBatch { request, spans })
+        Some(SpanBatch { request, spans })
     }
 
     /// The trace and span of each unit; that of what led to it comes first.

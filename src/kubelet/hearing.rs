@@ -16,8 +16,6 @@ use machine::questions::{Answered, NetworkReply, Question};
 /// Who asks, and what.
 struct ProcessAsker {
     uid: Arc<str>,
-    namespace: String,
-    pod: String,
     container: String,
     id: ContainerId,
     address: String,
@@ -37,7 +35,7 @@ impl Kubelet {
     }
 
     async fn hear(&self, asker: ProcessAsker, answered: Answered) {
-        let Some(mut loan) = self.pods.borrow(&asker.namespace, &asker.pod).await else { return };
+        let Some(mut loan) = self.pods.borrow_by_uid(&asker.uid).await else { return };
         let (kubelet, uid) = (self.clone(), asker.uid.clone());
         let hear = move || loan.hear(&kubelet.shared.node, &asker, answered);
         self.shared.players.run(Cause::Sync, hear).await;
@@ -58,11 +56,8 @@ impl PodWorker {
     fn asker(&self, node: &NodeRuntime, container: &str) -> Option<ProcessAsker> {
         let id = self.container(container)?.1.running_id()?.clone();
         let asked = node.runtime.question(&id)?;
-        let metadata = &self.object.metadata;
         Some(ProcessAsker {
-            uid: metadata.uid.as_str().into(),
-            namespace: metadata.namespace.clone(),
-            pod: metadata.name.clone(),
+            uid: self.object.metadata.uid.as_str().into(),
             container: container.to_owned(),
             id,
             address: self.address().to_owned(),

@@ -282,9 +282,7 @@ impl RuntimeService for SimulatedRuntime {
         }
         let Some(around) = &mut container.around else { return };
         Arc::make_mut(&mut Arc::make_mut(around).answers).push(answered);
-        let (around, started_at) = (container.around.as_deref(), container.started_at);
-        let outlook = played::outlook(config.container, around, started_at, Duration::ZERO);
-        container.expect(outlook, used::killed(config, started_at));
+        container.replay(config);
         self.containers().insert(id.clone(), container);
     }
 
@@ -306,9 +304,7 @@ impl RuntimeService for SimulatedRuntime {
             return false;
         }
         if container.follows_command {
-            let (around, started_at) = (container.around.as_deref(), container.started_at);
-            let outlook = played::outlook(config.container, around, started_at, Duration::ZERO);
-            container.expect(outlook, used::killed(config, started_at));
+            container.replay(config);
         }
         let follows_command = container.follows_command;
         self.containers().insert(id.clone(), container);
@@ -419,11 +415,10 @@ impl RuntimeService for SimulatedRuntime {
         if is_first {
             response.seen = 0;
         }
-        if container.follows_command {
-            let outlook = played::outlook(config.container, Some(&around), started_at, Duration::ZERO);
-            container.expect(outlook, used::killed(config, started_at));
-        }
         container.around = Some(around);
+        if container.follows_command {
+            container.replay(config);
+        }
         self.containers().insert(id.clone(), container);
         Some(response)
     }

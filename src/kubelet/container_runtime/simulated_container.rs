@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::played::Outlook;
-use super::services::{ContainerStatus, Exit, PendingQuestion};
+use super::played::{self, Outlook};
+use super::services::{ContainerConfig, ContainerStatus, Exit, PendingQuestion};
+use super::used;
 use apimachinery::time::Time;
 use machine::surroundings::Surroundings;
 
@@ -44,5 +45,12 @@ impl SimulatedContainer {
     pub(super) fn expect(&mut self, plain: Outlook, killed: Option<(Time, Exit)>) {
         self.outlook = plain.clone().not_beyond(killed);
         self.plain = plain;
+    }
+
+    /// Its command is followed anew, among what it finds now.
+    pub(super) fn replay(&mut self, config: &ContainerConfig<'_>) {
+        let (around, started_at) = (self.around.as_deref(), self.started_at);
+        let outlook = played::outlook(config.container, around, started_at, Duration::ZERO);
+        self.expect(outlook, used::killed(config, started_at));
     }
 }

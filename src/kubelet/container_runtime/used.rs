@@ -111,11 +111,8 @@ pub(crate) fn differ(old: &BTreeMap<String, String>, new: &BTreeMap<String, Stri
         let rest = name.strip_prefix(OURS).or_else(|| name.strip_prefix(OF_KWOK));
         rest.is_some_and(|rest| rest.starts_with("memory"))
     };
-    let of = |annotations: &BTreeMap<String, String>| -> Vec<(String, String)> {
-        let said = annotations.iter().filter(|(name, _)| is_it(name));
-        said.map(|(name, text)| (name.clone(), text.clone())).collect()
-    };
-    of(old) != of(new)
+    let ours = |(name, _): &(&String, &String)| is_it(name);
+    !old.iter().filter(ours).eq(new.iter().filter(ours))
 }
 
 /// A hundred years.

@@ -78,12 +78,7 @@ impl Container {
     /// Who answers its probes may be another now.
     pub(crate) fn look_at_probes_again(&mut self, spec: &Spec, context: &SyncContext<'_>) {
         let (Some(id), Some(started_at)) = (self.running_id().cloned(), self.started_at()) else { return };
-        let probed = ProbedContainer {
-            config: context.config(spec, self.restart_count),
-            id: &id,
-            pod_ip: &context.pod_ip,
-            started_at,
-        };
+        let probed = self.probed(spec, (&id, started_at), context);
         if let Task::Run(running) = &mut self.task
             && let Some(probers) = &mut running.probers
         {

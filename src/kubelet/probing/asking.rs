@@ -149,7 +149,7 @@ impl Kubelet {
 
     /// Tells the container's worker; of another run nothing.
     async fn tell(&self, asked: &ProbeAsker, hear: impl FnOnce(&mut Container)) {
-        let Some(mut loan) = self.pods.borrow(&asked.namespace, &asked.pod).await else { return };
+        let Some(mut loan) = self.pods.borrow_by_uid(&asked.uid).await else { return };
         let container = loan.container_mut(&asked.container);
         let Some(container) = container.filter(|own| own.running_id() == Some(&asked.id)) else { return };
         hear(container);
