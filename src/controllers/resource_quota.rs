@@ -30,7 +30,7 @@ use client_go::shared_informer::HandlerRegistration;
 const IN_FLIGHT: Duration = Duration::from_millis(50);
 /// When a kind that a quota counts is looked for again.
 const UNKNOWN_KIND: Duration = Duration::from_secs(5);
-/// When is counted again what was counted before its deletions were told of: one of them may have gone unseen.
+/// When is counted again what was counted before deletions were told of: one may have gone unseen.
 const UNSYNCED_KIND: Duration = Duration::from_millis(100);
 
 /// Starts it.
@@ -201,8 +201,8 @@ struct Monitors {
 }
 
 impl Monitors {
-    /// Whether each deletion of an object of `kind` makes the quotas of its namespace look. If not, it will: as
-    /// soon as its informer has synced, and the controller has started.
+    /// Whether each deletion of an object of `kind` makes the quotas of its namespace look. If not, it will:
+    /// as soon as its informer has synced, and the controller has started.
     fn is_watched(&self, kind: &Arc<Kind>) -> bool {
         let Some(running) = self.running.get() else { return false };
         let mut watched = self.watched.lock();

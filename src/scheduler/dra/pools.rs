@@ -24,10 +24,10 @@ pub(crate) struct NodeDevice {
     pub node_selector: Option<Value>,
 }
 
-/// The devices of one pool that a node can reach.
+/// The devices of one pool.
 #[derive(Clone, Debug)]
 pub(crate) struct DevicePool {
-    /// Which.
+    /// Those that the node can reach.
     pub devices: Vec<NodeDevice>,
     /// Its driver has not published all slices of this generation yet.
     pub is_incomplete: bool,
