@@ -29,6 +29,8 @@ pub(crate) fn measure() -> Vec<Row> {
             let ports = json!([{"port": 80}]);
             create(&cluster, &SERVICES, &format!("other-{number}"), json!({"ports": ports})).await;
         }
+        // What hears of the Services is not what is measured.
+        cluster.settled().await.expect("it settles");
         let among_many = microseconds(&cluster, client, service).await;
         vec![
             Row::new("a request between pods: Service, policy, listener", alone, "us").budget(20.0),

@@ -18,13 +18,20 @@ use apis::views::pod::Pod;
 /// Upstream's `stalePodDisruptionTimeout`.
 const TIMEOUT: TimeDelta = TimeDelta::minutes(2);
 
+/// The condition.
+const TARGET: &str = "DisruptionTarget";
+
 /// The reason of kubelets, who may take any time before the pod goes: that is never stale.
 const BY_KUBELET: &str = "TerminationByKubelet";
 
 /// How long it is until a pod counts as spared; none for one that is not to be disrupted, or goes.
 pub(super) fn spared_after(pod: &Object, now: Time) -> Option<Duration> {
+    // Of most pods nobody else reads the fields, and this is asked of all: they are not to be kept for it.
+    if !pod.mentions(TARGET) {
+        return None;
+    }
     let view = pod.view::<Pod>();
-    let target = condition(&view.status.conditions, "DisruptionTarget").filter(|it| it.status == "True")?;
+    let target = condition(&view.status.conditions, TARGET).filter(|it| it.status == "True")?;
     if pod.is_deleting() || view.is_terminal() || target.reason == BY_KUBELET {
         return None;
     }
@@ -40,7 +47,7 @@ pub(super) async fn spare(ctx: &Reconcile, pod: &Object) -> Result<Action, Statu
         Some(left) if !left.is_zero() => Ok(Action::RequeueAfter(left)),
         Some(_) => {
             let metadata = &pod.metadata;
-            let condition = json!({"type": "DisruptionTarget", "status": "False", "reason": null, "message": null,
+            let condition = json!({"type": TARGET, "status": "False", "reason": null, "message": null,
                 "lastTransitionTime": rfc3339(now), "observedGeneration": metadata.generation});
             let patch = json!({"metadata": {"uid": metadata.uid}, "status": {"conditions": [condition]}});
             let (namespace, name) = (&metadata.namespace, &metadata.name);
