@@ -4,7 +4,7 @@
 use std::cell::Cell;
 
 use super::container_runtime::services::{Exit, PodSandboxConfig};
-use super::dependencies::NodeRuntime;
+use super::dependencies::{Dependencies, NodeRuntime};
 use super::kuberuntime::container::Container;
 use super::kuberuntime::context::SyncContext;
 use super::kuberuntime::state::{State, Terminated};
@@ -13,22 +13,21 @@ use super::pod_workers::{PodWorker, WorkerState};
 use super::sandbox_state::Sandbox;
 use super::volume_manager::host_files::Written;
 use super::volume_manager::sources::Sources;
+use apimachinery::object::Object;
 use apimachinery::time::Time;
-use apis::views::pod::{self, Container as Spec, ContainerStatus};
+use apis::views::pod::{self, Container as Spec, ContainerStatus, Pod};
 use machine::bounds::MAX_POD_START_BYTES;
+use stages::Governed;
 
 impl PodWorker {
     /// Brings a new worker to where its pod's status says that the pod was.
     pub(crate) fn adopt(&mut self, node: &NodeRuntime, now: Time) {
         let (pod, object) = (self.pod.clone(), self.object.clone());
         let status = &pod.status;
-        let sandbox = PodSandboxConfig { pod: &pod, metadata: &object.metadata, attempt: 0 };
         if !pod.is_terminal() && is_lost(&pod, node.boots) {
             return self.begin_anew(&pod, now);
         }
-        if !pod.is_terminal() && !status.pod_ip.is_empty() {
-            node.runtime.restore_pod_sandbox(&sandbox, &status.pod_ip);
-        }
+        node.keep_sandbox(&object);
         if !pod.is_terminal() && self.adopts_later() {
             return;
         }
@@ -99,6 +98,31 @@ impl PodWorker {
             self.has_lost_sandbox = false;
             self.sandbox = Sandbox::Stopped { address };
             self.state = WorkerState::Terminating;
+        }
+    }
+}
+
+impl NodeRuntime {
+    /// The sandbox of a pod that an earlier kubelet left running is there still, and so is its address.
+    fn keep_sandbox(&self, object: &Object) {
+        let pod = object.view::<Pod>();
+        let (status, address) = (&pod.status, &pod.status.pod_ip);
+        let is_left = status.start_time.is_some() && !address.is_empty() && !pod.is_terminal();
+        if is_left && !is_lost(&pod, self.boots) {
+            let sandbox = PodSandboxConfig { pod: &pod, metadata: &object.metadata, attempt: 0 };
+            self.runtime.restore_pod_sandbox(&sandbox, address);
+        }
+    }
+}
+
+impl Dependencies {
+    /// The address of a pod that was there before this kubelet is given to no other, whoever plays the pod.
+    pub(crate) fn keep_address(&self, object: &Object) {
+        let pod = object.view::<Pod>();
+        if !self.is_played(Governed::Pod, object) {
+            self.node.keep_sandbox(object);
+        } else if !pod.status.pod_ip.is_empty() && !pod.is_terminal() {
+            self.played.give(&object.metadata.uid, &pod.status.pod_ip);
         }
     }
 }
@@ -240,6 +264,25 @@ mod tests {
         let mut boots = Boots::default();
         boots.again(at(1));
         assert_eq!(boots, booted(1, true));
+    }
+
+    #[test]
+    fn the_address_of_a_pod_that_waits_to_be_taken_up_is_given_to_no_other() {
+        let mut there = running("Always");
+        there["status"]["podIP"] = "10.244.1.2".into();
+        let new = json!({"metadata": {"name": "n", "namespace": "default", "uid": "n"},
+            "spec": {"containers": [{"name": "c", "image": "nginx"}]}});
+        let address_of_new = |boots| {
+            let node = NodeRuntime { boots, ..node() };
+            node.keep_sandbox(&object(&there));
+            let mut worker = PodWorker::new(object(&new), &node, at(20_000));
+            worker.sync(&node, at(20_000), &mut Vec::new());
+            let later = worker.due.unwrap_or(at(20_000));
+            worker.sync(&node, later, &mut Vec::new());
+            worker.address().to_owned()
+        };
+        assert_eq!(address_of_new(Boots::default()), "10.244.1.3");
+        assert_eq!(address_of_new(booted(11_000, true)), "10.244.1.2", "nothing of it is left");
     }
 
     #[test]

@@ -36,7 +36,7 @@ use apimachinery::time::Time;
 use apis::core::pod::PODS;
 use apis::views::pod::Pod;
 use client_go::component::ComponentContext;
-use client_go::shared_informer::{Deleted, ResourceEventHandler};
+use client_go::shared_informer::{Deleted, ResourceEventHandler, SharedInformer};
 use flow::StepId;
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -123,8 +123,7 @@ impl Kubelet {
     /// Starts everything as tasks of its context: node status, lease, the watch of its pods, the sync loop.
     pub fn start(&self) {
         let context = &self.shared.context;
-        let own = FieldSelector::equal("spec.nodeName", self.node_name());
-        let informer = context.informers.informer_for(&PODS, "", own);
+        let informer = self.pod_informer();
         informer.add_handler(PodConfig { pods: self.pods.clone(), shared: self.shared.clone() });
         context.informers.start(&context.tasks);
         let name = |part: &str| format!("kubelet/{}: {part}", self.node_name());
@@ -140,7 +139,16 @@ impl Kubelet {
         context.tasks.supervise(&name("sync loop"), move || kubelet.clone().sync_loop());
     }
 
+    /// Of the pods that are bound to its node.
+    fn pod_informer(&self) -> Arc<SharedInformer> {
+        let own = FieldSelector::equal("spec.nodeName", self.node_name());
+        self.shared.context.informers.informer_for(&PODS, "", own)
+    }
+
+    /// Nothing is done before all pods are known that are there already: an address that one of them has is
+    /// none for a new one (`sourcesReady`).
     async fn sync_loop(self) {
+        self.pod_informer().wait_for_sync().await;
         self.recover();
         let mut writes = FuturesUnordered::new();
         let mut fetches = FuturesUnordered::new();
@@ -266,17 +274,10 @@ impl Kubelet {
         };
         let is_resized = verdict == Some(ResizeVerdict::Fits);
         verdict.into_iter().for_each(|verdict| worker.resize(&object, verdict));
-        let is_foreign =
-            is_written && entry.written_at > 0 && object.metadata.resource_version > entry.written_at;
         let needs_sync = worker.needs_sync(&object);
         worker.update(object);
         entry.pod = worker.pod.clone();
-        // It is put back as it was (`needsReconcile`).
-        let is_other = !needs_sync && is_foreign && worker.differs_from_status();
-        if is_other {
-            entry.written = None;
-        }
-        let needs_sync = needs_sync || is_other;
+        let needs_sync = needs_sync || (is_written && worker.needs_reconcile(entry.written_at));
         if needs_sync {
             let event = if worker.object.is_deleting() { "DELETE" } else { "UPDATE" };
             tracing::info!(node = self.node_name(), pod = %worker.object.shared_key(), "SyncLoop {event}");
@@ -352,6 +353,10 @@ impl Kubelet {
             self.pods.changed.notify_one();
         }
         let uid = loan.uid.clone();
+        if statuses.has_written(&uid) && loan.needs_reconcile(entry.written_at) {
+            // It is put back as it was.
+            entry.written = None;
+        }
         if let Some(write) = self.write(entry, &mut loan, &uid, now, cause) {
             statuses.add(write);
         }
@@ -404,7 +409,11 @@ impl Kubelet {
         state.looked_up.remove(uid);
         state.placed.remove(uid);
         state.deferred.remove(uid);
-        let Some(entry) = state.workers.get_mut(uid) else { return };
+        let Some(entry) = state.workers.get_mut(uid) else {
+            // The address that was kept for it is free.
+            self.shared.node.runtime.stop_pod_sandbox(uid);
+            return;
+        };
         entry.is_gone = true;
         let Some(mut worker) = entry.worker.take() else { return };
         self.shared.kill(&mut worker);
@@ -429,11 +438,7 @@ impl Kubelet {
         let mut state = self.pods.state();
         state.statuses.finish(uid);
         let status = match result {
-            Ok(revision) => {
-                let entry = state.workers.get_mut(uid);
-                entry.into_iter().for_each(|entry| entry.written_at = entry.written_at.max(revision));
-                return;
-            }
+            Ok(revision) => return state.finish_write(uid, revision),
             Err(status) => status,
         };
         let (node, status) = (self.node_name(), &status.message);
@@ -465,7 +470,10 @@ impl PodConfig {
 }
 
 impl ResourceEventHandler for PodConfig {
-    fn on_add(&self, new: &Arc<Object>, _is_initial_list: bool) {
+    fn on_add(&self, new: &Arc<Object>, is_initial_list: bool) {
+        if is_initial_list {
+            self.shared.keep_address(new);
+        }
         self.put(new, Some(new.clone()));
     }
 

@@ -74,6 +74,16 @@ fn restarting(worker: &PodWorker, phase: &str) -> (&'static str, &'static str, &
     }
 }
 
+/// Whether one of `own` is not as it was written, whatever else there is.
+pub(crate) fn differ(own: &[Condition], found: &[Condition]) -> bool {
+    let is_other = |own: &Condition| {
+        meta::condition(found, &own.condition_type).is_none_or(|found| {
+            found.status != own.status || found.reason != own.reason || found.message != own.message
+        })
+    };
+    own.iter().any(is_other)
+}
+
 /// The conditions as they stand in a status.
 pub(crate) fn to_value(conditions: &[Condition]) -> Value {
     let written = conditions.iter().map(|condition| {

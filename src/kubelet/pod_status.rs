@@ -81,8 +81,16 @@ impl PodWorker {
         Value::Object(status)
     }
 
-    /// Whether somebody else has written another status than this kubelet: what all look at is compared.
-    pub(crate) fn differs_from_status(&self) -> bool {
+    /// Whether somebody else has written another status after this kubelet had, at a revision
+    /// (`needsReconcile`).
+    pub(crate) fn needs_reconcile(&self, written_at: u64) -> bool {
+        let is_foreign = written_at > 0 && self.object.metadata.resource_version > written_at;
+        is_foreign && self.differs_from_status()
+    }
+
+    /// What all look at is compared, and the conditions that are this kubelet's
+    /// (`isPodStatusByKubeletEqual`).
+    fn differs_from_status(&self) -> bool {
         let status = &self.pod.status;
         let is_other = |(spec, container): (&Spec, &Container)| {
             let written = status.container_statuses.iter().find(|status| status.name == spec.name);
@@ -94,7 +102,8 @@ impl PodWorker {
         };
         self.rejection.is_none()
             && (status.phase != self.phase()
-                || self.pod.spec.containers.iter().zip(&self.containers).any(is_other))
+                || self.pod.spec.containers.iter().zip(&self.containers).any(is_other)
+                || pod_conditions::differ(&self.conditions, &status.conditions))
     }
 
     /// The strategic merge patch that makes `status` the pod's status, and only this pod's.

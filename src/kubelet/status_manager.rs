@@ -72,6 +72,11 @@ impl StatusManager {
         !self.waiting.contains_key(uid) && !self.in_flight.contains(uid)
     }
 
+    #[cfg(test)]
+    pub(crate) fn begin(&mut self, uid: &Arc<str>) {
+        self.in_flight.insert(uid.clone());
+    }
+
     /// Nothing is under way: whoever wrote has been restarted.
     pub fn reset(&mut self) {
         self.in_flight.clear();

@@ -196,6 +196,18 @@ impl Drop for Loan {
 }
 
 impl PodManagerState {
+    /// A status was written, and the pod has this revision since. What somebody else has written over it
+    /// meanwhile was not looked at: it is now.
+    pub(crate) fn finish_write(&mut self, uid: &Arc<str>, revision: u64) {
+        let is_written = self.statuses.has_written(uid);
+        let Some(entry) = self.workers.get_mut(uid) else { return };
+        entry.written_at = entry.written_at.max(revision);
+        let is_other = |worker: &PodWorker| worker.needs_reconcile(entry.written_at);
+        if is_written && entry.worker.as_deref().is_some_and(is_other) {
+            self.ready.insert(uid.clone());
+        }
+    }
+
     /// One that could not be made leaves no entry behind. Whether it is wanted again.
     fn give_back(&mut self, uid: &Arc<str>, worker: Option<Box<PodWorker>>) -> bool {
         let Some(entry) = self.workers.get_mut(uid) else { return false };
@@ -320,5 +332,45 @@ impl PodManager {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::stories::{node, object};
+
+    /// A pod at a revision, ready or not.
+    fn pod(revision: u64, ready: &str) -> Arc<Object> {
+        let conditions = json!([{"type": "Ready", "status": ready}]);
+        object(&json!({"metadata": {"name": "p", "uid": "u", "resourceVersion": revision.to_string()},
+            "spec": {"containers": []}, "status": {"phase": "Running", "conditions": conditions}}))
+    }
+
+    /// Whether a pod has a turn when the write of its status has ended, which was revision 7, and the next
+    /// is under way or not.
+    fn has_turn(seen: Arc<Object>, has_more: bool) -> bool {
+        let mut state = PodManagerState::default();
+        let uid: Arc<str> = "u".into();
+        let mut worker = PodWorker::new(pod(5, "True"), &node(), Time::UNIX_EPOCH);
+        worker.update(seen.clone());
+        let mut entry = Entry::new(&seen, worker.pod.clone());
+        entry.worker = Some(Box::new(worker));
+        state.workers.insert(uid.clone(), entry);
+        if has_more {
+            state.statuses.begin(&uid);
+        }
+        state.finish_write(&uid, 7);
+        state.ready.contains(&uid)
+    }
+
+    #[test]
+    fn what_came_while_a_status_was_on_its_way_is_looked_at_when_it_is_written() {
+        assert!(has_turn(pod(8, "False"), false));
+        assert!(!has_turn(pod(8, "True"), false), "nothing to put back");
+        assert!(!has_turn(pod(6, "False"), false), "it was before the write");
+        assert!(!has_turn(pod(8, "False"), true), "the next write puts it back");
     }
 }

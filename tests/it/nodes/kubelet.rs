@@ -107,6 +107,19 @@ async fn a_kubelet_that_comes_back_finds_its_pods_running() {
 }
 
 #[tokio::test]
+async fn a_condition_that_somebody_else_writes_over_is_put_back() {
+    let nodes = Nodes::start(1).await;
+    nodes.create_pod("web", nginx()).await;
+    nodes.pod_when("web", is_ready).await;
+    let other = json!({"status": {"conditions": [{"type": "Ready", "status": "False"}]}});
+    let patch = kubarium::apimachinery::options::PatchType::StrategicMerge;
+    let kind = &kubarium::apis::core::pod::PODS;
+    let written = nodes.client.patch_status(kind, "default", "web", patch, &other).await.unwrap();
+    assert!(!is_ready(&written.to_value()));
+    nodes.pod_when("web", is_ready).await;
+}
+
+#[tokio::test]
 async fn a_pod_that_is_removed_by_force_leaves_its_address() {
     let nodes = Nodes::start(1).await;
     let mut spec = nginx();
