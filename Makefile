@@ -45,7 +45,7 @@ unit:
 	$(CARGO) test --all-features --lib --package kubarium --package kubarium-$(subst _,-,$(ROOM)) -- $(FILTER)
 
 # What has to be installed comes first, so that nobody is asked for a password minutes later.
-test: kubectl etcdctl python-client javascript-client chromium fmt clippy
+test: kubectl etcdctl etcd python-client javascript-client chromium fmt clippy
 	$(CARGO) test --workspace --all-features --no-fail-fast
 
 fmt:

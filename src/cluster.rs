@@ -8,6 +8,7 @@
 pub mod config;
 pub mod difference;
 pub mod etcd_api;
+pub mod etcd_store_error;
 pub mod explore;
 pub mod export;
 pub mod fork;
@@ -31,6 +32,7 @@ mod condition;
 mod data_dir;
 mod data_plane;
 mod earlier_keys;
+mod etcd_store;
 mod extenders;
 mod fault_handles;
 mod fault_objects;
@@ -101,11 +103,10 @@ use apiserver::config::{ApiserverConfig, ConfigError};
 use apiserver::handler_chain::build_handler_chain;
 use apiserver::registry::Registry;
 use apiserver::server::{self, Server, Tls};
-use apiserver::storage::{Storage, WatchCaches, encryption::Encryption, store::Store};
+use apiserver::storage::{ByteStore, Storage, WatchCaches, encryption::Encryption, store::Store};
 use apiserver::webhook::ServiceResolver;
 use client_go::client::Client;
 use clock::Clock;
-use etcd::{self, Kv};
 use flow::Flow;
 use kubelet::container_runtime::own_listeners::OwnListeners;
 use pki::{self, Authority, Identity};
@@ -191,10 +192,8 @@ impl Cluster {
         let encryption = config.apiserver.encryption.complete().map_err(ConfigError)?;
         let serving = config.apiserver.secure_serving.complete().map_err(ConfigError)?;
         let is_new = config.data_dir.is_none() && config.snapshot.is_none();
-        let origin = origin.map_or_else(|| Origin::of(&mut config), Ok)?;
-        let Origin { kv, keys, caches, running: at_work, nodes } = origin;
-        earlier_keys::move_all(&kv, at_work.is_some()).await?;
-        let began_at = kv.revision();
+        let Origin { kv, keys, caches, running: at_work, nodes } = Origin::or_of(origin, &mut config).await?;
+        let began_at = kv.seen_revision();
         let Config { clock, entropy, apiserver: options, .. } = &config;
         let flow = if config.flow { Flow::new(clock.clone()) } else { Flow::off() };
         let scheme = Arc::new(Scheme::of(&runtime_config.served()));
@@ -208,7 +207,7 @@ impl Cluster {
         apiserver.flow = flow.clone();
         let interceptors = Interceptors::join(&mut apiserver);
         apiserver.follow(options, &config.admission)?;
-        apiserver.health = apiserver.health.with("etcd", takes_writes(kv.clone()), false);
+        apiserver.health = apiserver.health.with("etcd", takes_writes(kv.clone(), &options.etcd), false);
         apiserver.exposed = exposed.map(|listen| listen.address);
         let token_issuer = apiserver.authentication.issuer.clone();
         let (beside, traffic) = (apiserver.beside.clone(), apiserver.traffic.clone());
@@ -227,7 +226,7 @@ impl Cluster {
             outside: ServiceResolver::new(&own, entropy).over(&pods),
         };
         let running = Running::new(&config, parts, kubelets, nodes).map_err(StartError::Stages)?;
-        let background = background::begin(&kv, &encryption, clock);
+        let background = background::begin(&kv, options.etcd.compaction_interval, &encryption, clock);
         let inside = Arc::new(Inside {
             running,
             service,
@@ -459,7 +458,7 @@ impl ForkedCluster for Cluster {
     }
 
     fn resource_version(&self) -> u64 {
-        self.inside.kv.revision()
+        self.inside.kv.seen_revision()
     }
 
     fn stock(&self) -> BoxFuture<'static, Result<Stock, Status>> {
@@ -473,7 +472,13 @@ impl ForkedCluster for Cluster {
 }
 
 /// Objects in a store that the watch caches' beginnings are not newer than.
-fn storage(config: &Config, kv: &Kv, flow: &Flow, encryption: &Encryption, caches: WatchCaches) -> Storage {
+fn storage(
+    config: &Config,
+    kv: &ByteStore,
+    flow: &Flow,
+    encryption: &Encryption,
+    caches: WatchCaches,
+) -> Storage {
     let store = Store::new(kv.clone(), config.clock.named(APISERVER))
         .recording(flow.clone())
         .encrypting(encryption.clone())

@@ -16,7 +16,7 @@ use super::authorizer::{Answer, Authorizer, Decision};
 use super::config::{ApiserverConfig, ConfigError};
 use super::crd_handler::CrdHandler;
 use super::endpoints::handlers::long_work::LongWork;
-use super::endpoints::routes::healthz::Check;
+use super::endpoints::routes::healthz::{Check, at_once};
 use super::endpoints::routes::openapi_documents::OpenApi;
 use super::endpoints::{Endpoints, installer};
 use super::filters::audit::audit as tell;
@@ -274,5 +274,5 @@ fn admission(
 
 /// Ready is who may say what its own components may do.
 fn roles_are_known(rbac: Arc<Rbac>) -> Check {
-    Arc::new(move || if rbac.knows_bootstrap_roles() { Ok(()) } else { Err("not finished".into()) })
+    at_once(move || if rbac.knows_bootstrap_roles() { Ok(()) } else { Err("not finished".into()) })
 }

@@ -16,6 +16,7 @@ use super::flow_control::config::FlowControlOptions;
 use super::registry::service::ServiceOptions;
 use super::server::secure_serving::SecureServingOptions;
 use super::storage::encryption::options::EncryptionOptions;
+use super::storage::options::EtcdOptions;
 use apimachinery::duration::parse_flag;
 use apimachinery::feature_gates::FeatureGates;
 use apis::runtime_config::RuntimeConfig;
@@ -67,6 +68,9 @@ pub struct ServerRunOptions {
     /// How objects are kept.
     #[command(flatten)]
     pub encryption: EncryptionOptions,
+    /// Where objects are kept.
+    #[command(flatten)]
+    pub etcd: EtcdOptions,
 }
 
 /// What upstream keeps objects as by default.

@@ -2,20 +2,26 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::JoinSet;
 
 use super::inside::Inside;
 use super::{fault_objects, node_objects, otlp, stage_objects, system_objects};
 use apiserver::server;
+use apiserver::storage::ByteStore;
 use apiserver::storage::encryption::Encryption;
 use clock::Clock;
-use etcd::Kv;
 
 /// What goes on from the start.
-pub(super) fn begin(kv: &Kv, encryption: &Encryption, clock: &Clock) -> JoinSet<()> {
+pub(super) fn begin(
+    kv: &ByteStore,
+    compaction_interval: Duration,
+    encryption: &Encryption,
+    clock: &Clock,
+) -> JoinSet<()> {
     let mut background = JoinSet::new();
-    background.spawn(clock.tracked(etcd::compactor(kv, etcd::COMPACTION_INTERVAL)));
+    background.spawn(kv.clone().compact_every(compaction_interval, clock.clone()));
     encryption.follow(clock).map(|following| background.spawn(clock.tracked(following)));
     background
 }

@@ -27,7 +27,7 @@ const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 pub(super) async fn reconcile_stored(client: &Client, registry: &Registry) -> Result<(), Status> {
     let mut is_new = true;
     for kind in rbac::KINDS {
-        is_new &= registry.is_empty(kind)?;
+        is_new &= registry.is_empty(kind).await?;
     }
     if is_new {
         return Ok(());

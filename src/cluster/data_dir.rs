@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use apiserver::endpoints::routes::healthz::Check;
-use etcd::Kv;
+use apiserver::endpoints::routes::healthz::{Check, at_once};
+use apiserver::storage::ByteStore;
+use apiserver::storage::options::EtcdOptions;
 
 /// Where the objects are.
 pub(super) fn store(data_dir: &Path) -> PathBuf {
@@ -17,6 +18,15 @@ pub(super) fn pki(data_dir: &Path) -> PathBuf {
 }
 
 /// The check that upstream names `etcd`. A store that only reads serves what it has: it is alive, not ready.
-pub(super) fn takes_writes(kv: Kv) -> Check {
-    Arc::new(move || kv.writable().map_err(|error| error.to_string()))
+pub(super) fn takes_writes(kv: ByteStore, etcd: &EtcdOptions) -> Check {
+    match kv {
+        ByteStore::Own(kv) => at_once(move || kv.writable().map_err(|error| error.to_string())),
+        ByteStore::Etcd(client) => {
+            let within = etcd.healthcheck_timeout;
+            Arc::new(move || {
+                let client = client.clone();
+                Box::pin(async move { client.check(within).await.map_err(|error| error.to_string()) })
+            })
+        }
+    }
 }

@@ -94,7 +94,8 @@ impl Inside {
         let nodes = at.is_none().then(|| self.running.nodes.registered());
         // An empty store stands at 1.
         let at = at.map(|at| at.max(1));
-        let kv = self.kv.fork(at, clock.clone()).map_err(|error| refusal(error, at))?;
+        let forked = self.kv.own("a fork").and_then(|kv| kv.fork(at, clock.clone()));
+        let kv = forked.map_err(|error| refusal(error, at))?.into();
         let (keys, running) = (self.keys.clone(), Some(self.running.at_work()));
         Ok((Origin { kv, keys, caches, running, nodes }, clock))
     }
@@ -109,6 +110,7 @@ impl Inside {
         // The ports are its parent's.
         config.publish.clear();
         config.etcd = Default::default();
+        config.apiserver.etcd = Default::default();
         config.entropy = config.entropy.fork();
         config.listeners = config.listeners.fork();
         config.apiserver.audit.audit_log_path = None;

@@ -20,11 +20,10 @@ use apimachinery::wire::ApiService;
 use apis::scheme::Scheme;
 use apiserver::filters::interceptor::on_behalf_of;
 use apiserver::server::Server;
-use apiserver::storage::Storage;
+use apiserver::storage::{ByteStore, Storage};
 use apiserver::traffic::Traffic;
 use client_go::client::Client;
 use clock::Clock;
-use etcd::Kv;
 use faults::ComponentSwitch;
 use flow::Flow;
 use handles::HandleCall;
@@ -44,7 +43,7 @@ pub(crate) struct Inside {
     pub(super) scheme: Arc<Scheme>,
     pub(super) clock: Clock,
     pub(super) flow: Flow,
-    pub(super) kv: Kv,
+    pub(super) kv: ByteStore,
     pub(super) data_plane: Arc<DataPlane>,
     pub(super) interceptors: Interceptors,
     /// Who asks for what.
@@ -120,7 +119,7 @@ impl Inside {
     /// The cluster as it is at one resourceVersion.
     pub(super) fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
         let nodes = (self.config.nodes, self.config.kubelet.max_pods);
-        Ok(Snapshot::new(self.kv.image()?, self.keys.to_pem(), self.clock.now(), nodes))
+        Ok(Snapshot::new(self.kv.own("a snapshot")?.image()?, self.keys.to_pem(), self.clock.now(), nodes))
     }
 
     /// In the name of an administrator.
@@ -177,7 +176,7 @@ impl ComponentSwitch for Inside {
     }
 
     fn revision(&self) -> u64 {
-        self.kv.revision()
+        self.kv.seen_revision()
     }
 
     fn compact_revision(&self) -> u64 {

@@ -9,6 +9,7 @@ use super::inside::Inside;
 use super::publishing::{Publishing, PublishingParts};
 use super::start_error::StartError;
 use apiserver::server::Server;
+use apiserver::storage::ByteStore;
 
 impl Cluster {
     /// Opens ports of Services on the host, if it is to.
@@ -38,7 +39,9 @@ impl Cluster {
     /// Serves etcd's API, if it is to.
     pub(super) async fn open_etcd(&mut self) -> Result<(), StartError> {
         let Inside { clock, config, kv, scheme, .. } = &*self.inside;
-        self.etcd = etcd_api::serve_cluster(clock, &config.etcd, (kv, scheme)).await?;
+        if let ByteStore::Own(kv) = kv {
+            self.etcd = etcd_api::serve_cluster(clock, &config.etcd, (kv, scheme)).await?;
+        }
         Ok(())
     }
 

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use super::components::AtWork;
 use super::config::Config;
 use super::data_dir;
+use super::earlier_keys;
+use super::etcd_store;
 use super::node_register::RegisteredNodes;
 use super::start_error::StartError;
-use apiserver::storage::WatchCaches;
+use apiserver::storage::{ByteStore, WatchCaches};
 use etcd::Kv;
 use pki::{Authority, AuthorityKeys};
 
 /// The store, whom to trust, and what is known of it already.
 pub(super) struct Origin {
-    pub(super) kv: Kv,
+    pub(super) kv: ByteStore,
     pub(super) keys: SigningKeys,
     /// What the watch caches begin with.
     pub(super) caches: WatchCaches,
@@ -32,8 +34,24 @@ pub(super) struct SigningKeys {
 }
 
 impl Origin {
+    /// This one, or what the config says; with its keys where they are to be.
+    pub(super) async fn or_of(origin: Option<Origin>, config: &mut Config) -> Result<Origin, StartError> {
+        let origin = match origin {
+            Some(origin) => origin,
+            None => Origin::of(config).await?,
+        };
+        if let ByteStore::Own(kv) = &origin.kv {
+            earlier_keys::move_all(kv, origin.running.is_some()).await?;
+        }
+        Ok(origin)
+    }
+
     /// What the config says.
-    pub(super) fn of(config: &mut Config) -> Result<Origin, StartError> {
+    pub(super) async fn of(config: &mut Config) -> Result<Origin, StartError> {
+        if config.apiserver.etcd.is_used() {
+            let kv = etcd_store::open(config).await?.into();
+            return Origin::around(kv, config);
+        }
         let Some(snapshot) = config.snapshot.take() else { return Origin::open(config) };
         (config.nodes, config.kubelet.max_pods) = (snapshot.nodes(), snapshot.pods_per_node());
         if let Some(folder) = &config.data_dir {
@@ -45,11 +63,15 @@ impl Origin {
             Some(keys) => SigningKeys::of(&keys, "the snapshot")?,
             None => SigningKeys::open(config)?,
         };
+        let kv = kv.into();
         Ok(Origin { kv, keys, caches: WatchCaches::default(), running: None, nodes: None })
     }
 
     fn open(config: &Config) -> Result<Origin, StartError> {
-        let kv = Kv::open(store_options(config), config.clock.clone())?;
+        Origin::around(Kv::open(store_options(config), config.clock.clone())?.into(), config)
+    }
+
+    fn around(kv: ByteStore, config: &Config) -> Result<Origin, StartError> {
         let keys = SigningKeys::open(config)?;
         Ok(Origin { kv, keys, caches: WatchCaches::default(), running: None, nodes: None })
     }

@@ -26,7 +26,7 @@ impl Cluster {
 
     /// What the data dir had lost, if the cluster was started all the same ([`super::Config::recover`]).
     pub fn recovery(&self) -> Option<&etcd::Recovery> {
-        self.inside.kv.recovery()
+        self.inside.kv.own("a recovery").ok()?.recovery()
     }
 
     /// Its objects at one resourceVersion, as YAML that `kubectl apply` takes: without status and what else
@@ -61,7 +61,7 @@ impl Snapshot {
     /// Of a cluster that is made of it, and in which nothing happens.
     async fn stock(&self) -> Result<Stock, ExportError> {
         let mut config = Config::new().components(Components::NONE).flow(false).snapshot(self.clone());
-        let origin = Origin { running: Some(AtWork::default()), ..Origin::of(&mut config)? };
+        let origin = Origin { running: Some(AtWork::default()), ..Origin::of(&mut config).await? };
         let cluster = Cluster::begin(config, Some(origin)).await?;
         let stock = cluster.inside.collect().await;
         cluster.stop().await;

@@ -22,7 +22,11 @@ impl Cluster {
     /// # Errors
     /// What the disk says, or that there is a store already.
     pub fn keep(&self, folder: &Path) -> Result<(), etcd::Error> {
-        self.inside.kv.image()?.restore(&data_dir::store(folder), &self.inside.clock)
+        self.inside
+            .kv
+            .own("a copy of the data dir")?
+            .image()?
+            .restore(&data_dir::store(folder), &self.inside.clock)
     }
 
     /// The whole cluster as it is at one resourceVersion, whoever writes meanwhile.

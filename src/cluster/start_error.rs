@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use super::etcd_api::EtcdApiError;
+use super::etcd_store_error::EtcdStoreError;
 use super::manifests;
 use super::snapshot::SnapshotError;
 use apimachinery::status::Status;
@@ -43,6 +44,9 @@ pub enum StartError {
     /// etcd's API.
     #[error(transparent)]
     Etcd(#[from] EtcdApiError),
+    /// The etcd in which the objects are.
+    #[error(transparent)]
+    EtcdStore(#[from] EtcdStoreError),
     /// The flags of the apiserver.
     #[error(transparent)]
     Apiserver(#[from] ConfigError),

@@ -55,6 +55,15 @@ pub enum Error {
     /// on disk: without that it is uncertain.
     #[error("the store cannot use its files: {0}")]
     Io(String),
+    /// What a real etcd answered, or what became of the connection to it; of a write, it may have been done
+    /// all the same.
+    #[error("{0}")]
+    Etcd(String),
+    /// What only a store of our own can do.
+    #[error(
+        "{0}: the objects are kept in an etcd (--etcd-servers), and only kubarium's own store can do that"
+    )]
+    NotOnEtcd(&'static str),
     /// The store has been closed.
     #[error("the store is closed")]
     Closed,

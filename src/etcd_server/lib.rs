@@ -13,10 +13,6 @@
 
 pub mod check;
 pub mod frames;
-mod wire;
-
-pub mod messages;
-pub mod status;
 
 mod bolt;
 mod cluster;
@@ -39,6 +35,6 @@ mod unary;
 pub mod values;
 pub mod watch;
 
+pub use etcd_api::{MalformedMessage, MessageField, ProtoMessage, WireValue, messages, status, wire};
 pub use http1::{CLUSTER_VERSION, VERSION};
 pub use server::{EtcdServer, PROGRESS_INTERVAL, ServerOptions, StoreSource};
-pub use wire::{MalformedMessage, MessageField, ProtoMessage, WireValue};

@@ -136,7 +136,7 @@ impl WorkEstimator {
     /// Custom objects are only counted: to list them may be to have them converted.
     async fn look(&self, kind: &Arc<Kind>) -> Option<(usize, usize)> {
         if kind.custom.is_some() {
-            return Some((self.registry.count(kind.storage_kind()).ok()?, CUSTOM_OBJECT_BYTES));
+            return Some((self.registry.count(kind.storage_kind()).await.ok()?, CUSTOM_OBJECT_BYTES));
         }
         let list = Box::pin(self.registry.list(kind, "", &ListOptions::default())).await.ok()?;
         let bytes: usize = list.items.iter().map(|object| object.stored().len()).sum();

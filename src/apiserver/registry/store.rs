@@ -138,12 +138,18 @@ impl Registry {
         self.present_list(kind, list).await
     }
 
-    /// Whether there is no object of a kind: a look into the store that makes no cache.
+    /// Whether there is no object of a kind: a look into our own store, which makes no cache; of an etcd the
+    /// cache is asked.
     ///
     /// # Errors
     /// 500 when the store fails.
-    pub fn is_empty(&self, kind: &Arc<Kind>) -> Result<bool, Status> {
-        self.0.storage.is_empty(&storage_kind(kind))
+    pub async fn is_empty(&self, kind: &Arc<Kind>) -> Result<bool, Status> {
+        self.0.storage.is_empty(&storage_kind(kind)).await
+    }
+
+    /// Whether nobody has to be asked to know that there is no object of a kind.
+    pub fn is_known_to_be_empty(&self, kind: &Arc<Kind>) -> bool {
+        self.0.storage.is_known_to_be_empty(&storage_kind(kind))
     }
 
     /// What happens to the objects of a namespace, or of all when it is empty. Ends after
@@ -166,11 +172,16 @@ impl Registry {
     ///
     /// # Errors
     /// 500 when the store fails.
-    pub fn count(&self, kind: &Kind) -> Result<usize, Status> {
-        self.0.storage.count(kind.storage_kind())
+    pub async fn count(&self, kind: &Kind) -> Result<usize, Status> {
+        self.0.storage.count(kind.storage_kind()).await
     }
 
-    /// The revision that the store stands at.
+    /// Whether other servers write to the store, too.
+    pub fn is_shared(&self) -> bool {
+        self.0.storage.is_shared()
+    }
+
+    /// The revision that the store stands at, as far as that was heard of.
     pub fn revision(&self) -> u64 {
         self.0.storage.revision()
     }

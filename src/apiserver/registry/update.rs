@@ -131,7 +131,7 @@ impl Registry {
         if is_finalized(stored, &new, &old) {
             return self.delete_finalized(update, stored, current, &new).await;
         }
-        if new == old && !self.0.storage.is_stale(stored, &current.key())? {
+        if new == old && !self.0.storage.is_stale(stored, &current.key()).await? {
             return Ok(UpdateAttempt::Done(current.clone()));
         }
         let revision = current.metadata.resource_version;

@@ -12,7 +12,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 
 use super::cache_watcher::{CHANNEL, Watcher, Watchers};
-use super::errors::too_large;
+use super::errors::{interpret, too_large};
 use super::event::StoreEvent;
 use super::lister_watcher::EtcdListerWatcher;
 use super::request::{At, ListRequest, Since, WatchRequest};
@@ -31,6 +31,11 @@ use etcd::Revision;
 
 /// How long a read waits for the cache to reach a revision; one that names none is then answered from etcd.
 const FRESH_WITHIN: Duration = Duration::from_secs(3);
+/// Of an etcd that cannot be asked how far watches are, what is not heard of so soon is read from it.
+const HEARD_WITHIN: Duration = Duration::from_millis(100);
+/// Whoever waits asks an etcd again and again how far the watch is (upstream's `progressRequestPeriod`): the
+/// member that is asked may lag behind the one that named the revision.
+const ASK_EVERY: Duration = Duration::from_millis(100);
 /// How long a read waits for the cache to be filled for the first time.
 const FILLED_WITHIN: Duration = Duration::from_secs(30);
 /// A watcher that is behind and takes nothing for so long is cut.
@@ -140,12 +145,12 @@ impl Cacher {
             // Waiting for the cache would cost more than looking up how new the object is.
             At::Newest => {
                 let cached = shared.read().objects().get(key).cloned();
-                return shared.store.get_newest(&shared.kind, key, cached);
+                return shared.store.get_newest(&shared.kind, key, cached).await;
             }
-            At::Any if shared.read().revision() == 0 => return shared.store.get(&shared.kind, key),
+            At::Any if shared.read().revision() == 0 => return shared.store.get(&shared.kind, key).await,
             // A writer that was answered may ask for what it wrote.
             At::Any if !shared.has_reached(shared.acknowledged.load(Ordering::Acquire)) => {
-                return shared.store.get(&shared.kind, key);
+                return shared.store.get(&shared.kind, key).await;
             }
             At::Any => (),
             At::NotOlderThan(revision) | At::Exact(revision) => shared.wait_until_fresh(revision).await?,
@@ -162,12 +167,12 @@ impl Cacher {
         let (snapshot, revision) = match request.at {
             At::Exact(revision) => match shared.snapshot_at(revision) {
                 Some(snapshot) => (snapshot, revision),
-                None => return shared.store.list(&shared.kind, request),
+                None => return shared.store.list(&shared.kind, request).await,
             },
             at => match shared.state(at).await {
                 Ok(state) => state,
-                Err(_) if matches!(at, At::Newest | At::Any) => {
-                    return shared.store.list(&shared.kind, request);
+                Err(_) if matches!(at, At::Newest | At::Any) || !shared.store.kv().tells_progress() => {
+                    return shared.store.list(&shared.kind, request).await;
                 }
                 Err(status) => return Err(status),
             },
@@ -187,15 +192,15 @@ impl Cacher {
         let shared = &self.shared;
         let (initial, position) = match request.since {
             Since::State(at) => {
-                let (objects, revision) = shared.state(at).await?;
+                let (objects, revision) = shared.state_or_read(at).await?;
                 let (marks_end, _held) = (request.marks_initial_events_end, request.held.clone());
                 (Some(Initial { objects, marks_end, _held }), revision)
             }
-            Since::Now => (None, shared.state(At::Newest).await?.1),
+            Since::Now => (None, shared.newest().await?),
             Since::After(revision) => {
                 shared.state(At::Any).await?;
                 if !shared.read().covers(revision) {
-                    return watcher::watch(&shared.store, &shared.kind, request);
+                    return watcher::watch(&shared.store, &shared.kind, request).await;
                 }
                 (None, revision)
             }
@@ -282,7 +287,7 @@ impl CacherShared {
     /// The objects, and their revision, in the state that is asked for.
     async fn state(&self, at: At) -> Result<(Snapshot, Revision), Status> {
         let least = match at {
-            At::Newest => self.store.kv().revision(),
+            At::Newest => self.store.kv().revision().await.map_err(interpret)?,
             At::Any => self.acknowledged.load(Ordering::Acquire).max(1),
             At::NotOlderThan(revision) | At::Exact(revision) => revision,
         };
@@ -291,11 +296,32 @@ impl CacherShared {
         Ok((cache.objects().clone(), cache.revision()))
     }
 
+    /// As [`CacherShared::state`]; of an old etcd what it has, if that is newer: a watch goes on from there.
+    async fn state_or_read(&self, at: At) -> Result<(Snapshot, Revision), Status> {
+        match self.state(at).await {
+            Err(_) if !self.store.kv().tells_progress() && self.has_reached(1) => {
+                let request = ListRequest { at, ..ListRequest::everything() };
+                let list = self.store.list(&self.kind, &request).await?;
+                let entry = |object: &Arc<Object>| (object.shared_key().clone(), object.clone());
+                Ok((list.items.iter().map(entry).collect(), list.resource_version))
+            }
+            state => state,
+        }
+    }
+
+    /// From where on a watch tells what comes.
+    async fn newest(&self) -> Result<Revision, Status> {
+        if self.store.kv().tells_progress() {
+            return Ok(self.state(At::Newest).await?.1);
+        }
+        self.wait_until_fresh(1).await?;
+        self.store.kv().revision().await.map_err(interpret)
+    }
+
     async fn wait_until_fresh(&self, revision: Revision) -> Result<(), Status> {
         if self.has_reached(revision) {
             return Ok(());
         }
-        self.store.kv().request_progress(self.kind.storage_prefix());
         let reached = async {
             loop {
                 // Asked for before looking, so that progress in between is not missed.
@@ -306,10 +332,39 @@ impl CacherShared {
                 progressed.await;
             }
         };
-        let within = if self.has_reached(1) { FRESH_WITHIN } else { FILLED_WITHIN };
-        match self.store.clock().timeout(within, reached).await {
-            Ok(()) => Ok(()),
-            Err(_) => Err(too_large(revision, self.store.kv().revision())),
+        let patience = if self.store.kv().tells_progress() { FRESH_WITHIN } else { HEARD_WITHIN };
+        let within = if self.has_reached(1) { patience } else { FILLED_WITHIN };
+        let asking = async {
+            tokio::select! {
+                biased;
+                () = reached => (),
+                () = self.ask_for_progress() => (),
+            }
+        };
+        let reached = self.store.clock().timeout(within, asking).await;
+        reached.map_err(|_| too_large(revision, self.store.kv().seen_revision()))
+    }
+
+    /// Never ends. Our own store needs to be asked once.
+    async fn ask_for_progress(&self) {
+        let kv = self.store.kv();
+        kv.request_progress(self.kind.storage_prefix());
+        if !kv.is_shared() {
+            return std::future::pending().await;
+        }
+        loop {
+            self.store.clock().sleep(ASK_EVERY).await;
+            kv.request_progress(self.kind.storage_prefix());
+        }
+    }
+
+    /// Hears of everything there is, if that can be asked for.
+    async fn catch_up_with_store(&self) {
+        let kv = self.store.kv();
+        if kv.tells_progress()
+            && let Ok(newest) = kv.revision().await
+        {
+            let _ = self.wait_until_fresh(newest).await;
         }
     }
 
@@ -439,7 +494,7 @@ async fn run_timer(shared: Arc<CacherShared>) {
             () = shared.due_changed.notified() => continue,
         }
         // The bookmarks of a quiet kind are to be as fresh as those of a busy one.
-        let _ = shared.wait_until_fresh(shared.store.kv().revision()).await;
+        shared.catch_up_with_store().await;
         shared.lock_watchers().tick(clock.elapsed());
     }
 }

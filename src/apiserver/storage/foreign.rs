@@ -11,6 +11,8 @@ use apis::kind::Kind;
 
 /// What a value begins with that this apiserver has put as JSON.
 const OWN: &[u8] = b"{\"metadata\":{";
+/// What JSON begins with that this apiserver has put where others read it: Go writes the kind of types first.
+const TOLD_TO_OTHERS: &[u8] = b"{\"apiVersion\":";
 /// What protobuf begins with.
 const PROTOBUF: &[u8] = b"k8s\0";
 
@@ -22,8 +24,24 @@ pub(super) fn own_form(kind: &Kind, value: Bytes) -> Result<Bytes, Malformed> {
     if value.starts_with(OWN) {
         return Ok(value);
     }
+    if value.starts_with(TOLD_TO_OTHERS)
+        && !kind.is_custom
+        && let Some(rest) = value.strip_prefix(&head(kind)[..]).filter(|rest| rest.starts_with(&OWN[1..]))
+    {
+        return Ok([b"{", rest].concat().into());
+    }
     let tree = if value.starts_with(PROTOBUF) { message(kind, &value)? } else { json(&value)? };
     encode_for_storage(&tree)
+}
+
+/// The object as JSON that tells its kind and version, as others who read the same etcd expect it; `value` is
+/// its own form.
+pub(super) fn as_json(kind: &Kind, value: &Bytes) -> Bytes {
+    [&head(kind)[..], &value[1..]].concat().into()
+}
+
+fn head(kind: &Kind) -> Vec<u8> {
+    format!("{{\"apiVersion\":\"{}\",\"kind\":\"{}\",", kind.group_version, kind.kind).into_bytes()
 }
 
 fn json(value: &[u8]) -> Result<Value, Malformed> {

@@ -9,6 +9,7 @@ use serde_json::Value;
 use sync::Mutex;
 use tokio::sync::mpsc;
 
+use super::byte_store::ByteStore;
 use super::cacher::Cacher;
 use super::request::{At, ListRequest, WatchRequest, parse};
 use super::store::{Store, Written};
@@ -21,7 +22,7 @@ use apimachinery::watch::WatchEvent;
 use apis::kind::Kind;
 use clock::Clock;
 use entropy::Entropy;
-use etcd::{Kv, Revision};
+use etcd::Revision;
 
 /// The objects of one cluster. Cloning shares it. Kinds are storage kinds; keys are `namespace/name`, or
 /// `name` for cluster-scoped ones.
@@ -46,7 +47,7 @@ pub struct WatchCaches(HashMap<Arc<str>, (Arc<Kind>, WatchCache)>);
 
 impl Storage {
     /// Over a store. Watch caches are made when a kind is first read, so that a start does not wait for them.
-    pub fn new(kv: Kv, clock: Clock, entropy: Entropy) -> Storage {
+    pub fn new(kv: impl Into<ByteStore>, clock: Clock, entropy: Entropy) -> Storage {
         Storage::over(Store::new(kv, clock), entropy)
     }
 
@@ -78,13 +79,13 @@ impl Storage {
     /// In memory, for the tests of the rooms above.
     #[cfg(test)]
     pub fn in_memory(clock: Clock, entropy: Entropy) -> Storage {
-        let kv = Kv::open(etcd::Options::default(), clock.clone()).expect("a directory can be made");
+        let kv = etcd::Kv::open(etcd::Options::default(), clock.clone()).expect("a directory can be made");
         Storage::new(kv, clock, entropy)
     }
 
-    /// The newest revision.
+    /// The newest revision that was heard of.
     pub fn revision(&self) -> Revision {
-        self.0.store.kv().revision()
+        self.0.store.kv().seen_revision()
     }
 
     /// An object. `resource_version`: unset is the newest state, `0` any, else at least this.
@@ -125,8 +126,8 @@ impl Storage {
     ///
     /// # Errors
     /// 500 when the store fails.
-    pub fn count(&self, kind: &Kind) -> Result<usize, Status> {
-        self.0.store.count(kind)
+    pub async fn count(&self, kind: &Kind) -> Result<usize, Status> {
+        self.0.store.count(kind).await
     }
 
     /// What happens to the objects of a namespace, or of all when it is empty.
@@ -190,16 +191,31 @@ impl Storage {
     ///
     /// # Errors
     /// 500 when the store fails.
-    pub fn is_stale(&self, kind: &Kind, key: &str) -> Result<bool, Status> {
-        self.0.store.is_stale(kind, key)
+    pub async fn is_stale(&self, kind: &Kind, key: &str) -> Result<bool, Status> {
+        self.0.store.is_stale(kind, key).await
     }
 
-    /// Whether there is no object of a kind.
+    /// Whether there is no object of a kind. Where that would be a question to somebody else, a watch cache
+    /// is asked: this is looked at with every request.
     ///
     /// # Errors
     /// 500 when the store fails.
-    pub fn is_empty(&self, kind: &Kind) -> Result<bool, Status> {
-        self.0.store.is_empty(kind)
+    pub async fn is_empty(&self, kind: &Arc<Kind>) -> Result<bool, Status> {
+        if self.is_shared() {
+            return Ok(self.cacher(kind).list(&ListRequest::any()).await?.items.is_empty());
+        }
+        self.0.store.is_empty(kind).await
+    }
+
+    /// Whether nobody has to be asked to know that there is no object of a kind: never of an etcd.
+    pub fn is_known_to_be_empty(&self, kind: &Kind) -> bool {
+        let own = self.0.store.kv().own("a look that waits for nothing");
+        own.and_then(|kv| kv.is_empty(kind.storage_prefix())).unwrap_or(false)
+    }
+
+    /// Whether other servers write to the store, too.
+    pub fn is_shared(&self) -> bool {
+        self.0.store.kv().is_shared()
     }
 
     /// Drops the watch cache of a kind that is no longer served; its watches end.

@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use clock::Clock;
-use etcd::{Error, Kv, LeaseId};
+use etcd::{Error, LeaseId};
 use sync::Mutex;
+
+use super::byte_store::ByteStore;
 
 /// How long a lease is given to new objects: the least of this and a twentieth of the time to live. Objects
 /// live longer than asked by at most this.
@@ -16,7 +18,7 @@ const MAX_OBJECTS: usize = 1000;
 /// Hands out leases.
 #[derive(Debug)]
 pub(super) struct LeaseManager {
-    kv: Kv,
+    kv: ByteStore,
     clock: Clock,
     current: Mutex<Option<SharedLease>>,
 }
@@ -30,14 +32,14 @@ struct SharedLease {
 
 impl LeaseManager {
     /// Over a store.
-    pub(super) fn new(kv: Kv, clock: Clock) -> LeaseManager {
+    pub(super) fn new(kv: ByteStore, clock: Clock) -> LeaseManager {
         LeaseManager { kv, clock, current: Mutex::new(None) }
     }
 
     /// A lease that lasts at least `time_to_live` from now.
     ///
     /// # Errors
-    /// As [`Kv::grant_lease`].
+    /// As [`ByteStore::grant_lease`].
     pub(super) async fn lease(&self, time_to_live: Duration) -> Result<LeaseId, Error> {
         let now = self.clock.elapsed();
         let reuse = REUSE.min(time_to_live / 20);

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::byte_store::ByteWatch;
 use super::recorder::RecordedChange;
 use super::request::ListRequest;
 use super::store::Store;
@@ -13,7 +14,7 @@ use apimachinery::status::Status;
 use apimachinery::watch::{Bookmark, WatchEvent};
 use apis::kind::Kind;
 use client_go::reflector::{Events, ListerWatcher};
-use etcd::{Error, Event, EventKind, Revision, Watch, WatchBatch};
+use etcd::{Error, Event, EventKind, Revision, WatchBatch};
 
 /// All objects of one kind, in etcd.
 pub(super) struct EtcdListerWatcher {
@@ -26,7 +27,7 @@ pub(super) struct EtcdListerWatcher {
 /// A watch of etcd's log as events.
 pub(super) struct EtcdEvents {
     store: Store,
-    log: Watch,
+    log: ByteWatch,
     kind: Arc<Kind>,
     /// The rest of the last batch.
     batch: VecDeque<Event>,
@@ -39,13 +40,13 @@ impl ListerWatcher for EtcdListerWatcher {
 
     /// Always the newest state, whatever the reflector asks for.
     async fn list(&self, _options: &ListOptions) -> Result<List, Status> {
-        self.store.list(&self.kind, &ListRequest::everything())
+        self.store.list(&self.kind, &ListRequest::everything()).await
     }
 
     async fn watch(&self, options: &ListOptions) -> Result<EtcdEvents, Status> {
         let after = options.resource_version.as_deref().and_then(|text| text.parse().ok()).unwrap_or(0);
         let prefix = self.kind.storage_prefix();
-        let log = self.store.kv().watch(prefix, after).map_err(super::errors::interpret)?;
+        let log = self.store.kv().watch(prefix, after).await.map_err(super::errors::interpret)?;
         // Whoever asked for progress before there was a watch is answered by this.
         self.store.kv().request_progress(prefix);
         let (store, kind) = (self.store.clone(), self.kind.clone());

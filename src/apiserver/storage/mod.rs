@@ -13,7 +13,9 @@ pub mod interface;
 pub mod request;
 
 pub mod encryption;
+pub mod options;
 
+mod byte_store;
 mod errors;
 mod foreign;
 mod fresh;
@@ -37,6 +39,7 @@ mod watch_cache;
 #[cfg(test)]
 mod suite;
 
+pub use byte_store::ByteStore;
 pub use interface::{Storage, WatchCaches};
 pub use size_limit::is_too_large;
 pub use store::Written;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::byte_store::ByteStore;
 use super::continue_token::ContinueToken;
 use super::encryption::Encryption;
 use super::errors::{continue_expired, corrupt, interpret};
@@ -21,7 +22,7 @@ use apimachinery::object::{Object, encode_for_storage};
 use apimachinery::status::Status;
 use apis::kind::Kind;
 use clock::Clock;
-use etcd::{Error, Expect, KeyValue, Kv, Op, Revision, Txn};
+use etcd::{Error, Expect, KeyValue, Op, Revision, Txn};
 use flow::Flow;
 
 /// With a selector, so many keys are read at a time at first; doubled while the page does not fill.
@@ -30,7 +31,7 @@ const FIRST_CHUNK: usize = 500;
 /// Objects in etcd. Cloning shares it. Kinds are storage kinds, keys are relative to the kind.
 #[derive(Clone, Debug)]
 pub struct Store {
-    kv: Kv,
+    kv: ByteStore,
     clock: Clock,
     leases: Arc<LeaseManager>,
     recorder: Arc<Recorder>,
@@ -51,7 +52,8 @@ pub enum Written {
 
 impl Store {
     /// Over a store of bytes.
-    pub fn new(kv: Kv, clock: Clock) -> Store {
+    pub fn new(kv: impl Into<ByteStore>, clock: Clock) -> Store {
+        let kv = kv.into();
         let leases = Arc::new(LeaseManager::new(kv.clone(), clock.clone()));
         let recorder = Arc::new(Recorder::new(Flow::off()));
         let encryption = Encryption::default();
@@ -106,7 +108,7 @@ impl Store {
     }
 
     /// The bytes underneath.
-    pub fn kv(&self) -> &Kv {
+    pub fn kv(&self) -> &ByteStore {
         &self.kv
     }
 
@@ -119,8 +121,8 @@ impl Store {
     ///
     /// # Errors
     /// 500 when the store fails.
-    pub fn get(&self, kind: &Kind, key: &str) -> Result<Option<Arc<Object>>, Status> {
-        let (found, _) = self.kv.get(&full_key(kind, key), None).map_err(interpret)?;
+    pub async fn get(&self, kind: &Kind, key: &str) -> Result<Option<Arc<Object>>, Status> {
+        let found = self.kv.get(&full_key(kind, key), None).await.map_err(interpret)?;
         found.map(|found| self.decode(kind, &found)).transpose()
     }
 
@@ -128,8 +130,8 @@ impl Store {
     ///
     /// # Errors
     /// 500 when the store fails.
-    pub fn is_empty(&self, kind: &Kind) -> Result<bool, Status> {
-        self.kv.is_empty(kind.storage_prefix()).map_err(interpret)
+    pub async fn is_empty(&self, kind: &Kind) -> Result<bool, Status> {
+        self.kv.is_empty(kind.storage_prefix()).await.map_err(interpret)
     }
 
     /// Reads an object as [`Store::get`] does; `cached` is what a cache has of it, which is taken if it
@@ -137,15 +139,17 @@ impl Store {
     ///
     /// # Errors
     /// 500 when the store fails.
-    pub fn get_newest(
+    pub async fn get_newest(
         &self,
         kind: &Kind,
         key: &str,
         cached: Option<Arc<Object>>,
     ) -> Result<Option<Arc<Object>>, Status> {
-        let newest = self.kv.mod_revision(&full_key(kind, key)).map_err(interpret)?;
+        // Where a look costs as much as the whole, the whole is read.
+        let ByteStore::Own(kv) = &self.kv else { return self.get(kind, key).await };
+        let newest = kv.mod_revision(&full_key(kind, key)).map_err(interpret)?;
         match cached.filter(|cached| Some(cached.metadata.resource_version) == newest) {
-            None if newest.is_some() => self.get(kind, key),
+            None if newest.is_some() => self.get(kind, key).await,
             cached => Ok(cached),
         }
     }
@@ -154,8 +158,8 @@ impl Store {
     ///
     /// # Errors
     /// 500 when the store fails.
-    pub fn count(&self, kind: &Kind) -> Result<usize, Status> {
-        let range = self.kv.range(kind.storage_prefix(), None, Some(0), None).map_err(interpret)?;
+    pub async fn count(&self, kind: &Kind) -> Result<usize, Status> {
+        let range = self.kv.range(kind.storage_prefix(), None, Some(0), None).await.map_err(interpret)?;
         Ok(range.count)
     }
 
@@ -164,16 +168,12 @@ impl Store {
     ///
     /// # Errors
     /// 410 when the revision was compacted away; 504 when it is to come.
-    pub fn list(&self, kind: &Kind, request: &ListRequest) -> Result<List, Status> {
-        let current = self.kv.revision();
+    pub async fn list(&self, kind: &Kind, request: &ListRequest) -> Result<List, Status> {
         let at = match request.at {
-            At::Exact(revision) => revision,
-            At::NotOlderThan(revision) if revision > current => {
-                return Err(super::errors::too_large(revision, current));
-            }
-            _ => current,
+            At::Exact(revision) => Some(revision),
+            _ => None,
         };
-        self.list_at(kind, request, at).map_err(|error| match error {
+        let list = self.list_at(kind, request, at).await.map_err(|error| match error {
             StoreFailure::Etcd(Error::Compacted { .. }) if request.start.is_some() => {
                 let start = request.start.as_deref().unwrap_or_default();
                 let start = start[request.selection.prefix().len()..].to_owned();
@@ -181,10 +181,22 @@ impl Store {
             }
             StoreFailure::Etcd(error) => interpret(error),
             StoreFailure::Status(status) => status,
-        })
+        })?;
+        match request.at {
+            At::NotOlderThan(revision) if revision > list.resource_version => {
+                Err(super::errors::too_large(revision, list.resource_version))
+            }
+            _ => Ok(list),
+        }
     }
 
-    fn list_at(&self, kind: &Kind, request: &ListRequest, at: Revision) -> Result<List, StoreFailure> {
+    /// At a revision, or now: then all of it is of the revision of the first page that is read.
+    async fn list_at(
+        &self,
+        kind: &Kind,
+        request: &ListRequest,
+        mut at: Option<Revision>,
+    ) -> Result<List, StoreFailure> {
         let root = kind.storage_prefix();
         let prefix = format!("{root}{}", request.selection.prefix());
         let mut from = request.start.as_ref().map(|start| format!("{root}{start}"));
@@ -194,7 +206,8 @@ impl Store {
         };
         let mut page = Page::new(request, kind.field_names());
         loop {
-            let range = self.kv.range(&prefix, from.as_deref(), chunk, Some(at))?;
+            let range = self.kv.range(&prefix, from.as_deref(), chunk, at).await?;
+            at = Some(range.revision);
             let mut left = range.count;
             for found in range.kvs.iter().filter(|found| is_wanted(request, root, found)) {
                 if page.is_full() {
@@ -206,7 +219,7 @@ impl Store {
             if !range.more || page.is_full() {
                 let goes_on = page.is_full() && request.selection.key.is_none();
                 page.cut(if goes_on { left } else { 0 });
-                return Ok(page.finish(at));
+                return Ok(page.finish(range.revision));
             }
             from = Some(format!("{root}{}", page.next_key()));
             chunk = chunk.map(|chunk| chunk * 2);
@@ -235,7 +248,12 @@ impl Store {
             None => None,
         };
         let protobuf = if self.writes_protobuf { foreign::as_protobuf(kind, new) } else { None };
-        let kept = self.encryption.to_storage(kind, &whole, protobuf.unwrap_or(value));
+        let form = match protobuf {
+            Some(message) => message,
+            None if self.kv.is_shared() => foreign::as_json(kind, &value),
+            None => value,
+        };
+        let kept = self.encryption.to_storage(kind, &whole, form);
         let op = Op::Put { value: kept.map_err(Status::internal)?, lease };
         match self.write(kind, key, expected, op, cause, Some(&object)).await?.0 {
             Txn::Committed { revision, .. } => {
@@ -328,11 +346,11 @@ impl Store {
     ///
     /// # Errors
     /// 500 when the store fails.
-    pub fn is_stale(&self, kind: &Kind, key: &str) -> Result<bool, Status> {
+    pub async fn is_stale(&self, kind: &Kind, key: &str) -> Result<bool, Status> {
         if self.encryption.is_off() {
             return Ok(false);
         }
-        let (found, _) = self.kv.get(&full_key(kind, key), None).map_err(interpret)?;
+        let found = self.kv.get(&full_key(kind, key), None).await.map_err(interpret)?;
         Ok(found.is_some_and(|found| self.encryption.is_stale(kind, &found.value)))
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
+use super::byte_store::{ByteStore, ByteWatch};
 use super::errors::{interpret, watch_expired};
 use super::event::StoreEvent;
 use super::request::{ListRequest, Since, WatchRequest};
@@ -16,7 +17,7 @@ use apimachinery::options::WatchCut;
 use apimachinery::status::Status;
 use apimachinery::watch::{Bookmark, WatchEvent};
 use apis::kind::Kind;
-use etcd::{Error, Event, EventKind, Revision, Watch, WatchBatch};
+use etcd::{Error, Event, EventKind, Revision, WatchBatch};
 
 /// Events that may wait for the reader; at the bound the log waits.
 const CHANNEL: usize = 100;
@@ -37,7 +38,7 @@ struct Pump {
     request: WatchRequest,
     /// Of all keys it watches, whole.
     prefix: String,
-    log: Watch,
+    log: ByteWatch,
     /// Everything up to here has been sent, or was not asked for.
     position: Revision,
     sender: mpsc::Sender<WatchEvent>,
@@ -51,7 +52,7 @@ struct Gone;
 ///
 /// # Errors
 /// 504 when the state asked for is to come; a revision that is gone is an error event.
-pub(super) fn watch(
+pub(super) async fn watch(
     store: &Store,
     kind: &Arc<Kind>,
     request: WatchRequest,
@@ -60,18 +61,17 @@ pub(super) fn watch(
     let initial = match request.since {
         Since::State(at) => {
             let selection = request.selection.clone();
-            Some(store.list(kind, &ListRequest { selection, at, limit: None, start: None })?)
+            Some(store.list(kind, &ListRequest { selection, at, limit: None, start: None }).await?)
         }
         Since::Now | Since::After(_) => None,
     };
-    let current = store.kv().revision();
     let position = match (request.since, &initial) {
         (_, Some(list)) => list.resource_version,
         (Since::After(revision), None) => revision,
-        (_, None) => current,
+        (_, None) => store.kv().revision().await.map_err(interpret)?,
     };
     let prefix = full_key(kind, &request.selection.prefix());
-    let log = match store.kv().watch(&prefix, position.min(current)) {
+    let log = match store.kv().watch(&prefix, began_at(store.kv(), position)).await {
         Ok(log) => log,
         Err(Error::Compacted { compact_revision, .. }) => {
             let _ = sender.try_send(WatchEvent::error(watch_expired(position, compact_revision)));
@@ -85,6 +85,14 @@ pub(super) fn watch(
     let pump = Pump { store, kind, request, prefix, log, position, sender, ends_at };
     clock.spawn(pump.run(initial));
     Ok(receiver)
+}
+
+/// Our own store watches from what there is; what is not to be told is left out later.
+fn began_at(kv: &ByteStore, position: Revision) -> Revision {
+    match kv {
+        ByteStore::Own(kv) => position.min(kv.revision()),
+        ByteStore::Etcd(_) => position,
+    }
 }
 
 impl Pump {
@@ -119,8 +127,12 @@ impl Pump {
                 }
                 () = clock.sleep_until(bookmark_at), if self.request.bookmarks => {
                     bookmark_at = next_bookmark(clock.elapsed(), self.ends_at);
-                    bookmark_due = true;
-                    self.store.kv().request_progress(&self.prefix);
+                    bookmark_due = self.store.kv().tells_progress();
+                    if bookmark_due {
+                        self.store.kv().request_progress(&self.prefix);
+                    } else {
+                        self.bookmark(self.position, false).await?;
+                    }
                 }
             }
         }

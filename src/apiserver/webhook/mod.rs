@@ -34,4 +34,5 @@ pub use errors::CallError;
 pub use pod_network::{PodDialer, PodNetwork};
 pub use redirects::Journey;
 pub use service_resolver::ServiceResolver;
+pub use tls::{TlsFilesError, http2_tls};
 pub use transport::Transport;

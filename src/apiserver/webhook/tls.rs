@@ -9,7 +9,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-use super::config::ClientConfig;
+use super::config::{ClientConfig, WebhookTarget};
 
 /// Where systems keep the authorities that they trust (the list of Go's `crypto/x509`).
 const SYSTEM_BUNDLES: [&str; 4] = [
@@ -18,6 +18,28 @@ const SYSTEM_BUNDLES: [&str; 4] = [
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 ];
+
+/// Files of certificates that cannot be used, and why.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct TlsFilesError(String);
+
+/// The TLS side of a client that speaks HTTP/2 to somebody outside: authorities to trust, PEM, or those of
+/// the system; a certificate of our own and its key, PEM.
+///
+/// # Errors
+/// What is wrong with the given certificates.
+pub fn http2_tls(
+    authorities: Option<Vec<u8>>,
+    identity: Option<(Vec<u8>, Vec<u8>)>,
+) -> Result<TlsConfig, TlsFilesError> {
+    let mut config = ClientConfig::new(WebhookTarget::Url(String::new()));
+    config.ca_bundle = authorities.unwrap_or_default();
+    config.identity = identity;
+    let mut tls = tls_config(&config).map_err(TlsFilesError)?;
+    tls.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(tls)
+}
 
 /// The TLS side of a client.
 ///

@@ -1,5 +1,5 @@
-//! kubarium called `kube-apiserver`: the bare apiserver on the store of its `etcd`, with upstream's flags and
-//! upstream's defaults where those of `kubarium up` suit a whole cluster better.
+//! kubarium called `kube-apiserver`: the bare apiserver on the store of its `etcd`, or on a real etcd, with
+//! upstream's flags and upstream's defaults where those of `kubarium up` suit a whole cluster better.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches, Parser};
 
 use super::ending::{Ending, PATIENCE};
 use super::flags::{Flags, Normal};
-use super::place::{DEFAULT_PREFIX, EtcdStore};
+use super::place::EtcdStore;
 use super::program::{KUBE_APISERVER, log, runtime, said};
 use super::selection::{self, Selected};
 use super::{serving_files, store};
@@ -19,6 +19,7 @@ use crate::cluster::{Cluster, Config, Listen};
 use apiserver::authorization::config::{AuthorizationOptions, Mode};
 use apiserver::options::ServerRunOptions;
 use apiserver::server::{Server, bind};
+use apiserver::storage::options::EtcdOptions;
 use clock::Clock;
 use controllers::options::ControllerManagerOptions;
 
@@ -31,12 +32,6 @@ const UPSTREAMS_DEFAULTS: &[(&str, &str)] =
 #[derive(Debug, Parser)]
 #[command(name = "kube-apiserver", disable_version_flag = true, args_override_self = true)]
 struct KubeApiserver {
-    /// List of etcd servers to connect with: kubarium's own, as http://HOST:PORT.
-    #[arg(long, value_delimiter = ',', value_name = "URL")]
-    etcd_servers: Vec<String>,
-    /// The prefix to prepend to all resource paths in etcd.
-    #[arg(long, default_value = DEFAULT_PREFIX)]
-    etcd_prefix: String,
     /// The IP address on which to listen for the --secure-port port.
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::UNSPECIFIED), value_name = "ADDRESS")]
     bind_address: IpAddr,
@@ -131,11 +126,11 @@ impl KubeApiserver {
     }
 
     async fn start(mut self, selected: Selected) -> Result<(Cluster, Option<Server>), Failure> {
-        let store = store::ask(&self.etcd_servers).await?;
+        let store = store::ask(&self.apiserver.etcd.servers).await?;
         let service = self.apiserver.services.service_cluster_ip_range.api_server();
         let addresses = [self.bind_address, service];
         serving_files::complete(&mut self.apiserver.secure_serving, &self.cert_dir, addresses)?;
-        let cluster = store::start(self.config(&store, selected)?).await?;
+        let cluster = store::start(self.config(store.as_ref(), selected)?).await?;
         let plain = self.listen_without_tls(&cluster).await?;
         if let Some(address) = cluster.address() {
             log(format!("Serving securely on {address}"));
@@ -143,7 +138,7 @@ impl KubeApiserver {
         Ok((cluster, plain))
     }
 
-    fn config(&self, store: &EtcdStore, selected: Selected) -> Result<Config, Failure> {
+    fn config(&self, store: Option<&EtcdStore>, selected: Selected) -> Result<Config, Failure> {
         let Selected { components, controllers } = selected;
         let mut controller_manager = ControllerManagerOptions::default();
         if !controllers.is_empty() {
@@ -151,6 +146,11 @@ impl KubeApiserver {
         }
         controller_manager.selection().map_err(Failure)?;
         let mut apiserver = self.apiserver.clone();
+        let data_dir = store.map(|store| store.folder(&apiserver.etcd.prefix));
+        if store.is_some() {
+            // Its data dir is used, and not its API.
+            apiserver.etcd = EtcdOptions::default();
+        }
         if components.kubelets {
             let_nodes_in(&mut apiserver.authorization);
         }
@@ -159,8 +159,8 @@ impl KubeApiserver {
             components,
             apiserver,
             controller_manager,
-            data_dir: Some(store.folder(&self.etcd_prefix)),
-            unsafe_no_fsync: store.unsafe_no_fsync,
+            data_dir,
+            unsafe_no_fsync: store.is_some_and(|store| store.unsafe_no_fsync),
             default_storage_class: components.controllers,
             listen: Some(Listen { address: SocketAddr::new(self.bind_address, self.secure_port), tls: true }),
             ..Config::default()
@@ -255,7 +255,10 @@ mod tests {
             "--allow-privileged",
         ];
         let server = parsed(&fabric8).unwrap();
-        assert_eq!((server.secure_port, server.etcd_servers), (1, vec!["http://0.0.0.0:2".to_owned()]));
+        assert_eq!(
+            (server.secure_port, server.apiserver.etcd.servers),
+            (1, vec!["http://0.0.0.0:2".to_owned()])
+        );
         for word in
             ["--v=5", "--watch-cache=false", "--storage-backend=etcd3", "--insecure-port=0", "--event-ttl=2h"]
         {

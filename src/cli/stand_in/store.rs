@@ -1,5 +1,5 @@
 //! Where `kube-apiserver` keeps its objects: in the data dir of the `etcd` that `--etcd-servers` names, which
-//! is asked for it.
+//! is asked for it, or in that etcd, if it is a real one.
 
 use std::time::Duration;
 
@@ -16,22 +16,22 @@ const FOR_ETCD: Duration = Duration::from_secs(20);
 const FOR_STORE: Duration = Duration::from_secs(5);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Asks each of the servers in turn until one answers.
-pub(crate) async fn ask(servers: &[String]) -> Result<EtcdStore, Failure> {
+/// Asks each of the servers in turn until one answers; None if it is not kubarium's own, as one with TLS.
+pub(crate) async fn ask(servers: &[String]) -> Result<Option<EtcdStore>, Failure> {
     if servers.is_empty() {
         return Err(Failure("--etcd-servers must be specified".into()));
     }
-    if let Some(server) = servers.iter().find(|server| !server.starts_with("http://")) {
-        return Err(Failure(format!(
-            "--etcd-servers {server}: must be the http:// URL of kubarium's own etcd, since TLS to it is not there"
-        )));
+    if servers.iter().any(|server| !server.starts_with("http://")) {
+        return Ok(None);
     }
     let clock = Clock::real();
     let waiting = async {
         loop {
             for server in servers {
-                if let Some(store) = ask_one(server).await? {
-                    return Ok(store);
+                match ask_one(server).await {
+                    EtcdAnswer::Nothing => {}
+                    EtcdAnswer::Own(store) => return Ok(Some(store)),
+                    EtcdAnswer::Other => return Ok(None),
                 }
             }
             clock.sleep(PAUSE).await;
@@ -44,21 +44,25 @@ pub(crate) async fn ask(servers: &[String]) -> Result<EtcdStore, Failure> {
     })
 }
 
-/// None while nobody listens.
-async fn ask_one(server: &str) -> Result<Option<EtcdStore>, Failure> {
+/// Who is there.
+enum EtcdAnswer {
+    /// Nobody listens yet.
+    Nothing,
+    /// kubarium's own.
+    Own(EtcdStore),
+    /// A real etcd, or something else, which will be found out.
+    Other,
+}
+
+async fn ask_one(server: &str) -> EtcdAnswer {
     let address = server.trim_end_matches('/');
     let access = Access { server: address.into(), authority_pem: None, identity: None };
     let told = match (Context { access }).get(STORE).await {
         Ok(told) => told,
-        Err(Failure(why)) if why.starts_with("cannot ask") => return Ok(None),
-        Err(_) => vec![],
+        Err(Failure(why)) if why.starts_with("cannot ask") => return EtcdAnswer::Nothing,
+        Err(_) => return EtcdAnswer::Other,
     };
-    serde_json::from_slice(&told).map(Some).map_err(|_| {
-        Failure(format!(
-            "--etcd-servers {server} is not kubarium's etcd, and this kube-apiserver keeps its objects in no other; \
-             start the etcd of the same folder (kubarium assets)"
-        ))
-    })
+    serde_json::from_slice(&told).map_or(EtcdAnswer::Other, EtcdAnswer::Own)
 }
 
 /// Starts a cluster; a store that is still held by a server that ends is waited for.

@@ -129,10 +129,10 @@ fn what_cannot_be_is_refused_with_the_reason() {
     let with = |flag: &str| [flags.clone(), vec![flag.to_owned()]].concat();
     for (flags, wanted) in [
         (with("--nonsense"), "Error: unknown flag: --nonsense\n"),
-        (with("--etcd-cafile=a"), "Error: --etcd-cafile: the store is kubarium's own"),
+        (with("--etcd-servers-overrides=a"), "Error: --etcd-servers-overrides: "),
         (with("--secure-port=many"), "Error: invalid value 'many' for '--secure-port <PORT>'"),
         (vec![], "Error: --etcd-servers must be specified\n"),
-        (vec!["--etcd-servers=https://127.0.0.1:1".into()], "must be the http:// URL of kubarium's own etcd"),
+        (vec!["--etcd-servers=unix://etcd:1".into()], "unix:// is not spoken"),
         (
             [with("--insecure-bind-address=0.0.0.0"), vec!["--insecure-port=1".into()]].concat(),
             "Error: --insecure-bind-address 0.0.0.0: everybody who reaches it is an administrator",
@@ -152,26 +152,31 @@ fn what_cannot_be_is_refused_with_the_reason() {
     assert!(get(port, "/v3/kv/range").unwrap().contains("404 page not found"));
 }
 
-/// An address that answers, and is not our etcd.
-#[tokio::test(flavor = "multi_thread")]
-async fn somebody_elses_etcd_is_told_apart() {
+/// An address that answers, and is no etcd.
+#[test]
+fn what_is_no_etcd_is_told_apart() {
+    use std::io::{Read, Write};
     let plane = ControlPlane::new(&[]);
     let other = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let server = format!("--etcd-servers=http://{}", other.local_addr().unwrap());
+    let address = other.local_addr().unwrap();
     let answering = std::thread::spawn(move || {
-        use std::io::{Read, Write};
-        let (mut stream, _) = other.accept().unwrap();
-        let mut head = [0; 1024];
-        let _ = stream.read(&mut head).unwrap();
-        stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n").unwrap();
+        for stream in other.incoming() {
+            let mut head = [0; 1024];
+            let mut stream = stream.unwrap();
+            let read = stream.read(&mut head).unwrap_or(0);
+            if head[..read] == *b"enough" {
+                return;
+            }
+            let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n");
+        }
     });
-    let output = plane.program("kube-apiserver").arg(server).output().unwrap();
+    let output = plane.program("kube-apiserver").arg(format!("--etcd-servers=http://{address}")).output();
+    std::net::TcpStream::connect(address).unwrap().write_all(b"enough").unwrap();
     answering.join().unwrap();
-    let said = texts(&output).1;
-    assert!(
-        said.contains("is not kubarium's etcd, and this kube-apiserver keeps its objects in no other"),
-        "{said}"
-    );
+    let said = texts(&output.unwrap()).1;
+    let wanted =
+        format!("--etcd-servers http://{address}: http://{address}: it does not answer as etcd does: ");
+    assert!(said.contains(&wanted), "{said}");
 }
 
 /// Who started them is killed: they do not stay.

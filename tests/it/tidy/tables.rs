@@ -5,7 +5,18 @@
 pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     (
         "apiserver::storage",
-        &["apimachinery", "apis", "etcd", "clock", "entropy", "flow", "client_go::reflector"],
+        &[
+            // Flags, and what they are by default.
+            "component_base",
+            "apimachinery",
+            "apis",
+            "etcd",
+            "etcd_client",
+            "clock",
+            "entropy",
+            "flow",
+            "client_go::reflector",
+        ],
     ),
     (
         "apiserver::registry",
@@ -301,6 +312,8 @@ pub(crate) const WORDS: &[(&str, &str, &[&str])] = &[
         &[
             "src/apiserver/server.rs",
             "src/cli/connection.rs",
+            // To an etcd that is not ours.
+            "src/etcd_client/connection.rs",
             "src/cluster/publishing.rs",
             "src/kubelet/container_runtime/declared/forward.rs",
             // Over connections in memory: servers of pods that speak TLS, and who asks them.

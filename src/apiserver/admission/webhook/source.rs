@@ -62,7 +62,8 @@ impl<C> WebhookSource<C> {
     /// The store's.
     pub(crate) async fn current(&self) -> Result<Vec<Arc<C>>, Status> {
         if !self.was_checked.load(Ordering::Acquire) {
-            if !self.registry.is_empty(self.kind)? {
+            // Where others make them, too, nobody notices it here.
+            if self.registry.is_shared() || !self.registry.is_empty(self.kind).await? {
                 self.is_used.store(true, Ordering::Release);
             }
             self.was_checked.store(true, Ordering::Release);

@@ -83,7 +83,7 @@ impl Rbac {
     pub fn start(registry: &Registry, scheme: &Scheme, clock: &Clock) -> Arc<Rbac> {
         let kind = |(plural, slot)| Some((scheme.resource(GROUP, "v1", plural)?, slot));
         let kinds: Vec<(Arc<Kind>, Slot)> = KINDS.into_iter().filter_map(kind).collect();
-        let is_new = kinds.iter().all(|(kind, _)| registry.is_empty(kind).unwrap_or(false));
+        let is_new = kinds.iter().all(|(kind, _)| registry.is_known_to_be_empty(kind));
         let mut heard = [true; 4];
         kinds.iter().for_each(|(_, slot)| heard[*slot as usize] = !is_new);
         let mut known = KnownRules { heard, index: RbacIndex::default(), has_known_all: false };

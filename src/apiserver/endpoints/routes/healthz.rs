@@ -1,15 +1,25 @@
 //! `/healthz`, `/livez`, `/readyz` (`k8s.io/apiserver/pkg/server/healthz`).
 
+use std::future::ready;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use http::StatusCode;
 
 use crate::endpoints::query::Query;
 use apimachinery::wire::{ApiResponse, text_response};
 use golang::go_text::quote;
 
-/// What a check asks; the text is for the log, clients only hear that it failed.
-pub type Check = Arc<dyn Fn() -> Result<(), String> + Send + Sync>;
+/// What came of a check; the text is for the log, clients only hear that it failed.
+pub type Checked = Result<(), String>;
+
+/// What a check asks.
+pub type Check = Arc<dyn Fn() -> BoxFuture<'static, Checked> + Send + Sync>;
+
+/// A check that waits for nobody.
+pub fn at_once(check: impl Fn() -> Checked + Send + Sync + 'static) -> Check {
+    Arc::new(move || Box::pin(ready(check())))
+}
 
 /// The checks in the order in which they are listed.
 #[derive(Clone)]
@@ -19,7 +29,7 @@ pub struct HealthChecks {
 
 impl Default for HealthChecks {
     fn default() -> HealthChecks {
-        HealthChecks { checks: vec![] }.with("ping", Arc::new(|| Ok(())), true)
+        HealthChecks { checks: vec![] }.with("ping", at_once(|| Ok(())), true)
     }
 }
 
@@ -43,11 +53,16 @@ impl HealthChecks {
     }
 
     /// The answer at `/ROOT` or `/ROOT/CHECK`; nothing when there is no such check.
-    pub(crate) fn respond(&self, root: &str, check: Option<&str>, query: &Query) -> Option<ApiResponse> {
+    pub(crate) async fn respond(
+        &self,
+        root: &str,
+        check: Option<&str>,
+        query: &Query,
+    ) -> Option<ApiResponse> {
         let checks = self.of(root);
         if let Some(wanted) = check {
             let (_, check, _) = checks.into_iter().find(|(name, ..)| name == wanted)?;
-            return Some(match check() {
+            return Some(match check().await {
                 Ok(()) => text_response(StatusCode::OK, "ok"),
                 Err(error) => {
                     let text = format!("internal server error: {error}\n");
@@ -63,7 +78,7 @@ impl HealthChecks {
         let mut lines = String::new();
         let mut failed = false;
         for (name, check, _) in checks {
-            match check() {
+            match check().await {
                 _ if excluded.contains(&name.as_str()) => lines += &format!("[+]{name} excluded: ok\n"),
                 Ok(()) => lines += &format!("[+]{name} ok\n"),
                 Err(error) => {
@@ -99,9 +114,9 @@ mod tests {
 
     #[tokio::test]
     async fn checks_decide() {
-        let checks = HealthChecks::default().with("etcd", Arc::new(|| Err("down".into())), false);
+        let checks = HealthChecks::default().with("etcd", at_once(|| Err("down".into())), false);
         let text = async |root: &str, check: Option<&str>, query: &str| {
-            let response = checks.respond(root, check, &Query::parse(query)).unwrap();
+            let response = checks.respond(root, check, &Query::parse(query)).await.unwrap();
             let code = response.status().as_u16();
             let bytes = axum::body::to_bytes(response.into_body(), 1 << 20).await.unwrap();
             (code, String::from_utf8(bytes.to_vec()).unwrap())
@@ -113,6 +128,6 @@ mod tests {
         assert_eq!(text("livez", None, "verbose&exclude=b&exclude=a").await, (200, warned.into()));
         assert_eq!(text("livez", None, "verbose").await, (200, "[+]ping ok\nlivez check passed\n".into()));
         assert_eq!(text("readyz", Some("ping"), "").await, (200, "ok".into()));
-        assert!(checks.respond("readyz", Some("nothing"), &Query::default()).is_none());
+        assert!(checks.respond("readyz", Some("nothing"), &Query::default()).await.is_none());
     }
 }

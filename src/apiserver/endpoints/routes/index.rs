@@ -56,7 +56,7 @@ pub(crate) async fn serve(server: &Arc<Endpoints>, ctx: &RequestContext, request
         ["openapi", ref rest @ ..] => return openapi::respond(server, ctx, rest, request).await,
         [root @ ("healthz" | "livez" | "readyz"), ref rest @ ..] => {
             let check = if rest.is_empty() { None } else { Some(rest.join("/")) };
-            let response = server.health.respond(root, check.as_deref(), &query);
+            let response = server.health.respond(root, check.as_deref(), &query).await;
             return response.unwrap_or_else(|| not_found(wants_objects));
         }
         _ => None,

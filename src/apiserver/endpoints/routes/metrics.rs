@@ -33,7 +33,7 @@ async fn storage_objects(server: &Endpoints, out: &mut String) {
     for kind in server.scheme.storage_kinds() {
         // Who counts them asks for them. A store that fails here has nothing to count either.
         drop(server.registry.bootstrap(&kind).await);
-        if let Ok(count) = server.registry.count(&kind) {
+        if let Ok(count) = server.registry.count(&kind).await {
             let resource = kind.resource();
             let _ = writeln!(out, "{name}{{resource=\"{resource}\"}} {count}");
         }

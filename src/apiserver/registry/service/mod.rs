@@ -94,7 +94,7 @@ impl Registry {
                 self.0.services.take(&addresses::held(&service.to_value()));
             }
             let ranges = self.kind("networking.k8s.io", "v1", "servicecidrs")?;
-            if !self.is_empty(&ranges)? {
+            if !self.is_empty(&ranges).await? {
                 for range in self.0.storage.list(&ranges, "", &ListOptions::default()).await?.items.iter() {
                     self.note_ranges(None, Some(range));
                 }

@@ -33,7 +33,7 @@ async fn write_at_random(subject: Arc<StoreSubject>, writer: u64, rounds: usize)
     let entropy = Entropy::seeded(writer);
     for _ in 0..rounds {
         let key = format!("n{writer}/{}", entropy.below(8));
-        let exists = subject.store.get(&subject.kind, &key).unwrap().is_some();
+        let exists = subject.store.get(&subject.kind, &key).await.unwrap().is_some();
         if exists && entropy.below(3) == 0 {
             subject.delete(&key).await;
         } else {
@@ -43,8 +43,8 @@ async fn write_at_random(subject: Arc<StoreSubject>, writer: u64, rounds: usize)
     }
 }
 
-async fn run(cached: bool) {
-    let subject = Arc::new(StoreSubject::new(cached));
+async fn run(subject: StoreSubject) {
+    let subject = Arc::new(subject);
     let writers: Vec<_> =
         (0..4).map(|writer| tokio::spawn(write_at_random(subject.clone(), writer, 150))).collect();
     let predicates = [Predicate::default(), labelled("app=in"), on_node("in"), labelled("app!=in")];
@@ -66,7 +66,7 @@ async fn run(cached: bool) {
     for writer in writers {
         writer.await.unwrap();
     }
-    let last = subject.store.kv().revision();
+    let last = subject.store.kv().revision().await.unwrap();
     let sums = readers
         .into_iter()
         .map(async |(predicate, watch, state)| (predicate, add_up(watch, state, last).await));
@@ -81,10 +81,19 @@ async fn run(cached: bool) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watches_of_the_store_add_up() {
-    run(false).await;
+    run(StoreSubject::new(false)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn watches_of_the_cacher_add_up() {
-    run(true).await;
+    run(StoreSubject::new(true)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn watches_of_an_etcd_add_up() {
+    for etcd in [TestEtcd::debians().await, TestEtcd::own().await] {
+        let etcd = Arc::new(etcd);
+        run(StoreSubject::on(&etcd, "/registry", false).await).await;
+        run(StoreSubject::on(&etcd, "/elsewhere", true).await).await;
+    }
 }

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn writes_compare_revisions() {
-    for subject in StoreSubject::both() {
+    for subject in StoreSubject::all().await {
         let first = subject.put("a/x", "", "1").await;
         let tree = pod("a/x", "", "2");
         match subject.write("a/x", 0, &tree).await {
@@ -22,7 +22,7 @@ async fn writes_compare_revisions() {
 
 #[tokio::test]
 async fn a_list_has_everything_that_was_written_before_it() {
-    for subject in StoreSubject::both() {
+    for subject in StoreSubject::all().await {
         for round in 0..20 {
             let revision = subject.put(&format!("b/{round:02}"), "", "1").await;
             let list = subject.list("", &ListOptions::default()).await.unwrap();
@@ -46,7 +46,7 @@ async fn a_list_has_everything_that_was_written_before_it() {
 
 #[tokio::test]
 async fn pages_show_one_revision() {
-    for subject in StoreSubject::both() {
+    for subject in StoreSubject::all().await {
         for name in ["a", "b", "c", "d", "e"] {
             subject.put(&format!("n/{name}"), "", "1").await;
         }
@@ -73,7 +73,7 @@ async fn pages_show_one_revision() {
 
 #[tokio::test]
 async fn pages_with_a_selector_are_filled() {
-    for subject in StoreSubject::both() {
+    for subject in StoreSubject::all().await {
         for number in 0..30 {
             let label = if number % 3 == 0 { "yes" } else { "no" };
             subject.put(&format!("n/{number:02}"), "", label).await;
@@ -94,7 +94,7 @@ async fn pages_with_a_selector_are_filled() {
 
 #[tokio::test]
 async fn a_page_whose_revision_is_gone_says_how_to_go_on() {
-    for subject in StoreSubject::both() {
+    for subject in StoreSubject::all().await {
         for name in ["a", "b", "c"] {
             subject.put(&format!("n/{name}"), "", "1").await;
         }
@@ -115,7 +115,7 @@ async fn a_page_whose_revision_is_gone_says_how_to_go_on() {
 
 #[tokio::test]
 async fn lists_are_of_the_revision_that_is_asked_for() {
-    for subject in StoreSubject::both() {
+    for subject in StoreSubject::all().await {
         let first = subject.put("n/a", "", "1").await;
         let second = subject.put("n/b", "", "1").await;
         subject.put("n/c", "", "1").await;
@@ -142,8 +142,9 @@ async fn expiring_objects_share_a_lease_and_go() {
         let key = format!("n/{name}");
         subject.put(&key, "", "1").await;
     }
+    let kv = subject.store.kv().own("this").unwrap();
     let leases = ["/registry/pods/n/a", "/registry/pods/n/b"].map(|key| {
-        let (found, _) = subject.store.kv().get(key, None).unwrap();
+        let (found, _) = kv.get(key, None).unwrap();
         found.unwrap().lease.unwrap()
     });
     assert_eq!(leases[0], leases[1]);

@@ -1,5 +1,6 @@
-//! The storage suite: the same cases on the bare store and on the cacher.
+//! The storage suite: the same cases on the bare store and on the cacher, each on our own store and on etcds.
 
+mod etcds;
 mod hammer;
 mod lists;
 mod watches;
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::Written;
+use super::byte_store::ByteStore;
 use super::cacher::Cacher;
 use super::request::{At, ListRequest, WatchRequest};
 use super::store::Store;
@@ -28,6 +30,7 @@ use apis::kind::Kind;
 use clock::Clock;
 use entropy::Entropy;
 use etcd::{Kv, Options};
+use etcds::TestEtcd;
 
 /// A store of pods, read directly or through a cacher.
 struct StoreSubject {
@@ -35,6 +38,7 @@ struct StoreSubject {
     store: Store,
     kind: Arc<Kind>,
     cacher: Option<Cacher>,
+    _etcd: Option<Arc<TestEtcd>>,
 }
 
 type Receiver = mpsc::Receiver<WatchEvent>;
@@ -45,23 +49,45 @@ impl StoreSubject {
         StoreSubject::of(kind.selectable_by(&["spec.nodeName"]), cached)
     }
 
+    /// On an etcd, below a prefix of its own.
+    async fn on(etcd: &Arc<TestEtcd>, prefix: &str, cached: bool) -> StoreSubject {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        let kv = etcd.client(prefix, &clock).await.into();
+        let kind = Kind::builtin("", "v1", "Pod", "pods", "io.k8s.api.core.v1");
+        let subject = StoreSubject::over(kv, clock, kind.selectable_by(&["spec.nodeName"]), cached);
+        StoreSubject { _etcd: Some(etcd.clone()), ..subject }
+    }
+
     fn of(kind: Kind, cached: bool) -> StoreSubject {
         let clock = Clock::stepped(DateTime::UNIX_EPOCH);
         let kv = Kv::open(Options::default(), clock.clone()).unwrap();
+        StoreSubject::over(kv.into(), clock, kind, cached)
+    }
+
+    fn over(kv: ByteStore, clock: Clock, kind: Kind, cached: bool) -> StoreSubject {
         let kind = Arc::new(kind);
         let store = Store::new(kv, clock.clone());
         let cacher = cached.then(|| Cacher::new(store.clone(), kind.clone(), Entropy::seeded(1)));
-        StoreSubject { clock, store, kind, cacher }
+        StoreSubject { clock, store, kind, cacher, _etcd: None }
     }
 
-    fn both() -> [StoreSubject; 2] {
-        [StoreSubject::new(false), StoreSubject::new(true)]
+    /// Bare and cached, on our own store, on Debian's etcd and on ours.
+    async fn all() -> [StoreSubject; 6] {
+        let (debians, own) = (Arc::new(TestEtcd::debians().await), Arc::new(TestEtcd::own().await));
+        [
+            StoreSubject::new(false),
+            StoreSubject::new(true),
+            StoreSubject::on(&debians, "/registry", false).await,
+            StoreSubject::on(&debians, "/elsewhere", true).await,
+            StoreSubject::on(&own, "/registry", false).await,
+            StoreSubject::on(&own, "/elsewhere", true).await,
+        ]
     }
 
     async fn get(&self, key: &str, at: At) -> Result<Option<Arc<Object>>, Status> {
         match &self.cacher {
             Some(cacher) => cacher.get(key, at).await,
-            None => self.store.get(&self.kind, key),
+            None => self.store.get(&self.kind, key).await,
         }
     }
 
@@ -69,7 +95,7 @@ impl StoreSubject {
         let request = ListRequest::new(&self.kind, namespace, options)?;
         match &self.cacher {
             Some(cacher) => self.stepping(cacher.list(&request)).await,
-            None => self.store.list(&self.kind, &request),
+            None => self.store.list(&self.kind, &request).await,
         }
     }
 
@@ -77,7 +103,7 @@ impl StoreSubject {
         let request = WatchRequest::new(&self.kind, namespace, options)?;
         match &self.cacher {
             Some(cacher) => cacher.watch(request).await,
-            None => watcher::watch(&self.store, &self.kind, request),
+            None => watcher::watch(&self.store, &self.kind, request).await,
         }
     }
 
@@ -88,8 +114,15 @@ impl StoreSubject {
             if let std::task::Poll::Ready(output) = futures::poll!(&mut future) {
                 return output;
             }
-            tokio::task::yield_now().await;
-            if round > 1000 {
+            // An etcd takes real time for its answers.
+            let is_time = if self.store.kv().is_shared() {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+                round % 10 == 9
+            } else {
+                tokio::task::yield_now().await;
+                round > 1000
+            };
+            if is_time {
                 self.clock.advance(Duration::from_secs(1));
             }
         }
@@ -102,7 +135,7 @@ impl StoreSubject {
 
     /// Creates or replaces a pod; returns its revision.
     async fn put(&self, key: &str, node: &str, label: &str) -> u64 {
-        let current = self.store.get(&self.kind, key).unwrap();
+        let current = self.store.get(&self.kind, key).await.unwrap();
         let expected = current.map_or(0, |object| object.metadata.resource_version);
         match self.write(key, expected, &pod(key, node, label)).await {
             Written::Committed(object) => object.metadata.resource_version,
@@ -111,7 +144,7 @@ impl StoreSubject {
     }
 
     async fn delete(&self, key: &str) -> u64 {
-        let current = self.store.get(&self.kind, key).unwrap().unwrap();
+        let current = self.store.get(&self.kind, key).await.unwrap().unwrap();
         match self.store.delete(&self.kind, key, current.metadata.resource_version, None).await.unwrap() {
             Written::Committed(object) => object.metadata.resource_version,
             Written::Conflict(_) => panic!("nobody else writes {key}"),

@@ -16,6 +16,8 @@ pub struct EtcdStatus {
     pub message: String,
 }
 
+/// `codes.Unknown`
+pub const UNKNOWN: u32 = 2;
 /// `codes.InvalidArgument`
 pub const INVALID_ARGUMENT: u32 = 3;
 /// `codes.NotFound`
@@ -122,7 +124,7 @@ impl From<Error> for EtcdStatus {
             Error::LeaseExists(_) => EtcdError::LeaseExist,
             Error::KeyWrittenTwice(_) => EtcdError::DuplicateKey,
             Error::Closed => EtcdError::Stopped,
-            Error::Locked { .. } | Error::Io(_) => {
+            Error::Locked { .. } | Error::Io(_) | Error::Etcd(_) | Error::NotOnEtcd(_) => {
                 return EtcdStatus::new(UNAVAILABLE, format!("etcdserver: {error}"));
             }
             Error::Corrupt(_) | Error::Lost(_) => {

@@ -1,0 +1,63 @@
+//! Calls of whoever answers, and what is done when nobody does (`clientv3/retry_interceptor.go`).
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use etcd::Error;
+use etcd_api::ProtoMessage;
+use etcd_api::frames::framed;
+
+use super::ask::{CallFailure, Repeat, ask};
+use super::client::EtcdClient;
+use super::connections::{MemberConnection, Purpose};
+use super::convert::error_of;
+
+/// How long an answer is waited for. etcd itself gives up sooner where it has no quorum.
+pub const MAX_CALL_TIME: Duration = Duration::from_secs(10);
+/// How long a call is made again that was not sent, or changes nothing; then whoever asked is told.
+pub const MAX_RETRY_TIME: Duration = Duration::from_secs(10);
+/// Between the first two tries; then twice as long each time, ...
+const FIRST_PAUSE: Duration = Duration::from_millis(25);
+/// ... up to this.
+pub(crate) const MAX_PAUSE: Duration = Duration::from_millis(500);
+impl EtcdClient {
+    /// Calls a method of a service, as `KV/Range`.
+    pub(crate) async fn call<A: ProtoMessage>(
+        &self,
+        method: &str,
+        request: &impl ProtoMessage,
+        repeat: Repeat,
+    ) -> Result<A, Error> {
+        let message = framed(request);
+        let until = self.real().elapsed() + MAX_RETRY_TIME;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            if self.is_closed() {
+                return Err(Error::Closed);
+            }
+            let failure = match self.try_call(method, message.clone()).await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) => failure,
+            };
+            if !failure.may_pass(repeat) || self.real().elapsed() + pause >= until {
+                return Err(error_of(failure.status()));
+            }
+            tracing::debug!(method, ?failure, "etcd is asked again");
+            let _ = self.clock().timeout_outside(pause, std::future::pending::<()>()).await;
+            pause = (pause * 2).min(MAX_PAUSE);
+        }
+    }
+
+    async fn try_call<A: ProtoMessage>(&self, method: &str, message: Bytes) -> Result<A, CallFailure> {
+        let connected = self.connected(Purpose::Calls).await.map_err(CallFailure::Dial)?;
+        let MemberConnection { mut sender, endpoint, .. } = connected.clone();
+        let asking = ask(&mut sender, &endpoint, method, message);
+        let asked = self.clock().timeout_outside(MAX_CALL_TIME, asking).await;
+        let answer =
+            asked.unwrap_or_else(|_| Err(CallFailure::Broken("context deadline exceeded".to_owned())));
+        if answer.as_ref().is_err_and(CallFailure::is_of_member) {
+            self.connections().give_up(&connected);
+        }
+        answer
+    }
+}

@@ -1,0 +1,247 @@
+//! A watch: changes after a revision, each once and in order, whatever becomes of connections and members
+//! (`clientv3.Watcher`).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use etcd::{Error, Event, EventKind, Revision, WatchBatch};
+use etcd_api::frames::{ReceivedMessages, framed};
+use etcd_api::messages::{self, Empty, Nested, WatchCreateRequest, WatchRequest, WatchResponse};
+use etcd_api::status::{EtcdStatus, INTERNAL};
+use hyper::body::Incoming;
+use tokio::sync::{Notify, mpsc};
+
+use super::ask::{CallFailure, MAX_ANSWER_BYTES, send, status_in};
+use super::body::RequestBody;
+use super::call::{MAX_CALL_TIME, MAX_PAUSE};
+use super::client::EtcdClient;
+use super::connections::{MemberConnection, Purpose};
+use super::convert::{error_of, range_end, signed, unsigned};
+
+/// `mvccpb.Event_DELETE`
+const DELETE: i64 = 1;
+
+/// A watch of the keys that begin with a prefix. Where its stream breaks off it goes on with another, from
+/// the revision after the last that was told.
+#[derive(Debug)]
+pub struct EtcdWatch {
+    client: EtcdClient,
+    prefix: String,
+    /// All up to here has been delivered.
+    upto: Revision,
+    stream: Option<MemberWatch>,
+    /// What came of a message that comes in parts. Bound: what etcd takes in one transaction.
+    parts: Vec<Event>,
+    /// Told when somebody wants to know how far it is.
+    asked: Arc<Notify>,
+}
+
+/// An open stream with one watch.
+#[derive(Debug)]
+struct MemberWatch {
+    connected: MemberConnection,
+    requests: mpsc::Sender<Bytes>,
+    received: ReceivedMessages<Incoming>,
+}
+
+/// What a message means.
+enum Heard {
+    Batch(WatchBatch),
+    /// There is more to come first.
+    More,
+    /// This stream is over; another one goes on.
+    Over,
+}
+
+impl EtcdClient {
+    /// Watches the keys that start with `prefix` for changes after a revision, be it one to come.
+    ///
+    /// # Errors
+    /// [`Error::Etcd`] when nobody answers; [`Error::Closed`]. That changes are gone is told by
+    /// [`EtcdWatch::next`].
+    pub async fn watch(&self, prefix: &str, after: Revision) -> Result<EtcdWatch, Error> {
+        let asked = self.progress().add(prefix);
+        let (client, prefix) = (self.clone(), prefix.to_owned());
+        let mut watch = EtcdWatch { client, prefix, upto: after, stream: None, parts: Vec::new(), asked };
+        watch.open().await.map_err(|failure| error_of(failure.status()))?;
+        Ok(watch)
+    }
+}
+
+impl EtcdWatch {
+    /// Waits for changes, or for progress. Can be dropped and called again without losing anything.
+    ///
+    /// # Errors
+    /// [`Error::Compacted`] when compaction has overtaken the watch; [`Error::Etcd`] when etcd cannot tell
+    /// what there was before; [`Error::Closed`].
+    pub async fn next(&mut self) -> Result<WatchBatch, Error> {
+        let mut closing = self.client.closing();
+        tokio::select! {
+            biased;
+            _ = closing.wait_for(|closed| *closed) => Err(Error::Closed),
+            batch = self.next_batch() => batch,
+        }
+    }
+
+    async fn next_batch(&mut self) -> Result<WatchBatch, Error> {
+        loop {
+            let Some(stream) = &mut self.stream else {
+                self.open_again().await;
+                continue;
+            };
+            let message = tokio::select! {
+                biased;
+                () = self.asked.notified() => {
+                    stream.ask_for_progress();
+                    continue;
+                }
+                message = stream.received.next::<WatchResponse>() => message,
+            };
+            match self.hear(message)? {
+                Heard::Batch(batch) => return Ok(batch),
+                Heard::More => {}
+                Heard::Over => self.give_up(),
+            }
+        }
+    }
+
+    fn hear(&mut self, message: Result<Option<WatchResponse>, EtcdStatus>) -> Result<Heard, Error> {
+        let response = match message {
+            Ok(Some(response)) => response,
+            Ok(None) => return Ok(Heard::Over),
+            Err(status) => {
+                tracing::debug!(%status, prefix = self.prefix, "a watch of etcd broke off");
+                return Ok(Heard::Over);
+            }
+        };
+        let current = self.client.see(&response.header);
+        if response.compact_revision > 0 {
+            let compact_revision = unsigned(response.compact_revision);
+            self.client.has_compacted(compact_revision);
+            return Err(Error::Compacted { compact_revision, current });
+        }
+        if response.canceled {
+            tracing::debug!(reason = response.cancel_reason, prefix = self.prefix, "etcd ended a watch");
+            return Ok(Heard::Over);
+        }
+        if response.created {
+            return Ok(Heard::More);
+        }
+        self.take(response, current)
+    }
+
+    fn take(&mut self, response: WatchResponse, current: Revision) -> Result<Heard, Error> {
+        for event in response.events.0 {
+            if let Some(event) = self.event(event)? {
+                self.parts.push(event);
+            }
+        }
+        if response.fragment {
+            return Ok(Heard::More);
+        }
+        let events = std::mem::take(&mut self.parts);
+        // A message of changes names where etcd stands, which may be further than what it tells.
+        let told = events.last().map_or(current, Event::revision);
+        self.upto = self.upto.max(told);
+        Ok(Heard::Batch(WatchBatch { events, revision: self.upto }))
+    }
+
+    fn event(&self, event: messages::Event) -> Result<Option<Event>, Error> {
+        let kind = if event.kind == DELETE { EventKind::Delete } else { EventKind::Put };
+        let Some(kv) = event.kv.0.and_then(|kv| self.client.key_value(*kv)) else { return Ok(None) };
+        let is_new = kind == EventKind::Put && kv.create_revision == kv.mod_revision;
+        let previous = event.prev_kv.0.and_then(|kv| self.client.key_value(*kv));
+        if previous.is_none() && !is_new {
+            let (key, revision) = (&kv.key, kv.mod_revision);
+            let words = format!("etcd event received with PrevKv=nil (key={key:?}, modRevision={revision})");
+            return Err(Error::Etcd(words));
+        }
+        Ok(Some(Event { kind, kv, previous }))
+    }
+
+    /// The stream is over: another member may have a longer one.
+    fn give_up(&mut self) {
+        self.parts.clear();
+        if let Some(stream) = self.stream.take() {
+            self.client.connections().give_up(&stream.connected);
+        }
+    }
+
+    /// Goes on, as soon as somebody answers.
+    async fn open_again(&mut self) {
+        if let Err(failure) = self.open().await {
+            let status = failure.status();
+            tracing::debug!(%status, prefix = self.prefix, "a watch of etcd cannot go on yet");
+            self.client.real().sleep(MAX_PAUSE).await;
+        }
+    }
+
+    /// Opens a stream; when this returns, the watch is at its place in etcd.
+    async fn open(&mut self) -> Result<(), CallFailure> {
+        let connected = self.client.connected(Purpose::Watches).await.map_err(CallFailure::Dial)?;
+        let opening = self.create(connected.clone());
+        let opened = self.client.clock().timeout_outside(MAX_CALL_TIME, opening).await;
+        let opened =
+            opened.unwrap_or_else(|_| Err(CallFailure::Broken("context deadline exceeded".to_owned())));
+        match opened {
+            Ok(stream) => self.stream = Some(stream),
+            Err(failure) => {
+                self.client.connections().give_up(&connected);
+                return Err(failure);
+            }
+        }
+        Ok(())
+    }
+
+    async fn create(&self, connected: MemberConnection) -> Result<MemberWatch, CallFailure> {
+        let (requests, body) = RequestBody::open();
+        let _ = requests.try_send(framed(&self.create_request()));
+        let mut sender = connected.sender.clone();
+        let response = send(&mut sender, &connected.endpoint, "Watch/Watch", body).await?;
+        let (head, body) = response.into_parts();
+        if let Some(status) = status_in(&head.headers) {
+            return Err(CallFailure::Told(status));
+        }
+        let mut received = ReceivedMessages::up_to(MAX_ANSWER_BYTES, body);
+        let first = received.next::<WatchResponse>().await.map_err(CallFailure::Told)?;
+        match first {
+            Some(response) if response.created && !response.canceled => {
+                self.client.see(&response.header);
+                Ok(MemberWatch { connected, requests, received })
+            }
+            Some(response) => Err(CallFailure::Broken(response.cancel_reason)),
+            None => Err(CallFailure::Told(
+                status_in(received.trailers())
+                    .unwrap_or_else(|| EtcdStatus::new(INTERNAL, "the watch ended at once")),
+            )),
+        }
+    }
+
+    fn create_request(&self) -> WatchRequest {
+        let key = self.client.outer(&self.prefix);
+        let create = WatchCreateRequest {
+            range_end: range_end(&key),
+            key,
+            start_revision: signed(self.upto + 1),
+            progress_notify: true,
+            prev_kv: true,
+            fragment: true,
+            ..WatchCreateRequest::default()
+        };
+        WatchRequest { create: Nested::some(create), ..WatchRequest::default() }
+    }
+}
+
+impl MemberWatch {
+    /// Without room there is a request under way, which is as good.
+    fn ask_for_progress(&self) {
+        let progress = Nested::some(Empty::default());
+        let _ = self.requests.try_send(framed(&WatchRequest { progress, ..WatchRequest::default() }));
+    }
+}
+
+impl Drop for EtcdWatch {
+    fn drop(&mut self) {
+        self.client.progress().remove(&self.prefix, &self.asked);
+    }
+}
