@@ -185,7 +185,10 @@ impl PodWorker {
         }
         self.has_new_listeners |= self.says_else_of_listeners(&object);
         self.pod = object.view::<Pod>();
-        self.users = PodUsers::of(&object);
+        // They stand in its spec, and most changes are of its status.
+        if object.metadata.generation != self.object.metadata.generation {
+            self.users = PodUsers::of(&object);
+        }
         self.object = object;
         self.keep_allocated();
         self.note_foreign_end();

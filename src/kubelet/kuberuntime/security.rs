@@ -10,7 +10,7 @@ use apimachinery::object::Object;
 use apis::views::pod::Container as Spec;
 
 /// Pods that say none of these are not looked at.
-const SAID: [&[u8]; 3] = [b"\"runAs", b"\"fsGroup\"", b"\"supplementalGroups\""];
+const SAID: [&str; 3] = ["\"runAs", "\"fsGroup\"", "\"supplementalGroups\""];
 /// Images whose user is known, by the last part of their names.
 const USERS: [(&str, i64); 28] = [
     ("nginx-unprivileged", 101),
@@ -68,8 +68,7 @@ pub struct PodUsers {
 impl PodUsers {
     /// Nothing for a pod that says nothing of them, as most do.
     pub(crate) fn of(object: &Object) -> Option<Arc<PodUsers>> {
-        let is_there = |said: &[u8]| object.stored().windows(said.len()).any(|window| window == said);
-        if !SAID.iter().any(|said| is_there(said)) {
+        if !SAID.iter().any(|said| object.mentions(said)) {
             return None;
         }
         let spec = object.to_value()["spec"].take();
