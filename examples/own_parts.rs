@@ -156,7 +156,7 @@ impl RuntimeService for EmptyShelf {
 
     as_simulated! {
         fn run_pod_sandbox(&self, config: &PodSandboxConfig<'_>, now: Time) -> Call<PodSandboxStatus>;
-        fn restore_pod_sandbox(&self, config: &PodSandboxConfig<'_>, ip: &str);
+        fn restore_pod_sandbox(&self, config: &PodSandboxConfig<'_>, status: &PodSandboxStatus);
         fn pod_sandbox_status(&self, pod_uid: &str) -> Option<PodSandboxStatus>;
         fn pods_at(&self, ip: &str) -> Vec<Arc<str>>;
         fn stop_pod_sandbox(&self, pod_uid: &str);

@@ -194,7 +194,7 @@ fn component(user: &str) -> UserInfo {
 impl Lines {
     /// Whether an address is a pod's: it leads to nobody else, whatever the Services are.
     fn is_of_pod(&self, address: IpAddr) -> bool {
-        self.kubelets.at(address).is_some_and(|kubelet| kubelet.address() != Some(address))
+        self.kubelets.at(address).is_some_and(|kubelet| !kubelet.is_own(address))
     }
 }
 
@@ -228,8 +228,7 @@ impl Lines {
     /// A node always reaches its own pods, since its kubelet probes them, and everybody himself. Who is only
     /// passed on in the node's name is not the node.
     fn is_exempt(&self, to: IpAddr, asker: IpAddr) -> bool {
-        let node = self.kubelets.at(to).and_then(|kubelet| kubelet.address());
-        asker == to || node == Some(asker)
+        asker == to || self.kubelets.at(to).is_some_and(|kubelet| kubelet.is_own(asker))
     }
 }
 
@@ -283,7 +282,7 @@ impl Hosts for Lines {
             }
             let kubelet = self.kubelets.at(to.ip()).ok_or(Obstacle::Unreachable)?;
             let accept = kubelet.accept(to).await;
-            if accept.is_err() && kubelet.address() == Some(to.ip()) {
+            if accept.is_err() && kubelet.is_own(to.ip()) {
                 let proxier = self.proxier.get(self).await;
                 let checked = proxier.and_then(|it| it.health_check(kubelet.node_name(), to.port()));
                 if let Some(checked) = checked {
@@ -311,6 +310,10 @@ impl Hosts for Lines {
         let kubelet = self.kubelets.at(address);
         std::future::ready(kubelet.is_some_and(|kubelet| kubelet.is_there(address))).boxed()
     }
+
+    fn address_like(&self, own: IpAddr, like: IpAddr) -> Option<IpAddr> {
+        self.kubelets.at(own)?.address_like(own, like)
+    }
 }
 
 impl Whereabouts for Kubelets {
@@ -318,8 +321,8 @@ impl Whereabouts for Kubelets {
         self.at(address).map(|kubelet| kubelet.node_name().into())
     }
 
-    fn address_of(&self, node: &str) -> Option<IpAddr> {
-        Kubelets::address_of(self, node)
+    fn address_of(&self, node: &str, like: IpAddr) -> Option<IpAddr> {
+        Kubelets::address_of(self, node, Some(like))
     }
 }
 

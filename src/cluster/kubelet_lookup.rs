@@ -45,9 +45,11 @@ impl Kubelets {
 
     /// There is no such node any more: its addresses are nobody's.
     pub(super) fn forget(&self, node: &NodeConfig) {
-        if let Some(range) = AddressRange::parse(&node.pod_cidr) {
-            self.2.write().forget(range);
-        }
+        let mut addresses = self.2.write();
+        node.pod_cidrs
+            .iter()
+            .filter_map(|cidr| AddressRange::parse(cidr))
+            .for_each(|it| addresses.forget(it));
     }
 
     /// The kubelet of a node, if it runs.
@@ -70,14 +72,15 @@ impl Kubelets {
         self.2.read().at(address).cloned()
     }
 
-    /// The address of a node itself.
-    pub(super) fn address_of(&self, node: &str) -> Option<IpAddr> {
-        self.lock().get(node)?.address()
+    /// The address of a node itself: of the IP family of `like`, or that of its pods' own.
+    pub(super) fn address_of(&self, node: &str, like: Option<IpAddr>) -> Option<IpAddr> {
+        let is_like = |own: &IpAddr| like.is_none_or(|like| like.is_ipv4() == own.is_ipv4());
+        self.lock().get(node)?.addresses().find(is_like)
     }
 
     /// The address of the first node whose kubelet runs.
     pub(super) fn first_address(&self) -> Option<IpAddr> {
-        self.lock().values().find_map(Kubelet::address)
+        self.lock().values().find_map(|kubelet| kubelet.addresses().next())
     }
 
     /// Whether an address is one of pods: of a range that a node has for them, whether its kubelet runs or

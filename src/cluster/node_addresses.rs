@@ -7,21 +7,22 @@ use network::address_range::AddressRange;
 
 use kubelet::kubelet::Kubelet;
 
-/// The nodes by their own addresses and by those of their pods. Bound: two entries for each node.
+/// The nodes by their own addresses and by those of their pods. Bound: two entries for each node and IP
+/// family.
 #[derive(Default)]
 pub(super) struct NodeAddresses {
     running: BTreeMap<IpAddr, (AddressRange, Kubelet)>,
-    /// The ranges of pods: pods stay where they are when their kubelet stops. Bound: one for each node.
+    /// The ranges of pods: pods stay where they are when their kubelet stops. Bound: one for each node and IP
+    /// family.
     for_pods: BTreeMap<IpAddr, AddressRange>,
 }
 
 impl NodeAddresses {
     pub(super) fn add(&mut self, kubelet: &Kubelet) {
-        let own = kubelet.address().map(AddressRange::one);
-        for range in own.into_iter().chain(kubelet.pod_range()) {
+        for range in kubelet.addresses().map(AddressRange::one).chain(kubelet.pod_ranges()) {
             self.running.insert(range.first(), (range, kubelet.clone()));
         }
-        self.for_pods.extend(kubelet.pod_range().map(|range| (range.first(), range)));
+        self.for_pods.extend(kubelet.pod_ranges().map(|range| (range.first(), range)));
     }
 
     /// Whether an address is of a range that some node has for its pods.

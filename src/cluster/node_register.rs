@@ -12,7 +12,7 @@ use apimachinery::object::Object;
 use apimachinery::time::Time;
 use apis::views::node::Node;
 use controllers::options::ControllerManagerOptions;
-use kubelet::node_config::NodeConfig;
+use kubelet::node_config::{IpFamily, NodeConfig};
 use kubelet::node_group::{self, MAX_NODES, NodeGroup};
 use kubelet::node_refusal::NodeRefusal;
 use sync::{Mutex, MutexGuard};
@@ -32,7 +32,7 @@ pub(super) struct RegisteredNodes {
 
 impl RegisteredNodes {
     fn insert(&mut self, node: NodeConfig) {
-        self.taken.take(&node.name, &node.address, &node.pod_cidr);
+        self.taken.take(&node.name, &node.addresses, &node.pod_cidrs);
         self.nodes.insert(node.name.clone(), node);
     }
 
@@ -43,26 +43,25 @@ impl RegisteredNodes {
     }
 
     fn refusal(&self, node: &NodeConfig) -> Option<String> {
-        self.taken.refusal(&node.name, &node.address, &node.pod_cidr)
+        self.taken.refusal(&node.name, &node.addresses, &node.pod_cidrs)
     }
 
     /// A Node was there before.
     fn keep(&mut self, object: &Object) {
         let node = object.view::<Node>();
-        let address = node.status.addresses.iter().find(|address| address.address_type == "InternalIP");
-        let address = address.map_or("", |address| address.address.as_str());
-        self.taken.take(&object.metadata.name, address, &node.spec.pod_cidr);
+        let addresses = node_group::internal_addresses(&node);
+        self.taken.take(&object.metadata.name, &addresses, node.spec.pod_ranges());
     }
 
     /// A node has the addresses of its Node, if it can.
     fn have_stored_addresses(&self, node: &mut NodeConfig) {
-        let Some((address, range)) = self.taken.of(&node.name) else { return };
-        let stored = NodeConfig { pod_cidr: range.clone(), ..node.clone() };
+        let Some((addresses, ranges)) = self.taken.of(&node.name) else { return };
+        let stored = NodeConfig { pod_cidrs: ranges.clone(), ..node.clone() };
         if stored.check().is_ok() {
             *node = stored;
         }
-        if !address.is_empty() {
-            node.address.clone_from(address);
+        if !addresses.is_empty() {
+            node.addresses.clone_from(addresses);
         }
     }
 }
@@ -73,6 +72,8 @@ pub(super) struct NodeRegister {
     /// What all have in common.
     template: NodeConfig,
     controller_manager: ControllerManagerOptions,
+    /// Those of Services, of which pods have addresses when nobody says of which.
+    families: Vec<IpFamily>,
 }
 
 impl NodeRegister {
@@ -94,6 +95,7 @@ impl NodeRegister {
             nodes: Mutex::new(nodes),
             template: template(config, config.stages.as_deref())?,
             controller_manager: config.controller_manager.clone(),
+            families: families(config),
         })
     }
 
@@ -132,8 +134,8 @@ impl NodeRegister {
             let mut node = self.numbered(number)?;
             there.have_stored_addresses(&mut node);
             if there.refusal(&node).is_some() {
-                let NodeConfig { address, pod_cidr, .. } = self.free(&mut there)?;
-                (node.address, node.pod_cidr) = (address, pod_cidr);
+                let NodeConfig { addresses, pod_cidrs, .. } = self.free(&mut there)?;
+                (node.addresses, node.pod_cidrs) = (addresses, pod_cidrs);
                 there.have_stored_addresses(&mut node);
             }
             there.insert(node);
@@ -231,7 +233,7 @@ impl NodeRegister {
         // As many as there may be nodes, and as many again that others have.
         for number in there.free_from.max(1)..=2 * MAX_NODES {
             let node = self.numbered(number)?;
-            if there.taken.refusal("", &node.address, &node.pod_cidr).is_none() {
+            if there.taken.refusal("", &node.addresses, &node.pod_cidrs).is_none() {
                 there.free_from = number;
                 return Ok(node);
             }
@@ -240,9 +242,14 @@ impl NodeRegister {
     }
 
     fn numbered(&self, number: u32) -> Result<NodeConfig, String> {
-        let NodeConfig { name, address, pod_cidr, .. } = NodeConfig::numbered(number);
-        let given = self.controller_manager.pod_cidr(number)?;
-        Ok(NodeConfig { name, address, pod_cidr: given.unwrap_or(pod_cidr), ..self.template.clone() })
+        let NodeConfig { name, .. } = NodeConfig::numbered(number);
+        let node = NodeConfig { name, ..self.template.clone() };
+        let given = self.controller_manager.pod_cidrs(number)?;
+        Ok(if given.is_empty() {
+            node.of_families(number, &self.families)
+        } else {
+            node.with_ranges(number, given)
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, RegisteredNodes> {
@@ -261,6 +268,11 @@ fn template(config: &Config, folder: Option<&Path>) -> Result<NodeConfig, String
     Ok(node)
 }
 
+fn families(config: &Config) -> Vec<IpFamily> {
+    let ranges = config.apiserver.services.service_cluster_ip_range.all();
+    ranges.map(|range| if range.network.is_ipv4() { IpFamily::V4 } else { IpFamily::V6 }).collect()
+}
+
 fn room_for(there: usize, more: u32) -> Result<(), String> {
     if there + more as usize <= MAX_NODES as usize {
         return Ok(());
@@ -272,6 +284,8 @@ fn room_for(there: usize, more: u32) -> Result<(), String> {
 mod tests {
     use std::collections::BTreeSet;
 
+    use apis::networking::service_ranges::ServiceRanges;
+    use controllers::cidr_set::ClusterCidrs;
     use serde_json::json;
 
     use super::*;
@@ -287,8 +301,8 @@ mod tests {
         assert_eq!(register.names(), ["gpu-1", "gpu-2", "node-1", "node-2"]);
         register.forget("node-1");
         register.reserve(&group("late", None)).unwrap();
-        let addresses: BTreeSet<_> = register.all().into_iter().map(|node| node.address).collect();
-        let ranges: BTreeSet<_> = register.all().into_iter().map(|node| node.pod_cidr).collect();
+        let addresses: BTreeSet<_> = register.all().into_iter().map(|node| node.addresses).collect();
+        let ranges: BTreeSet<_> = register.all().into_iter().map(|node| node.pod_cidrs).collect();
         assert_eq!((addresses.len(), ranges.len()), (4, 4));
         assert!(register.reserve(&group("late", None)).is_err_and(|why| why.0.contains("already")));
         let many = register.reserve(&group("many", Some(MAX_NODES))).unwrap_err();
@@ -310,6 +324,19 @@ mod tests {
         assert!(empty.names().is_empty());
     }
 
+    #[test]
+    fn nodes_have_the_families_of_services_when_nobody_says_of_which() {
+        let mut config = Config::new().nodes(1);
+        config.apiserver.services.service_cluster_ip_range =
+            ServiceRanges::parse("fd00:10:96::/112,10.96.0.0/16").unwrap();
+        let node = NodeRegister::new(&config).unwrap().all().remove(0);
+        assert_eq!(node.pod_cidrs, ["fd00:10:244:1::/64", "10.244.1.0/24"]);
+        assert_eq!(node.addresses, ["fc00:f853:ccd:e793::2", "172.18.0.2"]);
+        config.controller_manager.cluster_cidr = Some(ClusterCidrs::parse("10.7.0.0/16").unwrap());
+        let node = NodeRegister::new(&config).unwrap().all().remove(0);
+        assert_eq!((node.pod_cidrs, node.addresses), (vec!["10.7.0.0/24".into()], vec!["172.18.0.2".into()]));
+    }
+
     fn stored(name: &str, address: &str, range: &str) -> Arc<Object> {
         let status = json!({"addresses": [{"type": "InternalIP", "address": address}]});
         let node = json!({"metadata": {"name": name}, "spec": {"podCIDR": range}, "status": status});
@@ -329,14 +356,16 @@ mod tests {
         register.fill(&config, &there).unwrap();
         let range = |name: &str| {
             let all = register.all();
-            all.into_iter().find(|node| node.name == name).map(|node| (node.address, node.pod_cidr))
+            all.into_iter()
+                .find(|node| node.name == name)
+                .map(|node| (node.addresses.join(","), node.pod_cidrs.join(",")))
         };
         let is = |address: &str, range: &str| Some((address.to_owned(), range.to_owned()));
         assert_eq!(range("node-1"), is("172.18.0.2", "10.244.1.0/24"));
         assert_eq!(range("gpu-1"), is("172.18.0.3", "10.244.2.0/24"), "as its Node says");
         assert_eq!(range("node-2"), is("172.18.0.5", "10.244.4.0/24"), "the next that is free");
-        let ranges: BTreeSet<_> = register.all().into_iter().map(|node| node.pod_cidr).collect();
-        assert!(ranges.len() == 4 && !ranges.contains("10.244.3.0/24"), "{ranges:?}");
+        let ranges: BTreeSet<_> = register.all().into_iter().map(|node| node.pod_cidrs).collect();
+        assert!(ranges.len() == 4 && !ranges.contains(&vec!["10.244.3.0/24".to_owned()]), "{ranges:?}");
         register.release("theirs");
         assert!(register.adopt(&stored("late", "172.18.0.4", "10.244.3.0/24")).unwrap());
     }

@@ -337,7 +337,7 @@ impl Ways {
         match target {
             PublishedTarget::NodePort(node, port) => {
                 let address = match node {
-                    Some(node) => self.kubelets.address_of(node),
+                    Some(node) => self.kubelets.address_of(node, None),
                     None => self.kubelets.first_address(),
                 };
                 Some(SocketAddr::new(address?, *port))

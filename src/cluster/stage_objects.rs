@@ -40,7 +40,7 @@ impl Machines for SimulatedNodes {
     }
 
     fn node_address(&self, name: &str) -> Option<String> {
-        Some(self.0.running.kubelet(name)?.address()?.to_string())
+        Some(self.0.running.kubelet(name)?.addresses().next()?.to_string())
     }
 
     fn pod_address(&self, node: &str, pod_uid: &str, current: &str) -> Option<String> {

@@ -18,7 +18,8 @@ use client_go::lister::Lister;
 /// Gives each node a part of the cluster's range.
 pub(crate) struct NodeIpamController {
     nodes: Lister,
-    parts: CidrSet,
+    /// One of each family that the cluster has.
+    parts: Vec<CidrSet>,
 }
 
 impl NodeIpamController {
@@ -27,19 +28,21 @@ impl NodeIpamController {
         ctx: &ComponentContext,
         options: &ControllerManagerOptions,
     ) -> Option<NodeIpamController> {
-        let cluster = options.cluster_cidr.filter(|_| options.allocate_node_cidrs)?;
-        let parts = CidrSet::new(cluster, options.node_cidr_mask_size).ok()?;
-        Some(NodeIpamController { nodes: ctx.informers.informer(&NODES).lister(), parts })
+        let parts = options.allocated_cidr_sets();
+        let nodes = || ctx.informers.informer(&NODES).lister();
+        (!parts.is_empty()).then(|| NodeIpamController { nodes: nodes(), parts })
     }
 
-    /// The first part that no node has.
-    fn free(&self) -> Option<String> {
+    /// Of each family the first part that no node has; nothing when one of them has none left.
+    fn free(&self) -> Option<Vec<String>> {
         let nodes = self.nodes.all();
         let taken: BTreeSet<String> =
-            nodes.iter().map(|node| node.view::<Node>().spec.pod_cidr.clone()).collect();
+            nodes.iter().flat_map(|node| node.view::<Node>().spec.pod_ranges().to_vec()).collect();
         // Among one more than are taken there is a free one, if there is any.
         let most = u32::try_from(taken.len()).unwrap_or(u32::MAX).saturating_add(1);
-        (0..most).map_while(|at| self.parts.part(at)).find(|part| !taken.contains(part))
+        let free =
+            |parts: &CidrSet| (0..most).map_while(|at| parts.part(at)).find(|part| !taken.contains(part));
+        self.parts.iter().map(free).collect()
     }
 }
 
@@ -55,11 +58,11 @@ impl Controller for NodeIpamController {
     }
 
     async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
-        let has_none = |node: &Node| node.spec.pod_cidr.is_empty();
+        let has_none = |node: &Node| node.spec.pod_ranges().is_empty();
         let Some(node) = self.nodes.get("", key).filter(|node| has_none(&node.view::<Node>())) else {
             return Ok(Action::Done);
         };
-        let Some(part) = self.free() else {
+        let Some(parts) = self.free() else {
             let message = format!("Node {key} status is now: CIDRNotAvailable");
             ctx.event(&NODES, &node, "Normal", "CIDRNotAvailable", message);
             return Err(Status::internal(
@@ -72,7 +75,7 @@ impl Controller for NodeIpamController {
             return Ok(Action::Done);
         }
         let revision = fresh.metadata.resource_version.to_string();
-        let spec = json!({"podCIDR": part, "podCIDRs": [part]});
+        let spec = json!({"podCIDR": parts[0], "podCIDRs": parts});
         let patch = json!({"metadata": {"resourceVersion": revision}, "spec": spec});
         ctx.client.patch(&NODES, "", key, PatchType::StrategicMerge, &patch).await?;
         Ok(Action::Done)

@@ -1,11 +1,12 @@
 //! The options of kube-controller-manager (`app/options.KubeControllerManagerOptions`): a flag is a field
 //! here, with its doc comment as help, and its use.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use clap::Args;
 
-use super::cidr_set::{CidrSet, NODE_MASKS, cluster_cidr};
+use super::cidr_set::{CidrSet, ClusterCidrs, NODE_MASKS, NODE_MASKS_IPV6};
 use super::selection::{self, Selection};
 use apimachinery::duration::parse_period;
 use apis::networking::ip_range::IpRange;
@@ -27,14 +28,20 @@ pub struct ControllerManagerOptions {
     #[arg(long, requires = "cluster_cidr", default_value_t = false, action = clap::ArgAction::Set,
         num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub allocate_node_cidrs: bool,
-    /// The range that nodes have their pods' addresses of, each a part of it; when not given, each a range of
-    /// its own out of 10.244.0.0 and on.
-    #[arg(long, value_name = "CIDR", value_parser = cluster_cidr)]
-    pub cluster_cidr: Option<IpRange>,
-    /// How large the part of a node is; says nothing, and is refused, without --cluster-cidr.
-    #[arg(long, default_value_t = 24, value_name = "BITS", value_parser = node_mask,
-        requires = "cluster_cidr")]
-    pub node_cidr_mask_size: u32,
+    /// The range that nodes have their pods' addresses of, each a part of it, or one of each IP family with a
+    /// comma between them; when not given, nodes have ranges of the families that Services have addresses of,
+    /// out of 10.244.0.0 and fd00:10:244:: and on.
+    #[arg(long, value_name = "CIDR", value_parser = ClusterCidrs::parse)]
+    pub cluster_cidr: Option<ClusterCidrs>,
+    /// How large the part of a node is, 24 when not given, 64 of IPv6; for a --cluster-cidr of one family.
+    #[arg(long, value_name = "BITS", value_parser = node_mask_of_either, requires = "cluster_cidr")]
+    pub node_cidr_mask_size: Option<u32>,
+    /// How large the IPv4 part of a node is, 24 when not given.
+    #[arg(long, value_name = "BITS", value_parser = node_mask, requires = "cluster_cidr")]
+    pub node_cidr_mask_size_ipv4: Option<u32>,
+    /// How large the IPv6 part of a node is, 64 when not given.
+    #[arg(long, value_name = "BITS", value_parser = node_mask_ipv6, requires = "cluster_cidr")]
+    pub node_cidr_mask_size_ipv6: Option<u32>,
     /// The range that Services of type LoadBalancer have their addresses of, as MetalLB's; when not given,
     /// they have none.
     #[arg(long, value_name = "CIDR", value_parser = load_balancer_range)]
@@ -159,22 +166,62 @@ impl ControllerManagerOptions {
         Selection::parse(self.controllers.iter().map(String::as_str))
     }
 
-    /// The pod CIDR of the `number`th node, counted from 1; none when nobody says where they come from.
+    /// The pod CIDRs of the `number`th node, counted from 1; none when nobody says where they come from.
     ///
     /// # Errors
-    /// Parts that are larger than the whole, or too few of them.
-    pub fn pod_cidr(&self, number: u32) -> Result<Option<String>, String> {
-        let Some(cluster) = self.cluster_cidr else { return Ok(None) };
-        let parts = CidrSet::new(cluster, self.node_cidr_mask_size)?;
-        parts.part(number - 1).map(Some).ok_or_else(|| {
-            format!(
-                "CIDR allocation failed; there are no remaining CIDRs left to allocate in the accepted range: \
-                 --cluster-cidr {cluster} has {} of --node-cidr-mask-size {}; choose a larger range, smaller \
-                 parts, or fewer --nodes",
-                parts.count(),
-                self.node_cidr_mask_size
-            )
-        })
+    /// Parts that are larger than the whole, or too few of them; sizes of families that there are not.
+    pub fn pod_cidrs(&self, number: u32) -> Result<Vec<String>, String> {
+        let part = |parts: CidrSet| {
+            parts.part(number - 1).ok_or_else(|| {
+                format!(
+                    "CIDR allocation failed; there are no remaining CIDRs left to allocate in the accepted range: \
+                     --cluster-cidr {parts}; choose a larger range, smaller parts, or fewer --nodes"
+                )
+            })
+        };
+        self.cidr_sets()?.into_iter().map(part).collect()
+    }
+
+    /// What nodes are to be given their ranges from, by IP family; none when they are not to be given any.
+    pub(crate) fn allocated_cidr_sets(&self) -> Vec<CidrSet> {
+        // What is wrong with the flags was said when the cluster was to start.
+        self.cidr_sets().ok().filter(|_| self.allocate_node_cidrs).unwrap_or_default()
+    }
+
+    /// What the ranges of nodes are taken from, the pods' own family first; nothing without `--cluster-cidr`.
+    ///
+    /// # Errors
+    /// As [`ControllerManagerOptions::pod_cidrs`].
+    fn cidr_sets(&self) -> Result<Vec<CidrSet>, String> {
+        let Some(cluster) = self.cluster_cidr else { return Ok(vec![]) };
+        self.check_masks(&cluster)?;
+        let of_family = |range: IpRange| match (range.network.is_ipv4(), self.node_cidr_mask_size) {
+            (_, Some(mask)) => mask,
+            (true, None) => self.node_cidr_mask_size_ipv4.unwrap_or(24),
+            (false, None) => self.node_cidr_mask_size_ipv6.unwrap_or(64),
+        };
+        cluster.all().map(|range| CidrSet::new(range, of_family(range))).collect()
+    }
+
+    /// `setNodeCIDRMaskSizes`
+    fn check_masks(&self, cluster: &ClusterCidrs) -> Result<(), String> {
+        let (any, v4, v6) =
+            (self.node_cidr_mask_size, self.node_cidr_mask_size_ipv4, self.node_cidr_mask_size_ipv6);
+        let why = if any.is_some() && cluster.is_dual() {
+            "usage of --node-cidr-mask-size is not allowed with dual-stack clusters"
+        } else if any.is_some() && (v4.is_some() || v6.is_some()) {
+            "usage of --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6 is not allowed if \
+             --node-cidr-mask-size is set. For dual-stack clusters please unset it and use IPFamily specific flags"
+        } else if v4.is_some() && cluster.is_ipv6_alone() {
+            "usage of --node-cidr-mask-size-ipv4 is not allowed for a single-stack IPv6 cluster"
+        } else if v6.is_some() && !cluster.is_ipv6_alone() && !cluster.is_dual() {
+            "usage of --node-cidr-mask-size-ipv6 is not allowed for a single-stack IPv4 cluster"
+        } else if any.is_some_and(|mask| !cluster.is_ipv6_alone() && !NODE_MASKS.contains(&mask)) {
+            return Err(format!("--node-cidr-mask-size of IPv4 {}", wrong_mask(&NODE_MASKS)));
+        } else {
+            return Ok(());
+        };
+        Err(why.into())
     }
 }
 
@@ -184,11 +231,28 @@ fn rate(text: &str) -> Result<f32, String> {
     rate.ok_or_else(|| "must be a number that is not below 0, as 0.1".into())
 }
 
-/// `--node-cidr-mask-size`
+/// `--node-cidr-mask-size`, of which family is known later: beyond all of IPv4 it is of IPv6.
+fn node_mask_of_either(text: &str) -> Result<u32, String> {
+    let mask = node_mask_ipv6(text).ok().filter(|mask| *mask > 32 || NODE_MASKS.contains(mask));
+    mask.ok_or_else(|| format!("{}, or for IPv6 to {}", wrong_mask(&NODE_MASKS), NODE_MASKS_IPV6.end()))
+}
+
+/// `--node-cidr-mask-size-ipv4`
 fn node_mask(text: &str) -> Result<u32, String> {
-    let (first, last) = (NODE_MASKS.start(), NODE_MASKS.end());
-    let mask = text.parse().ok().filter(|mask| NODE_MASKS.contains(mask));
-    mask.ok_or_else(|| format!("must be a whole number from {first} to {last}"))
+    mask_within(text, &NODE_MASKS)
+}
+
+/// `--node-cidr-mask-size-ipv6`
+fn node_mask_ipv6(text: &str) -> Result<u32, String> {
+    mask_within(text, &NODE_MASKS_IPV6)
+}
+
+fn mask_within(text: &str, masks: &RangeInclusive<u32>) -> Result<u32, String> {
+    text.parse().ok().filter(|mask| masks.contains(mask)).ok_or_else(|| wrong_mask(masks))
+}
+
+fn wrong_mask(masks: &RangeInclusive<u32>) -> String {
+    format!("must be a whole number from {} to {}", masks.start(), masks.end())
 }
 
 /// `--load-balancer-range`
@@ -238,8 +302,42 @@ mod tests {
         let why = parse(&["--node-cidr-mask-size=26"]).unwrap_err().to_string();
         assert!(why.contains("--cluster-cidr"), "{why}");
         let flags = parse(&["--node-cidr-mask-size=26", "--cluster-cidr=10.7.0.0/16"]).unwrap().flags;
-        assert_eq!(flags.pod_cidr(2), Ok(Some("10.7.0.64/26".to_owned())));
+        assert_eq!(flags.pod_cidrs(2), Ok(vec!["10.7.0.64/26".to_owned()]));
         assert!(parse(&[]).is_ok() && parse(&["--cluster-cidr=10.7.0.0/16"]).is_ok());
+    }
+
+    #[test]
+    fn nodes_have_a_part_of_each_family() {
+        let cidrs = |arguments: &[&str]| {
+            let flags = Only::try_parse_from(["up"].iter().chain(arguments)).unwrap().flags;
+            flags.pod_cidrs(2).map(|cidrs| cidrs.join(","))
+        };
+        let (dual, v4, v6) = (
+            "--cluster-cidr=10.7.0.0/16,fd00:7::/56",
+            "--cluster-cidr=10.7.0.0/16",
+            "--cluster-cidr=fd00:7::/56",
+        );
+        assert_eq!(cidrs(&[]).as_deref(), Ok(""));
+        assert_eq!(cidrs(&[dual]).as_deref(), Ok("10.7.1.0/24,fd00:7:0:1::/64"));
+        let sizes = ["--node-cidr-mask-size-ipv4=20", "--node-cidr-mask-size-ipv6=72"];
+        assert_eq!(cidrs(&[dual, sizes[0], sizes[1]]).as_deref(), Ok("10.7.16.0/20,fd00:7:0:0:100::/72"));
+        assert_eq!(cidrs(&[v6]).as_deref(), Ok("fd00:7:0:1::/64"));
+        assert_eq!(cidrs(&[v6, "--node-cidr-mask-size=60"]).as_deref(), Ok("fd00:7:0:10::/60"));
+        for (arguments, why) in [
+            (
+                vec![dual, "--node-cidr-mask-size=24"],
+                "usage of --node-cidr-mask-size is not allowed with dual-stack",
+            ),
+            (
+                vec![v4, "--node-cidr-mask-size=24", sizes[0]],
+                "is not allowed if --node-cidr-mask-size is set",
+            ),
+            (vec![v6, sizes[0]], "is not allowed for a single-stack IPv6 cluster"),
+            (vec![v4, sizes[1]], "is not allowed for a single-stack IPv4 cluster"),
+            (vec![v4, "--node-cidr-mask-size=64"], "must be a whole number from 8 to 30"),
+        ] {
+            assert!(cidrs(&arguments).is_err_and(|said| said.contains(why)), "{arguments:?}");
+        }
     }
 
     #[test]

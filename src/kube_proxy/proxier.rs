@@ -28,8 +28,8 @@ pub trait Whereabouts: Send + Sync {
     /// The node of an address: the node's own, or one of its pods'.
     fn node_of(&self, address: IpAddr) -> Option<Arc<str>>;
 
-    /// The address of a node itself.
-    fn address_of(&self, node: &str) -> Option<IpAddr>;
+    /// The address of a node itself, of the IP family of `like`.
+    fn address_of(&self, node: &str, like: IpAddr) -> Option<IpAddr>;
 }
 
 /// The proxies of all nodes. Cloning shares them.
@@ -104,7 +104,7 @@ impl Proxier {
         let (address, port) = (passage.to.ip(), passage.to.port());
         tables.at(address, port, passage.protocol).or_else(|| {
             let node = self.placement.node_of(address)?;
-            let is_node = self.placement.address_of(&node) == Some(address);
+            let is_node = self.placement.address_of(&node, address) == Some(address);
             tables.at_node_port(port, passage.protocol).filter(|_| is_node)
         })
     }
@@ -183,7 +183,7 @@ impl Proxier {
         let is_passed_on = *meant != Meant::Internal && !port.is_external_local;
         let is_stranger = *meant == Meant::Internal && !origin.is_from_cluster;
         let masquerade = is_hairpin || is_passed_on || is_stranger;
-        let node = self.placement.address_of(&origin.node).filter(|_| masquerade);
+        let node = self.placement.address_of(&origin.node, to.ip()).filter(|_| masquerade);
         Route::To { to, from: node.unwrap_or(client) }
     }
 }

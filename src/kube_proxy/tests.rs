@@ -33,7 +33,7 @@ impl Whereabouts for TwoNodes {
         (1..=2).find(|node| is_on(*node)).map(|node| format!("node-{node}").into())
     }
 
-    fn address_of(&self, node: &str) -> Option<IpAddr> {
+    fn address_of(&self, node: &str, _like: IpAddr) -> Option<IpAddr> {
         let number: u8 = node.strip_prefix("node-")?.parse().ok()?;
         format!("172.18.0.{}", number + 1).parse().ok()
     }

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use super::container_runtime::services::{Exit, PodSandboxConfig};
+use super::container_runtime::services::{Exit, PodSandboxConfig, PodSandboxStatus};
 use super::dependencies::{Dependencies, NodeRuntime};
 use super::kuberuntime::container::Container;
 use super::kuberuntime::context::SyncContext;
@@ -15,7 +15,7 @@ use super::volume_manager::host_files::Written;
 use super::volume_manager::sources::Sources;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
-use apis::views::pod::{self, Container as Spec, ContainerStatus, Pod};
+use apis::views::pod::{self, Container as Spec, ContainerStatus, Pod, PodStatus};
 use machine::bounds::MAX_POD_START_BYTES;
 use stages::Governed;
 
@@ -31,9 +31,8 @@ impl PodWorker {
         if !pod.is_terminal() && self.adopts_later() {
             return;
         }
-        if !status.pod_ip.is_empty() {
-            self.sandbox = Sandbox::Ready { address: status.pod_ip.clone() };
-        }
+        let addresses = addresses(status);
+        self.sandbox = addresses.clone().map_or(Sandbox::None, Sandbox::Ready);
         let users = self.users.clone();
         let (detail, sources) = self.mounted();
         let nothing = Sources::new();
@@ -51,8 +50,8 @@ impl PodWorker {
             sources: sources.as_deref().unwrap_or(&nothing),
             written,
             start_bytes_left: Cell::new(MAX_POD_START_BYTES),
-            pod_ip: status.pod_ip.clone(),
-            host_ip: &node.host_ip,
+            pod_ips: addresses.clone().unwrap_or_default(),
+            host_ips: &node.host_ips,
             cluster_dns: &node.cluster_dns,
             allocatable: &node.allocatable,
             network: &node.network,
@@ -72,7 +71,7 @@ impl PodWorker {
         self.restarts_all |= context.restarts_all;
         if pod.is_terminal() {
             self.state = WorkerState::Terminated;
-            self.sandbox = Sandbox::Stopped { address: status.pod_ip.clone() };
+            self.sandbox = Sandbox::Stopped(addresses.unwrap_or_default());
         }
     }
 }
@@ -81,7 +80,7 @@ impl PodWorker {
     /// The machine was started again: nothing of the pod runs. What restarts does so in a new sandbox, and
     /// there it begins with the first init container (`computePodActions`).
     fn begin_anew(&mut self, pod: &pod::Pod, now: Time) {
-        let address = pod.status.pod_ip.clone();
+        let addresses = addresses(&pod.status);
         let (spec, status) = (&pod.spec, &pod.status);
         let by_policy = |containers: &mut [Container], specs: &[Spec], statuses: &[ContainerStatus]| {
             lose_all(pod, containers, specs, statuses, false, now);
@@ -92,11 +91,11 @@ impl PodWorker {
         let begins_anew = spec.restart_policy != "Never" && !self.containers.iter().all(Container::is_done);
         let init = &status.init_container_statuses;
         lose_all(pod, &mut self.init_containers, &spec.init_containers, init, begins_anew, now);
-        self.has_lost_sandbox = !address.is_empty();
+        self.has_lost_sandbox = addresses.is_some();
         // Where nothing runs again nothing is made for it.
         if self.has_lost_sandbox && self.containers.iter().all(Container::is_done) {
             self.has_lost_sandbox = false;
-            self.sandbox = Sandbox::Stopped { address };
+            self.sandbox = Sandbox::Stopped(addresses.unwrap_or_default());
             self.state = WorkerState::Terminating;
         }
     }
@@ -106,12 +105,10 @@ impl NodeRuntime {
     /// The sandbox of a pod that an earlier kubelet left running is there still, and so is its address.
     fn keep_sandbox(&self, object: &Object) {
         let pod = object.view::<Pod>();
-        let (status, address) = (&pod.status, &pod.status.pod_ip);
-        let is_left = status.start_time.is_some() && !address.is_empty() && !pod.is_terminal();
-        if is_left && !is_lost(&pod, self.boots) {
-            let sandbox = PodSandboxConfig { pod: &pod, metadata: &object.metadata, attempt: 0 };
-            self.runtime.restore_pod_sandbox(&sandbox, address);
-        }
+        let is_left = pod.status.start_time.is_some() && !pod.is_terminal();
+        let left = addresses(&pod.status).filter(|_| is_left && !is_lost(&pod, self.boots));
+        let sandbox = PodSandboxConfig { pod: &pod, metadata: &object.metadata, attempt: 0 };
+        left.iter().for_each(|left| self.runtime.restore_pod_sandbox(&sandbox, left));
     }
 }
 
@@ -125,6 +122,13 @@ impl Dependencies {
             self.played.give(&object.metadata.uid, &pod.status.pod_ip);
         }
     }
+}
+
+/// Those that a pod's status tells of; nothing before it has any.
+fn addresses(status: &PodStatus) -> Option<PodSandboxStatus> {
+    let all = status.pod_ips.iter().map(|own| own.ip.clone());
+    let single = Some(status.pod_ip.clone()).filter(|ip| status.pod_ips.is_empty() && !ip.is_empty());
+    PodSandboxStatus::of(all.chain(single))
 }
 
 /// Whether what the pod's status says to run was on a machine that has been started again since.
@@ -270,6 +274,7 @@ mod tests {
     fn the_address_of_a_pod_that_waits_to_be_taken_up_is_given_to_no_other() {
         let mut there = running("Always");
         there["status"]["podIP"] = "10.244.1.2".into();
+        there["status"]["podIPs"] = json!([{"ip": "10.244.1.2"}]);
         let new = json!({"metadata": {"name": "n", "namespace": "default", "uid": "n"},
             "spec": {"containers": [{"name": "c", "image": "nginx"}]}});
         let address_of_new = |boots| {
@@ -315,7 +320,7 @@ mod tests {
         }
         assert_eq!((worker.phase(), worker.init_containers[0].restart_count), ("Failed", 0));
         assert!(!format!("{heard:?}").contains("SandboxChanged"), "there is nothing to make one for");
-        assert_eq!(worker.status("172.18.0.2", now)["podIP"], "10.244.1.9");
+        assert_eq!(worker.status(&["172.18.0.2"], now)["podIP"], "10.244.1.9");
     }
 
     #[test]
@@ -326,7 +331,7 @@ mod tests {
             worker.sync(&node, now, &mut Vec::new());
             now = worker.due.unwrap_or(now);
         }
-        let status = worker.status("172.18.0.2", now);
+        let status = worker.status(&["172.18.0.2"], now);
         let new = status["podIP"].clone();
         assert_ne!(new, "10.244.1.9");
         let patch = worker.patch(status);

@@ -19,8 +19,8 @@ use stages::{CelHost, Governed};
 pub struct NodeRuntime {
     /// What runs their containers.
     pub runtime: Arc<dyn RuntimeService>,
-    /// The node's own address.
-    pub host_ip: String,
+    /// The node's own addresses, that of its pods' own IP family first.
+    pub host_ips: Vec<String>,
     /// The name server of its pods (`--cluster-dns`).
     pub cluster_dns: String,
     /// What it has for pods.

@@ -131,7 +131,7 @@ impl PodWorker {
 
     /// Who answers its probes may be another now.
     fn look_at_probes_again(&mut self, context: &mut SyncContext<'_>) {
-        self.address().clone_into(&mut context.pod_ip);
+        context.pod_ips = self.addresses().cloned().unwrap_or_default();
         let specs = context.pod.spec.init_containers.iter().chain(&context.pod.spec.containers);
         let containers = self.init_containers.iter_mut().chain(&mut self.containers);
         for (container, spec) in containers.zip(specs) {

@@ -68,14 +68,14 @@ impl Kubelet {
         let addresses = Arc::new(config.pod_addresses()?);
         let played = PlayedPods::new(addresses.clone());
         let (stages, entropy) = (config.stages.clone(), context.entropy.clone());
-        let runtime = SimulatedRuntime::new(stages, addresses, &config.address, entropy);
+        let runtime = SimulatedRuntime::new(stages, addresses, &config.addresses, entropy);
         let runtime = runtime.with_images(&config.images, config.are_images_listed, context.clock.now());
         let runtime = runtime.with_listeners(config.listeners.clone()).on_network(network.clone());
         let simulated = Arc::new(runtime);
         let state = NodeState::default();
         let node = NodeRuntime {
             runtime: config.runtime.of(&config.name, simulated),
-            host_ip: config.address.clone(),
+            host_ips: config.addresses.clone(),
             cluster_dns: config.cluster_dns.clone(),
             allocatable: config.allocatable(),
             host_files: HostFiles::default(),
@@ -378,7 +378,7 @@ impl Kubelet {
         if worker.is_waiting_for_sources() && !worker.object.is_deleting() {
             return None;
         }
-        let status = worker.status(&self.shared.node.host_ip, now);
+        let status = worker.status(&self.shared.node.host_ips, now);
         let fingerprint = fingerprint(&status);
         let is_new = entry.written.replace(fingerprint) != Some(fingerprint);
         let patch = is_new.then(|| worker.patch(status));

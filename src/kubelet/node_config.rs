@@ -54,10 +54,10 @@ impl Boots {
 pub struct NodeConfig {
     /// As `node-1`.
     pub name: String,
-    /// Its address (`InternalIP`).
-    pub address: String,
-    /// Where its pods' addresses come from.
-    pub pod_cidr: String,
+    /// Its addresses (`InternalIP`): one, or one of each IP family, that of its pods first.
+    pub addresses: Vec<String>,
+    /// Where its pods' addresses come from: one range, or one of each IP family.
+    pub pod_cidrs: Vec<String>,
     /// The name server of its pods (`--cluster-dns`).
     pub cluster_dns: String,
     /// Labels beside those that every node has.
@@ -101,8 +101,8 @@ impl NodeConfig {
         let capacity = [("cpu", "8"), ("memory", "32Gi"), ("ephemeral-storage", "100Gi"), ("pods", "110")];
         NodeConfig {
             name: format!("node-{number}"),
-            address: format!("172.18.{}.{}", (number + 1) >> 8 & 0xff, (number + 1) & 0xff),
-            pod_cidr: format!("10.{}.{}.0/24", 244 + (number >> 8) % 12, number & 0xff),
+            addresses: vec![address(number, IpFamily::V4)],
+            pod_cidrs: vec![pod_cidr(number, IpFamily::V4)],
             cluster_dns: "10.96.0.10".into(),
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
@@ -121,6 +121,30 @@ impl NodeConfig {
             listeners: OwnListeners::default(),
             runtime: OwnRuntime::default(),
         }
+    }
+
+    /// With an address and a range of its pods' addresses of each of these families, which go with its
+    /// number.
+    #[must_use]
+    pub fn of_families(self, number: u32, families: &[IpFamily]) -> NodeConfig {
+        let addresses = families.iter().map(|family| address(number, *family)).collect();
+        let pod_cidrs = families.iter().map(|family| pod_cidr(number, *family)).collect();
+        NodeConfig { addresses, pod_cidrs, ..self }
+    }
+
+    /// With these ranges, and an address of the family of each, which goes with its number.
+    #[must_use]
+    pub fn with_ranges(self, number: u32, pod_cidrs: Vec<String>) -> NodeConfig {
+        let family = |cidr: &String| if cidr.contains(':') { IpFamily::V6 } else { IpFamily::V4 };
+        let families: Vec<IpFamily> = pod_cidrs.iter().map(family).collect();
+        NodeConfig { pod_cidrs, ..self.of_families(number, &families) }
+    }
+
+    /// As they stand in its status.
+    pub(crate) fn node_addresses(&self) -> Value {
+        let address = |kind: &str, address: &String| json!({"type": kind, "address": address});
+        let own = self.addresses.iter().map(|own| address("InternalIP", own));
+        own.chain([address("Hostname", &self.name)]).collect()
     }
 
     /// The user that its kubelet is.
@@ -142,13 +166,13 @@ impl NodeConfig {
     }
 
     pub(crate) fn pod_addresses(&self) -> Result<PodAddresses, NodeRefusal> {
-        let cidr = &self.pod_cidr;
-        PodAddresses::new(cidr).ok_or_else(|| format!("invalid pod CIDR {cidr:?}").into())
+        let cidrs = &self.pod_cidrs;
+        PodAddresses::new(cidrs).ok_or_else(|| format!("invalid pod CIDR {:?}", cidrs.join(",")).into())
     }
 
     /// As the kubelet registers it, without its status.
     pub fn object(&self) -> Value {
-        let mut spec = json!({"podCIDR": self.pod_cidr, "podCIDRs": [self.pod_cidr]});
+        let mut spec = json!({"podCIDR": self.pod_cidrs.first(), "podCIDRs": self.pod_cidrs});
         if !self.taints.is_empty() {
             spec["taints"] = json!(self.taints);
         }
@@ -181,8 +205,9 @@ impl NodeConfig {
     }
 
     fn all_annotations(&self) -> BTreeMap<String, String> {
+        let provided = self.addresses.join(",");
         let own = [
-            ("alpha.kubernetes.io/provided-node-ip", self.address.as_str()),
+            ("alpha.kubernetes.io/provided-node-ip", provided.as_str()),
             ("node.alpha.kubernetes.io/ttl", "0"),
             ("volumes.kubernetes.io/controller-managed-attach-detach", "true"),
         ];
@@ -205,6 +230,32 @@ impl NodeConfig {
     }
 }
 
+/// A family of IP addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IpFamily {
+    /// IPv4
+    V4,
+    /// IPv6
+    V6,
+}
+
+/// The address of the `number`th node: those of kind's network.
+fn address(number: u32, family: IpFamily) -> String {
+    let at = number + 1;
+    match family {
+        IpFamily::V4 => format!("172.18.{}.{}", at >> 8 & 0xff, at & 0xff),
+        IpFamily::V6 => format!("fc00:f853:ccd:e793::{at:x}"),
+    }
+}
+
+/// Where the addresses of its pods come from.
+fn pod_cidr(number: u32, family: IpFamily) -> String {
+    match family {
+        IpFamily::V4 => format!("10.{}.{}.0/24", 244 + (number >> 8) % 12, number & 0xff),
+        IpFamily::V6 => format!("fd00:10:244:{number:x}::/64"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -219,5 +270,19 @@ mod tests {
         assert_eq!(own["topology.kubernetes.io/zone"], "z");
         assert_eq!(own["kubernetes.io/hostname"], "node-1");
         assert_eq!(own.len(), node.all_labels().len() - 2);
+    }
+
+    #[test]
+    fn a_node_has_addresses_of_the_families_of_its_pods() {
+        let node = NodeConfig::numbered(1).of_families(11, &[IpFamily::V6, IpFamily::V4]);
+        let spec = &node.object()["spec"];
+        assert_eq!(spec["podCIDR"], "fd00:10:244:b::/64");
+        assert_eq!(spec["podCIDRs"], json!(["fd00:10:244:b::/64", "10.244.11.0/24"]));
+        let addresses = node.node_addresses();
+        assert_eq!(addresses[0], json!({"type": "InternalIP", "address": "fc00:f853:ccd:e793::c"}));
+        assert_eq!(addresses[1], json!({"type": "InternalIP", "address": "172.18.0.12"}));
+        assert!(node.check().is_ok());
+        let node = node.with_ranges(2, vec!["10.7.0.0/24".into()]);
+        assert_eq!((node.addresses, node.pod_cidrs), (vec!["172.18.0.3".into()], vec!["10.7.0.0/24".into()]));
     }
 }

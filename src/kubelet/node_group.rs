@@ -1,6 +1,7 @@
 //! Nodes as data: groups of nodes that are alike (`--node-config`), and Nodes that somebody has created.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
@@ -232,12 +233,12 @@ pub fn is_simulated(node: &Object) -> bool {
 pub fn take_from(object: &Object, node: &mut NodeConfig) {
     let view = object.view::<Node>();
     node.name.clone_from(&object.metadata.name);
-    let address = view.status.addresses.iter().find(|address| address.address_type == "InternalIP");
-    if let Some(address) = address {
-        node.address.clone_from(&address.address);
+    let addresses = internal_addresses(&view);
+    if !addresses.is_empty() {
+        node.addresses = addresses;
     }
-    if !view.spec.pod_cidr.is_empty() {
-        node.pod_cidr.clone_from(&view.spec.pod_cidr);
+    if !view.spec.pod_ranges().is_empty() {
+        node.pod_cidrs = view.spec.pod_ranges().to_vec();
     }
     node.capacity.extend(view.status.capacity.clone());
     node.reserved = view.status.allocatable.clone();
@@ -250,6 +251,13 @@ pub fn take_from(object: &Object, node: &mut NodeConfig) {
     node.info = NodeSystemInfo::or_default(info);
     let skew = view.metadata.annotations.get(CLOCK_SKEW).map(String::as_str).unwrap_or_default();
     node.clock_skew = skew_seconds(skew).unwrap_or(0);
+}
+
+/// The addresses of a Node, each as it is written everywhere.
+pub fn internal_addresses(node: &Node) -> Vec<String> {
+    let own = node.status.addresses.iter().filter(|own| own.address_type == "InternalIP");
+    let canonical = |text: &String| text.parse::<IpAddr>().map_or_else(|_| text.clone(), |it| it.to_string());
+    own.map(|own| canonical(&own.address)).collect()
 }
 
 fn wrong_taint(taint: &Taint) -> Vec<String> {
@@ -339,7 +347,7 @@ nodes:
         assert_eq!(names, ["control-plane", "gpu-1", "gpu-2", "gpu-3"]);
         let mut node = NodeConfig::numbered(7);
         groups[1].fill(2, &mut node);
-        assert_eq!((node.name.as_str(), node.address.as_str()), ("gpu-3", "172.18.0.8"));
+        assert_eq!((node.name.as_str(), node.addresses[0].as_str()), ("gpu-3", "172.18.0.8"));
         let labels = node.all_labels();
         let label = |name: &str| labels[name].as_str();
         assert_eq!((label(ZONE), label(REGION), label(INSTANCE_TYPE)), ("a", "r", "p4"));

@@ -169,10 +169,7 @@ fn status(kubelet: &Dependencies, now: Time) -> Value {
     };
     let image = |image: &Image| json!({"names": [image.reference], "sizeBytes": image.size});
     let mut status = json!({
-        "addresses": [
-            {"type": "InternalIP", "address": config.address},
-            {"type": "Hostname", "address": config.name},
-        ],
+        "addresses": config.node_addresses(),
         "capacity": config.capacity,
         "allocatable": config.allocatable(),
         "conditions": state.conditions().iter().map(condition).collect::<Vec<_>>(),

@@ -30,7 +30,7 @@ impl PlayedPods {
             self.addresses.reserve(current, &uid);
             current.to_owned()
         } else {
-            self.addresses.allocate(&uid)?
+            self.addresses.allocate_one(&uid)?
         };
         given.insert(uid, address.clone());
         Some(address)
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn a_played_pod_has_one_address_until_it_is_gone() {
-        let played = PlayedPods::new(Arc::new(PodAddresses::new("10.244.1.0/29").unwrap()));
+        let played = PlayedPods::new(Arc::new(PodAddresses::new(&["10.244.1.0/29"]).unwrap()));
         let first = played.give("a", "").unwrap();
         assert_eq!(played.give("a", "").as_deref(), Some(&*first));
         // Another's address it does not get.

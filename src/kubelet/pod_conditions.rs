@@ -20,7 +20,7 @@ struct Unmet {
 /// The five conditions, and that of a pod that its node ended, in the order in which the kubelet writes them.
 pub(crate) fn generate(worker: &PodWorker, phase: &str, generation: i64, now: Time) -> Vec<Condition> {
     let sandbox = match worker.sandbox {
-        Sandbox::Ready { .. } => Ok(()),
+        Sandbox::Ready(_) => Ok(()),
         _ => Err(Unmet { reason: "", message: String::new() }),
     };
     let containers = containers_ready(worker, phase);

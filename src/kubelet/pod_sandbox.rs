@@ -36,10 +36,10 @@ impl PodWorker {
             return call.returns_at;
         }
         match call.result.clone() {
-            Ok(PodSandboxStatus { ip: address }) => {
-                context.happenings.push(Happening::SandboxCreated(address.clone()));
+            Ok(status) => {
+                context.happenings.push(Happening::SandboxCreated(status.ip.clone()));
                 context.tell_of_annotations();
-                self.sandbox = Sandbox::Ready { address };
+                self.sandbox = Sandbox::Ready(status);
                 None
             }
             Err(error) => {
@@ -55,19 +55,24 @@ impl PodWorker {
     /// CRI `StopPodSandbox`. Says whether there was one.
     pub(crate) fn stop_sandbox(&mut self, runtime: &dyn RuntimeService) -> bool {
         runtime.stop_pod_sandbox(&self.object.metadata.uid);
-        let is_there = matches!(self.sandbox, Sandbox::Ready { .. });
+        let is_there = matches!(self.sandbox, Sandbox::Ready(_));
         self.sandbox = match std::mem::replace(&mut self.sandbox, Sandbox::None) {
-            Sandbox::Ready { address } => Sandbox::Stopped { address },
+            Sandbox::Ready(status) => Sandbox::Stopped(status),
             other => other,
         };
         is_there
     }
 
-    /// The pod's address; empty before it has one.
+    /// The pod's address of its own IP family; empty before it has one.
     pub(crate) fn address(&self) -> &str {
+        self.addresses().map_or("", |status| &status.ip)
+    }
+
+    /// The pod's addresses; nothing before it has any.
+    pub(crate) fn addresses(&self) -> Option<&PodSandboxStatus> {
         match &self.sandbox {
-            Sandbox::Ready { address } | Sandbox::Stopped { address } => address,
-            _ => "",
+            Sandbox::Ready(status) | Sandbox::Stopped(status) => Some(status),
+            _ => None,
         }
     }
 }

@@ -8,7 +8,6 @@ use super::kuberuntime::security::{self, PodUsers};
 use super::kuberuntime::state::{State, Terminated};
 use super::pod_conditions::{self, has_passed, is_ready};
 use super::pod_workers::{PodWorker, WorkerState};
-use super::sandbox_state::Sandbox;
 use apimachinery::time::{Time, rfc3339};
 use apis::views::pod::{Container as Spec, PodStatus, Resources};
 use machine::images;
@@ -37,7 +36,7 @@ impl PodWorker {
 
     /// The whole status at `now`. Remembers the conditions, so that their times of transition stay until
     /// they change.
-    pub fn status(&mut self, host_ip: &str, now: Time) -> Value {
+    pub fn status(&mut self, host_ips: &[impl AsRef<str>], now: Time) -> Value {
         let generation = self.object.metadata.generation;
         if let Some(rejection) = &self.rejection {
             let message = format!("Pod was rejected: {}", rejection.message);
@@ -55,11 +54,12 @@ impl PodWorker {
             status.insert("observedGeneration".into(), generation.into());
         }
         status.insert("startTime".into(), rfc3339(self.start_time).into());
-        status.insert("hostIP".into(), host_ip.into());
-        status.insert("hostIPs".into(), json!([{"ip": host_ip}]));
-        if let Sandbox::Ready { address } | Sandbox::Stopped { address } = &self.sandbox {
-            status.insert("podIP".into(), address.as_str().into());
-            status.insert("podIPs".into(), json!([{"ip": address}]));
+        let host_ips = host_ips.iter().map(AsRef::as_ref);
+        status.insert("hostIP".into(), host_ips.clone().next().unwrap_or_default().into());
+        status.insert("hostIPs".into(), address_list(host_ips));
+        if let Some(own) = self.addresses() {
+            status.insert("podIP".into(), own.ip.as_str().into());
+            status.insert("podIPs".into(), address_list(own.ips()));
         }
         if let Some(resources) = &self.pod.spec.resources {
             status.insert("resources".into(), amounts(resources));
@@ -143,6 +143,11 @@ impl PodWorker {
             })
             .collect()
     }
+}
+
+/// `podIPs`, `hostIPs`
+fn address_list<'a>(ips: impl Iterator<Item = &'a str>) -> Value {
+    ips.map(|ip| json!({"ip": ip})).collect()
 }
 
 /// Addresses are merged by what they are: one that the pod does not have any more says so.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::container_runtime::services::ContainerConfig;
+use super::container_runtime::services::{ContainerConfig, PodSandboxStatus};
 use super::dependencies::NodeRuntime;
 use super::kuberuntime::container::{CONFIG_ERROR, Container, Task};
 use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
@@ -38,7 +38,7 @@ pub(crate) struct HeldFacts {
     object: Arc<Object>,
     detail: Arc<PodDetail>,
     sources: Arc<Sources>,
-    pod_ip: String,
+    pod_ips: PodSandboxStatus,
 }
 
 impl HeldFacts {
@@ -49,8 +49,8 @@ impl HeldFacts {
             metadata: &self.object.metadata,
             detail: &self.detail,
             sources: &self.sources,
-            pod_ip: &self.pod_ip,
-            host_ip: &node.host_ip,
+            pod_ips: &self.pod_ips,
+            host_ips: &node.host_ips,
             cluster_dns: &node.cluster_dns,
             allocatable: &node.allocatable,
         }
@@ -141,7 +141,7 @@ impl PodWorker {
             object: self.object.clone(),
             detail: mounting.detail.clone(),
             sources: mounting.sources.clone().unwrap_or_default(),
-            pod_ip: self.address().to_owned(),
+            pod_ips: self.addresses().cloned().unwrap_or_default(),
         })
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::admission::Rejection;
 use super::allocation::PodResize;
-use super::container_runtime::services::{ContainerConfig, RuntimeService};
+use super::container_runtime::services::{ContainerConfig, PodSandboxStatus, RuntimeService};
 use super::container_runtime::{declared, used};
 use super::dependencies::NodeRuntime;
 use super::kuberuntime::container::{Container, grace_period};
@@ -249,7 +249,7 @@ impl PodWorker {
         let users = self.users.clone();
         let (detail, sources) = self.mounted();
         let nothing = Sources::new();
-        let NodeRuntime { runtime, host_ip, cluster_dns, allocatable, network, .. } = node;
+        let NodeRuntime { runtime, host_ips, cluster_dns, allocatable, network, .. } = node;
         let mut context = SyncContext {
             now,
             pod: &pod,
@@ -261,8 +261,8 @@ impl PodWorker {
             sources: sources.as_deref().unwrap_or(&nothing),
             written: self.written_until(node, now),
             start_bytes_left: Cell::new(MAX_POD_START_BYTES.saturating_sub(self.start_bytes())),
-            pod_ip: String::new(),
-            host_ip,
+            pod_ips: PodSandboxStatus::default(),
+            host_ips,
             cluster_dns,
             allocatable,
             network,
@@ -321,8 +321,8 @@ impl PodWorker {
             return None;
         }
         let sandbox = self.ensure_sandbox(context);
-        let Sandbox::Ready { address } = &self.sandbox else { return earliest([deadline, sandbox]) };
-        context.pod_ip.clone_from(address);
+        let Sandbox::Ready(status) = &self.sandbox else { return earliest([deadline, sandbox]) };
+        context.pod_ips.clone_from(status);
         if self.restarts_all {
             return earliest([deadline, self.restart_all(context)]);
         }

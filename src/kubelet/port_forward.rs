@@ -113,7 +113,7 @@ impl Kubelet {
 
     /// The pod whose own address this is, before anybody was told that it has it; none for the node's.
     pub async fn pod_at(&self, address: IpAddr) -> Option<Arc<Object>> {
-        if self.address() == Some(address) {
+        if self.is_own(address) {
             return None;
         }
         let uid = self.shared.node.runtime.pods_at(&address.to_string()).pop()?;
@@ -125,14 +125,31 @@ impl Kubelet {
         !self.shared.node.runtime.pods_at(&address.to_string()).is_empty()
     }
 
-    /// The node's own address; nothing where it is none.
-    pub fn address(&self) -> Option<IpAddr> {
-        self.shared.config.address.parse().ok()
+    /// The node's own addresses, that of its pods' own IP family first.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+        self.shared.config.addresses.iter().filter_map(|address| address.parse().ok())
     }
 
-    /// The addresses of its pods.
-    pub fn pod_range(&self) -> Option<AddressRange> {
-        AddressRange::parse(&self.shared.config.pod_cidr)
+    /// Whether an address is the node's own.
+    pub fn is_own(&self, address: IpAddr) -> bool {
+        self.addresses().any(|own| own == address)
+    }
+
+    /// The addresses of its pods, by IP family.
+    pub fn pod_ranges(&self) -> impl Iterator<Item = AddressRange> {
+        self.shared.config.pod_cidrs.iter().filter_map(|cidr| AddressRange::parse(cidr))
+    }
+
+    /// The address that whoever is at `own` has of the IP family of `like`: this node, or one of its pods.
+    pub fn address_like(&self, own: IpAddr, like: IpAddr) -> Option<IpAddr> {
+        let is_like = |other: &IpAddr| other.is_ipv4() == like.is_ipv4();
+        if self.is_own(own) {
+            return self.addresses().find(is_like);
+        }
+        let runtime = &self.shared.node.runtime;
+        let uid = runtime.pods_at(&own.to_string()).pop()?;
+        let status = runtime.pod_sandbox_status(&uid)?;
+        status.ips().filter_map(|ip| ip.parse().ok()).find(is_like)
     }
 
     /// What its pods are reached on.
@@ -141,7 +158,8 @@ impl Kubelet {
     }
 
     fn nobody_at(&self, ip: &str) -> Obstacle {
-        let is_there = ip == self.shared.config.address || !self.shared.node.runtime.pods_at(ip).is_empty();
+        let is_own = self.shared.config.addresses.iter().any(|own| own == ip);
+        let is_there = is_own || !self.shared.node.runtime.pods_at(ip).is_empty();
         if is_there { Obstacle::Refused } else { Obstacle::Unreachable }
     }
 

@@ -17,10 +17,6 @@ pub(crate) enum Sandbox {
         until: Time,
         attempt: u32,
     },
-    Ready {
-        address: String,
-    },
-    Stopped {
-        address: String,
-    },
+    Ready(PodSandboxStatus),
+    Stopped(PodSandboxStatus),
 }

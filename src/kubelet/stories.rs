@@ -32,12 +32,12 @@ use network::Network;
 const MAX_STEPS: usize = 40;
 
 pub(crate) fn node() -> NodeRuntime {
-    let addresses = PodAddresses::new("10.244.1.0/24").unwrap();
+    let addresses = PodAddresses::new(&["10.244.1.0/24"]).unwrap();
     let entropy = Entropy::seeded(1);
-    let runtime = SimulatedRuntime::new(StageSet::builtin(), addresses, "10.0.0.1", entropy);
+    let runtime = SimulatedRuntime::new(StageSet::builtin(), addresses, &["10.0.0.1".into()], entropy);
     NodeRuntime {
         runtime: Arc::new(runtime),
-        host_ip: "10.0.0.1".into(),
+        host_ips: vec!["10.0.0.1".into()],
         cluster_dns: "10.96.0.10".into(),
         allocatable: BTreeMap::new(),
         host_files: HostFiles::default(),
@@ -92,7 +92,7 @@ fn tell(mut pod: Value, delete_at: Option<Duration>, until: Duration) -> Vec<Val
             _ => None,
         };
         let events: Vec<String> = happenings.into_iter().filter_map(event).collect();
-        let status = symbolic(worker.status("10.0.0.1", now));
+        let status = symbolic(worker.status(&["10.0.0.1"], now));
         let at = format!("T+{}", duration::format((now - Time::UNIX_EPOCH).to_std().unwrap()));
         if status != last {
             story.push(json!({"at": at, "events": events, "status": status.clone()}));

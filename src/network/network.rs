@@ -123,7 +123,7 @@ impl Network {
     /// [`Refusal`], when a kernel would say so.
     pub async fn connect(&self, from: IpAddr, to: SocketAddr) -> Result<DuplexStream, Refusal> {
         let begun = self.0.parts.clock.elapsed();
-        match self.try_connect(self.passage(from, to, Protocol::Tcp)).await {
+        match self.try_connect(from, to).await {
             Ok(stream) => Ok(stream),
             Err(obstacle) => Err(self.refusal(obstacle, begun).await),
         }
@@ -135,11 +135,7 @@ impl Network {
     /// [`Refusal`], when a kernel would say so.
     pub async fn reach(&self, from: IpAddr, to: SocketAddr) -> Result<(), Refusal> {
         let begun = self.0.parts.clock.elapsed();
-        let reached = match self.way(self.passage(from, to, Protocol::Tcp)).await {
-            Ok((_, conditions)) => self.first_packet(conditions).await,
-            Err(obstacle) => Err(obstacle),
-        };
-        match reached {
+        match self.try_reach(from, to).await {
             Ok(()) => Ok(()),
             Err(obstacle) => Err(self.refusal(obstacle, begun).await),
         }
@@ -151,7 +147,7 @@ impl Network {
     /// [`Refusal`]: that nobody listens there, or nobody has that address.
     pub async fn ask(&self, from: IpAddr, to: SocketAddr, datagram: Bytes) -> Result<Option<Bytes>, Refusal> {
         let begun = self.0.parts.clock.elapsed();
-        match self.try_ask(self.passage(from, to, Protocol::Udp), datagram).await {
+        match self.try_ask(from, to, datagram).await {
             Ok(answer) => Ok(answer),
             // Who sends a datagram is not told that it did not arrive.
             Err(Obstacle::TimedOut) => Ok(None),
@@ -166,6 +162,7 @@ impl Network {
     /// an answer is his own business.
     pub async fn ping(&self, from: IpAddr, to: IpAddr) -> Result<Duration, Obstacle> {
         let begun = self.0.parts.clock.elapsed();
+        let from = self.source(from, to)?;
         let conditions = self.0.weather.between(from, to);
         if conditions.is_partition || conditions.losses(&self.0.parts.entropy, 1) > 0 {
             return Err(Obstacle::TimedOut);
@@ -187,16 +184,30 @@ impl Network {
         drop(self.0.open.lock().take());
     }
 
-    /// The port of who asks is one after the other; loopback is the asker's own.
-    fn passage(&self, from: IpAddr, to: SocketAddr, protocol: Protocol) -> Passage {
-        let to = if to.ip().is_loopback() { SocketAddr::new(from, to.port()) } else { to };
-        let port = FIRST_PORT + self.0.next_port.fetch_add(1, Ordering::Relaxed) % PORTS;
-        let from = SocketAddr::new(from, u16::try_from(port).unwrap_or(u16::MAX));
-        Passage { from, to, protocol }
+    /// Who asks does so in his address of the IP family of whom he asks.
+    fn source(&self, from: IpAddr, to: IpAddr) -> Result<IpAddr, Obstacle> {
+        if from.is_ipv4() == to.is_ipv4() {
+            return Ok(from);
+        }
+        self.0.parts.hosts.address_like(from, to).ok_or(Obstacle::Unreachable)
     }
 
-    async fn try_connect(&self, asked: Passage) -> Result<DuplexStream, Obstacle> {
-        let (passage, conditions) = self.way(asked).await?;
+    /// The port of who asks is one after the other; loopback is the asker's own.
+    fn passage(&self, from: IpAddr, to: SocketAddr, protocol: Protocol) -> Result<Passage, Obstacle> {
+        let to = if to.ip().is_loopback() { SocketAddr::new(from, to.port()) } else { to };
+        let from = self.source(from, to.ip())?;
+        let port = FIRST_PORT + self.0.next_port.fetch_add(1, Ordering::Relaxed) % PORTS;
+        let from = SocketAddr::new(from, u16::try_from(port).unwrap_or(u16::MAX));
+        Ok(Passage { from, to, protocol })
+    }
+
+    async fn try_reach(&self, from: IpAddr, to: SocketAddr) -> Result<(), Obstacle> {
+        let (_, conditions) = self.way(self.passage(from, to, Protocol::Tcp)?).await?;
+        self.first_packet(conditions).await
+    }
+
+    async fn try_connect(&self, from: IpAddr, to: SocketAddr) -> Result<DuplexStream, Obstacle> {
+        let (passage, conditions) = self.way(self.passage(from, to, Protocol::Tcp)?).await?;
         self.first_packet(conditions).await?;
         let accept = self.0.parts.hosts.accept(passage).await?;
         let (client, server) = connection();
@@ -213,8 +224,13 @@ impl Network {
         Ok(near)
     }
 
-    async fn try_ask(&self, asked: Passage, datagram: Bytes) -> Result<Option<Bytes>, Obstacle> {
-        let (passage, conditions) = self.way(asked).await?;
+    async fn try_ask(
+        &self,
+        from: IpAddr,
+        to: SocketAddr,
+        datagram: Bytes,
+    ) -> Result<Option<Bytes>, Obstacle> {
+        let (passage, conditions) = self.way(self.passage(from, to, Protocol::Udp)?).await?;
         let is_lost = conditions.losses(&self.0.parts.entropy, 1) > 0;
         if is_lost || datagram.len() > MAX_DATAGRAM_BYTES {
             return Ok(None);

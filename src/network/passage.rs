@@ -57,6 +57,12 @@ pub trait Hosts: Send + Sync {
 
     /// Whether anybody has an address: who answers a ping.
     fn is_there(&self, address: IpAddr) -> BoxFuture<'_, bool>;
+
+    /// The address that whoever is at `own` has of the IP family of `like`, which is not that of `own`:
+    /// nobody reaches an address of a family of which he has none himself.
+    fn address_like(&self, _own: IpAddr, _like: IpAddr) -> Option<IpAddr> {
+        None
+    }
 }
 
 /// Where a passage leads.

@@ -88,6 +88,8 @@ fn a_value_that_cannot_be_used_is_told_with_its_flag_or_variable() {
         ("--cluster-cidr=10.0.0.0", "", &["invalid CIDR address: 10.0.0.0; must be a range"]),
         ("--load-balancer-range=10.0.0.1", "", &["invalid CIDR address: 10.0.0.1", "as 192.168.100.0/24"]),
         ("--node-cidr-mask-size=31", "", &["must be a whole number from 8 to 30"]),
+        ("--node-cidr-mask-size-ipv4=64", "", &["must be a whole number from 8 to 30"]),
+        ("--node-cidr-mask-size-ipv6=127", "", &["must be a whole number from 8 to 126"]),
         ("--event-ttl=soon", "", &["--event-ttl soon: ", "must be a duration, as 30s"]),
         ("--node-monitor-period=0s", "", &["must be longer than 0s"]),
         ("--concurrent-gc-syncs=0", "", &["must be a whole number from 1 to 1000"]),

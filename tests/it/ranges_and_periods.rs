@@ -9,10 +9,10 @@ use kubarium::apis::core::config_map::CONFIG_MAPS;
 use kubarium::apis::core::event::EVENTS;
 use kubarium::apis::core::node::NODES;
 use kubarium::apis::core::service::SERVICES;
-use kubarium::apis::networking::ip_range::IpRange;
 use kubarium::apis::networking::port_range::PortRange;
 use kubarium::clock::Clock;
 use kubarium::cluster::Components;
+use kubarium::controllers::cidr_set::ClusterCidrs;
 use kubarium::{Cluster, Config};
 use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
@@ -71,8 +71,8 @@ async fn events_last_as_long_as_the_flag_says() {
 fn with_cidr(cidr: &str, mask: u32, nodes: u32) -> Config {
     let kubelets = Components::NONE.kubelets(true);
     let mut config = Config::new().nodes(nodes).components(kubelets);
-    config.controller_manager.cluster_cidr = IpRange::parse(cidr);
-    config.controller_manager.node_cidr_mask_size = mask;
+    config.controller_manager.cluster_cidr = ClusterCidrs::parse(cidr).ok();
+    config.controller_manager.node_cidr_mask_size = Some(mask);
     config
 }
 

@@ -32,6 +32,19 @@ pub struct NodeSpec {
     /// The range of its pods' addresses.
     #[serde(rename = "podCIDR")]
     pub pod_cidr: String,
+    /// Its ranges by IP family, [`NodeSpec::pod_cidr`] first.
+    #[serde(rename = "podCIDRs", deserialize_with = "list")]
+    pub pod_cidrs: Vec<String>,
+}
+
+impl NodeSpec {
+    /// The ranges of its pods' addresses; none before it has any.
+    pub fn pod_ranges(&self) -> &[String] {
+        match &self.pod_cidrs[..] {
+            [] if !self.pod_cidr.is_empty() => std::slice::from_ref(&self.pod_cidr),
+            all => all,
+        }
+    }
 }
 
 /// `v1.Taint`

@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 
 /// A runtime of a node without stages of its own.
 pub(crate) fn runtime() -> SimulatedRuntime {
-    let addresses = PodAddresses::new("10.244.1.0/29").unwrap();
-    SimulatedRuntime::new(StageSet::builtin(), addresses, "10.0.0.1", Entropy::seeded(1))
+    let addresses = PodAddresses::new(&["10.244.1.0/29"]).unwrap();
+    SimulatedRuntime::new(StageSet::builtin(), addresses, &["10.0.0.1".into()], Entropy::seeded(1))
 }
 
 /// A pod of one container.

@@ -7,6 +7,7 @@
 
 pub mod forecasts;
 pub mod process_exit;
+pub mod sandbox_status;
 
 pub mod services;
 pub mod stats;

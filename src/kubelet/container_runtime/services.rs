@@ -30,6 +30,7 @@ use tokio::sync::watch;
 
 pub use super::forecasts::{ExecSyncForecast, ProbeAnswer, ProbeForecast};
 pub use super::process_exit::ProcessExit;
+pub use super::sandbox_status::PodSandboxStatus;
 use super::stats::StatsService;
 use apimachinery::object::ObjectMeta;
 use apimachinery::time::Time;
@@ -74,13 +75,6 @@ pub struct PodSandboxConfig<'a> {
     pub metadata: &'a ObjectMeta,
     /// How many sandboxes of this pod could not be run before (`PodSandboxMetadata.attempt`).
     pub attempt: u32,
-}
-
-/// What there is of a pod as a whole (`runtimeapi.PodSandboxStatus`).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PodSandboxStatus {
-    /// The address that its containers share.
-    pub ip: String,
 }
 
 /// Which container of which pod is meant, and what it is made of (`runtimeapi.ContainerConfig`).
@@ -271,9 +265,9 @@ pub trait RuntimeService: StatsService {
     /// the pod's from the call on, and stays its until [`RuntimeService::stop_pod_sandbox`].
     fn run_pod_sandbox(&self, config: &PodSandboxConfig<'_>, now: Time) -> Call<PodSandboxStatus>;
 
-    /// Takes up a sandbox that an earlier kubelet of this node left with this address. No verb of CRI: a
+    /// Takes up a sandbox that an earlier kubelet of this node left with these addresses. No verb of CRI: a
     /// real runtime outlives its kubelet, the simulated one begins with it.
-    fn restore_pod_sandbox(&self, config: &PodSandboxConfig<'_>, ip: &str);
+    fn restore_pod_sandbox(&self, config: &PodSandboxConfig<'_>, status: &PodSandboxStatus);
 
     /// `PodSandboxStatus`: nothing when the pod has none. One whose call has not returned yet is there.
     fn pod_sandbox_status(&self, pod_uid: &str) -> Option<PodSandboxStatus>;

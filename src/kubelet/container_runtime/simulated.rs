@@ -42,8 +42,8 @@ pub struct SimulatedRuntime {
     stages: StageSet,
     images: ImageStore,
     addresses: Arc<PodAddresses>,
-    /// The node's own address: that of pods of its network.
-    host_ip: String,
+    /// The node's own addresses: those of pods of its network.
+    host_ips: Vec<String>,
     /// For ids and jitter.
     entropy: Entropy,
     /// By the uids of their pods. Bound: one for each pod of the node.
@@ -54,18 +54,18 @@ pub struct SimulatedRuntime {
 }
 
 impl SimulatedRuntime {
-    /// Of a node with this address, whose pods have these. Nothing runs on it yet.
+    /// Of a node with these addresses of its own, whose pods have those. Nothing runs on it yet.
     pub fn new(
         stages: StageSet,
         addresses: impl Into<Arc<PodAddresses>>,
-        host_ip: &str,
+        host_ips: &[String],
         entropy: Entropy,
     ) -> SimulatedRuntime {
         SimulatedRuntime {
             stages,
             images: ImageStore::default(),
             addresses: addresses.into(),
-            host_ip: host_ip.to_owned(),
+            host_ips: host_ips.to_vec(),
             entropy,
             sandboxes: Mutex::default(),
             containers: Mutex::default(),
@@ -112,11 +112,19 @@ impl SimulatedRuntime {
 
     fn take_address(&self, config: &PodSandboxConfig<'_>) -> Result<PodSandboxStatus, RuntimeError> {
         let (is_of_node, uid) = (config.pod.spec.host_network, Arc::from(config.metadata.uid.as_str()));
-        let ip = if is_of_node { Some(self.host_ip.clone()) } else { self.addresses.allocate(&uid) };
-        let ip = ip.ok_or_else(|| RuntimeError { reason: String::new(), message: NO_ADDRESS.into() })?;
-        let status = PodSandboxStatus { ip };
+        let status = if is_of_node {
+            PodSandboxStatus::of(self.host_ips.iter().cloned())
+        } else {
+            self.addresses.allocate(&uid)
+        };
+        let none = || RuntimeError { reason: String::new(), message: NO_ADDRESS.into() };
+        let status = status.ok_or_else(none)?;
         self.sandboxes().insert(uid, status.clone());
         Ok(status)
+    }
+
+    fn is_of_node(&self, ip: &str) -> bool {
+        self.host_ips.iter().any(|own| own == ip)
     }
 
     /// The process from its start on.
@@ -186,10 +194,10 @@ impl RuntimeService for SimulatedRuntime {
         self.call(Step::Sandbox, &subject, now, |_| self.take_address(config))
     }
 
-    fn restore_pod_sandbox(&self, config: &PodSandboxConfig<'_>, ip: &str) {
+    fn restore_pod_sandbox(&self, config: &PodSandboxConfig<'_>, status: &PodSandboxStatus) {
         let uid = Arc::from(config.metadata.uid.as_str());
-        self.addresses.reserve(ip, &uid);
-        self.sandboxes().insert(uid, PodSandboxStatus { ip: ip.to_owned() });
+        status.ips().for_each(|ip| self.addresses.reserve(ip, &uid));
+        self.sandboxes().insert(uid, status.clone());
     }
 
     fn pod_sandbox_status(&self, pod_uid: &str) -> Option<PodSandboxStatus> {
@@ -197,17 +205,19 @@ impl RuntimeService for SimulatedRuntime {
     }
 
     fn pods_at(&self, ip: &str) -> Vec<Arc<str>> {
-        if ip != self.host_ip {
+        if !self.is_of_node(ip) {
             return self.addresses.owner(ip).into_iter().collect();
         }
-        let of_node = |(uid, status): (&Arc<str>, &PodSandboxStatus)| (status.ip == ip).then(|| uid.clone());
+        let of_node = |(uid, status): (&Arc<str>, &PodSandboxStatus)| {
+            status.ips().any(|own| own == ip).then(|| uid.clone())
+        };
         self.sandboxes().iter().filter_map(of_node).collect()
     }
 
     fn stop_pod_sandbox(&self, pod_uid: &str) {
         self.ports.forget_pod(pod_uid);
-        let stopped = self.sandboxes().remove(pod_uid).filter(|stopped| stopped.ip != self.host_ip);
-        stopped.into_iter().for_each(|stopped| self.addresses.release(&stopped.ip));
+        let stopped = self.sandboxes().remove(pod_uid).unwrap_or_default();
+        stopped.ips().filter(|ip| !self.is_of_node(ip)).for_each(|ip| self.addresses.release(ip));
     }
 
     fn image_status(&self, image: &str, now: Time) -> Option<Image> {

@@ -48,7 +48,10 @@ fn sandboxes_have_addresses_until_they_are_stopped() {
     };
     for (uid, ip) in [("1", "10.244.1.2"), ("2", "10.244.1.3"), ("3", "10.244.1.4"), ("4", "10.244.1.5")] {
         let call = run(uid, 0);
-        assert_eq!((call.returns_at, call.result), (Some(NOW), Ok(PodSandboxStatus { ip: ip.into() })));
+        assert_eq!(
+            (call.returns_at, call.result),
+            (Some(NOW), Ok(PodSandboxStatus::of([ip.to_owned()]).unwrap()))
+        );
     }
     assert!(run("5", 0).result.is_ok());
     let refused = run("6", 0).result.unwrap_err();

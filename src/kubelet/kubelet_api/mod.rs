@@ -100,7 +100,7 @@ fn configuration(config: &NodeConfig) -> String {
         "nodeStatusMaxImages": 50,
         "nodeLeaseDurationSeconds": 40,
         "maxPods": pods,
-        "podCIDR": config.pod_cidr,
+        "podCIDR": config.pod_cidrs.join(","),
         "cgroupDriver": "systemd",
         "enableDebuggingHandlers": true,
         "enableSystemLogHandler": true,

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use super::security::PodUsers;
-use crate::container_runtime::services::{ContainerConfig, RuntimeService};
+use crate::container_runtime::services::{ContainerConfig, PodSandboxStatus, RuntimeService};
 use crate::lifecycle::HookKind;
 use crate::prober::ProbeKind;
 use crate::volume_manager::facts::Facts;
@@ -81,10 +81,10 @@ pub struct SyncContext<'a> {
     pub written: Written,
     /// How much variables its containers may still start with.
     pub start_bytes_left: Cell<usize>,
-    /// Its address, as soon as it has one.
-    pub pod_ip: String,
+    /// Its addresses, as soon as it has any.
+    pub pod_ips: PodSandboxStatus,
     /// Its node's.
-    pub host_ip: &'a str,
+    pub host_ips: &'a [String],
     /// The name server.
     pub cluster_dns: &'a str,
     /// What its node has for pods.
@@ -119,8 +119,8 @@ impl<'a> SyncContext<'a> {
 
     /// Whether nothing is wrong on the way from the node to the pod.
     pub fn is_fair(&self) -> bool {
-        match (self.host_ip.parse(), self.pod_ip.parse()) {
-            (Ok(host), Ok(pod)) => self.network.is_fair(host, pod),
+        match (self.host_ips.first().map(|host| host.parse()), self.pod_ips.ip.parse()) {
+            (Some(Ok(host)), Ok(pod)) => self.network.is_fair(host, pod),
             _ => true,
         }
     }
@@ -144,9 +144,9 @@ impl<'a> SyncContext<'a> {
 
     /// What its containers find, when they look.
     pub fn facts(&self) -> Option<Facts<'_>> {
-        let SyncContext { pod, metadata, sources, host_ip, cluster_dns, allocatable, pod_ip, .. } = self;
+        let SyncContext { pod, metadata, sources, host_ips, cluster_dns, allocatable, pod_ips, .. } = self;
         let detail = self.detail?;
-        Some(Facts { pod, metadata, detail, sources, pod_ip, host_ip, cluster_dns, allocatable })
+        Some(Facts { pod, metadata, detail, sources, pod_ips, host_ips, cluster_dns, allocatable })
     }
 
     /// What a run of a container finds that starts at `started_at`; nothing when nobody knows what it

@@ -72,7 +72,7 @@ impl Container {
         context: &'a SyncContext<'_>,
     ) -> ProbedContainer<'a> {
         let config = context.config(spec, self.restart_count);
-        ProbedContainer { config, id, pod_ip: &context.pod_ip, started_at }
+        ProbedContainer { config, id, pod_ip: &context.pod_ips.ip, started_at }
     }
 
     /// Who answers its probes may be another now.

@@ -47,7 +47,8 @@ impl std::fmt::Display for AskedHost {
 impl Dependencies {
     /// The node's own address.
     fn host_address(&self) -> IpAddr {
-        self.config.address.parse().unwrap_or(Ipv4Addr::UNSPECIFIED.into())
+        let own = self.config.addresses.first().and_then(|address| address.parse().ok());
+        own.unwrap_or(Ipv4Addr::UNSPECIFIED.into())
     }
 
     /// Connects from the node.

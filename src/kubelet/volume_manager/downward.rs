@@ -11,7 +11,7 @@ use apis::views::pod::{Container, Pod};
 
 /// `fieldRef`: nothing for a path that is none.
 pub(super) fn field(facts: &Facts<'_>, path: &str) -> Option<String> {
-    let Facts { pod, metadata, pod_ip, host_ip, .. } = facts;
+    let Facts { pod, metadata, pod_ips, host_ips, .. } = facts;
     let key = |list: &str| path.strip_prefix(list)?.strip_prefix("['")?.strip_suffix("']");
     if let Some(label) = key("metadata.labels") {
         return Some(metadata.labels.get(label).cloned().unwrap_or_default());
@@ -27,8 +27,10 @@ pub(super) fn field(facts: &Facts<'_>, path: &str) -> Option<String> {
         "metadata.annotations" => lines(&pod.metadata.annotations),
         "spec.nodeName" => pod.spec.node_name.clone(),
         "spec.serviceAccountName" => pod.spec.service_account_name.clone(),
-        "status.hostIP" | "status.hostIPs" => (*host_ip).to_owned(),
-        "status.podIP" | "status.podIPs" => (*pod_ip).to_owned(),
+        "status.hostIP" => host_ips.first().cloned().unwrap_or_default(),
+        "status.hostIPs" => host_ips.join(","),
+        "status.podIP" => pod_ips.ip.clone(),
+        "status.podIPs" => pod_ips.ips().collect::<Vec<_>>().join(","),
         _ => return None,
     })
 }

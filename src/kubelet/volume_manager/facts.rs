@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::sources::Sources;
+use crate::container_runtime::sandbox_status::PodSandboxStatus;
 use apimachinery::object::ObjectMeta;
 use apis::views::pod::Pod;
 use apis::views::pod_detail::PodDetail;
@@ -18,10 +19,10 @@ pub struct Facts<'a> {
     pub detail: &'a PodDetail,
     /// What was fetched for it.
     pub sources: &'a Sources,
-    /// Its address; empty before it has one.
-    pub pod_ip: &'a str,
+    /// Its addresses, if it has any yet.
+    pub pod_ips: &'a PodSandboxStatus,
     /// Its node's.
-    pub host_ip: &'a str,
+    pub host_ips: &'a [String],
     /// Who is asked for names.
     pub cluster_dns: &'a str,
     /// What its node has for pods.

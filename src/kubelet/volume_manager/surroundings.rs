@@ -66,6 +66,7 @@ fn random(uid: &str, restart_count: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::container_runtime::sandbox_status::PodSandboxStatus;
     use crate::volume_manager::sources::Sources;
     use crate::volume_manager::sources::{Found, Source};
     use apimachinery::object::Object;
@@ -107,8 +108,8 @@ mod tests {
                 metadata: &object.metadata,
                 detail: &detail,
                 sources: &self.sources,
-                pod_ip: "10.244.1.2",
-                host_ip: "172.18.0.2",
+                pod_ips: &PodSandboxStatus::of(["10.244.1.2", "fd00::2"].map(str::to_owned)).unwrap(),
+                host_ips: &["172.18.0.2".to_owned(), "fc00::2".to_owned()],
                 cluster_dns: "10.96.0.10",
                 allocatable: &allocatable,
             };
@@ -137,6 +138,8 @@ mod tests {
             {"name": "B", "value": "$(A)b$(C)$$(A)$(MY_DB_SERVICE_PORT)"},
             {"name": "INDEX", "valueFrom": path("metadata.labels['index']")},
             {"name": "IP", "valueFrom": path("status.podIP")},
+            {"name": "IPS", "valueFrom": path("status.podIPs")},
+            {"name": "HOST_IPS", "valueFrom": path("status.hostIPs")},
             {"name": "SECRET", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
             {"name": "GONE", "valueFrom": {"secretKeyRef": {"name": "s", "key": "x", "optional": true}}},
             {"name": "CPU", "valueFrom": amount("requests.cpu", "0")},
@@ -151,6 +154,8 @@ mod tests {
             ("B", "ab$(C)$(A)5432"),
             ("INDEX", "3"),
             ("IP", "10.244.1.2"),
+            ("IPS", "10.244.1.2,fd00::2"),
+            ("HOST_IPS", "172.18.0.2,fc00::2"),
             ("SECRET", "secret"),
             ("CPU", "1"),
             ("MILLI", "250"),
@@ -229,11 +234,15 @@ mod tests {
         let (name, variable, hosts) =
             hostname(json!({"hostname": "h", "subdomain": "s", "hostnameOverride": "my.own.name"}));
         assert_eq!((&*name, &*variable), ("my.own.name", "my.own.name"));
-        assert!(hosts.ends_with("10.244.1.2\tmy.own.name\n"), "{hosts}");
+        assert!(hosts.ends_with("10.244.1.2\tmy.own.name\nfd00::2\tmy.own.name\n"), "{hosts}");
         let (name, _, hosts) =
             hostname(json!({"hostname": "h", "subdomain": "s", "setHostnameAsFQDN": true}));
         assert_eq!(name, "h.s.ns.svc.cluster.local");
-        assert!(hosts.ends_with("10.244.1.2\th.s.ns.svc.cluster.local\th\n"), "{hosts}");
+        assert!(
+            hosts
+                .ends_with("10.244.1.2\th.s.ns.svc.cluster.local\th\nfd00::2\th.s.ns.svc.cluster.local\th\n"),
+            "{hosts}"
+        );
     }
 
     #[test]
@@ -288,7 +297,7 @@ mod tests {
         assert_eq!(shown("/all/deep/er"), Some(("secret".into(), 0o440)));
         assert_eq!(shown("/all/labels"), Some(("b=\"\\\"q\\\"\"\nindex=\"3\"".into(), 0o644)));
         assert!(tree.contains_key("/map/bin") && !tree.contains_key("/one/k"));
-        assert!(shown("/etc/hosts").unwrap().0.ends_with("10.244.1.2\tweb\n"));
+        assert!(shown("/etc/hosts").unwrap().0.ends_with("10.244.1.2\tweb\nfd00::2\tweb\n"));
 
         for (source, why) in [
             (json!({"configMap": {"name": "none"}}), "configmap \"none\" not found"),

@@ -219,14 +219,14 @@ fn hosts(facts: &Facts<'_>) -> String {
          fe00::0\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n",
     );
     if !spec.host_network {
-        let (ip, name, namespace) = (facts.pod_ip, facts.hostname(), &facts.metadata.namespace);
-        let domain = if spec.hostname_override.is_some() { "" } else { &spec.subdomain };
-        match domain {
-            "" => text.push_str(&format!("{ip}\t{name}\n")),
-            domain => {
-                text.push_str(&format!("{ip}\t{name}.{domain}.{namespace}.svc.cluster.local\t{name}\n"));
+        let (name, namespace) = (facts.hostname(), &facts.metadata.namespace);
+        let names = match spec.subdomain.as_str() {
+            domain if !domain.is_empty() && spec.hostname_override.is_none() => {
+                format!("{name}.{domain}.{namespace}.svc.cluster.local\t{name}")
             }
-        }
+            _ => name.to_owned(),
+        };
+        facts.pod_ips.ips().for_each(|ip| text.push_str(&format!("{ip}\t{names}\n")));
     }
     if !facts.detail.spec.host_aliases.is_empty() {
         text.push_str("\n# Entries added by HostAliases.\n");

@@ -7,8 +7,8 @@ use kubarium::apimachinery::time::{rfc3339, rfc3339_micro};
 use kubarium::apis::coordination::lease::LEASES;
 use kubarium::apis::core::node::NODES;
 use kubarium::apis::core::pod::PODS;
-use kubarium::apis::networking::ip_range::IpRange;
 use kubarium::cluster::{Components, Config};
+use kubarium::controllers::cidr_set::ClusterCidrs;
 use serde_json::{Value, json};
 
 use super::support::{Fixture, NAMESPACE, condition};
@@ -147,7 +147,7 @@ async fn what_goes_away_on_a_node_that_is_off_is_gone() {
 #[tokio::test]
 async fn nodes_get_older_labels_their_time_and_a_range() {
     let mut config = Config::new().components(Components::NONE.controllers(true));
-    config.controller_manager.cluster_cidr = IpRange::parse("10.9.0.0/16");
+    config.controller_manager.cluster_cidr = ClusterCidrs::parse("10.9.0.0/16,fd00:9::/56").ok();
     config.controller_manager.allocate_node_cidrs = true;
     let fixture = Fixture::start_configured(config).await;
     for name in ["a", "b"] {
@@ -169,4 +169,7 @@ async fn nodes_get_older_labels_their_time_and_a_range() {
     ranges.sort();
     assert_eq!(ranges, ["10.9.0.0/24", "10.9.1.0/24"]);
     assert_eq!(a["spec"]["podCIDRs"][0], a["spec"]["podCIDR"]);
+    let mut of_six = [&a, &b].map(|node| node["spec"]["podCIDRs"][1].as_str().unwrap().to_owned());
+    of_six.sort();
+    assert_eq!(of_six, ["fd00:9:0:1::/64", "fd00:9::/64"]);
 }

@@ -2,6 +2,7 @@
 
 mod agnhost;
 mod apiserver;
+mod dual_stack;
 mod idle;
 mod names;
 mod pod_webhooks;

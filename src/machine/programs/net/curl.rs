@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::curl_options::CurlOptions;
-use super::resolver::resolve;
+use super::resolver::resolve_of;
 use crate::interpreter::player::{Flow, Player};
 use crate::questions::{self, HttpQuestion, NetworkAsk, NetworkReply, Question, TlsTrust, WebReply};
 use crate::url::{BadUrl, WebUrl};
@@ -145,7 +145,7 @@ fn fetch(
     let given = options.resolve.iter().find_map(|given| given_address(given, url));
     let address = match given {
         Some(address) => Some(address),
-        None => resolve(player, &url.host)?,
+        None => resolve_of(player, &url.host, options.family)?,
     };
     let Some(address) = address else {
         return Ok((None, Err((6, format!("Could not resolve host: {}", url.host)))));

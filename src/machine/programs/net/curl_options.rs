@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::resolver::AddressFamily;
+
 /// Those that take no value and change nothing here.
 const IDLE: &[&str] = &[
     "-#",
@@ -9,10 +11,6 @@ const IDLE: &[&str] = &[
     "--http1.1",
     "--http1.0",
     "--http2",
-    "-4",
-    "-6",
-    "--ipv4",
-    "--ipv6",
     "-N",
     "--no-buffer",
     "-g",
@@ -56,6 +54,7 @@ pub(super) struct CurlOptions {
     pub(super) authorities: Option<String>,
     /// `host:port:address`
     pub(super) resolve: Vec<String>,
+    pub(super) family: AddressFamily,
     pub(super) max_time: Option<Duration>,
     pub(super) connect_timeout: Option<Duration>,
     pub(super) retries: usize,
@@ -118,7 +117,7 @@ impl CurlOptions {
     }
 
     fn take(&mut self, name: &str, next: &mut dyn FnMut() -> Option<String>) -> Result<(), String> {
-        if IDLE.contains(&name) || self.take_switch(name) {
+        if IDLE.contains(&name) || self.take_switch(name) || self.take_family(name) {
             return Ok(());
         }
         let help = "curl: try 'curl --help' or 'curl --manual' for more information\n";
@@ -147,6 +146,15 @@ impl CurlOptions {
             _ => return false,
         };
         *switch = true;
+        true
+    }
+
+    fn take_family(&mut self, name: &str) -> bool {
+        self.family = match name {
+            "-4" | "--ipv4" => AddressFamily::V4,
+            "-6" | "--ipv6" => AddressFamily::V6,
+            _ => return false,
+        };
         true
     }
 

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use super::resolver::{Resolved, Resolver, resolve};
+use super::resolver::{AddressFamily, Resolved, Resolver, resolve, resolve_of};
 use crate::dns::{self, DnsAnswer, DnsRecord};
 use crate::interpreter::player::{Flow, Player};
 
@@ -41,7 +41,8 @@ fn subject(name: &str, kind: Option<u16>) -> (String, u16) {
     }
 }
 
-/// The first name of the search list that is there counts, as in the `nslookup` of BIND.
+/// The first name of the search list that is there counts, as in the `nslookup` of BIND; of a name whose type
+/// of records is not said, addresses of both families are looked for.
 fn nslookup(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
     let (flags, names): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with('-'));
     let kind = flags.iter().find_map(|flag| flag.split_once('=')).and_then(|(_, kind)| dns::type_of(kind));
@@ -53,8 +54,12 @@ fn nslookup(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
     if let Some(server) = names.get(1) {
         resolver.server = resolve(player, server)?;
     }
+    let wants_both = kind.is_none() && name.parse::<IpAddr>().is_err();
     let (subject, kind) = subject(name, kind);
-    let found = resolver.search(player, &subject, kind)?;
+    let mut found = resolver.search(player, &subject, kind)?;
+    if wants_both {
+        add_ipv6(player, &resolver, &mut found)?;
+    }
     let (Resolved::Answer(full, answer), Some(server)) = (found, resolver.server) else {
         player.say(";; connection timed out; no servers could be reached\n\n");
         player.status = 1;
@@ -72,6 +77,19 @@ fn nslookup(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
     }
     let said: String = answer.records.iter().map(looked_up).collect();
     player.say(&format!("{said}\n"));
+    Ok(())
+}
+
+/// What is found of a name has addresses of IPv6, too, if there are any. A name that another name stands for
+/// is said once.
+fn add_ipv6(player: &mut Player<'_>, resolver: &Resolver, found: &mut Resolved) -> Result<(), Flow> {
+    let Resolved::Answer(full, answer) = found else { return Ok(()) };
+    if answer.code != 0 {
+        return Ok(());
+    }
+    let kind = dns::type_of("AAAA").unwrap_or_default();
+    let further = resolver.ask(player, full, kind)?.map(|further| further.records).unwrap_or_default();
+    answer.records.extend(further.into_iter().filter(|record| record.kind == "AAAA"));
     Ok(())
 }
 
@@ -217,12 +235,17 @@ fn told_by_host(record: &DnsRecord) -> String {
 
 /// `getent hosts NAME`
 fn getent(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
-    let ["hosts" | "ahosts" | "ahostsv4", names @ ..] = words else {
-        player.status = if words.is_empty() { 3 } else { 1 };
-        return Ok(());
+    let (family, names) = match words {
+        ["hosts" | "ahosts", names @ ..] => (AddressFamily::Any, names),
+        ["ahostsv4", names @ ..] => (AddressFamily::V4, names),
+        ["ahostsv6", names @ ..] => (AddressFamily::V6, names),
+        _ => {
+            player.status = if words.is_empty() { 3 } else { 1 };
+            return Ok(());
+        }
     };
     for name in names {
-        match resolve(player, name)? {
+        match resolve_of(player, name, family)? {
             Some(address) => player.say(&format!("{address:<15} {name}\n")),
             None => player.status = 2,
         }

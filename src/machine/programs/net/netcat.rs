@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::resolver::resolve;
+use super::resolver::{AddressFamily, resolve_of};
 use crate::interpreter::player::{Flow, Player};
 use crate::listeners::{Listens, ScriptListener};
 use crate::questions::{NetworkAsk, NetworkReply, Question};
@@ -44,7 +44,7 @@ pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
         player.fail(&format!("nc: bad port '{port}'\n"));
         return Ok(());
     };
-    let Some(address) = resolve(player, host)? else {
+    let Some(address) = resolve_of(player, host, AddressFamily::of(words))? else {
         player.fail(&format!("nc: bad address '{host}'\n"));
         return Ok(());
     };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::resolver::resolve;
+use super::resolver::{AddressFamily, resolve_of};
 use crate::interpreter::player::{Flow, Player};
 use crate::questions::{NetworkAsk, NetworkReply, Question};
 
@@ -24,7 +24,7 @@ pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
         player.fail("BusyBox v1.37.0 multi-call binary.\n\nUsage: ping [OPTIONS] HOST\n");
         return Ok(());
     };
-    let Some(address) = resolve(player, host)? else {
+    let Some(address) = resolve_of(player, host, AddressFamily::of(words))? else {
         player.fail(&format!("ping: bad address '{host}'\n"));
         return Ok(());
     };

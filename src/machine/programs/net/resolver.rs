@@ -1,6 +1,6 @@
 //! The resolver of a container (`resolv.conf`, `/etc/hosts`), as the C library is one.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::dns::{self, DnsAnswer};
@@ -114,21 +114,67 @@ fn ask_over_tcp(
     Ok(Some(whole.unwrap_or(partial)))
 }
 
+/// Which addresses a program wants (`-4`, `-6`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum AddressFamily {
+    /// Any; that of IPv4, where there are both.
+    #[default]
+    Any,
+    /// `-4`
+    V4,
+    /// `-6`
+    V6,
+}
+
+impl AddressFamily {
+    /// What options say; others are not looked at.
+    pub(super) fn of(words: &[&str]) -> AddressFamily {
+        match words.iter().rev().find(|word| matches!(**word, "-4" | "-6")) {
+            Some(&"-4") => AddressFamily::V4,
+            Some(_) => AddressFamily::V6,
+            None => AddressFamily::Any,
+        }
+    }
+
+    fn takes(self, address: IpAddr) -> bool {
+        self == AddressFamily::Any || address.is_ipv6() == (self == AddressFamily::V6)
+    }
+
+    fn record_types(self) -> &'static [&'static str] {
+        match self {
+            AddressFamily::Any => &["A", "AAAA"],
+            AddressFamily::V4 => &["A"],
+            AddressFamily::V6 => &["AAAA"],
+        }
+    }
+}
+
 /// An address of a host: itself, from `/etc/hosts`, or by DNS; nothing where it has none.
 pub(crate) fn resolve(player: &mut Player<'_>, host: &str) -> Result<Option<IpAddr>, Flow> {
+    resolve_of(player, host, AddressFamily::Any)
+}
+
+/// [`resolve`], of one family.
+pub(super) fn resolve_of(
+    player: &mut Player<'_>,
+    host: &str,
+    family: AddressFamily,
+) -> Result<Option<IpAddr>, Flow> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = bare.parse() {
-        return Ok(Some(address));
+        return Ok(Some(address).filter(|address| family.takes(*address)));
     }
     if host == "localhost" {
-        return Ok(Some(IpAddr::from([127, 0, 0, 1])));
+        let is_v6 = family == AddressFamily::V6;
+        return Ok(Some(if is_v6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() }));
     }
     let hosts = player.file("/etc/hosts").map(|file| file.text()).unwrap_or_default();
-    if let Some(address) = hosts.lines().find_map(|line| of_hosts(line, host)) {
+    let mut of_hosts = hosts.lines().filter_map(|line| of_hosts(line, host));
+    if let Some(address) = of_hosts.find(|address| family.takes(*address)) {
         return Ok(Some(address));
     }
     let resolver = Resolver::of(player);
-    for kind in ["A", "AAAA"] {
+    for kind in family.record_types() {
         let kind = dns::type_of(kind).unwrap_or_default();
         if let Resolved::Answer(_, answer) = resolver.search(player, host, kind)?
             && let Some(address) = answer.addresses().first()
