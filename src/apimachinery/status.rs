@@ -77,6 +77,9 @@ impl From<TooLargeToStore> for Status {
     }
 }
 
+/// The reason of a failure that came from no server.
+const UNREACHABLE: &str = "Unreachable";
+
 impl Status {
     /// Any failure.
     pub fn failure(code: u16, reason: &str, message: impl Into<String>) -> Status {
@@ -192,6 +195,11 @@ impl Status {
         Status::failure(504, "Timeout", format!("Timeout: {}", message.into()))
     }
 
+    /// 503 of ours: the server could not be asked. No server says this.
+    pub fn unreachable(why: impl Into<String>) -> Status {
+        Status::failure(503, UNREACHABLE, why)
+    }
+
     /// This status with its details.
     pub fn with_details(mut self, details: StatusDetails) -> Status {
         self.details = Some(Box::new(details));
@@ -232,6 +240,11 @@ impl Status {
     /// 410: list anew.
     pub fn is_expired(&self) -> bool {
         self.is("Expired") || self.is("Gone")
+    }
+
+    /// Nobody was asked ([`Status::unreachable`]).
+    pub fn is_unreachable(&self) -> bool {
+        self.is(UNREACHABLE)
     }
 
     /// As a tree, as it is sent.

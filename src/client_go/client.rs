@@ -279,6 +279,13 @@ impl Client {
         self.get_path(&format!("{}/{subresource}", object_path(kind, namespace, name))).await
     }
 
+    /// Asks a question whose answer nobody keeps: a `SubjectAccessReview`, a `TokenReview`. Returns it as a
+    /// tree.
+    pub async fn review(&self, kind: &Kind, review: Value) -> Result<Value, Status> {
+        let call = Call::new(Method::POST, kind.collection_path("")).with(typed(kind, review));
+        response::value(self.send(call).await?).await
+    }
+
     /// What is at a path, as a tree: for what has no kind here.
     pub async fn get_path(&self, path: &str) -> Result<Value, Status> {
         response::value(self.send(Call::new(Method::GET, path.to_owned())).await?).await

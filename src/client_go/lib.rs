@@ -40,6 +40,7 @@ mod lru;
 pub mod token_bucket;
 
 pub mod component;
+pub mod leader_election;
 pub mod metrics;
 pub mod tasks;
 

@@ -151,7 +151,7 @@ impl<L: ListerWatcher, S: ReflectorStore> Reflector<L, S> {
                 ReflectorState::List { from: None }
             }
             Err(status) => {
-                tracing::warn!("reflector: failed to list: {status}");
+                warn_of(&status, "failed to list");
                 if status.is_not_found() {
                     // There is no such resource, so an empty list is the truth; somebody may wait for a list.
                     self.store.replace(vec![], 0);
@@ -226,13 +226,22 @@ impl<L: ListerWatcher, S: ReflectorStore> Reflector<L, S> {
     }
 }
 
+/// That a server cannot be reached is said by whoever asks for all; each reflector would say it again.
+fn warn_of(status: &Status, what: &str) {
+    if status.is_unreachable() {
+        tracing::debug!("reflector: {what}: {status}");
+    } else {
+        tracing::warn!("reflector: {what}: {status}");
+    }
+}
+
 /// A server that is busy or away is asked again for the same watch; anything else is cured by a list.
 fn after_failure(at: u64, status: &Status) -> After {
     if status.is_expired() {
         tracing::debug!("reflector: a watch from {at} is too old: {status}");
         return After::List { from: Some(at) };
     }
-    tracing::warn!("reflector: the watch from {at} failed: {status}");
+    warn_of(status, &format!("the watch from {at} failed"));
     if matches!(status.code, 429 | 503) { After::Watch { from: at } } else { After::List { from: Some(at) } }
 }
 

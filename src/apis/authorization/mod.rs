@@ -1,6 +1,6 @@
 //! The group `authorization.k8s.io/v1`: questions, answered and never kept.
 
-mod review;
+pub mod review;
 
 use super::kind::Builtin;
 

@@ -1,0 +1,434 @@
+//! `LeaderElector`: of several who could do the same work one does it, whoever holds a Lease (client-go's
+//! `tools/leaderelection` with a `resourcelock.LeaseLock`).
+//!
+//! Whoever holds it writes it anew every `retry_period`; whoever does not get that done for `renew_deadline`
+//! has lost it, and stops. The others take it when nobody has written it for `lease_duration`, by their own
+//! clocks from when they saw it: clocks that disagree do no harm, as long as they run equally fast.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::component::ComponentContext;
+use super::event_recorder::EventRecorder;
+use apimachinery::object::Object;
+use apimachinery::status::Status;
+use apimachinery::time::rfc3339_micro;
+use apis::coordination::lease::LEASES;
+use clock::Clock;
+use entropy::Entropy;
+
+/// By so much of the pause longer whoever waits for the Lease may wait at random (`JitterFactor`).
+const JITTER_FACTOR: f64 = 1.2;
+
+/// Which Lease, and how long everything takes (`leaderelection.LeaderElectionConfig`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeaderElectionConfig {
+    /// The Lease's name.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Who we are: nobody else says the same.
+    pub identity: String,
+    /// After so long without a word of its holder a Lease may be taken.
+    pub lease_duration: Duration,
+    /// A holder that cannot renew it for so long gives it up.
+    pub renew_deadline: Duration,
+    /// The pause between two attempts.
+    pub retry_period: Duration,
+}
+
+/// Times by which two could lead at once, in upstream's words (`NewLeaderElector`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ElectionTimesError(&'static str);
+
+impl LeaderElectionConfig {
+    /// Whether a holder gives up before others take over.
+    ///
+    /// # Errors
+    /// Which of the times is wrong.
+    pub fn check(&self) -> Result<(), ElectionTimesError> {
+        if self.lease_duration.as_secs() == 0 {
+            return Err(ElectionTimesError("leaseDuration must be greater than zero, in whole seconds"));
+        }
+        if self.lease_duration <= self.renew_deadline {
+            return Err(ElectionTimesError("leaseDuration must be greater than renewDeadline"));
+        }
+        if self.renew_deadline <= self.retry_period.mul_f64(JITTER_FACTOR) {
+            return Err(ElectionTimesError("renewDeadline must be greater than retryPeriod*JitterFactor"));
+        }
+        if self.retry_period.is_zero() {
+            return Err(ElectionTimesError("retryPeriod must be greater than zero"));
+        }
+        Ok(())
+    }
+}
+
+/// One candidate.
+pub struct LeaderElector {
+    config: LeaderElectionConfig,
+    client: Client,
+    recorder: EventRecorder,
+    clock: Clock,
+    entropy: Entropy,
+    observed: Option<ObservedLease>,
+}
+
+/// The Lease as it was seen last.
+struct ObservedLease {
+    lease: Arc<Object>,
+    spec: Value,
+    /// When this was seen first.
+    since: Duration,
+}
+
+impl ObservedLease {
+    fn holder(&self) -> &str {
+        self.spec["holderIdentity"].as_str().unwrap_or_default()
+    }
+
+    /// Whether its holder may still think that it is his.
+    fn is_valid(&self, now: Duration) -> bool {
+        let seconds = self.spec["leaseDurationSeconds"].as_u64().unwrap_or_default();
+        self.since + Duration::from_secs(seconds) > now
+    }
+}
+
+impl LeaderElector {
+    /// In the name of a component, which is told of by Events of its own.
+    ///
+    /// # Errors
+    /// As [`LeaderElectionConfig::check`].
+    pub fn new(
+        config: LeaderElectionConfig,
+        context: &ComponentContext,
+    ) -> Result<LeaderElector, ElectionTimesError> {
+        config.check()?;
+        let ComponentContext { client, recorder, clock, entropy, .. } = context.clone();
+        Ok(LeaderElector { config, client, recorder, clock, entropy, observed: None })
+    }
+
+    /// Returns when the Lease is ours.
+    pub async fn acquire(&mut self) {
+        let described = self.described();
+        tracing::info!("attempting to acquire leader lease {described}...");
+        while !self.attempt_in_time().await {
+            let pause = self.entropy.jitter(self.config.retry_period, JITTER_FACTOR);
+            self.clock.sleep(pause).await;
+        }
+        tracing::info!("successfully acquired lease {described}");
+        self.tell("became leader");
+    }
+
+    /// Returns when it is ours no more.
+    pub async fn renew(&mut self) {
+        while self.renew_once().await {
+            self.clock.sleep(self.config.retry_period).await;
+        }
+        tracing::info!("failed to renew lease {}: timed out waiting for the condition", self.described());
+        self.tell("stopped leading");
+    }
+
+    /// Gives it up, so that nobody has to wait for its end (`ReleaseOnCancel`).
+    ///
+    /// # Errors
+    /// It could not be written: then it is free when it runs out.
+    pub async fn release(&mut self) -> Result<(), Status> {
+        let Some(observed) = self.observed.take_if(|observed| observed.holder() == self.config.identity)
+        else {
+            return Ok(());
+        };
+        let now = rfc3339_micro(self.clock.now());
+        let spec = json!({"leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now,
+            "leaseTransitions": observed.spec["leaseTransitions"]});
+        self.write(&observed.lease, spec).await?;
+        self.tell("stopped leading");
+        Ok(())
+    }
+
+    /// Whether it was renewed before the deadline.
+    async fn renew_once(&mut self) -> bool {
+        let (clock, pause) = (self.clock.clone(), self.config.retry_period);
+        let deadline = self.config.renew_deadline;
+        let renewing = async {
+            while !self.attempt_in_time().await {
+                self.clock.sleep(pause).await;
+            }
+        };
+        clock.timeout(deadline, renewing).await.is_ok()
+    }
+
+    /// `tryAcquireOrRenew`, for no longer than half of the deadline: there is time for a second one.
+    async fn attempt_in_time(&mut self) -> bool {
+        let (clock, limit) = (self.clock.clone(), self.config.renew_deadline / 2);
+        let outcome = clock.timeout(limit, self.attempt()).await;
+        match outcome.unwrap_or_else(|_| Err("no answer in time".into())) {
+            Ok(()) => true,
+            Err(why) => {
+                tracing::debug!("lease {}: {why}", self.described());
+                false
+            }
+        }
+    }
+
+    async fn attempt(&mut self) -> Result<(), String> {
+        let now = self.clock.elapsed();
+        if let Some(observed) = self.observed.as_ref().filter(|observed| self.holds(observed, now)) {
+            let spec = self.spec(Some(observed));
+            // Else somebody has written it meanwhile.
+            if let Ok(written) = self.write(&observed.lease, spec).await {
+                self.note(written);
+                return Ok(());
+            }
+        }
+        let LeaderElectionConfig { namespace, name, .. } = &self.config;
+        let found = match self.client.get(&LEASES, namespace, name).await {
+            Err(status) if status.is_not_found() => return self.create().await,
+            Err(status) => return Err(format!("error retrieving resource lock: {}", status.message)),
+            Ok(found) => found,
+        };
+        self.note(found);
+        let Some(observed) = &self.observed else { return Ok(()) };
+        let holder = observed.holder();
+        let is_anothers = !holder.is_empty() && holder != self.config.identity;
+        if is_anothers && observed.is_valid(self.clock.elapsed()) {
+            return Err(format!("it is held by {holder} and has not yet expired"));
+        }
+        let written = self.write(&observed.lease, self.spec(Some(observed))).await;
+        self.note(written.map_err(|status| format!("failed to update: {}", status.message))?);
+        Ok(())
+    }
+
+    async fn create(&mut self) -> Result<(), String> {
+        let LeaderElectionConfig { namespace, name, .. } = &self.config;
+        let metadata = json!({"name": name, "namespace": namespace});
+        let lease = json!({"metadata": metadata, "spec": self.spec(None)});
+        let created = self.client.create(&LEASES, namespace, lease).await;
+        let created = created.map_err(|status| format!("error initially creating it: {}", status.message))?;
+        self.note(created);
+        Ok(())
+    }
+
+    async fn write(&self, lease: &Object, spec: Value) -> Result<Arc<Object>, Status> {
+        let mut lease = lease.to_value();
+        lease["spec"] = spec;
+        let LeaderElectionConfig { namespace, name, .. } = &self.config;
+        self.client.update(&LEASES, namespace, name, lease).await
+    }
+
+    /// What we write over what was there.
+    fn spec(&self, before: Option<&ObservedLease>) -> Value {
+        let now = rfc3339_micro(self.clock.now());
+        let transitions = before.map_or(0, |before| before.spec["leaseTransitions"].as_u64().unwrap_or(0));
+        let own = before.filter(|before| before.holder() == self.config.identity);
+        let (acquired, transitions) = match own {
+            Some(own) => (own.spec["acquireTime"].clone(), transitions),
+            None => (json!(now), transitions + u64::from(before.is_some())),
+        };
+        json!({
+            "holderIdentity": self.config.identity,
+            "leaseDurationSeconds": self.config.lease_duration.as_secs(),
+            "acquireTime": acquired,
+            "renewTime": now,
+            "leaseTransitions": transitions,
+        })
+    }
+
+    fn holds(&self, observed: &ObservedLease, now: Duration) -> bool {
+        observed.holder() == self.config.identity && observed.is_valid(now)
+    }
+
+    /// Its time begins anew when it says something else than before.
+    fn note(&mut self, lease: Arc<Object>) {
+        let spec = lease.to_value()["spec"].take();
+        let known = self.observed.as_ref().filter(|known| known.spec == spec);
+        let since = known.map_or_else(|| self.clock.elapsed(), |known| known.since);
+        self.observed = Some(ObservedLease { lease, spec, since });
+    }
+
+    fn tell(&self, what: &str) {
+        let Some(lease) = self.observed.as_ref().map(|observed| &*observed.lease) else { return };
+        let message = format!("{} {what}", self.config.identity);
+        self.recorder.event((&LEASES, lease), "Normal", "LeaderElection", message);
+    }
+
+    fn described(&self) -> String {
+        format!("{}/{}", self.config.namespace, self.config.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apimachinery::user::UserInfo;
+    use apimachinery::wire::{
+        ApiRequest, ApiResponse, ApiService, DecodedBody, ObjectAnswer, status_response,
+    };
+    use chrono::DateTime;
+    use flow::Flow;
+    use sync::Mutex;
+
+    /// Holds one Lease, and knows whether it can be reached.
+    #[derive(Default)]
+    struct LeaseServer {
+        lease: Mutex<Option<Value>>,
+        is_away: Mutex<bool>,
+    }
+
+    impl LeaseServer {
+        fn answer(&self, request: &ApiRequest) -> ApiResponse {
+            if *self.is_away.lock() {
+                return status_response(Status::failure(503, "", "away"), true);
+            }
+            let mut lease = self.lease.lock();
+            let body = request.extensions().get().map(|DecodedBody(body)| (**body).clone());
+            let is_event = request.uri().path().contains("/events");
+            if let Some(mut body) = body.filter(|_| !is_event) {
+                let known = lease.as_ref().map(|lease| lease["metadata"]["resourceVersion"].clone());
+                if known.as_ref().is_some_and(|known| *known != body["metadata"]["resourceVersion"]) {
+                    return status_response(Status::failure(409, "Conflict", "it was changed"), true);
+                }
+                let next = known.and_then(|known| known.as_str()?.parse().ok()).unwrap_or(0) + 1;
+                body["metadata"]["resourceVersion"] = u64::to_string(&next).into();
+                *lease = Some(body);
+            }
+            let Some(lease) = &*lease else {
+                return status_response(Status::not_found(&LEASES.group_resource(), "it"), true);
+            };
+            let mut response = ApiResponse::default();
+            let object = Object::from_value(lease, vec![String::new(); LEASES.selectable.len()]);
+            response.extensions_mut().insert(ObjectAnswer(Arc::new(object.unwrap())));
+            response
+        }
+
+        fn elector(self: &Arc<LeaseServer>, identity: &str, clock: &Clock) -> LeaderElector {
+            let server = self.clone();
+            let service = ApiService::new(tower::service_fn(move |request: ApiRequest| {
+                std::future::ready(Ok(server.answer(&request)))
+            }));
+            let user = Arc::new(UserInfo::authenticated("system:kube-scheduler", &[]));
+            let client = Client::new(service, user, clock.clone(), Flow::off());
+            let origin = ("default-scheduler", "");
+            let context = ComponentContext::new("test", origin, client, clock.clone(), Entropy::seeded(1));
+            LeaderElector::new(config(identity), &context).unwrap()
+        }
+
+        fn says(&self, name: &str) -> Value {
+            self.lease.lock().as_ref().map(|lease| lease["spec"][name].clone()).unwrap_or_default()
+        }
+    }
+
+    fn config(identity: &str) -> LeaderElectionConfig {
+        LeaderElectionConfig {
+            name: "kube-scheduler".into(),
+            namespace: "kube-system".into(),
+            identity: identity.into(),
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        }
+    }
+
+    fn stepped() -> Clock {
+        Clock::stepped(DateTime::from_timestamp(1_700_000_000, 0).unwrap())
+    }
+
+    /// Lets time pass until it is over, or for so long; says how long that took.
+    async fn pass<T>(clock: &Clock, most: u64, running: &mut tokio::task::JoinHandle<T>) -> Option<u64> {
+        for second in 0..most {
+            for _ in 0..50 {
+                tokio::task::yield_now().await;
+            }
+            if running.is_finished() {
+                return Some(second);
+            }
+            clock.advance(Duration::from_secs(1));
+        }
+        None
+    }
+
+    #[tokio::test]
+    async fn the_second_takes_over_when_the_first_has_been_silent_for_the_whole_lease() {
+        let (server, clock) = (Arc::new(LeaseServer::default()), stepped());
+        let (mut first, mut second) = (server.elector("a", &clock), server.elector("b", &clock));
+        first.acquire().await;
+        assert_eq!((server.says("holderIdentity"), server.says("leaseTransitions")), (json!("a"), json!(0)));
+        let mut waiting = tokio::spawn(async move {
+            second.acquire().await;
+            second
+        });
+        let renewing = tokio::spawn(async move { first.renew().await });
+        assert_eq!(pass(&clock, 60, &mut waiting).await, None, "it is renewed");
+        let renewed = server.says("renewTime");
+        renewing.abort();
+        let took = pass(&clock, 60, &mut waiting).await.expect("it is free");
+        assert!((15..=15 + 5).contains(&took), "{took}");
+        assert_eq!(server.says("holderIdentity"), "b");
+        assert_eq!(
+            (server.says("leaseTransitions"), server.says("leaseDurationSeconds")),
+            (json!(1), json!(15))
+        );
+        assert_ne!(server.says("acquireTime"), renewed);
+    }
+
+    #[tokio::test]
+    async fn whoever_cannot_renew_stops_before_another_may_begin() {
+        let (server, clock) = (Arc::new(LeaseServer::default()), stepped());
+        let mut first = server.elector("a", &clock);
+        first.acquire().await;
+        let mut renewing = tokio::spawn(async move { first.renew().await });
+        assert_eq!(pass(&clock, 30, &mut renewing).await, None);
+        *server.is_away.lock() = true;
+        let took = pass(&clock, 30, &mut renewing).await.expect("it has lost it");
+        assert!((10..15).contains(&took), "{took}");
+    }
+
+    #[tokio::test]
+    async fn a_short_absence_of_the_server_loses_nothing() {
+        let (server, clock) = (Arc::new(LeaseServer::default()), stepped());
+        let mut first = server.elector("a", &clock);
+        first.acquire().await;
+        let acquired = server.says("acquireTime");
+        let mut renewing = tokio::spawn(async move { first.renew().await });
+        *server.is_away.lock() = true;
+        assert_eq!(pass(&clock, 8, &mut renewing).await, None);
+        *server.is_away.lock() = false;
+        assert_eq!(pass(&clock, 30, &mut renewing).await, None);
+        assert_eq!((server.says("acquireTime"), server.says("leaseTransitions")), (acquired, json!(0)));
+        renewing.abort();
+    }
+
+    #[tokio::test]
+    async fn what_is_released_is_taken_at_once() {
+        let (server, clock) = (Arc::new(LeaseServer::default()), stepped());
+        let (mut first, mut second) = (server.elector("a", &clock), server.elector("b", &clock));
+        first.acquire().await;
+        assert!(!second.attempt_in_time().await, "it is held");
+        first.release().await.unwrap();
+        assert_eq!(server.says("holderIdentity"), Value::Null);
+        assert!(second.attempt_in_time().await);
+        assert_eq!((server.says("holderIdentity"), server.says("leaseTransitions")), (json!("b"), json!(1)));
+        // What is another's is not given up.
+        first.release().await.unwrap();
+        assert_eq!(server.says("holderIdentity"), "b");
+    }
+
+    #[test]
+    fn times_that_let_two_lead_are_refused() {
+        let with = |change: fn(&mut LeaderElectionConfig)| {
+            let mut changed = config("a");
+            change(&mut changed);
+            changed.check()
+        };
+        assert_eq!(with(|_| ()), Ok(()));
+        let why = with(|config| config.renew_deadline = config.lease_duration).unwrap_err();
+        assert_eq!(why.0, "leaseDuration must be greater than renewDeadline");
+        let why = with(|config| config.retry_period = config.renew_deadline).unwrap_err();
+        assert_eq!(why.0, "renewDeadline must be greater than retryPeriod*JitterFactor");
+        assert!(with(|config| config.retry_period = Duration::ZERO).is_err());
+        assert!(with(|config| config.lease_duration = Duration::from_millis(900)).is_err());
+    }
+}
