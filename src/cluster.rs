@@ -18,6 +18,8 @@ pub mod snapshot;
 pub mod start_error;
 pub mod stock;
 
+pub(crate) mod apart;
+
 mod api_endpoints;
 mod authenticating;
 mod authentication_trust;
@@ -65,6 +67,7 @@ mod published;
 mod publishing;
 mod reading;
 mod ready;
+mod remote_kubelets;
 mod saving;
 mod seeing;
 mod sent_spans;
@@ -136,6 +139,7 @@ use kubelet_lookup::Kubelets;
 use manifests::Manifest;
 use origin::Origin;
 use publishing::Publishing;
+use remote_kubelets::RemoteKubelets;
 use stocked::Stock;
 
 /// Who waits by the clock where no component does.
@@ -209,17 +213,17 @@ impl Cluster {
         apiserver.follow(options, &config.admission)?;
         apiserver.health = apiserver.health.with("etcd", takes_writes(kv.clone(), &options.etcd), false);
         apiserver.exposed = exposed.map(|listen| listen.address);
-        let token_issuer = apiserver.authentication.issuer.clone();
+        let component_keys = keys.for_components(apiserver.authentication.issuer.clone());
         let (beside, traffic) = (apiserver.beside.clone(), apiserver.traffic.clone());
         let pods = apiserver.pods.clone();
+        kubelets.reach(RemoteKubelets::new(&config, &own, &keys.authority)?);
         let service = build_handler_chain(apiserver)?;
         let data_plane = DataPlane::new(&config, kubelets.clone(), &service, &flow, &pods);
         let parts = Parts {
             network: data_plane.network(),
             service: service.clone(),
             scheme: scheme.clone(),
-            authority: keys.authority.clone(),
-            token_issuer,
+            keys: component_keys,
             clock: clock.clone(),
             entropy: entropy.clone(),
             flow: flow.clone(),

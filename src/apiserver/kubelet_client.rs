@@ -58,6 +58,25 @@ pub trait KubeletLookup: Send + Sync {
         Box::pin(std::future::ready(Err(Status::internal(text))))
     }
 
+    /// Whether the kubelet of a node is no part of this process, and is asked at its own port.
+    fn is_elsewhere(&self, _node: &str) -> bool {
+        false
+    }
+
+    /// Asks a kubelet that is elsewhere at a path of its own; what the headers want to go on with instead of
+    /// HTTP is in the answer (`hyper::upgrade`).
+    ///
+    /// # Errors
+    /// There is no such node, or nobody listens there.
+    fn pass_on(
+        &self,
+        node: String,
+        _request: http::Request<Body>,
+    ) -> BoxFuture<'_, Result<ApiResponse, Status>> {
+        let text = format!("no kubelet of node {node:?} can be reached");
+        Box::pin(std::future::ready(Err(Status::internal(text))))
+    }
+
     /// Connects to a port of a pod.
     ///
     /// # Errors

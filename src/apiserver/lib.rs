@@ -17,6 +17,8 @@ pub mod audit;
 pub mod audit_context;
 pub mod dynamic_file_content;
 pub mod kubelet_client;
+pub use endpoints::subresources::kubelet_server::serve as serve_kubelet;
+pub mod kubelet_options;
 pub mod metrics;
 pub mod request;
 pub mod traffic;

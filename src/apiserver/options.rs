@@ -13,6 +13,7 @@ use super::authentication::AuthenticationOptions;
 use super::authorization::config::AuthorizationOptions;
 use super::filters::browsers::BrowserOptions;
 use super::flow_control::config::FlowControlOptions;
+use super::kubelet_options::KubeletClientOptions;
 use super::registry::service::ServiceOptions;
 use super::server::secure_serving::SecureServingOptions;
 use super::storage::encryption::options::EncryptionOptions;
@@ -50,6 +51,9 @@ pub struct ServerRunOptions {
     /// What aggregated servers are shown.
     #[command(flatten)]
     pub proxy_client: ProxyClientOptions,
+    /// How kubelets in other processes are reached.
+    #[command(flatten)]
+    pub kubelet_client: KubeletClientOptions,
     /// What may come in.
     #[command(flatten)]
     pub admission: AdmissionOptions,

@@ -3,6 +3,7 @@
 //! Each subcommand is one file. Every flag is also read from the environment as `KUBARIUM_*`. What goes wrong
 //! is said in one line that tells what to do, and the exit code is not 0.
 
+pub mod apart;
 pub mod up;
 
 pub mod flags;
@@ -93,6 +94,14 @@ pub enum Command {
     Up(Box<up::Up>),
     /// Start a cluster, run a command with it, and end it.
     Run(Box<run::RunCommand>),
+    /// Start an apiserver alone: its components are other processes.
+    Apiserver(Box<apart::apiserver::ApiserverCommand>),
+    /// Run the controllers of a cluster whose apiserver is elsewhere.
+    ControllerManager(Box<apart::controller_manager::ControllerManagerCommand>),
+    /// Run the scheduler of a cluster whose apiserver is elsewhere.
+    Scheduler(Box<apart::scheduler::SchedulerCommand>),
+    /// Run simulated nodes of a cluster whose apiserver is elsewhere.
+    Kubelet(Box<apart::kubelet::KubeletCommand>),
     /// Keep a store and serve etcd's API on it, without Kubernetes.
     Etcd(Box<stand_in::etcd::Etcd>),
     /// Stop clusters.
@@ -166,6 +175,10 @@ pub fn run(arguments: Arguments) -> ExitCode {
             Ok(code) => return code,
             Err(failure) => Err(failure),
         },
+        Command::Apiserver(apiserver) => apiserver.run(),
+        Command::ControllerManager(controllers) => controllers.run(),
+        Command::Scheduler(scheduler) => scheduler.run(),
+        Command::Kubelet(kubelet) => kubelet.run(),
         Command::Etcd(etcd) => etcd.run(),
         Command::Down(down) => down.run(),
         Command::Get(get) => get.run(),

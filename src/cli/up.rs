@@ -148,6 +148,9 @@ pub struct Up {
     /// Where to write that line, too: a file descriptor that is open, as that of a pipe.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(3..))]
     pub ready_fd: Option<i32>,
+    /// Components are elsewhere: what they need is there (`kubarium apiserver`).
+    #[arg(skip)]
+    pub is_for_others: bool,
     /// What runs.
     #[command(flatten)]
     pub components: ComponentFlags,
@@ -342,7 +345,7 @@ impl Up {
             kwok_kinds: self.enable_crds.clone(),
             system_pods: self.system_pods,
             recover: self.recover,
-            default_storage_class: !self.components.apiserver_only,
+            default_storage_class: !self.components.apiserver_only || self.is_for_others,
             metrics_server: self.components.metrics_server && !self.components.apiserver_only,
             metrics_adapter: self.components.metrics_adapter && !self.components.apiserver_only,
             listen: Some(Listen { address: self.listen, tls: !self.insecure_http }),
@@ -378,18 +381,18 @@ pub(super) fn clean(leftover: &state::Record) {
 }
 
 /// Ctrl-C and SIGTERM.
-struct Stop {
+pub(super) struct Stop {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
 }
 
 impl Stop {
-    fn listen() -> Result<Stop, Failure> {
+    pub(super) fn listen() -> Result<Stop, Failure> {
         let on = |kind| signal(kind).map_err(|error| Failure::new("cannot listen for signals", error));
         Ok(Stop { interrupt: on(SignalKind::interrupt())?, terminate: on(SignalKind::terminate())? })
     }
 
-    async fn wait(&mut self) {
+    pub(super) async fn wait(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}

@@ -23,7 +23,7 @@ use clock::Clock;
 use controllers::manager::{ControllerManager, GARBAGE_COLLECTOR};
 use controllers::options::ControllerManagerOptions;
 use controllers::own::OwnControllers;
-use controllers::{self, TokenGenerator};
+use controllers::{self, CertificateAuthority, TokenGenerator};
 use entropy::Entropy;
 use flow::Flow;
 use kubelet::kubelet::Kubelet;
@@ -77,12 +77,22 @@ pub(super) struct AtWork {
     pub(super) controllers: BTreeSet<&'static str>,
 }
 
+/// What controllers sign with, and tell others to trust.
+#[derive(Default)]
+pub(super) struct ComponentKeys {
+    /// The certificate of the cluster's authority, PEM.
+    pub(super) root_ca: String,
+    /// What signs certificates; none where its key is elsewhere.
+    pub(super) authority: Option<Arc<Authority>>,
+    /// What makes tokens of Secrets; none where its key is elsewhere.
+    pub(super) token_issuer: Option<Arc<TokenIssuer>>,
+}
+
 /// Everything that components are made from.
 pub(super) struct Parts {
     pub(super) service: ApiService,
     pub(super) scheme: Arc<Scheme>,
-    pub(super) authority: Arc<Authority>,
-    pub(super) token_issuer: Option<Arc<TokenIssuer>>,
+    pub(super) keys: ComponentKeys,
     pub(super) clock: Clock,
     pub(super) entropy: Entropy,
     pub(super) flow: Flow,
@@ -354,12 +364,15 @@ impl Running {
     }
 
     fn controllers(&self) -> controllers::Config {
-        let Parts { scheme, authority, clock, entropy, token_issuer, .. } = &self.parts;
+        let Parts { scheme, keys, clock, entropy, .. } = &self.parts;
+        let ComponentKeys { root_ca, authority, token_issuer } = keys;
         let options = self.controller_manager.clone();
-        let mut config = controllers::Config::new(options, scheme.clone(), authority.certificate_pem());
+        let mut config = controllers::Config::new(options, scheme.clone(), root_ca);
         config.feature_gates = self.gates.clone();
-        let (authority, clock, entropy) = (authority.clone(), clock.clone(), entropy.clone());
-        config.authority = Some(Arc::new(ClusterAuthority { authority, clock, entropy }));
+        config.authority = authority.clone().map(|authority| {
+            let (clock, entropy) = (clock.clone(), entropy.clone());
+            Arc::new(ClusterAuthority { authority, clock, entropy }) as Arc<dyn CertificateAuthority>
+        });
         let issuer = token_issuer.clone();
         config.tokens = issuer.map(|issuer| Arc::new(SecretTokens(issuer)) as Arc<dyn TokenGenerator>);
         config

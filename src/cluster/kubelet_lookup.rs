@@ -1,6 +1,6 @@
 //! The way from the apiserver to a kubelet, which it knows only by its node's name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::sync::OnceLock;
@@ -9,9 +9,11 @@ use std::time::Duration;
 use axum::body::Body;
 use futures::StreamExt;
 use futures::future::BoxFuture;
+use http::Request;
 use sync::{Mutex, MutexGuard, RwLock};
 
 use super::node_addresses::NodeAddresses;
+use super::remote_kubelets::RemoteKubelets;
 use apimachinery::status::Status;
 use apimachinery::wire::ApiResponse;
 use apiserver::kubelet_client::{
@@ -30,10 +32,30 @@ use network::address_range::AddressRange;
 
 /// The kubelets that run, by node. Bound: one for each node.
 #[derive(Default)]
-pub(super) struct Kubelets(Mutex<BTreeMap<String, Kubelet>>, OnceLock<Players>, RwLock<NodeAddresses>);
+pub(super) struct Kubelets(
+    Mutex<BTreeMap<String, Kubelet>>,
+    OnceLock<Players>,
+    RwLock<NodeAddresses>,
+    /// Nodes of this process, whether their kubelets run or not.
+    RwLock<BTreeSet<String>>,
+    /// The way to all others.
+    OnceLock<RemoteKubelets>,
+);
 
 impl Kubelets {
+    /// Kubelets that are not here are reached by this from now on.
+    pub(super) fn reach(&self, others: RemoteKubelets) {
+        // Nobody says it twice.
+        drop(self.4.set(others));
+    }
+
+    /// The way to the kubelet of a node, if that is in another process.
+    fn way_to(&self, node: &str) -> Option<&RemoteKubelets> {
+        self.4.get().filter(|_| !node.is_empty() && !self.3.read().contains(node))
+    }
+
     pub(super) fn add(&self, kubelet: Kubelet) {
+        self.3.write().insert(kubelet.node_name().to_owned());
         self.2.write().add(&kubelet);
         self.lock().insert(kubelet.node_name().to_owned(), kubelet);
     }
@@ -45,6 +67,7 @@ impl Kubelets {
 
     /// There is no such node any more: its addresses are nobody's.
     pub(super) fn forget(&self, node: &NodeConfig) {
+        self.3.write().remove(&node.name);
         let mut addresses = self.2.write();
         node.pod_cidrs
             .iter()
@@ -107,7 +130,23 @@ impl KubeletLookup for Kubelets {
         first.unwrap_or(STREAM_IDLE_TIMEOUT)
     }
 
+    fn is_elsewhere(&self, node: &str) -> bool {
+        self.way_to(node).is_some()
+    }
+
+    fn pass_on(&self, node: String, request: Request<Body>) -> BoxFuture<'_, Result<ApiResponse, Status>> {
+        Box::pin(async move {
+            match self.way_to(&node) {
+                Some(way) => way.ask(&node, request).await,
+                None => Err(Status::internal(format!("the kubelet of node {node:?} is not elsewhere"))),
+            }
+        })
+    }
+
     fn logs(&self, request: LogRequest) -> BoxFuture<'_, Result<Body, Status>> {
+        if let Some(way) = self.way_to(&request.node) {
+            return Box::pin(async move { way.logs(&request).await });
+        }
         let LogRequest { node, namespace, pod, container, options } = request;
         let kubelet = self.of_node(&node);
         Box::pin(async move {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::inside::Inside;
+use super::node_register::NodeRegister;
 use super::start_error::StartError;
 use super::{ready, system_pods};
 use apimachinery::options::{DeleteOptions, ListOptions};
@@ -138,10 +139,14 @@ pub(super) async fn create_nodes(inside: &Inside, is_new: bool) -> Result<(), St
     if !is_new {
         heed_stored(inside).await?;
     }
-    let client = inside.client();
-    for node in inside.running.nodes.all().iter().filter(|node| !node.annotations.is_empty()) {
+    Ok(create_own(&inside.client(), &inside.running.nodes).await?)
+}
+
+/// Of those that have something of their own, which no kubelet may say.
+pub(super) async fn create_own(client: &Client, nodes: &NodeRegister) -> Result<(), Status> {
+    for node in nodes.all().iter().filter(|node| !node.annotations.is_empty()) {
         match client.create(&NODES, "", node.object()).await {
-            Err(status) if !status.is_already_exists() => return Err(status.into()),
+            Err(status) if !status.is_already_exists() => return Err(status),
             _ => {}
         }
     }

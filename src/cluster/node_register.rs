@@ -2,6 +2,7 @@
 //! new one is made from.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -213,6 +214,11 @@ impl NodeRegister {
         let booting = node.clone();
         node.boots.is_new = false;
         Some(booting)
+    }
+
+    /// Its kubelet will be reached there.
+    pub(super) fn reached_at(&self, name: &str, endpoint: SocketAddr) {
+        self.lock().nodes.get_mut(name).into_iter().for_each(|node| node.endpoint = Some(endpoint));
     }
 
     /// There is no such node any more.

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use super::components::AtWork;
+use super::components::{AtWork, ComponentKeys};
 use super::config::Config;
 use super::data_dir;
 use super::earlier_keys;
 use super::etcd_store;
 use super::node_register::RegisteredNodes;
 use super::start_error::StartError;
+use apiserver::authentication::service_account::issuer::TokenIssuer;
 use apiserver::storage::{ByteStore, WatchCaches};
 use etcd::Kv;
 use pki::{Authority, AuthorityKeys};
@@ -91,6 +92,12 @@ impl SigningKeys {
     fn of(keys: &AuthorityKeys, origin: &str) -> Result<SigningKeys, pki::Error> {
         let authority = Arc::new(Authority::of_keys(keys, origin)?);
         Ok(SigningKeys { authority, signing_key_pem: keys.signing_key_pem.as_str().into() })
+    }
+
+    /// What components of the same process sign with.
+    pub(super) fn for_components(&self, token_issuer: Option<Arc<TokenIssuer>>) -> ComponentKeys {
+        let root_ca = self.authority.certificate_pem().to_owned();
+        ComponentKeys { root_ca, authority: Some(self.authority.clone()), token_issuer }
     }
 
     /// As PEM.

@@ -9,6 +9,7 @@ use super::snapshot::SnapshotError;
 use apimachinery::status::Status;
 use apiserver::authentication;
 use apiserver::config::ConfigError;
+use apiserver::kubelet_options::KubeletFileError;
 
 /// Why a cluster did not start. The text says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +51,9 @@ pub enum StartError {
     /// The flags of the apiserver.
     #[error(transparent)]
     Apiserver(#[from] ConfigError),
+    /// The flags of kubelets in other processes.
+    #[error(transparent)]
+    Kubelets(#[from] KubeletFileError),
     /// The flags of authentication.
     #[error(transparent)]
     Authentication(#[from] authentication::ConfigError),

@@ -1,6 +1,7 @@
 //! What a simulated node is like: its name, its address and what it has.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 
 use chrono::TimeDelta;
 use serde_json::{Value, json};
@@ -58,6 +59,8 @@ pub struct NodeConfig {
     pub addresses: Vec<String>,
     /// Where its pods' addresses come from: one range, or one of each IP family.
     pub pod_cidrs: Vec<String>,
+    /// Where its kubelet is reached, in a process of its own; none where the apiserver has it in its hand.
+    pub endpoint: Option<SocketAddr>,
     /// The name server of its pods (`--cluster-dns`).
     pub cluster_dns: String,
     /// Labels beside those that every node has.
@@ -103,6 +106,7 @@ impl NodeConfig {
             name: format!("node-{number}"),
             addresses: vec![address(number, IpFamily::V4)],
             pod_cidrs: vec![pod_cidr(number, IpFamily::V4)],
+            endpoint: None,
             cluster_dns: "10.96.0.10".into(),
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
@@ -140,11 +144,13 @@ impl NodeConfig {
         NodeConfig { pod_cidrs, ..self.of_families(number, &families) }
     }
 
-    /// As they stand in its status.
+    /// As they stand in its status. Its name leads nowhere outside of a process of its own: where its
+    /// kubelet is reached stands in its place.
     pub(crate) fn node_addresses(&self) -> Value {
         let address = |kind: &str, address: &String| json!({"type": kind, "address": address});
         let own = self.addresses.iter().map(|own| address("InternalIP", own));
-        own.chain([address("Hostname", &self.name)]).collect()
+        let reached = self.endpoint.map(|endpoint| endpoint.ip().to_string());
+        own.chain([address("Hostname", reached.as_ref().unwrap_or(&self.name))]).collect()
     }
 
     /// The user that its kubelet is.

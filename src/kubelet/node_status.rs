@@ -33,6 +33,8 @@ const DECLARED_FEATURES: [&str; 4] = [
     "InPlacePodVerticalScalingInitContainers",
     "RestartAllContainersOnContainerExits",
 ];
+/// Where a kubelet listens; here nobody does, unless its process is its own.
+const KUBELET_PORT: u16 = 10250;
 /// The first and the longest pause between two attempts to register.
 const REGISTER_RETRY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(7));
 
@@ -167,13 +169,14 @@ fn status(kubelet: &Dependencies, now: Time) -> Value {
             "lastTransitionTime": now,
         })
     };
+    let port = config.endpoint.map_or(KUBELET_PORT, |endpoint| endpoint.port());
     let image = |image: &Image| json!({"names": [image.reference], "sizeBytes": image.size});
     let mut status = json!({
         "addresses": config.node_addresses(),
         "capacity": config.capacity,
         "allocatable": config.allocatable(),
         "conditions": state.conditions().iter().map(condition).collect::<Vec<_>>(),
-        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
         "nodeInfo": config.info.to_value(&config.name, config.boots.count),
         "runtimeHandlers": [
             {"name": "", "features": {"recursiveReadOnlyMounts": true, "userNamespaces": true}},

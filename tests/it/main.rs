@@ -8,6 +8,7 @@ mod examples;
 mod readme;
 mod tidy;
 
+mod apart;
 mod apiserver;
 mod authorization;
 mod cases;

@@ -1,5 +1,7 @@
 //! `ClientConfig`: where to ask, whom to trust, who we are (`webhook.ClientConfig`, `rest.Config`).
 
+use std::path::PathBuf;
+
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 use serde_json::Value;
 
@@ -23,6 +25,8 @@ pub struct ClientConfig {
     pub identity: Option<(Vec<u8>, Vec<u8>)>,
     /// The `Authorization` header.
     pub authorization: Option<String>,
+    /// Where the token of that header stands, which may change there (`tokenFile`).
+    pub token_file: Option<PathBuf>,
     /// The `User-Agent` header.
     pub user_agent: &'static str,
 }
@@ -59,6 +63,7 @@ impl ClientConfig {
             insecure_skip_tls_verify: false,
             identity: None,
             authorization: None,
+            token_file: None,
             user_agent: "kube-apiserver",
         }
     }
@@ -80,7 +85,8 @@ impl ClientConfig {
     }
 
     /// The target without anything that says who we are.
-    pub(super) fn anonymous(&self) -> ClientConfig {
+    #[must_use]
+    pub fn anonymous(&self) -> ClientConfig {
         ClientConfig { identity: None, authorization: None, ..self.clone() }
     }
 

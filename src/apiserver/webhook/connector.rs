@@ -3,6 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::Uri;
@@ -14,6 +15,9 @@ use super::config::ServiceReference;
 use super::errors::{DialError, of_system};
 use super::line::Line;
 use super::service_resolver::{Backend, ServiceResolver};
+
+/// So long a connection may take to be there, as in client-go (`net.Dialer`).
+const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Connects to a Service's endpoint where the URL names that, or to the host of the URL.
 #[derive(Clone)]
@@ -28,6 +32,7 @@ impl Connector {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(DIAL_TIMEOUT));
         Connector { tcp, service }
     }
 }

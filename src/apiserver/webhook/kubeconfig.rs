@@ -2,13 +2,18 @@
 //! users entry is the apiserver.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::config::{ClientConfig, WebhookTarget, decode_base64};
 use apimachinery::yaml;
-use apis::tree::{flag, text};
+use apis::tree::{flag, is_set, text};
+
+/// Why a kubeconfig leads to no server. The text says what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct KubeconfigError(pub String);
 
 impl ClientConfig {
     /// Reads a kubeconfig file; paths in it are from its folder.
@@ -16,12 +21,75 @@ impl ClientConfig {
     /// # Errors
     /// Which file cannot be read, or what is missing in it.
     pub fn from_kubeconfig(path: &Path) -> Result<ClientConfig, String> {
-        let shown = path.display();
-        let text = fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
-        let config: Value = yaml::from_str(&text).map_err(|error| format!("{shown} is not YAML: {error}"))?;
         let folder = path.parent().unwrap_or(Path::new("."));
-        read(&config, folder).map_err(|error| format!("{shown}: {error}"))
+        read(&load(path)?, folder).map_err(|error| format!("{}: {error}", path.display()))
     }
+}
+
+impl ClientConfig {
+    /// Reads kubeconfig files as kubectl does: where they say different things the first counts, and those of
+    /// several that are not there say nothing. `context` is the current one where nobody names another.
+    ///
+    /// # Errors
+    /// Which file cannot be read, or what is missing in them; credentials that a program would have to give.
+    pub fn from_kubeconfigs(
+        paths: &[PathBuf],
+        context: Option<&str>,
+    ) -> Result<ClientConfig, KubeconfigError> {
+        let shown = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ");
+        let mut merged = json!({"clusters": [], "contexts": [], "users": []});
+        for path in paths.iter().filter(|path| paths.len() == 1 || path.exists()) {
+            merge(
+                &mut merged,
+                &load(path).map_err(KubeconfigError)?,
+                path.parent().unwrap_or(Path::new(".")),
+            );
+        }
+        if let Some(context) = context {
+            merged["current-context"] = context.into();
+        }
+        if text(&merged, "current-context").is_empty() {
+            let why = "no context is current; name one with --context";
+            return Err(KubeconfigError(format!("{shown}: {why}")));
+        }
+        read(&merged, Path::new("")).map_err(|error| KubeconfigError(format!("{shown}: {error}")))
+    }
+}
+
+fn load(path: &Path) -> Result<Value, String> {
+    let shown = path.display();
+    let text = fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
+    yaml::from_str(&text).map_err(|error| format!("{shown} is not YAML: {error}"))
+}
+
+/// Takes over what another file says, with paths from its folder.
+fn merge(into: &mut Value, other: &Value, folder: &Path) {
+    for (list, member) in [("clusters", "cluster"), ("contexts", "context"), ("users", "user")] {
+        for entry in other[list].as_array().into_iter().flatten() {
+            let mut entry = entry.clone();
+            for name in ["certificate-authority", "client-certificate", "client-key", "tokenFile"] {
+                if let Some(file) = entry[member][name].as_str().filter(|file| !file.is_empty()) {
+                    entry[member][name] = folder.join(file).display().to_string().into();
+                }
+            }
+            into[list].as_array_mut().into_iter().for_each(|all| all.push(entry.clone()));
+        }
+    }
+    if text(into, "current-context").is_empty() {
+        into["current-context"] = other["current-context"].clone();
+    }
+}
+
+/// What would have to be asked for credentials, which nobody does here.
+fn refuse_programs(user: &Value) -> Result<(), String> {
+    for name in ["exec", "auth-provider"] {
+        if is_set(user, name) {
+            return Err(format!(
+                "its user has {name:?}, which is not supported; give a certificate, a token or a tokenFile"
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn read(config: &Value, folder: &Path) -> Result<ClientConfig, String> {
@@ -41,9 +109,13 @@ fn read(config: &Value, folder: &Path) -> Result<ClientConfig, String> {
         return Ok(client);
     }
     let user = named(config, "users", "user", text(context, "user"))?;
+    refuse_programs(user)?;
     let certificate = bytes(user, "client-certificate")?;
     client.identity = certificate.zip(bytes(user, "client-key")?);
     client.authorization = authorization(user, folder)?;
+    let file =
+        Some(text(user, "tokenFile")).filter(|file| !file.is_empty() && text(user, "token").is_empty());
+    client.token_file = file.map(|file| folder.join(file));
     Ok(client)
 }
 
@@ -120,5 +192,31 @@ contexts:
         fs::write(&file, text.replace("cluster: review", "cluster: other")).unwrap();
         let error = ClientConfig::from_kubeconfig(&file).err().unwrap();
         assert!(error.ends_with("no cluster \"other\" was found in clusters"), "{error}");
+    }
+    #[test]
+    fn of_several_files_the_first_that_says_something_counts() {
+        let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (first, second) = (one.path().join("a"), two.path().join("b"));
+        fs::write(two.path().join("token"), "secret\n").unwrap();
+        fs::write(&first, "contexts: [{name: dev, context: {cluster: c, user: u}}]").unwrap();
+        let text = "
+current-context: dev
+clusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}, {name: d, cluster: {server: 'https://d'}}]
+users: [{name: u, user: {tokenFile: token}}, {name: v, user: {exec: {command: aws}}}]
+contexts:
+- {name: dev, context: {cluster: d, user: u}}
+- {name: cloud, context: {cluster: d, user: v}}
+";
+        fs::write(&second, text).unwrap();
+        let files = [first, one.path().join("none"), second.clone()];
+        let config = ClientConfig::from_kubeconfigs(&files, None).ok().unwrap();
+        assert_eq!(config.target, WebhookTarget::Url("https://127.0.0.1:1".into()));
+        assert_eq!(config.authorization.as_deref(), Some("Bearer secret"));
+        assert_eq!(config.token_file, Some(two.path().join("token")));
+        let why = ClientConfig::from_kubeconfigs(&files, Some("cloud")).err().unwrap().0;
+        assert!(why.ends_with("give a certificate, a token or a tokenFile"), "{why}");
+        let why = ClientConfig::from_kubeconfigs(&files[..1], None).err().unwrap().0;
+        assert!(why.ends_with("no context is current; name one with --context"), "{why}");
+        assert!(ClientConfig::from_kubeconfigs(&files[1..2], None).is_err(), "it is not there");
     }
 }

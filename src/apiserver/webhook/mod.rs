@@ -19,6 +19,7 @@ mod service_resolver;
 mod pod_network;
 
 mod connector;
+mod lanes;
 mod line;
 mod tls;
 mod transport;
@@ -31,6 +32,8 @@ pub use answers::Answers;
 pub use client::{FIRST_PAUSE, WebhookClient};
 pub use config::{ClientConfig, ServiceReference, WebhookTarget};
 pub use errors::CallError;
+pub use kubeconfig::KubeconfigError;
+pub use lanes::Lanes;
 pub use pod_network::{PodDialer, PodNetwork};
 pub use redirects::Journey;
 pub use service_resolver::ServiceResolver;

@@ -23,7 +23,8 @@ use entropy::Entropy;
 /// Finds endpoints of Services. Cloning shares it.
 #[derive(Clone)]
 pub struct ServiceResolver {
-    registry: Registry,
+    /// None where nobody knows any Service.
+    registry: Option<Registry>,
     entropy: Entropy,
     pods: PodNetwork,
 }
@@ -42,7 +43,17 @@ impl ServiceResolver {
     /// Over the registry; `entropy` chooses among endpoints.
     pub fn new(registry: &Registry, entropy: &Entropy) -> ServiceResolver {
         let pods = PodNetwork::default();
-        ServiceResolver { registry: registry.clone(), entropy: entropy.clone(), pods }
+        ServiceResolver { registry: Some(registry.clone()), entropy: entropy.clone(), pods }
+    }
+
+    /// Of a process that has no registry: no Service is found.
+    pub fn nowhere(entropy: &Entropy) -> ServiceResolver {
+        ServiceResolver { registry: None, entropy: entropy.clone(), pods: PodNetwork::default() }
+    }
+
+    fn registry(&self) -> Result<&Registry, Status> {
+        let why = || unavailable("Services of the cluster cannot be reached from this process".into());
+        self.registry.as_ref().ok_or_else(why)
     }
 
     /// Reaches pods, too.
@@ -99,7 +110,7 @@ impl ServiceResolver {
     }
 
     async fn service(&self, namespace: &str, name: &str) -> Result<Value, Status> {
-        match self.registry.get(&SERVICES, namespace, name, None).await {
+        match self.registry()?.get(&SERVICES, namespace, name, None).await {
             Ok(service) => Ok(service.to_value()),
             // The informer's name for the resource, which is the singular.
             Err(status) if status.is_not_found() => {
@@ -115,7 +126,7 @@ impl ServiceResolver {
             predicate: Predicate { labels: Selector::from_labels(&[label].into()), ..Predicate::default() },
             ..ListOptions::default()
         };
-        let list = self.registry.list(&ENDPOINT_SLICES, namespace, &options).await?;
+        let list = self.registry()?.list(&ENDPOINT_SLICES, namespace, &options).await?;
         let slices = list.items.iter().map(|slice| slice.to_value());
         let is_ready = |endpoint: &&Value| at(endpoint, "conditions.ready").as_bool().unwrap_or(true);
         Ok(slices
@@ -128,7 +139,7 @@ impl ServiceResolver {
     }
 
     async fn endpoints(&self, namespace: &str, name: &str, port: &str) -> Result<Vec<(String, u16)>, Status> {
-        let endpoints = match self.registry.get(&ENDPOINTS, namespace, name, None).await {
+        let endpoints = match self.registry()?.get(&ENDPOINTS, namespace, name, None).await {
             Err(status) if status.is_not_found() => return Ok(vec![]),
             found => found?.to_value(),
         };

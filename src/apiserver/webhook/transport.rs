@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use axum::body::Body;
 use hyper::body::Incoming;
+use hyper_rustls::builderstates::WantsProtocols1;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::{Builder, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls_pki_types::ServerName;
 
 use super::config::{ClientConfig, WebhookTarget};
 use super::connector::Connector;
-use super::errors::{CallError, describe};
+use super::errors::{CallError, DialError, describe};
 use super::redirects::{Journey, skip};
 use super::service_resolver::ServiceResolver;
 use super::tls::tls_config;
@@ -24,7 +25,7 @@ const MAX_IDLE_CONNECTIONS: usize = 25;
 /// How long one is kept, as Go's `IdleConnTimeout`.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 
-type Http = Client<HttpsConnector<Connector>, Body>;
+pub(super) type Http = Client<HttpsConnector<Connector>, Body>;
 
 /// Sends requests to one target. Cloning shares its connections.
 #[derive(Clone)]
@@ -107,19 +108,27 @@ impl TransportInner {
             WebhookTarget::Service(service) => Some((self.resolver.clone(), service.clone())),
             WebhookTarget::Url(_) => None,
         };
-        let builder = HttpsConnectorBuilder::new().with_tls_config(tls_config(config)?).https_or_http();
-        let builder = match config.expected_name() {
-            Some(name) => {
-                let name = ServerName::try_from(name).map_err(|error| error.to_string())?;
-                builder.with_server_name_resolver(FixedServerNameResolver::new(name))
-            }
-            None => builder,
-        };
-        let connector = builder.enable_http1().wrap_connector(Connector::new(service));
-        Ok(Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
-            .build(connector))
+        let secured = secured(config).map_err(|why| why.0)?;
+        let connector = secured.enable_http1().wrap_connector(Connector::new(service));
+        Ok(builder().build(connector))
     }
+}
+
+/// With the TLS that a config asks for.
+pub(super) fn secured(config: &ClientConfig) -> Result<HttpsConnectorBuilder<WantsProtocols1>, DialError> {
+    let tls = tls_config(config).map_err(DialError)?;
+    let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+    let Some(name) = config.expected_name() else { return Ok(builder) };
+    let name = ServerName::try_from(name).map_err(|error| DialError(error.to_string()))?;
+    Ok(builder.with_server_name_resolver(FixedServerNameResolver::new(name)))
+}
+
+/// Connections are kept as client-go keeps them.
+pub(super) fn builder() -> Builder {
+    let mut builder = Client::builder(TokioExecutor::new());
+    builder
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(IDLE_TIMEOUT)
+        .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS);
+    builder
 }

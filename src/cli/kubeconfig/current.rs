@@ -68,7 +68,8 @@ fn configs() -> Vec<Mapping> {
     users_files().iter().filter_map(|path| file::read(path).ok()).collect()
 }
 
-fn users_files() -> Vec<PathBuf> {
+/// Where kubectl looks for contexts.
+pub(crate) fn users_files() -> Vec<PathBuf> {
     let listed = std::env::var_os("KUBECONFIG").unwrap_or_default();
     let files: Vec<PathBuf> =
         std::env::split_paths(&listed).filter(|path| !path.as_os_str().is_empty()).collect();

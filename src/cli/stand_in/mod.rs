@@ -1,5 +1,6 @@
 //! kubarium under the names of the programs that test suites start: `kube-apiserver` and `etcd`, as
-//! envtest, kubebuilder, jenvtest and fabric8's kube-api-test do.
+//! envtest, kubebuilder, jenvtest and fabric8's kube-api-test do, and of components in processes of their
+//! own: `kube-controller-manager` and `kube-scheduler`.
 //!
 //! `kubarium assets` makes a folder with the names as links to this program, for `KUBEBUILDER_ASSETS`;
 //! which of them was called, the first word of the command line says. Under a name it takes the flags of
@@ -18,6 +19,7 @@ pub mod kube_apiserver;
 
 pub mod program;
 
+mod components;
 mod ending;
 mod flags;
 mod place;
@@ -32,10 +34,15 @@ use std::process::ExitCode;
 
 use super::log;
 use super::outcome::Failure;
-use program::{ETCD, KUBE_APISERVER};
+use program::{ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER};
 
 /// The names, and what is done under each with the words after it.
-const NAMES: &[(&str, Run)] = &[(KUBE_APISERVER, kube_apiserver::run), (ETCD, etcd::run)];
+const NAMES: &[(&str, Run)] = &[
+    (KUBE_APISERVER, kube_apiserver::run),
+    (ETCD, etcd::run),
+    (KUBE_CONTROLLER_MANAGER, components::run_controllers),
+    (KUBE_SCHEDULER, components::run_scheduler),
+];
 
 type Run = fn(Vec<String>) -> Result<(), Failure>;
 
@@ -71,6 +78,8 @@ mod tests {
             ("kube-apiserver", true),
             ("/a/b/etcd", true),
             ("./kube-apiserver", true),
+            ("/bin/kube-controller-manager", true),
+            ("kube-scheduler", true),
             ("kubarium", false),
             ("/etcd/kubarium", false),
             ("etcdctl", false),

@@ -8,6 +8,10 @@ use crate::cli::outcome::Failure;
 
 /// kube-apiserver's name.
 pub const KUBE_APISERVER: &str = "kube-apiserver";
+/// kube-controller-manager's name.
+pub const KUBE_CONTROLLER_MANAGER: &str = "kube-controller-manager";
+/// kube-scheduler's name.
+pub const KUBE_SCHEDULER: &str = "kube-scheduler";
 /// etcd's name.
 pub const ETCD: &str = "etcd";
 

@@ -247,6 +247,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
         ],
     ),
     ("apiserver::kubelet_client", &["apimachinery"]),
+    ("apiserver::kubelet_options", &[]),
     ("apiserver::metrics", &["apiserver::request", "clock", "component_base"]),
     // The flags of all rooms.
     (
@@ -261,6 +262,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::authorization",
             "apiserver::filters",
             "apiserver::flow_control",
+            "apiserver::kubelet_options",
             "apiserver::registry",
             "apiserver::server",
             "apiserver::storage",

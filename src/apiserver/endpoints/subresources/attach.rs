@@ -6,13 +6,16 @@ use hyper::upgrade::OnUpgrade;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
+use super::asked_streams::AskedStreams;
 use super::command_streams::{CLOSED, CommandStreams, ERRORS, OUT, Outcomes, window_of};
 use super::log;
+use super::pass_on::{container_target, pass_on};
 use super::streams::{Channels, Message, RESIZE, UpgradeTo};
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
 use crate::kubelet_client::{AttachRequest, AttachedStreams};
 use apimachinery::status::Status;
+use apis::tree::text;
 
 /// Goes on over a websocket or SPDY.
 pub(super) async fn attach(
@@ -21,19 +24,25 @@ pub(super) async fn attach(
     upgrade: (OnUpgrade, UpgradeTo),
 ) -> Result<Answer, Status> {
     let wanted = CommandStreams::of(scope);
+    let container = log::container(pod, scope.name(), scope.query.text("container"))?;
+    let (node, asked) = (text(pod, "spec.nodeName"), AskedStreams::of(scope));
+    if asked.kubelets.is_elsewhere(node) {
+        let target = container_target("attach", [scope.namespace(), scope.name(), &container], &asked);
+        return pass_on(&asked, Some(upgrade.0), node, &target).await;
+    }
     let request = AttachRequest {
-        node: pod["spec"]["nodeName"].as_str().unwrap_or_default().into(),
+        node: node.into(),
         namespace: scope.namespace().into(),
         pod: scope.name().into(),
-        container: log::container(pod, scope.name(), scope.query.text("container"))?,
+        container,
         reads: wanted.reads,
     };
-    attach_over(scope, request, wanted, upgrade).await
+    attach_over(&asked, request, wanted, upgrade).await
 }
 
 /// Goes on with a process that is known.
 pub(super) async fn attach_over(
-    scope: &Scope,
+    asked: &AskedStreams<'_>,
     request: AttachRequest,
     wanted: CommandStreams,
     upgrade: (OnUpgrade, UpgradeTo),
@@ -41,12 +50,12 @@ pub(super) async fn attach_over(
     if !wanted.reads && !wanted.sends.0 && !wanted.sends.1 {
         return Err(Status::bad_request("you must specify at least 1 of stdin, stdout, stderr"));
     }
-    let attached = scope.server.kubelets.attach(request).await?;
+    let attached = asked.kubelets.attach(request).await?;
     let talk = move |mut io: Box<dyn Channels>, outcomes| {
         // A client that hangs up ends it.
         async move { drop(converse(&mut *io, wanted, attached, outcomes).await) }.boxed()
     };
-    wanted.accept(scope, upgrade, Box::new(talk))
+    wanted.accept(asked, upgrade, Box::new(talk))
 }
 
 async fn converse(

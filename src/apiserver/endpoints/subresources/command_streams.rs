@@ -6,6 +6,7 @@ use futures::future::BoxFuture;
 use hyper::upgrade::OnUpgrade;
 use serde_json::json;
 
+use super::asked_streams::AskedStreams;
 use super::spdy_channels::{self, SpdyChannels};
 use super::streams::{self, ChannelEncoding, Channels, UpgradeTo, WebSocket};
 use crate::endpoints::handlers::request_scope::Scope;
@@ -62,17 +63,17 @@ impl CommandStreams {
     /// Agrees on a protocol, and goes on with `talk`.
     pub(super) fn accept(
         self,
-        scope: &Scope,
+        asked: &AskedStreams<'_>,
         (upgrade, wanted): (OnUpgrade, UpgradeTo),
         talk: CommandTalk,
     ) -> Result<Answer, Status> {
         match wanted {
-            UpgradeTo::WebSocket => streams::accept(scope, upgrade, PROTOCOLS, |protocol| {
+            UpgradeTo::WebSocket => streams::accept(asked, upgrade, PROTOCOLS, |protocol| {
                 let outcomes = Outcomes { are_statuses: protocol.starts_with('v') };
                 let encoding = ChannelEncoding::of(protocol);
                 Box::new(move |io: Box<dyn Duplex>| talk(Box::new(WebSocket::new(io, encoding)), outcomes))
             }),
-            UpgradeTo::Spdy => streams::accept_spdy(scope, upgrade, SPDY_PROTOCOLS, |protocol| {
+            UpgradeTo::Spdy => streams::accept_spdy(asked, upgrade, SPDY_PROTOCOLS, |protocol| {
                 let outcomes = Outcomes { are_statuses: protocol == SPDY_PROTOCOLS[0] };
                 let wanted = self.over_spdy(protocol);
                 Box::new(move |io: Box<dyn Duplex>| -> BoxFuture<'static, ()> {

@@ -38,7 +38,7 @@ pub(crate) async fn connect(scope: &mut Scope, input: Input) -> Result<Answer, S
         Some(Subresource::Attach) => attach::attach(scope, &object, upgrade).await,
         _ => {
             let node = object["spec"]["nodeName"].as_str().unwrap_or_default();
-            port_forward::port_forward(scope, upgrade, node)
+            port_forward::port_forward(scope, upgrade, node).await
         }
     }
 }

@@ -8,13 +8,16 @@ use futures::FutureExt;
 use hyper::upgrade::OnUpgrade;
 use serde_json::Value;
 
+use super::asked_streams::AskedStreams;
 use super::command_streams::{CLOSED, CommandOutcome, CommandStreams, ERRORS, OUT, Outcomes, window_of};
 use super::log;
+use super::pass_on::{container_target, pass_on};
 use super::streams::{Channels, Message, RESIZE, UpgradeTo};
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
 use crate::kubelet_client::{ExecRequest, Executed, KubeletLookup, WindowSize};
 use apimachinery::status::Status;
+use apis::tree::text;
 
 /// A command reads no more: that is more than fits on a container's disk.
 const MAX_INPUT_BYTES: usize = 3 << 20;
@@ -27,21 +30,26 @@ pub(super) async fn exec(
     upgrade: (OnUpgrade, UpgradeTo),
 ) -> Result<Answer, Status> {
     let container = log::container(pod, scope.name(), scope.query.text("container"))?;
+    let (node, asked) = (text(pod, "spec.nodeName"), AskedStreams::of(scope));
+    if asked.kubelets.is_elsewhere(node) {
+        let target = container_target("exec", [scope.namespace(), scope.name(), &container], &asked);
+        return pass_on(&asked, Some(upgrade.0), node, &target).await;
+    }
     let command: Vec<String> = scope.query.all("command").iter().map(ToString::to_string).collect();
     let request = ExecRequest {
-        node: pod["spec"]["nodeName"].as_str().unwrap_or_default().into(),
+        node: node.into(),
         namespace: scope.namespace().into(),
         pod: scope.name().into(),
         container,
         command,
         ..ExecRequest::default()
     };
-    exec_over(scope, request, CommandStreams::of(scope), upgrade)
+    exec_over(&asked, request, CommandStreams::of(scope), upgrade)
 }
 
 /// Goes on with a command that is known.
 pub(super) fn exec_over(
-    scope: &Scope,
+    asked: &AskedStreams<'_>,
     request: ExecRequest,
     streams: CommandStreams,
     upgrade: (OnUpgrade, UpgradeTo),
@@ -51,12 +59,12 @@ pub(super) fn exec_over(
     }
     let window = streams.is_terminal.then(WindowSize::default);
     let request = ExecRequest { window, ..request };
-    let session = Session { kubelets: scope.server.kubelets.clone(), request, streams, unread: None };
+    let session = Session { kubelets: asked.kubelets.clone(), request, streams, unread: None };
     let talk = move |mut io: Box<dyn Channels>, outcomes| {
         // A client that hangs up ends it.
         async move { drop(session.converse(&mut *io, outcomes).await) }.boxed()
     };
-    streams.accept(scope, upgrade, Box::new(talk))
+    streams.accept(asked, upgrade, Box::new(talk))
 }
 
 /// One command, or a shell that somebody types into.

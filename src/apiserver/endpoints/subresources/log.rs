@@ -7,6 +7,7 @@ use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use serde_json::Value;
 
+use super::asked_streams::AskedStreams;
 use super::streams::{self, ChannelEncoding, Conversation};
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::query::Query;
@@ -45,7 +46,7 @@ pub(crate) async fn log(scope: &mut Scope) -> Result<Answer, Status> {
     if websocket::is_wanted(&scope.headers)
         && let Some(upgrade) = scope.upgrade.take()
     {
-        return streams::accept(scope, upgrade, PROTOCOLS, |protocol| {
+        return streams::accept(&AskedStreams::of(scope), upgrade, PROTOCOLS, |protocol| {
             over_websocket(body, ChannelEncoding::of(protocol))
         });
     }

@@ -6,9 +6,11 @@
 
 pub(crate) mod binding;
 pub(crate) mod eviction;
+pub(crate) mod kubelet_server;
 pub(crate) mod rollback;
 pub(crate) mod token;
 
+mod asked_streams;
 mod attach;
 mod command_streams;
 pub(crate) mod connect;
@@ -17,6 +19,7 @@ mod html_links;
 mod idle;
 pub(crate) mod log;
 mod node_proxy;
+mod pass_on;
 mod port_channels;
 mod port_forward;
 mod proxy;

@@ -7,10 +7,12 @@ use http::{Method, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use serde_json::Value;
 
+use super::asked_streams::AskedStreams;
 use super::command_streams::CommandStreams;
-use super::streams::UpgradeTo;
+use super::pass_on::pass_on;
 use super::{attach, exec, log, port_forward, streams};
 use crate::endpoints::handlers::request_scope::Scope;
+use crate::endpoints::query::Query;
 use crate::endpoints::response::answer::Answer;
 use crate::kubelet_client::{
     AttachRequest, ExecRequest, KubeletRequest, LogRequest, PodLogOptions, PortForwardRequest,
@@ -52,47 +54,57 @@ impl KubeletPath<'_> {
 /// Asks the kubelet of `node` at `path`.
 pub(super) async fn proxy(scope: &mut Scope, node: &Value, path: &str) -> Result<Answer, Status> {
     let node = text(node, "metadata.name").to_owned();
-    let target = KubeletPath::parse(path);
-    match target {
-        KubeletPath::Logs(namespace, pod, container) => logs(scope, node, (namespace, pod, container)).await,
-        KubeletPath::Run(namespace, pod, container) => run(scope, node, (namespace, pod, container)).await,
+    let upgrade = scope.upgrade.take();
+    if scope.server.kubelets.is_elsewhere(&node) {
+        let query = scope.uri.query().map_or_else(String::new, |query| format!("?{query}"));
+        return pass_on(&AskedStreams::of(scope), upgrade, &node, &format!("{path}{query}")).await;
+    }
+    answer(&AskedStreams::of(scope), upgrade, node, path).await
+}
+
+/// What the kubelet of `node` answers at `path`.
+pub(super) async fn answer(
+    asked: &AskedStreams<'_>,
+    upgrade: Option<OnUpgrade>,
+    node: String,
+    path: &str,
+) -> Result<Answer, Status> {
+    let wanted = || {
+        let upgrade = upgrade.zip(streams::wanted(asked.headers));
+        upgrade.ok_or_else(|| Status::bad_request("Upgrade request required"))
+    };
+    match KubeletPath::parse(path) {
+        KubeletPath::Logs(namespace, pod, container) => logs(asked, node, (namespace, pod, container)).await,
+        KubeletPath::Run(namespace, pod, container) => run(asked, node, (namespace, pod, container)).await,
         KubeletPath::Exec(namespace, pod, container) => {
-            let request = exec_request(node, (namespace, pod, container), scope.query.all("command"));
-            let upgrade = upgrade(scope)?;
-            exec::exec_over(scope, request, kubelet_streams(scope), upgrade)
+            let request = exec_request(node, (namespace, pod, container), asked.query.all("command"));
+            exec::exec_over(asked, request, kubelet_streams(asked.query), wanted()?)
         }
         KubeletPath::Attach(namespace, pod, container) => {
-            let wanted = kubelet_streams(scope);
+            let streams = kubelet_streams(asked.query);
             let request = AttachRequest {
                 node,
                 namespace: namespace.into(),
                 pod: pod.into(),
                 container: container.into(),
-                reads: wanted.reads,
+                reads: streams.reads,
             };
-            let upgrade = upgrade(scope)?;
-            attach::attach_over(scope, request, wanted, upgrade).await
+            attach::attach_over(asked, request, streams, wanted()?).await
         }
         KubeletPath::PortForward(namespace, pod) => {
             let request = PortForwardRequest { node, namespace: namespace.into(), pod: pod.into(), port: 0 };
-            let upgrade = upgrade(scope)?;
-            port_forward::port_forward_over(scope, upgrade, request)
+            port_forward::port_forward_over(asked, wanted()?, request)
         }
         KubeletPath::Other => {
-            let request = KubeletRequest { node, method: scope.method.clone(), path: path.to_owned() };
-            Ok(Answer::Raw(scope.server.kubelets.ask(request).await?))
+            let request = KubeletRequest { node, method: asked.method.clone(), path: path.to_owned() };
+            Ok(Answer::Raw(asked.kubelets.ask(request).await?))
         }
     }
 }
 
-fn upgrade(scope: &mut Scope) -> Result<(OnUpgrade, UpgradeTo), Status> {
-    let upgrade = scope.upgrade.take().zip(streams::wanted(&scope.headers));
-    upgrade.ok_or_else(|| Status::bad_request("Upgrade request required"))
-}
-
 /// As the kubelet's query says it, and not the apiserver's.
-fn kubelet_streams(scope: &Scope) -> CommandStreams {
-    let flag = |name| scope.query.text(name) == Some("1");
+fn kubelet_streams(query: &Query) -> CommandStreams {
+    let flag = |name| query.text(name) == Some("1");
     CommandStreams { reads: flag("input"), is_terminal: flag("tty"), sends: (flag("output"), flag("error")) }
 }
 
@@ -112,11 +124,11 @@ fn exec_request(
 }
 
 async fn logs(
-    scope: &Scope,
+    asked: &AskedStreams<'_>,
     node: String,
     (namespace, pod, container): (&str, &str, &str),
 ) -> Result<Answer, Status> {
-    let options: PodLogOptions = log::read_options(&scope.query)?;
+    let options: PodLogOptions = log::read_options(asked.query)?;
     let request = LogRequest {
         node,
         namespace: namespace.into(),
@@ -124,19 +136,19 @@ async fn logs(
         container: container.into(),
         options,
     };
-    Ok(log::text(scope.server.kubelets.logs(request).await?))
+    Ok(log::text(asked.kubelets.logs(request).await?))
 }
 
 /// `run`: a command whose words are parted by blanks; both its outputs come back.
-async fn run(scope: &Scope, node: String, target: (&str, &str, &str)) -> Result<Answer, Status> {
-    if scope.method != Method::POST {
+async fn run(asked: &AskedStreams<'_>, node: String, target: (&str, &str, &str)) -> Result<Answer, Status> {
+    if *asked.method != Method::POST {
         let mut response = ApiResponse::new(Body::from("405: Method Not Allowed"));
         *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
         return Ok(Answer::Raw(response));
     }
-    let command = scope.query.text("cmd").unwrap_or_default();
+    let command = asked.query.text("cmd").unwrap_or_default();
     let request = exec_request(node, target, command.split(' ').collect());
-    let executed = scope.server.kubelets.exec(request).await?;
+    let executed = asked.kubelets.exec(request).await?;
     if executed.code != 0 {
         let why = format!("command '{command}' exited with {}: {}", executed.code, executed.errors);
         return Err(Status::internal(why));

@@ -16,11 +16,14 @@ use spdy::Stream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::task::JoinSet;
 
+use super::asked_streams::AskedStreams;
+use super::pass_on::pass_on;
 use super::port_channels;
 use super::spdy_channels::STREAM_TYPE;
 use super::streams::{self, ChannelEncoding, UpgradeTo, WebSocket};
 use super::tunnel;
 use crate::endpoints::handlers::request_scope::Scope;
+use crate::endpoints::query::Query;
 use crate::endpoints::response::answer::Answer;
 use crate::kubelet_client::{Duplex, KubeletLookup, PortForwardRequest};
 use apimachinery::status::Status;
@@ -41,40 +44,46 @@ const MAX_WAITING: usize = 128;
 const PIECE_BYTES: usize = 16 << 10;
 
 /// Goes on over a websocket or SPDY.
-pub(super) fn port_forward(
+pub(super) async fn port_forward(
     scope: &Scope,
     upgrade: (OnUpgrade, UpgradeTo),
     node: &str,
 ) -> Result<Answer, Status> {
+    let asked = AskedStreams::of(scope);
+    if asked.kubelets.is_elsewhere(node) {
+        let ports: Vec<String> = ports_named(asked.query).iter().map(|port| format!("port={port}")).collect();
+        let target = format!("/portForward/{}/{}?{}", scope.namespace(), scope.name(), ports.join("&"));
+        return pass_on(&asked, Some(upgrade.0), node, &target).await;
+    }
     let request = PortForwardRequest {
         node: node.to_owned(),
         namespace: scope.namespace().to_owned(),
         pod: scope.name().to_owned(),
         port: 0,
     };
-    port_forward_over(scope, upgrade, request)
+    port_forward_over(&asked, upgrade, request)
 }
 
 /// Goes on with connections to a pod that is known; its port is what the client says of each.
 pub(super) fn port_forward_over(
-    scope: &Scope,
+    asked: &AskedStreams<'_>,
     (upgrade, wanted): (OnUpgrade, UpgradeTo),
     request: PortForwardRequest,
 ) -> Result<Answer, Status> {
-    let kubelets = scope.server.kubelets.clone();
+    let kubelets = asked.kubelets.clone();
     let idle_timeout = kubelets.stream_idle_timeout();
-    let clock = scope.server.clock.clone();
+    let clock = asked.clock.clone();
     let forwarding = Arc::new(Forwarding { kubelets, clock, idle_timeout, request });
     let own = forwarding.clone();
     match wanted {
-        UpgradeTo::Spdy => streams::accept_spdy(scope, upgrade, PROTOCOLS, |_| {
+        UpgradeTo::Spdy => streams::accept_spdy(asked, upgrade, PROTOCOLS, |_| {
             Box::new(|io: Box<dyn Duplex>| -> BoxFuture<'static, ()> { own.serve(io).boxed() })
         }),
         UpgradeTo::WebSocket => {
-            let offers = scope.headers.get_all(SEC_WEBSOCKET_PROTOCOL);
+            let offers = asked.headers.get_all(SEC_WEBSOCKET_PROTOCOL);
             let is_tunnel = offers.iter().any(|it| it.to_str().is_ok_and(|it| it.contains(TUNNEL)));
-            let ports = if is_tunnel { Vec::new() } else { ports(scope)? };
-            streams::accept(scope, upgrade, OVER_WEBSOCKETS, |protocol| {
+            let ports = if is_tunnel { Vec::new() } else { ports(asked.query)? };
+            streams::accept(asked, upgrade, OVER_WEBSOCKETS, |protocol| {
                 Box::new(move |io: Box<dyn Duplex>| -> BoxFuture<'static, ()> {
                     if protocol == TUNNEL {
                         return tunnel::tunnel(io, |io| own.serve(io)).boxed();
@@ -87,11 +96,16 @@ pub(super) fn port_forward_over(
     }
 }
 
-/// The ports that a client of channels names (`NewV4Options`).
-fn ports(scope: &Scope) -> Result<Vec<u16>, Status> {
+/// As they stand there.
+fn ports_named(query: &Query) -> Vec<&str> {
     // A kubelet is asked for them one by one.
-    let named = [scope.query.all("ports"), scope.query.all("port")].concat();
-    let named: Vec<&str> = named.iter().flat_map(|ports| ports.split(',')).collect();
+    let named = [query.all("ports"), query.all("port")].concat();
+    named.into_iter().flat_map(|ports| ports.split(',')).collect()
+}
+
+/// The ports that a client of channels names (`NewV4Options`).
+fn ports(query: &Query) -> Result<Vec<u16>, Status> {
+    let named = ports_named(query);
     if named.is_empty() {
         return Err(Status::bad_request("query parameter \"port\" is required"));
     }

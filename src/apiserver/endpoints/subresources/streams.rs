@@ -15,8 +15,8 @@ use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+use super::asked_streams::AskedStreams;
 use super::idle;
-use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
 use crate::endpoints::response::websocket::{
     self, BINARY, CLOSE, CONTINUATION, NORMAL, PING, PONG, TEXT, frame, opening, text,
@@ -222,12 +222,12 @@ pub(crate) enum Message {
 /// # Errors
 /// 403, as upstream's handshake answers when there is none.
 pub(crate) fn accept(
-    scope: &Scope,
+    asked: &AskedStreams<'_>,
     upgrade: OnUpgrade,
     known: &[&'static str],
     conversation: impl FnOnce(&'static str) -> Conversation,
 ) -> Result<Answer, Status> {
-    let headers = &scope.headers;
+    let headers = asked.headers;
     let offered = text(headers, SEC_WEBSOCKET_PROTOCOL);
     let chosen = agreed(offered.split(',').map(str::trim), known);
     let Some(protocol) = chosen.or(if offered.is_empty() { Some("") } else { None }) else {
@@ -240,8 +240,8 @@ pub(crate) fn accept(
     if !protocol.is_empty() {
         response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
     }
-    let idle_timeout = scope.server.kubelets.stream_idle_timeout();
-    go_on(&scope.server.clock, upgrade, idle_timeout, conversation(protocol));
+    let idle_timeout = asked.kubelets.stream_idle_timeout();
+    go_on(asked.clock, upgrade, idle_timeout, conversation(protocol));
     Ok(Answer::Raw(response))
 }
 
@@ -285,12 +285,12 @@ pub(crate) fn wanted(headers: &HeaderMap) -> Option<UpgradeTo> {
 /// # Errors
 /// 403, as upstream's handshake (`httpstream.Handshake`) answers when there is none.
 pub(crate) fn accept_spdy(
-    scope: &Scope,
+    asked: &AskedStreams<'_>,
     upgrade: OnUpgrade,
     known: &[&'static str],
     conversation: impl FnOnce(&'static str) -> Conversation,
 ) -> Result<Answer, Status> {
-    let headers = &scope.headers;
+    let headers = asked.headers;
     let offers = headers.get_all(SPDY_PROTOCOL).iter().filter_map(|value| value.to_str().ok());
     let offered: Vec<&str> = offers.flat_map(|value| value.split(',')).map(str::trim).collect();
     let is_old = offered.is_empty() && known.contains(&"");
@@ -306,8 +306,8 @@ pub(crate) fn accept_spdy(
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     response.headers_mut().insert(UPGRADE, HeaderValue::from_static(SPDY));
     response.headers_mut().insert(SPDY_PROTOCOL, HeaderValue::from_static(protocol));
-    let idle_timeout = scope.server.kubelets.stream_idle_timeout();
-    go_on(&scope.server.clock, upgrade, idle_timeout, conversation(protocol));
+    let idle_timeout = asked.kubelets.stream_idle_timeout();
+    go_on(asked.clock, upgrade, idle_timeout, conversation(protocol));
     Ok(Answer::Raw(response))
 }
 

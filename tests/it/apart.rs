@@ -1,0 +1,304 @@
+//! Components in processes of their own: `kubarium apiserver`, `controller-manager`, `scheduler` and
+//! `kubelet`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::{command, eventually, kubectls, texts};
+
+/// One process of a cluster. Killed when dropped.
+struct Component {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Component {
+    fn start(folder: &Path, name: &str, arguments: &[&str]) -> Component {
+        let log = folder.join(format!("{name}.log"));
+        let out = fs::File::options().create(true).append(true).open(&log).unwrap();
+        let mut command = command(folder);
+        command.args(arguments).stdout(out.try_clone().unwrap()).stderr(out);
+        Component { child: command.spawn().unwrap(), log }
+    }
+
+    fn said(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
+    }
+
+    fn end(&mut self) -> ExitStatus {
+        eventually("a component to end", || self.child.try_wait().unwrap())
+    }
+
+    fn runs(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+}
+
+impl Drop for Component {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            eprintln!("--- what {} holds ---\n{}", self.log.display(), self.said());
+        }
+    }
+}
+
+/// A control plane of which each part is started by itself.
+struct Apart {
+    folder: TempDir,
+    apiserver: Component,
+}
+
+impl Apart {
+    fn start(more: &[&str]) -> Apart {
+        let folder = tempfile::tempdir().unwrap();
+        let apiserver = Apart::apiserver(folder.path(), "127.0.0.1:0", more);
+        let apart = Apart { folder, apiserver };
+        eventually("the kubeconfig", || fs::read_to_string(apart.kubeconfig()).ok());
+        apart
+    }
+
+    fn apiserver(folder: &Path, listen: &str, more: &[&str]) -> Component {
+        let (data, kubeconfig) = (folder.join("data"), folder.join("kubeconfig"));
+        let fixed = [
+            "apiserver",
+            "--name",
+            "apart",
+            "--listen",
+            listen,
+            "--data-dir",
+            data.to_str().unwrap(),
+            "--kubeconfig",
+            kubeconfig.to_str().unwrap(),
+        ];
+        Component::start(folder, "apiserver", &[&fixed[..], more].concat())
+    }
+
+    fn kubeconfig(&self) -> String {
+        self.folder.path().join("kubeconfig").to_str().unwrap().to_owned()
+    }
+
+    /// Killed and started again at the same address.
+    fn restart_apiserver(&mut self) {
+        let text = fs::read_to_string(self.kubeconfig()).unwrap();
+        let config: serde_yaml::Value = serde_yaml::from_str(&text).unwrap();
+        let server = config["clusters"][0]["cluster"]["server"].as_str().unwrap().to_owned();
+        self.apiserver.signal("-KILL");
+        self.apiserver.end();
+        let address = server.trim_start_matches("https://");
+        self.apiserver = Apart::apiserver(self.folder.path(), address, &[]);
+    }
+
+    /// A component that asks this apiserver, without pages.
+    fn component(&self, name: &str, subcommand: &str, more: &[&str]) -> Component {
+        let kubeconfig = self.kubeconfig();
+        let asking = [subcommand, "--kubeconfig", &kubeconfig];
+        Component::start(self.folder.path(), name, &[&asking[..], more].concat())
+    }
+
+    fn kubectl(&self, arguments: &[&str]) -> Result<String, String> {
+        let mut kubectl = Command::new(&kubectls()[0]);
+        kubectl.env("KUBECONFIG", self.kubeconfig()).env("HOME", self.folder.path()).args(arguments);
+        let output = kubectl.output().unwrap();
+        let (out, errors) = texts(&output);
+        if output.status.success() { Ok(out) } else { Err(out + &errors) }
+    }
+
+    fn ok(&self, arguments: &[&str]) -> String {
+        self.kubectl(arguments).unwrap_or_else(|said| panic!("kubectl {arguments:?}: {said}"))
+    }
+
+    fn until(&self, arguments: &[&str], wanted: &str) {
+        let mut last = Ok(String::new());
+        eventually(&format!("{arguments:?} to print {wanted}"), || {
+            last = self.kubectl(arguments);
+            last.as_ref().is_ok_and(|out| out == wanted).then_some(())
+        });
+    }
+}
+
+const READY: &[&str] = &["get", "deployment", "web", "-o", "jsonpath={.status.readyReplicas}"];
+
+#[test]
+fn pods_run_are_reached_and_outlive_the_apiserver() {
+    let mut apart = Apart::start(&[]);
+    let mut components = [
+        apart.component("controllers", "controller-manager", &["--secure-port", "0"]),
+        apart.component("scheduler", "scheduler", &["--secure-port", "0"]),
+        apart.component("kubelet", "kubelet", &["--nodes", "2", "--hostname-override", "fleet"]),
+    ];
+    apart.ok(&["create", "deployment", "web", "--image=nginx", "--replicas=3"]);
+    apart.until(READY, "3");
+    apart.until(&["get", "nodes", "-o", "name"], "node/fleet-1\nnode/fleet-2\n");
+    assert!(apart.ok(&["logs", "deployment/web"]).contains("start worker process"));
+    let said = apart.ok(&["exec", "deployment/web", "--", "sh", "-c", "echo from $HOSTNAME"]);
+    assert!(said.starts_with("from web-"), "{said}");
+    assert_eq!(apart.ok(&["get", "--raw", "/api/v1/nodes/fleet-1/proxy/healthz"]), "ok");
+    assert!(apart.kubectl(&["exec", "deployment/web", "--", "false"]).is_err());
+    apart.restart_apiserver();
+    apart.until(READY, "3");
+    eventually("the apiserver to take it", || {
+        apart.kubectl(&["scale", "deployment/web", "--replicas=4"]).ok()
+    });
+    apart.until(READY, "4");
+    for component in &mut components {
+        assert!(component.runs(), "it waits for the server: {}", component.said());
+        let said = component.said();
+        assert_eq!(said.matches("cannot be reached, and is asked until it answers").count(), 1, "{said}");
+        assert_eq!(said.matches("answers again.").count(), 1, "{said}");
+        component.signal("-TERM");
+        assert!(component.end().success());
+    }
+}
+
+/// What somebody with a token is answered at another port of this machine.
+fn at_port(port: &str, token: &str, path: &str) -> String {
+    let server = format!("--server=https://127.0.0.1:{port}");
+    let mut kubectl = Command::new(&kubectls()[0]);
+    kubectl.env("KUBECONFIG", "/dev/null").stdin(Stdio::null()).args([
+        &server,
+        "--insecure-skip-tls-verify",
+        "get",
+        "--raw",
+        path,
+    ]);
+    if !token.is_empty() {
+        kubectl.arg(format!("--token={token}"));
+    }
+    let (out, errors) = texts(&kubectl.output().unwrap());
+    out + &errors
+}
+
+#[test]
+fn ports_of_components_let_in_whom_the_apiserver_lets() {
+    let apart = Apart::start(&[]);
+    let _controllers = apart.component("controllers", "controller-manager", &["--secure-port", "0"]);
+    let _kubelet = apart.component("kubelet", "kubelet", &[]);
+    let endpoint = "jsonpath={.status.daemonEndpoints.kubeletEndpoint.Port}";
+    let port = eventually("the node", || apart.kubectl(&["get", "node", "node-1", "-o", endpoint]).ok());
+    let token = eventually("the account", || apart.kubectl(&["create", "token", "default"]).ok());
+    // What kubectl makes of 401.
+    assert!(at_port(&port, "", "/pods").contains("Please enter Username"));
+    assert!(at_port(&port, "nonsense", "/pods").contains("You must be logged in to the server"));
+    let refused = at_port(&port, &token, "/pods");
+    let wanted = "Forbidden (user=system:serviceaccount:default:default, verb=get, resource=nodes, \
+        subresource(s)=[pods proxy])";
+    assert!(refused.contains(wanted), "{refused}");
+    apart.ok(&["create", "clusterrole", "pods", "--verb=get", "--resource=nodes/pods"]);
+    let account = "--serviceaccount=default:default";
+    apart.ok(&["create", "clusterrolebinding", "pods", "--clusterrole=pods", account]);
+    eventually("the role to count", || at_port(&port, &token, "/pods").contains("PodList").then_some(()));
+    assert!(at_port(&port, &token, "/configz").contains("Forbidden"), "it is as fine as that");
+    assert!(at_port(&port, &token, "/exec/default/p/c").contains("Forbidden"));
+}
+
+/// Users of whom each is one controller manager.
+const TOKENS: &str = "ta,cm-a,1,system:masters\ntb,cm-b,2,system:masters\ntc,cm-c,3,system:masters\n";
+const POLICY: &str = "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived],
+    rules: [{level: Metadata, verbs: [create, update, patch, delete]}]}";
+const HOLDER: &str = "jsonpath={.spec.holderIdentity}";
+
+/// A controller manager in the name of its own user, with a Lease that is short.
+fn candidate(apart: &Apart, letter: &str) -> Component {
+    let text = fs::read_to_string(apart.kubeconfig()).unwrap();
+    let mut config: serde_yaml::Value = serde_yaml::from_str(&text).unwrap();
+    config["users"][0]["user"] = serde_yaml::from_str(&format!("token: t{letter}")).unwrap();
+    let path = apart.folder.path().join(format!("kubeconfig-{letter}"));
+    fs::write(&path, serde_yaml::to_string(&config).unwrap()).unwrap();
+    let arguments = [
+        "controller-manager",
+        "--secure-port=0",
+        "--use-service-account-credentials=false",
+        "--leader-elect-lease-duration=6s",
+        "--leader-elect-renew-deadline=5s",
+        "--leader-elect-retry-period=200ms",
+        "--kubeconfig",
+        path.to_str().unwrap(),
+    ];
+    Component::start(apart.folder.path(), &format!("controllers-{letter}"), &arguments)
+}
+
+fn wait_until_leading(candidate: &Component) {
+    eventually("it to lead", || candidate.said().contains("Leading.").then_some(()));
+}
+
+/// When a user has written anything that only a leader writes: the first and the last time.
+fn acted(log: &Path, user: &str) -> (String, String) {
+    let text = fs::read_to_string(log).unwrap();
+    let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let is_of_leader = |event: &Value| {
+        let resource = event["objectRef"]["resource"].as_str().unwrap_or_default();
+        event["user"]["username"] == user && !matches!(resource, "leases" | "events" | "selfsubjectreviews")
+    };
+    let times = events.filter(is_of_leader).map(|event| event["requestReceivedTimestamp"].to_string());
+    let mut times: Vec<String> = times.collect();
+    times.sort();
+    let first = times.first().unwrap_or_else(|| panic!("{user} has written nothing")).clone();
+    (first, times.last().cloned().unwrap_or_default())
+}
+
+#[test]
+fn of_two_controller_managers_one_acts_and_the_other_takes_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let (tokens, policy) = (file("tokens", TOKENS), file("policy", POLICY));
+    let log = folder.path().join("audit");
+    let apart = Apart::start(&[
+        "--token-auth-file",
+        &tokens,
+        "--audit-policy-file",
+        &policy,
+        "--audit-log-path",
+        log.to_str().unwrap(),
+    ]);
+    let replica_sets = |name: &str| {
+        apart.ok(&["create", "deployment", name, "--image=nginx"]);
+        let label = format!("app={name}");
+        eventually("a ReplicaSet", || {
+            let found = apart.ok(&["get", "rs", "-l", &label, "-o", "name"]);
+            (!found.is_empty()).then_some(())
+        });
+    };
+    let mut first = candidate(&apart, "a");
+    wait_until_leading(&first);
+    let mut second = candidate(&apart, "b");
+    replica_sets("one");
+    first.signal("-KILL");
+    first.end();
+    wait_until_leading(&second);
+    replica_sets("two");
+    let lease = ["get", "lease", "kube-controller-manager", "-n", "kube-system", "-o"];
+    let transitions = apart.ok(&[&lease[..], &["jsonpath={.spec.leaseTransitions}"]].concat());
+    assert_eq!(transitions, "1");
+    let (last_of_first, first_of_second) = (acted(&log, "cm-a").1, acted(&log, "cm-b").0);
+    assert!(last_of_first < first_of_second, "{last_of_first}, {first_of_second}");
+    // One that has slept for too long has lost it, and ends.
+    let holder = apart.ok(&[&lease[..], &[HOLDER]].concat());
+    let mut third = candidate(&apart, "c");
+    second.signal("-STOP");
+    wait_until_leading(&third);
+    assert_ne!(apart.ok(&[&lease[..], &[HOLDER]].concat()), holder);
+    second.signal("-CONT");
+    assert_eq!(second.end().code(), Some(1));
+    assert!(second.said().ends_with("error: leaderelection lost\n"), "{}", second.said());
+    // What is given up in order is free at once.
+    third.signal("-TERM");
+    assert!(third.end().success());
+    assert_eq!(apart.ok(&[&lease[..], &[HOLDER]].concat()), "");
+    let events = apart.ok(&["get", "events", "-n", "kube-system", "-o", "jsonpath={.items[*].message}"]);
+    assert!(events.contains("became leader"), "{events}");
+}
