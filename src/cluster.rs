@@ -43,6 +43,7 @@ mod fork_handles;
 mod forked;
 mod forking;
 mod handles;
+mod identity_lease;
 mod inside;
 mod interceptors;
 mod kubeconfig;
@@ -50,6 +51,7 @@ mod kubelet_lookup;
 mod listener;
 mod listening;
 mod look;
+mod master_leases;
 mod metrics;
 mod node_addresses;
 mod node_changes;
@@ -329,7 +331,8 @@ impl Cluster {
             cluster_info::publish(&self.client(), &access).await?;
         }
         if let Some(address) = self.address().and_then(server::advertised) {
-            api_endpoints::publish(&self.client(), address).await?;
+            let servers = master_leases::renew(&inside.kv, address).await?;
+            api_endpoints::publish(&self.client(), &servers).await?;
         }
         Ok(())
     }
@@ -406,6 +409,7 @@ impl Cluster {
         inside.data_plane.stop();
         inside.interceptors.faults.clear();
         inside.running.stop_all();
+        inside.leave(server.as_ref().map(Server::address)).await;
         if let Some(server) = server {
             server.stop().await;
         }

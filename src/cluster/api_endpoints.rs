@@ -1,10 +1,14 @@
-//! The Endpoints and the EndpointSlice of `default/kubernetes`: where this server can be reached
-//! (`controlplane/reconcilers`).
+//! The Endpoints and the EndpointSlices of `default/kubernetes`: where the servers of the cluster can be
+//! reached (`controlplane/reconcilers`).
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
+use apimachinery::labels::Selector;
+use apimachinery::options::{DeleteOptions, ListOptions};
+use apimachinery::selectable::Predicate;
 use apimachinery::status::Status;
 use apis::core::endpoints::ENDPOINTS;
 use apis::discovery::endpoint_slice::ENDPOINT_SLICES;
@@ -15,35 +19,113 @@ use client_go::client::Client;
 pub(super) const NAMESPACE: &str = "default";
 /// What they are called, as the Service.
 pub(super) const NAME: &str = "kubernetes";
+const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
-/// Writes down where the server is. What is there from an earlier start is replaced.
+/// Servers with one port and of one family: what fits into one slice.
+type Group = ((bool, u16), Vec<String>);
+
+/// Writes down where the servers are. What is there from an earlier start is replaced.
 ///
 /// # Errors
 /// The server's refusal.
-pub(crate) async fn publish(client: &Client, address: SocketAddr) -> Result<(), Status> {
-    let (ip, port) =
-        (address.ip().to_string(), json!({"name": "https", "port": address.port(), "protocol": "TCP"}));
-    // The slice is made here: nobody needs to mirror the Endpoints.
+pub(crate) async fn publish(client: &Client, servers: &[SocketAddr]) -> Result<(), Status> {
+    let groups = groups(servers);
+    let subsets: Vec<Value> = groups.iter().map(subset).collect();
+    // The slices are made here: nobody needs to mirror the Endpoints.
     let endpoints = json!({
         "metadata": {"name": NAME, "namespace": NAMESPACE,
             "labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}},
-        "subsets": [{"addresses": [{"ip": ip}], "ports": [port]}],
+        "subsets": subsets,
     });
-    let slice = json!({
-        "metadata": {"name": NAME, "namespace": NAMESPACE, "labels": {"kubernetes.io/service-name": NAME}},
-        "addressType": if address.is_ipv4() { "IPv4" } else { "IPv6" },
-        "endpoints": [{"addresses": [ip], "conditions": {"ready": true}}],
-        "ports": [port],
-    });
-    put(client, &ENDPOINTS, endpoints).await?;
-    put(client, &ENDPOINT_SLICES, slice).await
+    put(client, &ENDPOINTS, NAME, endpoints).await?;
+    for (at, group) in groups.iter().enumerate() {
+        let name = slice_name(at, group);
+        put(client, &ENDPOINT_SLICES, &name, slice(&name, group)).await?;
+    }
+    remove_others(client, &groups).await
 }
 
-async fn put(client: &Client, kind: &Kind, tree: Value) -> Result<(), Status> {
+fn groups(servers: &[SocketAddr]) -> Vec<Group> {
+    let mut groups: BTreeMap<(bool, u16), Vec<String>> = BTreeMap::new();
+    for server in servers {
+        let group = groups.entry((server.is_ipv6(), server.port())).or_default();
+        group.push(server.ip().to_string());
+    }
+    groups.into_iter().collect()
+}
+
+/// There is one, unless servers have several ports.
+fn slice_name(at: usize, group: &Group) -> String {
+    let (is_v6, port) = group.0;
+    match at {
+        0 => NAME.to_owned(),
+        _ => format!("{NAME}-{}-{port}", if is_v6 { "ipv6" } else { "ipv4" }),
+    }
+}
+
+fn port(group: &Group) -> Value {
+    json!({"name": "https", "port": group.0.1, "protocol": "TCP"})
+}
+
+fn subset(group: &Group) -> Value {
+    let addresses: Vec<Value> = group.1.iter().map(|ip| json!({"ip": ip})).collect();
+    json!({"addresses": addresses, "ports": [port(group)]})
+}
+
+fn slice(name: &str, group: &Group) -> Value {
+    let endpoint = |ip: &String| json!({"addresses": [ip], "conditions": {"ready": true}});
+    let endpoints: Vec<Value> = group.1.iter().map(endpoint).collect();
+    json!({
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": {SERVICE_LABEL: NAME}},
+        "addressType": if group.0.0 { "IPv6" } else { "IPv4" },
+        "endpoints": endpoints,
+        "ports": [port(group)],
+    })
+}
+
+/// Slices of ports that no server has any more.
+async fn remove_others(client: &Client, groups: &[Group]) -> Result<(), Status> {
+    let names: Vec<String> = groups.iter().enumerate().map(|(at, group)| slice_name(at, group)).collect();
+    let labels = Selector::parse(&format!("{SERVICE_LABEL}={NAME}")).unwrap_or_default();
+    let predicate = Predicate { labels, ..Predicate::default() };
+    let options = ListOptions { predicate, ..ListOptions::default() };
+    for slice in client.list(&ENDPOINT_SLICES, NAMESPACE, &options).await?.items.iter() {
+        let name = &slice.metadata.name;
+        if name.starts_with(&format!("{NAME}-ip")) && !names.contains(name) {
+            client.delete(&ENDPOINT_SLICES, NAMESPACE, name, &DeleteOptions::default()).await?;
+        }
+    }
+    Ok(())
+}
+
+async fn put(client: &Client, kind: &Kind, name: &str, tree: Value) -> Result<(), Status> {
     match client.create(kind, NAMESPACE, tree.clone()).await {
         Err(status) if status.is_already_exists() => {
-            client.update(kind, NAMESPACE, NAME, tree).await.map(drop)
+            client.update(kind, NAMESPACE, name, tree).await.map(drop)
         }
         created => created.map(drop),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_with_one_port_share_a_slice() {
+        let servers: Vec<SocketAddr> = ["10.0.0.1:6443", "10.0.0.2:6443", "10.0.0.1:7443", "[fd00::1]:6443"]
+            .map(|text| text.parse().unwrap())
+            .into();
+        let groups = groups(&servers);
+        let names: Vec<String> = groups.iter().enumerate().map(|(at, group)| slice_name(at, group)).collect();
+        assert_eq!(names, ["kubernetes", "kubernetes-ipv4-7443", "kubernetes-ipv6-6443"]);
+        assert_eq!(groups[0].1, ["10.0.0.1", "10.0.0.2"]);
+        let first = slice(NAME, &groups[0]);
+        assert_eq!(
+            (first["endpoints"].as_array().unwrap().len(), &first["ports"][0]["port"]),
+            (2, &json!(6443))
+        );
+        assert_eq!(subset(&groups[1])["addresses"], json!([{"ip": "10.0.0.1"}]));
+        assert_eq!(slice("a", &groups[2])["addressType"], "IPv6");
     }
 }

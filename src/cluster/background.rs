@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use super::inside::Inside;
-use super::{fault_objects, node_objects, otlp, stage_objects, system_objects};
+use super::{fault_objects, identity_lease, node_objects, otlp, stage_objects, system_objects};
 use apiserver::server;
 use apiserver::storage::ByteStore;
 use apiserver::storage::encryption::Encryption;
@@ -37,6 +37,9 @@ pub(super) fn follow_objects(
     }
     if inside.config.looks_after_itself {
         let address = address.and_then(server::advertised);
+        if let Some(address) = address.filter(|_| inside.kv.is_shared()) {
+            background.spawn(identity_lease::following(inside.clone(), address));
+        }
         background.spawn(system_objects::following(inside.clone(), address));
     }
     if inside.config.looks_after_itself && inside.config.components.kubelets {

@@ -105,7 +105,11 @@ async fn make_namespace(client: &Client, name: &str) -> Result<(), Status> {
 pub(super) async fn make_service(client: &Client, address: IpAddr) -> Result<(), Status> {
     match client.get(&SERVICES, "default", "kubernetes").await {
         Err(status) if status.is_not_found() => {
-            client.create(&SERVICES, "default", service(address)).await.map(drop)
+            let Err(refused) = client.create(&SERVICES, "default", service(address)).await else {
+                return Ok(());
+            };
+            // Another server may have been faster, and then the address is taken before the Service is there.
+            client.get(&SERVICES, "default", "kubernetes").await.map(drop).map_err(|_| refused)
         }
         found => found.map(drop),
     }

@@ -19,13 +19,14 @@ use client_go::client::Client;
 
 const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
-/// Brings all of them to what they should be. In a store that has none, nobody has asked for them yet: there
-/// is nothing to do.
+/// Brings all of them to what they should be. In a store of our own that has none, nobody has asked for them
+/// yet: there is nothing to do.
 ///
 /// # Errors
 /// The server's refusal.
 pub(super) async fn reconcile_stored(client: &Client, registry: &Registry) -> Result<(), Status> {
-    let mut is_new = true;
+    // Of what others may have written, nothing counts before it is stored.
+    let mut is_new = !registry.is_shared();
     for kind in rbac::KINDS {
         is_new &= registry.is_empty(kind).await?;
     }

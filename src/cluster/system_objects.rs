@@ -1,6 +1,7 @@
 //! What every cluster has, and has again when somebody deletes it: the namespaces of the system and the
 //! Service `default/kubernetes` with its endpoints (`controlplane/controller/systemnamespaces`,
-//! `kubernetesservice`). Nothing is done until something is deleted or changed.
+//! `kubernetesservice`). Nothing is done until something is deleted or changed, but where servers share an
+//! etcd.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use futures::future::select_all;
 use tokio::sync::mpsc::Receiver;
 
 use super::inside::Inside;
-use super::{api_endpoints, bootstrap};
+use super::{api_endpoints, bootstrap, master_leases};
 use apimachinery::fields::FieldSelector;
 use apimachinery::options::ListOptions;
 use apimachinery::selectable::Predicate;
@@ -34,7 +35,10 @@ pub(super) fn following(inside: Arc<Inside>, address: Option<SocketAddr>) -> imp
 async fn follow(inside: Arc<Inside>, address: Option<SocketAddr>) {
     let client = inside.kit();
     loop {
-        if let Err(status) = wait_for_loss(&client).await {
+        // Who shares the store with others looks at it all the same: they come and go.
+        if !inside.kv.is_shared()
+            && let Err(status) = wait_for_loss(&client).await
+        {
             tracing::debug!(status.message, "the system's objects are not watched just now");
         }
         inside.clock.sleep(PERIOD).await;
@@ -84,7 +88,10 @@ async fn put_back(inside: &Inside, client: &Client, address: Option<SocketAddr>)
     let ranges = inside.config.apiserver.services.service_cluster_ip_range;
     bootstrap::make_service(client, ranges.api_server()).await?;
     match address {
-        Some(address) => api_endpoints::publish(client, address).await,
+        Some(address) => {
+            let servers = master_leases::renew(&inside.kv, address).await?;
+            api_endpoints::publish(client, &servers).await
+        }
         None => Ok(()),
     }
 }

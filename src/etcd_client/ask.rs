@@ -16,6 +16,9 @@ use super::connection::{EtcdDialFailure, Hope, HttpSender};
 /// The longest answer that is read, as upstream's client has it: a page of a range.
 pub(crate) const MAX_ANSWER_BYTES: usize = i32::MAX as usize;
 
+/// What a member answers that has no leader, before it begins with what was asked (`ErrGRPCNoLeader`).
+const NO_LEADER: &str = "etcdserver: no leader";
+
 /// Whether a call may be made twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repeat {
@@ -45,6 +48,7 @@ impl CallFailure {
             CallFailure::Dial(failure) => failure.hope > Hope::None,
             CallFailure::NotSent(_) => true,
             CallFailure::Broken(_) => repeat == Repeat::Harmless,
+            CallFailure::Told(status) if status.message == NO_LEADER => true,
             CallFailure::Told(status) => repeat == Repeat::Harmless && status.code == UNAVAILABLE,
         }
     }

@@ -35,7 +35,7 @@ impl EtcdClient {
             if self.is_closed() {
                 return Err(Error::Closed);
             }
-            let failure = match self.try_call(method, message.clone()).await {
+            let failure = match Box::pin(self.try_call(method, message.clone())).await {
                 Ok(answer) => return Ok(answer),
                 Err(failure) => failure,
             };

@@ -103,7 +103,10 @@ impl Connections {
         for member in (0..members).map(|step| (first + step) % members) {
             let endpoint = &self.config.endpoints[member];
             match self.greet(endpoint).await {
-                Ok(sender) => return Ok(self.take(purpose, member, sender)),
+                Ok((sender, has_progress)) => {
+                    self.note_progress(has_progress);
+                    return Ok(self.take(purpose, member, sender));
+                }
                 Err(failure) => {
                     failures.push(EtcdDialFailure { why: format!("{endpoint}: {}", failure.why), ..failure });
                 }
@@ -114,19 +117,22 @@ impl Connections {
         Err(EtcdDialFailure { why: whys.join("; "), hope })
     }
 
-    /// Connects, and asks what it is that answers.
-    async fn greet(&self, endpoint: &EtcdEndpoint) -> Result<HttpSender, EtcdDialFailure> {
-        let mut sender = dial(&self.clock, &self.config, endpoint).await?;
-        let asked = self.clock.timeout_outside(DIAL_TIME, has_progress(&mut sender, endpoint)).await;
-        let has_progress = asked.unwrap_or_else(|_| {
-            let why = "it does not answer as etcd does: context deadline exceeded".to_owned();
+    /// Connects, and asks what it is that answers: on a task of its own, since whoever asks may be deep in a
+    /// request, and may go away while others wait for the same.
+    async fn greet(&self, endpoint: &EtcdEndpoint) -> Result<(HttpSender, bool), EtcdDialFailure> {
+        let (clock, config, endpoint) = (self.clock.clone(), self.config.clone(), endpoint.clone());
+        let greeting = self.clock.spawn(async move { greet(&clock, &config, &endpoint).await });
+        greeting.await.unwrap_or_else(|error| {
+            let why = format!("connecting was broken off: {error}");
             Err(EtcdDialFailure { why, hope: Hope::Little })
-        })?;
+        })
+    }
+
+    fn note_progress(&self, has_progress: bool) {
         self.is_known.store(true, Ordering::Release);
         if !has_progress {
             self.lacks_progress.store(true, Ordering::Release);
         }
-        Ok(sender)
     }
 
     fn take(&self, purpose: Purpose, member: usize, sender: HttpSender) -> MemberConnection {
@@ -161,4 +167,18 @@ impl Connections {
         state.calls = None;
         state.watches = None;
     }
+}
+
+async fn greet(
+    clock: &Clock,
+    config: &EtcdConfig,
+    endpoint: &EtcdEndpoint,
+) -> Result<(HttpSender, bool), EtcdDialFailure> {
+    let mut sender = dial(clock, config, endpoint).await?;
+    let asked = clock.timeout_outside(DIAL_TIME, has_progress(&mut sender, endpoint)).await;
+    let has_progress = asked.unwrap_or_else(|_| {
+        let why = "it does not answer as etcd does: context deadline exceeded".to_owned();
+        Err(EtcdDialFailure { why, hope: Hope::Little })
+    })?;
+    Ok((sender, has_progress))
 }

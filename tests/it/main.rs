@@ -19,6 +19,7 @@ mod custom_resources;
 mod data_dir;
 mod envtest;
 mod etcd_api;
+mod etcd_store;
 mod jobs;
 mod nodes;
 mod ranges_and_periods;

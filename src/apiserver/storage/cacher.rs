@@ -3,6 +3,8 @@
 //!
 //! A reflector keeps it in step with etcd's log; nothing else writes to it.
 
+mod freshness;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -12,7 +14,6 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 
 use super::cache_watcher::{CHANNEL, Watcher, Watchers};
-use super::errors::{interpret, too_large};
 use super::event::StoreEvent;
 use super::lister_watcher::EtcdListerWatcher;
 use super::request::{At, ListRequest, Since, WatchRequest};
@@ -29,15 +30,6 @@ use client_go::reflector::{Reflector, ReflectorStore};
 use entropy::Entropy;
 use etcd::Revision;
 
-/// How long a read waits for the cache to reach a revision; one that names none is then answered from etcd.
-const FRESH_WITHIN: Duration = Duration::from_secs(3);
-/// Of an etcd that cannot be asked how far watches are, what is not heard of so soon is read from it.
-const HEARD_WITHIN: Duration = Duration::from_millis(100);
-/// Whoever waits asks an etcd again and again how far the watch is (upstream's `progressRequestPeriod`): the
-/// member that is asked may lag behind the one that named the revision.
-const ASK_EVERY: Duration = Duration::from_millis(100);
-/// How long a read waits for the cache to be filled for the first time.
-const FILLED_WITHIN: Duration = Duration::from_secs(30);
 /// A watcher that is behind and takes nothing for so long is cut.
 const STALLED_AFTER: Duration = Duration::from_secs(30);
 /// Bookmarks and ends of watches are up to this late, so that many of them cost one look.
@@ -282,90 +274,6 @@ impl CacherShared {
     fn snapshot_at(&self, revision: Revision) -> Option<Snapshot> {
         let readable = revision >= self.store.kv().compact_revision();
         self.read().snapshot_at(revision).filter(|_| readable)
-    }
-
-    /// The objects, and their revision, in the state that is asked for.
-    async fn state(&self, at: At) -> Result<(Snapshot, Revision), Status> {
-        let least = match at {
-            At::Newest => self.store.kv().revision().await.map_err(interpret)?,
-            At::Any => self.acknowledged.load(Ordering::Acquire).max(1),
-            At::NotOlderThan(revision) | At::Exact(revision) => revision,
-        };
-        self.wait_until_fresh(least).await?;
-        let cache = self.read();
-        Ok((cache.objects().clone(), cache.revision()))
-    }
-
-    /// As [`CacherShared::state`]; of an old etcd what it has, if that is newer: a watch goes on from there.
-    async fn state_or_read(&self, at: At) -> Result<(Snapshot, Revision), Status> {
-        match self.state(at).await {
-            Err(_) if !self.store.kv().tells_progress() && self.has_reached(1) => {
-                let request = ListRequest { at, ..ListRequest::everything() };
-                let list = self.store.list(&self.kind, &request).await?;
-                let entry = |object: &Arc<Object>| (object.shared_key().clone(), object.clone());
-                Ok((list.items.iter().map(entry).collect(), list.resource_version))
-            }
-            state => state,
-        }
-    }
-
-    /// From where on a watch tells what comes.
-    async fn newest(&self) -> Result<Revision, Status> {
-        if self.store.kv().tells_progress() {
-            return Ok(self.state(At::Newest).await?.1);
-        }
-        self.wait_until_fresh(1).await?;
-        self.store.kv().revision().await.map_err(interpret)
-    }
-
-    async fn wait_until_fresh(&self, revision: Revision) -> Result<(), Status> {
-        if self.has_reached(revision) {
-            return Ok(());
-        }
-        let reached = async {
-            loop {
-                // Asked for before looking, so that progress in between is not missed.
-                let progressed = self.progressed.notified();
-                if self.has_reached(revision) {
-                    return;
-                }
-                progressed.await;
-            }
-        };
-        let patience = if self.store.kv().tells_progress() { FRESH_WITHIN } else { HEARD_WITHIN };
-        let within = if self.has_reached(1) { patience } else { FILLED_WITHIN };
-        let asking = async {
-            tokio::select! {
-                biased;
-                () = reached => (),
-                () = self.ask_for_progress() => (),
-            }
-        };
-        let reached = self.store.clock().timeout(within, asking).await;
-        reached.map_err(|_| too_large(revision, self.store.kv().seen_revision()))
-    }
-
-    /// Never ends. Our own store needs to be asked once.
-    async fn ask_for_progress(&self) {
-        let kv = self.store.kv();
-        kv.request_progress(self.kind.storage_prefix());
-        if !kv.is_shared() {
-            return std::future::pending().await;
-        }
-        loop {
-            self.store.clock().sleep(ASK_EVERY).await;
-            kv.request_progress(self.kind.storage_prefix());
-        }
-    }
-
-    /// Hears of everything there is, if that can be asked for.
-    async fn catch_up_with_store(&self) {
-        let kv = self.store.kv();
-        if kv.tells_progress()
-            && let Ok(newest) = kv.revision().await
-        {
-            let _ = self.wait_until_fresh(newest).await;
-        }
     }
 
     fn has_reached(&self, revision: Revision) -> bool {

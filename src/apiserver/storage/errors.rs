@@ -16,6 +16,8 @@ pub(super) fn interpret(error: etcd::Error) -> Status {
             Status::expired("The resourceVersion for the provided list is too old.")
         }
         etcd::Error::FutureRevision { requested, current } => too_large(requested, current),
+        // Upstream's handlers pass on what is no status as it is, and without a reason.
+        etcd::Error::Etcd(words) => Status::failure(500, "", words),
         other => Status::internal(other),
     }
 }

@@ -213,6 +213,11 @@ impl Storage {
         own.and_then(|kv| kv.is_empty(kind.storage_prefix())).unwrap_or(false)
     }
 
+    /// The bytes underneath.
+    pub(super) fn kv(&self) -> &ByteStore {
+        self.0.store.kv()
+    }
+
     /// Whether other servers write to the store, too.
     pub fn is_shared(&self) -> bool {
         self.0.store.kv().is_shared()

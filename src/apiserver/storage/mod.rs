@@ -21,6 +21,7 @@ mod foreign;
 mod fresh;
 
 mod lease_manager;
+mod range_allocation;
 mod recorder;
 mod size_limit;
 pub mod store;
@@ -41,5 +42,6 @@ mod suite;
 
 pub use byte_store::ByteStore;
 pub use interface::{Storage, WatchCaches};
+pub use range_allocation::RangeAllocation;
 pub use size_limit::is_too_large;
 pub use store::Written;

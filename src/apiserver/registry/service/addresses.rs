@@ -23,15 +23,15 @@ pub(super) fn held(service: &Value) -> Held {
     Held { ips: ips.iter().filter_map(|ip| ip.parse().ok()).collect(), ports: ports.collect() }
 }
 
-/// Fills in what is missing. What the old state holds already is not asked for again.
+/// Fills in what is missing, of what is free for an allocation that begins. What the old state holds already
+/// is not asked for again.
 pub(super) fn allocate(
     allocators: &Allocators,
     new: &mut Value,
     old: Option<&Value>,
-    dry_run: bool,
+    mut allocation: Allocation,
 ) -> Result<Allocation, Status> {
     let before = old.map(held).unwrap_or_default();
-    let mut allocation = allocators.begin(dry_run);
     if needs_cluster_ip(new) {
         families::set(&allocators.configured(), new, old)?;
         allocate_ips(allocators, &mut allocation, new, &before)?;

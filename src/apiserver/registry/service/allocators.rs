@@ -33,6 +33,19 @@ pub struct Held {
     pub ports: HashSet<u16>,
 }
 
+impl Held {
+    /// Whether it is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.ips.is_empty() && self.ports.is_empty()
+    }
+
+    /// With what another holds.
+    pub fn add(&mut self, other: &Held) {
+        self.ips.extend(&other.ips);
+        self.ports.extend(&other.ports);
+    }
+}
+
 /// Which cluster IPs and node ports are taken. At most one entry an address: the ranges are the bound.
 pub struct Allocators {
     shared: Arc<Mutex<Held>>,
@@ -47,6 +60,8 @@ pub struct Allocators {
 /// What a write has allocated. Dropped without [`Allocation::commit`], it is given back.
 #[derive(Default)]
 pub struct Allocation {
+    /// Where others have to be told what is given back.
+    give_back: Option<Box<dyn FnOnce(Held) + Send>>,
     allocators: Option<Arc<Mutex<Held>>>,
     taken: Held,
     /// Given back on commit: what the write no longer wants.
@@ -110,6 +125,27 @@ impl Allocators {
         } else {
             known.insert(name.into(), ranges)
         };
+    }
+
+    /// These are all the ServiceCIDRs, by name.
+    pub fn replace_ranges(&self, all: impl Iterator<Item = (String, Vec<IpRange>)>) {
+        *lock(&self.ranges) = all.filter(|(_, ranges)| !ranges.is_empty()).collect();
+    }
+
+    /// The node ports that there are.
+    pub fn node_ports(&self) -> impl Iterator<Item = u16> {
+        self.options().service_node_port_range.ports()
+    }
+
+    /// As `30000-32767`.
+    pub fn node_port_range(&self) -> String {
+        self.options().service_node_port_range.to_string()
+    }
+
+    /// Which of the node ports one is; None for one of another range.
+    pub fn place_of(&self, port: u16) -> Option<usize> {
+        let range = self.options().service_node_port_range;
+        range.contains(port).then(|| usize::from(port - range.first))
     }
 
     /// Any free IP of a family (`AllocateNext`), of the first range that has one.
@@ -182,8 +218,27 @@ impl Allocators {
 }
 
 impl Allocation {
+    /// An allocation of what is not among these.
+    pub fn among(held: Held) -> Allocation {
+        let mut allocation = Allocation::default();
+        allocation.allocators = Some(Arc::new(Mutex::new(held)));
+        allocation
+    }
+
+    /// Who is told what is given back.
+    pub fn given_back_by(mut self, give_back: Box<dyn FnOnce(Held) + Send>) -> Allocation {
+        self.give_back = Some(give_back);
+        self
+    }
+
+    /// What was free before.
+    pub fn taken(&self) -> &Held {
+        &self.taken
+    }
+
     /// The write got through.
     pub fn commit(mut self) {
+        self.give_back = None;
         if let Some(allocators) = self.allocators.take() {
             give_back(&allocators, &self.unwanted);
         }
@@ -217,6 +272,9 @@ impl Drop for Allocation {
     fn drop(&mut self) {
         if let Some(allocators) = &self.allocators {
             give_back(allocators, &self.taken);
+        }
+        if let Some(tell) = self.give_back.take().filter(|_| !self.taken.is_empty()) {
+            tell(std::mem::take(&mut self.taken));
         }
     }
 }

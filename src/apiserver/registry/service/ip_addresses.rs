@@ -23,7 +23,7 @@ impl Registry {
     /// allocated is known without these objects, so that a failure costs nothing but the object.
     pub(in super::super) async fn record_addresses(
         &self,
-        kind: &Kind,
+        kind: &Arc<Kind>,
         old: Option<&Object>,
         new: Option<&Object>,
     ) {
@@ -33,6 +33,9 @@ impl Registry {
         if !is_service(kind) {
             return;
         }
+        if self.is_shared() {
+            return self.give_up_shared(kind, old, new).await;
+        }
         let Ok(addresses) = self.kind("networking.k8s.io", "v1", "ipaddresses") else { return };
         let held = |object: Option<&Object>| {
             object.map(|object| addresses::held(&object.to_value()).ips).unwrap_or_default()
@@ -40,7 +43,7 @@ impl Registry {
         let (before, after) = (held(old), held(new));
         if let Some(service) = new {
             for address in after.difference(&before) {
-                let tree = address_of(service, *address);
+                let tree = address_of(&service.to_value()["metadata"], *address);
                 drop(Box::pin(self.create(&RequestContext::default(), &addresses, "", tree, &())).await);
             }
         }
@@ -49,29 +52,31 @@ impl Registry {
         }
     }
 
-    /// A range may be used as soon as it is there, unless it says that it is not ready or is on its way out.
+    /// Somebody writes a range here.
     pub(super) fn note_ranges(&self, old: Option<&Object>, new: Option<&Object>) {
-        let usable = |object: &Object| {
-            let tree = object.to_value();
-            let is_refused = |one: &Value| text(one, "type") == "Ready" && text(one, "status") == "False";
-            let is_usable =
-                !object.is_deleting() && !items(&tree, "status.conditions").iter().any(is_refused);
-            let ranges = texts(&tree, "spec.cidrs").into_iter().filter_map(IpRange::parse);
-            ranges.filter(|_| is_usable).collect()
-        };
         if let Some(name) = new.or(old).map(|object| &object.metadata.name) {
-            self.0.services.set_ranges(name, new.map(usable).unwrap_or_default());
+            self.0.services.set_ranges(name, new.map(usable_ranges).unwrap_or_default());
         }
     }
 
-    async fn remove_address(&self, kind: &Arc<Kind>, address: IpAddr) -> Result<(), Status> {
+    pub(super) async fn remove_address(&self, kind: &Arc<Kind>, address: IpAddr) -> Result<(), Status> {
         let current = self.get(kind, "", &address.to_string(), None).await?;
         Box::pin(self.remove(&RequestContext::default(), kind, &current)).await.map(drop)
     }
 }
 
-fn address_of(service: &Object, address: IpAddr) -> Value {
-    let (namespace, name) = (&service.metadata.namespace, &service.metadata.name);
+/// A range may be used as soon as it is there, unless it says that it is not ready or is on its way out.
+pub(super) fn usable_ranges(object: &Object) -> Vec<IpRange> {
+    let tree = object.to_value();
+    let is_refused = |one: &Value| text(one, "type") == "Ready" && text(one, "status") == "False";
+    let is_usable = !object.is_deleting() && !items(&tree, "status.conditions").iter().any(is_refused);
+    let ranges = texts(&tree, "spec.cidrs").into_iter().filter_map(IpRange::parse);
+    ranges.filter(|_| is_usable).collect()
+}
+
+/// Of a service with this metadata.
+pub(super) fn address_of(metadata: &Value, address: IpAddr) -> Value {
+    let (namespace, name) = (text(metadata, "namespace"), text(metadata, "name"));
     let family = if address.is_ipv4() { families::V4 } else { families::V6 };
     json!({
         "metadata": {"name": address.to_string(), "labels": {FAMILY: family, MANAGED_BY: ALLOCATOR}},

@@ -2,7 +2,8 @@
 //!
 //! In comes a Service that is about to be written; it goes on with its addresses filled in. They are given
 //! back when the write fails, when a later write no longer wants them, and when the Service is deleted. What
-//! is allocated is known from the stored Services alone and read once; it must not know a kind but this.
+//! is allocated is known from the stored Services alone and read once, unless servers share an etcd; it must
+//! not know a kind but this.
 
 mod addresses;
 mod allocators;
@@ -11,6 +12,7 @@ mod fields;
 mod ip_addresses;
 mod normalize;
 pub mod options;
+mod shared;
 
 use std::sync::Arc;
 
@@ -57,9 +59,8 @@ impl Registry {
         if !is_service(kind) {
             return Ok(Allocation::default());
         }
-        self.load_services(kind).await?;
         normalize::for_create(new);
-        addresses::allocate(&self.0.services, new, None, dry_run)
+        self.allocate(kind, new, None, dry_run).await
     }
 
     /// `BeginUpdate` of services; nothing for other kinds and for their status.
@@ -74,14 +75,31 @@ impl Registry {
         if !is_service(kind) || part != Part::Main {
             return Ok(Allocation::default());
         }
-        self.load_services(kind).await?;
         normalize::for_update(new, old);
-        addresses::allocate(&self.0.services, new, Some(old), dry_run)
+        self.allocate(kind, new, Some(old), dry_run).await
+    }
+
+    async fn allocate(
+        &self,
+        kind: &Arc<Kind>,
+        new: &mut Value,
+        old: Option<&Value>,
+        dry_run: bool,
+    ) -> Result<Allocation, Status> {
+        if !self.is_shared() {
+            self.load_services(kind).await?;
+            return addresses::allocate(&self.0.services, new, old, self.0.services.begin(dry_run));
+        }
+        if !dry_run {
+            return Box::pin(self.allocate_shared(kind, new, old)).await;
+        }
+        let known = self.held_by_all(kind).await?;
+        addresses::allocate(&self.0.services, new, old, Allocation::among(known))
     }
 
     /// `AfterDelete` of services.
     pub(super) fn release_on_delete(&self, kind: &Kind, object: &Object) {
-        if is_service(kind) {
+        if is_service(kind) && !self.is_shared() {
             self.0.services.release(&addresses::held(&object.to_value()));
         }
     }

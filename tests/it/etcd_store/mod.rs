@@ -1,0 +1,133 @@
+//! kubarium on a real etcd: Debian's, a process of its own for each test.
+
+mod alone;
+mod away;
+mod refused;
+mod several;
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::support::{Kubectl, Up, eventually, kubectls, texts};
+
+/// So often are other ports tried.
+const TRIES: usize = 10;
+
+/// An etcd of one member; killed when dropped.
+struct RealEtcd {
+    child: Child,
+    folder: TempDir,
+    address: SocketAddr,
+    peers: SocketAddr,
+    flags: Vec<String>,
+}
+
+impl RealEtcd {
+    fn start() -> RealEtcd {
+        RealEtcd::start_with(&[])
+    }
+
+    /// With flags; those of TLS make it one that is reached by https.
+    fn start_with(flags: &[&str]) -> RealEtcd {
+        let folder = tempfile::tempdir().unwrap();
+        let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        for _ in 0..TRIES {
+            let address = free_address();
+            let peers = free_address();
+            let mut child = run(&folder, address, peers, &flags);
+            if listens(&mut child, address) {
+                return RealEtcd { child, folder, address, peers, flags };
+            }
+        }
+        panic!("no two ports are free");
+    }
+
+    fn url(&self) -> String {
+        format!("{}://{}", scheme(&self.flags), self.address)
+    }
+
+    /// As a power cut would, but for the disk.
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// With what it had.
+    fn start_again(&mut self) {
+        self.child = run(&self.folder, self.address, self.peers, &self.flags);
+        assert!(listens(&mut self.child, self.address), "its port is somebody else's by now");
+    }
+
+    /// What etcdctl prints.
+    fn ctl(&self, words: &[&str]) -> String {
+        let mut etcdctl = Command::new("etcdctl");
+        etcdctl.env("ETCDCTL_API", "3").args(["--endpoints", &self.url()]).args(words);
+        let output = etcdctl.stdin(Stdio::null()).output().expect("run `make etcdctl`");
+        let (out, err) = texts(&output);
+        assert!(output.status.success(), "etcdctl {words:?}\n{out}{err}");
+        out
+    }
+}
+
+impl Drop for RealEtcd {
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|status| status.is_none()) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+fn scheme(flags: &[String]) -> &'static str {
+    if flags.is_empty() { "http" } else { "https" }
+}
+
+fn run(folder: &TempDir, address: SocketAddr, peers: SocketAddr, flags: &[String]) -> Child {
+    let clients = format!("{}://{address}", scheme(flags));
+    Command::new(program())
+        .args(["--data-dir", folder.path().join("data").to_str().unwrap(), "--unsafe-no-fsync"])
+        .args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients])
+        .args(["--listen-peer-urls", &format!("http://{peers}")])
+        .args(["--initial-advertise-peer-urls", &format!("http://{peers}")])
+        .args(["--initial-cluster", &format!("default=http://{peers}")])
+        .args(flags)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn listens(child: &mut Child, address: SocketAddr) -> bool {
+    eventually("etcd to listen", || match child.try_wait().unwrap() {
+        Some(_) => Some(false),
+        None => TcpStream::connect(address).is_ok().then_some(true),
+    })
+}
+
+/// The etcd on PATH, or the one that `make etcd` has brought; a test never passes by skipping.
+fn program() -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let brought = concat!(env!("CARGO_MANIFEST_DIR"), "/target/etcd-server/usr/bin");
+    let folders = std::env::split_paths(&path).chain([PathBuf::from(brought)]);
+    let found = folders.map(|folder| folder.join("etcd")).find(|file| file.exists());
+    found.expect("no etcd on PATH: run `make etcd`, which brings Debian's")
+}
+
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// A server on that etcd whose keys are those of every other that is given the same folder.
+fn server(etcd: &RealEtcd, keys: &TempDir, flags: &[&str]) -> Up {
+    let url = etcd.url();
+    let own = ["--etcd-servers", &url, "--data-dir", keys.path().to_str().unwrap()];
+    Up::start_with(&[&own[..], flags].concat())
+}
+
+fn kubectl(up: &Up) -> Kubectl {
+    Kubectl::new(&kubectls()[0], up)
+}
