@@ -82,7 +82,7 @@ impl RemoteKubelets {
     /// Asks the kubelet of a node at a path with its query.
     pub(super) async fn ask(&self, node: &str, mut request: Request<Body>) -> Result<ApiResponse, Status> {
         let found = self.registry.get(&NODES, "", node, None).await?.to_value();
-        let authority = self.authority_of(node, &found)?;
+        let authority = authority_of(&self.address_types, node, &found)?;
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         let url = format!("https://{authority}{path}");
         let wrong = |error| Status::bad_request(format!("{url}: {error}"));
@@ -115,27 +115,27 @@ impl RemoteKubelets {
         };
         Err(Status::failure(code.as_u16(), reason, String::from_utf8_lossy(&said).trim()))
     }
+}
 
-    /// The first address of the types that are preferred, and the kubelet's port.
-    fn authority_of(&self, name: &str, node: &Value) -> Result<String, Status> {
-        let addresses: BTreeMap<&str, &str> = items(node, "status.addresses")
-            .iter()
-            .rev()
-            .map(|address| (text(address, "type"), text(address, "address")))
-            .collect();
-        let found = self.address_types.iter().find_map(|wanted| addresses.get(wanted.as_str()));
-        let none = || {
-            let wanted = self.address_types.join(" ");
-            Status::internal(format!(
-                "no preferred addresses found; node {name} has {addresses:?}, and wanted is one of [{wanted}]"
-            ))
-        };
-        let host = found.ok_or_else(none)?;
-        let host = if host.contains(':') { format!("[{host}]") } else { (*host).to_owned() };
-        let port = number(node, "status.daemonEndpoints.kubeletEndpoint.Port");
-        let port = u16::try_from(port).ok().filter(|port| *port != 0).unwrap_or(10250);
-        Ok(format!("{host}:{port}"))
-    }
+/// The first address of the types that are preferred, and the kubelet's port.
+fn authority_of(wanted: &[String], name: &str, node: &Value) -> Result<String, Status> {
+    let addresses: BTreeMap<&str, &str> = items(node, "status.addresses")
+        .iter()
+        .rev()
+        .map(|address| (text(address, "type"), text(address, "address")))
+        .collect();
+    let found = wanted.iter().find_map(|wanted| addresses.get(wanted.as_str()));
+    let none = || {
+        let wanted = wanted.join(" ");
+        Status::internal(format!(
+            "no preferred addresses found; node {name} has {addresses:?}, and wanted is one of [{wanted}]"
+        ))
+    };
+    let host = found.ok_or_else(none)?;
+    let host = if host.contains(':') { format!("[{host}]") } else { (*host).to_owned() };
+    let port = number(node, "status.daemonEndpoints.kubeletEndpoint.Port");
+    let port = u16::try_from(port).ok().filter(|port| *port != 0).unwrap_or(10250);
+    Ok(format!("{host}:{port}"))
 }
 
 /// `v1.PodLogOptions` as a query.
@@ -164,6 +164,21 @@ fn query(options: &PodLogOptions) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kubelet_is_asked_at_the_address_that_is_preferred() {
+        let address = |kind: &str, address: &str| serde_json::json!({"type": kind, "address": address});
+        let addresses = [address("InternalIP", "fd00::1"), address("Hostname", "10.0.0.1")];
+        let endpoint = serde_json::json!({"kubeletEndpoint": {"Port": 4711}});
+        let node = serde_json::json!({"status": {"addresses": addresses, "daemonEndpoints": endpoint}});
+        let of = |wanted: &[&str]| {
+            let wanted: Vec<String> = wanted.iter().map(|wanted| (*wanted).to_owned()).collect();
+            authority_of(&wanted, "n", &node).map_err(|status| status.message)
+        };
+        assert_eq!(of(&["Hostname", "InternalIP"]).unwrap(), "10.0.0.1:4711");
+        assert_eq!(of(&["ExternalIP", "InternalIP"]).unwrap(), "[fd00::1]:4711");
+        assert!(of(&["ExternalIP"]).unwrap_err().contains("no preferred addresses found; node n has"));
+    }
 
     #[test]
     fn a_log_is_asked_for_as_it_is_wanted() {
