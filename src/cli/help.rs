@@ -173,11 +173,13 @@ mod tests {
             "Controllers:",
             "Scheduler and kubelets:",
             "APIs:",
+            "Kubelets elsewhere:",
             "Admission:",
             "Authentication:",
             "Authorization:",
             "Audit:",
             "Encryption at rest:",
+            "etcd:",
         ];
         assert_eq!(headings, wanted);
         assert!(long.contains("--anonymous-auth[=<BOOL>]") && !long.contains("<ANONYMOUS"), "{long}");
