@@ -19,6 +19,7 @@ mod executor;
 mod host_header;
 mod request_body;
 mod response_body;
+mod stopping;
 
 use std::io;
 use std::net::SocketAddr;
@@ -61,9 +62,6 @@ pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 pub const HEADER_TIMEOUT: Duration = Duration::from_secs(32);
 /// How much may be encrypted and not sent yet, of one connection; more is encrypted when that is gone.
 pub const TLS_BUFFER_BYTES: usize = 160 * 1024;
-/// How long requests under way may go on after a stop.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
-
 /// A server that is listening. Dropped, it stops at once.
 pub struct Server {
     address: SocketAddr,
@@ -176,9 +174,7 @@ async fn accept(
         while connections.try_join_next().is_some() {}
     }
     drop(listener);
-    if let Some(graceful) = Arc::into_inner(graceful) {
-        let _ = tokio::time::timeout(DRAIN_TIMEOUT, graceful.shutdown()).await;
-    }
+    stopping::drain(&watches, graceful, (&places, MAX_CONNECTIONS)).await;
 }
 
 struct Connection {

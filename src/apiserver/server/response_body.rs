@@ -71,7 +71,10 @@ impl http_body::Body for Sent {
                 frame.map(|frame| Ok(frame?.map_data(Data::Bytes)))
             }
             BodyContent::Watch(body, sending) => {
-                let frame = ready!(Pin::new(body).poll_frame(cx));
+                let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) else {
+                    // All that there was is said.
+                    return sending.poll_over(cx).map(|()| None);
+                };
                 frame.map(|frame| Ok(frame?.map_data(|bytes| Data::Watched(sending.send(bytes)))))
             }
             BodyContent::List(list) => {

@@ -8,8 +8,10 @@
 //! took nothing for longest.
 
 use std::collections::HashMap;
+use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
 
 use bytes::{Buf, Bytes};
 use sync::{Mutex, MutexGuard};
@@ -28,6 +30,8 @@ struct UnreadShared {
     /// Counts what clients take: who has not moved for longest has the lowest number.
     moves: AtomicU64,
     watches: Mutex<HashMap<u64, Arc<Account>>>,
+    /// The server ends.
+    is_over: AtomicBool,
 }
 
 /// Ends a connection from elsewhere. Cloning shares it.
@@ -47,10 +51,14 @@ struct Account {
     hang_up: HangUp,
 }
 
+#[derive(Default)]
 struct UnreadState {
     unsent: usize,
     moved: u64,
     is_given_up: bool,
+    /// The server ends, and whoever is to hear of it.
+    is_over: bool,
+    waiting: Option<Waker>,
 }
 
 /// A piece on its way to the client.
@@ -69,17 +77,28 @@ impl Default for UnreadWatches {
 
 impl UnreadWatches {
     pub(crate) fn at_most(most: usize) -> Self {
-        let (unsent, moves, watches) = Default::default();
-        UnreadWatches(Arc::new(UnreadShared { most, unsent, moves, watches }))
+        let (unsent, moves, watches, is_over) = Default::default();
+        UnreadWatches(Arc::new(UnreadShared { most, unsent, moves, watches, is_over }))
+    }
+
+    /// The server ends: so do all watches, each as one that has no more to say (`ServerShutdownSignal`), and
+    /// those that begin from now on.
+    pub(crate) fn end(&self) {
+        self.0.is_over.store(true, Ordering::SeqCst);
+        let all: Vec<Arc<Account>> = self.0.watches().values().cloned().collect();
+        all.iter().for_each(|account| account.end());
     }
 
     /// A watch begins to be sent over a connection.
     pub(crate) fn begin(&self, hang_up: &HangUp) -> Sending {
         let shared = self.0.clone();
         let id = shared.moves.fetch_add(1, Ordering::Relaxed);
-        let state = UnreadState { unsent: 0, moved: id, is_given_up: false };
+        let state = UnreadState { moved: id, ..UnreadState::default() };
         let account = Arc::new(Account { state: Mutex::new(state), hang_up: hang_up.clone() });
         shared.watches().insert(id, account.clone());
+        if shared.is_over.load(Ordering::SeqCst) {
+            account.end();
+        }
         Sending { shared, account, id }
     }
 }
@@ -101,6 +120,23 @@ impl Sending {
             shared.give_up_until_it_fits();
         }
         Piece { bytes, size, shared, account }
+    }
+
+    /// Ready when it is to end with its server; asked where there is nothing to send.
+    pub(crate) fn poll_over(&self, context: &Context<'_>) -> Poll<()> {
+        let mut state = self.account.state();
+        if state.is_over {
+            return Poll::Ready(());
+        }
+        if state.waiting.as_ref().is_none_or(|waiting| !waiting.will_wake(context.waker())) {
+            state.waiting = Some(context.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Comes back when it is to end with its server.
+    pub(crate) async fn over(&self) {
+        poll_fn(|context| self.poll_over(context)).await;
     }
 }
 
@@ -157,6 +193,15 @@ impl Account {
     fn waits_since(&self) -> Option<u64> {
         let state = self.state();
         (state.unsent > 0).then_some(state.moved)
+    }
+
+    fn end(&self) {
+        let waiting = {
+            let mut state = self.state();
+            state.is_over = true;
+            state.waiting.take()
+        };
+        waiting.into_iter().for_each(Waker::wake);
     }
 
     /// Returns what was on its way, which goes with the connection.

@@ -133,6 +133,7 @@ async fn send(stream: impl AsyncRead + AsyncWrite, watch: Watch) -> std::io::Res
     loop {
         tokio::select! {
             _ = &mut closed => break,
+            () = sending.over() => break,
             Some(ping) = asked.recv() => writer.write_all(&frame(PONG, &ping)).await?,
             event = events.recv() => {
                 let Some(event) = event else { break };

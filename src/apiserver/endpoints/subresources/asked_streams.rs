@@ -7,6 +7,7 @@ use http::{HeaderMap, Method};
 
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::query::Query;
+use crate::endpoints::response::unread_watches::UnreadWatches;
 use crate::kubelet_client::KubeletLookup;
 use clock::Clock;
 
@@ -23,6 +24,8 @@ pub(crate) struct AskedStreams<'a> {
     pub kubelets: &'a Arc<dyn KubeletLookup>,
     /// By which nobody says anything for too long.
     pub clock: &'a Clock,
+    /// Where it is known when the server ends.
+    pub unread: Option<&'a UnreadWatches>,
 }
 
 impl AskedStreams<'_> {
@@ -34,6 +37,7 @@ impl AskedStreams<'_> {
             query: &scope.query,
             kubelets: &scope.server.kubelets,
             clock: &scope.server.clock,
+            unread: scope.unread.as_ref(),
         }
     }
 }

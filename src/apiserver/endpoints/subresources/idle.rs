@@ -1,4 +1,5 @@
-//! Streams on which nobody says anything are ended (`--streaming-connection-idle-timeout` of kubelets).
+//! Streams on which nobody says anything are ended (`--streaming-connection-idle-timeout` of kubelets), and
+//! all of them with their server.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,27 +10,31 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::endpoints::response::unread_watches::Sending;
 use crate::kubelet_client::Duplex;
 use clock::Clock;
 
-/// A connection of which it is counted how often something came or went.
+/// A connection of which it is counted how often something came or went. When its server ends, it is as if
+/// the client had hung up, so that the conversation says goodbye.
 struct CountedIo {
     io: Box<dyn Duplex>,
     count: Arc<AtomicU64>,
+    /// Where it is known when the server ends.
+    sending: Option<Sending>,
 }
 
 /// Goes on until its end, or until nothing has come or gone for so long; zero is for ever.
 pub(super) async fn until_idle(
     clock: &Clock,
     limit: Duration,
-    io: Box<dyn Duplex>,
+    (io, sending): (Box<dyn Duplex>, Option<Sending>),
     conversation: impl FnOnce(Box<dyn Duplex>) -> BoxFuture<'static, ()>,
 ) {
-    if limit.is_zero() {
-        return conversation(io).await;
-    }
     let count = Arc::<AtomicU64>::default();
-    let io = CountedIo { io, count: count.clone() };
+    let io = CountedIo { io, count: count.clone(), sending };
+    if limit.is_zero() {
+        return conversation(Box::new(io)).await;
+    }
     let mut talk: BoxFuture<'static, ()> = conversation(Box::new(io));
     loop {
         let seen = count.load(Ordering::Relaxed);
@@ -56,7 +61,10 @@ impl AsyncRead for CountedIo {
     ) -> Poll<std::io::Result<()>> {
         let outcome = Pin::new(&mut self.io).poll_read(context, buffer);
         self.note(&outcome);
-        outcome
+        match &self.sending {
+            Some(sending) if outcome.is_pending() => sending.poll_over(context).map(Ok),
+            _ => outcome,
+        }
     }
 }
 
@@ -83,6 +91,7 @@ impl AsyncWrite for CountedIo {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::endpoints::response::unread_watches::{HangUp, UnreadWatches};
     use futures::FutureExt;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -95,7 +104,8 @@ mod tests {
             async move { while io.read_u8().await.is_ok() {} }.boxed()
         };
         let minute = Duration::from_secs(60);
-        let talking = tokio::spawn(async move { until_idle(&own, minute, Box::new(server), talk).await });
+        let talking =
+            tokio::spawn(async move { until_idle(&own, minute, (Box::new(server), None), talk).await });
         for _ in 0..3 {
             client.write_all(b"x").await.unwrap();
             while clock.next_wake().is_none() {
@@ -113,5 +123,31 @@ mod tests {
         }
         assert!(clock.elapsed() <= 4 * minute, "{:?}", clock.elapsed());
         assert_eq!(client.read(&mut [0]).await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn who_is_there_when_the_server_ends_is_told_goodbye() {
+        let watches = UnreadWatches::default();
+        let goodbye = |mut io: Box<dyn Duplex>| -> BoxFuture<'static, ()> {
+            async move {
+                while io.read_u8().await.is_ok() {}
+                io.write_all(b"goodbye").await.unwrap();
+            }
+            .boxed()
+        };
+        for limit in [Duration::ZERO, Duration::from_secs(60)] {
+            let (mut client, server) = tokio::io::duplex(64);
+            let (clock, sending) = (Clock::real(), watches.begin(&HangUp::default()));
+            let io = (Box::new(server) as Box<dyn Duplex>, Some(sending));
+            let talking = tokio::spawn(async move { until_idle(&clock, limit, io, goodbye).await });
+            client.write_all(b"x").await.unwrap();
+            tokio::task::yield_now().await;
+            // The second one finds it ended.
+            watches.end();
+            let mut said = String::new();
+            client.read_to_string(&mut said).await.unwrap();
+            assert_eq!(said, "goodbye");
+            talking.await.unwrap();
+        }
     }
 }

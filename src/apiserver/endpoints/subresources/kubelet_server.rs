@@ -9,6 +9,7 @@ use super::asked_streams::AskedStreams;
 use super::node_proxy;
 use crate::endpoints::query::Query;
 use crate::endpoints::response::answer::Answer;
+use crate::endpoints::response::unread_watches::UnreadWatches;
 use crate::kubelet_client::KubeletLookup;
 use apimachinery::wire::{ApiRequest, ApiResponse, text_response};
 use clock::Clock;
@@ -23,9 +24,16 @@ pub async fn serve(
 ) -> ApiResponse {
     let (mut parts, _) = request.into_parts();
     let upgrade = parts.extensions.remove::<OnUpgrade>();
+    let unread = parts.extensions.remove::<UnreadWatches>();
     let query = Query::parse(parts.uri.query().unwrap_or_default());
-    let asked =
-        AskedStreams { method: &parts.method, headers: &parts.headers, query: &query, kubelets, clock };
+    let asked = AskedStreams {
+        method: &parts.method,
+        headers: &parts.headers,
+        query: &query,
+        kubelets,
+        clock,
+        unread: unread.as_ref(),
+    };
     match node_proxy::answer(&asked, upgrade, node.to_owned(), parts.uri.path()).await {
         Ok(Answer::Raw(response)) => response,
         // A kubelet answers with nothing else.

@@ -94,7 +94,8 @@ mod tests {
         let kubelets: Arc<dyn KubeletLookup> = Arc::new(());
         let clock = Clock::real();
         let (method, kubelets) = (&Method::POST, &kubelets);
-        let asked = AskedStreams { method, headers: &headers, query: &query, kubelets, clock: &clock };
+        let asked =
+            AskedStreams { method, headers: &headers, query: &query, kubelets, clock: &clock, unread: None };
         let target = container_target("exec", ["ns", "p", "c"], &asked);
         assert_eq!(target, "/exec/ns/p/c?input=1&output=1&command=echo&command=a%26b");
         let request = request(&asked, &target).unwrap();

@@ -156,7 +156,7 @@ fn go_on(clock: &Clock, ours: OnUpgrade, mut response: ApiResponse) -> ApiRespon
     let theirs = hyper::upgrade::on(&mut response);
     streams::go_on(
         clock,
-        ours,
+        (ours, None),
         Duration::ZERO,
         Box::new(|mut io: Box<dyn Duplex>| {
             Box::pin(async move {

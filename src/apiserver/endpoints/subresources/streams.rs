@@ -18,6 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::asked_streams::AskedStreams;
 use super::idle;
 use crate::endpoints::response::answer::Answer;
+use crate::endpoints::response::unread_watches::{HangUp, Sending};
 use crate::endpoints::response::websocket::{
     self, BINARY, CLOSE, CONTINUATION, NORMAL, PING, PONG, TEXT, frame, opening, text,
 };
@@ -241,7 +242,8 @@ pub(crate) fn accept(
         response.headers_mut().insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_static(protocol));
     }
     let idle_timeout = asked.kubelets.stream_idle_timeout();
-    go_on(asked.clock, upgrade, idle_timeout, conversation(protocol));
+    let sending = asked.unread.map(|unread| unread.begin(&HangUp::default()));
+    go_on(asked.clock, (upgrade, sending), idle_timeout, conversation(protocol));
     Ok(Answer::Raw(response))
 }
 
@@ -250,13 +252,19 @@ fn agreed<'a>(mut offers: impl Iterator<Item = &'a str>, known: &[&'static str])
     offers.find_map(|offer| known.iter().find(|known| **known == offer).copied())
 }
 
-/// It ends with what it tells, with the client, or when nobody has said anything for so long (zero is never).
-pub(super) fn go_on(clock: &Clock, upgrade: OnUpgrade, idle_timeout: Duration, conversation: Conversation) {
+/// It ends with what it tells, with the client, with the server, or when nobody has said anything for so long
+/// (zero is never).
+pub(super) fn go_on(
+    clock: &Clock,
+    (upgrade, sending): (OnUpgrade, Option<Sending>),
+    idle_timeout: Duration,
+    conversation: Conversation,
+) {
     let own = clock.clone();
     clock.spawn(async move {
         if let Ok(upgraded) = upgrade.await {
             let io = Box::new(TokioIo::new(upgraded));
-            idle::until_idle(&own, idle_timeout, io, conversation).await;
+            idle::until_idle(&own, idle_timeout, (io, sending), conversation).await;
         }
     });
 }
@@ -307,7 +315,8 @@ pub(crate) fn accept_spdy(
     response.headers_mut().insert(UPGRADE, HeaderValue::from_static(SPDY));
     response.headers_mut().insert(SPDY_PROTOCOL, HeaderValue::from_static(protocol));
     let idle_timeout = asked.kubelets.stream_idle_timeout();
-    go_on(asked.clock, upgrade, idle_timeout, conversation(protocol));
+    let sending = asked.unread.map(|unread| unread.begin(&HangUp::default()));
+    go_on(asked.clock, (upgrade, sending), idle_timeout, conversation(protocol));
     Ok(Answer::Raw(response))
 }
 
