@@ -31,7 +31,7 @@ pub(super) fn equal(left: &Value, right: &Value) -> bool {
             (left, right) => left.is_none() && right.is_none(),
         },
         (Value::Opaque(left), Value::Opaque(right)) => left == right,
-        (Value::Host(left), Value::Host(right)) => Arc::ptr_eq(left, right),
+        (Value::Host(one), Value::Host(other)) if Arc::ptr_eq(one, other) => true,
         (left, right) => numeric_order(left, right) == Some(Ordering::Equal),
     }
 }
@@ -133,6 +133,8 @@ fn numeric_order(left: &Value, right: &Value) -> Option<Ordering> {
         (Value::Uint(left), Value::Int(right)) => Some(i128::from(*left).cmp(&i128::from(*right))),
         (Value::Double(left), right) => left.partial_cmp(&as_double(right)?),
         (left, Value::Double(right)) => as_double(left)?.partial_cmp(right),
+        (Value::Host(left), right) => left.number()?.partial_cmp(&as_double(right)?),
+        (left, Value::Host(right)) => as_double(left)?.partial_cmp(&right.number()?),
         _ => None,
     }
 }
@@ -142,6 +144,7 @@ fn as_double(value: &Value) -> Option<f64> {
         Value::Int(number) => Some(*number as f64),
         Value::Uint(number) => Some(*number as f64),
         Value::Double(number) => Some(*number),
+        Value::Host(host) => host.number(),
         _ => None,
     }
 }
@@ -161,6 +164,15 @@ pub(super) fn arithmetic(operator: &str, left: &Value, right: &Value) -> Outcome
             Ok(Value::Bytes([&**left, &**right].concat().into()))
         }
         (Value::List(left), Value::List(right)) if operator == "_+_" => add_lists(left, right),
+        (Value::Host(host), _) | (_, Value::Host(host)) if host.number().is_some() => {
+            let (Some(left), Some(right)) = (as_double(left), as_double(right)) else {
+                return Err(EvaluationError::NoSuchOverload);
+            };
+            match doubles(operator, left, right)? {
+                Value::Double(number) => Ok(host.with_number(number)),
+                other => Ok(other),
+            }
+        }
         (left, right) => time_functions::arithmetic(operator, left, right),
     }
 }

@@ -66,6 +66,17 @@ pub trait HostValue: Send + Sync {
     fn call(&self, _function: &str, _args: &[Value]) -> Result<Value, EvaluationError> {
         Err(EvaluationError::NoSuchOverload)
     }
+
+    /// The number that it is, if it is one with a type of its own, as an amount: it is compared with other
+    /// numbers, whatever their types, and counted with.
+    fn number(&self) -> Option<f64> {
+        None
+    }
+
+    /// What comes of counting with it: a number of its own type.
+    fn with_number(&self, number: f64) -> Value {
+        Value::Double(number)
+    }
 }
 
 /// A list, and how it is compared and added to (`x-kubernetes-list-type`).

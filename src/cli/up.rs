@@ -65,10 +65,11 @@ pub struct Up {
     /// Serve the kind faults.kubarium.dev/v1alpha1 Fault: each object makes something go wrong.
     #[arg(long)]
     pub fault_objects: bool,
-    /// Serve kinds of kwok, as Stage: what becomes of objects of any kind, as data.
+    /// Serve kinds of kwok: Stage, ResourceUsage, ClusterResourceUsage, Metric.
     ///
-    /// kwok's flag of that name. A Stage in the folder of --stages has its kind served, too, as has whoever
-    /// applies kwok's own definitions.
+    /// kwok's flag of that name. A Stage is what becomes of objects of any kind, as data; the usages are what
+    /// pods use; a Metric is what kubelets answer below /metrics. An object of such a kind in the folder of
+    /// --stages has its kind served, too, as has whoever applies kwok's own definitions.
     #[arg(long, value_delimiter = ',', value_name = "KIND")]
     pub enable_crds: Vec<KwokKind>,
     /// Answer before the disk has it: faster, and a power cut loses the newest writes.
@@ -97,7 +98,7 @@ pub struct Up {
     pub insecure_http: bool,
     /// A folder of stages: what the simulated kubelets do with pods, beside the built-in ones.
     ///
-    /// kwok's Stages in it become objects that can be changed.
+    /// Objects of kwok's kinds in it are created, and can be changed.
     #[arg(long, value_name = "DIR")]
     pub stages: Option<PathBuf>,
     /// Where pods with an annotation `kubarium.dev/forward.PORT` may lead: nowhere, loopback, anywhere.

@@ -82,9 +82,15 @@ async fn read_page(inside: Arc<Inside>, call: HandleCall) -> Result<Response, St
     })?;
     match call.path("page") {
         "metrics" => {
-            let mut text = String::new();
-            metrics.render(&mut text);
-            text.push_str(&own_metrics(&inside, name).await);
+            // A kubelet's page has what its client counts, too.
+            let text = match own_metrics(&inside, name).await {
+                Some(own) => own,
+                None => {
+                    let mut text = String::new();
+                    metrics.render(&mut text);
+                    text
+                }
+            };
             Ok(page(text, METRICS))
         }
         "healthz" | "livez" | "readyz" => Ok(page("ok".into(), PLAIN)),
@@ -96,11 +102,10 @@ async fn read_page(inside: Arc<Inside>, call: HandleCall) -> Result<Response, St
 }
 
 /// What a kubelet says of its pods.
-async fn own_metrics(inside: &Inside, name: &str) -> String {
-    let kubelet = name.strip_prefix("kubelet/").and_then(|node| inside.running.kubelet(node));
-    let Some(kubelet) = kubelet else { return String::new() };
+async fn own_metrics(inside: &Inside, name: &str) -> Option<String> {
+    let kubelet = inside.running.kubelet(name.strip_prefix("kubelet/")?)?;
     let answer = kubelet.answer_http(&Method::GET, "/metrics").await;
-    String::from_utf8_lossy(answer.body()).into_owned()
+    Some(String::from_utf8_lossy(answer.body()).into_owned())
 }
 
 fn page(text: String, content_type: HeaderValue) -> Response {

@@ -35,7 +35,7 @@ use scheduler::options::SchedulerOptions;
 use scheduler::own::OwnPlugins;
 use scheduler::scheduler::Scheduler;
 use serde::{Deserialize, Serialize};
-use stages::StageBook;
+use stages::{MeasureBook, StageBook};
 use sync::{Mutex, MutexGuard};
 
 /// The components that a cluster has once; the kubelets are `kubelet/node-1` and on.
@@ -110,6 +110,8 @@ pub(super) struct Running {
     pub(super) nodes: NodeRegister,
     /// The Stages that there are.
     pub(super) book: StageBook,
+    /// What is said of what pods use.
+    pub(super) measures: MeasureBook,
     kubelets: Arc<Kubelets>,
     /// What each running component runs. Bound: one entry for each component.
     contexts: Mutex<BTreeMap<String, ComponentContext>>,
@@ -162,6 +164,7 @@ impl Running {
             scheduler: config.scheduler.clone(),
             nodes,
             book: StageBook::default(),
+            measures: MeasureBook::default(),
             kubelets,
             contexts: Mutex::default(),
             manager: Mutex::new(ManagerParts { wanted, running: None }),
@@ -392,7 +395,8 @@ impl Running {
         let name = format!("{KUBELET}{}", node.name);
         let context = self.context(&name, ("kubelet", &node.name), user);
         let players = self.kubelets.players(&self.parts.clock);
-        let config = NodeConfig { book: self.book.clone(), ..node.clone() };
+        let (book, measures) = (self.book.clone(), self.measures.clone());
+        let config = NodeConfig { book, measures, ..node.clone() };
         let kubelet = Kubelet::new(context.clone(), config, players, self.parts.network.clone());
         let kubelet = kubelet.expect("a node is looked at before it is registered");
         kubelet.start();

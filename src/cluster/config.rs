@@ -71,7 +71,7 @@ pub struct Config {
     pub etcd: ListenOptions,
     /// What of its Services is opened on the host; a fork opens nothing.
     pub publish: Vec<Publish>,
-    /// A folder of stages beside the built-in ones; kwok's Stages in it become objects.
+    /// A folder of stages beside the built-in ones; objects of kwok's kinds in it are created.
     pub stages: Option<PathBuf>,
     /// Listeners at ports of pods that are given in Rust, and where pods may lead outside.
     pub listeners: OwnListeners,

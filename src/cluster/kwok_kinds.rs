@@ -21,14 +21,24 @@ use client_go::client::Client;
 pub enum KwokKind {
     /// What becomes of objects of any kind, as data.
     Stage,
+    /// What the containers of one pod use.
+    ResourceUsage,
+    /// What the containers of many pods use.
+    ClusterResourceUsage,
+    /// What kubelets answer below `/metrics`.
+    Metric,
 }
 
 impl KwokKind {
-    const ALL: &[KwokKind] = &[KwokKind::Stage];
+    pub(super) const ALL: &[KwokKind] =
+        &[KwokKind::Stage, KwokKind::ResourceUsage, KwokKind::ClusterResourceUsage, KwokKind::Metric];
 
-    fn plural(self) -> &'static str {
+    pub(super) fn plural(self) -> &'static str {
         match self {
             KwokKind::Stage => "stages",
+            KwokKind::ResourceUsage => "resourceusages",
+            KwokKind::ClusterResourceUsage => "clusterresourceusages",
+            KwokKind::Metric => "metrics",
         }
     }
 
@@ -36,6 +46,9 @@ impl KwokKind {
     fn definition(self) -> Value {
         let text = match self {
             KwokKind::Stage => include_str!("../../manifests/kwok/stages.yaml"),
+            KwokKind::ResourceUsage => include_str!("../../manifests/kwok/resourceusages.yaml"),
+            KwokKind::ClusterResourceUsage => include_str!("../../manifests/kwok/clusterresourceusages.yaml"),
+            KwokKind::Metric => include_str!("../../manifests/kwok/metrics.yaml"),
         };
         yaml::from_str(text).expect("our own manifests are YAML")
     }
@@ -57,10 +70,10 @@ impl FromStr for KwokKind {
     }
 }
 
-/// Has the kinds served that somebody wants, and a folder's Stages there.
+/// Has the kinds served that somebody wants, and a folder's objects of them there.
 ///
 /// # Errors
-/// A definition that is refused; what is wrong with a Stage of the folder.
+/// A definition that is refused; what is wrong with an object of the folder.
 pub(super) async fn bring(
     client: &Client,
     scheme: &Scheme,
@@ -69,8 +82,9 @@ pub(super) async fn bring(
 ) -> Result<(), Error> {
     let objects = stages::of_kwok(folder)?;
     let mut kinds = wanted.to_vec();
-    if !objects.is_empty() {
-        kinds.push(KwokKind::Stage);
+    for (_, object) in &objects {
+        let kind = object["kind"].as_str().unwrap_or_default().parse();
+        kinds.extend(kind.ok().filter(|kind| !kinds.contains(kind)));
     }
     for kind in kinds {
         serve(client, scheme, kind).await?;
@@ -107,6 +121,6 @@ mod tests {
             assert_eq!(kind.to_string().to_lowercase().parse(), Ok(*kind));
         }
         let refused = "Node".parse::<KwokKind>().unwrap_err();
-        assert_eq!(refused, "must be one of Stage");
+        assert_eq!(refused, "must be one of Stage, ResourceUsage, ClusterResourceUsage, Metric");
     }
 }

@@ -78,9 +78,11 @@ pub(super) struct NodeRegister {
 }
 
 impl NodeRegister {
-    /// Those that the config has. The error is about the stages, the addresses of pods, or the groups.
+    /// Those that the config has. The error is about the stages, what kubelets are told, the addresses of
+    /// pods, or the groups.
     pub(super) fn new(config: &Config) -> Result<NodeRegister, NodeRefusal> {
         let register = NodeRegister::with(config, RegisteredNodes::default())?;
+        register.template.check()?;
         register.fill(config, &[])?;
         Ok(register)
     }

@@ -1,8 +1,10 @@
-//! Stages as objects, `kwok.x-k8s.io/v1alpha1 Stage`: who plays them, once their kind is served.
+//! kwok's objects, as `kwok.x-k8s.io/v1alpha1 Stage`: who plays them and keeps the books of them, once one of
+//! their kinds is served.
 
 use std::sync::Arc;
 
 use super::inside::{Inside, MASTERS};
+use super::kwok_kinds::KwokKind;
 use apimachinery::user::UserInfo;
 use client_go::ComponentContext;
 use stages::{GROUP, Machines, Stagehand, VERSION};
@@ -15,10 +17,11 @@ pub(super) fn following(inside: Arc<Inside>) -> impl Future<Output = ()> {
     inside.clock.named(NAME).tracked(follow(inside))
 }
 
-/// Plays them for as long as it is polled; does nothing before their kind is there.
+/// Plays them for as long as it is polled; does nothing before one of their kinds is there.
 async fn follow(inside: Arc<Inside>) {
     let mut served = inside.scheme.changes();
-    while inside.scheme.resource(GROUP, VERSION, "stages").is_none() {
+    let is_served = |kind: &KwokKind| inside.scheme.resource(GROUP, VERSION, kind.plural()).is_some();
+    while !KwokKind::ALL.iter().any(is_served) {
         if served.changed().await.is_err() {
             return;
         }
@@ -28,7 +31,9 @@ async fn follow(inside: Arc<Inside>) {
     let context = ComponentContext::new(NAME, (NAME, ""), client, clock, entropy);
     let _tasks = context.tasks.stop_on_drop();
     let (scheme, book) = (inside.scheme.clone(), inside.running.book.clone());
-    stages::follow(Stagehand { context, scheme, book, machines: Arc::new(SimulatedNodes(inside)) }).await;
+    let measures = inside.running.measures.clone();
+    let stagehand = Stagehand { context, scheme, book, machines: Arc::new(SimulatedNodes(inside)) };
+    tokio::join!(stages::follow(stagehand.clone()), stages::follow_measures(stagehand, measures));
 }
 
 /// The nodes whose kubelets run.

@@ -1,5 +1,5 @@
 //! Stages of the user's: the YAML files of a folder. Those of `kubarium.dev` are for the simulated kubelets,
-//! beside the built-in ones; those of kwok become objects.
+//! beside the built-in ones; objects of kwok's kinds, as its Stages, are created.
 
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ pub(super) fn load(folder: Option<&Path>) -> Result<StageSet, String> {
     StageSet::with(&texts).map_err(|error| format!("the stages in {}: {error}", folder.display()))
 }
 
-/// The Stages of `folder` that are kwok's, and their files.
+/// The objects of `folder` that are kwok's, and their files.
 ///
 /// # Errors
 /// What cannot be read.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::container_runtime::services::RuntimeService;
+use super::counted::KubeletCounts;
 use super::node_config::{Boots, NodeConfig};
 use super::node_state::NodeState;
 use super::played::PlayedPods;
@@ -49,6 +50,8 @@ pub(crate) struct Dependencies {
     pub(crate) players: Players,
     /// The addresses of pods that stages play.
     pub(crate) played: PlayedPods,
+    /// What it counts of itself.
+    pub(crate) counted: KubeletCounts,
 }
 
 impl Dependencies {

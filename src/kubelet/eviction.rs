@@ -1,22 +1,16 @@
-//! What a kubelet does to its pods when its node is not well (`pkg/kubelet/eviction`, `nodeshutdown`): it
-//! drives them out one after the other, or ends them all in order.
+//! How a kubelet ends pods since its node is not well: one of them, or all in order when it is shut down
+//! (`nodeshutdown`).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::kubelet::Kubelet;
 use super::kuberuntime::context::{Happening, PodEvent};
-use super::pod_importance::{is_critical, quality};
+use super::pod_importance::is_critical;
 use super::pod_workers::PodEnding;
-use apis::views::pod::Pod;
 
-/// How often a node under pressure drives out a pod (`MonitoringInterval`).
-const MONITORING_INTERVAL: Duration = Duration::from_secs(10);
 /// The grace of a pod that is driven out at once (`immediateEvictionGracePeriodSeconds`).
-const IMMEDIATE_GRACE_SECONDS: i64 = 1;
-/// What is short under which condition.
-const SHORT: [(&str, &str); 3] =
-    [("MemoryPressure", "memory"), ("DiskPressure", "ephemeral-storage"), ("PIDPressure", "pids")];
+pub(crate) const IMMEDIATE_GRACE_SECONDS: i64 = 1;
 
 /// How long the pods of a node have when it is shut down (`shutdownGracePeriod`).
 #[derive(Clone, Copy, Debug)]
@@ -28,47 +22,6 @@ pub struct ShutdownGrace {
 }
 
 impl Kubelet {
-    /// Drives out a pod at a time for as long as its node is under pressure.
-    pub(crate) async fn evict_under_pressure(self) {
-        loop {
-            let pressures = self.shared.state.pressures();
-            let Some(pressure) = pressures.first() else {
-                self.shared.state.pressed.notified().await;
-                continue;
-            };
-            self.evict_one(pressure).await;
-            let _ = self
-                .shared
-                .context
-                .clock
-                .timeout(MONITORING_INTERVAL, self.shared.state.pressed.notified())
-                .await;
-        }
-    }
-
-    /// The least important first, of those the ones without guarantees (`rankMemoryPressure`).
-    async fn evict_one(&self, pressure: &str) {
-        let Some((_, short)) = SHORT.iter().find(|(name, _)| *name == pressure) else { return };
-        let rank = |pod: &Pod| (pod.spec.priority.unwrap_or(0), quality(pod));
-        let chosen = {
-            let state = self.pods.state();
-            let running = state.workers.iter().filter(|(_, entry)| !entry.is_terminated && !entry.is_ending);
-            let others = running.filter(|(_, entry)| !is_critical(&entry.pod));
-            let least = others.min_by_key(|(uid, entry)| (rank(&entry.pod), (*uid).clone()));
-            least.map(|(_, entry)| (entry.namespace.clone(), entry.name.clone()))
-        };
-        let Some((namespace, name)) = chosen else { return };
-        let message = format!("The node was low on resource: {short}. ");
-        self.tell_of_node("Warning", "EvictionThresholdMet", &format!("Attempting to reclaim {short}"));
-        let ending = PodEnding {
-            reason: "Evicted",
-            message,
-            grace_seconds: Some(IMMEDIATE_GRACE_SECONDS),
-            is_disruption: true,
-        };
-        self.end_pod(&namespace, &name, ending, Some("Evicted")).await;
-    }
-
     /// Ends a pod for a reason of the node's, which an Event of this reason tells.
     pub(crate) async fn end_pod(
         &self,

@@ -98,8 +98,12 @@ impl PodWorker {
         let changes = context.network.count_changes();
         let has_new_network = std::mem::replace(&mut self.network_changes, changes) != changes;
         let has_new_listeners = std::mem::take(&mut self.has_new_listeners);
+        let changes = context.runtime.count_usage_changes();
+        let has_new_usage = std::mem::replace(&mut self.usage_changes, changes) != changes;
         if has_new_listeners {
             context.tell_of_annotations();
+        }
+        if has_new_listeners || has_new_usage {
             self.look_at_usage_again(context);
         }
         if has_new_listeners || has_new_network {

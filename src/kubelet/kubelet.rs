@@ -11,6 +11,7 @@ use std::time::Duration;
 use super::admission::{self, Rejection};
 use super::allocation::ResizeVerdict;
 use super::container_runtime::simulated::SimulatedRuntime;
+use super::counted::KubeletCounts;
 use super::dependencies::{Dependencies, NodeRuntime};
 use super::device_slices;
 use super::kuberuntime::context::Happening;
@@ -21,6 +22,7 @@ use super::node_status;
 use super::played::PlayedPods;
 use super::players::Players;
 use super::pod_importance;
+use super::pod_manager::config::PodConfig;
 use super::pod_manager::pods::{Entry, Loan, PodManager, PodManagerState, set_timer};
 use super::pod_manager::turns::Turn;
 use super::pod_workers::{PodWorker, WorkerState};
@@ -36,13 +38,12 @@ use apimachinery::time::Time;
 use apis::core::pod::PODS;
 use apis::views::pod::Pod;
 use client_go::component::ComponentContext;
-use client_go::shared_informer::{Deleted, ResourceEventHandler, SharedInformer};
+use client_go::shared_informer::SharedInformer;
 use flow::StepId;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use network::Network;
-use stages::Governed;
 
 /// Until a pod whose status could not be written is synced again.
 const SYNC_RETRY: Duration = Duration::from_secs(10);
@@ -71,8 +72,10 @@ impl Kubelet {
         let runtime = SimulatedRuntime::new(stages, addresses, &config.addresses, entropy);
         let runtime = runtime.with_images(&config.images, config.are_images_listed, context.clock.now());
         let runtime = runtime.with_listeners(config.listeners.clone()).on_network(network.clone());
+        let runtime = runtime.with_measures(config.measures.clone(), config.seen());
         let simulated = Arc::new(runtime);
         let state = NodeState::default();
+        let counted = KubeletCounts::default();
         let node = NodeRuntime {
             runtime: config.runtime.of(&config.name, simulated),
             host_ips: config.addresses.clone(),
@@ -83,7 +86,7 @@ impl Kubelet {
             boots: config.boots,
             network,
         };
-        let shared = Arc::new(Dependencies { context, config, node, state, players, played });
+        let shared = Arc::new(Dependencies { context, config, node, state, players, played, counted });
         Ok(Kubelet { shared, pods: Arc::default() })
     }
 
@@ -140,7 +143,7 @@ impl Kubelet {
     }
 
     /// Of the pods that are bound to its node.
-    fn pod_informer(&self) -> Arc<SharedInformer> {
+    pub(crate) fn pod_informer(&self) -> Arc<SharedInformer> {
         let own = FieldSelector::equal("spec.nodeName", self.node_name());
         self.shared.context.informers.informer_for(&PODS, "", own)
     }
@@ -154,6 +157,7 @@ impl Kubelet {
         let mut fetches = FuturesUnordered::new();
         let mut turns = FuturesUnordered::new();
         let mut changes = self.shared.network().changes();
+        let mut usages = self.shared.config.measures.changes();
         loop {
             let wait = self.sync_loop_iteration(&mut turns);
             while let Some(write) = self.take_write() {
@@ -170,6 +174,7 @@ impl Kubelet {
                 Some((sources, uid)) = fetches.next(), if !fetches.is_empty() => self.give(&uid, sources),
                 () = self.pods.changed.notified() => {}
                 Ok(()) = changes.changed() => self.pods.wake_all(),
+                Ok(()) = usages.changed() => self.pods.wake_all(),
                 () = self.shared.context.clock.sleep(wait.unwrap_or_default()), if wait.is_some() => {}
                 () = self.keep_house() => {}
             }
@@ -277,6 +282,7 @@ impl Kubelet {
         let needs_sync = worker.needs_sync(&object);
         worker.update(object);
         entry.pod = worker.pod.clone();
+        self.note_usage(&entry.pod);
         let needs_sync = needs_sync || (is_written && worker.needs_reconcile(entry.written_at));
         if needs_sync {
             let event = if worker.object.is_deleting() { "DELETE" } else { "UPDATE" };
@@ -299,6 +305,7 @@ impl Kubelet {
     ) -> Turn {
         tracing::info!(node = self.node_name(), pod = %object.shared_key(), "SyncLoop ADD");
         let pod = object.view::<Pod>();
+        self.note_usage(&pod);
         let is_new = pod.status.start_time.is_none();
         let rejection = if is_new { self.rejection(state, &pod, misplaced) } else { None };
         let entry = Entry::new(&object, pod);
@@ -321,7 +328,7 @@ impl Kubelet {
         let others = state.workers.values().filter(|entry| !entry.is_terminated).map(|entry| &*entry.pod);
         let mut rejection = admission::rejection(pod, others, allocatable);
         let is_short = rejection.as_ref().is_some_and(admission::is_shortage) && misplaced.is_none();
-        if is_short && self.make_room(state, pod) {
+        if is_short && self.make_room(state, pod, rejection.as_ref()) {
             rejection = None;
         }
         let system = &shared.config.info.operating_system;
@@ -335,6 +342,7 @@ impl Kubelet {
         let pod = loan.object.shared_key();
         tracing::debug!(node = self.node_name(), %pod, state = before.name(), "SyncPod");
         for happening in &happenings {
+            self.shared.counted.note(happening);
             match happening {
                 Happening::Asks(container) => self.begin_asking(&loan, container),
                 Happening::Probes(container, kind) => self.begin_probe(&loan, container, *kind),
@@ -379,6 +387,10 @@ impl Kubelet {
             return None;
         }
         let status = worker.status(&self.shared.node.host_ips, now);
+        if !entry.has_run && status["phase"] == "Running" {
+            entry.has_run = true;
+            self.shared.counted.pod_runs((now - worker.start_time).to_std().unwrap_or_default());
+        }
         let fingerprint = fingerprint(&status);
         let is_new = entry.written.replace(fingerprint) != Some(fingerprint);
         let patch = is_new.then(|| worker.patch(status));
@@ -448,44 +460,5 @@ impl Kubelet {
         let Some(entry) = workers.get_mut(uid) else { return };
         (entry.written, entry.is_deleted) = (None, false);
         set_timer(entry, timers, uid, Some(entry.timer.map_or(due, |timer| timer.min(due))));
-    }
-}
-
-/// The kubelet's only source of pods (`pkg/kubelet/config`, apiserver): the newest of each is kept for the
-/// loop.
-struct PodConfig {
-    pods: Arc<PodManager>,
-    shared: Arc<Dependencies>,
-}
-
-impl PodConfig {
-    /// A pod that stages play is none of this kubelet's, as one that is gone.
-    fn put(&self, object: &Object, news: Option<Arc<Object>>) {
-        let news = news.filter(|object| !self.shared.is_played(Governed::Pod, object));
-        let mut state = self.pods.state();
-        state.pending.insert(object.metadata.uid.as_str().into(), news);
-        drop(state);
-        self.pods.changed.notify_one();
-    }
-}
-
-impl ResourceEventHandler for PodConfig {
-    fn on_add(&self, new: &Arc<Object>, is_initial_list: bool) {
-        if is_initial_list {
-            self.shared.keep_address(new);
-        }
-        self.put(new, Some(new.clone()));
-    }
-
-    fn on_update(&self, old: &Arc<Object>, new: &Arc<Object>) {
-        if old.metadata.uid != new.metadata.uid {
-            self.put(old, None);
-        }
-        self.put(new, Some(new.clone()));
-    }
-
-    fn on_delete(&self, last: &Deleted) {
-        self.shared.played.release(&last.last().metadata.uid);
-        self.put(last.last(), None);
     }
 }

@@ -40,6 +40,7 @@ mod admission;
 mod allocation;
 mod allocation_manager;
 pub mod eviction;
+pub mod eviction_manager;
 mod local_storage;
 mod node_lookup;
 mod pod_importance;
@@ -50,6 +51,7 @@ mod resizing;
 mod restart_all;
 mod sandbox_state;
 
+mod counted;
 pub mod dependencies;
 pub mod players;
 

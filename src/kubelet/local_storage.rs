@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::container_runtime::stats::MeasuredContainer;
+use super::eviction::IMMEDIATE_GRACE_SECONDS;
 use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
 use super::kuberuntime::state::State;
 use super::pod_workers::{PodEnding, PodWorker};
@@ -15,8 +16,6 @@ use clock::after;
 
 /// How often it is looked at pods of which something is known to fill (`MonitoringInterval`).
 const MONITORING_INTERVAL: Duration = Duration::from_secs(10);
-/// The grace of a pod that is evicted at once (`immediateEvictionGracePeriodSeconds`).
-const GRACE_SECONDS: i64 = 1;
 const RESOURCE: &str = "ephemeral-storage";
 
 impl PodWorker {
@@ -30,7 +29,7 @@ impl PodWorker {
             return Some(after(context.now, MONITORING_INTERVAL));
         };
         context.happenings.push(Happening::Event(PodEvent::warning("Evicted", message.clone())));
-        let grace_seconds = Some(GRACE_SECONDS);
+        let grace_seconds = Some(IMMEDIATE_GRACE_SECONDS);
         self.end(PodEnding { reason: "Evicted", message, grace_seconds, is_disruption: false });
         None
     }

@@ -14,7 +14,7 @@ use super::device_group::DeviceGroup;
 use super::node_refusal::NodeRefusal;
 use super::node_system_info::NodeSystemInfo;
 use super::options::KubeletOptions;
-use ::stages::StageBook;
+use ::stages::{MeasureBook, StageBook};
 use apimachinery::quantity::Quantity;
 use apimachinery::time::Time;
 use apis::core::node::KUBELET_LABELS;
@@ -89,6 +89,8 @@ pub struct NodeConfig {
     pub stages: StageSet,
     /// Stages of kwok's kind, which play pods and nodes in place of its kubelet.
     pub book: StageBook,
+    /// What kwok's objects say that pods use, and what its kubelet answers about it.
+    pub measures: MeasureBook,
     /// What its kubelet is told.
     pub options: KubeletOptions,
     /// What listens at ports of its pods because the user says so.
@@ -121,6 +123,7 @@ impl NodeConfig {
             capacity: capacity.into_iter().map(|(name, amount)| (name.into(), amount.into())).collect(),
             stages: StageSet::builtin(),
             book: StageBook::default(),
+            measures: MeasureBook::default(),
             options: KubeletOptions::default(),
             listeners: OwnListeners::default(),
             runtime: OwnRuntime::default(),
@@ -153,6 +156,14 @@ impl NodeConfig {
         own.chain([address("Hostname", reached.as_ref().unwrap_or(&self.name))]).collect()
     }
 
+    /// As expressions about usage see it.
+    pub(crate) fn seen(&self) -> Value {
+        json!({
+            "metadata": {"name": self.name, "labels": self.all_labels(), "annotations": self.all_annotations()},
+            "status": {"capacity": self.capacity, "allocatable": self.allocatable()},
+        })
+    }
+
     /// The user that its kubelet is.
     pub fn user_name(&self) -> String {
         format!("system:node:{}", self.name)
@@ -163,11 +174,12 @@ impl NodeConfig {
         TimeDelta::try_seconds(self.clock_skew).and_then(|skew| now.checked_add_signed(skew)).unwrap_or(now)
     }
 
-    /// Whether its pods can have addresses.
+    /// Whether its pods can have addresses, and what its kubelet is told fits together.
     ///
     /// # Errors
-    /// An unusable pod CIDR.
+    /// An unusable pod CIDR; a soft threshold without a period.
     pub fn check(&self) -> Result<(), NodeRefusal> {
+        self.options.check()?;
         self.pod_addresses().map(drop)
     }
 

@@ -81,12 +81,16 @@ pub(crate) struct NodeState {
     pub(crate) changed: Arc<Notify>,
     /// It may be under pressure.
     pub(crate) pressed: Notify,
+    /// A pod says what it uses.
+    pub(crate) usage_said: Notify,
 }
 
 #[derive(Default)]
 struct NodeStateInner {
     /// By type. Bound: [`MAX_CONDITIONS`].
     conditions: BTreeMap<String, SaidCondition>,
+    /// The pressures that were observed.
+    observed: Vec<&'static str>,
     is_shutting_down: bool,
 }
 
@@ -134,18 +138,41 @@ impl NodeState {
                 SaidCondition { message: "node is shutting down".into(), ..of(&UNWELL[UNWELL.len() - 1]) }
             }
             Some(said) => said.clone(),
+            None if state.observed.contains(&well.0) => {
+                UNWELL.iter().find(|unwell| unwell.0 == well.0).map_or_else(|| of(well), of)
+            }
             None => of(well),
         });
         let is_other = |said: &&SaidCondition| WELL.iter().all(|well| well.0 != said.condition_type);
         own.chain(state.conditions.values().filter(is_other).cloned()).collect()
     }
 
-    /// The pressures that it is under, of those for which a kubelet drives pods out.
+    /// The pressures that it is under, of those for which a kubelet drives pods out: what is said goes before
+    /// what is observed.
     pub(crate) fn pressures(&self) -> Vec<String> {
         let state = self.lock();
-        let under = state.conditions.values().filter(|said| said.status == "True");
-        let pressures = under.map(|said| &said.condition_type);
-        pressures.filter(|name| PRESSURES.contains(&name.as_str())).cloned().collect()
+        let is_under = |name: &&str| match state.conditions.get(*name) {
+            Some(said) => said.status == "True",
+            None => state.observed.contains(name),
+        };
+        PRESSURES.iter().filter(|name| is_under(name)).map(|name| (*name).to_owned()).collect()
+    }
+
+    /// Those that somebody says it has.
+    pub(crate) fn said_pressures(&self) -> Vec<String> {
+        let state = self.lock();
+        let is_said = |name: &&str| state.conditions.get(*name).is_some_and(|said| said.status == "True");
+        PRESSURES.iter().filter(|name| is_said(name)).map(|name| (*name).to_owned()).collect()
+    }
+
+    /// What was observed is this from now on.
+    pub(crate) fn observe_pressures(&self, observed: &[&'static str]) {
+        let mut state = self.lock();
+        if state.observed != observed {
+            state.observed = observed.to_vec();
+            drop(state);
+            self.changed.notify_one();
+        }
     }
 
     /// It is being shut down: no pod is taken any more.

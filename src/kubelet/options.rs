@@ -3,9 +3,14 @@
 
 use std::time::Duration;
 
+use super::eviction_manager::{EvictionThresholds, SignalPeriods, SignalReclaims};
+use super::node_refusal::NodeRefusal;
 use apimachinery::duration::{parse_flag, parse_period};
 use clap::Args;
 use component_base::flags::defaults;
+
+/// What upstream's kubelets have (`DefaultEvictionHard`), but for inodes, which nobody counts here.
+const EVICTION_HARD: &str = "memory.available<100Mi,nodefs.available<10%,imagefs.available<15%";
 
 /// What the kubelets are told, all the same.
 #[derive(Args, Clone, Debug)]
@@ -24,6 +29,32 @@ pub struct KubeletOptions {
     /// How long exec, attach and port-forward stay when nobody says anything; 0 is for ever.
     #[arg(long, default_value = "4h", value_parser = parse_flag)]
     pub streaming_connection_idle_timeout: Duration,
+    /// Less of something than this is left, by what pods use, and a pod is evicted at once.
+    ///
+    /// Signals are memory.available, nodefs.available, imagefs.available (the same disk) and
+    /// pid.available; values are quantities or shares. An empty text is no threshold. Nothing is looked at
+    /// on nodes whose pods say nothing of what they use.
+    #[arg(
+        long,
+        default_value = EVICTION_HARD,
+        value_name = "SIGNAL<VALUE,..."
+    )]
+    pub eviction_hard: EvictionThresholds,
+    /// Less than this for as long as --eviction-soft-grace-period says, and a pod is evicted with grace.
+    #[arg(long, default_value = "", value_name = "SIGNAL<VALUE,...")]
+    pub eviction_soft: EvictionThresholds,
+    /// For how long soft thresholds have to be met, as memory.available=90s.
+    #[arg(long, default_value = "", value_name = "SIGNAL=TIME,...")]
+    pub eviction_soft_grace_period: SignalPeriods,
+    /// How many seconds a pod has at most that a soft threshold evicts.
+    #[arg(long, default_value_t = 0, value_name = "SECONDS")]
+    pub eviction_max_pod_grace_period: i64,
+    /// How much more than the threshold is to be left once it was met, as memory.available=500Mi.
+    #[arg(long, default_value = "", value_name = "SIGNAL=VALUE,...")]
+    pub eviction_minimum_reclaim: SignalReclaims,
+    /// For how long a node has a condition of pressure after it was observed last.
+    #[arg(long, default_value = "5m", value_parser = parse_period)]
+    pub eviction_pressure_transition_period: Duration,
 }
 
 impl Default for KubeletOptions {
@@ -33,6 +64,14 @@ impl Default for KubeletOptions {
 }
 
 impl KubeletOptions {
+    /// Whether all fit together.
+    ///
+    /// # Errors
+    /// What does not, and what to say.
+    pub(crate) fn check(&self) -> Result<(), NodeRefusal> {
+        self.eviction_soft.check(&self.eviction_soft_grace_period)
+    }
+
     /// How many images are in a node's status.
     pub(crate) fn max_images(&self) -> usize {
         usize::try_from(self.node_status_max_images).unwrap_or(usize::MAX)

@@ -77,6 +77,8 @@ pub struct PodWorker {
     pub(crate) has_new_listeners: bool,
     /// How often the network had changed when its probes looked at it last.
     pub(crate) network_changes: u64,
+    /// How often it had been said otherwise what pods use when it was looked at last.
+    pub(crate) usage_changes: u64,
     /// All its containers are being ended to begin anew.
     pub(crate) restarts_all: bool,
     /// Its resources were changed while it ran.
@@ -149,6 +151,7 @@ impl PodWorker {
             mounting: mounting(&pod, &object, &*node.runtime),
             has_new_listeners: false,
             network_changes: node.network.count_changes(),
+            usage_changes: node.runtime.count_usage_changes(),
             restarts_all: false,
             resize: None,
             foreign_phase: None,

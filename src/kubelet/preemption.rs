@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::admission;
+use super::admission::{self, Rejection};
 use super::kubelet::Kubelet;
 use super::pod_importance::{is_critical, quality};
 use super::pod_manager::pods::{Entry, PodManagerState};
@@ -11,7 +11,12 @@ use apis::views::pod::Pod;
 
 impl Kubelet {
     /// Makes room for a critical pod that does not fit. Whether there is some then.
-    pub(crate) fn make_room(&self, state: &mut PodManagerState, pod: &Pod) -> bool {
+    pub(crate) fn make_room(
+        &self,
+        state: &mut PodManagerState,
+        pod: &Pod,
+        lacking: Option<&Rejection>,
+    ) -> bool {
         if !is_critical(pod) {
             return false;
         }
@@ -23,14 +28,16 @@ impl Kubelet {
         let Some(chosen) = victims(pod, &pods, &self.shared.node.allocatable) else { return false };
         let named = chosen.into_iter().map(|at| (all[at].namespace.clone(), all[at].name.clone()));
         let named: Vec<(String, String)> = named.collect();
-        let kubelet = self.clone();
+        let short = lacking.and_then(|lacking| lacking.reason.strip_prefix("OutOf")).unwrap_or_default();
+        let (kubelet, short) = (self.clone(), short.to_owned());
         // With the kubelet it ends, too.
-        self.shared.context.tasks.spawn("preemption", async move { kubelet.preempt(named).await });
+        self.shared.context.tasks.spawn("preemption", async move { kubelet.preempt(named, &short).await });
         true
     }
 
-    async fn preempt(&self, pods: Vec<(String, String)>) {
+    async fn preempt(&self, pods: Vec<(String, String)>, short: &str) {
         for (namespace, name) in &pods {
+            self.shared.counted.preempted(short);
             let ending = PodEnding {
                 reason: PREEMPTING,
                 message: "Preempted in order to admit critical pod".into(),

@@ -62,6 +62,11 @@ impl StageBook {
         *self.0.stages.write() = Arc::new(stages);
     }
 
+    /// Whether there are any for Pods.
+    pub fn has_pods(&self) -> bool {
+        self.0.has_pods.load(Ordering::Acquire)
+    }
+
     /// Whether stages play an object, and its kubelet does not: one matches it, or one has written its status
     /// before. Costs nothing where there are no stages of its kind.
     pub fn governs(&self, what: Governed, object: &Object, host: impl FnOnce() -> CelHost) -> bool {

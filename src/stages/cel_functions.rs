@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use cel::{Activation, Environment, EvaluationError, HostFunctions, Type, Value};
+use cel::{Activation, Environment, EvaluationError, HostFunctions, HostValue, MapKey, Type, Value};
 
 use apimachinery::quantity::Quantity;
 use apimachinery::time::{self, Time};
@@ -30,7 +30,8 @@ pub fn environment() -> Environment {
         Type::Double,
     );
     let of_one = [
-        ("Quantity", Type::String, Type::Double),
+        // Of no type of CEL: it is counted with whatever the other number is.
+        ("Quantity", Type::String, Type::Dyn),
         ("UnixSecond", Type::Timestamp, Type::Double),
         ("SinceSecond", Type::Dyn, Type::Double),
     ];
@@ -69,10 +70,7 @@ impl HostFunctions for CelHost {
             ("Quantity", Some(Value::String(text))) => return Some(quantity(text)),
             ("UnixSecond", Some(Value::Timestamp(time))) => Value::Double(seconds(*time)),
             ("SinceSecond", Some(object)) => {
-                let created = object.to_json().and_then(|object| {
-                    time::parse(object["metadata"]["creationTimestamp"].as_str().unwrap_or_default())
-                });
-                Value::Double(created.map_or(0.0, |created| seconds(self.now) - seconds(created)))
+                Value::Double(created(object).map_or(0.0, |created| seconds(self.now) - seconds(created)))
             }
             _ => return None,
         };
@@ -80,10 +78,49 @@ impl HostFunctions for CelHost {
     }
 }
 
+/// When an object was made, as its metadata says: a text, or a time already.
+fn created(object: &Value) -> Option<Time> {
+    match member(member(object, "metadata")?, "creationTimestamp")? {
+        Value::Timestamp(time) => Some(*time),
+        Value::String(text) => time::parse(text),
+        _ => None,
+    }
+}
+
+/// What a map has by a name.
+pub(crate) fn member<'a>(object: &'a Value, name: &str) -> Option<&'a Value> {
+    let Value::Map(map) = object else { return None };
+    map.entries.get(&MapKey::String(name.into()))
+}
+
 fn quantity(text: &str) -> Result<Value, EvaluationError> {
     let quantity = Quantity::parse(text);
     let quantity = quantity.map_err(|_| EvaluationError::Function(format!("{text:?} is no quantity")))?;
-    Ok(Value::Double(quantity.as_approximate_f64()))
+    Ok(AmountValue::value(quantity.as_approximate_f64()))
+}
+
+/// `kubernetes.Quantity` of kwok's expressions: a number that whole numbers and others are counted with.
+pub(crate) struct AmountValue(f64);
+
+impl AmountValue {
+    /// So much.
+    pub(crate) fn value(amount: f64) -> Value {
+        Value::Host(Arc::new(AmountValue(amount)))
+    }
+}
+
+impl HostValue for AmountValue {
+    fn type_name(&self) -> &str {
+        "kubernetes.Quantity"
+    }
+
+    fn number(&self) -> Option<f64> {
+        Some(self.0)
+    }
+
+    fn with_number(&self, number: f64) -> Value {
+        AmountValue::value(number)
+    }
 }
 
 fn seconds(time: Time) -> f64 {

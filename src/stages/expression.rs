@@ -105,6 +105,7 @@ fn cel_number(value: &CelValue) -> Result<i64, StageError> {
         CelValue::Uint(number) => Ok(i64::try_from(*number).unwrap_or(i64::MAX)),
         CelValue::Double(number) => Ok(*number as i64),
         CelValue::Bool(flag) => Ok((*flag).into()),
+        CelValue::Host(host) if host.number().is_some() => Ok(host.number().unwrap_or_default() as i64),
         other => Err(format!("a {} is no number", other.type_name()).into()),
     }
 }

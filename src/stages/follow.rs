@@ -7,37 +7,20 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
+use super::following::{KindFollower, follow_kind};
 use super::manifest::ResourceRef;
-use super::names::{GROUP, VERSION};
 use super::player::StagePlayer;
 use super::stage::ObjectStage;
-use super::stagehand::{PAUSE, Stagehand};
+use super::stagehand::Stagehand;
 use apimachinery::object::Object;
-use apimachinery::options::ListOptions;
-use apimachinery::status::Status;
-use apimachinery::watch::WatchEvent;
 use apis::kind::Kind;
 
 /// Follows the Stages for as long as it is polled. Where their kind is not served it waits until it is, and
 /// nothing else is done.
 pub async fn follow(stagehand: Stagehand) {
-    let mut served = stagehand.scheme.changes();
-    let mut follower = StageFollower { stagehand, read: BTreeMap::new(), players: BTreeMap::new() };
-    loop {
-        let kind = follower.stagehand.scheme.resource(GROUP, VERSION, "stages");
-        let Some(kind) = kind else {
-            follower.read.clear();
-            follower.publish();
-            if served.changed().await.is_err() {
-                return;
-            }
-            continue;
-        };
-        if let Err(status) = follower.watch(&kind).await {
-            tracing::debug!(status.message, "stages are not followed just now");
-        }
-        follower.stagehand.context.clock.sleep(PAUSE).await;
-    }
+    let mut follower =
+        StageFollower { stagehand: stagehand.clone(), read: BTreeMap::new(), players: BTreeMap::new() };
+    follow_kind(&stagehand, "stages", &mut follower).await;
 }
 
 struct StageFollower {
@@ -61,27 +44,10 @@ impl Drop for RunningPlayer {
     }
 }
 
-impl StageFollower {
-    async fn watch(&mut self, kind: &Kind) -> Result<(), Status> {
-        let client = self.stagehand.context.client.clone();
-        let list = client.list(kind, "", &ListOptions::default()).await?;
-        let there: Vec<&str> = list.items.iter().map(|stage| &*stage.metadata.name).collect();
-        self.read.retain(|name, _| there.contains(&name.as_str()));
-        list.items.iter().for_each(|stage| self.take(kind, stage));
-        self.publish();
-        let revision = Some(list.resource_version.to_string());
-        let options = ListOptions { resource_version: revision, ..ListOptions::default() };
-        let mut events = client.watch(kind, "", &options).await?;
-        while let Some(event) = events.recv().await {
-            match &event {
-                WatchEvent::Added(stage) | WatchEvent::Modified(stage) => self.take(kind, stage),
-                WatchEvent::Deleted(stage) => drop(self.read.remove(&*stage.metadata.name)),
-                WatchEvent::Bookmark(_) => continue,
-                WatchEvent::Error(_) => return Ok(()),
-            }
-            self.publish();
-        }
-        Ok(())
+impl KindFollower for StageFollower {
+    fn retain(&mut self, are_there: &[&Object]) {
+        let is_there = |name: &String| are_there.iter().any(|stage| *stage.metadata.name == **name);
+        self.read.retain(|name, _| is_there(name));
     }
 
     /// Reads one that is new or has changed.
@@ -96,6 +62,10 @@ impl StageFollower {
             self.stagehand.context.recorder.event((kind, object), "Warning", "InvalidStage", message);
         }
         self.read.insert(name.to_string(), (revision, read.ok().flatten().map(Arc::new)));
+    }
+
+    fn remove(&mut self, object: &Object) {
+        self.read.remove(&*object.metadata.name);
     }
 
     /// The book and the players are as what was read.
@@ -113,7 +83,9 @@ impl StageFollower {
             }
         }
     }
+}
 
+impl StageFollower {
     fn start(&self, resource: ResourceRef) -> RunningPlayer {
         let changed = Arc::new(Notify::new());
         let (stagehand, told) = (self.stagehand.clone(), changed.clone());

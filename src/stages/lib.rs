@@ -1,5 +1,5 @@
 //! kwok's Stages (`kwok.x-k8s.io/v1alpha1`): what becomes of objects of any kind, as data that changes while
-//! the cluster runs.
+//! the cluster runs; and beside them what pods use, [`measures`].
 //!
 //! Comes in: the Stages, and the objects of the kinds that they are for, by watches. Goes out: patches,
 //! Events, deletes. Must not know a kubelet or a controller: what templates ask of nodes it is given
@@ -35,8 +35,12 @@ pub mod surroundings;
 
 mod stagehand;
 
+mod following;
+
 pub mod follow;
 pub mod player;
+
+pub mod measures;
 
 #[cfg(test)]
 mod published;
@@ -45,6 +49,7 @@ pub use book::{Governed, StageBook};
 pub use cel_functions::CelHost;
 pub use error::StageError;
 pub use follow::follow;
+pub use measures::{MeasureBook, follow_measures};
 pub use names::{FIELD_MANAGER, GROUP, VERSION};
 pub use stagehand::Stagehand;
 pub use surroundings::Machines;

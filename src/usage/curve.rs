@@ -2,8 +2,9 @@
 
 use std::f64::consts::TAU;
 
+use std::fmt;
+
 use super::against::Against;
-use super::expression::CurveExpression;
 
 /// An amount as it is written.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -12,6 +13,13 @@ pub enum Amount {
     Units(f64),
     /// A share of the whole.
     Share(f64),
+}
+
+/// A number that somebody else works out.
+pub trait CurveFunction: fmt::Debug + Send + Sync {
+    /// The number so many seconds after the beginning; nothing where there is none. It is the same whenever
+    /// it is asked for.
+    fn value(&self, seconds: f64, against: &Against<'_>) -> Option<f64>;
 }
 
 /// A number as a function of time.
@@ -25,8 +33,8 @@ pub enum Curve {
     Wave(Amount, Amount, f64),
     /// From the second on, the amount; ordered, the first at 0.
     Steps(Vec<(f64, Amount)>),
-    /// As CEL says.
-    Expression(Box<CurveExpression>),
+    /// As CEL says, or whoever else.
+    Expression(Box<dyn CurveFunction>),
 }
 
 /// The sum of an expression since the beginning is made of pieces that are the same whenever it is asked

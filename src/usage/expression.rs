@@ -7,6 +7,7 @@ use chrono::DateTime;
 use serde_json::Value as Json;
 
 use super::against::{Against, CurveError};
+use super::curve::CurveFunction;
 use apimachinery::quantity::Quantity;
 use cel::{Activation, Budget, Environment, Program, Type, Value};
 
@@ -40,7 +41,7 @@ impl CurveExpression {
     ///
     /// # Errors
     /// What went wrong, or cost too much, or is no number.
-    pub fn value(&self, seconds: f64, against: &Against<'_>) -> Result<f64, CurveError> {
+    pub fn evaluate(&self, seconds: f64, against: &Against<'_>) -> Result<f64, CurveError> {
         let millis = ((against.began + seconds) * 1000.0) as i64;
         let now = DateTime::from_timestamp_millis(millis).unwrap_or_default();
         let mut activation = Activation::new()
@@ -53,6 +54,12 @@ impl CurveExpression {
         }
         let value = self.0.evaluate(&activation, &mut Budget::new(MAX_COST));
         Ok(number(&value.map_err(|why| why.to_string())?)?)
+    }
+}
+
+impl CurveFunction for CurveExpression {
+    fn value(&self, seconds: f64, against: &Against<'_>) -> Option<f64> {
+        self.evaluate(seconds, against).ok()
     }
 }
 

@@ -29,4 +29,4 @@ mod grammar;
 mod tests;
 
 pub use against::{Against, CurveError};
-pub use curve::Curve;
+pub use curve::{Curve, CurveFunction};

@@ -4,14 +4,22 @@ use std::sync::Arc;
 
 use super::chaos;
 use super::simulated::SimulatedRuntime;
-use super::stats::{ContainerStats, MeasuredContainer, PodSandboxStats, StatsService};
+use super::stats::{ContainerStats, MeasuredContainer, PodSandboxStats, ResourceUse, StatsService};
 use super::used;
 use apimachinery::time::Time;
 use apis::views::pod::Pod;
 
 impl StatsService for SimulatedRuntime {
     fn container_stats(&self, measured: &MeasuredContainer<'_>, now: Time) -> ContainerStats {
-        used::container(measured, now)
+        used::container(measured, now, &self.usage_sources)
+    }
+
+    fn resource_use(&self, measured: &MeasuredContainer<'_>, resource: &str, now: Time) -> ResourceUse {
+        used::resource(measured, resource, now, &self.usage_sources)
+    }
+
+    fn count_usage_changes(&self) -> u64 {
+        self.usage_sources.book.count_changes()
     }
 
     fn pod_sandbox_stats(&self, pod: &Pod, started_at: Time, now: Time) -> PodSandboxStats {
@@ -23,7 +31,7 @@ impl StatsService for SimulatedRuntime {
     }
 
     fn fills_storage(&self, pod: &Pod) -> bool {
-        used::fills_storage(pod)
+        used::fills_storage(pod, &self.usage_sources)
     }
 
     fn usage_problems(&self, pod: &Pod) -> Vec<String> {
@@ -36,7 +44,8 @@ impl StatsService for SimulatedRuntime {
 
     fn look_at_usage_again(&self, measured: &MeasuredContainer<'_>, id: &Arc<str>, now: Time) -> bool {
         let Some(mut container) = self.container(id) else { return false };
-        let killed = used::out_of_memory(measured).map(|(at, exit)| (at.max(now), exit));
+        let killed = used::out_of_memory(measured, &self.usage_sources);
+        let killed = killed.map(|(at, exit)| (at.max(now), exit));
         container.expect(container.plain.clone(), killed);
         self.containers().insert(id.clone(), container);
         true

@@ -23,7 +23,7 @@ use super::services::{
 };
 use super::simulated_container::SimulatedContainer;
 use super::stages::{Next, StageSet, Step};
-use super::used;
+use super::used::{self, UsageSources};
 use apimachinery::time::Time;
 use apis::views::pod::{Container, Pod};
 use apis::views::probe::Probe;
@@ -34,6 +34,7 @@ use machine::logs::{self, LogLine};
 use machine::questions::Answered;
 use machine::surroundings::Surroundings;
 use machine::{program, signals};
+use stages::MeasureBook;
 use sync::{Mutex, MutexGuard};
 use tokio::sync::watch;
 
@@ -51,6 +52,7 @@ pub struct SimulatedRuntime {
     /// Bound: two for each container of the node's pods, what it is and what it was before its restart.
     containers: Mutex<HashMap<ContainerId, SimulatedContainer>>,
     pub(super) ports: SandboxPorts,
+    pub(super) usage_sources: UsageSources,
 }
 
 impl SimulatedRuntime {
@@ -70,7 +72,14 @@ impl SimulatedRuntime {
             sandboxes: Mutex::default(),
             containers: Mutex::default(),
             ports: SandboxPorts::new(OwnListeners::default()),
+            usage_sources: UsageSources::default(),
         }
+    }
+
+    /// Whose containers use what kwok's objects say, too; `node` is what their expressions see of the node.
+    #[must_use]
+    pub fn with_measures(self, book: MeasureBook, node: serde_json::Value) -> SimulatedRuntime {
+        SimulatedRuntime { usage_sources: UsageSources { book, node: Arc::new(node) }, ..self }
     }
 
     /// With images that are there from the beginning. `are_all` is that others have to be pulled.
@@ -158,7 +167,7 @@ impl SimulatedRuntime {
             outlook: nothing,
             follows_command,
         };
-        container.expect(outlook, used::killed(config, started_at));
+        container.expect(outlook, used::killed(config, started_at, &self.usage_sources));
         let status = container.status();
         self.containers().insert(id.clone(), container);
         status
@@ -292,7 +301,7 @@ impl RuntimeService for SimulatedRuntime {
         }
         let Some(around) = &mut container.around else { return };
         Arc::make_mut(&mut Arc::make_mut(around).answers).push(answered);
-        container.replay(config);
+        container.replay(config, &self.usage_sources);
         self.containers().insert(id.clone(), container);
     }
 
@@ -314,7 +323,7 @@ impl RuntimeService for SimulatedRuntime {
             return false;
         }
         if container.follows_command {
-            container.replay(config);
+            container.replay(config, &self.usage_sources);
         }
         let follows_command = container.follows_command;
         self.containers().insert(id.clone(), container);
@@ -427,7 +436,7 @@ impl RuntimeService for SimulatedRuntime {
         }
         container.around = Some(around);
         if container.follows_command {
-            container.replay(config);
+            container.replay(config, &self.usage_sources);
         }
         self.containers().insert(id.clone(), container);
         Some(response)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::played::{self, Outlook};
 use super::services::{ContainerConfig, ContainerStatus, Exit, PendingQuestion};
-use super::used;
+use super::used::{self, UsageSources};
 use apimachinery::time::Time;
 use machine::surroundings::Surroundings;
 
@@ -48,9 +48,9 @@ impl SimulatedContainer {
     }
 
     /// Its command is followed anew, among what it finds now.
-    pub(super) fn replay(&mut self, config: &ContainerConfig<'_>) {
+    pub(super) fn replay(&mut self, config: &ContainerConfig<'_>, sources: &UsageSources) {
         let (around, started_at) = (self.around.as_deref(), self.started_at);
         let outlook = played::outlook(config.container, around, started_at, Duration::ZERO);
-        self.expect(outlook, used::killed(config, started_at));
+        self.expect(outlook, used::killed(config, started_at, sources));
     }
 }

@@ -34,6 +34,15 @@ pub struct ContainerStats {
     pub disk_bytes: u64,
 }
 
+/// What a container uses of one resource.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ResourceUse {
+    /// Now, in whole units.
+    pub now: f64,
+    /// Since its start, in units times seconds.
+    pub sum: f64,
+}
+
 /// What the containers of a sandbox have used together (`runtimeapi.PodSandboxStats`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PodSandboxStats {
@@ -47,6 +56,24 @@ pub struct PodSandboxStats {
 pub trait StatsService: Send + Sync {
     /// `ContainerStats`: what a container has used. Worked out when it is asked for.
     fn container_stats(&self, measured: &MeasuredContainer<'_>, now: Time) -> ContainerStats;
+
+    /// What it uses of any one resource, by name.
+    fn resource_use(&self, measured: &MeasuredContainer<'_>, resource: &str, now: Time) -> ResourceUse {
+        let stats = self.container_stats(measured, now);
+        let (cores, core_seconds) =
+            (stats.cpu_nano_cores as f64 / 1e9, stats.cpu_core_nanoseconds as f64 / 1e9);
+        match resource {
+            "cpu" => ResourceUse { now: cores, sum: core_seconds },
+            "memory" => ResourceUse { now: stats.memory_bytes as f64, sum: 0.0 },
+            "ephemeral-storage" => ResourceUse { now: stats.disk_bytes as f64, sum: 0.0 },
+            _ => ResourceUse::default(),
+        }
+    }
+
+    /// How often it has been said otherwise what all containers use: those that run are looked at again.
+    fn count_usage_changes(&self) -> u64 {
+        0
+    }
 
     /// `PodSandboxStats`: what the pod as a whole has used since it started.
     fn pod_sandbox_stats(&self, pod: &Pod, started_at: Time, now: Time) -> PodSandboxStats;

@@ -5,24 +5,30 @@
 //! | `kubarium.dev/usage-cpu` | what each of its containers uses of the CPU |
 //! | `kubarium.dev/usage-memory` | of the memory |
 //! | `kubarium.dev/usage-ephemeral-storage` | of the disk, beside volumes |
+//! | `kubarium.dev/usage-pids` | how many processes it is; without, one |
 //! | `kubarium.dev/usage-network-receive`, `-transmit` | what the pod receives and sends in each second |
 //! | `kubarium.dev/usage-volume.NAME` | what is in a volume |
 //!
-//! With `.CONTAINER` behind it, each of the first three is for that container alone; kwok's
-//! `kwok.x-k8s.io/usage-cpu` and `usage-memory` mean the same. Values are those of [`usage`]. A pod without
-//! such annotations uses [`CPU_SHARE`] and [`MEMORY_SHARE`] of its requests, and nothing is kept of it.
+//! With `.CONTAINER` behind it, each of the first four is for that container alone; kwok's
+//! `kwok.x-k8s.io/usage-cpu` and `usage-memory` mean the same. Values are those of [`usage`]. kwok's
+//! ResourceUsages and ClusterResourceUsages say it of pods that say nothing in our words, and go before
+//! kwok's annotations. A pod of which nobody says anything uses [`CPU_SHARE`] and [`MEMORY_SHARE`] of its
+//! requests, and nothing is kept of it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::services::{ContainerConfig, Exit};
-use super::stats::{ContainerStats, MeasuredContainer, PodSandboxStats};
+use super::stats::{ContainerStats, MeasuredContainer, PodSandboxStats, ResourceUse};
 use apimachinery::quantity::Quantity;
-use apimachinery::time::Time;
+use apimachinery::time::{Time, rfc3339};
 use apis::views::pod::{Container, Pod};
 use clock::after;
+use stages::MeasureBook;
+use stages::measures::book::SaidUsage;
 use usage::{Against, Curve};
 
 /// What a container uses of the CPU that it requests, when nobody says it.
@@ -39,14 +45,27 @@ const LEAST_SECONDS: f64 = 1.0;
 /// The annotations that give curves, but for what follows a dot.
 const OURS: &str = "kubarium.dev/usage-";
 const OF_KWOK: &str = "kwok.x-k8s.io/usage-";
-const KNOWN: [&str; 6] =
-    ["cpu", "memory", "ephemeral-storage", "network-receive", "network-transmit", "volume"];
+const KNOWN: [&str; 7] =
+    ["cpu", "memory", "ephemeral-storage", "pids", "network-receive", "network-transmit", "volume"];
+
+/// What is known of a node's containers beside what their pods say.
+#[derive(Clone, Debug, Default)]
+pub(super) struct UsageSources {
+    /// What kwok's objects say.
+    pub(super) book: MeasureBook,
+    /// The Node, as expressions see it.
+    pub(super) node: Arc<Value>,
+}
 
 /// What a container has used between its start and `now`.
-pub(super) fn container(measured: &MeasuredContainer<'_>, now: Time) -> ContainerStats {
+pub(super) fn container(
+    measured: &MeasuredContainer<'_>,
+    now: Time,
+    sources: &UsageSources,
+) -> ContainerStats {
     let age = seconds(measured.started_at, now);
-    let variables = variables(measured);
-    let of = |resource: &str| of_container(measured, resource, variables.as_ref());
+    let variables = variables(measured, sources);
+    let of = |resource: &str| of_container(measured, resource, (variables.as_ref(), sources));
     let ((cpu, of_cpu), (memory, of_memory), (disk, of_disk)) =
         (of("cpu"), of("memory"), of("ephemeral-storage"));
     let window = age.min(WINDOW_SECONDS);
@@ -57,6 +76,19 @@ pub(super) fn container(measured: &MeasuredContainer<'_>, now: Time) -> Containe
         memory_bytes: memory.value(age, &of_memory) as u64,
         disk_bytes: disk.value(age, &of_disk) as u64,
     }
+}
+
+/// What it uses of any one resource.
+pub(super) fn resource(
+    measured: &MeasuredContainer<'_>,
+    resource: &str,
+    now: Time,
+    sources: &UsageSources,
+) -> ResourceUse {
+    let age = seconds(measured.started_at, now);
+    let variables = variables(measured, sources);
+    let (curve, against) = of_container(measured, resource, (variables.as_ref(), sources));
+    ResourceUse { now: curve.value(age, &against), sum: curve.sum(0.0, age, &against) }
 }
 
 /// What a pod has received and sent.
@@ -78,31 +110,38 @@ pub(super) fn volume(pod: &Pod, name: &str, started_at: Time, now: Time) -> Opti
 }
 
 /// When the kernel kills a container because it uses more memory than it may; and how that looks.
-pub(super) fn out_of_memory(measured: &MeasuredContainer<'_>) -> Option<(Time, Exit)> {
-    let MeasuredContainer { pod, container, started_at, .. } = *measured;
+pub(super) fn out_of_memory(
+    measured: &MeasuredContainer<'_>,
+    sources: &UsageSources,
+) -> Option<(Time, Exit)> {
+    let MeasuredContainer { container, started_at, .. } = *measured;
     let limit = amount(&container.resources.limits, "memory")?;
     // What is a share of the request never goes over the limit.
-    given(&pod.metadata.annotations, "memory", &container.name)?;
-    let variables = variables(measured);
-    let (curve, against) = of_container(measured, "memory", variables.as_ref());
+    said(measured, "memory", sources)?;
+    let variables = variables(measured, sources);
+    let (curve, against) = of_container(measured, "memory", (variables.as_ref(), sources));
     let seconds = curve.first_above(limit, &against)?.max(LEAST_SECONDS);
     let exit = Exit { code: 137, reason: "OOMKilled".into(), ..Exit::default() };
     Some((after(started_at, Duration::from_secs_f64(seconds.min(MAX_SECONDS))), exit))
 }
 
 /// When a container that starts then is killed for what it uses.
-pub(super) fn killed(config: &ContainerConfig<'_>, started_at: Time) -> Option<(Time, Exit)> {
+pub(super) fn killed(
+    config: &ContainerConfig<'_>,
+    started_at: Time,
+    sources: &UsageSources,
+) -> Option<(Time, Exit)> {
     let ContainerConfig { pod, metadata, container, attempt } = *config;
-    out_of_memory(&MeasuredContainer { pod, metadata, container, attempt, started_at })
+    out_of_memory(&MeasuredContainer { pod, metadata, container, attempt, started_at }, sources)
 }
 
-/// Whether a pod says how its local storage fills.
-pub(super) fn fills_storage(pod: &Pod) -> bool {
+/// Whether a pod says how its local storage fills, or somebody of any.
+pub(super) fn fills_storage(pod: &Pod, sources: &UsageSources) -> bool {
     let fills = |name: &String| {
         let rest = name.strip_prefix(OURS);
         rest.is_some_and(|rest| rest.starts_with("volume.") || rest.starts_with("ephemeral-storage"))
     };
-    pod.metadata.annotations.keys().any(fills)
+    sources.book.fills_storage() || pod.metadata.annotations.keys().any(fills)
 }
 
 /// Whether annotations say otherwise what memory is used.
@@ -135,24 +174,48 @@ pub(super) fn problems(annotations: &BTreeMap<String, String>) -> Vec<String> {
 fn of_container<'a>(
     measured: &MeasuredContainer<'_>,
     resource: &str,
-    variables: Option<&'a Value>,
-) -> (Curve, Against<'a>) {
-    let MeasuredContainer { pod, container, started_at, .. } = *measured;
+    (variables, sources): (Option<&'a Value>, &UsageSources),
+) -> (Arc<Curve>, Against<'a>) {
+    let MeasuredContainer { container, started_at, .. } = *measured;
     let whole = requested(container, resource);
-    let curve = given(&pod.metadata.annotations, resource, &container.name);
-    let curve = curve.unwrap_or_else(|| match (resource, whole) {
+    let curve = said(measured, resource, sources).unwrap_or_else(|| Arc::new(unsaid(resource, whole)));
+    (curve, Against { whole: whole.unwrap_or(0.0), variables, began: started_at.timestamp() as f64 })
+}
+
+/// What is used of a resource when nobody says it.
+fn unsaid(resource: &str, whole: Option<f64>) -> Curve {
+    match (resource, whole) {
         ("cpu", Some(_)) => Curve::share(CPU_SHARE),
         ("memory", Some(_)) => Curve::share(MEMORY_SHARE),
         ("cpu", None) => Curve::constant(IDLE_CORES),
         ("memory", None) => Curve::constant(IDLE_BYTES),
         _ => Curve::constant(0.0),
-    });
-    (curve, Against { whole: whole.unwrap_or(0.0), variables, began: started_at.timestamp() as f64 })
+    }
 }
 
-/// What annotations say: of one container before what they say of all, ours before kwok's. What cannot be
-/// read is told in an event, and says nothing.
+/// What somebody says of a container's resource: the pod in our words, kwok's objects, the pod in kwok's
+/// words.
+fn said(measured: &MeasuredContainer<'_>, resource: &str, sources: &UsageSources) -> Option<Arc<Curve>> {
+    let MeasuredContainer { pod, metadata, container, .. } = *measured;
+    let annotations = &pod.metadata.annotations;
+    let ours = in_our_words(annotations, resource, &container.name).map(Arc::new);
+    ours.or_else(|| {
+        match sources.book.usage(&metadata.namespace, &metadata.name, &container.name, resource) {
+            SaidUsage::Nothing => in_words_of_kwok(annotations, resource).map(Arc::new),
+            SaidUsage::None => Some(Arc::new(Curve::constant(0.0))),
+            SaidUsage::Curve(curve) => Some(curve),
+        }
+    })
+}
+
+/// What annotations say of a pod as a whole: ours before kwok's.
 fn given(annotations: &BTreeMap<String, String>, resource: &str, of: &str) -> Option<Curve> {
+    in_our_words(annotations, resource, of).or_else(|| in_words_of_kwok(annotations, resource))
+}
+
+/// What annotations say: of one container before what they say of all. What cannot be read is told in an
+/// event, and says nothing.
+fn in_our_words(annotations: &BTreeMap<String, String>, resource: &str, of: &str) -> Option<Curve> {
     // Most pods have none.
     if annotations.is_empty() {
         return None;
@@ -160,7 +223,14 @@ fn given(annotations: &BTreeMap<String, String>, resource: &str, of: &str) -> Op
     let find = |name: String| annotations.get(&name).and_then(|text| Curve::parse(text).ok());
     let of_one = || if of.is_empty() { None } else { find(format!("{OURS}{resource}.{of}")) };
     let of_all = || if resource == "volume" { None } else { find(format!("{OURS}{resource}")) };
-    of_one().or_else(of_all).or_else(|| find(format!("{OF_KWOK}{resource}")))
+    of_one().or_else(of_all)
+}
+
+fn in_words_of_kwok(annotations: &BTreeMap<String, String>, resource: &str) -> Option<Curve> {
+    if annotations.is_empty() {
+        return None;
+    }
+    annotations.get(&format!("{OF_KWOK}{resource}")).and_then(|text| Curve::parse(text).ok())
 }
 
 fn requested(container: &Container, resource: &str) -> Option<f64> {
@@ -177,24 +247,32 @@ fn seconds(from: Time, to: Time) -> f64 {
 }
 
 /// What expressions see, when there may be one.
-fn variables(measured: &MeasuredContainer<'_>) -> Option<Value> {
+fn variables(measured: &MeasuredContainer<'_>, sources: &UsageSources) -> Option<Value> {
     let MeasuredContainer { pod, metadata, container, attempt, .. } = *measured;
     let (annotations, node) = (&pod.metadata.annotations, &pod.spec.node_name);
     let is_expression = |text: &String| text.trim_start().starts_with("cel:");
-    if !annotations.values().any(is_expression) {
+    if !sources.book.has_usages() && !annotations.values().any(is_expression) {
         return None;
     }
+    let containers: Vec<Value> = pod.spec.containers.iter().map(shown).collect();
     let pod = json!({
         "metadata": {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid,
-            "labels": metadata.labels, "annotations": annotations},
-        "spec": {"nodeName": node},
+            "labels": metadata.labels, "annotations": annotations,
+            "creationTimestamp": metadata.creation_timestamp.map(rfc3339)},
+        "spec": {"nodeName": node, "containers": containers},
     });
+    let mut container = shown(container);
+    container["restartCount"] = attempt.into();
+    let node =
+        if sources.node.is_null() { json!({"metadata": {"name": node}}) } else { (*sources.node).clone() };
+    Some(json!({"pod": pod, "node": node, "container": container}))
+}
+
+/// A container as expressions see it.
+fn shown(container: &Container) -> Value {
     let Container { name, image, resources, .. } = container;
     let resources = json!({"requests": resources.requests, "limits": resources.limits});
-    let container = json!({"name": name, "image": image, "resources": resources,
-        "restartCount": attempt});
-    let node = json!({"metadata": {"name": node}});
-    Some(json!({"pod": pod, "node": node, "container": container}))
+    json!({"name": name, "image": image, "resources": resources})
 }
 
 #[cfg(test)]
@@ -219,7 +297,8 @@ mod tests {
     }
 
     fn after_a_minute(pod: &Pod, at: usize) -> (u64, u64) {
-        let stats = container(&measured(pod, at), Time::UNIX_EPOCH + TimeDelta::minutes(1));
+        let sources = UsageSources::default();
+        let stats = container(&measured(pod, at), Time::UNIX_EPOCH + TimeDelta::minutes(1), &sources);
         (stats.cpu_nano_cores, stats.memory_bytes)
     }
 
@@ -243,7 +322,7 @@ mod tests {
     #[test]
     fn who_goes_over_a_limit_is_killed_then() {
         let killed = |annotations: Value, at: usize| {
-            let (time, exit) = out_of_memory(&measured(&pod(annotations), at))?;
+            let (time, exit) = out_of_memory(&measured(&pod(annotations), at), &UsageSources::default())?;
             Some((time.timestamp(), exit.code, exit.reason))
         };
         let memory = |text: &str| json!({"kubarium.dev/usage-memory": text});

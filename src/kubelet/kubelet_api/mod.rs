@@ -3,14 +3,17 @@
 //! Comes in: a method and a path. Goes out: a status and a body. Nobody opens a socket here: the apiserver
 //! asks through `nodes/proxy`. Streams into containers and logs are not among it: they are asked for by name.
 
+mod declared_metrics;
 mod metrics;
 mod pods;
 mod summary;
 mod usage;
 
+pub(crate) use usage::MeasuredPod;
 pub use usage::{PodUsage, UsageTotal};
 
 use bytes::Bytes;
+use component_base::metrics::Render;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Response, StatusCode};
 use serde_json::json;
@@ -37,13 +40,22 @@ impl Kubelet {
             return answer(405, PLAIN, "405: Method Not Allowed".into());
         }
         let now = self.shared.context.clock.now();
+        // What users say of a path goes before what is there.
+        if let Some(text) = self.declared_metrics(path, now).await {
+            return answer(200, METRICS, text);
+        }
         match path {
             "/healthz" | "/healthz/ping" | "/healthz/log" | "/healthz/syncloop" => {
                 answer(200, PLAIN, "ok".into())
             }
             "/pods" => answer(200, JSON, pods::list(&self.pods_here().await)),
             "/runningpods" => answer(200, JSON, pods::running(&self.pods_here().await)),
-            "/metrics" => answer(200, METRICS, metrics::own(self.node_name(), &self.pods_here().await)),
+            "/metrics" => {
+                let mut text = metrics::own(self.node_name(), &self.pods_here().await);
+                self.shared.counted.render(&mut text);
+                self.shared.context.metrics.render(&mut text);
+                answer(200, METRICS, text)
+            }
             "/metrics/resource" => {
                 let up = self.shared.context.clock.elapsed();
                 answer(200, METRICS, metrics::resource(&self.measured_pods(now).await, (up, now)))

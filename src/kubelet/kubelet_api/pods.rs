@@ -10,6 +10,7 @@ use crate::pod_workers::PodWorker;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
 use apis::views::pod::Pod;
+use stages::Governed;
 
 /// A pod of the node, as the kubelet sees it.
 #[derive(Clone, Debug)]
@@ -34,7 +35,7 @@ pub(super) struct RunningHere {
 }
 
 impl Kubelet {
-    /// The pods of the node, by namespace and name.
+    /// The pods of the node, by namespace and name: also those that stages play.
     pub(super) async fn pods_here(&self) -> Vec<PodHere> {
         let mut names: Vec<(String, String)> = {
             let state = self.pods.state();
@@ -45,7 +46,28 @@ impl Kubelet {
         for (namespace, name) in names {
             found.extend(self.pods.look(&namespace, &name, PodHere::of).await);
         }
+        let played = self.pods_played();
+        if !played.is_empty() {
+            found.extend(played.iter().map(PodHere::of_status));
+            found.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
+        }
         found
+    }
+
+    /// Those of its node that stages play, as far as it has heard.
+    fn pods_played(&self) -> Vec<Arc<Object>> {
+        if !self.shared.config.book.has_pods() {
+            return Vec::new();
+        }
+        let mut pods = self.pod_informer().lister().all();
+        pods.retain(|pod| self.shared.is_played(Governed::Pod, pod));
+        pods
+    }
+
+    /// One of those.
+    pub(super) fn pod_played(&self, uid: &str) -> Option<PodHere> {
+        let played = self.pods_played();
+        played.iter().find(|pod| pod.metadata.uid == uid).map(PodHere::of_status)
     }
 }
 
@@ -67,6 +89,29 @@ impl PodHere {
         }
         let (object, pod, start_time) = (worker.object.clone(), worker.pod.clone(), worker.start_time);
         PodHere { object, pod, start_time, running, ended }
+    }
+
+    /// As its status says, which others write.
+    fn of_status(object: &Arc<Object>) -> PodHere {
+        let pod = object.view::<Pod>();
+        let status = &pod.status;
+        let all = status.init_container_statuses.iter().chain(&status.container_statuses);
+        let mut running = Vec::new();
+        let mut ended = 0;
+        for container in all {
+            let image = pod.spec.all_containers().find(|spec| spec.name == container.name);
+            match (container.state.running.as_ref(), image) {
+                (Some(state), Some(spec)) => running.push(RunningHere {
+                    name: container.name.clone(),
+                    image: spec.image.clone(),
+                    attempt: container.restart_count,
+                    started_at: state.started_at.unwrap_or(Time::UNIX_EPOCH),
+                }),
+                _ => ended += usize::from(container.state.terminated.is_some()),
+            }
+        }
+        let start_time = status.start_time.unwrap_or(Time::UNIX_EPOCH);
+        PodHere { object: object.clone(), pod, start_time, running, ended }
     }
 
     pub(super) fn namespace(&self) -> &str {

@@ -8,8 +8,10 @@ use super::pods::{PodHere, RunningHere};
 use crate::container_runtime::services::RuntimeService;
 use crate::container_runtime::stats::{ContainerStats, MeasuredContainer, PodSandboxStats};
 use crate::container_runtime::used::WINDOW_SECONDS;
+use crate::eviction_manager::PodUse;
 use crate::kubelet::Kubelet;
 use apimachinery::time::Time;
+use apis::tree::{items, text};
 use apis::views::pod::Container;
 
 /// What a node uses beside its pods: the kubelet, the runtime and the system.
@@ -21,7 +23,7 @@ const FRESH: Duration = Duration::from_secs(10);
 
 /// A pod of the node, and what it uses.
 #[derive(Clone, Debug)]
-pub(super) struct MeasuredPod {
+pub(crate) struct MeasuredPod {
     pub(super) here: PodHere,
     /// Of its containers that run, in their order.
     pub(super) containers: Vec<ContainerStats>,
@@ -88,6 +90,54 @@ impl MeasuredPod {
         MeasuredPod { here, containers, sandbox }
     }
 
+    pub(crate) fn uid(&self) -> &str {
+        &self.here.object.metadata.uid
+    }
+
+    /// What it uses of what its node may run out of.
+    pub(crate) fn in_use(&self, runtime: &dyn RuntimeService, now: Time) -> PodUse {
+        let bytes = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        let total = self.total();
+        let metadata = &self.here.object.metadata;
+        let named = self.here.running.iter().zip(&self.containers);
+        let container = |(running, stats): (&RunningHere, &ContainerStats)| {
+            (running.name.clone(), bytes(stats.memory_bytes), bytes(stats.disk_bytes))
+        };
+        PodUse {
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            pod: self.here.pod.clone(),
+            memory: bytes(total.memory_bytes),
+            disk: bytes(total.disk_bytes).saturating_add(bytes(self.volume_bytes(runtime, now))),
+            pids: self.pids(runtime, now),
+            containers: named.map(container).collect(),
+        }
+    }
+
+    /// What is in its empty directories.
+    fn volume_bytes(&self, runtime: &dyn RuntimeService, now: Time) -> u64 {
+        let PodHere { object, pod, start_time, .. } = &self.here;
+        if !runtime.fills_storage(pod) {
+            return 0;
+        }
+        let tree = object.to_value();
+        let volumes = items(&tree, "spec.volumes").iter().filter(|volume| !volume["emptyDir"].is_null());
+        let filled = volumes.map(|volume| runtime.volume_bytes(pod, text(volume, "name"), *start_time, now));
+        filled.flatten().fold(0, u64::saturating_add)
+    }
+
+    /// A container is one process, unless somebody says otherwise.
+    fn pids(&self, runtime: &dyn RuntimeService, now: Time) -> i64 {
+        let (pod, metadata) = (&self.here.pod, &self.here.object.metadata);
+        let of = |running: &RunningHere| {
+            let container = pod.spec.all_containers().find(|container| container.name == running.name)?;
+            let RunningHere { attempt, started_at, .. } = *running;
+            let measured = MeasuredContainer { pod, metadata, container, attempt, started_at };
+            Some(runtime.resource_use(&measured, "pids", now).now as i64)
+        };
+        self.here.running.iter().map(|running| of(running).unwrap_or(0).max(1)).sum()
+    }
+
     pub(super) fn total(&self) -> UsageTotal {
         let mut total = UsageTotal::default();
         self.containers.iter().for_each(|stats| total.add(stats));
@@ -97,7 +147,7 @@ impl MeasuredPod {
 
 impl Kubelet {
     /// The pods of the node with what they use, by namespace and name: those that run.
-    pub(super) async fn measured_pods(&self, now: Time) -> Vec<MeasuredPod> {
+    pub(crate) async fn measured_pods(&self, now: Time) -> Vec<MeasuredPod> {
         let runtime = &*self.shared.node.runtime;
         let here = self.pods_here().await.into_iter().filter(|pod| !pod.running.is_empty());
         here.map(|pod| MeasuredPod::measure(pod, runtime, now)).collect()
@@ -106,7 +156,8 @@ impl Kubelet {
     /// What a pod of the node uses; nothing while it has not run for some seconds.
     pub async fn pod_usage(&self, uid: &str) -> Option<PodUsage> {
         let now = self.shared.context.clock.now();
-        let here = self.pods.look_by_uid(&Arc::from(uid), PodHere::of).await?;
+        let here = self.pods.look_by_uid(&Arc::from(uid), PodHere::of).await;
+        let here = here.or_else(|| self.pod_played(uid))?;
         let age = |started: Time| (now - started).to_std().unwrap_or_default();
         let youngest = here.running.iter().map(|running| age(running.started_at)).min()?;
         if youngest < FRESH {

@@ -6,4 +6,6 @@
 
 pub(crate) mod pods;
 
+pub(crate) mod config;
+
 pub(crate) mod turns;

@@ -76,6 +76,8 @@ pub(crate) struct Entry {
     pub(crate) written: Option<u64>,
     /// The revision that the pod had with that.
     pub(crate) written_at: u64,
+    /// Whether it has been seen to run.
+    pub(crate) has_run: bool,
     /// Whether the last delete is on its way.
     pub(crate) is_deleted: bool,
     /// Who is told of each turn; nothing where nobody ever asked.
@@ -115,6 +117,7 @@ impl Entry {
             worker: None,
             namespace: object.metadata.namespace.clone(),
             name: object.metadata.name.clone(),
+            has_run: !matches!(pod.status.phase.as_str(), "" | "Pending"),
             pod,
             is_terminated: false,
             is_ending: false,
