@@ -291,6 +291,11 @@ impl Client {
         response::value(self.send(Call::new(Method::GET, path.to_owned())).await?).await
     }
 
+    /// Deletes what is at a path, be it a collection: of what has no kind here.
+    pub async fn delete_path(&self, path: &str) -> Result<(), Status> {
+        response::value(self.send(Call::new(Method::DELETE, path.to_owned())).await?).await.map(drop)
+    }
+
     /// Any request, in this client's name; the answer is as a socket would get it.
     pub async fn raw(&self, mut request: ApiRequest) -> ApiResponse {
         let extensions = request.extensions_mut();

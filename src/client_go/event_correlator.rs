@@ -163,6 +163,7 @@ mod tests {
             first_timestamp: clock.now(),
             last_timestamp: clock.now(),
             count: 1,
+            action: None,
         }
     }
 

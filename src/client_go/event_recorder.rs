@@ -4,24 +4,29 @@
 //! correlates it with those before it ([`super::event_correlator`]) and writes it through the API.
 //! Guarantees: an event is written at most once; events of one component about one object are written in
 //! their order; nobody waits for them, and what cannot be written is dropped.
+//!
+//! Events with an action are those of `events.k8s.io/v1` (client-go's `tools/events`), as the scheduler tells
+//! them; their repetitions are series ([`super::event_series`]).
 
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::client::Client;
-use super::event::Event;
+use super::event::{Event, EventAction};
 use super::event_correlator::{Correlated, EventCorrelator};
+use super::event_series::{EventSeriesBook, SeriesNews, SeriesVerdict};
 use super::reference::ObjectReference;
 use super::tasks::{Tasks, run_once};
 use apimachinery::names;
 use apimachinery::object::{Object, object_key};
 use apimachinery::options::PatchType;
 use apimachinery::status::Status;
-use apimachinery::time::rfc3339;
+use apimachinery::time::rfc3339_micro;
 use apis::core::event::EVENTS;
+use apis::events::event::EVENTS as EVENTS_OF_GROUP;
 use clock::Clock;
 use entropy::Entropy;
 use flow::{Flow, Step, StepId};
@@ -75,12 +80,23 @@ impl EventBroadcaster {
     /// Writes events until every recorder is gone (`StartRecordingToSink`).
     pub fn start(self, tasks: &Tasks) {
         let EventBroadcaster { client, clock, entropy, mut events, .. } = self;
-        let correlator = EventCorrelator::new(clock);
-        let mut sink = EventSink { client, entropy, correlator, last_nanoseconds: 0 };
+        let correlator = EventCorrelator::new(clock.clone());
+        let series = EventSeriesBook::new(clock.clone());
+        let mut sink = EventSink { client, entropy, correlator, series, last_nanoseconds: 0 };
         tasks.spawn("event broadcaster", async move {
-            while let Some((event, cause)) = events.recv().await {
+            loop {
+                let due = sink.series.due();
                 // A panic over one event must not silence all that come after it.
-                run_once("event broadcaster", sink.record(event, cause)).await;
+                tokio::select! {
+                    biased;
+                    event = events.recv() => match event {
+                        Some((event, cause)) => drop(run_once("event broadcaster", sink.record(event, cause)).await),
+                        None => return,
+                    },
+                    () = clock.sleep_until(due.unwrap_or_default()), if due.is_some() => {
+                        run_once("event broadcaster", sink.write_series()).await;
+                    }
+                }
             }
         });
     }
@@ -98,6 +114,21 @@ impl EventRecorder {
         EventRecorder { component: self.flow.name(component), ..self.clone() }
     }
 
+    /// As [`EventRecorder::event`], told as `events.k8s.io/v1` has it (`events.EventRecorder.Eventf`): what
+    /// was done or tried, and another object that has to do with it.
+    pub fn event_of(
+        &self,
+        about: impl Into<ObjectReference>,
+        (action, related): (&str, Option<ObjectReference>),
+        event_type: &str,
+        reason: &str,
+        note: impl Into<String>,
+    ) {
+        let action = EventAction { action: action.to_owned(), related };
+        let event = self.make(about.into(), event_type, reason, note.into());
+        self.tell(Event { action: Some(action), ..event });
+    }
+
     /// Tells of something about an object: an [`ObjectReference`], or `(&KIND, &object)`. `event_type` is
     /// `Normal` or `Warning`; `reason` is for machines, in CamelCase; `message` is for people.
     pub fn event(
@@ -107,17 +138,21 @@ impl EventRecorder {
         reason: &str,
         message: impl Into<String>,
     ) {
-        let event = self.make(about.into(), event_type, reason, message.into());
+        self.tell(self.make(about.into(), event_type, reason, message.into()));
+    }
+
+    fn tell(&self, event: Event) {
         self.log(&event);
+        let reason = event.reason.clone();
         let step = self.flow.record_with(self.cause.cause(), || {
             let ObjectReference { namespace, name, .. } = &event.involved_object;
             let object = object_key(namespace, name).into();
             Step::EventRecorded {
                 component: self.component.clone(),
                 object,
-                reason: self.flow.name(reason),
+                reason: self.flow.name(&event.reason),
                 message: beginning(&event.message).into(),
-                warning: event_type == "Warning",
+                warning: event.event_type == "Warning",
             }
         });
         if let Err(error) = self.queue.try_send((event, step)) {
@@ -154,6 +189,7 @@ impl EventRecorder {
             first_timestamp: now,
             last_timestamp: now,
             count: 1,
+            action: None,
         }
     }
 }
@@ -163,6 +199,7 @@ struct EventSink {
     client: Client,
     entropy: Entropy,
     correlator: EventCorrelator,
+    series: EventSeriesBook,
     /// The time in the last event's name.
     last_nanoseconds: i64,
 }
@@ -171,15 +208,36 @@ impl EventSink {
     async fn record(&mut self, mut event: Event, cause: StepId) {
         event.name = self.name(&event);
         let client = self.client.caused_by(cause);
+        if event.action.is_some() {
+            let name = event.name.clone();
+            return told(&name, self.record_series(&client, event).await);
+        }
         let Some(Correlated { mut event, key, is_update }) = self.correlator.correlate(event) else { return };
         match self.write(&client, &mut event, is_update).await {
             Ok(written) => self.correlator.update_state(key, &event, written.metadata.name.clone()),
-            Err(status) if status.is_already_exists() || is_terminating(&status) => {
-                tracing::debug!(event = %event.name, %status, "server rejected event (will not retry!)");
-            }
-            Err(status) => {
-                tracing::error!(event = %event.name, %status, "server rejected event (will not retry!)")
-            }
+            Err(status) => told(&event.name, Err(status)),
+        }
+    }
+
+    /// What was told before is a series; one that has expired meanwhile is told anew.
+    async fn record_series(&mut self, client: &Client, mut event: Event) -> Result<(), Status> {
+        match self.series.observe(&event) {
+            SeriesVerdict::Counted => return Ok(()),
+            SeriesVerdict::Begin(news) => match write_news(client, &news).await {
+                Err(status) if status.is_not_found() => {}
+                written => return written,
+            },
+            SeriesVerdict::Create => {}
+        }
+        let created = self.create(client, &mut event).await?;
+        self.series.created(&event, created.metadata.name.clone());
+        Ok(())
+    }
+
+    /// The counts whose time has come.
+    async fn write_series(&mut self) {
+        for news in self.series.news() {
+            told(&news.name, write_news(&self.client, &news).await);
         }
     }
 
@@ -207,7 +265,8 @@ impl EventSink {
     async fn create(&mut self, client: &Client, event: &mut Event) -> Result<Arc<Object>, Status> {
         let mut tries = 0;
         loop {
-            let created = client.create(&EVENTS, &event.namespace, event.to_value()).await;
+            let kind = if event.action.is_some() { &EVENTS_OF_GROUP } else { &EVENTS };
+            let created = client.create(kind, &event.namespace, event.to_value()).await;
             tries += 1;
             if tries == MAX_NAMES || !matches!(&created, Err(status) if status.is_already_exists()) {
                 return created;
@@ -227,32 +286,23 @@ impl EventSink {
     }
 }
 
-impl Event {
-    /// The object to create.
-    fn to_value(&self) -> Value {
-        let mut source = json!({ "component": &*self.component });
-        if !self.host.is_empty() {
-            source["host"] = (*self.host).into();
-        }
-        json!({
-            "metadata": { "name": self.name, "namespace": self.namespace },
-            "involvedObject": self.involved_object,
-            "reason": self.reason,
-            "message": self.message,
-            "source": source,
-            "firstTimestamp": rfc3339(self.first_timestamp),
-            "lastTimestamp": rfc3339(self.last_timestamp),
-            "count": self.count,
-            "type": self.event_type,
-            "eventTime": null,
-            "reportingComponent": &*self.component,
-            "reportingInstance": &*self.host,
-        })
-    }
+async fn write_news(
+    client: &Client,
+    SeriesNews { name, namespace, series }: &SeriesNews,
+) -> Result<(), Status> {
+    let last = rfc3339_micro(series.last_observed);
+    let patch = json!({ "series": { "count": series.count, "lastObservedTime": last } });
+    client.patch(&EVENTS_OF_GROUP, namespace, name, PatchType::StrategicMerge, &patch).await.map(drop)
+}
 
-    /// What changes when it is told once more.
-    fn to_patch(&self) -> Value {
-        json!({ "count": self.count, "lastTimestamp": rfc3339(self.last_timestamp), "message": self.message })
+/// What cannot be written is dropped.
+fn told(event: &str, written: Result<(), Status>) {
+    match written {
+        Ok(()) => {}
+        Err(status) if status.is_already_exists() || is_terminating(&status) => {
+            tracing::debug!(event, %status, "server rejected event (will not retry!)");
+        }
+        Err(status) => tracing::error!(event, %status, "server rejected event (will not retry!)"),
     }
 }
 

@@ -34,6 +34,7 @@ pub mod workqueue;
 pub mod event;
 mod event_correlator;
 pub mod event_recorder;
+mod event_series;
 pub mod reference;
 
 mod lru;

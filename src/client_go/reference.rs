@@ -8,7 +8,7 @@ use apimachinery::object::Object;
 use apis::kind::{Builtin, Kind};
 
 /// `v1.ObjectReference`
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ObjectReference {
     /// As `Pod`.

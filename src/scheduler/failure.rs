@@ -19,6 +19,7 @@ use apis::views::meta;
 use apis::views::pod::Pod;
 use client_go::client::Client;
 use client_go::component::ComponentContext;
+use client_go::reference::ObjectReference;
 
 /// The longest message of an Event, in bytes.
 const MAX_EVENT_MESSAGE: usize = 1024;
@@ -82,7 +83,8 @@ pub(super) async fn handle_scheduling_failure(
     parts.queue.add_unschedulable(info);
     log(&pod, &failure);
     let message = truncated(&failure.message);
-    context.recorder.event((&PODS, &pod.object), "Warning", "FailedScheduling", message);
+    let action = ("Scheduling", None);
+    context.recorder.event_of((&PODS, &pod.object), action, "Warning", "FailedScheduling", message);
     if let Some(status) = status_patch(&pod, &failure, nominated, context.clock.now()) {
         let patched = patch_status(&context.client, &pod.object, status).await;
         if let Err(status) = patched.map_err(ignore_gone) {
@@ -113,7 +115,8 @@ async fn preempt(context: &ComponentContext, preemptor: &PodInfo, victim: &PodIn
     match evict(&context.client, scheduler, victim, context.clock.now()).await {
         Ok(()) => {
             let text = format!("Preempted by pod {} on node {node}", preemptor.uid());
-            context.recorder.event((&PODS, &victim.object), "Normal", "Preempted", text);
+            let action = ("Preempting", Some(ObjectReference::of(&PODS, &preemptor.object)));
+            context.recorder.event_of((&PODS, &victim.object), action, "Normal", "Preempted", text);
         }
         Err(status) if status.is_not_found() => {}
         Err(status) => {

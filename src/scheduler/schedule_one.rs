@@ -86,7 +86,8 @@ impl Attempts {
         if pod.object.is_deleting() {
             let key = pod.object.key();
             let text = format!("skip schedule deleting pod: {key}");
-            self.recorder(pod).event((&PODS, &pod.object), "Warning", "FailedScheduling", text);
+            let action = ("Scheduling", None);
+            self.recorder(pod).event_of((&PODS, &pod.object), action, "Warning", "FailedScheduling", text);
         }
         pod.object.is_deleting() || self.parts.cache.has_pod(pod.uid())
     }
@@ -173,7 +174,8 @@ impl Attempts {
         tracing::info!(pod = %pod.object.shared_key(), %node, "Successfully bound pod to node");
         self.parts.queue.nominate(&pod, None);
         let text = format!("Successfully assigned {} to {node}", pod.object.key());
-        self.recorder(&pod).caused_by(step).event((&PODS, &pod.object), "Normal", "Scheduled", text);
+        let recorder = self.recorder(&pod).caused_by(step);
+        recorder.event_of((&PODS, &pod.object), ("Binding", None), "Normal", "Scheduled", text);
     }
 
     /// An extender that binds goes before the plugins (`extendersBinding`).

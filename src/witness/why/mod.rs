@@ -84,7 +84,8 @@ impl Witnesses<'_> {
                 "" => text(&event["reportingComponent"]),
                 component => component,
             };
-            let times = event["count"].as_u64().filter(|count| *count > 1);
+            let count = event["count"].as_u64().or(event["series"]["count"].as_u64());
+            let times = count.filter(|count| *count > 1);
             let times = times.map(|count| format!(" ({count} times)")).unwrap_or_default();
             let (reason, message) = (text(&event["reason"]), text(&event["message"]));
             told.add(format!("{component} said {reason}{times}: {message}"));

@@ -1,5 +1,6 @@
 //! Scheduler and kubelets against a real apiserver, in memory: pods in, what becomes of them out.
 
+mod events;
 mod kubelet;
 mod pressure;
 mod profiles;
