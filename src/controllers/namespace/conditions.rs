@@ -1,6 +1,6 @@
 //! What a terminating namespace waits for, as conditions (`NamespaceConditionUpdater`).
 
-use super::deleter::NamespaceOutcome;
+use super::outcome::NamespaceOutcome;
 use crate::conditions::{conditions_value, new_condition};
 use crate::controller::Reconcile;
 use crate::status::update_status;
@@ -66,6 +66,11 @@ fn updated(current: &[Condition], outcome: &NamespaceOutcome, now: Time) -> Vec<
 
 fn complaint(condition_type: &str, outcome: &NamespaceOutcome, now: Time) -> Option<Condition> {
     let (reason, message) = match condition_type {
+        "NamespaceDeletionDiscoveryFailure" if !outcome.undiscovered.is_empty() => {
+            let count = outcome.undiscovered.len();
+            let text = undiscovered(&outcome.undiscovered);
+            ("DiscoveryFailed", format!("Discovery failed for some groups, {count} failing: {text}"))
+        }
         "NamespaceDeletionContentFailure" if !outcome.failures.is_empty() => {
             let mut texts: Vec<String> = outcome.failures.iter().map(ToString::to_string).collect();
             texts.sort();
@@ -92,6 +97,12 @@ fn complaint(condition_type: &str, outcome: &NamespaceOutcome, now: Time) -> Opt
         _ => return None,
     };
     Some(new_condition(condition_type, "True", reason, &message, now))
+}
+
+/// `ErrGroupDiscoveryFailed`
+pub(super) fn undiscovered(groups: &[String]) -> String {
+    let groups = sorted(groups.iter().cloned());
+    format!("unable to retrieve the complete list of server APIs: {groups}")
 }
 
 fn sorted(texts: impl Iterator<Item = String>) -> String {
@@ -123,6 +134,13 @@ mod tests {
             message(&first, "NamespaceFinalizersRemaining"),
             "Some content in the namespace has finalizers remaining: example.com/wait in 1 resource instances"
         );
+        let stale = "a.example.com/v1: stale GroupVersion discovery: a.example.com/v1";
+        outcome.undiscovered.push(stale.into());
+        let failed = updated(&[], &outcome, at(1));
+        let text = format!(
+            "Discovery failed for some groups, 1 failing: unable to retrieve the complete list of server APIs: {stale}"
+        );
+        assert_eq!(message(&failed, "NamespaceDeletionDiscoveryFailure"), text);
         let last = updated(&first, &NamespaceOutcome::default(), at(2));
         assert_eq!(last.len(), 5);
         assert!(last.iter().all(|condition| condition.status == "False"));

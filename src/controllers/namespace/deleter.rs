@@ -1,10 +1,10 @@
 //! Deletes what is in a namespace, kind by kind (`NamespacedResourcesDeleter`).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::outcome::NamespaceOutcome;
+use super::remote;
 use crate::controller::Reconcile;
-use apimachinery::gvk::GroupResource;
 use apimachinery::object::Object;
 use apimachinery::options::{DeleteOptions, ListOptions};
 use apimachinery::status::Status;
@@ -14,19 +14,6 @@ use apis::views::pod::Pod;
 
 /// Upstream's `finalizerEstimateSeconds`: when to look again where something has a finalizer.
 const FINALIZER_ESTIMATE_SECONDS: u64 = 15;
-
-/// What came of a round.
-#[derive(Default)]
-pub(super) struct NamespaceOutcome {
-    /// What could not be deleted, and why.
-    pub failures: Vec<Status>,
-    /// How many objects of each resource are left.
-    pub remaining: BTreeMap<GroupResource, usize>,
-    /// How many of those have each finalizer.
-    pub finalizers: BTreeMap<String, usize>,
-    /// In about this time the rest should be gone.
-    pub estimate_seconds: u64,
-}
 
 /// Deletes everything in the namespace: the pods, and when they are gone all else, so that a pod never
 /// outlives the policies and secrets that it was made with (KEP-5080).
@@ -46,6 +33,9 @@ pub(super) async fn delete_all_content(
     }
     for kind in others {
         delete_kind(ctx, &kind, namespace, &mut outcome).await;
+    }
+    if let Err(error) = remote::delete_remote_content(ctx, namespace, &mut outcome).await {
+        outcome.failures.push(error);
     }
     outcome
 }

@@ -6,6 +6,8 @@
 
 mod conditions;
 mod deleter;
+mod outcome;
+mod remote;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -85,6 +87,9 @@ impl Controller for NamespaceController {
         conditions::write(ctx, &object, &outcome).await?;
         if let Some(error) = outcome.failures.into_iter().next() {
             return Err(error);
+        }
+        if !outcome.undiscovered.is_empty() {
+            return Err(Status::internal(conditions::undiscovered(&outcome.undiscovered)));
         }
         if outcome.remaining.is_empty() {
             return finalize(ctx, &object).await;

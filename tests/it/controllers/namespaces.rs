@@ -47,3 +47,30 @@ async fn a_namespace_goes_when_all_in_it_has_gone() {
     fixture.patch(&CONFIG_MAPS, "held", json!({"metadata": {"finalizers": null}})).await;
     fixture.gone(&NAMESPACES, NAMESPACE).await;
 }
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_keeps_a_namespace_and_is_named() {
+    let clock = kubarium::Clock::stepped("2026-01-01T00:00:00Z".parse().unwrap());
+    let cluster = kubarium::Cluster::start(kubarium::Config::new().nodes(1).clock(clock)).await.unwrap();
+    let client = cluster.client();
+    let spec = json!({"group": "absent.example.com", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10,
+        "service": {"namespace": "default", "name": "absent"}, "insecureSkipTLSVerify": true});
+    let service = json!({"metadata": {"name": "v1.absent.example.com"}, "spec": spec});
+    let services = &kubarium::apis::apiregistration::api_service::API_SERVICES;
+    client.create(services, "", service).await.unwrap();
+    client.create(&NAMESPACES, "", json!({"metadata": {"name": "going"}})).await.unwrap();
+    cluster.settled().await.unwrap();
+    client.delete(&NAMESPACES, "", "going", &kubarium::DeleteOptions::default()).await.unwrap();
+    cluster.pass(std::time::Duration::from_secs(5)).await.unwrap();
+    let going = client.get(&NAMESPACES, "", "going").await.unwrap().to_value();
+    let conditions = going["status"]["conditions"].as_array().unwrap();
+    let failure = conditions.iter().find(|one| one["type"] == "NamespaceDeletionDiscoveryFailure").unwrap();
+    let message = "Discovery failed for some groups, 1 failing: unable to retrieve the complete list of server APIs: \
+                   absent.example.com/v1: stale GroupVersion discovery: absent.example.com/v1";
+    assert_eq!((&failure["status"], &failure["reason"]), (&json!("True"), &json!("DiscoveryFailed")));
+    assert_eq!(failure["message"], message);
+    client.delete(services, "", "v1.absent.example.com", &kubarium::DeleteOptions::default()).await.unwrap();
+    cluster.pass(std::time::Duration::from_secs(60)).await.unwrap();
+    assert!(client.get(&NAMESPACES, "", "going").await.is_err_and(|status| status.is_not_found()));
+    cluster.stop().await;
+}
