@@ -131,6 +131,7 @@ impl<const N: usize> Family<N> {
         for Cell { labels, value } in cells {
             match self.bounds {
                 Some(_) => value.render(out, self.name, &labels),
+                None if labels.is_empty() => drop(writeln!(out, "{} {}", self.name, value.count())),
                 None => drop(writeln!(out, "{}{{{labels}}} {}", self.name, value.count())),
             }
         }
@@ -190,6 +191,11 @@ mod tests {
                  f_seconds_sum{{{labels}}} 4.5\nf_seconds_count{{{labels}}} 2\n"
             )
         );
+        let plain = Family::counter("p_total", "How often.", []);
+        plain.count([]);
+        let mut out = String::new();
+        plain.render(&mut out);
+        assert!(out.ends_with("# TYPE p_total counter\np_total 1\n"), "{out}");
         let counter = Family::counter("c_total", "How often.", ["a"]);
         (0..3).for_each(|_| counter.count(["z"]));
         let mut out = String::new();

@@ -222,6 +222,7 @@ fn endpoint(address: &Value, is_ready: bool) -> Endpoint {
             uid: part("uid"),
         }),
         zone: None,
+        hints: None,
     }
 }
 

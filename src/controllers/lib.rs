@@ -72,6 +72,7 @@ mod pvc_protection;
 mod resource_claim;
 mod vac_protection;
 mod volume_binder;
+mod volume_counts;
 mod volume_expander;
 mod volume_fit;
 mod volume_provisioner;

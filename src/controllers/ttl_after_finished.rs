@@ -1,5 +1,6 @@
 //! Deletes Jobs some time after their end (`pkg/controller/ttlafterfinished`).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -13,16 +14,29 @@ use apis::batch::job::JOBS;
 use apis::views::job::Job;
 use client_go::component::ComponentContext;
 use client_go::lister::Lister;
+use component_base::metrics::Family;
 
 /// The controller of `ttlSecondsAfterFinished`.
 pub(crate) struct TtlAfterFinishedController {
     jobs: Lister,
+    deletions: Arc<Family<0>>,
 }
+
+/// `ExponentialBuckets(0.1, 2, 14)`
+const DELETION_BOUNDS: [f64; 14] =
+    [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6, 819.2];
 
 impl TtlAfterFinishedController {
     /// With its informer.
     pub(crate) fn new(ctx: &ComponentContext) -> TtlAfterFinishedController {
-        TtlAfterFinishedController { jobs: ctx.informers.informer(&JOBS).lister() }
+        let deletions = Arc::new(Family::histogram(
+            "ttl_after_finished_controller_job_deletion_duration_seconds",
+            "[ALPHA] The time it took to delete the job since it became eligible for deletion",
+            [],
+            &DELETION_BOUNDS,
+        ));
+        ctx.metrics.add("ttl-after-finished", deletions.clone());
+        TtlAfterFinishedController { jobs: ctx.informers.informer(&JOBS).lister(), deletions }
     }
 }
 
@@ -57,7 +71,12 @@ impl Controller for TtlAfterFinishedController {
         match time_left(&fresh, ctx.clock.now()) {
             None => Ok(Action::Done),
             Some(left) if !left.is_zero() => Ok(Action::RequeueAfter(left)),
-            Some(_) => delete(ctx, &fresh).await.map(|()| Action::Done),
+            Some(_) => {
+                delete(ctx, &fresh).await?;
+                let late = expires_at(&fresh).and_then(|at| (ctx.clock.now() - at).to_std().ok());
+                self.deletions.observe([], late.unwrap_or_default());
+                Ok(Action::Done)
+            }
         }
     }
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::options::ControllerManagerOptions;
 use super::pvc_protection::claims_of;
+use super::volume_counts::VolumeCounts;
 use super::volume_fit::{self, Reclaim};
 use apimachinery::labels::Selector;
 use apimachinery::object::{Object, object_key, split_key};
@@ -50,9 +51,13 @@ pub(crate) struct VolumeBinder {
 impl VolumeBinder {
     /// With its informers.
     pub(crate) fn new(ctx: &ComponentContext, options: &ControllerManagerOptions) -> VolumeBinder {
+        let claims = ctx.informers.informer(&PERSISTENT_VOLUME_CLAIMS).lister();
+        let volumes = ctx.informers.informer(&PERSISTENT_VOLUMES).lister();
+        let counts = VolumeCounts { volumes: volumes.clone(), claims: claims.clone() };
+        ctx.metrics.add("pv-collector", Arc::new(counts));
         VolumeBinder {
-            claims: ctx.informers.informer(&PERSISTENT_VOLUME_CLAIMS).lister(),
-            volumes: ctx.informers.informer(&PERSISTENT_VOLUMES).lister(),
+            claims,
+            volumes,
             classes: ctx.informers.informer(&STORAGE_CLASSES).lister(),
             pods: ctx.informers.informer(&PODS).lister(),
             sync_period: options.pvclaimbinder_sync_period,

@@ -54,6 +54,29 @@ pub struct Endpoint {
     /// The node's zone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
+    /// Who should use it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hints: Option<EndpointHints>,
+}
+
+/// `discovery.k8s.io/v1.EndpointHints`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct EndpointHints {
+    /// Who is in these zones.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "list")]
+    pub for_zones: Vec<NamedHint>,
+    /// Who is on these nodes.
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "list")]
+    pub for_nodes: Vec<NamedHint>,
+}
+
+/// `discovery.k8s.io/v1.ForZone`, `ForNode`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NamedHint {
+    /// Of the zone or the node.
+    pub name: String,
 }
 
 /// `discovery.k8s.io/v1.EndpointConditions`

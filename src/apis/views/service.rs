@@ -42,6 +42,8 @@ pub struct ServiceSpec {
     /// `IPv4`, `IPv6`.
     #[serde(rename = "ipFamilies", deserialize_with = "list")]
     pub ip_families: Vec<String>,
+    /// As `PreferSameZone`; who says nothing has all endpoints used alike.
+    pub traffic_distribution: Option<String>,
 }
 
 /// `v1.ServicePort`

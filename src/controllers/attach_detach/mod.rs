@@ -18,6 +18,7 @@ use sync::Mutex;
 use self::attachable::{AttachableVolume, VolumeUsers, multi_attach_message};
 use self::node_status::{MAX_WAIT_FOR_UNMOUNT, NodeVolumes};
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use super::volume_counts::AttachmentCounts;
 use apimachinery::labels::Selector;
 use apimachinery::object::Object;
 use apimachinery::options::DeleteOptions;
@@ -48,6 +49,7 @@ pub(crate) struct AttachDetachController {
     /// Volumes and the nodes whose pods were told that another node has them. Bound: nodes with such pods,
     /// forgotten when they get the volume or want it no more.
     told: Mutex<BTreeSet<(String, String)>>,
+    counts: Arc<AttachmentCounts>,
 }
 
 /// The attachments of a volume by their nodes.
@@ -57,6 +59,14 @@ impl AttachDetachController {
     /// With its informers.
     pub(crate) fn new(ctx: &ComponentContext) -> AttachDetachController {
         let lister = |kind| ctx.informers.informer(kind).lister();
+        let counts = Arc::new(AttachmentCounts {
+            volumes: lister(&PERSISTENT_VOLUMES),
+            claims: lister(&PERSISTENT_VOLUME_CLAIMS),
+            pods: lister(&PODS),
+            attachments: lister(&VOLUME_ATTACHMENTS),
+            forced: AttachmentCounts::forced(),
+        });
+        ctx.metrics.add("attach-detach", counts.clone());
         AttachDetachController {
             pods: lister(&PODS),
             claims: lister(&PERSISTENT_VOLUME_CLAIMS),
@@ -66,6 +76,7 @@ impl AttachDetachController {
             nodes: lister(&NODES),
             leaving: Mutex::default(),
             told: Mutex::default(),
+            counts,
         }
     }
 
@@ -248,6 +259,10 @@ impl AttachDetachController {
             let may_be_forced = node.is_out_of_service() || (!node.is_ready() && due.is_zero());
             if node.uses(&volume.unique_name) && !may_be_forced {
                 return Ok(Some(due).filter(|due| !due.is_zero()));
+            }
+            if node.uses(&volume.unique_name) {
+                let reason = if node.is_out_of_service() { "out-of-service" } else { "timeout" };
+                self.counts.forced.count([reason]);
             }
             if node.has_attached(&volume.unique_name) {
                 node.remove(ctx, &volume.unique_name).await?;

@@ -7,6 +7,8 @@ mod sync;
 
 mod due;
 
+use std::sync::Arc;
+
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches, controller_key};
 use super::controller_ref::{CONTROLLER_INDEX, controller_index};
 use apimachinery::object::{Object, split_key};
@@ -20,13 +22,18 @@ use apis::views::cron_job::CronJob;
 use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 use clock::Clock;
+use component_base::metrics::Family;
 
 /// The controller of CronJobs.
 pub(crate) struct CronJobController {
     cron_jobs: Lister,
     jobs: Lister,
     clock: Clock,
+    skew: Arc<Family<0>>,
 }
+
+/// `ExponentialBuckets(1, 2, 10)`
+const SKEW_BOUNDS: [f64; 10] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0];
 
 impl CronJobController {
     /// With its informers.
@@ -34,7 +41,14 @@ impl CronJobController {
         let jobs = ctx.informers.informer(&JOBS);
         jobs.add_index(CONTROLLER_INDEX, controller_index);
         let cron_jobs = ctx.informers.informer(&CRON_JOBS).lister();
-        CronJobController { cron_jobs, jobs: jobs.lister(), clock: ctx.clock.clone() }
+        let skew = Arc::new(Family::histogram(
+            "cronjob_controller_cronjob_job_creation_skew_duration_seconds",
+            "[STABLE] Time between when a cronjob is scheduled to be run, and when the corresponding job is created",
+            [],
+            &SKEW_BOUNDS,
+        ));
+        ctx.metrics.add("cron-job", skew.clone());
+        CronJobController { cron_jobs, jobs: jobs.lister(), clock: ctx.clock.clone(), skew }
     }
 }
 
@@ -69,7 +83,7 @@ impl Controller for CronJobController {
         let Some(object) = self.cron_jobs.get(namespace, name) else { return Ok(Action::Done) };
         let jobs = self.jobs.by_index(CONTROLLER_INDEX, &object.metadata.uid);
         // On the heap: an idle worker should not hold the room that a sync needs.
-        Box::pin(sync::CronJobSync::new(ctx, object, jobs).run()).await
+        Box::pin(sync::CronJobSync::new(ctx, object, jobs, &self.skew).run()).await
     }
 }
 

@@ -21,6 +21,7 @@ use apis::batch::job::JOBS;
 use apis::batch::schedule;
 use apis::views::cron_job::{ActiveJob, CronJob, CronJobStatus};
 use apis::views::job::Job;
+use component_base::metrics::Family;
 
 /// When the Job was due, in its CronJob's time zone.
 const SCHEDULED_TIMESTAMP: &str = "batch.kubernetes.io/cronjob-scheduled-timestamp";
@@ -34,14 +35,21 @@ pub(super) struct CronJobSync<'a> {
     status: CronJobStatus,
     jobs: Vec<Arc<Object>>,
     now: Time,
+    /// How late Jobs are made.
+    skew: &'a Family<0>,
 }
 
 impl<'a> CronJobSync<'a> {
     /// Of the cached objects.
-    pub(super) fn new(ctx: &'a Reconcile, object: Arc<Object>, jobs: Vec<Arc<Object>>) -> CronJobSync<'a> {
+    pub(super) fn new(
+        ctx: &'a Reconcile,
+        object: Arc<Object>,
+        jobs: Vec<Arc<Object>>,
+        skew: &'a Family<0>,
+    ) -> CronJobSync<'a> {
         let cron_job = object.view::<CronJob>();
         let status = cron_job.status.clone();
-        CronJobSync { ctx, object, cron_job, status, jobs, now: ctx.clock.now() }
+        CronJobSync { ctx, object, cron_job, status, jobs, now: ctx.clock.now(), skew }
     }
 
     /// Does what is due, and says when the next Job is.
@@ -218,6 +226,7 @@ impl<'a> CronJobSync<'a> {
         let job = match self.ctx.client.create(&JOBS, namespace, self.job(due, zone)).await {
             Ok(job) => {
                 self.event("Normal", "SuccessfulCreate", &format!("Created job {name}"));
+                self.skew.observe([], (self.ctx.clock.now() - due).to_std().unwrap_or_default());
                 job
             }
             // Perhaps this controller was stopped before it could note that.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use crate::service_pods::{hostname, is_endpoint, pod_port};
 use apimachinery::object::Object;
-use apis::views::endpoints::{Endpoint, EndpointConditions, EndpointPort, TargetRef};
+use apis::views::endpoints::{
+    Endpoint, EndpointConditions, EndpointHints, EndpointPort, NamedHint, TargetRef,
+};
 use apis::views::pod::Pod;
 use apis::views::service::Service;
 use client_go::lister::Lister;
@@ -91,6 +93,19 @@ fn ports(service: &Service, pod: &Pod) -> Vec<EndpointPort> {
     ports
 }
 
+/// Who should use an endpoint that is ready, as the service says (`trafficdist.ReconcileHints`).
+fn hints(service: &Service, zone: Option<&String>, node: Option<&String>) -> Option<EndpointHints> {
+    let distribution = service.spec.traffic_distribution.as_deref()?;
+    let named =
+        |name: Option<&String>| name.map(|name| NamedHint { name: name.clone() }).into_iter().collect();
+    let hints = match distribution {
+        "PreferClose" | "PreferSameZone" => EndpointHints { for_zones: named(zone), for_nodes: vec![] },
+        "PreferSameNode" => EndpointHints { for_zones: named(zone), for_nodes: named(node) },
+        _ => return None,
+    };
+    Some(hints).filter(|hints| *hints != EndpointHints::default())
+}
+
 /// A pod on its way out never is ready, unless the service publishes whatever there is; but it may still
 /// serve.
 fn endpoint(
@@ -105,15 +120,19 @@ fn endpoint(
     let node_name = Some(view.spec.node_name.clone()).filter(|name| !name.is_empty());
     let node = node_name.as_deref().and_then(|name| nodes.get("", name));
     let metadata = &pod.metadata;
+    let zone = node.and_then(|node| node.metadata.labels.get(ZONE).cloned());
+    let is_ready = service.spec.publish_not_ready_addresses || (serving && !terminating);
+    let hints = if is_ready { hints(service, zone.as_ref(), node_name.as_ref()) } else { None };
     Endpoint {
         addresses,
         conditions: EndpointConditions {
-            ready: Some(service.spec.publish_not_ready_addresses || (serving && !terminating)),
+            ready: Some(is_ready),
             serving: Some(serving),
             terminating: Some(terminating),
         },
         hostname: hostname(object, pod, view),
-        zone: node.and_then(|node| node.metadata.labels.get(ZONE).cloned()),
+        zone,
+        hints,
         node_name,
         target_ref: Some(TargetRef {
             kind: "Pod".into(),
@@ -121,5 +140,34 @@ fn endpoint(
             name: metadata.name.clone(),
             uid: metadata.uid.clone(),
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Upstream's `TestReconcileHints_trafficDistribution`, in short.
+    #[test]
+    fn hints_are_as_the_service_distributes() {
+        let zone = "zone-a".to_owned();
+        let node = "node-1".to_owned();
+        let of = |distribution: Value| {
+            let spec = json!({"spec": {"trafficDistribution": distribution}});
+            let service = Service::deserialize(spec).unwrap();
+            json!(hints(&service, Some(&zone), Some(&node)))
+        };
+        let zones = json!({"forZones": [{"name": "zone-a"}]});
+        assert_eq!([of(json!("PreferClose")), of(json!("PreferSameZone"))], [zones.clone(), zones]);
+        let both = json!({"forZones": [{"name": "zone-a"}], "forNodes": [{"name": "node-1"}]});
+        assert_eq!(
+            [of(json!("PreferSameNode")), of(Value::Null), of(json!("Other"))],
+            [both, Value::Null, Value::Null]
+        );
+        let spec = json!({"spec": {"trafficDistribution": "PreferSameZone"}});
+        assert_eq!(hints(&Service::deserialize(spec).unwrap(), None, Some(&node)), None);
     }
 }

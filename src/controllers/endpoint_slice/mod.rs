@@ -5,15 +5,20 @@
 //! with it. It must not know what a proxy makes of them. Slices of Endpoints that somebody else writes are
 //! not made here.
 
+mod counts;
 pub(super) mod desired;
+mod owned;
 pub(super) mod pack;
 pub(super) mod tracker;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use self::counts::{SliceCounts, SliceSync};
 use self::desired::EndpointGroup;
+use self::owned::{CONTROLLER, MANAGED_BY, SERVICE_NAME, service_key};
 use self::pack::{Packed, SlicePlan};
 use self::tracker::SliceTracker;
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
@@ -21,7 +26,7 @@ use super::controller_ref::controller_reference;
 use super::pod_control::is_namespace_terminating;
 use super::service_pods::{self, LAST_CHANGE_TRIGGER_TIME, TriggerTimes};
 use apimachinery::labels::Selector;
-use apimachinery::object::{Object, object_key, split_key};
+use apimachinery::object::{Object, split_key};
 use apimachinery::options::DeleteOptions;
 use apimachinery::status::Status;
 use apimachinery::time::{Time, rfc3339};
@@ -33,10 +38,6 @@ use apis::views::service::Service;
 use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
-/// The service that a slice belongs to.
-const SERVICE_NAME: &str = "kubernetes.io/service-name";
-const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
-const CONTROLLER: &str = "endpointslice-controller.k8s.io";
 /// Finds the slices of a service by its key.
 const SERVICE_INDEX: &str = "service";
 
@@ -49,6 +50,7 @@ pub(crate) struct EndpointSliceController {
     trigger_times: TriggerTimes,
     /// By service.
     written: SliceTracker,
+    counts: Arc<SliceCounts>,
 }
 
 impl EndpointSliceController {
@@ -58,6 +60,8 @@ impl EndpointSliceController {
         slices.add_index(SERVICE_INDEX, |slice| service_key(slice).into_iter().collect());
         let [services, pods, nodes] =
             [&SERVICES, &PODS, &NODES].map(|kind| ctx.informers.informer(kind).lister());
+        let counts = Arc::new(SliceCounts::new(services.clone(), slices.lister()));
+        ctx.metrics.add("endpoint-slice", counts.clone());
         EndpointSliceController {
             services,
             pods,
@@ -65,6 +69,7 @@ impl EndpointSliceController {
             slices: slices.lister(),
             trigger_times: TriggerTimes::default(),
             written: SliceTracker::default(),
+            counts,
         }
     }
 
@@ -76,13 +81,16 @@ impl EndpointSliceController {
         plan: SlicePlan,
     ) -> Result<(), Status> {
         let namespace = &service.object.metadata.namespace;
+        let sync = SliceSync::of(&plan);
         for Packed { slice, group, endpoints } in plan.write {
             let written = match slice {
                 None => {
+                    self.counts.changed("create");
                     let tree = service.new_slice(&group, &endpoints);
                     ctx.client.create(&ENDPOINT_SLICES, namespace, tree).await
                 }
                 Some(slice) => {
+                    self.counts.changed("update");
                     let mut tree = slice.to_value();
                     service.put(&mut tree, &group, &endpoints);
                     ctx.client.update(&ENDPOINT_SLICES, namespace, &slice.metadata.name, tree).await
@@ -96,12 +104,14 @@ impl EndpointSliceController {
             }
         }
         for slice in plan.delete {
+            self.counts.changed("delete");
             let (name, options) = (&slice.metadata.name, DeleteOptions::default());
             match ctx.client.delete(&ENDPOINT_SLICES, namespace, name, &options).await {
                 Err(error) if !error.is_not_found() => return Err(error),
                 _ => self.written.note_deleted(key, name),
             }
         }
+        self.counts.synced(service.object, sync);
         Ok(())
     }
 }
@@ -139,6 +149,7 @@ impl Controller for EndpointSliceController {
             return Ok(Action::Done);
         }
         if self.written.is_stale(&self.slices, key) {
+            self.counts.ended("stale");
             return Err(Status::internal("EndpointSlice informer cache is out of date"));
         }
         let pods = self.pods.list(namespace, &Selector::from_labels(&service.spec.selector));
@@ -149,17 +160,10 @@ impl Controller for EndpointSliceController {
         slices.retain(|slice| !slice.is_deleting());
         let labels = owner.labels();
         let plan = pack::plan(slices, groups, &labels, pack::MAX_ENDPOINTS_PER_SLICE);
-        self.carry_out(ctx, key, &owner, plan).await?;
-        Ok(Action::Done)
+        let done = self.carry_out(ctx, key, &owner, plan).await;
+        self.counts.ended(if done.is_ok() { "success" } else { "error" });
+        done.map(|()| Action::Done)
     }
-}
-
-/// The service whose slice this is, if the slice is ours.
-fn service_key(slice: &Object) -> Option<Key> {
-    let labels = &slice.metadata.labels;
-    let is_ours = labels.get(MANAGED_BY).is_some_and(|manager| manager == CONTROLLER);
-    let service = labels.get(SERVICE_NAME).filter(|_| is_ours)?;
-    Some(object_key(&slice.metadata.namespace, service))
 }
 
 /// The service, as the owner of slices.

@@ -28,6 +28,7 @@ use graph_builder::{collected, mapping};
 use super::controller::{self, Running};
 use apis::scheme::Scheme;
 use client_go::ComponentContext;
+use component_base::metrics::{Render, heading};
 
 /// How long after there are new kinds they are looked for (upstream's 30 s cost a discovery; this costs a
 /// comparison).
@@ -35,6 +36,8 @@ const SYNC_PERIOD: Duration = Duration::from_secs(5);
 
 /// Starts both workers of the collector, and the watch for kinds that come up later.
 pub(crate) fn spawn(ctx: &ComponentContext, scheme: Arc<Scheme>, workers: usize) {
+    // Kinds are known as soon as they are served, so that looking for them cannot fail.
+    ctx.metrics.add("garbage-collector", Arc::new(SyncErrors));
     let graph = Arc::new(Graph::default());
     let orphan = controller::spawn(ctx, AttemptToOrphan::new(graph.clone(), scheme.clone()));
     let generation = scheme.generation();
@@ -45,6 +48,18 @@ pub(crate) fn spawn(ctx: &ComponentContext, scheme: Arc<Scheme>, workers: usize)
     let follow = FollowKind { graph, scheme, orphan, delete };
     let clock = ctx.clock.clone();
     ctx.tasks.spawn("garbage collector: new kinds", async move { follow.run(clock, generation, seen).await });
+}
+
+/// `garbagecollector_controller_resources_sync_error_total`
+struct SyncErrors;
+
+impl Render for SyncErrors {
+    fn render(&self, out: &mut String) {
+        let name = "garbagecollector_controller_resources_sync_error_total";
+        heading(out, name, "counter", "[ALPHA] Number of garbage collector resources sync errors");
+        out.push_str(name);
+        out.push_str(" 0\n");
+    }
 }
 
 struct FollowKind {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::backoff::BackoffRecord;
+use super::counts::SyncAction;
 use super::indexes::Intervals;
 use super::memory::JobMemory;
 use super::pods::JobPod;
@@ -54,6 +55,8 @@ pub(super) struct JobSync<'a> {
     pub(super) awaiting_replacement: BTreeMap<i64, JobPod>,
     pub(super) backoff: BackoffRecord,
     pub(super) verdict: Option<JobVerdict>,
+    /// What was done with pods.
+    pub(super) action: SyncAction,
     /// When to look again.
     pub(super) next: Option<Duration>,
 }
@@ -114,6 +117,7 @@ impl<'a> JobSync<'a> {
             awaiting_replacement: BTreeMap::new(),
             backoff,
             verdict: None,
+            action: SyncAction::default(),
             next: None,
         };
         sync.count();

@@ -8,6 +8,7 @@ use futures::future::join_all;
 use serde_json::{Map, Value, json};
 
 use super::backoff::remaining_for_index;
+use super::counts::SyncAction;
 use super::finalizers::remove_finalizer;
 use super::judge::{JobSync, note_deleted};
 use super::pods::{
@@ -34,6 +35,7 @@ pub(super) async fn manage(sync: &mut JobSync<'_>) -> Result<(), Status> {
     sync.ctx.compares("active pods", wanted, active);
     let doomed = doomed(sync.spec(), &sync.active, active - wanted, sync.now);
     if !doomed.is_empty() {
+        sync.action = SyncAction::PodsDeleted;
         return delete(sync, doomed).await;
     }
     if sync.spec().suspend {
@@ -121,6 +123,11 @@ async fn create_pods(sync: &mut JobSync<'_>, indexes: Vec<Option<i64>>) -> Resul
         }
     };
     let (successes, result) = slow_start_batch(count, create).await;
+    let lost = (sync.failed, sync.status.terminating.unwrap_or(0));
+    let replaces_only_failed = sync.spec().replaces_only_failed();
+    let failures = if result.is_err() { count - successes } else { 0 };
+    sync.memory.counts.created(replaces_only_failed, lost, successes, failures);
+    sync.action = SyncAction::PodsCreated;
     // The informer will not see those that were not created.
     for _ in successes..count {
         expectations.creation_observed(&sync.object.metadata.uid);

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::backoff::Backoffs;
+use super::counts::JobCounts;
 use super::finalizers::FinalizerExpectations;
 use super::writes::Writes;
 use crate::expectations::Expectations;
@@ -20,6 +21,8 @@ pub(super) struct JobMemory {
     pub backoffs: Arc<Backoffs>,
     /// What was written and the cache does not show yet.
     pub writes: Arc<Writes>,
+    /// What is counted of all Jobs.
+    pub counts: Arc<JobCounts>,
 }
 
 impl JobMemory {
@@ -30,6 +33,7 @@ impl JobMemory {
             finalizers: FinalizerExpectations::default(),
             backoffs: Arc::default(),
             writes: Arc::default(),
+            counts: Arc::default(),
         }
     }
 

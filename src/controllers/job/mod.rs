@@ -13,6 +13,7 @@ mod manage;
 mod track;
 
 mod backoff;
+mod counts;
 mod finalizers;
 mod indexes;
 mod judge;
@@ -52,11 +53,9 @@ impl JobController {
     pub(crate) fn new(ctx: &ComponentContext) -> JobController {
         let pods = ctx.informers.informer(&PODS);
         pods.add_index(CONTROLLER_INDEX, controller_index);
-        JobController {
-            jobs: ctx.informers.informer(&JOBS).lister(),
-            pods: pods.lister(),
-            memory: JobMemory::new(&ctx.clock),
-        }
+        let memory = JobMemory::new(&ctx.clock);
+        ctx.metrics.add("job", memory.counts.clone());
+        JobController { jobs: ctx.informers.informer(&JOBS).lister(), pods: pods.lister(), memory }
     }
 
     async fn sync(&self, ctx: &Reconcile, object: Arc<Object>) -> Result<Action, Status> {
@@ -88,6 +87,9 @@ impl Controller for JobController {
         let memory = self.memory.clone();
         let of_job = move |change: &Change<'_>, enqueue: &Enqueue| {
             let job = change.object();
+            if let Change::Added(job) = change {
+                memory.counts.found(&job.view::<Job>().spec);
+            }
             let is_status_only =
                 change.old().is_some_and(|old| old.metadata.generation == job.metadata.generation);
             if let Change::Deleted(job) = change {
@@ -102,7 +104,9 @@ impl Controller for JobController {
         let jobs = self.jobs.clone();
         let adopters = move |pod: &Object| dependents::adopters(&jobs, pod, |job: &Job| &job.spec.selector);
         let of_pods = dependents::of_pods(&self.memory.expectations, &JOBS, adopters);
+        let counts = self.memory.counts.clone();
         let of_pod = move |change: &Change<'_>, enqueue: &Enqueue| {
+            counts.observe(change);
             finalizers.observe(change);
             of_pods(change, enqueue);
         };

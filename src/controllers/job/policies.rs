@@ -13,12 +13,14 @@ pub(super) struct PodFailure {
     pub fails_index: bool,
     /// Why the Job has failed with it, if it has.
     pub fails_job: Option<String>,
+    /// What the rule that matched says.
+    pub action: Option<String>,
 }
 
 /// What the pod failure policy says of a failed pod (`matchPodFailurePolicy`). The first rule that matches
 /// decides; without one it counts.
 pub(super) fn failure(spec: &JobSpec, pod: &JobPod) -> PodFailure {
-    let counted = PodFailure { is_counted: true, fails_index: false, fails_job: None };
+    let counted = PodFailure { is_counted: true, fails_index: false, fails_job: None, action: None };
     let Some(policy) = &spec.pod_failure_policy else { return counted };
     let status = &pod.view.status;
     for (at, rule) in policy.rules.iter().enumerate() {
@@ -32,6 +34,7 @@ pub(super) fn failure(spec: &JobSpec, pod: &JobPod) -> PodFailure {
         };
         let Some(what) = what else { continue };
         let action = rule.action.as_str();
+        let counted = PodFailure { action: Some(action.to_owned()), ..counted };
         return match action {
             "Ignore" => PodFailure { is_counted: false, ..counted },
             "FailIndex" => PodFailure { fails_index: true, ..counted },

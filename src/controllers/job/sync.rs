@@ -2,6 +2,7 @@
 
 use futures::future::join_all;
 
+use super::counts::SyncAction;
 use super::judge::{JobSync, JobVerdict, note_deleted};
 use super::pods::JobPod;
 use super::status::{ensure_condition, new_condition};
@@ -13,6 +14,21 @@ use apis::batch::job::JOBS;
 
 /// Does what the Job needs. `is_settled` says that all that was asked for before has been seen.
 pub(super) async fn run(mut sync: JobSync<'_>, is_settled: bool) -> Result<Action, Status> {
+    let begun = sync.ctx.clock.elapsed();
+    let (clock, counts, job) = (sync.ctx.clock.clone(), sync.memory.counts.clone(), sync.job.clone());
+    if is_settled {
+        sync.action = SyncAction::Tracking;
+    }
+    let managed = act(&mut sync, is_settled).await;
+    let action = sync.action;
+    let next = sync.next;
+    let result = track::track(sync).await.and(managed);
+    counts.synced(&job.spec, action, result.is_ok(), clock.elapsed().saturating_sub(begun));
+    result.map(|()| next.map_or(Action::Done, Action::RequeueAfter))
+}
+
+/// Creates and deletes pods.
+async fn act(sync: &mut JobSync<'_>, is_settled: bool) -> Result<(), Status> {
     if sync.status.start_time.is_none() && !sync.spec().suspend {
         sync.status.start_time = Some(sync.now);
     }
@@ -20,14 +36,10 @@ pub(super) async fn run(mut sync: JobSync<'_>, is_settled: bool) -> Result<Actio
     if sync.spec().is_indexed() {
         sync.judge_indexes();
     }
-    let managed = match sync.verdict {
-        Some(_) => delete_active(&mut sync, is_settled).await,
-        None => carry_on(&mut sync, is_settled).await,
-    };
-    let next = sync.next;
-    track::track(sync).await?;
-    managed?;
-    Ok(next.map_or(Action::Done, Action::RequeueAfter))
+    match sync.verdict {
+        Some(_) => delete_active(sync, is_settled).await,
+        None => carry_on(sync, is_settled).await,
+    }
 }
 
 /// The Job is at its end: nothing of it runs on. Until that is so, its end is not told.

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use futures::future::join_all;
 
 use super::finalizers::remove_finalizer;
+use super::indexes::Intervals;
 use super::judge::{JobSync, JobVerdict};
 use super::pods::JobPod;
 use super::policies;
@@ -54,6 +55,7 @@ pub(super) async fn track(mut sync: JobSync<'_>) -> Result<(), Status> {
 async fn flush(sync: &mut JobSync<'_>) -> Result<(), Status> {
     sync.object = write(sync.ctx, &sync.object, &sync.status).await?;
     sync.memory.writes.note(&sync.object);
+    sync.memory.counts.written(sync.spec(), &sync.stored, &sync.status);
     sync.stored = sync.status.clone();
     Ok(())
 }
@@ -84,6 +86,7 @@ fn note_ended(sync: &mut JobSync<'_>) -> (Vec<JobPod>, bool) {
             }
         } else if counts_as_failed(sync, pod) && !has(&uncounted.failed) && is_valid {
             uncounted.failed.push(pod.uid().to_owned());
+            note_policy(sync, pod);
         }
         if new_indexes.len() + uncounted.succeeded.len() + uncounted.failed.len() >= MAX_UNCOUNTED_PODS {
             is_all = false;
@@ -96,8 +99,17 @@ fn note_ended(sync: &mut JobSync<'_>) -> (Vec<JobPod>, bool) {
         sync.status.succeeded = sync.completed_indexes.total();
         sync.status.completed_indexes = sync.completed_indexes.to_string();
         sync.status.failed_indexes = sync.failed_indexes.as_ref().map(ToString::to_string);
+        note_failed_indexes(sync);
     }
     (ended, is_all)
+}
+
+/// Those that the status has not told of yet are counted.
+fn note_failed_indexes(sync: &JobSync<'_>) {
+    let Some(failed) = &sync.failed_indexes else { return };
+    let told = sync.stored.failed_indexes.as_deref().unwrap_or_default();
+    let told = Intervals::parse(told, sync.spec().completions.unwrap_or(0));
+    sync.memory.counts.indexes_failed(failed.total() - told.total());
 }
 
 /// Whether a pod need not be kept any longer (`canRemoveFinalizer`): it has ended, or the Job has. One whose
@@ -108,6 +120,12 @@ fn may_release(sync: &JobSync<'_>, pod: &JobPod) -> bool {
     }
     let waits = |index| sync.awaiting_replacement.get(&index).is_some_and(|last| last.uid() == pod.uid());
     pod.has_failed(sync.spec()) && !pod.index().is_some_and(waits)
+}
+
+/// What its failure policy says of a pod that has failed is counted, if it says anything.
+fn note_policy(sync: &JobSync<'_>, pod: &JobPod) {
+    let rule = policies::failure(sync.spec(), pod).action;
+    rule.iter().for_each(|action| sync.memory.counts.handled_by_policy(action));
 }
 
 /// When a Job has failed, so have all of its pods that did not succeed.
@@ -178,6 +196,7 @@ fn enact(sync: &mut JobSync<'_>, verdict: &JobVerdict) -> bool {
 }
 
 fn tell_end(sync: &JobSync<'_>, verdict: &JobVerdict) {
+    sync.memory.counts.ended(sync.spec(), verdict.is_success, &verdict.reason);
     if !verdict.is_success {
         return sync.event("Warning", &verdict.reason, &verdict.message);
     }
