@@ -12,6 +12,7 @@ use super::authorization::config::AuthorizationOptions;
 use super::beside::Beside;
 use super::endpoints::routes::healthz::HealthChecks;
 use super::endpoints::routes::version::VersionInfo;
+use super::endpoints::routes::zpages::ShownFlags;
 use super::filters::browsers::BrowserConfig;
 use super::filters::interceptor::Interceptor;
 use super::flow_control::config::FlowControlOptions;
@@ -57,6 +58,8 @@ pub struct ApiserverConfig {
     pub admission: AdmissionOptions,
     /// Admission plugins of the user's.
     pub own_admission: OwnAdmission,
+    /// What `/flagz` shows; without, there is none.
+    pub flags: Option<ShownFlags>,
     /// `--feature-gates`
     pub feature_gates: FeatureGates,
     /// How many requests are worked on at once.
@@ -98,6 +101,8 @@ impl ApiserverConfig {
         self.own_admission = own.clone();
         self.audit = options.audit.complete().map_err(ConfigError)?;
         self.feature_gates = options.features.gates.clone();
+        let shown = options.clone();
+        self.flags = Some(Arc::new(move || shown.flags()));
         self.registry.set_feature_gates(options.features.gates.clone());
         self.registry.set_service_options(options.services);
         self.flow_control = options.flow_control;
@@ -124,6 +129,7 @@ impl ApiserverConfig {
             health: HealthChecks::default(),
             admission: AdmissionOptions::default(),
             own_admission: OwnAdmission::default(),
+            flags: None,
             feature_gates: FeatureGates::default(),
             flow_control: FlowControlOptions::default(),
             browsers: BrowserConfig::default(),

@@ -18,6 +18,7 @@ use super::crd_handler::CrdHandler;
 use super::endpoints::handlers::long_work::LongWork;
 use super::endpoints::routes::healthz::{Check, at_once};
 use super::endpoints::routes::openapi_documents::OpenApi;
+use super::endpoints::routes::zpages::ZPages;
 use super::endpoints::{Endpoints, installer};
 use super::filters::audit::audit as tell;
 use super::filters::audit_init::identify;
@@ -88,6 +89,7 @@ pub fn build_handler_chain(config: ApiserverConfig) -> Result<ApiService, Config
         kubelets: config.kubelets,
         token_issuer: config.authentication.issuer,
         token_discovery: config.authentication.discovery,
+        zpages: ZPages::new(&config.feature_gates, config.flags),
         version: config.version,
         flow: config.flow,
         flow_control,

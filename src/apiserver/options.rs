@@ -2,6 +2,7 @@
 //! in the room that it is about, and all of them here. A flag is a field there, with its doc comment as help,
 //! and its use.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use clap::Args;
@@ -22,6 +23,7 @@ use apimachinery::duration::parse_flag;
 use apimachinery::feature_gates::FeatureGates;
 use apis::runtime_config::RuntimeConfig;
 use component_base::flags::{defaults, nearest};
+use component_base::zpages::flags_of;
 
 /// What kube-apiserver is told.
 #[derive(Args, Clone, Debug)]
@@ -81,6 +83,11 @@ pub struct ServerRunOptions {
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 impl ServerRunOptions {
+    /// Which flags there are, and what they are.
+    pub(crate) fn flags(&self) -> BTreeMap<String, String> {
+        flags_of(self)
+    }
+
     /// Whether objects are kept as protobuf.
     pub fn stores_protobuf(&self) -> bool {
         self.storage_media_type == PROTOBUF

@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 use super::components::UnknownComponent;
 use super::inside::Inside;
 use apimachinery::status::Status;
+use apiserver::endpoints::routes::version::VersionInfo;
 use axum::body::Body;
 use axum::response::Response;
 use component_base::metrics::Render;
+use component_base::zpages;
 use handles::{ClusterHandle, HandleCall, Handles, answer};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method};
@@ -66,7 +68,7 @@ async fn change(
 
 /// What a component serves at a port of its own elsewhere: here there are no such ports.
 fn with_pages(handles: Handles, inside: &Arc<Inside>) -> Handles {
-    let summary = "A page of a component that runs: metrics, healthz, livez or readyz.";
+    let summary = "A page of a component that runs: metrics, healthz, livez, readyz, statusz or flagz.";
     let name = "As kube-controller-manager, kube-scheduler or kubelet/node-1.";
     let page = ClusterHandle::get("/components/{page}", summary).query("name", name);
     let inside = inside.clone();
@@ -94,11 +96,28 @@ async fn read_page(inside: Arc<Inside>, call: HandleCall) -> Result<Response, St
             Ok(page(text, METRICS))
         }
         "healthz" | "livez" | "readyz" => Ok(page("ok".into(), PLAIN)),
+        "flagz" => Ok(page(zpages::flagz(component(name), &inside.running.flags(name)), PLAIN)),
+        "statusz" => Ok(page(statusz(&inside, name), PLAIN)),
         other => {
-            let why = format!("no page is named {other:?}; there are metrics, healthz, livez and readyz");
+            let why = format!(
+                "no page is named {other:?}; there are metrics, healthz, livez, readyz, statusz and flagz"
+            );
             Err(Status::failure(404, "NotFound", why))
         }
     }
+}
+
+/// As upstream calls it: each kubelet is `kubelet`.
+fn component(name: &str) -> &str {
+    name.split_once('/').map_or(name, |(component, _)| component)
+}
+
+/// All components are as old as the cluster, and of one version.
+fn statusz(inside: &Inside, name: &str) -> String {
+    let up = inside.clock.elapsed();
+    let started = (inside.clock.now() - up).format("%a %b %e %H:%M:%S UTC %Y").to_string();
+    let version = VersionInfo::default().git_version;
+    zpages::statusz(component(name), &started, up, version.trim_start_matches('v'), &[])
 }
 
 /// What a kubelet says of its pods.

@@ -20,6 +20,7 @@ use client_go::ComponentContext;
 use client_go::client::Client;
 use client_go::metrics::ComponentMetrics;
 use clock::Clock;
+use component_base::zpages::flags_of;
 use controllers::manager::{ControllerManager, GARBAGE_COLLECTOR};
 use controllers::options::ControllerManagerOptions;
 use controllers::own::OwnControllers;
@@ -253,6 +254,18 @@ impl Running {
     /// What a component counts, if it runs.
     pub(super) fn metrics(&self, name: &str) -> Option<Arc<ComponentMetrics>> {
         self.lock().get(name).map(|context| context.metrics.clone())
+    }
+
+    /// What a component was told: of kubelets that of all.
+    pub(super) fn flags(&self, name: &str) -> BTreeMap<String, String> {
+        match name {
+            CONTROLLER_MANAGER => flags_of(&self.controller_manager),
+            SCHEDULER => flags_of(&self.scheduler),
+            other => match other.strip_prefix(KUBELET).and_then(|node| self.kubelet(node)) {
+                Some(kubelet) => flags_of(kubelet.options()),
+                None => BTreeMap::new(),
+            },
+        }
     }
 
     /// The kubelet of a node, if it runs.

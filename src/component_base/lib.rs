@@ -1,5 +1,5 @@
-//! component-base: what the flags and the metrics of all components share (`k8s.io/component-base/cli/flag`,
-//! `metrics`).
+//! component-base: what the flags, the metrics and the pages of all components share
+//! (`k8s.io/component-base/cli/flag`, `metrics`, `zpages`).
 //!
 //! Each room declares its options as a struct that derives `clap::Args`: a field is a flag, its doc comment
 //! the help. The command line flattens them all, and a cluster holds them whole. What goes in here must know
@@ -9,3 +9,4 @@
 
 pub mod flags;
 pub mod metrics;
+pub mod zpages;

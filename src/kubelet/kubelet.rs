@@ -19,6 +19,7 @@ use super::node_config::NodeConfig;
 use super::node_refusal::NodeRefusal;
 use super::node_state::{NodeState, SaidCondition};
 use super::node_status;
+use super::options::KubeletOptions;
 use super::played::PlayedPods;
 use super::players::Players;
 use super::pod_importance;
@@ -93,6 +94,11 @@ impl Kubelet {
     /// The name of its node.
     pub fn node_name(&self) -> &str {
         &self.shared.config.name
+    }
+
+    /// What it was told.
+    pub fn options(&self) -> &KubeletOptions {
+        &self.shared.config.options
     }
 
     /// How long streams stay on which nobody says anything; zero is for ever.

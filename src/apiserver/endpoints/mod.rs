@@ -39,6 +39,7 @@ use handlers::long_work::LongWork;
 use routes::healthz::HealthChecks;
 use routes::openapi_documents::OpenApi;
 use routes::version::VersionInfo;
+use routes::zpages::ZPages;
 
 /// What the endpoints work with.
 pub struct Endpoints {
@@ -78,6 +79,8 @@ pub struct Endpoints {
     pub bodies: BodyBudget,
     /// What `/readyz` asks.
     pub health: HealthChecks,
+    /// What `/statusz` and `/flagz` show.
+    pub zpages: ZPages,
     /// Whether objects may wait for initializers.
     pub initializers: bool,
     /// Who else answers.

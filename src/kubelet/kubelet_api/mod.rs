@@ -14,6 +14,7 @@ pub use usage::{PodUsage, UsageTotal};
 
 use bytes::Bytes;
 use component_base::metrics::Render;
+use component_base::zpages;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Response, StatusCode};
 use serde_json::json;
@@ -73,6 +74,7 @@ impl Kubelet {
                 answer(200, JSON, summary)
             }
             "/configz" => answer(200, JSON, configuration(&self.shared.config)),
+            "/flagz" => answer(200, PLAIN, zpages::flagz("kubelet", &zpages::flags_of(self.options()))),
             "/logs" => answer(200, "text/html; charset=utf-8", LOGS.into()),
             "/logs/containers" | "/logs/pods" => {
                 answer(200, "text/html; charset=utf-8", "<!doctype html>\n<pre>\n</pre>\n".into())

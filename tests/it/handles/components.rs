@@ -140,6 +140,11 @@ async fn over_http_components_say_what_they_count() {
         assert!(code == 200 && said.lines().any(|said| said.starts_with(line)), "{name} {line}: {said}");
     }
     assert_eq!(page("healthz", "kube-scheduler").await, (200, "ok".into()));
+    let (code, said) = page("statusz", "kube-scheduler").await;
+    assert!(code == 200 && said.starts_with("\nkube-scheduler statusz\nWarning: "), "{said}");
+    assert!(page("flagz", "kube-controller-manager").await.1.contains("\nnode-eviction-rate=0.1\n"));
+    let (_, said) = page("flagz", "kubelet/node-1").await;
+    assert!(said.starts_with("\nkubelet flags\n") && said.contains("\nmax-pods=110\n"), "{said}");
     assert_eq!(page("nothing", "kube-scheduler").await.0, 404);
     assert_eq!(page("metrics", "nobody").await.0, 404);
     cluster.stop_component("kube-scheduler").unwrap();

@@ -53,6 +53,10 @@ pub(crate) async fn serve(server: &Arc<Endpoints>, ctx: &RequestContext, request
         [".well-known", "openid-configuration"] => return openid::configuration(server, host(request)),
         ["openid", "v1", "jwks"] => return openid::jwks(server),
         ["metrics"] => return metrics::respond(server).await,
+        [page @ ("statusz" | "flagz")] => {
+            let answer = server.zpages.respond(page, &server.clock, &server.version.git_version);
+            return answer.unwrap_or_else(|| not_found(wants_objects));
+        }
         ["openapi", ref rest @ ..] => return openapi::respond(server, ctx, rest, request).await,
         [root @ ("healthz" | "livez" | "readyz"), ref rest @ ..] => {
             let check = if rest.is_empty() { None } else { Some(rest.join("/")) };
@@ -116,6 +120,7 @@ fn paths(server: &Endpoints) -> Vec<Value> {
         paths.extend(openid::PATHS.map(String::from));
     }
     paths.extend(server.health.paths());
+    paths.extend(server.zpages.paths());
     paths.sort();
     paths.dedup();
     paths.into_iter().map(Value::from).collect()

@@ -20,3 +20,4 @@ mod flowz;
 pub mod healthz;
 mod metrics;
 pub mod version;
+pub mod zpages;

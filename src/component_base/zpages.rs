@@ -1,0 +1,127 @@
+//! `/statusz` and `/flagz` of components (`component-base/zpages`): for people, in no form that anybody may
+//! rely on.
+
+use std::collections::BTreeMap;
+use std::fmt::{Debug, Write};
+use std::time::Duration;
+
+use clap::{Args, Command};
+
+/// What both pages say first.
+const WARNING: &str = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility \
+     guarantees and is for debugging purposes only.";
+
+/// `/statusz`: since when a component runs, `started` as `time.UnixDate` writes it, which version it is of,
+/// and of an apiserver where else to look.
+pub fn statusz(component: &str, started: &str, up: Duration, version: &str, paths: &[&str]) -> String {
+    let seconds = up.as_secs();
+    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
+    let mut page = format!("\n{component} statusz\n{WARNING}\n\nStarted: {started}\n");
+    // Writing into a text cannot fail.
+    let _ = writeln!(page, "Up: {hours} hr {minutes:02} min {:02} sec", seconds % 60);
+    let _ = writeln!(page, "Binary version: {version}\nEmulation version: {version}");
+    if !paths.is_empty() {
+        let _ = writeln!(page, "Paths: {}", paths.join(" "));
+    }
+    page
+}
+
+/// `/flagz`: the flags of a component and their values.
+pub fn flagz(component: &str, flags: &BTreeMap<String, String>) -> String {
+    let mut page = format!("\n{component} flags\n{WARNING}\n\n");
+    for (flag, value) in flags {
+        let _ = writeln!(page, "{flag}={value}");
+    }
+    page
+}
+
+/// The flags that options are made of, and what they are: a field is as its `Debug` shows it.
+pub fn flags_of<T: Args + Debug>(options: &T) -> BTreeMap<String, String> {
+    let command = T::augment_args(Command::new("shown").no_binary_name(true));
+    let shown = format!("{options:#?}");
+    let mut flags = BTreeMap::new();
+    for argument in command.get_arguments() {
+        let Some(flag) = argument.get_long() else { continue };
+        if let Some(value) = field(&shown, argument.get_id().as_str()) {
+            flags.insert(flag.to_owned(), value);
+        }
+    }
+    flags
+}
+
+/// The value of a field in what `Debug` shows with line breaks, in one line; fields of fields count, too.
+fn field(shown: &str, name: &str) -> Option<String> {
+    let mut lines = shown.lines();
+    let first = lines
+        .by_ref()
+        .find(|line| line.trim_start().strip_prefix(name).is_some_and(|rest| rest.starts_with(": ")))?;
+    let indent = first.len() - first.trim_start().len();
+    let mut value = first.trim_start()[name.len() + 2..].to_owned();
+    if value.ends_with(['{', '[', '(']) {
+        for line in lines {
+            value.push_str(line.trim());
+            if line.len() - line.trim_start().len() == indent {
+                break;
+            }
+            value.push(' ');
+        }
+    }
+    let value = value.trim_end_matches(',');
+    let some = value.strip_prefix("Some(").and_then(|rest| rest.strip_suffix(')'));
+    let value = some.map_or(value, |inner| inner.trim().trim_end_matches(','));
+    // What a file was read into is not shown: it may hold secrets.
+    let is_structure = value.contains('{') || value.contains('(');
+    Some(match value {
+        "None" => String::new(),
+        _ if is_structure => "...".to_owned(),
+        value => value.trim_matches('"').to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Args, Debug)]
+    struct Inner {
+        #[arg(long, default_value = "a,b", value_delimiter = ',')]
+        names: Vec<String>,
+    }
+
+    #[derive(Args, Debug)]
+    struct Outer {
+        #[arg(long, default_value_t = 7)]
+        how_many: u32,
+        #[arg(long)]
+        file: Option<String>,
+        #[command(flatten)]
+        inner: Inner,
+    }
+
+    #[test]
+    fn flags_are_shown_with_their_values() {
+        let mut options: Outer = crate::flags::defaults();
+        options.how_many = 8;
+        let flags = flags_of(&options);
+        let shown: Vec<String> = flags.iter().map(|(flag, value)| format!("{flag}={value}")).collect();
+        assert_eq!(shown, ["file=", "how-many=8", "names=[\"a\", \"b\",]"]);
+        options.file = Some("/f".into());
+        assert_eq!(flags_of(&options)["file"], "/f");
+        assert!(flagz("kube-scheduler", &flags).ends_with("\n\nfile=\nhow-many=8\nnames=[\"a\", \"b\",]\n"));
+    }
+
+    #[test]
+    fn a_status_says_since_when() {
+        let page = statusz(
+            "kube-apiserver",
+            "Thu Jan  1 00:00:00 UTC 1970",
+            Duration::from_secs(3725),
+            "1.36.2",
+            &["/api"],
+        );
+        assert!(page.starts_with("\nkube-apiserver statusz\nWarning: This endpoint"), "{page}");
+        assert!(page.ends_with(
+            "Up: 1 hr 02 min 05 sec\nBinary version: 1.36.2\nEmulation version: 1.36.2\nPaths: /api\n"
+        ));
+    }
+}
