@@ -50,6 +50,7 @@ mod kubeconfig;
 mod kubelet_lookup;
 mod listener;
 mod listening;
+mod loads;
 mod look;
 mod master_leases;
 mod metrics;

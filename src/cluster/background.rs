@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use super::inside::Inside;
-use super::{fault_objects, identity_lease, node_objects, otlp, stage_objects, system_objects};
+use super::{fault_objects, identity_lease, loads, node_objects, otlp, stage_objects, system_objects};
 use apiserver::server;
 use apiserver::storage::ByteStore;
 use apiserver::storage::encryption::Encryption;
@@ -45,6 +45,7 @@ pub(super) fn follow_objects(
     if inside.config.looks_after_itself && inside.config.components.kubelets {
         background.spawn(node_objects::following(inside.clone()));
         background.spawn(stage_objects::following(inside.clone()));
+        background.spawn(loads::following(inside.clone()));
     }
     if inside.config.fault_objects {
         background.spawn(fault_objects::follow(inside.clone()));

@@ -38,6 +38,7 @@ use scheduler::scheduler::Scheduler;
 use serde::{Deserialize, Serialize};
 use stages::{MeasureBook, StageBook};
 use sync::{Mutex, MutexGuard};
+use usage::LoadBook;
 
 /// The components that a cluster has once; the kubelets are `kubelet/node-1` and on.
 pub const COMPONENTS: &[&str] = &[CONTROLLER_MANAGER, SCHEDULER];
@@ -113,6 +114,8 @@ pub(super) struct Running {
     pub(super) book: StageBook,
     /// What is said of what pods use.
     pub(super) measures: MeasureBook,
+    /// The requests that Services are said to get.
+    pub(super) loads: LoadBook,
     kubelets: Arc<Kubelets>,
     /// What each running component runs. Bound: one entry for each component.
     contexts: Mutex<BTreeMap<String, ComponentContext>>,
@@ -166,6 +169,7 @@ impl Running {
             nodes,
             book: StageBook::default(),
             measures: MeasureBook::default(),
+            loads: LoadBook::default(),
             kubelets,
             contexts: Mutex::default(),
             manager: Mutex::new(ManagerParts { wanted, running: None }),
@@ -408,8 +412,8 @@ impl Running {
         let name = format!("{KUBELET}{}", node.name);
         let context = self.context(&name, ("kubelet", &node.name), user);
         let players = self.kubelets.players(&self.parts.clock);
-        let (book, measures) = (self.book.clone(), self.measures.clone());
-        let config = NodeConfig { book, measures, ..node.clone() };
+        let (book, measures, loads) = (self.book.clone(), self.measures.clone(), self.loads.clone());
+        let config = NodeConfig { book, measures, loads, ..node.clone() };
         let kubelet = Kubelet::new(context.clone(), config, players, self.parts.network.clone());
         let kubelet = kubelet.expect("a node is looked at before it is registered");
         kubelet.start();

@@ -73,7 +73,8 @@ impl Kubelet {
         let runtime = SimulatedRuntime::new(stages, addresses, &config.addresses, entropy);
         let runtime = runtime.with_images(&config.images, config.are_images_listed, context.clock.now());
         let runtime = runtime.with_listeners(config.listeners.clone()).on_network(network.clone());
-        let runtime = runtime.with_measures(config.measures.clone(), config.seen());
+        let (measures, loads) = (config.measures.clone(), config.loads.clone());
+        let runtime = runtime.with_measures(measures, loads, config.seen());
         let simulated = Arc::new(runtime);
         let state = NodeState::default();
         let counted = KubeletCounts::default();

@@ -19,6 +19,7 @@ use apimachinery::quantity::Quantity;
 use apimachinery::time::Time;
 use apis::core::node::KUBELET_LABELS;
 use apis::views::node::Taint;
+use usage::LoadBook;
 
 /// Beside [`KUBELET_LABELS`], what a kubelet may say of its own Node again and again
 /// (`kubelet.updateDefaultLabels`).
@@ -91,6 +92,8 @@ pub struct NodeConfig {
     pub book: StageBook,
     /// What kwok's objects say that pods use, and what its kubelet answers about it.
     pub measures: MeasureBook,
+    /// The requests that Services are said to get.
+    pub loads: LoadBook,
     /// What its kubelet is told.
     pub options: KubeletOptions,
     /// What listens at ports of its pods because the user says so.
@@ -124,6 +127,7 @@ impl NodeConfig {
             stages: StageSet::builtin(),
             book: StageBook::default(),
             measures: MeasureBook::default(),
+            loads: LoadBook::default(),
             options: KubeletOptions::default(),
             listeners: OwnListeners::default(),
             runtime: OwnRuntime::default(),

@@ -2,8 +2,10 @@
 
 use std::fmt;
 
+use super::load::AddressLoad;
+
 /// What a share is a share of, and what an expression may ask for.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Default)]
 pub struct Against<'a> {
     /// What `100%` is.
     pub whole: f64,
@@ -11,6 +13,8 @@ pub struct Against<'a> {
     pub variables: Option<&'a serde_json::Value>,
     /// When what is measured began, in seconds since 1970.
     pub began: f64,
+    /// The requests that it gets, where anybody knows.
+    pub load: Option<AddressLoad<'a>>,
 }
 
 /// Why a text is no curve, or an expression has no value.

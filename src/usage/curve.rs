@@ -33,6 +33,8 @@ pub enum Curve {
     Wave(Amount, Amount, f64),
     /// From the second on, the amount; ordered, the first at 0.
     Steps(Vec<(f64, Amount)>),
+    /// The first, and the second for each request a second.
+    Requests(Amount, Amount),
     /// As CEL says, or whoever else.
     Expression(Box<dyn CurveFunction>),
 }
@@ -58,6 +60,11 @@ impl Amount {
 }
 
 impl Curve {
+    /// Whether it follows requests.
+    pub fn follows_requests(&self) -> bool {
+        matches!(self, Curve::Requests(..))
+    }
+
     /// Always so much.
     pub fn constant(units: f64) -> Curve {
         Curve::Constant(Amount::Units(units))
@@ -85,6 +92,10 @@ impl Curve {
                 let passed = steps.iter().rev().find(|(at, _)| *at <= seconds);
                 passed.map_or(0.0, |(_, amount)| amount.of(whole))
             }
+            Curve::Requests(base, each) => {
+                let requests = against.load.map_or(0.0, |load| load.per_second(against.began + seconds));
+                base.of(whole) + each.of(whole) * requests
+            }
             Curve::Expression(expression) => expression.value(seconds, against).unwrap_or(0.0),
         };
         value.max(0.0)
@@ -96,7 +107,7 @@ impl Curve {
             return 0.0;
         }
         match self {
-            Curve::Expression(_) if from > 0.0 => self.sampled(from, to, against),
+            Curve::Expression(_) | Curve::Requests(..) if from > 0.0 => self.sampled(from, to, against),
             _ => self.since_start(to, against) - self.since_start(from, against),
         }
     }
@@ -121,7 +132,7 @@ impl Curve {
             Curve::Steps(steps) => {
                 steps.iter().find(|(_, amount)| amount.of(whole) > limit).map(|(at, _)| *at)
             }
-            Curve::Expression(_) => {
+            Curve::Expression(_) | Curve::Requests(..) => {
                 let times = (1..).map(|number| f64::from(number) * SAMPLE_SECONDS);
                 let mut times = times.take_while(|at| *at <= LOOK_AHEAD_SECONDS);
                 times.find(|at| self.value(*at, against) > limit)
@@ -149,7 +160,7 @@ impl Curve {
                 };
                 steps.iter().zip(ends).map(part).sum()
             }
-            Curve::Expression(_) => self.accumulated(to, against),
+            Curve::Expression(_) | Curve::Requests(..) => self.accumulated(to, against),
         }
     }
 

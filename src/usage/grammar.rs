@@ -35,10 +35,11 @@ fn read(text: &str) -> Result<Curve, CurveError> {
         "ramp" => between(rest).map(|(from, to, over)| Curve::Ramp(from, to, over)),
         "wave" => between(rest).map(|(low, high, period)| Curve::Wave(low, high, period)),
         "steps" => steps(rest).map(Curve::Steps),
+        "requests" => requests(rest),
         _ if rest.is_empty() => amount(word).map(Curve::Constant),
         _ => Err(format!(
             "{text:?} is no amount (as 250m, 64Mi or 40%), and none of: ramp FROM TO TIME; wave LOW HIGH TIME; \
-             steps AMOUNT, AMOUNT at TIME, ...; cel: EXPRESSION"
+             steps AMOUNT, AMOUNT at TIME, ...; requests BASE EACH; cel: EXPRESSION"
         )),
     };
     Ok(curve?)
@@ -54,6 +55,16 @@ fn between(text: &str) -> Result<(Amount, Amount, f64), String> {
         return Err("the time must be longer than 0s".into());
     }
     Ok((amount(first)?, amount(second)?, over))
+}
+
+fn requests(text: &str) -> Result<Curve, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let [base, each] = words[..] else {
+        return Err(format!(
+            "{text:?} must be two amounts: without requests, and for each a second, as 20m 5m"
+        ));
+    };
+    Ok(Curve::Requests(amount(base)?, amount(each)?))
 }
 
 fn steps(text: &str) -> Result<Vec<(f64, Amount)>, String> {

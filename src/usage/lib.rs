@@ -13,6 +13,7 @@
 //! | `ramp 100m 2 5m` | from the first to the second within the time, and so from then on |
 //! | `wave 100m 2 10m` | up from the first to the second and down again, in each such time |
 //! | `steps 100m, 2 at 5m, 50m at 10m` | another number from each time on |
+//! | `requests 20m 5m` | the first, and the second for each request a second that it gets, see [`load`] |
 //! | `cel: EXPRESSION` | whatever a CEL expression says, see [`expression`] |
 //!
 //! Times count from when what is measured began.
@@ -22,6 +23,7 @@
 pub mod against;
 pub mod curve;
 pub mod expression;
+pub mod load;
 
 mod grammar;
 
@@ -30,3 +32,4 @@ mod tests;
 
 pub use against::{Against, CurveError};
 pub use curve::{Curve, CurveFunction};
+pub use load::{AddressLoad, LoadBook};

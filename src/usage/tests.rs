@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::load::LoadBook;
 use super::{Against, Curve};
 
 fn against(whole: f64) -> Against<'static> {
@@ -109,4 +110,42 @@ fn the_sum_of_an_expression_never_goes_down() {
     assert!(
         near(curve.sum(2990.0, 3000.0, &against), 0.0) && near(curve.sum(3010.0, 3020.0, &against), 10.0)
     );
+}
+
+#[test]
+fn requests_are_divided_among_who_is_there_and_what_was_is_not_changed() {
+    let book = LoadBook::default();
+    let [one, two] = ["10.0.0.1", "10.0.0.2"].map(|address| address.parse().unwrap());
+    book.put("default/web", "100", Curve::parse("100").unwrap(), 0.0);
+    book.divide("default/web", &[one].into(), 0.0);
+    let curve = Curve::parse("requests 10m 5m").unwrap();
+    let of = |address| Against { load: Some(book.at(address)), ..Against::default() };
+    assert!(near(curve.value(30.0, &of(one)), 0.51) && near(curve.value(30.0, &of(two)), 0.01));
+    let used = curve.sum(0.0, 60.0, &of(one));
+    assert!(near(used, 60.0 * 0.51), "{used}");
+    book.divide("default/web", &[one, two].into(), 60.0);
+    assert!(near(curve.value(61.0, &of(one)), 0.26) && near(curve.value(61.0, &of(two)), 0.26));
+    assert!(near(curve.sum(0.0, 60.0, &of(one)), used));
+    // Whoever says the same again changes nothing; another text begins anew, and a Service may go.
+    book.put("default/web", "100", Curve::parse("100").unwrap(), 70.0);
+    assert!(near(curve.value(61.0, &of(one)), 0.26));
+    book.remove("default/web");
+    assert!(near(curve.value(61.0, &of(one)), 0.01));
+    assert!(Curve::parse("requests 1").is_err());
+}
+
+#[test]
+fn changes_of_endpoints_are_remembered_up_to_a_bound() {
+    let book = LoadBook::default();
+    let [one, two] = ["10.0.0.1", "10.0.0.2"].map(|address: &str| address.parse().unwrap());
+    book.put("a/b", "1", Curve::parse("1").unwrap(), 0.0);
+    for number in 0..2000_u32 {
+        let endpoints = if number % 2 == 0 { [one].into() } else { [one, two].into() };
+        book.divide("a/b", &endpoints, f64::from(number));
+    }
+    let curve = Curve::parse("requests 0 1").unwrap();
+    let against = Against { load: Some(book.at(one)), ..Against::default() };
+    // The last are known one by one, the first as the oldest that is known.
+    assert!(near(curve.value(1998.0, &against), 1.0) && near(curve.value(1999.0, &against), 0.5));
+    assert!(curve.value(0.0, &against) > 0.0);
 }

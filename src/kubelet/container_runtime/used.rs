@@ -29,7 +29,7 @@ use apis::views::pod::{Container, Pod};
 use clock::after;
 use stages::MeasureBook;
 use stages::measures::book::SaidUsage;
-use usage::{Against, Curve};
+use usage::{Against, Curve, LoadBook};
 
 /// What a container uses of the CPU that it requests, when nobody says it.
 const CPU_SHARE: f64 = 0.1;
@@ -55,6 +55,8 @@ pub(super) struct UsageSources {
     pub(super) book: MeasureBook,
     /// The Node, as expressions see it.
     pub(super) node: Arc<Value>,
+    /// The requests that Services are said to get.
+    pub(super) loads: LoadBook,
 }
 
 /// What a container has used between its start and `now`.
@@ -174,12 +176,14 @@ pub(super) fn problems(annotations: &BTreeMap<String, String>) -> Vec<String> {
 fn of_container<'a>(
     measured: &MeasuredContainer<'_>,
     resource: &str,
-    (variables, sources): (Option<&'a Value>, &UsageSources),
+    (variables, sources): (Option<&'a Value>, &'a UsageSources),
 ) -> (Arc<Curve>, Against<'a>) {
-    let MeasuredContainer { container, started_at, .. } = *measured;
+    let MeasuredContainer { pod, container, started_at, .. } = *measured;
     let whole = requested(container, resource);
     let curve = said(measured, resource, sources).unwrap_or_else(|| Arc::new(unsaid(resource, whole)));
-    (curve, Against { whole: whole.unwrap_or(0.0), variables, began: started_at.timestamp() as f64 })
+    let address = pod.status.pod_ip.parse().ok().filter(|_| curve.follows_requests());
+    let load = address.map(|address| sources.loads.at(address));
+    (curve, Against { whole: whole.unwrap_or(0.0), variables, began: started_at.timestamp() as f64, load })
 }
 
 /// What is used of a resource when nobody says it.

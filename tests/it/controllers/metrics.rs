@@ -269,3 +269,32 @@ async fn whoever_fills_more_of_the_disk_than_allowed_is_evicted() {
     }
     assert_eq!(fixture.get(&PODS, "neither").await.unwrap()["status"]["phase"], "Running");
 }
+
+#[tokio::test]
+async fn load_follows_the_requests_of_a_service_and_is_shared_by_its_pods() {
+    use kubarium::apis::core::service::SERVICES;
+    let fixture = measured().await;
+    let mut web = deployment("web", 1, "registry.k8s.io/pause:3.10", json!({}));
+    web["spec"]["template"]["metadata"]["annotations"] = json!({"kubarium.dev/usage-cpu": "requests 10m 5m"});
+    let resources = json!({"requests": {"cpu": "100m"}});
+    web["spec"]["template"]["spec"]["containers"][0]["resources"] = resources;
+    fixture.create(&DEPLOYMENTS, NAMESPACE, web).await;
+    let annotations = json!({"kubarium.dev/requests": "60"});
+    let spec = json!({"selector": {"app": "web"}, "ports": [{"port": 80}]});
+    let service = json!({"metadata": {"name": "web", "annotations": annotations}, "spec": spec});
+    fixture.create(&SERVICES, NAMESPACE, service).await;
+    has_size(&fixture, "web", 1).await;
+    // 10m and 300m shared: seven pods use 53m each, where 60m are wanted within a tenth.
+    let resource = json!({"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}});
+    let metric = json!({"type": "Resource", "resource": resource});
+    fixture.create(&HORIZONTAL_POD_AUTOSCALERS, NAMESPACE, autoscaler("web", (1, 20), metric)).await;
+    let settled = || async {
+        let found = fixture.get(&DEPLOYMENTS, "web").await?;
+        let ready = found["status"]["readyReplicas"].as_i64().unwrap_or(0);
+        (5..=7).contains(&ready).then_some(ready)
+    };
+    let size = fixture.eventually("as many pods as the requests need", settled).await;
+    fixture.pass(Duration::from_secs(120)).await;
+    let after = fixture.get(&DEPLOYMENTS, "web").await.unwrap()["spec"]["replicas"].as_i64().unwrap();
+    assert!((5..=7).contains(&after), "{size} {after}");
+}
