@@ -16,7 +16,7 @@ use client_go::ComponentContext;
 use client_go::shared_informer::{Deleted, ResourceEventHandler};
 use clock::Clock;
 use sync::Mutex;
-use usage::{Curve, LoadBook};
+use usage::{Against, Curve, LoadBook};
 
 /// Who watches.
 const NAME: &str = "kubarium:loads";
@@ -71,7 +71,8 @@ impl LoadFollower {
         }
         match Curve::parse(text) {
             Ok(curve) => {
-                self.loads.put(&key, text, curve, self.now());
+                let requests = move |seconds: f64| curve.value(seconds, &Against::default());
+                self.loads.put(&key, text, Box::new(requests), self.now());
                 self.divide(&key);
             }
             Err(why) => {

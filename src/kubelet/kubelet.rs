@@ -139,6 +139,10 @@ impl Kubelet {
         let name = |part: &str| format!("kubelet/{}: {part}", self.node_name());
         let kubelet = self.clone();
         context.tasks.supervise(&name("eviction manager"), move || kubelet.clone().evict_under_pressure());
+        if self.has_static_pods() {
+            let kubelet = self.clone();
+            context.tasks.supervise(&name("static pods"), move || kubelet.clone().keep_static_pods());
+        }
         let shared = self.shared.clone();
         context.tasks.supervise(&name("node status"), move || node_status::run(shared.clone()));
         if !self.shared.config.devices.is_empty() {

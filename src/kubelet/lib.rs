@@ -50,6 +50,7 @@ mod preemption;
 mod resizing;
 mod restart_all;
 mod sandbox_state;
+mod static_pods;
 
 mod counted;
 pub mod dependencies;

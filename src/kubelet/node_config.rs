@@ -76,6 +76,8 @@ pub struct NodeConfig {
     pub reserved: BTreeMap<String, String>,
     /// Images that it has from the start.
     pub images: Vec<String>,
+    /// Pods that it runs of itself, as manifests.
+    pub static_pods: Vec<Value>,
     /// The devices that its simulated drivers publish.
     pub devices: Vec<DeviceGroup>,
     /// Whether those are all that it has: of others pods that forbid to pull them wait.
@@ -118,6 +120,7 @@ impl NodeConfig {
             taints: Vec::new(),
             reserved: BTreeMap::new(),
             images: Vec::new(),
+            static_pods: Vec::new(),
             devices: Vec::new(),
             are_images_listed: false,
             info: NodeSystemInfo::default(),

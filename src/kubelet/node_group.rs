@@ -10,6 +10,7 @@ use super::device_group::DeviceGroup;
 use super::node_config::NodeConfig;
 use super::node_refusal::NodeRefusal;
 use super::node_system_info::NodeSystemInfo;
+use super::static_pods;
 use apimachinery::names::{dns1123_subdomain, label_value, qualified_name};
 use apimachinery::object::Object;
 use apimachinery::quantity::Quantity;
@@ -61,6 +62,8 @@ pub struct NodeGroup {
     pub allocatable: BTreeMap<String, String>,
     /// Images that they have from the start: pods with `imagePullPolicy: Never` find no others.
     pub images: Vec<String>,
+    /// Pods that each of them runs of itself, as manifests: static pods.
+    pub static_pods: Vec<Value>,
     /// Devices that claims ask for (`resource.k8s.io`): each node has as many.
     pub devices: Vec<DeviceGroup>,
     /// As `arm64`.
@@ -143,6 +146,9 @@ impl NodeGroup {
                 devices.check().err().map(|why| why.0).into_iter().collect(),
             )?;
         }
+        for (number, pod) in self.static_pods.iter().enumerate() {
+            at(&format!("staticPods[{number}]"), static_pods::check(pod).into_iter().collect())?;
+        }
         let skew = skew_seconds(&self.clock_skew).err();
         at("clockSkew", skew.into_iter().collect())
     }
@@ -174,6 +180,7 @@ impl NodeGroup {
         node.capacity.extend(self.capacity.clone());
         node.reserved.extend(self.allocatable.clone());
         node.images.clone_from(&self.images);
+        node.static_pods.clone_from(&self.static_pods);
         node.devices.clone_from(&self.devices);
         node.are_images_listed = !self.images.is_empty();
         node.clock_skew = skew_seconds(&self.clock_skew).unwrap_or(0);

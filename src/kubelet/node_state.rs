@@ -83,6 +83,8 @@ pub(crate) struct NodeState {
     pub(crate) pressed: Notify,
     /// A pod says what it uses.
     pub(crate) usage_said: Notify,
+    /// A mirror pod is gone.
+    pub(crate) mirror_gone: Notify,
 }
 
 #[derive(Default)]

@@ -1,6 +1,7 @@
 //! The options of the kubelets (`cmd/kubelet/app/options.KubeletFlags`, and fields of their configuration): a
 //! flag is a field here, with its doc comment as help, and its use.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::eviction_manager::{EvictionThresholds, SignalPeriods, SignalReclaims};
@@ -29,6 +30,9 @@ pub struct KubeletOptions {
     /// How long exec, attach and port-forward stay when nobody says anything; 0 is for ever.
     #[arg(long, default_value = "4h", value_parser = parse_flag)]
     pub streaming_connection_idle_timeout: Duration,
+    /// A folder whose files are static pods, which each node runs: of each it has a mirror pod.
+    #[arg(long, value_name = "DIR")]
+    pub pod_manifest_path: Option<PathBuf>,
     /// Less of something than this is left, by what pods use, and a pod is evicted at once.
     ///
     /// Signals are memory.available, nodefs.available, imagefs.available (the same disk) and

@@ -11,13 +11,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-use super::against::Against;
-use super::curve::Curve;
 use sync::RwLock;
 
 /// So many changes of a Service's endpoints are remembered. At the bound the oldest two count as the later of
 /// them.
 const MAX_CHANGES: usize = 512;
+
+/// A number of requests a second, by the seconds since it was said.
+pub type RequestCurve = Box<dyn Fn(f64) -> f64 + Send + Sync>;
 
 /// The Services of one cluster that are said to get requests. Cloning shares them.
 #[derive(Clone, Default)]
@@ -34,8 +35,9 @@ struct LoadBookShared {
 /// What one Service gets.
 struct ServiceLoad {
     text: String,
-    curve: Curve,
-    /// When that was said, in seconds since 1970.
+    /// How many a second, so many seconds after that was said.
+    requests: RequestCurve,
+    /// When it was said, in seconds since 1970.
     began: f64,
     /// Since when who shares it. Bound: [`MAX_CHANGES`].
     endpoints: VecDeque<(f64, BTreeSet<IpAddr>)>,
@@ -66,12 +68,12 @@ impl LoadBook {
 
     /// A Service gets so many requests a second from now on; what it was said to get before goes on if it is
     /// the same.
-    pub fn put(&self, service: &str, text: &str, curve: Curve, now: f64) {
+    pub fn put(&self, service: &str, text: &str, requests: RequestCurve, now: f64) {
         let mut services = self.0.services.write();
         if services.get(service).is_some_and(|known| known.text == text) {
             return;
         }
-        let load = ServiceLoad { text: text.to_owned(), curve, began: now, endpoints: VecDeque::new() };
+        let load = ServiceLoad { text: text.to_owned(), requests, began: now, endpoints: VecDeque::new() };
         services.insert(service.to_owned(), load);
     }
 
@@ -111,8 +113,7 @@ impl ServiceLoad {
         let Some((_, endpoints)) = shared.filter(|(_, endpoints)| endpoints.contains(&address)) else {
             return 0.0;
         };
-        let against = Against { began: self.began, ..Against::default() };
-        self.curve.value((at - self.began).max(0.0), &against) / endpoints.len() as f64
+        (self.requests)((at - self.began).max(0.0)) / endpoints.len() as f64
     }
 }
 

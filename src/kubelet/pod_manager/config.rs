@@ -43,6 +43,8 @@ impl ResourceEventHandler for PodConfig {
 
     fn on_delete(&self, last: &Deleted) {
         self.shared.played.release(&last.last().metadata.uid);
+        // Nobody waits for it on a node without static pods.
+        self.shared.state.mirror_gone.notify_one();
         self.put(last.last(), None);
     }
 }

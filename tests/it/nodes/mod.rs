@@ -8,6 +8,7 @@ mod refusals;
 mod resizes;
 mod scheduling;
 mod scripts;
+mod static_pods;
 
 use std::collections::BTreeMap;
 use std::future::Future;
