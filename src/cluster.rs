@@ -189,7 +189,8 @@ impl Cluster {
     /// # Errors
     /// [`StartError`]; nothing is left running then.
     pub async fn start(config: Config) -> Result<Cluster, StartError> {
-        Cluster::begin(config, None).await
+        // On the heap: whoever waits for it would hold the room that all of it needs.
+        Box::pin(Cluster::begin(config, None)).await
     }
 
     /// From an origin, or from what the config says.
@@ -256,8 +257,8 @@ impl Cluster {
         let _mounted = beside.mount(handles::service(&inside));
         let mut cluster = Cluster::around(inside, _mounted, background);
         match at_work {
-            Some(at_work) => cluster.go_on(&at_work, serving).await?,
-            None => cluster.set_up(&own, is_new, serving).await?,
+            Some(at_work) => Box::pin(cluster.go_on(&at_work, serving)).await?,
+            None => Box::pin(cluster.set_up(&own, is_new, serving)).await?,
         }
         Ok(cluster)
     }
