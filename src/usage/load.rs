@@ -43,11 +43,11 @@ struct ServiceLoad {
     endpoints: VecDeque<(f64, BTreeSet<IpAddr>)>,
 }
 
-/// The requests of one address.
+/// The requests of who has these addresses: one of each family.
 #[derive(Clone, Copy)]
 pub struct AddressLoad<'a> {
     book: &'a LoadBook,
-    address: IpAddr,
+    addresses: [Option<IpAddr>; 2],
 }
 
 impl LoadBook {
@@ -58,12 +58,12 @@ impl LoadBook {
         }
     }
 
-    /// The requests of an address: from now on somebody wants to know.
-    pub fn at(&self, address: IpAddr) -> AddressLoad<'_> {
+    /// The requests of who has these addresses: from now on somebody wants to know.
+    pub fn at(&self, addresses: [Option<IpAddr>; 2]) -> AddressLoad<'_> {
         if !self.0.is_wanted.swap(true, Ordering::AcqRel) {
             self.0.wanted.notify_one();
         }
-        AddressLoad { book: self, address }
+        AddressLoad { book: self, addresses }
     }
 
     /// A Service gets so many requests a second from now on; what it was said to get before goes on if it is
@@ -103,7 +103,8 @@ impl AddressLoad<'_> {
     /// How many a second at a moment, in seconds since 1970.
     pub(crate) fn per_second(&self, at: f64) -> f64 {
         let services = self.book.0.services.read();
-        services.values().map(|load| load.of(self.address, at)).sum()
+        let of = |address: &IpAddr| -> f64 { services.values().map(|load| load.of(*address, at)).sum() };
+        self.addresses.iter().flatten().map(of).sum()
     }
 }
 

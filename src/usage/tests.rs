@@ -63,7 +63,7 @@ fn a_limit_is_passed_at_a_time() {
 #[test]
 fn expressions_see_what_is_measured() {
     let variables = json!({"pod": {"metadata": {"labels": {"load": "3"}}}});
-    let against = Against { whole: 1.0, variables: Some(&variables), began: 1_767_225_600.0 };
+    let against = Against { whole: 1.0, variables: Some(&variables), began: 1_767_225_600.0, load: None };
     let of = |text: &str| Curve::parse(text).unwrap().value(30.0, &against);
     assert!(near(of("cel: int(pod.metadata.labels.load) * 2"), 6.0));
     assert!(near(of("cel: now.getSeconds()"), 30.0));
@@ -119,7 +119,7 @@ fn requests_are_divided_among_who_is_there_and_what_was_is_not_changed() {
     book.put("default/web", "100", Box::new(|_| 100.0), 0.0);
     book.divide("default/web", &[one].into(), 0.0);
     let curve = Curve::parse("requests 10m 5m").unwrap();
-    let of = |address| Against { load: Some(book.at(address)), ..Against::default() };
+    let of = |address| Against { load: Some(book.at([Some(address), None])), ..Against::default() };
     assert!(near(curve.value(30.0, &of(one)), 0.51) && near(curve.value(30.0, &of(two)), 0.01));
     let used = curve.sum(0.0, 60.0, &of(one));
     assert!(near(used, 60.0 * 0.51), "{used}");
@@ -144,7 +144,7 @@ fn changes_of_endpoints_are_remembered_up_to_a_bound() {
         book.divide("a/b", &endpoints, f64::from(number));
     }
     let curve = Curve::parse("requests 0 1").unwrap();
-    let against = Against { load: Some(book.at(one)), ..Against::default() };
+    let against = Against { load: Some(book.at([Some(one), None])), ..Against::default() };
     // The last are known one by one, the first as the oldest that is known.
     assert!(near(curve.value(1998.0, &against), 1.0) && near(curve.value(1999.0, &against), 0.5));
     assert!(curve.value(0.0, &against) > 0.0);

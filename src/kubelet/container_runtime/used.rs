@@ -181,8 +181,10 @@ fn of_container<'a>(
     let MeasuredContainer { pod, container, started_at, .. } = *measured;
     let whole = requested(container, resource);
     let curve = said(measured, resource, sources).unwrap_or_else(|| Arc::new(unsaid(resource, whole)));
-    let address = pod.status.pod_ip.parse().ok().filter(|_| curve.follows_requests());
-    let load = address.map(|address| sources.loads.at(address));
+    let load = curve.follows_requests().then(|| {
+        let mut addresses = pod.status.pod_ips.iter().map(|it| it.ip.parse().ok());
+        sources.loads.at([addresses.next().flatten(), addresses.next().flatten()])
+    });
     (curve, Against { whole: whole.unwrap_or(0.0), variables, began: started_at.timestamp() as f64, load })
 }
 

@@ -143,7 +143,8 @@ fn what_is_wrong_with_a_metric_is_said() {
 fn value(book: &MeasureBook, pod: &str, container: &str, resource: &str) -> Option<f64> {
     let variables = json!({"pod": {"metadata": {"name": pod, "creationTimestamp": BEGAN,
         "annotations": {"kwok.x-k8s.io/usage-cpu": "250m"}}}});
-    let against = Against { whole: 0.0, variables: Some(&variables), began: began().timestamp() as f64 };
+    let against =
+        Against { whole: 0.0, variables: Some(&variables), began: began().timestamp() as f64, load: None };
     match book.usage("default", pod, container, resource) {
         SaidUsage::Nothing => None,
         SaidUsage::None => Some(0.0),
