@@ -5,9 +5,22 @@ use std::sync::Arc;
 use super::chaos;
 use super::simulated::SimulatedRuntime;
 use super::stats::{ContainerStats, MeasuredContainer, PodSandboxStats, ResourceUse, StatsService};
-use super::used;
+use super::used::{self, UsageSources};
 use apimachinery::time::Time;
 use apis::views::pod::Pod;
+use serde_json::Value;
+use stages::MeasureBook;
+use usage::LoadBook;
+
+impl SimulatedRuntime {
+    /// Whose containers use what kwok's objects say, too, and what requests of Services cost them; `node` is
+    /// what expressions see of the node.
+    #[must_use]
+    pub fn with_measures(mut self, book: MeasureBook, loads: LoadBook, node: Value) -> SimulatedRuntime {
+        self.usage_sources = UsageSources { book, node: Arc::new(node), loads };
+        self
+    }
+}
 
 impl StatsService for SimulatedRuntime {
     fn container_stats(&self, measured: &MeasuredContainer<'_>, now: Time) -> ContainerStats {

@@ -34,10 +34,8 @@ use machine::logs::{self, LogLine};
 use machine::questions::Answered;
 use machine::surroundings::Surroundings;
 use machine::{program, signals};
-use stages::MeasureBook;
 use sync::{Mutex, MutexGuard};
 use tokio::sync::watch;
-use usage::LoadBook;
 
 /// What is simulated of one node.
 pub struct SimulatedRuntime {
@@ -75,18 +73,6 @@ impl SimulatedRuntime {
             ports: SandboxPorts::new(OwnListeners::default()),
             usage_sources: UsageSources::default(),
         }
-    }
-
-    /// Whose containers use what kwok's objects say, too, and what requests of Services cost them; `node` is
-    /// what expressions see of the node.
-    #[must_use]
-    pub fn with_measures(
-        self,
-        book: MeasureBook,
-        loads: LoadBook,
-        node: serde_json::Value,
-    ) -> SimulatedRuntime {
-        SimulatedRuntime { usage_sources: UsageSources { book, node: Arc::new(node), loads }, ..self }
     }
 
     /// With images that are there from the beginning. `are_all` is that others have to be pulled.
