@@ -234,7 +234,7 @@ impl Cluster {
             outside: ServiceResolver::new(&own, entropy).over(&pods),
         };
         let running = Running::new(&config, parts, kubelets, nodes).map_err(StartError::Stages)?;
-        let background = background::begin(&kv, options.etcd.compaction_interval, &encryption, clock);
+        let background = background::begin(&kv, &config, &encryption);
         let inside = Arc::new(Inside {
             running,
             service,
@@ -257,6 +257,7 @@ impl Cluster {
         let _mounted = beside.mount(handles::service(&inside));
         let mut cluster = Cluster::around(inside, _mounted, background);
         match at_work {
+            _ if cluster.inside.config.read_only => Box::pin(cluster.open(serving)).await?,
             Some(at_work) => Box::pin(cluster.go_on(&at_work, serving)).await?,
             None => Box::pin(cluster.set_up(&own, is_new, serving)).await?,
         }
@@ -327,16 +328,7 @@ impl Cluster {
         let client_authorities = authentication.client_authorities(authority.certificate_pem())?;
         let service = apiserver.services.service_cluster_ip_range.api_server();
         self.listen(*listen, service, (authority, serving), client_authorities).await?;
-        let trust = authentication_trust::data(authentication, authority.certificate_pem())?;
-        authentication_trust::publish(&self.client(), trust).await?;
-        if let Some(access) = self.access().filter(|_| authentication.bootstrap_tokens) {
-            cluster_info::publish(&self.client(), &access).await?;
-        }
-        if let Some(address) = self.address().and_then(server::advertised) {
-            let servers = master_leases::renew(&inside.kv, address).await?;
-            api_endpoints::publish(&self.client(), &servers).await?;
-        }
-        Ok(())
+        if inside.config.read_only { Ok(()) } else { self.tell_clients().await }
     }
 
     /// A client in the name of an administrator (`system:masters`).
@@ -493,6 +485,7 @@ fn storage(
         .recording(flow.clone())
         .encrypting(encryption.clone())
         .keeping_events(config.apiserver.event_ttl)
-        .writing_protobuf(config.apiserver.stores_protobuf());
+        .writing_protobuf(config.apiserver.stores_protobuf())
+        .read_only(config.read_only);
     Storage::inheriting(caches, store, config.entropy.clone())
 }

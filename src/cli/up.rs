@@ -17,13 +17,14 @@ use super::style::Style;
 use super::{Failure, data_dir, detach, kubeconfig, manifests, node, progress, say, state};
 use crate::cluster::kwok_kinds::KwokKind;
 use crate::cluster::manifests::Manifest;
-use crate::cluster::{Access, Cluster, Config, Listen, OtlpEndpoint, Publish, Snapshot};
+use crate::cluster::{Access, Cluster, Components, Config, Listen, OtlpEndpoint, Publish, Snapshot};
 use apiserver::options::ServerRunOptions;
 use apiserver::server::secure_serving::names_instead;
 use clock::Clock;
 use controllers::options::ControllerManagerOptions;
 use entropy::Entropy;
 use etcd_server::options::ListenOptions;
+use etcd_server::restored::LeasesOf;
 use kubelet::container_runtime::declared::forward::PodForwarding;
 use kubelet::container_runtime::own_listeners::OwnListeners;
 use kubelet::options::KubeletOptions;
@@ -83,6 +84,18 @@ pub struct Up {
     /// With a data dir that is not there yet, everything is written there first.
     #[arg(long, value_name = "FILE")]
     pub snapshot: Option<PathBuf>,
+    /// Start from a snapshot of a real etcd: the file that `etcdctl snapshot save` wrote.
+    ///
+    /// Or member/snap/db of a member that stands still. The cluster has the objects, their uids and
+    /// revisions, and certificates of its own; of its real nodes nobody takes care. With a data dir that
+    /// is not there yet, everything is written there first.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["snapshot", "etcd-servers"])]
+    pub etcd_snapshot: Option<PathBuf>,
+    /// Show what is there and change nothing: no component runs, and writes are refused.
+    ///
+    /// With --etcd-snapshot: to look into a broken cluster.
+    #[arg(long, conflicts_with_all = ["filename", "etcd-servers"])]
+    pub read_only: bool,
     /// Where to listen: HOST:PORT, or a port of 127.0.0.1; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS",
         value_parser = values::listener)]
@@ -204,8 +217,7 @@ impl Up {
         manifests: &[Manifest],
     ) -> Result<(), Failure> {
         let clock = Clock::real();
-        let snapshot = self.snapshot.as_deref().map(Snapshot::read).transpose();
-        let snapshot = snapshot.map_err(|error| Failure(error.to_string()))?;
+        let snapshot = self.read_snapshot()?;
         self.nodes = snapshot.as_ref().map_or(self.nodes, Snapshot::nodes);
         let config = Config { snapshot, ..self.config()? };
         self.data_dir.as_deref().map_or(Ok(()), data_dir::check)?;
@@ -240,6 +252,21 @@ impl Up {
         let removed = written.remove();
         cluster.stop().await;
         outcome.and(removed)
+    }
+
+    /// What it is to begin with, if that is said.
+    fn read_snapshot(&self) -> Result<Option<Snapshot>, Failure> {
+        let snapshot = match (&self.snapshot, &self.etcd_snapshot) {
+            (Some(file), _) => Snapshot::read(file).map(Some),
+            (None, Some(file)) => {
+                let prefix = self.apiserver.etcd.root().map_err(|why| Failure(why.to_string()))?;
+                let leases = if self.read_only { LeasesOf::Nobody } else { LeasesOf::Snapshot };
+                let nodes = (self.nodes(), self.kubelet.max_pods);
+                Snapshot::of_etcd(file, &prefix, leases, nodes).map(Some)
+            }
+            (None, None) => Ok(None),
+        };
+        snapshot.map_err(|error| Failure(error.to_string()))
     }
 
     /// A certificate of the user's own is perhaps not for where the kubeconfig goes.
@@ -279,6 +306,9 @@ impl Up {
     }
 
     fn nodes(&self) -> u32 {
+        if self.read_only {
+            return 0;
+        }
         self.components.nodes(self.nodes)
     }
 
@@ -335,7 +365,12 @@ impl Up {
         Ok(Config {
             nodes: self.nodes(),
             node_groups,
-            components: self.components.components(&selection),
+            components: if self.read_only {
+                Components::NONE
+            } else {
+                self.components.components(&selection)
+            },
+            read_only: self.read_only,
             apiserver: self.apiserver.clone(),
             controller_manager: self.controller_manager.clone(),
             scheduler: self.scheduler.clone(),

@@ -6,21 +6,19 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
+use super::config::Config;
 use super::inside::Inside;
 use super::{fault_objects, identity_lease, loads, node_objects, otlp, stage_objects, system_objects};
 use apiserver::server;
 use apiserver::storage::ByteStore;
 use apiserver::storage::encryption::Encryption;
-use clock::Clock;
 
 /// What goes on from the start.
-pub(super) fn begin(
-    kv: &ByteStore,
-    compaction_interval: Duration,
-    encryption: &Encryption,
-    clock: &Clock,
-) -> JoinSet<()> {
-    let mut background = JoinSet::new();
+pub(super) fn begin(kv: &ByteStore, config: &Config, encryption: &Encryption) -> JoinSet<()> {
+    let (mut background, clock) = (JoinSet::new(), &config.clock);
+    // What is only shown keeps its history.
+    let compaction_interval =
+        if config.read_only { Duration::ZERO } else { config.apiserver.etcd.compaction_interval };
     background.spawn(kv.clone().compact_every(compaction_interval, clock.clone()));
     encryption.follow(clock).map(|following| background.spawn(clock.tracked(following)));
     background

@@ -56,8 +56,7 @@ pub struct Config {
     pub node_groups: Vec<NodeGroup>,
     /// Where everything is kept; without, it ends with the cluster.
     pub data_dir: Option<PathBuf>,
-    /// etcd's `--unsafe-no-fsync`: what is acknowledged survives the process, but no power cut. Only for a
-    /// `data_dir`.
+    /// etcd's `--unsafe-no-fsync`: what is acknowledged in a `data_dir` survives no power cut.
     pub unsafe_no_fsync: bool,
     /// Goes on with what is there if the `data_dir` has lost something that was acknowledged, instead of
     /// refusing to start; [`super::Cluster::recovery`] says what is gone.
@@ -65,6 +64,8 @@ pub struct Config {
     /// What the cluster begins with. The number of nodes and what they take are the snapshot's. With a
     /// `data_dir` that is not there yet or empty, it is written there first.
     pub snapshot: Option<Snapshot>,
+    /// Shows what is there: no component runs, nothing is made at the start, and writes are refused.
+    pub read_only: bool,
     /// A port to listen on; without, the cluster is reached through its service alone.
     pub listen: Option<Listen>,
     /// Where etcd's API is served on the cluster's store; a fork serves none.
@@ -116,11 +117,9 @@ pub struct Config {
     pub system_pods: bool,
     /// Whether there is a class of volumes that claims get which name none: `standard`, of simulated disks.
     pub default_storage_class: bool,
-    /// Whether `metrics.k8s.io` is served, for `kubectl top` and autoscalers: as if metrics-server were
-    /// installed.
+    /// Whether `metrics.k8s.io` is served, for `kubectl top` and autoscalers, as metrics-server would.
     pub metrics_server: bool,
-    /// Whether `custom.metrics.k8s.io` and `external.metrics.k8s.io` are served, from annotations and
-    /// ConfigMaps: as if an adapter of Prometheus were installed.
+    /// Whether `custom.metrics.k8s.io` and `external.metrics.k8s.io` are, from annotations and ConfigMaps.
     pub metrics_adapter: bool,
 }
 
@@ -406,6 +405,7 @@ impl Default for Config {
             unsafe_no_fsync: false,
             recover: false,
             snapshot: None,
+            read_only: false,
             listen: None,
             etcd: ListenOptions::default(),
             publish: vec![],

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 
 use super::Cluster;
 use super::config::Config;
-use super::etcd_api;
 use super::inside::Inside;
 use super::publishing::{Publishing, PublishingParts};
 use super::start_error::StartError;
-use apiserver::server::Server;
+use super::{api_endpoints, authentication_trust, cluster_info, etcd_api, master_leases};
+use apiserver::server::{self, Server};
 use apiserver::storage::ByteStore;
 
 impl Cluster {
@@ -34,6 +34,22 @@ impl Cluster {
     /// leads.
     pub fn published(&self) -> &[(SocketAddr, String)] {
         self.publishing.as_ref().map(Publishing::fixed).unwrap_or_default()
+    }
+
+    /// Publishes what clients have to know of the apiserver, as objects.
+    pub(super) async fn tell_clients(&self) -> Result<(), StartError> {
+        let Inside { config, keys, kv, .. } = &*self.inside;
+        let (client, authentication) = (self.client(), &config.apiserver.authentication);
+        let trust = authentication_trust::data(authentication, keys.authority.certificate_pem())?;
+        authentication_trust::publish(&client, trust).await?;
+        if let Some(access) = self.access().filter(|_| authentication.bootstrap_tokens) {
+            cluster_info::publish(&client, &access).await?;
+        }
+        if let Some(address) = self.address().and_then(server::advertised) {
+            let servers = master_leases::renew(kv, address).await?;
+            api_endpoints::publish(&client, &servers).await?;
+        }
+        Ok(())
     }
 
     /// Serves etcd's API, if it is to.

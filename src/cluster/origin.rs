@@ -41,7 +41,9 @@ impl Origin {
             Some(origin) => origin,
             None => Origin::of(config).await?,
         };
-        if let ByteStore::Own(kv) = &origin.kv {
+        if let ByteStore::Own(kv) = &origin.kv
+            && !config.read_only
+        {
             earlier_keys::move_all(kv, origin.running.is_some()).await?;
         }
         Ok(origin)

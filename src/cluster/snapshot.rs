@@ -14,6 +14,7 @@ use super::data_dir;
 use apimachinery::time::{Time, rfc3339_micro};
 use clock::Clock;
 use etcd::StoreImage;
+use etcd_server::restored::{self, EtcdSnapshotError, LeasesOf};
 use files::write_private;
 use pki::AuthorityKeys;
 
@@ -43,6 +44,9 @@ pub enum SnapshotError {
     /// Something in it is not what was written.
     #[error("{0} is damaged: its checksum is not that of what is in it")]
     Damaged(String),
+    /// A snapshot of an etcd.
+    #[error("{0}: {1}")]
+    Etcd(String, EtcdSnapshotError),
     /// The file system.
     #[error("{0}: {1}")]
     Io(String, std::io::Error),
@@ -96,6 +100,27 @@ impl Snapshot {
         let kubarium = env!("CARGO_PKG_VERSION").into();
         let header = SnapshotHeader { kubarium, taken, nodes, pods_per_node, keys: Some(keys) };
         Snapshot { header, image }
+    }
+
+    /// Of a real etcd: a file that `etcdctl snapshot save` wrote, or `member/snap/db` of a member that
+    /// stands still, with keys below `prefix`, as `/registry`. It has no keys to sign with; a cluster that
+    /// begins with it has so many simulated nodes, beside those of the other one, of which nobody takes care.
+    ///
+    /// # Errors
+    /// [`SnapshotError::Etcd`].
+    pub fn of_etcd(
+        path: &Path,
+        prefix: &str,
+        leases: LeasesOf,
+        (nodes, pods_per_node): (u32, u32),
+    ) -> Result<Snapshot, SnapshotError> {
+        let failed = |why| SnapshotError::Etcd(path.display().to_string(), why);
+        let image = restored::read(path, prefix, leases).map_err(failed)?;
+        let written = std::fs::metadata(path).and_then(|metadata| metadata.modified());
+        let taken = written.map_err(|error| failed(error.into()))?.into();
+        let kubarium = env!("CARGO_PKG_VERSION").into();
+        let header = SnapshotHeader { kubarium, taken, nodes, pods_per_node, keys: None };
+        Ok(Snapshot { header, image })
     }
 
     /// The resourceVersion that it was taken at.

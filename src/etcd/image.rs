@@ -15,13 +15,26 @@ use super::log::Log;
 use super::opening::{self, Opened};
 use super::record::{self, Record};
 use super::state::Shared;
-use super::{Error, Event, KeySpan, LeaseId, LoggedChange, Options, Revision, found, past};
+use super::{
+    Error, Event, EventKind, KeySpan, KeyValue, LeaseId, LoggedChange, Options, Revision, found, past,
+};
 use clock::Clock;
 
 /// Bytes that are no image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the image of a store cannot be read")]
 pub struct DamagedImage;
+
+/// A lease in an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageLease {
+    /// What it is called.
+    pub name: u64,
+    /// What it was granted for.
+    pub ttl: Duration,
+    /// How long it has left.
+    pub remaining: Duration,
+}
 
 /// What is in a store. Cloning shares it.
 #[derive(Debug, Clone)]
@@ -58,6 +71,26 @@ impl StoreImage {
             remaining: Arc::new(remaining),
             records: records.into(),
         })
+    }
+
+    /// Of the changes of another store, oldest first: all since a compaction, and before it those that it
+    /// kept. The first of `leases` is lease 1, the next is lease 2, and so on.
+    pub fn of_history(
+        (revision, compact_revision): (Revision, Revision),
+        changes: impl IntoIterator<Item = LoggedChange>,
+        leases: &[ImageLease],
+    ) -> StoreImage {
+        let mut facts = BTreeMap::new();
+        facts.insert(COMPACT_REVISION.to_owned(), compact_revision);
+        facts.insert(NEWEST_LEASE.to_owned(), leases.len() as u64);
+        let mut remaining = Vec::with_capacity(leases.len());
+        for (lease, about) in (1..).map(LeaseId).zip(leases) {
+            facts.insert(lease_fact(lease), milliseconds(about.ttl));
+            facts.insert(lease_name_fact(lease), about.name);
+            remaining.push((lease, about.remaining));
+        }
+        let records = past_of(changes);
+        StoreImage { revision, facts: facts.into(), remaining: remaining.into(), records: records.into() }
     }
 
     /// The revision that it was taken at.
@@ -195,6 +228,27 @@ impl Shared {
         let bytes = log.read(revision)?.ok_or_else(missing)?;
         record::retain(revision, &bytes, is_known)?.ok_or_else(missing)
     }
+}
+
+/// The records of changes, each with what it came after.
+fn past_of(changes: impl IntoIterator<Item = LoggedChange>) -> BTreeMap<Revision, Bytes> {
+    let mut living: BTreeMap<Arc<str>, KeyValue> = BTreeMap::new();
+    let mut events: BTreeMap<Revision, Vec<Event>> = BTreeMap::new();
+    for LoggedChange { kind, kv } in changes {
+        let previous = match kind {
+            // Records have the revision alone of what was there before.
+            EventKind::Put => living.insert(kv.key.clone(), KeyValue { value: Bytes::new(), ..kv.clone() }),
+            EventKind::Delete => living.remove(&kv.key),
+        };
+        let of_revision = events.entry(kv.mod_revision).or_default();
+        of_revision.retain(|event| event.kv.key != kv.key);
+        of_revision.push(Event { kind, kv, previous });
+    }
+    let records = events.into_iter().map(|(revision, mut events)| {
+        events.sort_by(|one, other| one.kv.key.cmp(&other.kv.key));
+        (revision, record::encode_all(events.iter()).into())
+    });
+    records.collect()
 }
 
 fn change(revision: Revision, bytes: Bytes) -> Result<LoggedChange, Error> {

@@ -64,7 +64,7 @@ pub use contract::{
     Event, EventKind, Expect, KeyValue, LeaseId, LeaseStatus, LoggedChange, Op, Options, Range, Revision, Txn,
 };
 pub use error::Error;
-pub use image::{DamagedImage, StoreImage};
+pub use image::{DamagedImage, ImageLease, StoreImage};
 pub use kv::Kv;
 pub use lease_manager::LeaseManager;
 pub use loss::Loss;

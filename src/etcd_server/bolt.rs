@@ -17,17 +17,19 @@ pub(crate) struct BoltBucket {
 }
 
 const PAGE_BYTES: usize = 4096;
-const HEAD_BYTES: usize = 16;
-const ELEMENT_BYTES: usize = 16;
-const BRANCH: u16 = 1;
-const LEAF: u16 = 2;
-const META: u16 = 4;
+pub(crate) const HEAD_BYTES: usize = 16;
+pub(crate) const ELEMENT_BYTES: usize = 16;
+pub(crate) const BRANCH: u16 = 1;
+pub(crate) const LEAF: u16 = 2;
+pub(crate) const META: u16 = 4;
 const FREE_LIST: u16 = 16;
 /// On an element of a leaf: its value is a bucket.
-const IS_BUCKET: u32 = 1;
-const MAGIC: u32 = 0xED0C_DAED;
-const FORMAT: u32 = 2;
+pub(crate) const IS_BUCKET: u32 = 1;
+pub(crate) const MAGIC: u32 = 0xED0C_DAED;
+pub(crate) const FORMAT: u32 = 2;
 const META_PAGES: u64 = 2;
+/// Of what stands behind the head of a first page, its checksum included.
+pub(crate) const META_BYTES: usize = 64;
 
 /// One element of a page, written behind all heads of elements.
 struct PageElement {
@@ -158,7 +160,7 @@ fn meta(number: u64, root: u64, free_list: u64, end: u64) -> Vec<u8> {
 }
 
 /// FNV-1a of 64 bits.
-fn fnv(bytes: &[u8]) -> u64 {
+pub(crate) fn fnv(bytes: &[u8]) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325;
     bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }

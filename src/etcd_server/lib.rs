@@ -15,6 +15,7 @@ pub mod check;
 pub mod frames;
 
 mod bolt;
+mod bolt_reader;
 mod cluster;
 mod hash;
 mod history;
@@ -25,6 +26,7 @@ mod lease;
 mod maintenance;
 pub mod options;
 mod range;
+pub mod restored;
 mod routes;
 mod server;
 mod snapshot;

@@ -18,7 +18,7 @@ use super::recorder::{RecordedChange, Recorder};
 use super::request::{At, ListRequest};
 use super::size_limit;
 use apimachinery::list::List;
-use apimachinery::object::{Object, encode_for_storage};
+use apimachinery::object::{Object, encode_for_storage, split_key};
 use apimachinery::status::Status;
 use apis::kind::Kind;
 use clock::Clock;
@@ -38,6 +38,7 @@ pub struct Store {
     encryption: Encryption,
     event_ttl: Option<Duration>,
     writes_protobuf: bool,
+    is_read_only: bool,
     fresh: Arc<Fresh>,
 }
 
@@ -66,6 +67,7 @@ impl Store {
             encryption,
             event_ttl,
             writes_protobuf: false,
+            is_read_only: false,
             fresh: Arc::default(),
         }
     }
@@ -90,6 +92,19 @@ impl Store {
     /// form.
     pub fn writing_protobuf(self, writes_protobuf: bool) -> Store {
         Store { writes_protobuf, ..self }
+    }
+
+    /// A store that refuses to be written to, if `is_read_only`.
+    pub fn read_only(self, is_read_only: bool) -> Store {
+        Store { is_read_only, ..self }
+    }
+
+    fn check_writable(&self, kind: &Kind, key: &str) -> Result<(), Status> {
+        if !self.is_read_only {
+            return Ok(());
+        }
+        let why = "this server only shows what is there (--read-only)";
+        Err(Status::forbidden(&kind.group_resource(), split_key(key).1, why))
     }
 
     fn time_to_live(&self, kind: &Kind) -> Option<Duration> {
@@ -239,6 +254,7 @@ impl Store {
         new: &Value,
         cause: Option<u64>,
     ) -> Result<Written, Status> {
+        self.check_writable(kind, key)?;
         let value = encode_for_storage(new).map_err(Status::internal)?;
         let whole = full_key(kind, key);
         size_limit::check(kind, &whole, new, &value)?;
@@ -275,6 +291,7 @@ impl Store {
         expected: Revision,
         cause: Option<u64>,
     ) -> Result<Written, Status> {
+        self.check_writable(kind, key)?;
         match self.write(kind, key, expected, Op::Delete, cause, None).await? {
             (Txn::Committed { .. }, Some(last)) => Ok(Written::Committed(last?)),
             (Txn::Committed { .. }, None) => Err(Status::internal(format!("{key} was deleted twice"))),

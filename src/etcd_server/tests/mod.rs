@@ -4,6 +4,7 @@ mod bad_input;
 mod histories;
 mod keys;
 mod leases;
+mod restored;
 mod transactions;
 mod upkeep;
 mod watches;
@@ -63,6 +64,17 @@ async fn answers(server: &EtcdServer, method: &str, body: Body) -> Result<Answer
     let status = status_in(response.headers());
     status.map_or(Ok(()), Err)?;
     Ok(Answers { body: response.into_body(), unread: Vec::new(), ended: None })
+}
+
+/// The pieces of a snapshot, the checksum last.
+async fn snapshot(server: &EtcdServer) -> Vec<Bytes> {
+    let body = Body::from(framed(&Empty {}));
+    let mut pieces = answers(server, "Maintenance/Snapshot", body).await.unwrap();
+    let mut blobs = Vec::new();
+    while let Some(piece) = pieces.next::<SnapshotResponse>().await {
+        blobs.push(piece.blob);
+    }
+    blobs
 }
 
 fn status_in(headers: &HeaderMap) -> Option<EtcdStatus> {

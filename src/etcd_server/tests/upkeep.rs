@@ -3,6 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use super::*;
+use crate::bolt_reader::BoltFile;
 
 #[tokio::test]
 async fn it_says_what_it_is() {
@@ -59,45 +60,19 @@ async fn a_snapshot_is_a_file_of_pages_and_its_checksum() {
     for at in 0..500 {
         put(&server, &format!("/{at:03}"), &"v".repeat(at * 20)).await;
     }
-    let body = Body::from(framed(&Empty {}));
-    let mut pieces = answers(&server, "Maintenance/Snapshot", body).await.unwrap();
-    let mut blobs = Vec::new();
-    while let Some(piece) = pieces.next::<SnapshotResponse>().await {
-        blobs.push(piece.blob);
-    }
+    let mut blobs = snapshot(&server).await;
     let digest = blobs.pop().unwrap();
     let file = blobs.concat();
     assert_eq!(&*digest, &*Sha256::digest(&file));
     assert_eq!(file.len() % 4096, 0);
-    let root = u64::from_le_bytes(file[16 + 16..][..8].try_into().unwrap());
-    let buckets = leaves(&file, root);
-    let names: Vec<String> = buckets.iter().map(|(key, _)| String::from_utf8(key.clone()).unwrap()).collect();
-    assert!(names.is_sorted() && names.contains(&"meta".to_owned()), "{names:?}");
-    let keys = buckets.iter().find(|(key, _)| key == b"key").unwrap();
-    let rows = leaves(&file, u64::from_le_bytes(keys.1[..8].try_into().unwrap()));
+    let buckets = BoltFile::open(file.into()).unwrap().buckets().unwrap();
+    let names: Vec<&[u8]> = buckets.keys().map(|name| &**name).collect();
+    assert!(names.contains(&&b"meta"[..]) && names.len() == 10, "{names:?}");
+    let rows = &buckets[&b"key"[..]];
     assert_eq!(rows.len(), 500);
-    for (at, (key, value)) in rows.into_iter().enumerate() {
-        assert_eq!(key, [&(at as u64 + 2).to_be_bytes()[..], b"_", &[0; 8]].concat());
-        let kv = KeyValue::decode(value.into()).unwrap();
+    for (at, (key, value)) in rows.iter().enumerate() {
+        assert_eq!(**key, [&(at as u64 + 2).to_be_bytes()[..], b"_", &[0; 8]].concat());
+        let kv = KeyValue::decode(value.clone()).unwrap();
         assert_eq!((kv.key, kv.value.len()), (bytes(&format!("/{at:03}")), at * 20));
     }
-}
-
-/// All keys and values below a page.
-fn leaves(file: &[u8], page: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let page = &file[usize::try_from(page).unwrap() * 4096..];
-    let number = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().unwrap()) as usize;
-    let kind = u16::from_le_bytes(page[8..10].try_into().unwrap());
-    let count = usize::from(u16::from_le_bytes(page[10..12].try_into().unwrap()));
-    let element = |at: usize| &page[16 + 16 * at..];
-    if kind == 1 {
-        let below = |at| u64::from_le_bytes(element(at)[8..16].try_into().unwrap());
-        return (0..count).flat_map(|at| leaves(file, below(at))).collect();
-    }
-    let item = |at| {
-        let element = element(at);
-        let (start, key, value) = (number(&element[4..8]), number(&element[8..12]), number(&element[12..16]));
-        (element[start..start + key].to_vec(), element[start + key..start + key + value].to_vec())
-    };
-    (0..count).map(item).collect()
 }

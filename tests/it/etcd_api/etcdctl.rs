@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::*;
 use crate::support::{Kubectl, Up, eventually, kubectls};
 
-fn address(up: &Up) -> String {
+pub(super) fn address(up: &Up) -> String {
     let log = up.log();
     let line = log.lines().find_map(|line| line.split("its API is served on ").nth(1));
     line.unwrap_or_else(|| panic!("{log}")).trim().to_owned()

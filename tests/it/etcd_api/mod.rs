@@ -4,6 +4,7 @@ mod alone;
 mod etcdctl;
 mod killed;
 mod secured;
+mod snapshots;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
