@@ -74,7 +74,8 @@ fn field(shown: &str, name: &str) -> Option<String> {
     Some(match value {
         "None" => String::new(),
         _ if is_structure => "...".to_owned(),
-        value => value.trim_matches('"').to_owned(),
+        // Lists as pflag shows them.
+        value => value.replace(", ]", "]").replace("\", \"", ",").replace('"', ""),
     })
 }
 
@@ -104,10 +105,10 @@ mod tests {
         options.how_many = 8;
         let flags = flags_of(&options);
         let shown: Vec<String> = flags.iter().map(|(flag, value)| format!("{flag}={value}")).collect();
-        assert_eq!(shown, ["file=", "how-many=8", "names=[\"a\", \"b\",]"]);
+        assert_eq!(shown, ["file=", "how-many=8", "names=[a,b]"]);
         options.file = Some("/f".into());
         assert_eq!(flags_of(&options)["file"], "/f");
-        assert!(flagz("kube-scheduler", &flags).ends_with("\n\nfile=\nhow-many=8\nnames=[\"a\", \"b\",]\n"));
+        assert!(flagz("kube-scheduler", &flags).ends_with("\n\nfile=\nhow-many=8\nnames=[a,b]\n"));
     }
 
     #[test]

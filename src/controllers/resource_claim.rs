@@ -4,6 +4,7 @@
 //!
 //! A key is `pod:namespace/name` or `claim:namespace/name`.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -21,6 +22,7 @@ use apis::views::pod::Pod;
 use apis::views::pod_volumes::PodResourceClaim;
 use client_go::ComponentContext;
 use client_go::lister::Lister;
+use sync::Mutex;
 
 /// Says of which of a pod's claims a claim is (`podResourceClaimAnnotation`).
 const POD_CLAIM: &str = "resource.kubernetes.io/pod-claim-name";
@@ -34,6 +36,9 @@ pub(crate) struct ResourceClaimController {
     pods: Lister,
     claims: Lister,
     templates: Lister,
+    /// The names of claims that were made and that the cache does not know yet, by pod and by what the pod
+    /// calls them (upstream's `claimCache`). Bound: the claims of pods that are there.
+    made: Mutex<BTreeMap<String, BTreeMap<String, String>>>,
 }
 
 impl ResourceClaimController {
@@ -41,7 +46,7 @@ impl ResourceClaimController {
     pub(crate) fn new(ctx: &ComponentContext) -> ResourceClaimController {
         let [pods, claims, templates] = [&PODS, &RESOURCE_CLAIMS, &RESOURCE_CLAIM_TEMPLATES]
             .map(|kind| ctx.informers.informer(kind).lister());
-        ResourceClaimController { pods, claims, templates }
+        ResourceClaimController { pods, claims, templates, made: Mutex::default() }
     }
 
     /// `syncPod`
@@ -87,11 +92,20 @@ impl ResourceClaimController {
         if let Some(name) = known.and_then(|known| known.resource_claim_name.as_ref())
             && self.claims.get(namespace, name).is_some()
         {
+            self.forget(pod, of);
             return Ok(None);
         }
         // What was made before the status could be written is found again.
         if let Some(claim) = self.claims_of(pod).find(|claim| claim_of_pod(claim) == of.name) {
+            self.forget(pod, of);
             return Ok(Some(claim.metadata.name.clone()));
+        }
+        // The cache may not know yet what was made a moment ago: a second claim would take the first away.
+        let said = known.and_then(|known| known.resource_claim_name.clone());
+        if let Some(name) = self.remembered(pod, of).or_else(|| said.clone())
+            && self.is_there(ctx, pod, &name).await?
+        {
+            return Ok(Some(name).filter(|name| said.as_ref() != Some(name)));
         }
         let Some(template) = self.templates.get(namespace, template_name) else {
             let message = format!("resource claim template {template_name:?}: not found");
@@ -102,7 +116,31 @@ impl ResourceClaimController {
             status.message = format!("create ResourceClaim : {}", status.message);
             status
         };
-        Ok(Some(created.map_err(failed)?.metadata.name.clone()))
+        let name = created.map_err(failed)?.metadata.name.clone();
+        self.made.lock().entry(pod.key()).or_default().insert(of.name.clone(), name.clone());
+        Ok(Some(name))
+    }
+
+    fn remembered(&self, pod: &Object, of: &PodResourceClaim) -> Option<String> {
+        self.made.lock().get(pod.shared_key().as_ref())?.get(&of.name).cloned()
+    }
+
+    fn forget(&self, pod: &Object, of: &PodResourceClaim) {
+        let mut made = self.made.lock();
+        let Some(of_pod) = made.get_mut(pod.shared_key().as_ref()) else { return };
+        of_pod.remove(&of.name);
+        if of_pod.is_empty() {
+            made.remove(pod.shared_key().as_ref());
+        }
+    }
+
+    /// Whether there is a claim of this pod of that name, whatever the cache knows.
+    async fn is_there(&self, ctx: &Reconcile, pod: &Object, name: &str) -> Result<bool, Status> {
+        match ctx.client.get(&RESOURCE_CLAIMS, &pod.metadata.namespace, name).await {
+            Ok(claim) => Ok(claim.controller().is_some_and(|owner| *owner.uid == *pod.metadata.uid)),
+            Err(status) if status.is_not_found() => Ok(false),
+            Err(status) => Err(status),
+        }
     }
 
     fn claims_of<'a>(&'a self, pod: &'a Object) -> impl Iterator<Item = Arc<Object>> + 'a {
@@ -249,8 +287,9 @@ impl Controller for ResourceClaimController {
         let key: &str = key;
         if let Some(pod) = key.strip_prefix(OF_POD) {
             let (namespace, name) = split_key(pod);
-            if let Some(pod) = self.pods.get(namespace, name) {
-                self.sync_pod(ctx, &pod).await?;
+            match self.pods.get(namespace, name) {
+                Some(pod) => self.sync_pod(ctx, &pod).await?,
+                None => drop(self.made.lock().remove(pod)),
             }
         }
         if let Some(claim) = key.strip_prefix(OF_CLAIM) {

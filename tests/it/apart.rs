@@ -89,12 +89,16 @@ impl Apart {
     }
 
     /// Killed and started again at the same address.
-    fn restart_apiserver(&mut self) {
+    /// It is away until all of these have noticed.
+    fn restart_apiserver(&mut self, components: &[Component]) {
         let text = fs::read_to_string(self.kubeconfig()).unwrap();
         let config: serde_yaml::Value = serde_yaml::from_str(&text).unwrap();
         let server = config["clusters"][0]["cluster"]["server"].as_str().unwrap().to_owned();
         self.apiserver.signal("-KILL");
         self.apiserver.end();
+        for component in components {
+            eventually("it is missed", || component.said().contains(MISSED).then_some(()));
+        }
         let address = server.trim_start_matches("https://");
         self.apiserver = Apart::apiserver(self.folder.path(), address, &[]);
     }
@@ -127,6 +131,8 @@ impl Apart {
     }
 }
 
+/// What a component says whose apiserver is away.
+const MISSED: &str = "cannot be reached, and is asked until it answers";
 const READY: &[&str] = &["get", "deployment", "web", "-o", "jsonpath={.status.readyReplicas}"];
 
 #[test]
@@ -145,7 +151,7 @@ fn pods_run_are_reached_and_outlive_the_apiserver() {
     assert!(said.starts_with("from web-"), "{said}");
     assert_eq!(apart.ok(&["get", "--raw", "/api/v1/nodes/fleet-1/proxy/healthz"]), "ok");
     assert!(apart.kubectl(&["exec", "deployment/web", "--", "false"]).is_err());
-    apart.restart_apiserver();
+    apart.restart_apiserver(&components);
     apart.until(READY, "3");
     eventually("the apiserver to take it", || {
         apart.kubectl(&["scale", "deployment/web", "--replicas=4"]).ok()
@@ -154,7 +160,7 @@ fn pods_run_are_reached_and_outlive_the_apiserver() {
     for component in &mut components {
         assert!(component.runs(), "it waits for the server: {}", component.said());
         let said = component.said();
-        assert_eq!(said.matches("cannot be reached, and is asked until it answers").count(), 1, "{said}");
+        assert_eq!(said.matches(MISSED).count(), 1, "{said}");
         assert_eq!(said.matches("answers again.").count(), 1, "{said}");
         component.signal("-TERM");
         assert!(component.end().success());

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kubarium::Fault;
 use kubarium::apis::core::pod::PODS;
 use kubarium::apis::resource::device_class::DEVICE_CLASSES;
 use kubarium::apis::resource::resource_claim::{RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS};
@@ -114,4 +115,27 @@ async fn a_pod_waits_until_its_devices_are_prepared() {
     );
     fixture.told("FailedPrepareDynamicResources", &message).await;
     assert_eq!(fixture.get(&PODS, "train").await.unwrap()["status"]["phase"], "Pending");
+}
+
+#[tokio::test]
+async fn a_claim_that_the_cache_does_not_know_yet_is_not_made_again() {
+    let fixture = start(json!([])).await;
+    let manager = "system:kube-controller-manager";
+    let late = Fault::delay_events(Duration::from_secs(30)).user(manager).resource("resourceclaims");
+    fixture.cluster.faults().add(late.named("late")).unwrap();
+    create_pod(&fixture, "a", json!({})).await;
+    runs(&fixture, "a").await;
+    let claims = || fixture.list(&RESOURCE_CLAIMS, "");
+    let first = claims().await;
+    // Each change makes the controller look again.
+    for number in 0..3 {
+        fixture.patch(&PODS, "a", json!({"metadata": {"labels": {"number": number.to_string()}}})).await;
+        fixture.settle(20).await;
+    }
+    fixture.cluster.faults().remove("late").unwrap();
+    fixture.settle(20).await;
+    let named = |claims: &[Value]| -> Vec<Value> {
+        claims.iter().map(|claim| claim["metadata"]["name"].clone()).collect()
+    };
+    assert_eq!((named(&first).len(), named(&claims().await)), (1, named(&first)));
 }
