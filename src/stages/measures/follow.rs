@@ -43,13 +43,16 @@ fn by_name<T>(read: ByKey<T>) -> BTreeMap<String, Arc<T>> {
     read.into_iter().map(|((_, name), read)| (name, read)).collect()
 }
 
+/// The revision of an object, and what was read of it.
+type ReadAt<T> = (u64, Option<Arc<T>>);
+
 /// Reads the objects of a kind, and hands over all that can be read whenever one has changed.
 struct BookKeeper<T, P> {
     context: ComponentContext,
     read_spec: fn(&str, &Json) -> Result<T, StageError>,
     /// By namespace and name, the revision and what was read; nothing of one that is wrong. Bound: the
     /// objects that there are.
-    read: BTreeMap<(String, String), (u64, Option<Arc<T>>)>,
+    read: BTreeMap<(String, String), ReadAt<T>>,
     publish: P,
     has_changed: bool,
 }

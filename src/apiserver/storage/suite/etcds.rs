@@ -29,37 +29,44 @@ pub(super) enum TestEtcd {
 impl TestEtcd {
     /// Debian's, of a release that cannot be asked for the progress of watches.
     pub(super) async fn debians() -> TestEtcd {
-        let folder = tempfile::tempdir().unwrap();
         for _ in 0..TRIES {
-            let address = free_address();
-            let peers = free_address();
-            let mut child = Command::new(program())
-                .args(["--data-dir", folder.path().to_str().unwrap(), "--unsafe-no-fsync"])
-                .args(["--listen-client-urls", &format!("http://{address}")])
-                .args(["--advertise-client-urls", &format!("http://{address}")])
-                .args(["--listen-peer-urls", &format!("http://{peers}")])
-                .args(["--initial-advertise-peer-urls", &format!("http://{peers}")])
-                .args(["--initial-cluster", &format!("default=http://{peers}")])
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .unwrap();
-            let clock = Clock::real();
-            let connected = async {
-                while tokio::net::TcpStream::connect(address).await.is_err() {
-                    clock.sleep(std::time::Duration::from_millis(10)).await;
-                    if child.try_wait().unwrap().is_some() {
-                        return false;
-                    }
-                }
-                true
-            };
-            if connected.await {
-                return TestEtcd::Debians { child, address, _folder: folder };
+            let mut etcd = TestEtcd::spawn_debians();
+            if etcd.answers().await {
+                return etcd;
             }
         }
         panic!("no two ports are free");
+    }
+
+    fn spawn_debians() -> TestEtcd {
+        let folder = tempfile::tempdir().unwrap();
+        let (address, peers) = (free_address(), free_address());
+        let child = Command::new(program())
+            .args(["--data-dir", folder.path().to_str().unwrap(), "--unsafe-no-fsync"])
+            .args(["--listen-client-urls", &format!("http://{address}")])
+            .args(["--advertise-client-urls", &format!("http://{address}")])
+            .args(["--listen-peer-urls", &format!("http://{peers}")])
+            .args(["--initial-advertise-peer-urls", &format!("http://{peers}")])
+            .args(["--initial-cluster", &format!("default=http://{peers}")])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        TestEtcd::Debians { child, address, _folder: folder }
+    }
+
+    /// Waits until it takes connections; false when it has ended instead.
+    async fn answers(&mut self) -> bool {
+        let TestEtcd::Debians { child, address, .. } = self else { return true };
+        let clock = Clock::real();
+        while tokio::net::TcpStream::connect(*address).await.is_err() {
+            clock.sleep(std::time::Duration::from_millis(10)).await;
+            if child.try_wait().unwrap().is_some() {
+                return false;
+            }
+        }
+        true
     }
 
     /// kubarium's own, which can be asked for the progress of watches.
