@@ -40,7 +40,8 @@ impl TestEtcd {
 
     fn spawn_debians() -> TestEtcd {
         let folder = tempfile::tempdir().unwrap();
-        let (address, peers) = (free_address(), free_address());
+        let address = free_address();
+        let peers = free_address();
         let child = Command::new(program())
             .args(["--data-dir", folder.path().to_str().unwrap(), "--unsafe-no-fsync"])
             .args(["--listen-client-urls", &format!("http://{address}")])
