@@ -4,6 +4,7 @@ mod alone;
 mod away;
 mod refused;
 mod several;
+mod snapshots;
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
