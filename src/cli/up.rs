@@ -224,7 +224,11 @@ impl Up {
         let mut stop = Stop::listen()?;
         let readiness = Readiness::new(self.ready_file.as_deref(), self.ready_fd);
         say(format!("kubarium {} starts cluster {:?}", env!("CARGO_PKG_VERSION"), self.name));
-        let cluster = Cluster::start(config).await.map_err(|error| Failure(error.to_string()))?;
+        let cluster = tokio::select! {
+            started = Cluster::start(config) => started.map_err(|error| Failure(error.to_string()))?,
+            // An etcd may be away just now.
+            () = stop.wait() => return Ok(()),
+        };
         if let Some(recovery) = cluster.recovery() {
             progress::done("recovered", &recovery.to_string());
         }

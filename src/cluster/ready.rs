@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::Config;
 use apimachinery::object::Object;
@@ -15,17 +16,25 @@ use apis::views::meta::is_true;
 use apis::views::node::Node;
 use client_go::client::Client;
 
+/// After so many looks there is a pause between them.
+const MANY_LOOKS: u32 = 10_000;
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// Waits until the authorizers know the roles that the components ask under: they hear of them as everybody
 /// does, a moment after the write.
 pub(super) async fn wait_for_roles(client: &Client) {
     const PATH: &str = "/readyz/poststarthook/rbac/bootstrap-roles";
-    loop {
+    for attempt in 0_u32.. {
         let request = http::Request::builder().uri(PATH).body(Default::default());
         let request = request.expect("the path is one");
         if client.raw(request).await.status().is_success() {
             return;
         }
         tokio::task::yield_now().await;
+        if attempt > MANY_LOOKS {
+            // The roles are in an etcd, which may be away. No cluster on one has a time of its own.
+            tokio::time::sleep(PAUSE).await;
+        }
     }
 }
 
