@@ -15,6 +15,7 @@ use apis::kind::Kind;
 use apis::views::meta::is_true;
 use apis::views::node::Node;
 use client_go::client::Client;
+use clock::Clock;
 
 /// After so many looks there is a pause between them.
 const MANY_LOOKS: u32 = 10_000;
@@ -33,7 +34,7 @@ pub(super) async fn wait_for_roles(client: &Client) {
         tokio::task::yield_now().await;
         if attempt > MANY_LOOKS {
             // The roles are in an etcd, which may be away. No cluster on one has a time of its own.
-            tokio::time::sleep(PAUSE).await;
+            Clock::real().sleep(PAUSE).await;
         }
     }
 }

@@ -88,8 +88,13 @@ impl StatusManager {
     }
 }
 
+/// After all revisions: of a pod that is gone nothing is put back any more, also before the watch tells
+/// of it. To write once more would be answered at once, and again, and nobody else would get to work.
+pub(crate) const GONE: u64 = u64::MAX;
+
 impl Write {
-    /// Writes, and says which revision the pod has then. That it is gone is no error. A conflict is one: it
+    /// Writes, and says which revision the pod has then. That it is gone is no error ([`GONE`]). A
+    /// conflict is one: it
     /// may be another's write that came between, and of a pod that is another one by now the watch tells.
     pub async fn perform(&self) -> Result<u64, Status> {
         let mut revision = 0;
@@ -97,22 +102,21 @@ impl Write {
         if let Some(patch) = &self.patch {
             let patched =
                 self.client.patch_status(&PODS, namespace, name, PatchType::StrategicMerge, patch).await;
-            revision = ignore_gone(patched.map(|pod| pod.metadata.resource_version))?;
+            revision = match patched {
+                Ok(pod) => pod.metadata.resource_version,
+                Err(status) if status.is_not_found() => GONE,
+                Err(status) => return Err(status),
+            };
         }
         if self.delete {
             let preconditions = Preconditions { uid: Some(self.uid.to_string()), resource_version: None };
             let (grace_period_seconds, preconditions) = (Some(0), Some(preconditions));
             let options = DeleteOptions { grace_period_seconds, preconditions, ..DeleteOptions::default() };
-            ignore_gone(self.client.delete(&PODS, namespace, name, &options).await)?;
+            let deleted = self.client.delete(&PODS, namespace, name, &options).await;
+            deleted.or_else(|status| if status.is_not_found() { Ok(()) } else { Err(status) })?;
+            revision = GONE;
         }
         Ok(revision)
-    }
-}
-
-fn ignore_gone<T: Default>(result: Result<T, Status>) -> Result<T, Status> {
-    match result {
-        Err(status) if status.is_not_found() => Ok(T::default()),
-        other => other,
     }
 }
 

@@ -343,6 +343,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::status_manager::GONE;
     use crate::stories::{node, object};
 
     /// A pod at a revision, ready or not.
@@ -352,9 +353,9 @@ mod tests {
             "spec": {"containers": []}, "status": {"phase": "Running", "conditions": conditions}}))
     }
 
-    /// Whether a pod has a turn when the write of its status has ended, which was revision 7, and the next
+    /// Whether a pod has a turn when the write of its status has ended, which was that revision, and the next
     /// is under way or not.
-    fn has_turn(seen: Arc<Object>, has_more: bool) -> bool {
+    fn has_turn(seen: Arc<Object>, has_more: bool, revision: u64) -> bool {
         let mut state = PodManagerState::default();
         let uid: Arc<str> = "u".into();
         let mut worker = PodWorker::new(pod(5, "True"), &node(), Time::UNIX_EPOCH);
@@ -365,15 +366,16 @@ mod tests {
         if has_more {
             state.statuses.begin(&uid);
         }
-        state.finish_write(&uid, 7);
+        state.finish_write(&uid, revision);
         state.ready.contains(&uid)
     }
 
     #[test]
     fn what_came_while_a_status_was_on_its_way_is_looked_at_when_it_is_written() {
-        assert!(has_turn(pod(8, "False"), false));
-        assert!(!has_turn(pod(8, "True"), false), "nothing to put back");
-        assert!(!has_turn(pod(6, "False"), false), "it was before the write");
-        assert!(!has_turn(pod(8, "False"), true), "the next write puts it back");
+        assert!(has_turn(pod(8, "False"), false, 7));
+        assert!(!has_turn(pod(8, "True"), false, 7), "nothing to put back");
+        assert!(!has_turn(pod(6, "False"), false, 7), "it was before the write");
+        assert!(!has_turn(pod(8, "False"), true, 7), "the next write puts it back");
+        assert!(!has_turn(pod(8, "False"), false, GONE), "the watch has not told yet that it is gone");
     }
 }
