@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use etcd::{Error, LeaseId, Revision};
 use etcd_api::status::{EtcdError, EtcdStatus};
+use golang::grpc_code::code_name;
 
 /// A revision as it is sent.
 pub(crate) fn signed(revision: Revision) -> i64 {
@@ -33,33 +34,12 @@ pub(crate) fn error_of(status: EtcdStatus) -> Error {
         Some(EtcdError::LeaseNotFound) => Error::LeaseNotFound(LeaseId(0)),
         _ if status.message.starts_with("etcdserver: ") => Error::Etcd(status.message),
         _ if status.message == "context deadline exceeded" => Error::Etcd(status.message),
-        _ => Error::Etcd(format!("rpc error: code = {} desc = {}", code_name(status.code), status.message)),
+        _ => {
+            let EtcdStatus { code, message } = status;
+            let name = code_name(code).map_or_else(|| format!("Code({code})"), str::to_owned);
+            Error::Etcd(format!("rpc error: code = {name} desc = {message}"))
+        }
     }
-}
-
-/// As Go prints `codes.Code`.
-fn code_name(code: u32) -> String {
-    const NAMES: [&str; 17] = [
-        "OK",
-        "Canceled",
-        "Unknown",
-        "InvalidArgument",
-        "DeadlineExceeded",
-        "NotFound",
-        "AlreadyExists",
-        "PermissionDenied",
-        "ResourceExhausted",
-        "FailedPrecondition",
-        "Aborted",
-        "OutOfRange",
-        "Unimplemented",
-        "Internal",
-        "Unavailable",
-        "DataLoss",
-        "Unauthenticated",
-    ];
-    let name = usize::try_from(code).ok().and_then(|code| NAMES.get(code));
-    name.map_or_else(|| format!("Code({code})"), |name| (*name).to_owned())
 }
 
 #[cfg(test)]

@@ -5,26 +5,26 @@ use std::sync::Arc;
 
 use clap::{ArgAction, Args};
 
-use super::connecting::{ConnectedApi, ConnectionFlags};
-use super::leading::{self, LeaderFlags, Leadership};
+use super::block_on;
+use super::connecting::ConnectionFlags;
+use super::leading::{LeaderFlags, LedComponent, LedFlags};
 use super::serving::{PageFlags, read};
-use super::{block_on, failed};
 use crate::cli::outcome::Failure;
-use crate::cli::up::Stop;
 use crate::cluster::apart::SpeaksAs;
-use crate::cluster::apart::component::{Apart, ApartKeys};
+use crate::cluster::apart::component::ApartKeys;
 use crate::cluster::apart::remote::RequestLimits;
 use crate::cluster::{Components, Config};
 use apiserver::options::FeatureOptions;
 use controllers::options::ControllerManagerOptions;
 use pki::{Authority, AuthorityKeys};
 
-const NAME: &str = "kube-controller-manager";
-/// Upstream's.
-const PORT: u16 = 10257;
-const LIMITS: RequestLimits = RequestLimits { qps: 20.0, burst: 30 };
-const LEADERSHIP: Leadership =
-    Leadership { component: NAME, source: "kube-controller-manager", lost: "leaderelection lost" };
+const CONTROLLER_MANAGER: LedComponent = LedComponent {
+    name: "kube-controller-manager",
+    source: "kube-controller-manager",
+    lost: "leaderelection lost",
+    port: 10257,
+    limits: RequestLimits { qps: 20.0, burst: 30 },
+};
 
 /// Run the controllers of a cluster whose apiserver is elsewhere.
 #[derive(Args)]
@@ -66,25 +66,12 @@ pub struct ControllerManagerCommand {
 impl ControllerManagerCommand {
     /// Runs until it is told to end, or the Lease is lost.
     pub fn run(self) -> Result<(), Failure> {
-        block_on(self.serve())
-    }
-
-    async fn serve(self) -> Result<(), Failure> {
-        let mut stop = Stop::listen()?;
         self.controllers.selection().map_err(Failure)?;
-        let election = self.election.config(NAME)?;
-        let config = self.config();
         let speaks_as =
             if self.use_service_account_credentials { SpeaksAs::Accounts } else { SpeaksAs::Itself };
-        let ConnectedApi { api, authority } =
-            self.connection.connect("kube-controller-manager", speaks_as, LIMITS, &config.clock)?;
-        let keys = self.keys(&authority)?;
-        let mut apart = tokio::select! {
-            connected = Apart::connect(config, api, keys) => connected.map_err(failed)?,
-            () = stop.wait() => return Ok(()),
-        };
-        let _pages = self.pages.serve(&apart, PORT, &authority).await?;
-        leading::lead(&mut apart, election, &LEADERSHIP, &mut stop).await
+        let flags = LedFlags { connection: &self.connection, election: &self.election, pages: &self.pages };
+        let keys = |authority: &str| self.keys(authority);
+        block_on(CONTROLLER_MANAGER.run(flags, self.config(), speaks_as, keys))
     }
 
     fn config(&self) -> Config {

@@ -5,10 +5,15 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args};
 
+use super::connecting::{ConnectedApi, ConnectionFlags};
 use super::failed;
+use super::serving::PageFlags;
 use crate::cli::outcome::{Failure, say};
 use crate::cli::up::Stop;
-use crate::cluster::apart::component::Apart;
+use crate::cluster::Config;
+use crate::cluster::apart::SpeaksAs;
+use crate::cluster::apart::component::{Apart, ApartKeys};
+use crate::cluster::apart::remote::RequestLimits;
 use apimachinery::duration::parse_period;
 use client_go::leader_election::{LeaderElectionConfig, LeaderElector};
 use clock::Clock;
@@ -42,14 +47,90 @@ pub struct LeaderFlags {
     pub leader_elect_resource_namespace: String,
 }
 
-/// Who leads, and what is said when he does no more.
-pub(super) struct Leadership {
+/// A component of which one works.
+pub(super) struct LedComponent {
     /// As `kube-scheduler`.
-    pub(super) component: &'static str,
+    pub(super) name: &'static str,
     /// Whom its Events are from.
     pub(super) source: &'static str,
-    /// Upstream's last words.
+    /// Upstream's last words, when it leads no more.
     pub(super) lost: &'static str,
+    /// Where upstream's has its pages.
+    pub(super) port: u16,
+    /// How often upstream's asks.
+    pub(super) limits: RequestLimits,
+}
+
+/// What all of these are told.
+pub(super) struct LedFlags<'a> {
+    pub(super) connection: &'a ConnectionFlags,
+    pub(super) election: &'a LeaderFlags,
+    pub(super) pages: &'a PageFlags,
+}
+
+impl LedComponent {
+    /// Runs what the config says until it is told to end, or the Lease is lost; `keys` are made of the
+    /// apiserver's authority.
+    pub(super) async fn run(
+        &self,
+        flags: LedFlags<'_>,
+        config: Config,
+        speaks_as: SpeaksAs,
+        keys: impl FnOnce(&str) -> Result<ApartKeys, Failure>,
+    ) -> Result<(), Failure> {
+        let mut stop = Stop::listen()?;
+        let election = flags.election.config(self.name)?;
+        let ConnectedApi { api, authority } =
+            flags.connection.connect(self.name, speaks_as, self.limits, &config.clock)?;
+        let keys = keys(&authority)?;
+        let mut apart = tokio::select! {
+            connected = Apart::connect(config, api, keys) => connected.map_err(failed)?,
+            () = stop.wait() => return Ok(()),
+        };
+        let _pages = flags.pages.serve(&apart, self.port, &authority).await?;
+        self.lead(&mut apart, election, &mut stop).await
+    }
+
+    /// Works while the Lease is ours, until it is told to stop.
+    async fn lead(
+        &self,
+        apart: &mut Apart,
+        election: Option<LeaderElectionConfig>,
+        stop: &mut Stop,
+    ) -> Result<(), Failure> {
+        let Some(config) = election else {
+            apart.begin().await;
+            stop.wait().await;
+            apart.stop();
+            return Ok(());
+        };
+        let context = apart.context(self.name, self.source);
+        let described = format!("{}/{} as {}", config.namespace, config.name, config.identity);
+        let mut elector = LeaderElector::new(config, &context).map_err(failed)?;
+        say(format!("Waiting for the Lease {described}."));
+        tokio::select! {
+            () = elector.acquire() => {}
+            () = stop.wait() => return Ok(()),
+        }
+        say("Leading.");
+        let told = async {
+            apart.begin().await;
+            stop.wait().await;
+        };
+        let is_lost = tokio::select! {
+            () = elector.renew() => true,
+            () = told => false,
+        };
+        apart.stop();
+        if is_lost {
+            return Err(Failure(self.lost.into()));
+        }
+        let released = Clock::real().timeout(PATIENCE, elector.release()).await;
+        if !matches!(released, Ok(Ok(()))) {
+            tracing::info!("the Lease is not given up: it runs out");
+        }
+        Ok(())
+    }
 }
 
 impl LeaderFlags {
@@ -76,47 +157,6 @@ impl LeaderFlags {
 fn identity(entropy: &Entropy) -> String {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     format!("{host}_{}", entropy.uid())
-}
-
-/// Works while the Lease is ours, until it is told to stop.
-pub(super) async fn lead(
-    apart: &mut Apart,
-    election: Option<LeaderElectionConfig>,
-    leadership: &Leadership,
-    stop: &mut Stop,
-) -> Result<(), Failure> {
-    let Some(config) = election else {
-        apart.begin().await;
-        stop.wait().await;
-        apart.stop();
-        return Ok(());
-    };
-    let context = apart.context(leadership.component, leadership.source);
-    let described = format!("{}/{} as {}", config.namespace, config.name, config.identity);
-    let mut elector = LeaderElector::new(config, &context).map_err(failed)?;
-    say(format!("Waiting for the Lease {described}."));
-    tokio::select! {
-        () = elector.acquire() => {}
-        () = stop.wait() => return Ok(()),
-    }
-    say("Leading.");
-    let told = async {
-        apart.begin().await;
-        stop.wait().await;
-    };
-    let is_lost = tokio::select! {
-        () = elector.renew() => true,
-        () = told => false,
-    };
-    apart.stop();
-    if is_lost {
-        return Err(Failure(leadership.lost.into()));
-    }
-    let released = Clock::real().timeout(PATIENCE, elector.release()).await;
-    if !matches!(released, Ok(Ok(()))) {
-        tracing::info!("the Lease is not given up: it runs out");
-    }
-    Ok(())
 }
 
 #[cfg(test)]

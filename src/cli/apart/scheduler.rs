@@ -2,25 +2,25 @@
 
 use clap::Args;
 
-use super::connecting::{ConnectedApi, ConnectionFlags};
-use super::leading::{self, LeaderFlags, Leadership};
+use super::block_on;
+use super::connecting::ConnectionFlags;
+use super::leading::{LeaderFlags, LedComponent, LedFlags};
 use super::serving::PageFlags;
-use super::{block_on, failed};
 use crate::cli::outcome::Failure;
-use crate::cli::up::Stop;
 use crate::cluster::apart::SpeaksAs;
-use crate::cluster::apart::component::{Apart, ApartKeys};
+use crate::cluster::apart::component::ApartKeys;
 use crate::cluster::apart::remote::RequestLimits;
 use crate::cluster::{Components, Config};
 use apiserver::options::FeatureOptions;
 use scheduler::options::SchedulerOptions;
 
-const NAME: &str = "kube-scheduler";
-/// Upstream's.
-const PORT: u16 = 10259;
-const LIMITS: RequestLimits = RequestLimits { qps: 50.0, burst: 100 };
-const LEADERSHIP: Leadership =
-    Leadership { component: NAME, source: "default-scheduler", lost: "Leaderelection lost" };
+const SCHEDULER: LedComponent = LedComponent {
+    name: "kube-scheduler",
+    source: "default-scheduler",
+    lost: "Leaderelection lost",
+    port: 10259,
+    limits: RequestLimits { qps: 50.0, burst: 100 },
+};
 
 /// Run the scheduler of a cluster whose apiserver is elsewhere.
 #[derive(Args)]
@@ -45,22 +45,10 @@ pub struct SchedulerCommand {
 impl SchedulerCommand {
     /// Runs until it is told to end, or the Lease is lost.
     pub fn run(self) -> Result<(), Failure> {
-        block_on(self.serve())
-    }
-
-    async fn serve(self) -> Result<(), Failure> {
-        let mut stop = Stop::listen()?;
-        let election = self.election.config(NAME)?;
         let mut config = Config::new().nodes(0).flow(false).components(Components::NONE.scheduler(true));
-        config.scheduler = self.scheduler.clone();
-        config.apiserver.features = self.features.clone();
-        let ConnectedApi { api, authority } =
-            self.connection.connect(NAME, SpeaksAs::Itself, LIMITS, &config.clock)?;
-        let mut apart = tokio::select! {
-            connected = Apart::connect(config, api, ApartKeys::default()) => connected.map_err(failed)?,
-            () = stop.wait() => return Ok(()),
-        };
-        let _pages = self.pages.serve(&apart, PORT, &authority).await?;
-        leading::lead(&mut apart, election, &LEADERSHIP, &mut stop).await
+        config.scheduler = self.scheduler;
+        config.apiserver.features = self.features;
+        let flags = LedFlags { connection: &self.connection, election: &self.election, pages: &self.pages };
+        block_on(SCHEDULER.run(flags, config, SpeaksAs::Itself, |_| Ok(ApartKeys::default())))
     }
 }

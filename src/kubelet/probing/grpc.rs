@@ -10,6 +10,7 @@ use crate::container_runtime::health_messages;
 use crate::container_runtime::services::ProbeAnswer;
 use crate::dependencies::Dependencies;
 use apimachinery::duration;
+use golang::grpc_code::code_name;
 
 /// What is asked for the health of a service.
 #[derive(Clone, Debug)]
@@ -17,27 +18,6 @@ pub(super) struct GrpcInquiry {
     pub(super) at: AskedHost,
     pub(super) service: String,
 }
-
-/// `codes.Code`
-const CODES: [&str; 17] = [
-    "OK",
-    "Canceled",
-    "Unknown",
-    "InvalidArgument",
-    "DeadlineExceeded",
-    "NotFound",
-    "AlreadyExists",
-    "PermissionDenied",
-    "ResourceExhausted",
-    "FailedPrecondition",
-    "Aborted",
-    "OutOfRange",
-    "Unimplemented",
-    "Internal",
-    "Unavailable",
-    "DataLoss",
-    "Unauthenticated",
-];
 
 impl GrpcInquiry {
     /// Whoever cannot connect tries again until his time is over: of that nothing is said before.
@@ -69,7 +49,7 @@ impl GrpcInquiry {
 
 fn refused(status: &GrpcStatus) -> String {
     let GrpcStatus { code, message } = status;
-    match CODES.get(*code as usize).copied().unwrap_or("Unknown") {
+    match code_name(*code).unwrap_or("Unknown") {
         "Unimplemented" => format!(
             "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): {message}"
         ),
