@@ -26,11 +26,7 @@ const AUTO_UPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 /// The server's refusal.
 pub(super) async fn reconcile_stored(client: &Client, registry: &Registry) -> Result<(), Status> {
     // Of what others may have written, nothing counts before it is stored.
-    let mut is_new = !registry.is_shared();
-    for kind in rbac::KINDS {
-        is_new &= registry.is_empty(kind).await?;
-    }
-    if is_new {
+    if rbac::KINDS.iter().all(|kind| registry.is_known_to_be_empty(kind)) {
         return Ok(());
     }
     let wanted = objects();

@@ -49,7 +49,7 @@ impl Lister {
     pub(super) async fn list(&self, namespace: &str) -> Result<Arc<[Arc<Object>]>, Status> {
         let Some(kind) = &self.kind else { return Ok(Arc::from([])) };
         // Of most kinds that plugins read, most clusters have none.
-        if !self.registry.is_shared() && self.registry.is_empty(kind).await? {
+        if self.registry.is_known_to_be_empty(kind) {
             return Ok(Arc::from([]));
         }
         let options = ListOptions { resource_version: Some("0".into()), ..ListOptions::default() };

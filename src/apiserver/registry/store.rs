@@ -138,16 +138,8 @@ impl Registry {
         self.present_list(kind, list).await
     }
 
-    /// Whether there is no object of a kind: a look into our own store, which makes no cache; of an etcd the
-    /// cache is asked.
-    ///
-    /// # Errors
-    /// 500 when the store fails.
-    pub async fn is_empty(&self, kind: &Arc<Kind>) -> Result<bool, Status> {
-        self.0.storage.is_empty(&storage_kind(kind)).await
-    }
-
-    /// Whether nobody has to be asked to know that there is no object of a kind.
+    /// Whether nobody has to be asked to know that there is no object of a kind: a look into our own store,
+    /// which makes no cache; of an etcd nothing is known.
     pub fn is_known_to_be_empty(&self, kind: &Arc<Kind>) -> bool {
         self.0.storage.is_known_to_be_empty(&storage_kind(kind))
     }

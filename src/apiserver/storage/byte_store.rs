@@ -111,19 +111,6 @@ impl ByteStore {
         }
     }
 
-    /// Whether there is no key that starts with `prefix`.
-    ///
-    /// # Errors
-    /// [`Error::Etcd`], [`Error::Closed`].
-    pub async fn is_empty(&self, prefix: &str) -> Result<bool, Error> {
-        match self {
-            ByteStore::Own(kv) => kv.is_empty(prefix),
-            ByteStore::Etcd(client) => {
-                Ok(Box::pin(client.range(prefix, None, Some(0), None)).await?.count == 0)
-            }
-        }
-    }
-
     /// As [`Kv::txn`]; of a put, what it replaced is told by our own store alone.
     ///
     /// # Errors

@@ -195,22 +195,13 @@ impl Storage {
         self.0.store.is_stale(kind, key).await
     }
 
-    /// Whether there is no object of a kind. Where that would be a question to somebody else, a watch cache
-    /// is asked: this is looked at with every request.
-    ///
-    /// # Errors
-    /// 500 when the store fails.
-    pub async fn is_empty(&self, kind: &Arc<Kind>) -> Result<bool, Status> {
-        if self.is_shared() {
-            return Ok(self.cacher(kind).list(&ListRequest::any()).await?.items.is_empty());
-        }
-        self.0.store.is_empty(kind).await
-    }
-
-    /// Whether nobody has to be asked to know that there is no object of a kind: never of an etcd.
+    /// Whether nobody has to be asked to know that there is no object of a kind: never of an etcd. This is
+    /// looked at with every request.
     pub fn is_known_to_be_empty(&self, kind: &Kind) -> bool {
-        let own = self.0.store.kv().own("a look that waits for nothing");
-        own.and_then(|kv| kv.is_empty(kind.storage_prefix())).unwrap_or(false)
+        match self.0.store.kv() {
+            ByteStore::Own(kv) => kv.is_empty(kind.storage_prefix()).unwrap_or(false),
+            ByteStore::Etcd(_) => false,
+        }
     }
 
     /// The bytes underneath.

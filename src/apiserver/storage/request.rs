@@ -124,11 +124,6 @@ impl ListRequest {
         ListRequest { selection: Selection::default(), at: At::Newest, limit: None, start: None }
     }
 
-    /// Everything, as it was some time ago.
-    pub fn any() -> ListRequest {
-        ListRequest { at: At::Any, ..ListRequest::everything() }
-    }
-
     /// # Errors
     /// 422 and 400 for options that do not go together or cannot be read.
     pub fn new(kind: &Kind, namespace: &str, options: &ListOptions) -> Result<ListRequest, Status> {

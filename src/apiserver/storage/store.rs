@@ -141,14 +141,6 @@ impl Store {
         found.map(|found| self.decode(kind, &found)).transpose()
     }
 
-    /// Whether there is no object of a kind.
-    ///
-    /// # Errors
-    /// 500 when the store fails.
-    pub async fn is_empty(&self, kind: &Kind) -> Result<bool, Status> {
-        self.kv.is_empty(kind.storage_prefix()).await.map_err(interpret)
-    }
-
     /// Reads an object as [`Store::get`] does; `cached` is what a cache has of it, which is taken if it
     /// is the newest: a cache that lags behind lags mostly because of other objects.
     ///

@@ -63,7 +63,7 @@ impl<C> WebhookSource<C> {
     pub(crate) async fn current(&self) -> Result<Vec<Arc<C>>, Status> {
         if !self.was_checked.load(Ordering::Acquire) {
             // Where others make them, too, nobody notices it here.
-            if self.registry.is_shared() || !self.registry.is_empty(self.kind).await? {
+            if !self.registry.is_known_to_be_empty(self.kind) {
                 self.is_used.store(true, Ordering::Release);
             }
             self.was_checked.store(true, Ordering::Release);

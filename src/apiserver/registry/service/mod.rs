@@ -93,7 +93,7 @@ impl Registry {
         if !dry_run {
             return Box::pin(self.allocate_shared(kind, new, old)).await;
         }
-        let known = self.held_by_all(kind).await?;
+        let known = self.held_by_all(kind, new).await?;
         addresses::allocate(&self.0.services, new, old, Allocation::among(known))
     }
 
@@ -112,7 +112,7 @@ impl Registry {
                 self.0.services.take(&addresses::held(&service.to_value()));
             }
             let ranges = self.kind("networking.k8s.io", "v1", "servicecidrs")?;
-            if !self.is_empty(&ranges).await? {
+            if !self.is_known_to_be_empty(&ranges) {
                 for range in self.0.storage.list(&ranges, "", &ListOptions::default()).await?.items.iter() {
                     self.note_ranges(None, Some(range));
                 }

@@ -11,6 +11,7 @@ use super::super::Registry;
 use super::addresses;
 use super::allocators::{Allocation, Held};
 use super::ip_addresses::{address_of, usable_ranges};
+use super::normalize::needs_node_ports;
 use crate::request::RequestContext;
 use crate::storage::RangeAllocation;
 use apimachinery::object::Object;
@@ -34,7 +35,7 @@ impl Registry {
         let mut lost = Held::default();
         for _ in 0..MAX_ROUNDS {
             let mut filled = new.clone();
-            let mut known = self.held_by_all(kind).await?;
+            let mut known = self.held_by_all(kind, &filled).await?;
             known.add(&lost);
             let allocation =
                 addresses::allocate(&self.0.services, &mut filled, old, Allocation::among(known))?;
@@ -51,18 +52,20 @@ impl Registry {
         Err(Status::internal(format!("failed to allocate a serviceIP: {why}")))
     }
 
-    /// What is known of all servers; the addresses may be a moment old.
-    pub(super) async fn held_by_all(&self, kind: &Arc<Kind>) -> Result<Held, Status> {
+    /// What is known of all servers, as far as `service` may want some of it; the addresses may be a moment
+    /// old.
+    pub(super) async fn held_by_all(&self, kind: &Arc<Kind>, service: &Value) -> Result<Held, Status> {
         self.follow_ranges_of_others().await?;
         let any = ListOptions { resource_version: Some("0".into()), ..ListOptions::default() };
         let addresses = self.kind("networking.k8s.io", "v1", "ipaddresses")?;
         let found = self.0.storage.list(&addresses, "", &any).await?;
         let ips = found.items.iter().filter_map(|object| object.metadata.name.parse::<IpAddr>().ok());
-        let (ports, _) = self.node_ports(kind).await?;
-        Ok(Held {
-            ips: ips.collect(),
-            ports: self.0.services.node_ports().filter(|port| self.is_in(&ports, *port)).collect(),
-        })
+        let mut held = Held { ips: ips.collect(), ..Held::default() };
+        if needs_node_ports(service) {
+            let (taken, _) = self.node_ports(kind).await?;
+            held.ports = self.0.services.node_ports().filter(|port| self.is_in(&taken, *port)).collect();
+        }
+        Ok(held)
     }
 
     async fn follow_ranges_of_others(&self) -> Result<(), Status> {
