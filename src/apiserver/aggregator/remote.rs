@@ -13,7 +13,6 @@ use http::header::{ACCEPT, AUTHORIZATION, CONNECTION, HOST, HeaderName, HeaderVa
 use http::uri::{Authority, PathAndQuery, Scheme, Uri};
 use http::{HeaderMap, StatusCode};
 use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use sync::RwLock;
 use tower::ServiceExt;
@@ -21,7 +20,9 @@ use tower::ServiceExt;
 use super::documents::Documents;
 use super::in_process::InProcessServers;
 use crate::registry::Registry;
-use crate::webhook::{CallError, ClientConfig, ServiceReference, ServiceResolver, Transport, WebhookTarget};
+use crate::webhook::{
+    self, CallError, ClientConfig, ServiceReference, ServiceResolver, Transport, WebhookTarget,
+};
 use apimachinery::object::Object;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiRequest, ApiResponse, ApiService, text_response};
@@ -183,11 +184,11 @@ impl Remote {
         (*passed.method_mut(), *passed.uri_mut(), *passed.headers_mut()) =
             (parts.method, parts.uri, parts.headers);
         match self.transport.send(passed).await {
-            Ok(mut response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-                let server = hyper::upgrade::on(&mut response);
+            Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                 let Some(client) = client else { return unavailable() };
-                run(Box::pin(tunnel(client, server)));
-                response.map(|_| Body::empty())
+                let (response, carrying) = webhook::go_on(client, response);
+                run(Box::pin(carrying));
+                response
             }
             Ok(response) => response.map(Body::new),
             Err(_) => unavailable(),
@@ -315,14 +316,6 @@ const MAX_DOCUMENT_BYTES: usize = 16 << 20;
 
 fn no(reason: &'static str, message: String) -> Availability {
     Availability { status: "False", reason, message }
-}
-
-/// Bytes both ways until both have said all (`proxy.UpgradeAwareHandler`).
-async fn tunnel(client: OnUpgrade, server: OnUpgrade) {
-    let (Ok(client), Ok(server)) = (client.await, server.await) else { return };
-    let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
-    // An end that goes away is the end.
-    drop(tokio::io::copy_bidirectional(&mut client, &mut server).await);
 }
 
 fn decode(text: &str) -> Vec<u8> {

@@ -28,6 +28,8 @@ mod errors;
 
 mod answers;
 
+mod upgraded;
+
 pub use answers::Answers;
 pub use client::{FIRST_PAUSE, WebhookClient};
 pub use config::{ClientConfig, ServiceReference, WebhookTarget};
@@ -39,3 +41,4 @@ pub use redirects::Journey;
 pub use service_resolver::ServiceResolver;
 pub use tls::{TlsFilesError, http2_tls};
 pub use transport::Transport;
+pub use upgraded::go_on;

@@ -56,8 +56,7 @@ struct UnreadState {
     unsent: usize,
     moved: u64,
     is_given_up: bool,
-    /// The server ends, and whoever is to hear of it.
-    is_over: bool,
+    /// Whoever is to hear that the server ends.
     waiting: Option<Waker>,
 }
 
@@ -96,9 +95,6 @@ impl UnreadWatches {
         let state = UnreadState { moved: id, ..UnreadState::default() };
         let account = Arc::new(Account { state: Mutex::new(state), hang_up: hang_up.clone() });
         shared.watches().insert(id, account.clone());
-        if shared.is_over.load(Ordering::SeqCst) {
-            account.end();
-        }
         Sending { shared, account, id }
     }
 }
@@ -124,8 +120,9 @@ impl Sending {
 
     /// Ready when it is to end with its server; asked where there is nothing to send.
     pub(crate) fn poll_over(&self, context: &Context<'_>) -> Poll<()> {
+        // Looked at below the lock: who ends the server says so before it takes this lock to wake us.
         let mut state = self.account.state();
-        if state.is_over {
+        if self.shared.is_over.load(Ordering::SeqCst) {
             return Poll::Ready(());
         }
         if state.waiting.as_ref().is_none_or(|waiting| !waiting.will_wake(context.waker())) {
@@ -196,11 +193,7 @@ impl Account {
     }
 
     fn end(&self) {
-        let waiting = {
-            let mut state = self.state();
-            state.is_over = true;
-            state.waiting.take()
-        };
+        let waiting = self.state().waiting.take();
         waiting.into_iter().for_each(Waker::wake);
     }
 

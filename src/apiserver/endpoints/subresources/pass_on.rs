@@ -5,10 +5,10 @@ use axum::body::Body;
 use http::header::{AUTHORIZATION, CONNECTION, COOKIE, HOST, HeaderValue, UPGRADE};
 use http::{Request, StatusCode};
 use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
 
 use super::asked_streams::AskedStreams;
 use crate::endpoints::response::answer::Answer;
+use crate::webhook;
 use apimachinery::status::Status;
 
 /// Asks the kubelet of `node` at a path with its query.
@@ -19,12 +19,12 @@ pub(super) async fn pass_on(
     target: &str,
 ) -> Result<Answer, Status> {
     let request = request(asked, target)?;
-    let mut response = asked.kubelets.pass_on(node.to_owned(), request).await?;
+    let response = asked.kubelets.pass_on(node.to_owned(), request).await?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let Some(client) = upgrade else { return Err(Status::bad_request("Upgrade request required")) };
-        let kubelet = hyper::upgrade::on(&mut response);
-        asked.clock.spawn(carry(client, kubelet));
-        return Ok(Answer::Raw(response.map(|_| Body::empty())));
+        let (response, carrying) = webhook::go_on(client, response);
+        asked.clock.spawn(carrying);
+        return Ok(Answer::Raw(response));
     }
     Ok(Answer::Raw(response))
 }
@@ -43,14 +43,6 @@ fn request(asked: &AskedStreams<'_>, target: &str) -> Result<Request<Body>, Stat
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
     }
     Ok(request)
-}
-
-/// Until both have said all.
-async fn carry(client: OnUpgrade, kubelet: OnUpgrade) {
-    let (Ok(client), Ok(kubelet)) = (client.await, kubelet.await) else { return };
-    let (mut client, mut kubelet) = (TokioIo::new(client), TokioIo::new(kubelet));
-    // An end that goes away is the end.
-    drop(tokio::io::copy_bidirectional(&mut client, &mut kubelet).await);
 }
 
 /// The path of a container at its kubelet, and which streams are wanted (`api.PodExecOptions` as a kubelet's

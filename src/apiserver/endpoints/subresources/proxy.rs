@@ -2,8 +2,6 @@
 //! `registry/core/service/proxy.go`, `apimachinery/pkg/util/proxy`). What is asked and answered is handed on
 //! as it is, but for what concerns one connection alone.
 
-use std::time::Duration;
-
 use axum::body::Body;
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, stream};
@@ -12,17 +10,15 @@ use http::header::{
     LOCATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, Method, Request, StatusCode};
-use hyper::upgrade::OnUpgrade;
-use hyper_util::rt::TokioIo;
 use serde_json::Value;
 
 use super::html_links::rewrite_links;
-use super::{node_proxy, streams};
+use super::node_proxy;
 use crate::endpoints::handlers::body::Input;
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
-use crate::kubelet_client::{Duplex, PortForwardRequest};
-use crate::webhook::ServiceResolver;
+use crate::kubelet_client::PortForwardRequest;
+use crate::webhook::{self, ServiceResolver};
 use apimachinery::fields::FieldSelector;
 use apimachinery::options::ListOptions;
 use apimachinery::selectable::Predicate;
@@ -30,7 +26,6 @@ use apimachinery::status::Status;
 use apimachinery::wire::ApiResponse;
 use apis::core::pod::PODS;
 use apis::tree::{items, number, text};
-use clock::Clock;
 
 /// The links of a page are rewritten up to this size; those of a larger one stay as they are.
 const MAX_PAGE_BYTES: usize = 4 << 20;
@@ -130,7 +125,9 @@ pub(super) async fn proxy(scope: &mut Scope, object: &Value, input: Input) -> Re
     let mut response = ask(scope, &backend, request).await?;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         let (_, ours) = goes_on.ok_or_else(|| unreachable("the answer is no whole one"))?;
-        return Ok(Answer::Raw(go_on(&scope.server.clock, ours, response)));
+        let (response, carrying) = webhook::go_on(ours, response);
+        scope.server.clock.spawn(carrying);
+        return Ok(Answer::Raw(response));
     }
     strip(response.headers_mut());
     if let Some(location) = response.headers().get(LOCATION).and_then(|value| value.to_str().ok())
@@ -149,24 +146,6 @@ fn asked_protocol(headers: &HeaderMap) -> Option<&HeaderValue> {
     let connection = headers.get(CONNECTION)?.to_str().ok()?;
     let is_asked = connection.split(',').any(|word| word.trim().eq_ignore_ascii_case("upgrade"));
     headers.get(UPGRADE).filter(|_| is_asked)
-}
-
-/// Carries bytes both ways, until either side has ended.
-fn go_on(clock: &Clock, ours: OnUpgrade, mut response: ApiResponse) -> ApiResponse {
-    let theirs = hyper::upgrade::on(&mut response);
-    streams::go_on(
-        clock,
-        (ours, None),
-        Duration::ZERO,
-        Box::new(|mut io: Box<dyn Duplex>| {
-            Box::pin(async move {
-                if let Ok(theirs) = theirs.await {
-                    drop(tokio::io::copy_bidirectional(&mut io, &mut TokioIo::new(theirs)).await);
-                }
-            })
-        }),
-    );
-    response.map(|_| Body::empty())
 }
 
 /// Whether it is a page whose links can be read.

@@ -254,7 +254,7 @@ fn agreed<'a>(mut offers: impl Iterator<Item = &'a str>, known: &[&'static str])
 
 /// It ends with what it tells, with the client, with the server, or when nobody has said anything for so long
 /// (zero is never).
-pub(super) fn go_on(
+fn go_on(
     clock: &Clock,
     (upgrade, sending): (OnUpgrade, Option<Sending>),
     idle_timeout: Duration,
