@@ -5,7 +5,7 @@ use etcd_api::ProtoMessage;
 use etcd_api::frames::ReceivedMessages;
 use etcd_api::status::{EtcdStatus, INTERNAL, UNAVAILABLE, UNKNOWN};
 use http::header::{CONTENT_TYPE, TE, USER_AGENT};
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
 
@@ -14,7 +14,7 @@ use super::config::EtcdEndpoint;
 use super::connection::{EtcdDialFailure, Hope, HttpSender};
 
 /// The longest answer that is read, as upstream's client has it: a page of a range.
-pub(crate) const MAX_ANSWER_BYTES: usize = i32::MAX as usize;
+const MAX_ANSWER_BYTES: usize = i32::MAX as usize;
 
 /// What a member answers that has no leader, before it begins with what was asked (`ErrGRPCNoLeader`).
 const NO_LEADER: &str = "etcdserver: no leader";
@@ -79,27 +79,22 @@ pub(crate) async fn ask<A: ProtoMessage>(
     method: &str,
     message: Bytes,
 ) -> Result<A, CallFailure> {
-    let response = send(sender, endpoint, method, RequestBody::Once(Some(message))).await?;
-    let (head, body) = response.into_parts();
-    if let Some(status) = status_in(&head.headers) {
-        return Err(CallFailure::Told(status));
-    }
-    let mut received = ReceivedMessages::up_to(MAX_ANSWER_BYTES, body);
+    let mut received = send(sender, endpoint, method, RequestBody::Once(Some(message))).await?;
     let broken = |status: EtcdStatus| CallFailure::Broken(status.message);
     let answer = received.next().await.map_err(broken)?;
-    if let Some(status) = received.end().await.map_err(broken)? {
+    if let Some(status) = end_of(&mut received).await.map_err(broken)? {
         return Err(CallFailure::Told(status));
     }
     answer.ok_or_else(|| CallFailure::Broken("server closed the stream without sending a message".into()))
 }
 
-/// Sends a request; the answer has a head, and messages behind it.
+/// Sends a request; what comes back are the messages behind the answer's head.
 pub(crate) async fn send(
     sender: &mut HttpSender,
     endpoint: &EtcdEndpoint,
     method: &str,
     body: RequestBody,
-) -> Result<Response<Incoming>, CallFailure> {
+) -> Result<ReceivedMessages<Incoming>, CallFailure> {
     let request = request(endpoint, method, body).map_err(|error| CallFailure::NotSent(error.to_string()))?;
     sender.ready().await.map_err(|error| CallFailure::NotSent(error.to_string()))?;
     let response = sender.try_send_request(request).await.map_err(|mut failed| {
@@ -107,11 +102,15 @@ pub(crate) async fn send(
         let why = failed.into_error().to_string();
         if was_sent { CallFailure::Broken(why) } else { CallFailure::NotSent(why) }
     })?;
-    if response.status() == StatusCode::OK {
-        return Ok(response);
+    let (head, body) = response.into_parts();
+    if head.status != StatusCode::OK {
+        let why = format!("unexpected HTTP status code received from server: {}", head.status);
+        return Err(CallFailure::Told(EtcdStatus::new(UNKNOWN, why)));
     }
-    let why = format!("unexpected HTTP status code received from server: {}", response.status());
-    Err(CallFailure::Told(EtcdStatus::new(UNKNOWN, why)))
+    match status_in(&head.headers) {
+        Some(status) => Err(CallFailure::Told(status)),
+        None => Ok(ReceivedMessages::up_to(MAX_ANSWER_BYTES, body)),
+    }
 }
 
 fn request(
@@ -119,8 +118,7 @@ fn request(
     method: &str,
     body: RequestBody,
 ) -> Result<Request<RequestBody>, http::Error> {
-    let scheme = if endpoint.is_secure { "https" } else { "http" };
-    Request::post(format!("{scheme}://{}/etcdserverpb.{method}", endpoint.authority()))
+    Request::post(format!("{endpoint}/etcdserverpb.{method}"))
         .header(CONTENT_TYPE, HeaderValue::from_static("application/grpc"))
         .header(TE, HeaderValue::from_static("trailers"))
         .header(USER_AGENT, HeaderValue::from_static("kubarium"))
@@ -137,15 +135,8 @@ pub(crate) fn status_in(headers: &HeaderMap) -> Option<EtcdStatus> {
     (code != 0).then(|| EtcdStatus::new(code, message))
 }
 
-/// The end of a body that has one more message at most.
-pub(crate) trait CallEnding {
-    /// How the call ended.
-    async fn end(&mut self) -> Result<Option<EtcdStatus>, EtcdStatus>;
-}
-
-impl CallEnding for ReceivedMessages<Incoming> {
-    async fn end(&mut self) -> Result<Option<EtcdStatus>, EtcdStatus> {
-        while self.next::<etcd_api::messages::Empty>().await?.is_some() {}
-        Ok(status_in(self.trailers()))
-    }
+/// How a call ended that has one more message at most.
+async fn end_of(received: &mut ReceivedMessages<Incoming>) -> Result<Option<EtcdStatus>, EtcdStatus> {
+    while received.next::<etcd_api::messages::Empty>().await?.is_some() {}
+    Ok(status_in(received.trailers()))
 }

@@ -20,6 +20,7 @@ pub const MAX_RETRY_TIME: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 /// ... up to this.
 pub(crate) const MAX_PAUSE: Duration = Duration::from_millis(500);
+
 impl EtcdClient {
     /// Calls a method of a service, as `KV/Range`.
     pub(crate) async fn call<A: ProtoMessage>(
@@ -49,15 +50,21 @@ impl EtcdClient {
     }
 
     async fn try_call<A: ProtoMessage>(&self, method: &str, message: Bytes) -> Result<A, CallFailure> {
-        let connected = self.connected(Purpose::Calls).await.map_err(CallFailure::Dial)?;
-        let MemberConnection { mut sender, endpoint, .. } = connected.clone();
-        let asking = ask(&mut sender, &endpoint, method, message);
-        let asked = self.clock().timeout_outside(MAX_CALL_TIME, asking).await;
-        let answer =
-            asked.unwrap_or_else(|_| Err(CallFailure::Broken("context deadline exceeded".to_owned())));
+        let mut connected = self.connected(Purpose::Calls).await.map_err(CallFailure::Dial)?;
+        let MemberConnection { sender, endpoint, .. } = &mut connected;
+        let answer = self.in_time(ask(sender, endpoint, method, message)).await;
         if answer.as_ref().is_err_and(CallFailure::is_of_member) {
             self.connections().give_up(&connected);
         }
         answer
+    }
+
+    /// What is answered within [`MAX_CALL_TIME`].
+    pub(crate) async fn in_time<A>(
+        &self,
+        asking: impl Future<Output = Result<A, CallFailure>>,
+    ) -> Result<A, CallFailure> {
+        let asked = self.clock().timeout_outside(MAX_CALL_TIME, asking).await;
+        asked.unwrap_or_else(|_| Err(CallFailure::Broken("context deadline exceeded".to_owned())))
     }
 }

@@ -11,9 +11,9 @@ use etcd_api::status::{EtcdStatus, INTERNAL};
 use hyper::body::Incoming;
 use tokio::sync::{Notify, mpsc};
 
-use super::ask::{CallFailure, MAX_ANSWER_BYTES, send, status_in};
+use super::ask::{CallFailure, send, status_in};
 use super::body::RequestBody;
-use super::call::{MAX_CALL_TIME, MAX_PAUSE};
+use super::call::MAX_PAUSE;
 use super::client::EtcdClient;
 use super::connections::{MemberConnection, Purpose};
 use super::convert::{error_of, range_end, signed, unsigned};
@@ -179,11 +179,7 @@ impl EtcdWatch {
     /// Opens a stream; when this returns, the watch is at its place in etcd.
     async fn open(&mut self) -> Result<(), CallFailure> {
         let connected = self.client.connected(Purpose::Watches).await.map_err(CallFailure::Dial)?;
-        let opening = self.create(connected.clone());
-        let opened = self.client.clock().timeout_outside(MAX_CALL_TIME, opening).await;
-        let opened =
-            opened.unwrap_or_else(|_| Err(CallFailure::Broken("context deadline exceeded".to_owned())));
-        match opened {
+        match self.client.in_time(self.create(connected.clone())).await {
             Ok(stream) => self.stream = Some(stream),
             Err(failure) => {
                 self.client.connections().give_up(&connected);
@@ -193,16 +189,11 @@ impl EtcdWatch {
         Ok(())
     }
 
-    async fn create(&self, connected: MemberConnection) -> Result<MemberWatch, CallFailure> {
+    async fn create(&self, mut connected: MemberConnection) -> Result<MemberWatch, CallFailure> {
         let (requests, body) = RequestBody::open();
         let _ = requests.try_send(framed(&self.create_request()));
-        let mut sender = connected.sender.clone();
-        let response = send(&mut sender, &connected.endpoint, "Watch/Watch", body).await?;
-        let (head, body) = response.into_parts();
-        if let Some(status) = status_in(&head.headers) {
-            return Err(CallFailure::Told(status));
-        }
-        let mut received = ReceivedMessages::up_to(MAX_ANSWER_BYTES, body);
+        let MemberConnection { sender, endpoint, .. } = &mut connected;
+        let mut received = send(sender, endpoint, "Watch/Watch", body).await?;
         let first = received.next::<WatchResponse>().await.map_err(CallFailure::Told)?;
         match first {
             Some(response) if response.created && !response.canceled => {
