@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::pods::{PodHere, RunningHere};
 use crate::container_runtime::services::RuntimeService;
-use crate::container_runtime::stats::{MeasuredContainer, ResourceUse};
+use crate::container_runtime::stats::ResourceUse;
 use crate::kubelet::Kubelet;
 use apimachinery::time::Time;
 use apis::core::node::NODES;
-use stages::measures::{MeasuredNode, MeasuredPodTree, NodeUsage, UsageOf};
+use stages::measures::{MeasuredNode, NodeUsage, UsageOf};
 
 impl Kubelet {
     /// What a Metric answers at a path; nothing where there is none, which nobody looks for then.
@@ -19,10 +19,9 @@ impl Kubelet {
         }
         let object = self.shared.context.client.get(&NODES, "", node).await;
         let pods = self.pods_here().await;
-        let tree = |pod: &PodHere| MeasuredPodTree { pod: pod.object.to_value() };
         let measured = MeasuredNode {
             node: object.map_or_else(|_| self.shared.config.seen(), |object| object.to_value()),
-            pods: pods.iter().map(tree).collect(),
+            pods: pods.iter().map(|pod| pod.object.to_value()).collect(),
         };
         let runtime = self.shared.node.runtime.clone();
         let started_containers = self.shared.counted.started_containers();
@@ -47,18 +46,11 @@ impl UsageHere {
         for pod in self.pods.iter().filter(is_meant) {
             let is_meant = |running: &&RunningHere| of.container.is_none_or(|name| name == running.name);
             for running in pod.running.iter().filter(is_meant) {
-                sum += self.of_container(pod, running, of.resource).map_or(0.0, pick);
+                let Some(measured) = pod.measured(running) else { continue };
+                sum += pick(self.runtime.resource_use(&measured, of.resource, self.now));
             }
         }
         sum
-    }
-
-    fn of_container(&self, here: &PodHere, running: &RunningHere, resource: &str) -> Option<ResourceUse> {
-        let container = here.pod.spec.all_containers().find(|container| container.name == running.name)?;
-        let RunningHere { attempt, started_at, .. } = *running;
-        let (pod, metadata) = (&*here.pod, &here.object.metadata);
-        let measured = MeasuredContainer { pod, metadata, container, attempt, started_at };
-        Some(self.runtime.resource_use(&measured, resource, self.now))
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::container_runtime::stats::MeasuredContainer;
 use crate::kubelet::Kubelet;
 use crate::kuberuntime::state::State;
 use crate::pod_workers::PodWorker;
@@ -89,6 +90,14 @@ impl PodHere {
         }
         let (object, pod, start_time) = (worker.object.clone(), worker.pod.clone(), worker.start_time);
         PodHere { object, pod, start_time, running, ended }
+    }
+
+    /// One of its containers that run, as the runtime is asked what it uses.
+    pub(super) fn measured(&self, running: &RunningHere) -> Option<MeasuredContainer<'_>> {
+        let container = self.pod.spec.all_containers().find(|container| container.name == running.name)?;
+        let (pod, metadata) = (&*self.pod, &self.object.metadata);
+        let RunningHere { attempt, started_at, .. } = *running;
+        Some(MeasuredContainer { pod, metadata, container, attempt, started_at })
     }
 
     /// As its status says, which others write.

@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use super::pods::{PodHere, RunningHere};
 use crate::container_runtime::services::RuntimeService;
-use crate::container_runtime::stats::{ContainerStats, MeasuredContainer, PodSandboxStats};
+use crate::container_runtime::stats::{ContainerStats, PodSandboxStats};
 use crate::container_runtime::used::WINDOW_SECONDS;
 use crate::eviction_manager::PodUse;
 use crate::kubelet::Kubelet;
 use apimachinery::time::Time;
 use apis::tree::{items, text};
-use apis::views::pod::Container;
 
 /// What a node uses beside its pods: the kubelet, the runtime and the system.
 const NODE_NANO_CORES: u64 = 50_000_000;
@@ -77,16 +76,12 @@ impl UsageTotal {
 impl MeasuredPod {
     /// Asks the runtime.
     pub(super) fn measure(here: PodHere, runtime: &dyn RuntimeService, now: Time) -> MeasuredPod {
-        let (pod, metadata) = (&here.pod, &here.object.metadata);
         let of = |running: &RunningHere| {
-            let is_it = |container: &&Container| container.name == running.name;
-            let container = pod.spec.all_containers().find(is_it)?;
-            let RunningHere { attempt, started_at, .. } = *running;
-            let measured = MeasuredContainer { pod, metadata, container, attempt, started_at };
-            Some(runtime.container_stats(&measured, now))
+            let measured = here.measured(running);
+            measured.map(|measured| runtime.container_stats(&measured, now)).unwrap_or_default()
         };
-        let containers = here.running.iter().map(|running| of(running).unwrap_or_default()).collect();
-        let sandbox = runtime.pod_sandbox_stats(pod, here.start_time, now);
+        let containers = here.running.iter().map(of).collect();
+        let sandbox = runtime.pod_sandbox_stats(&here.pod, here.start_time, now);
         MeasuredPod { here, containers, sandbox }
     }
 
@@ -128,14 +123,11 @@ impl MeasuredPod {
 
     /// A container is one process, unless somebody says otherwise.
     fn pids(&self, runtime: &dyn RuntimeService, now: Time) -> i64 {
-        let (pod, metadata) = (&self.here.pod, &self.here.object.metadata);
         let of = |running: &RunningHere| {
-            let container = pod.spec.all_containers().find(|container| container.name == running.name)?;
-            let RunningHere { attempt, started_at, .. } = *running;
-            let measured = MeasuredContainer { pod, metadata, container, attempt, started_at };
-            Some(runtime.resource_use(&measured, "pids", now).now as i64)
+            let measured = self.here.measured(running);
+            measured.map_or(0, |measured| runtime.resource_use(&measured, "pids", now).now as i64)
         };
-        self.here.running.iter().map(|running| of(running).unwrap_or(0).max(1)).sum()
+        self.here.running.iter().map(|running| of(running).max(1)).sum()
     }
 
     pub(super) fn total(&self) -> UsageTotal {

@@ -47,13 +47,13 @@ impl MeasureSubjects {
         let node = variables::object(&measured.node);
         let mut pods = Vec::new();
         let mut containers = Vec::new();
-        for tree in &measured.pods {
+        for pod in &measured.pods {
             let of_pod = MeasureSubject {
                 node: node.clone(),
-                pod: variables::object(&tree.pod),
+                pod: variables::object(pod),
                 ..MeasureSubject::default()
             };
-            for container in tree.pod["spec"]["containers"].as_array().into_iter().flatten() {
+            for container in pod["spec"]["containers"].as_array().into_iter().flatten() {
                 containers.push(MeasureSubject { container: variables::object(container), ..of_pod.clone() });
             }
             pods.push(of_pod);

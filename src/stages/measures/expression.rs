@@ -38,6 +38,11 @@ impl MeasureExpression {
         measuring().compile(text).map(MeasureExpression).map_err(|why| why.to_string().into())
     }
 
+    /// Whether the value may depend on `node`, `pod` or `container`.
+    pub(super) fn mentions(&self, name: &str) -> bool {
+        self.0.mentions(name)
+    }
+
     /// # Errors
     /// What went wrong, or that it cost too much.
     pub(super) fn value(

@@ -17,14 +17,8 @@ const MAX_FAMILIES: usize = 1024;
 pub struct MeasuredNode {
     /// The Node, whole.
     pub node: Json,
-    /// Its pods, by namespace and name.
-    pub pods: Vec<MeasuredPodTree>,
-}
-
-/// A pod of a node, for a Metric.
-pub struct MeasuredPodTree {
-    /// The Pod, whole.
-    pub pod: Json,
+    /// Its Pods, whole, by namespace and name.
+    pub pods: Vec<Json>,
 }
 
 /// A Metric as it was read.

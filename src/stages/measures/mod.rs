@@ -28,5 +28,5 @@ mod tests;
 
 pub use book::MeasureBook;
 pub use follow::follow_measures;
-pub use metric::{MeasuredNode, MeasuredPodTree};
+pub use metric::MeasuredNode;
 pub use node_usage::{NodeUsage, UsageOf};

@@ -102,8 +102,10 @@ struct UsageExpression(MeasureExpression);
 
 impl CurveFunction for UsageExpression {
     fn value(&self, seconds: f64, against: &Against<'_>) -> Option<f64> {
-        let known = |name: &str| {
-            variables::object(against.variables.and_then(|of| of.get(name)).unwrap_or(&Json::Null))
+        // A curve is looked at hundreds of times: what the expression does not name stays as it is.
+        let known = |name: &str| match against.variables.and_then(|of| of.get(name)) {
+            Some(json) if self.0.mentions(name) => variables::object(json),
+            _ => cel::Value::Null,
         };
         let subject =
             MeasureSubject { node: known("node"), pod: known("pod"), container: known("container") };

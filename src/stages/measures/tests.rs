@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use serde_json::{Value as Json, json};
 
 use super::book::{MeasureBook, SaidUsage};
-use super::metric::{MeasuredNode, MeasuredPodTree, ReadMetric};
+use super::metric::{MeasuredNode, ReadMetric};
 use super::node_usage::{NodeUsage, UsageOf};
 use super::resource_usage::ReadUsage;
 use apimachinery::time::{self, Time};
@@ -41,9 +41,7 @@ fn node() -> MeasuredNode {
         let container = |name: &str| json!({"name": name, "resources": {"requests": {"cpu": "10m"}}});
         let metadata = json!({"name": name, "namespace": "default", "creationTimestamp": BEGAN,
             "annotations": {"cpu_usage": "10m"}});
-        MeasuredPodTree {
-            pod: json!({"metadata": metadata, "spec": {"containers": [container("a"), container("b")]}}),
-        }
+        json!({"metadata": metadata, "spec": {"containers": [container("a"), container("b")]}})
     };
     MeasuredNode {
         node: json!({"metadata": {"name": "n", "creationTimestamp": BEGAN},
