@@ -293,7 +293,7 @@ impl Client {
 
     /// Deletes what is at a path, be it a collection: of what has no kind here.
     pub async fn delete_path(&self, path: &str) -> Result<(), Status> {
-        response::value(self.send(Call::new(Method::DELETE, path.to_owned())).await?).await.map(drop)
+        response::done(self.send(Call::new(Method::DELETE, path.to_owned())).await?).await
     }
 
     /// Any request, in this client's name; the answer is as a socket would get it.

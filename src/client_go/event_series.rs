@@ -4,7 +4,7 @@
 //! What is told for the second time becomes a series, which is written; further ones are only counted, and
 //! the count is written every half hour, and once nothing more was told for six minutes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
@@ -24,6 +24,8 @@ const MAX_KNOWN: usize = 4096;
 pub(super) struct EventSeriesBook {
     clock: Clock,
     known: HashMap<u64, KnownEvent>,
+    /// Those whose count is to be written. Bound: a few more than are known, until they would be written.
+    unwritten: HashSet<u64>,
 }
 
 struct KnownEvent {
@@ -33,7 +35,6 @@ struct KnownEvent {
     last_written: Duration,
     /// None while it was told once.
     series: Option<EventSeries>,
-    has_news: bool,
 }
 
 /// How often, and when last.
@@ -64,21 +65,22 @@ pub(super) enum SeriesVerdict {
 
 impl EventSeriesBook {
     pub(super) fn new(clock: Clock) -> EventSeriesBook {
-        EventSeriesBook { clock, known: HashMap::new() }
+        EventSeriesBook { clock, known: HashMap::new(), unwritten: HashSet::new() }
     }
 
     /// One more.
     pub(super) fn observe(&mut self, event: &Event) -> SeriesVerdict {
         let now = self.clock.elapsed();
         let last_observed = self.clock.now();
-        let known = self.known.get_mut(&key_of(event));
+        let key = key_of(event);
+        let known = self.known.get_mut(&key);
         let Some(known) = known.filter(|known| now < known.last_told + FINISH_TIME) else {
             return SeriesVerdict::Create;
         };
         known.last_told = now;
         if let Some(series) = &mut known.series {
             *series = EventSeries { count: series.count.saturating_add(1), last_observed };
-            known.has_news = true;
+            self.unwritten.insert(key);
             return SeriesVerdict::Counted;
         }
         known.series = Some(EventSeries { count: 2, last_observed });
@@ -96,25 +98,31 @@ impl EventSeriesBook {
             self.known.clear();
         }
         let namespace = event.namespace.clone();
-        let known =
-            KnownEvent { name, namespace, last_told: now, last_written: now, series: None, has_news: false };
-        self.known.insert(key_of(event), known);
+        let known = KnownEvent { name, namespace, last_told: now, last_written: now, series: None };
+        let key = key_of(event);
+        self.known.insert(key, known);
+        self.unwritten.remove(&key);
     }
 
     /// When the next count is to be written, if any is.
     pub(super) fn due(&self) -> Option<Duration> {
-        self.known.values().filter(|known| known.has_news).map(KnownEvent::due).min()
+        self.unwritten.iter().filter_map(|key| self.known.get(key)).map(KnownEvent::due).min()
     }
 
     /// The counts that are to be written now.
     pub(super) fn news(&mut self) -> Vec<SeriesNews> {
         let now = self.clock.elapsed();
         let mut news = Vec::new();
-        for known in self.known.values_mut().filter(|known| known.has_news && known.due() <= now) {
-            known.has_news = false;
-            known.last_written = now;
-            news.extend(known.news());
-        }
+        let EventSeriesBook { known, unwritten, .. } = self;
+        unwritten.retain(|key| {
+            let Some(known) = known.get_mut(key) else { return false };
+            let is_due = known.due() <= now;
+            if is_due {
+                known.last_written = now;
+                news.extend(known.news());
+            }
+            !is_due
+        });
         news.sort_by(|a, b| a.name.cmp(&b.name));
         news
     }

@@ -43,6 +43,11 @@ impl Histogram {
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
+    /// So many more that took no time.
+    fn add_zeros(&self, count: u64) {
+        self.buckets[0].fetch_add(count, Ordering::Relaxed);
+    }
+
     /// How many were observed.
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).sum()
@@ -104,8 +109,19 @@ impl<const N: usize> Family<N> {
         self.observe(values, Duration::ZERO);
     }
 
+    /// Counts so many; of none there is no sample either.
+    pub fn add(&self, values: [&str; N], count: u64) {
+        if count > 0 {
+            self.among(values, |value| value.add_zeros(count));
+        }
+    }
+
     /// Counts one that took so long. No allocation when there were such before.
     pub fn observe(&self, values: [&str; N], duration: Duration) {
+        self.among(values, |value| value.observe(duration));
+    }
+
+    fn among(&self, values: [&str; N], tell: impl FnOnce(&Histogram)) {
         let mut hasher = DefaultHasher::new();
         values.hash(&mut hasher);
         let key = hasher.finish();
@@ -116,7 +132,7 @@ impl<const N: usize> Family<N> {
             None if has_room => cells.entry(key).or_insert_with(|| self.cell(values)),
             None => return,
         };
-        cell.value.observe(duration);
+        tell(&cell.value);
     }
 
     /// In Prometheus' text format; nothing where nothing was counted, as upstream's vectors.

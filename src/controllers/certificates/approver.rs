@@ -97,6 +97,6 @@ async fn is_allowed(ctx: &Reconcile, request: &Value, subresource: &str) -> Resu
             },
         },
     });
-    let answer = ctx.client.create(&SUBJECT_ACCESS_REVIEWS, "", review).await?;
-    Ok(flag(&answer.to_value(), "status.allowed"))
+    let answer = ctx.client.review(&SUBJECT_ACCESS_REVIEWS, review).await?;
+    Ok(flag(&answer, "status.allowed"))
 }

@@ -11,7 +11,7 @@ use apimachinery::object::Object;
 use apis::views::endpoints::EndpointSlice;
 use apis::views::service::Service;
 use client_go::lister::Lister;
-use component_base::metrics::{Family, Histogram, Render, heading};
+use component_base::metrics::{Family, Render, heading};
 
 /// Of endpoints: `ExponentialBuckets(2, 2, 15)`.
 const ENDPOINT_BOUNDS: [f64; 15] =
@@ -23,8 +23,8 @@ const SLICE_BOUNDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 
 pub(super) struct SliceCounts {
     services: Lister,
     slices: Lister,
-    added: Histogram,
-    removed: Histogram,
+    added: Family<0>,
+    removed: Family<0>,
     changes: Family<1>,
     changed: Family<2>,
     syncs: Family<1>,
@@ -71,8 +71,18 @@ impl SliceCounts {
         SliceCounts {
             services,
             slices,
-            added: Histogram::new(&ENDPOINT_BOUNDS),
-            removed: Histogram::new(&ENDPOINT_BOUNDS),
+            added: Family::histogram(
+                "endpoint_slice_controller_endpoints_added_per_sync",
+                "[BETA] Number of endpoints added on each Service sync",
+                [],
+                &ENDPOINT_BOUNDS,
+            ),
+            removed: Family::histogram(
+                "endpoint_slice_controller_endpoints_removed_per_sync",
+                "[BETA] Number of endpoints removed on each Service sync",
+                [],
+                &ENDPOINT_BOUNDS,
+            ),
             changes: Family::counter(
                 "endpoint_slice_controller_changes",
                 "[ALPHA] Number of EndpointSlice changes",
@@ -100,8 +110,8 @@ impl SliceCounts {
     /// A service was looked at, and its slices are as they should be.
     pub(super) fn synced(&self, service: &Object, sync: SliceSync) {
         let number = |number: u32| Duration::from_secs(u64::from(number));
-        self.added.observe(number(sync.added));
-        self.removed.observe(number(sync.removed));
+        self.added.observe([], number(sync.added));
+        self.removed.observe([], number(sync.removed));
         self.changed.observe(["Disabled", &distribution_of(service)], number(sync.changed));
     }
 
@@ -162,24 +172,8 @@ impl Render for SliceCounts {
     fn render(&self, out: &mut String) {
         self.changes.render(out);
         self.render_numbers(out);
-        for (histogram, name, help) in [
-            (
-                &self.added,
-                "endpoints_added_per_sync",
-                "[BETA] Number of endpoints added on each Service sync",
-            ),
-            (
-                &self.removed,
-                "endpoints_removed_per_sync",
-                "[BETA] Number of endpoints removed on each Service sync",
-            ),
-        ] {
-            if histogram.count() > 0 {
-                let name = format!("endpoint_slice_controller_{name}");
-                heading(out, &name, "histogram", help);
-                histogram.render(out, &name, "");
-            }
-        }
+        self.added.render(out);
+        self.removed.render(out);
         self.changed.render(out);
         self.render_distributions(out);
         self.syncs.render(out);

@@ -94,6 +94,11 @@ impl Default for JobCounts {
     }
 }
 
+/// Negative counts are none.
+fn number<N: TryInto<u64>>(count: N) -> u64 {
+    count.try_into().unwrap_or(0)
+}
+
 impl JobCounts {
     /// A Job was looked at.
     pub(super) fn synced(&self, spec: &JobSpec, action: SyncAction, is_ok: bool, took: Duration) {
@@ -120,14 +125,14 @@ impl JobCounts {
         let failed = ended_pods(new).1 - ended_pods(old).1;
         let indexes = if spec.is_indexed() { (new.succeeded - old.succeeded).max(0) } else { 0 };
         let limit = if spec.backoff_limit_per_index.is_some() { "perIndex" } else { "global" };
-        (0..succeeded).for_each(|_| self.pods_finished.count([mode(spec), "succeeded"]));
-        (0..failed).for_each(|_| self.pods_finished.count([mode(spec), "failed"]));
-        (0..indexes).for_each(|_| self.finished_indexes.count(["succeeded", limit]));
+        self.pods_finished.add([mode(spec), "succeeded"], number(succeeded));
+        self.pods_finished.add([mode(spec), "failed"], number(failed));
+        self.finished_indexes.add(["succeeded", limit], number(indexes));
     }
 
     /// An index of a Job has failed for good.
     pub(super) fn indexes_failed(&self, count: i64) {
-        (0..count).for_each(|_| self.finished_indexes.count(["failed", "perIndex"]));
+        self.finished_indexes.add(["failed", "perIndex"], number(count));
     }
 
     /// A rule of a policy for failures decided of a pod.
@@ -150,8 +155,8 @@ impl JobCounts {
             }
             _ => "new",
         };
-        (0..succeeded).for_each(|_| self.created.count([reason, "succeeded"]));
-        (0..failed).for_each(|_| self.created.count([reason, "failed"]));
+        self.created.add([reason, "succeeded"], number(succeeded));
+        self.created.add([reason, "failed"], number(failed));
     }
 
     /// There is a new Job: somebody else may see to it.

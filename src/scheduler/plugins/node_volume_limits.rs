@@ -33,8 +33,10 @@ type UniqueVolume = (String, String);
 
 /// What is the same for all nodes.
 struct OwnVolumes {
-    /// The pod's.
-    volumes: BTreeSet<UniqueVolume>,
+    /// Why it can be nowhere.
+    lacks: Option<Status>,
+    /// The pod's; read for the first node that has limits.
+    volumes: OnceLock<BTreeSet<UniqueVolume>>,
     /// What is attached, by node; read for the first node that has limits.
     attached: OnceLock<BTreeMap<String, Vec<UniqueVolume>>>,
 }
@@ -154,23 +156,28 @@ impl Plugin for NodeVolumeLimits {
         if pod.pod.spec.claims.is_empty() {
             return (None, Status::skip());
         }
-        state.write(NAME, OwnVolumes { volumes: self.volumes_of(pod).collect(), attached: OnceLock::new() });
+        let own = OwnVolumes { lacks: self.lacks(pod), volumes: OnceLock::new(), attached: OnceLock::new() };
+        state.write(NAME, own);
         (None, Status::success())
     }
 
     fn filter(&self, state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
         let Some(own) = state.read::<OwnVolumes>(NAME) else { return Status::success() };
-        if let Some(status) = self.lacks(pod) {
-            return status;
+        if let Some(status) = &own.lacks {
+            return status.clone();
         }
         let limits = self.limits(&node.name);
-        if !own.volumes.iter().any(|(driver, _)| limits.contains_key(driver)) {
+        if limits.is_empty() {
+            return Status::success();
+        }
+        let volumes = own.volumes.get_or_init(|| self.volumes_of(pod).collect());
+        if !volumes.iter().any(|(driver, _)| limits.contains_key(driver)) {
             return Status::success();
         }
         let attached = own.attached.get_or_init(|| self.attached()).get(&*node.name);
         let mut used: BTreeSet<UniqueVolume> = attached.into_iter().flatten().cloned().collect();
         used.extend(node.pods.iter().flat_map(|other| self.volumes_of(other)));
-        let new: BTreeSet<UniqueVolume> = own.volumes.difference(&used).cloned().collect();
+        let new: BTreeSet<UniqueVolume> = volumes.difference(&used).cloned().collect();
         let of = |volumes: &BTreeSet<UniqueVolume>, driver: &str| {
             volumes.iter().filter(|(of, _)| of == driver).count() as i64
         };
