@@ -114,6 +114,7 @@ impl ApiserverConfig {
     /// With defaults for everything that is not asked for here.
     pub fn new(scheme: Arc<Scheme>, registry: Registry, clock: Clock, entropy: Entropy) -> ApiserverConfig {
         let authentication = Authentication::in_process(&clock);
+        let ServerRunOptions { authorization, admission, flow_control, .. } = ServerRunOptions::default();
         ApiserverConfig {
             scheme,
             registry,
@@ -121,17 +122,17 @@ impl ApiserverConfig {
             entropy,
             schemas: Schemas::builtin(),
             authentication,
-            authorization: AuthorizationOptions::default(),
+            authorization,
             kubelets: Arc::new(()),
             flow: Flow::off(),
             audit: AuditConfig::default(),
             version: VersionInfo::default(),
             health: HealthChecks::default(),
-            admission: AdmissionOptions::default(),
+            admission,
             own_admission: OwnAdmission::default(),
             flags: None,
             feature_gates: FeatureGates::default(),
-            flow_control: FlowControlOptions::default(),
+            flow_control,
             browsers: BrowserConfig::default(),
             proxy_identity: ProxyIdentity::default(),
             pods: PodNetwork::default(),

@@ -3,6 +3,7 @@
 //! and its use.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::Args;
@@ -95,8 +96,10 @@ impl ServerRunOptions {
 }
 
 impl Default for ServerRunOptions {
+    /// Worked out once: it takes longer than all else of making a config.
     fn default() -> ServerRunOptions {
-        defaults()
+        static DEFAULTS: LazyLock<ServerRunOptions> = LazyLock::new(defaults);
+        DEFAULTS.clone()
     }
 }
 

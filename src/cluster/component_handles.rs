@@ -115,9 +115,9 @@ fn component(name: &str) -> &str {
 /// All components are as old as the cluster, and of one version.
 fn statusz(inside: &Inside, name: &str) -> String {
     let up = inside.clock.elapsed();
-    let started = (inside.clock.now() - up).format("%a %b %e %H:%M:%S UTC %Y").to_string();
+    let started = (inside.clock.now() - up).format(zpages::UNIX_DATE).to_string();
     let version = VersionInfo::default().git_version;
-    zpages::statusz(component(name), &started, up, version.trim_start_matches('v'), &[])
+    zpages::statusz(component(name), &started, up, &version, &[])
 }
 
 /// What a kubelet says of its pods.

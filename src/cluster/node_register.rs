@@ -250,8 +250,7 @@ impl NodeRegister {
     }
 
     fn numbered(&self, number: u32) -> Result<NodeConfig, String> {
-        let NodeConfig { name, .. } = NodeConfig::numbered(number);
-        let node = NodeConfig { name, ..self.template.clone() };
+        let node = NodeConfig { name: NodeConfig::name_of(number), ..self.template.clone() };
         let given = self.controller_manager.pod_cidrs(number)?;
         Ok(if given.is_empty() {
             node.of_families(number, &self.families)
@@ -266,11 +265,10 @@ impl NodeRegister {
 }
 
 fn template(config: &Config, folder: Option<&Path>) -> Result<NodeConfig, String> {
-    let mut node = NodeConfig::numbered(1);
+    let mut node = NodeConfig::told(1, config.kubelet.clone());
     node.capacity.insert("pods".into(), config.kubelet.max_pods.to_string());
     node.stages = stages::load(folder)?;
     node.cluster_dns = config.apiserver.services.service_cluster_ip_range.cluster_dns().to_string();
-    node.options = config.kubelet.clone();
     node.listeners = config.listeners.clone();
     node.runtime = config.runtime.clone();
     Ok(node)

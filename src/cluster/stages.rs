@@ -62,3 +62,26 @@ fn files(folder: &Path) -> Result<Vec<(PathBuf, String)>, String> {
     let read = |file: PathBuf| Ok((file.clone(), std::fs::read_to_string(&file).map_err(failed)?));
     files.into_iter().map(read).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_folder_the_yaml_files_are_read_and_kwoks_are_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let stage = "apiVersion: kubarium.dev/v1alpha1\nkind: Stage\nmetadata: {name: mine}\n\
+                     spec: {step: Run, selector: {images: [nginx]}, next: stay}\n";
+        let of_kwoks = format!("apiVersion: {GROUP}/v1alpha1\nkind: Stage\nmetadata: {{name: theirs}}\n");
+        std::fs::write(folder.path().join("mine.yaml"), format!("{stage}---\n{of_kwoks}")).unwrap();
+        std::fs::write(folder.path().join("README"), "not a stage").unwrap();
+        load(Some(folder.path())).unwrap();
+        let theirs = of_kwok(Some(folder.path())).unwrap();
+        let names: Vec<&Value> = theirs.iter().map(|(_, stage)| &stage["metadata"]["name"]).collect();
+        assert_eq!(names, ["theirs"]);
+        let why = load(Some(&folder.path().join("missing"))).unwrap_err();
+        assert!(why.starts_with("cannot read the stages in "), "{why}");
+        std::fs::write(folder.path().join("other.yml"), "step: Fly").unwrap();
+        assert!(load(Some(folder.path())).is_err());
+    }
+}

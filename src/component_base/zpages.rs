@@ -11,10 +11,13 @@ use clap::{Args, Command};
 const WARNING: &str = "Warning: This endpoint is not meant to be machine parseable, has no formatting compatibility \
      guarantees and is for debugging purposes only.";
 
+/// How `/statusz` writes a time (`time.UnixDate`).
+pub const UNIX_DATE: &str = "%a %b %e %H:%M:%S UTC %Y";
+
 /// `/statusz`: since when a component runs, `started` as `time.UnixDate` writes it, which version it is of,
 /// and of an apiserver where else to look.
 pub fn statusz(component: &str, started: &str, up: Duration, version: &str, paths: &[&str]) -> String {
-    let seconds = up.as_secs();
+    let (seconds, version) = (up.as_secs(), version.trim_start_matches('v'));
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
     let mut page = format!("\n{component} statusz\n{WARNING}\n\nStarted: {started}\n");
     // Writing into a text cannot fail.
@@ -83,13 +86,13 @@ fn field(shown: &str, name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    #[derive(Args, Debug)]
+    #[derive(Args, Clone, Debug)]
     struct Inner {
         #[arg(long, default_value = "a,b", value_delimiter = ',')]
         names: Vec<String>,
     }
 
-    #[derive(Args, Debug)]
+    #[derive(Args, Clone, Debug)]
     struct Outer {
         #[arg(long, default_value_t = 7)]
         how_many: u32,

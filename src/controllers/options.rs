@@ -2,6 +2,7 @@
 //! here, with its doc comment as help, and its use.
 
 use std::ops::RangeInclusive;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use clap::Args;
@@ -152,8 +153,10 @@ pub struct ControllerManagerOptions {
 }
 
 impl Default for ControllerManagerOptions {
+    /// Worked out once: it takes longer than all else of making a config.
     fn default() -> ControllerManagerOptions {
-        defaults()
+        static DEFAULTS: LazyLock<ControllerManagerOptions> = LazyLock::new(defaults);
+        DEFAULTS.clone()
     }
 }
 

@@ -108,9 +108,19 @@ impl NodeConfig {
     /// The `number`th node, counted from 1: 8 CPUs, 32 GiB, 110 pods, and addresses that go with its number.
     /// The first 3,000 get 254 pod addresses each that nobody else has, as `10.244.1.0/24`.
     pub fn numbered(number: u32) -> NodeConfig {
+        NodeConfig::told(number, KubeletOptions::default())
+    }
+
+    /// What the `number`th node is called.
+    pub fn name_of(number: u32) -> String {
+        format!("node-{number}")
+    }
+
+    /// As [`NodeConfig::numbered`], of a kubelet that is told this.
+    pub fn told(number: u32, options: KubeletOptions) -> NodeConfig {
         let capacity = [("cpu", "8"), ("memory", "32Gi"), ("ephemeral-storage", "100Gi"), ("pods", "110")];
         NodeConfig {
-            name: format!("node-{number}"),
+            name: NodeConfig::name_of(number),
             addresses: vec![address(number, IpFamily::V4)],
             pod_cidrs: vec![pod_cidr(number, IpFamily::V4)],
             endpoint: None,
@@ -131,7 +141,7 @@ impl NodeConfig {
             book: StageBook::default(),
             measures: MeasureBook::default(),
             loads: LoadBook::default(),
-            options: KubeletOptions::default(),
+            options,
             listeners: OwnListeners::default(),
             runtime: OwnRuntime::default(),
         }

@@ -2,6 +2,7 @@
 //! flag is a field here, with its doc comment as help, and its use.
 
 use std::path::PathBuf;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::eviction_manager::{EvictionThresholds, SignalPeriods, SignalReclaims};
@@ -62,8 +63,10 @@ pub struct KubeletOptions {
 }
 
 impl Default for KubeletOptions {
+    /// Worked out once: it takes longer than all else of making a config.
     fn default() -> KubeletOptions {
-        defaults()
+        static DEFAULTS: LazyLock<KubeletOptions> = LazyLock::new(defaults);
+        DEFAULTS.clone()
     }
 }
 

@@ -66,12 +66,13 @@ impl Kubelet {
         let uid = client.get(&NODES, "", self.node_name()).await?.metadata.uid.clone();
         let wanted: Vec<Value> = self.static_pods().iter().map(|pod| self.mirror(pod, &uid)).collect();
         let mut there = self.pod_informer().lister().all();
-        there.retain(|pod| annotation(&pod.to_value(), SOURCE) == "file");
+        there.retain(|pod| pod.mentions(SOURCE) && annotation(&pod.to_value(), SOURCE) == "file");
         for pod in &there {
-            let is_wanted = |mirror: &&Value| {
-                is_named(pod, mirror) && annotation(mirror, HASH) == annotation(&pod.to_value(), MIRROR)
+            let tree = pod.to_value();
+            let is_wanted = |mirror: &Value| {
+                is_named(pod, mirror) && annotation(mirror, HASH) == annotation(&tree, MIRROR)
             };
-            if !wanted.iter().any(|mirror| is_wanted(&mirror)) && !pod.is_deleting() {
+            if !wanted.iter().any(is_wanted) && !pod.is_deleting() {
                 let (namespace, name) = (&pod.metadata.namespace, &pod.metadata.name);
                 let options = DeleteOptions::default().of_uid(&pod.metadata.uid);
                 ignore(404, client.delete(&PODS, namespace, name, &options).await)?;

@@ -2,6 +2,7 @@
 //! help, and its use.
 
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::config::{KubeSchedulerConfiguration, SchedulerConfigError};
@@ -27,7 +28,9 @@ fn read_config(path: &str) -> Result<KubeSchedulerConfiguration, SchedulerConfig
 }
 
 impl Default for SchedulerOptions {
+    /// Worked out once: it takes longer than all else of making a config.
     fn default() -> SchedulerOptions {
-        defaults()
+        static DEFAULTS: LazyLock<SchedulerOptions> = LazyLock::new(defaults);
+        DEFAULTS.clone()
     }
 }

@@ -5,7 +5,6 @@
 //! step takes and how it ends. The stages of `manifests/stages` are built in; whatever is added comes before
 //! them.
 
-use std::path::Path;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -154,22 +153,6 @@ impl StageSet {
         Ok(StageSet { stages: Some(read_all(texts)?.into()) })
     }
 
-    /// The built-in stages and those of the `.yaml` and `.yml` files of a directory, in the order of their
-    /// names.
-    pub fn load(directory: &Path) -> Result<StageSet, String> {
-        let fault = |error: std::io::Error| format!("{}: {error}", directory.display());
-        let mut paths = Vec::new();
-        for entry in std::fs::read_dir(directory).map_err(fault)? {
-            let path = entry.map_err(fault)?.path();
-            if path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml") {
-                paths.push(path);
-            }
-        }
-        paths.sort();
-        let texts: Result<Vec<String>, String> = paths.iter().map(|path| read(path)).collect();
-        StageSet::with(&texts?)
-    }
-
     /// The stage of `step` for `subject`. There is always one: the default stages select everything.
     pub fn stage(&self, step: Step, subject: &StageSubject<'_>) -> &Stage {
         let governs = |stage: &&Stage| stage.step == step && stage.selector.matches(subject);
@@ -208,10 +191,6 @@ impl Failure {
             .replace("{tag}", tag)
             .replace("{container}", container)
     }
-}
-
-fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The stages of `texts`, and the built-in ones behind them.
@@ -317,19 +296,15 @@ mod tests {
     }
 
     #[test]
-    fn stages_of_a_directory_come_before_those_built_in() {
-        let directory = tempfile::tempdir().unwrap();
+    fn the_users_stages_come_before_those_built_in() {
         let stage = "apiVersion: kubarium.dev/v1alpha1\nkind: Stage\nmetadata: {name: mine}\n\
                      spec: {step: Run, selector: {images: [nginx]}, next: stay}\n";
-        std::fs::write(directory.path().join("mine.yaml"), stage).unwrap();
-        std::fs::write(directory.path().join("README"), "not a stage").unwrap();
-        let stages = StageSet::load(directory.path()).unwrap();
+        let stages = StageSet::with(&[stage.to_owned()]).unwrap();
         let pod = json!({"spec": {"containers": [{"name": "a", "image": "nginx"}]}});
         let pod: Pod = serde_json::from_value(pod).unwrap();
         let metadata = Default::default();
         let subject = StageSubject::of(&pod, &metadata, &pod.spec.containers[0], 0);
         assert_eq!(stages.stage(Step::Run, &subject).name, "mine");
-        assert!(StageSet::load(&directory.path().join("missing")).is_err());
     }
 
     #[test]

@@ -12,8 +12,6 @@ use clock::Clock;
 use component_base::zpages;
 
 const COMPONENT: &str = "kube-apiserver";
-/// As `time.UnixDate`.
-const UNIX_DATE: &str = "%a %b %e %H:%M:%S UTC %Y";
 
 /// Which flags a component has, and what they are: worked out when somebody asks.
 pub type ShownFlags = Arc<dyn Fn() -> BTreeMap<String, String> + Send + Sync>;
@@ -38,9 +36,9 @@ impl ZPages {
         let text = match page {
             "statusz" if self.has_status => {
                 let up = clock.elapsed();
-                let started = (clock.now() - up).format(UNIX_DATE).to_string();
+                let started = (clock.now() - up).format(zpages::UNIX_DATE).to_string();
                 let paths = ["/healthz", "/livez", "/metrics", "/readyz", "/version"];
-                zpages::statusz(COMPONENT, &started, up, version.trim_start_matches('v'), &paths)
+                zpages::statusz(COMPONENT, &started, up, version, &paths)
             }
             "flagz" => zpages::flagz(COMPONENT, &self.flags.as_ref()?()),
             _ => return None,
