@@ -34,6 +34,7 @@ mod condition;
 mod data_dir;
 mod data_plane;
 mod earlier_keys;
+mod ending;
 mod etcd_store;
 mod extenders;
 mod fault_handles;
@@ -95,7 +96,6 @@ mod waiting;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::BoxFuture;
 use tokio::task::JoinSet;
@@ -219,6 +219,7 @@ impl Cluster {
         apiserver.exposed = exposed.map(|listen| listen.address);
         let component_keys = keys.for_components(apiserver.authentication.issuer.clone());
         let (beside, traffic) = (apiserver.beside.clone(), apiserver.traffic.clone());
+        let shutdown = apiserver.shutdown.1.clone();
         let pods = apiserver.pods.clone();
         kubelets.reach(RemoteKubelets::new(&config, &own, &keys.authority)?);
         let service = build_handler_chain(apiserver)?;
@@ -252,7 +253,7 @@ impl Cluster {
             forks: NamedForks::default(),
             starter: start_fork,
             began_at,
-            stopping: AtomicBool::new(false),
+            shutdown,
         });
         let _mounted = beside.mount(handles::service(&inside));
         let mut cluster = Cluster::around(inside, _mounted, background);
@@ -386,32 +387,6 @@ impl Cluster {
     /// The first thing that goes wrong; what was applied before stays.
     pub async fn apply(&self, manifest: &Manifest, tell: impl FnMut(&str)) -> Result<(), manifests::Error> {
         manifests::apply(&self.client(), &self.inside.scheme, manifest, tell).await
-    }
-
-    /// Ends it in order: the components, then the port, then the store. Dropping a cluster ends it too, but
-    /// does not wait.
-    pub async fn stop(self) {
-        let Cluster { inside, server, _mounted, publishing, etcd, .. } = self;
-        inside.stopping.store(true, Ordering::Release);
-        inside.end_stepping();
-        drop(_mounted);
-        if let Some(publishing) = publishing {
-            publishing.close().await;
-        }
-        inside.for_handles.end().await;
-        inside.forks.stop().await;
-        inside.data_plane.stop();
-        inside.interceptors.faults.clear();
-        inside.running.stop_all();
-        inside.leave(server.as_ref().map(Server::address)).await;
-        if let Some(server) = server {
-            server.stop().await;
-        }
-        // Its watches end with the store.
-        inside.kv.close().await;
-        for server in etcd {
-            server.stop().await;
-        }
     }
 
     async fn listen(

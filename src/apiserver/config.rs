@@ -19,6 +19,7 @@ use super::flow_control::config::FlowControlOptions;
 use super::kubelet_client::KubeletLookup;
 use super::options::ServerRunOptions;
 use super::registry::Registry;
+use super::shutdown::{Shutdown, ShutdownOptions};
 use super::traffic::Traffic;
 use super::webhook::PodNetwork;
 use apimachinery::feature_gates::FeatureGates;
@@ -54,6 +55,8 @@ pub struct ApiserverConfig {
     pub version: VersionInfo,
     /// What `/healthz`, `/livez` and `/readyz` ask, beside `ping`.
     pub health: HealthChecks,
+    /// How it ends, and how far that has come.
+    pub shutdown: (ShutdownOptions, Shutdown),
     /// Which admission plugins run, and what each is told.
     pub admission: AdmissionOptions,
     /// Admission plugins of the user's.
@@ -106,6 +109,7 @@ impl ApiserverConfig {
         self.registry.set_feature_gates(options.features.gates.clone());
         self.registry.set_service_options(options.services);
         self.flow_control = options.flow_control;
+        self.shutdown.0 = options.shutdown;
         self.browsers = options.browsers.complete().map_err(ConfigError)?;
         self.proxy_identity = options.proxy_client.complete().map_err(ConfigError)?;
         Ok(())
@@ -128,6 +132,7 @@ impl ApiserverConfig {
             audit: AuditConfig::default(),
             version: VersionInfo::default(),
             health: HealthChecks::default(),
+            shutdown: Default::default(),
             admission,
             own_admission: OwnAdmission::default(),
             flags: None,

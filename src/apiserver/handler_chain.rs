@@ -36,6 +36,7 @@ use super::filters::panic_recovery::recover_from_panic;
 use super::filters::passed::Passed;
 use super::filters::priority_and_fairness::prioritize;
 use super::filters::request_info::resolve_request_info;
+use super::filters::retry_after::send_elsewhere;
 use super::filters::stepping::{Holds, hold_request};
 use super::filters::timeout::limit_time;
 use super::filters::traffic::count_traffic;
@@ -43,6 +44,7 @@ use super::filters::web_pages::keep_pages_out;
 use super::flow_control::FlowControl;
 use super::metrics::{Metrics, Render};
 use super::request::RequestInfo;
+use super::shutdown::Shutdown;
 use super::traffic::Traffic;
 use super::webhook::ServiceResolver;
 use apimachinery::feature_gates::{CONSTRAINED_IMPERSONATION, FeatureGates, INITIALIZERS};
@@ -96,7 +98,10 @@ pub fn build_handler_chain(config: ApiserverConfig) -> Result<ApiService, Config
         long_work,
         bodies: Default::default(),
         metrics: filters.metrics.clone(),
-        health: config.health.with("poststarthook/rbac/bootstrap-roles", roles_are_known(rbac), false),
+        health: config
+            .health
+            .with("poststarthook/rbac/bootstrap-roles", roles_are_known(rbac), false)
+            .with_readiness("shutdown", goes_on(config.shutdown.1)),
         initializers,
         openapi,
         beside: config.beside,
@@ -111,6 +116,8 @@ struct Filters {
     impersonation: Arc<Impersonation>,
     authorization: Authorization,
     metrics: Arc<Metrics>,
+    /// Where new requests are refused while it ends.
+    shutdown: Option<Shutdown>,
     browsers: BrowserConfig,
     witness: Option<Arc<dyn Interceptor>>,
     interceptor: Option<Arc<dyn Interceptor>>,
@@ -137,6 +144,8 @@ impl Filters {
         others.push(authorization.metrics.clone());
         others.push(authenticators.clone());
         let metrics = Arc::new(Metrics::new(clock.clone(), others));
+        let (ending, shutdown) = &config.shutdown;
+        let shutdown = ending.sends_retry_after.then(|| shutdown.clone());
         let browsers = config.browsers.clone();
         let witness = config.witness.clone();
         let interceptor = config.interceptor.clone();
@@ -147,6 +156,7 @@ impl Filters {
             impersonation,
             authorization,
             metrics,
+            shutdown,
             browsers,
             witness,
             interceptor,
@@ -165,6 +175,8 @@ impl Filters {
             .layer(from_fn(resolve_request_info))
             // Outside of what refuses, so that refusals are told of too; of reads only those are.
             .layer(with((flow.clone(), clock.clone()), record_request))
+            // Outside of all that waits or costs something: a server that ends has no time for it.
+            .layer(with(self.shutdown, send_elsewhere))
             // Outside of what refuses: browsers are told whatever the answer is.
             .layer(with(self.browsers.strict_transport_security, demand_tls))
             // Outside of what refuses, so that refusals have an id and are not cached either.
@@ -272,6 +284,11 @@ fn admission(
         metrics: Arc::default(),
     };
     Admission::new(&with, &config.own_admission).map_err(ConfigError)
+}
+
+/// Ready is who does not end (`addReadyzShutdownCheck`).
+fn goes_on(shutdown: Shutdown) -> Check {
+    at_once(move || if shutdown.has_begun() { Err("process is shutting down".into()) } else { Ok(()) })
 }
 
 /// Ready is who may say what its own components may do.

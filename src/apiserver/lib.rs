@@ -21,6 +21,7 @@ pub use endpoints::subresources::kubelet_server::serve as serve_kubelet;
 pub mod kubelet_options;
 pub mod metrics;
 pub mod request;
+pub mod shutdown;
 pub mod traffic;
 
 pub mod authorizer;

@@ -18,6 +18,7 @@ use super::flow_control::config::FlowControlOptions;
 use super::kubelet_options::KubeletClientOptions;
 use super::registry::service::ServiceOptions;
 use super::server::secure_serving::SecureServingOptions;
+use super::shutdown::ShutdownOptions;
 use super::storage::encryption::options::EncryptionOptions;
 use super::storage::options::EtcdOptions;
 use apimachinery::duration::parse_flag;
@@ -48,6 +49,9 @@ pub struct ServerRunOptions {
     /// How many requests are worked on at once.
     #[command(flatten)]
     pub flow_control: FlowControlOptions,
+    /// How it ends.
+    #[command(flatten)]
+    pub shutdown: ShutdownOptions,
     /// What browsers are told.
     #[command(flatten)]
     pub browsers: BrowserOptions,

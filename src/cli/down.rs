@@ -97,7 +97,8 @@ fn stop(record: &Record) -> Result<(), Failure> {
     let pid = Pid::from_raw(record.pid).ok_or(Failure("the cluster's record has no process".into()))?;
     kill_process(pid, Signal::TERM)
         .map_err(|error| Failure::new(format!("cannot stop process {}", record.pid), error))?;
-    super::block_on(wait_until_gone(&record.name, record.pid))?;
+    let patience = PATIENCE + record.shutdown_delay;
+    super::block_on(wait_until_gone(&record.name, record.pid, patience))?;
     // It was being killed while we asked it to stop.
     if let Some(left) = state::record_of(&record.name)?.filter(|left| left.pid == record.pid) {
         return clean_up(&left);
@@ -119,11 +120,11 @@ fn say_cleaned(name: &str) {
     say(format!("Cluster {name:?} was not running any more; what it left is cleaned up."));
 }
 
-async fn wait_until_gone(name: &str, pid: i32) -> Result<(), Failure> {
+async fn wait_until_gone(name: &str, pid: i32, patience: Duration) -> Result<(), Failure> {
     let folder = state::folder()?;
     let clock = Clock::real();
     while state::is_running(&folder, name) {
-        if clock.elapsed() > PATIENCE {
+        if clock.elapsed() > patience {
             return Err(Failure(format!("process {pid} does not stop; kill -9 {pid} ends it")));
         }
         clock.sleep(Duration::from_millis(10)).await;

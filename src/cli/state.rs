@@ -54,6 +54,9 @@ pub(crate) struct Record {
     /// Since when it runs.
     #[serde(default)]
     pub started: Option<Time>,
+    /// How long it serves on when it is told to end.
+    #[serde(default)]
+    pub shutdown_delay: Duration,
     /// What it keeps over restarts, and where.
     #[serde(default)]
     pub data_dir: Option<PathBuf>,

@@ -4,6 +4,7 @@
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use clap::builder::ArgPredicate;
@@ -253,9 +254,12 @@ impl Up {
                 Ok(())
             }
         };
+        let ended = tokio::select! {
+            () = cluster.stop() => Ok(()),
+            () = stop.again(self.apiserver.shutdown.delay) => Err(cut_short()),
+        };
         let removed = written.remove();
-        cluster.stop().await;
-        outcome.and(removed)
+        outcome.and(ended).and(removed)
     }
 
     /// What it is to begin with, if that is said.
@@ -304,6 +308,7 @@ impl Up {
             applied: vec![],
             version: env!("CARGO_PKG_VERSION").into(),
             started: Some(clock.now()),
+            shutdown_delay: self.apiserver.shutdown.delay,
             data_dir: self.data_dir.as_deref().map(absolute),
             log: None,
         }
@@ -438,6 +443,20 @@ impl Stop {
             _ = self.terminate.recv() => {}
         }
     }
+
+    /// Returns when it is told once more, while it serves on for `delay`; an end without delay is so short
+    /// that it is never cut, since some tell twice what they mean once.
+    async fn again(&mut self, delay: Duration) {
+        if delay.is_zero() {
+            std::future::pending::<()>().await;
+        }
+        self.wait().await;
+    }
+}
+
+/// Who told it twice did not want to wait.
+pub(super) fn cut_short() -> Failure {
+    Failure("told to stop twice, and so it did at once: --shutdown-delay-duration is cut short".into())
 }
 
 /// Ten thousand watches are ten thousand descriptors: as many as the system lets us have.

@@ -1,10 +1,7 @@
 //! `Inside`: what is within a running cluster, shared by whoever holds the cluster and by its handles over
 //! HTTP.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use tokio::sync::{Mutex, watch};
 
@@ -16,13 +13,13 @@ use super::interceptors::Interceptors;
 use super::origin::SigningKeys;
 use super::sent_spans::SentSpans;
 use super::snapshot::{Snapshot, SnapshotError};
-use super::{api_endpoints, master_leases};
 use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiService;
 use apis::scheme::Scheme;
 use apiserver::filters::interceptor::on_behalf_of;
-use apiserver::server::{self, Server};
+use apiserver::server::Server;
+use apiserver::shutdown::Shutdown;
 use apiserver::storage::{ByteStore, Storage};
 use apiserver::traffic::Traffic;
 use client_go::client::Client;
@@ -32,8 +29,6 @@ use flow::Flow;
 use handles::HandleCall;
 use ui::Guests;
 
-/// How long an end waits for an etcd that may be away.
-const LEAVE_WITHIN: Duration = Duration::from_secs(2);
 /// Who may do everything.
 pub(super) const ADMIN: &str = "kubernetes-admin";
 /// The test kit; what begins so is known to `faults` and `witness`.
@@ -63,7 +58,8 @@ pub(crate) struct Inside {
     pub(super) began_at: u64,
     /// Starts forks.
     pub(super) starter: Starter,
-    pub(super) stopping: AtomicBool,
+    /// How far its end has come.
+    pub(super) shutdown: Shutdown,
 }
 
 /// What the handles of one cluster hold between two calls.
@@ -118,23 +114,7 @@ impl Default for OwnTime {
 impl Inside {
     /// Whether it has begun to end.
     pub(super) fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire)
-    }
-
-    /// The server at an address ends: others that share its etcd need not wait until that is noticed.
-    pub(super) async fn leave(&self, address: Option<SocketAddr>) {
-        let Some(address) = address.and_then(server::advertised).filter(|_| self.kv.is_shared()) else {
-            return;
-        };
-        let leaving = async {
-            let servers = master_leases::remove(&self.kv, address).await?;
-            api_endpoints::publish(&self.kit(), &servers).await
-        };
-        match self.clock.timeout_outside(LEAVE_WITHIN, leaving).await {
-            Ok(Ok(())) => {}
-            Ok(Err(status)) => tracing::debug!(status.message, "the server's address is left to expire"),
-            Err(_) => tracing::debug!("the server's address is left to expire"),
-        }
+        self.shutdown.has_begun()
     }
 
     /// The cluster as it is at one resourceVersion.

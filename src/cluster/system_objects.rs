@@ -87,7 +87,8 @@ async fn put_back(inside: &Inside, client: &Client, address: Option<SocketAddr>)
     bootstrap::namespaces(client).await?;
     let ranges = inside.config.apiserver.services.service_cluster_ip_range;
     bootstrap::make_service(client, ranges.api_server()).await?;
-    match address {
+    // One that ends has taken itself off the list.
+    match address.filter(|_| !inside.is_stopping()) {
         Some(address) => {
             let servers = master_leases::renew(&inside.kv, address).await?;
             api_endpoints::publish(client, &servers).await

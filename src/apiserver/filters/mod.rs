@@ -21,6 +21,7 @@ pub mod timeout;
 pub mod browsers;
 pub mod cors;
 pub mod hsts;
+pub mod retry_after;
 pub mod web_pages;
 
 pub mod authentication;

@@ -111,6 +111,7 @@ impl KubeApiserver {
 
     async fn serve(self, selected: Selected) -> Result<(), Failure> {
         let mut ending = Ending::listen()?;
+        let delay = self.apiserver.shutdown.delay;
         let (cluster, plain) = tokio::select! {
             started = self.start(selected) => started?,
             () = ending.wait() => return Ok(()),
@@ -121,8 +122,11 @@ impl KubeApiserver {
             cluster.stop().await;
         };
         // Whoever keeps a watch open is not waited for; what was answered is in the store.
-        let _ = Clock::real().timeout(PATIENCE, stopping).await;
-        Ok(())
+        let clock = Clock::real();
+        tokio::select! {
+            _ = clock.timeout(PATIENCE + delay, stopping) => Ok(()),
+            () = ending.again(delay) => Err(up::cut_short()),
+        }
     }
 
     async fn start(mut self, selected: Selected) -> Result<(Cluster, Option<Server>), Failure> {

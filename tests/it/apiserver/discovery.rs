@@ -73,7 +73,7 @@ async fn the_server_says_who_and_how_it_is() {
     assert_eq!(server.call("GET /readyz", &Value::Null).await.text, "ok");
     assert_eq!(
         server.call("GET /readyz?verbose", &Value::Null).await.text,
-        "[+]ping ok\n[+]poststarthook/rbac/bootstrap-roles ok\nreadyz check passed\n"
+        "[+]ping ok\n[+]poststarthook/rbac/bootstrap-roles ok\n[+]shutdown ok\nreadyz check passed\n"
     );
     assert_eq!(
         server.call("GET /livez?verbose", &Value::Null).await.text,

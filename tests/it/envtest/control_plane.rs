@@ -189,6 +189,11 @@ impl ControlPlane {
         stop(self.apiserver.take().unwrap())
     }
 
+    /// Asks it to end, and does not wait for that.
+    pub(crate) fn ask_apiserver_to_end(&self) {
+        terminate(self.apiserver.as_ref().unwrap());
+    }
+
     /// `Etcd.Stop`
     pub(crate) fn stop_etcd(&mut self) -> ExitStatus {
         stop(self.etcd.take().unwrap())
@@ -218,9 +223,13 @@ impl Drop for ControlPlane {
 
 /// To the group, as envtest sends it; then the end is waited for.
 fn stop(mut child: Child) -> ExitStatus {
+    terminate(&child);
+    eventually("a program to end", || child.try_wait().unwrap())
+}
+
+fn terminate(child: &Child) {
     let group = format!("-{}", child.id());
     assert!(Command::new("kill").args(["-TERM", "--", &group]).status().unwrap().success());
-    eventually("a program to end", || child.try_wait().unwrap())
 }
 
 /// A port that nobody has just now, as envtest suggests them.

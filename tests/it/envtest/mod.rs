@@ -68,6 +68,38 @@ async fn a_session_as_envtest_has_it() {
     );
 }
 
+/// Told to end, it is not ready at once, and serves until its delay is over or it is told again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_ends_serves_on_for_its_delay() {
+    let mut plane = ControlPlane::new(&[]);
+    plane.start_etcd();
+    let mut admin = plane.start_apiserver_with(&["--shutdown-delay-duration=1h".into()]).await;
+    assert_eq!(admin.get("/readyz/shutdown").await.unwrap().code, 200);
+    plane.ask_apiserver_to_end();
+    let ready = eventually_not_ready(&mut admin).await;
+    assert_eq!(ready, "internal server error: process is shutting down\n");
+    let whole = admin.get("/readyz").await.unwrap();
+    let text = String::from_utf8_lossy(&whole.body).into_owned();
+    assert!(whole.code == 500 && text.contains("[-]shutdown failed: reason withheld\n"), "{text}");
+    for path in ["/livez", "/healthz", "/api/v1/namespaces/default"] {
+        assert_eq!(admin.get(path).await.unwrap().code, 200, "{path}");
+    }
+    create(&mut admin, MAPS, &map("late")).await;
+    assert!(!plane.stop_apiserver().success(), "told twice, it says that it was cut short");
+    assert!(plane.log("kube-apiserver").contains("--shutdown-delay-duration is cut short"));
+    assert!(plane.stop_etcd().success());
+}
+
+async fn eventually_not_ready(wire: &mut Wire) -> String {
+    loop {
+        let answer = wire.get("/readyz/shutdown").await.unwrap();
+        if answer.code != 200 {
+            return String::from_utf8(answer.body.to_vec()).unwrap();
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
 /// As suites of old have it: a port where everybody is an administrator.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_port_without_tls_is_there_when_it_is_asked_for() {

@@ -138,6 +138,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::metrics",
             "component_base",
             "apiserver::request",
+            "apiserver::shutdown",
             "apiserver::traffic",
             "clock",
             // Draws the id of an audited request.
@@ -216,6 +217,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::flow_control",
             "apiserver::kubelet_client",
             "apiserver::registry",
+            "apiserver::shutdown",
             "apiserver::traffic",
             // Where pods are reached.
             "apiserver::webhook",
@@ -242,6 +244,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::metrics",
             "component_base",
             "apiserver::request",
+            "apiserver::shutdown",
             "apiserver::traffic",
             "apiserver::webhook",
         ],
@@ -265,10 +268,13 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::kubelet_options",
             "apiserver::registry",
             "apiserver::server",
+            "apiserver::shutdown",
             "apiserver::storage",
             "component_base",
         ],
     ),
+    // Its flags.
+    ("apiserver::shutdown", &["component_base"]),
     // Who asks for what just now, in real time.
     ("apiserver::traffic", &["clock"]),
     ("apiserver::request", &["apimachinery", "apiserver::audit_context", "clock"]),

@@ -24,7 +24,17 @@ pub fn at_once(check: impl Fn() -> Checked + Send + Sync + 'static) -> Check {
 /// The checks in the order in which they are listed.
 #[derive(Clone)]
 pub struct HealthChecks {
-    checks: Vec<(String, Check, bool)>,
+    checks: Vec<(String, Check, HealthScope)>,
+}
+
+/// Where a check is asked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HealthScope {
+    Everywhere,
+    /// Not at `/livez`: a server that fails it is not better when it is started anew.
+    OfHealthAndReadiness,
+    /// At `/readyz` alone.
+    OfReadiness,
 }
 
 impl Default for HealthChecks {
@@ -37,7 +47,14 @@ impl HealthChecks {
     /// With one more; `is_live` when a server that fails it should be started anew, and is not merely not
     /// ready.
     pub fn with(mut self, name: &str, check: Check, is_live: bool) -> HealthChecks {
-        self.checks.push((name.into(), check, is_live));
+        let asked = if is_live { HealthScope::Everywhere } else { HealthScope::OfHealthAndReadiness };
+        self.checks.push((name.into(), check, asked));
+        self
+    }
+
+    /// With one more that says whether the server takes requests, and nothing of how it is.
+    pub fn with_readiness(mut self, name: &str, check: Check) -> HealthChecks {
+        self.checks.push((name.into(), check, HealthScope::OfReadiness));
         self
     }
 
@@ -106,8 +123,13 @@ impl HealthChecks {
         })
     }
 
-    fn of(&self, root: &str) -> Vec<&(String, Check, bool)> {
-        self.checks.iter().filter(|(_, _, is_live)| *is_live || root != "livez").collect()
+    fn of(&self, root: &str) -> Vec<&(String, Check, HealthScope)> {
+        let is_asked = |asked: HealthScope| match asked {
+            HealthScope::Everywhere => true,
+            HealthScope::OfHealthAndReadiness => root != "livez",
+            HealthScope::OfReadiness => root == "readyz",
+        };
+        self.checks.iter().filter(|(_, _, asked)| is_asked(*asked)).collect()
     }
 }
 
