@@ -32,6 +32,8 @@ pub struct EtcdWatch {
     stream: Option<MemberWatch>,
     /// What came of a message that comes in parts. Bound: what etcd takes in one transaction.
     parts: Vec<Event>,
+    /// Of which change etcd said last that it does not know what was there before.
+    doubted: Revision,
     /// Told when somebody wants to know how far it is.
     asked: Arc<Notify>,
 }
@@ -53,6 +55,18 @@ enum Heard {
     Over,
 }
 
+/// A change of what etcd does not know any more (upstream's `parseEvent`).
+struct UnknownPrevious {
+    key: Arc<str>,
+    revision: Revision,
+}
+
+impl From<UnknownPrevious> for Error {
+    fn from(UnknownPrevious { key, revision }: UnknownPrevious) -> Error {
+        Error::Etcd(format!("etcd event received with PrevKv=nil (key={key:?}, modRevision={revision})"))
+    }
+}
+
 impl EtcdClient {
     /// Watches the keys that start with `prefix` for changes after a revision, be it one to come.
     ///
@@ -62,13 +76,17 @@ impl EtcdClient {
     pub async fn watch(&self, prefix: &str, after: Revision) -> Result<EtcdWatch, Error> {
         let asked = self.progress().add(prefix);
         let (client, prefix) = (self.clone(), prefix.to_owned());
-        let mut watch = EtcdWatch { client, prefix, upto: after, stream: None, parts: Vec::new(), asked };
+        let mut watch = EtcdWatch::after(after, client, prefix, asked);
         watch.open().await.map_err(|failure| error_of(failure.status()))?;
         Ok(watch)
     }
 }
 
 impl EtcdWatch {
+    fn after(upto: Revision, client: EtcdClient, prefix: String, asked: Arc<Notify>) -> EtcdWatch {
+        EtcdWatch { client, prefix, upto, stream: None, parts: Vec::new(), doubted: 0, asked }
+    }
+
     /// Waits for changes, or for progress. Can be dropped and called again without losing anything.
     ///
     /// # Errors
@@ -132,8 +150,15 @@ impl EtcdWatch {
 
     fn take(&mut self, response: WatchResponse, current: Revision) -> Result<Heard, Error> {
         for event in response.events.0 {
-            if let Some(event) = self.event(event)? {
-                self.parts.push(event);
+            match self.event(event) {
+                Ok(event) => self.parts.extend(event),
+                // What was there before is looked up by etcd apart from the change itself, and while it
+                // commits it has been seen to miss what is there: it is asked once more.
+                Err(unknown) if self.doubted != unknown.revision => {
+                    self.doubted = unknown.revision;
+                    return Ok(Heard::Over);
+                }
+                Err(unknown) => return Err(unknown.into()),
             }
         }
         if response.fragment {
@@ -146,15 +171,13 @@ impl EtcdWatch {
         Ok(Heard::Batch(WatchBatch { events, revision: self.upto }))
     }
 
-    fn event(&self, event: messages::Event) -> Result<Option<Event>, Error> {
+    fn event(&self, event: messages::Event) -> Result<Option<Event>, UnknownPrevious> {
         let kind = if event.kind == DELETE { EventKind::Delete } else { EventKind::Put };
         let Some(kv) = event.kv.0.and_then(|kv| self.client.key_value(*kv)) else { return Ok(None) };
         let is_new = kind == EventKind::Put && kv.create_revision == kv.mod_revision;
         let previous = event.prev_kv.0.and_then(|kv| self.client.key_value(*kv));
         if previous.is_none() && !is_new {
-            let (key, revision) = (&kv.key, kv.mod_revision);
-            let words = format!("etcd event received with PrevKv=nil (key={key:?}, modRevision={revision})");
-            return Err(Error::Etcd(words));
+            return Err(UnknownPrevious { revision: kv.mod_revision, key: kv.key });
         }
         Ok(Some(Event { kind, kv, previous }))
     }
@@ -234,5 +257,39 @@ impl MemberWatch {
 impl Drop for EtcdWatch {
     fn drop(&mut self) {
         self.client.progress().remove(&self.prefix, &self.asked);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clock::Clock;
+    use etcd_api::messages::Repeated;
+
+    use super::*;
+    use crate::config::EtcdConfig;
+
+    #[test]
+    fn what_etcd_does_not_know_is_asked_once_more() {
+        let config = EtcdConfig { endpoints: Vec::new(), tls: None, prefix: "/registry".into() };
+        let client = EtcdClient::new(config, Clock::real());
+        let mut watch = EtcdWatch::after(0, client, "/registry".to_owned(), Arc::default());
+        let changed = |revision| {
+            let kv = messages::KeyValue {
+                key: "/registry/a".into(),
+                create_revision: 1,
+                mod_revision: revision,
+                version: 2,
+                ..messages::KeyValue::default()
+            };
+            let event = messages::Event { kv: Nested::some(kv), ..messages::Event::default() };
+            WatchResponse { events: Repeated(vec![event]), ..WatchResponse::default() }
+        };
+        for revision in [5, 6] {
+            assert!(matches!(watch.take(changed(revision), 6), Ok(Heard::Over)));
+            let Err(why) = watch.take(changed(revision), 6) else { panic!("again") };
+            let words = format!("PrevKv=nil (key=\"/registry/a\", modRevision={revision})");
+            assert!(why.to_string().contains(&words), "{why}");
+        }
+        assert_eq!((watch.upto, watch.parts.len()), (0, 0));
     }
 }
