@@ -90,11 +90,13 @@ impl EventBroadcaster {
                 tokio::select! {
                     biased;
                     event = events.recv() => match event {
-                        Some((event, cause)) => drop(run_once("event broadcaster", sink.record(event, cause)).await),
+                        Some((event, cause)) => {
+                            run_once("event broadcaster", Box::pin(sink.record(event, cause))).await;
+                        }
                         None => return,
                     },
                     () = clock.sleep_until(due.unwrap_or_default()), if due.is_some() => {
-                        run_once("event broadcaster", sink.write_series()).await;
+                        run_once("event broadcaster", Box::pin(sink.write_series())).await;
                     }
                 }
             }

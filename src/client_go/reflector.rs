@@ -130,8 +130,9 @@ impl<L: ListerWatcher, S: ReflectorStore> Reflector<L, S> {
         };
         loop {
             state = match state {
-                ReflectorState::List { from } => self.list(from).await,
-                ReflectorState::Watch { from } => self.open(from).await,
+                // In boxes, which are gone while it watches: each informer of each component is one of these.
+                ReflectorState::List { from } => Box::pin(self.list(from)).await,
+                ReflectorState::Watch { from } => Box::pin(self.open(from)).await,
                 ReflectorState::Watching { at, events } => self.receive(at, events).await,
                 ReflectorState::BackOff { then } => self.back_off(then).await,
             };

@@ -392,7 +392,8 @@ impl<C: Controller> Worker<C> {
             self.hold(&key).await;
             self.shared.note_start(&key);
             let start = self.shared.clock.elapsed();
-            let result = self.reconcile(&key).await;
+            // In a box for as long as it goes on: there are hundreds of workers, and most of them wait.
+            let result = Box::pin(self.reconcile(&key)).await;
             self.log(&key, &result, self.shared.clock.elapsed().saturating_sub(start));
             match result {
                 Ok(action) => {
