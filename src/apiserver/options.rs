@@ -29,6 +29,7 @@ use component_base::zpages::flags_of;
 
 /// What kube-apiserver is told.
 #[derive(Args, Clone, Debug)]
+#[non_exhaustive]
 pub struct ServerRunOptions {
     /// Addresses of Services.
     #[command(flatten)]

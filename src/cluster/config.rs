@@ -483,10 +483,8 @@ mod tests {
         let clock = Clock::stepped("2026-01-01T00:00:00Z".parse().unwrap());
         let mut options = ServerRunOptions::default();
         options.flow_control.max_requests = 12;
-        let of_controllers = ControllerManagerOptions {
-            controllers: vec!["-*".into()],
-            ..ControllerManagerOptions::default()
-        };
+        let mut of_controllers = ControllerManagerOptions::default();
+        of_controllers.controllers = vec!["-*".into()];
         let config = Config::new()
             .apiserver(options)
             .controller_manager(of_controllers)

@@ -34,6 +34,6 @@ pub(crate) struct SecretTokens(pub Arc<TokenIssuer>);
 impl TokenGenerator for SecretTokens {
     fn generate(&self, namespace: &str, account: &str, uid: &str, secret: &str) -> Result<String, String> {
         let account = Reference { name: account.into(), uid: uid.into() };
-        self.0.issue_legacy(namespace, &account, secret)
+        self.0.issue_legacy(namespace, &account, secret).map_err(String::from)
     }
 }

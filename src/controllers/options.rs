@@ -18,6 +18,7 @@ const MAX_WORKERS: usize = 1000;
 
 /// What kube-controller-manager is told.
 #[derive(Args, Clone, Debug)]
+#[non_exhaustive]
 #[command(next_help_heading = "Controllers")]
 pub struct ControllerManagerOptions {
     /// Which controllers run: '*' is all, 'foo' the one of that name, '-foo' not that one, and '-*' none: as

@@ -9,3 +9,4 @@ pub mod duration;
 pub mod go_print;
 pub mod go_text;
 pub mod grpc_code;
+pub mod text_error;

@@ -16,6 +16,7 @@ const EVICTION_HARD: &str = "memory.available<100Mi,nodefs.available<10%,imagefs
 
 /// What the kubelets are told, all the same.
 #[derive(Args, Clone, Debug)]
+#[non_exhaustive]
 #[command(next_help_heading = "Scheduler and kubelets")]
 pub struct KubeletOptions {
     /// How many pods a node takes.

@@ -12,6 +12,7 @@ use component_base::flags::defaults;
 
 /// What kube-scheduler is told.
 #[derive(Args, Clone, Debug)]
+#[non_exhaustive]
 #[command(next_help_heading = "Scheduler and kubelets")]
 pub struct SchedulerOptions {
     /// After how long a pod that fits nowhere is tried again, whatever happened meanwhile.

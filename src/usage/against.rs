@@ -1,7 +1,5 @@
 //! `Against`: what a number is measured against; and why a text is none.
 
-use std::fmt;
-
 use super::load::AddressLoad;
 
 /// What a share is a share of, and what an expression may ask for.
@@ -17,18 +15,7 @@ pub struct Against<'a> {
     pub load: Option<AddressLoad<'a>>,
 }
 
-/// Why a text is no curve, or an expression has no value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CurveError(String);
-
-impl fmt::Display for CurveError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl From<String> for CurveError {
-    fn from(why: String) -> CurveError {
-        CurveError(why)
-    }
+golang::text_error! {
+    /// Why a text is no curve, or an expression has no value.
+    pub struct CurveError;
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 
+use super::errors::BadCredential;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiRequest;
 
@@ -17,7 +18,7 @@ pub trait RequestAuthenticator: Send + Sync {
     ///
     /// # Errors
     /// Credentials of this sort that are wrong; the text is for the log and the flow record.
-    fn authenticate(&self, request: &ApiRequest) -> Result<Option<Arc<UserInfo>>, String>;
+    fn authenticate(&self, request: &ApiRequest) -> Result<Option<Arc<UserInfo>>, BadCredential>;
 }
 
 /// One sort of bearer token (`authenticator.Token`).
@@ -35,7 +36,7 @@ pub trait TokenAuthenticator: Send + Sync {
         &'a self,
         token: &'a str,
         audiences: Option<&'a [String]>,
-    ) -> BoxFuture<'a, Result<Option<Response>, String>>;
+    ) -> BoxFuture<'a, Result<Option<Response>, BadCredential>>;
 }
 
 /// Whose token it is, and for whom it is meant (`authenticator.Response`).

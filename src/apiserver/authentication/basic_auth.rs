@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::RequestAuthenticator;
 use super::csv_file::Row;
+use super::errors::BadCredential;
 use super::secrets::Digested;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiRequest;
@@ -40,7 +41,7 @@ impl RequestAuthenticator for BasicAuth {
         "BasicAuth"
     }
 
-    fn authenticate(&self, request: &ApiRequest) -> Result<Option<Arc<UserInfo>>, String> {
+    fn authenticate(&self, request: &ApiRequest) -> Result<Option<Arc<UserInfo>>, BadCredential> {
         let Some((name, password)) = credentials(request) else { return Ok(None) };
         match self.find(&name, &password) {
             Some(user) => Ok(Some(user)),
@@ -79,7 +80,7 @@ mod tests {
             let mut request = ApiRequest::default();
             let header = format!("basic {}", STANDARD.encode(credentials)).parse().unwrap();
             request.headers_mut().insert("authorization", header);
-            let wrong = Err("invalid username/password combination".to_owned());
+            let wrong = Err("invalid username/password combination".into());
             assert_eq!(authenticator.authenticate(&request), expected.unwrap_or(wrong), "{credentials}");
         }
         assert_eq!(authenticator.authenticate(&ApiRequest::default()), Ok(None));

@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use regex::Regex;
 use serde_json::Value;
 
+use super::errors::BadCredential;
 use super::{Response, TokenAuthenticator, audience_agnostic, secrets};
 use crate::registry::Registry;
 use apimachinery::user::UserInfo;
@@ -36,7 +37,7 @@ impl BootstrapTokens {
     }
 
     /// Why a token is not one is for the log: upstream says nothing of it to anybody.
-    async fn known(&self, token: &str, asked: Option<&[String]>) -> Result<Option<Response>, String> {
+    async fn known(&self, token: &str, asked: Option<&[String]>) -> Result<Option<Response>, BadCredential> {
         let Some(parts) = TOKEN.captures(token) else { return Ok(None) };
         let Some(audiences) = audience_agnostic(&self.audiences, asked) else { return Ok(None) };
         let (id, secret) = (&parts[1], &parts[2]);
@@ -90,7 +91,7 @@ impl TokenAuthenticator for BootstrapTokens {
         &'a self,
         token: &'a str,
         audiences: Option<&'a [String]>,
-    ) -> BoxFuture<'a, Result<Option<Response>, String>> {
+    ) -> BoxFuture<'a, Result<Option<Response>, BadCredential>> {
         self.known(token, audiences).boxed()
     }
 }

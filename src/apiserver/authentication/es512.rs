@@ -7,6 +7,8 @@ use p521::ecdsa::{Signature, SigningKey, VerifyingKey};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::errors::{BadCredential, SigningError};
+
 /// As tokens name it.
 pub(super) const NAME: &str = "ES512";
 /// Of a coordinate.
@@ -26,8 +28,8 @@ pub(super) fn of_jwk(x: &str, y: &str) -> Option<VerifyingKey> {
 ///
 /// # Errors
 /// Why not.
-pub(super) fn verify(token: &str, key: &VerifyingKey) -> Result<(), String> {
-    let wrong = |why: &str| format!("invalid signature: {why}");
+pub(super) fn verify(token: &str, key: &VerifyingKey) -> Result<(), BadCredential> {
+    let wrong = |why: &str| BadCredential::from(format!("invalid signature: {why}"));
     let (message, signature) = token.rsplit_once('.').ok_or_else(|| wrong("InvalidToken"))?;
     let header = message.split('.').next().and_then(|header| URL_SAFE_NO_PAD.decode(header).ok());
     let header: Value =
@@ -44,7 +46,7 @@ pub(super) fn verify(token: &str, key: &VerifyingKey) -> Result<(), String> {
 ///
 /// # Errors
 /// Claims that are no JSON; a system without random numbers.
-pub(super) fn sign(claims: &impl Serialize, id: &str, key: &SigningKey) -> Result<String, String> {
+pub(super) fn sign(claims: &impl Serialize, id: &str, key: &SigningKey) -> Result<String, SigningError> {
     let claims = serde_json::to_vec(claims).map_err(|error| error.to_string())?;
     let header = json!({"alg": NAME, "kid": id}).to_string();
     let message = format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode(claims));

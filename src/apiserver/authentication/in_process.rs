@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::RequestAuthenticator;
+use super::errors::BadCredential;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiRequest, InProcessUser};
 
@@ -15,7 +16,7 @@ impl RequestAuthenticator for InProcess {
         "InProcess"
     }
 
-    fn authenticate(&self, request: &ApiRequest) -> Result<Option<Arc<UserInfo>>, String> {
+    fn authenticate(&self, request: &ApiRequest) -> Result<Option<Arc<UserInfo>>, BadCredential> {
         Ok(request.extensions().get::<InProcessUser>().map(|user| user.0.clone()))
     }
 }

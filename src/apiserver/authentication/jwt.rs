@@ -7,6 +7,7 @@ use jsonwebtoken::{Algorithm, DecodingKey, Validation};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::errors::BadCredential;
 use super::es512;
 
 /// A public key and what it may be used for.
@@ -88,8 +89,8 @@ pub(super) fn key_id(token: &str) -> Option<String> {
 ///
 /// # Errors
 /// What is wrong with the last key that was tried.
-pub(super) fn verified<T: DeserializeOwned>(token: &str, keys: &[&VerifyingKey]) -> Result<T, String> {
-    let mut last = "invalid signature, no keys found".to_owned();
+pub(super) fn verified<T: DeserializeOwned>(token: &str, keys: &[&VerifyingKey]) -> Result<T, BadCredential> {
+    let mut last = BadCredential::from("invalid signature, no keys found");
     for key in keys {
         let outcome = match &key.key {
             JwtKey::Common(key, algorithms) => by_library(token, key, algorithms),
@@ -108,11 +109,11 @@ fn by_library<T: DeserializeOwned>(
     token: &str,
     key: &DecodingKey,
     algorithms: &[Algorithm],
-) -> Result<T, String> {
+) -> Result<T, BadCredential> {
     let mut validation = Validation::new(algorithms.first().copied().unwrap_or(Algorithm::ES256));
     validation.algorithms = algorithms.to_vec();
     validation.required_spec_claims.clear();
     (validation.validate_exp, validation.validate_nbf, validation.validate_aud) = (false, false, false);
     let data = jsonwebtoken::decode(token, key, &validation);
-    data.map(|data| data.claims).map_err(|error| format!("invalid signature: {error}"))
+    data.map(|data| data.claims).map_err(|error| format!("invalid signature: {error}").into())
 }

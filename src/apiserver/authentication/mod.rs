@@ -12,6 +12,7 @@ pub mod authenticator;
 pub mod outcome;
 
 pub mod config_error;
+pub mod errors;
 pub mod options;
 
 pub mod config;
@@ -46,6 +47,7 @@ mod secrets;
 pub use authenticator::{RequestAuthenticator, Response, TokenAuthenticator, audience_agnostic};
 pub use config::{Authentication, Parts};
 pub use config_error::ConfigError;
+pub use errors::{BadCredential, SigningError};
 pub use options::AuthenticationOptions;
 pub use outcome::{Authenticated, Refused, Said};
 pub use union::Authenticators;

@@ -10,6 +10,7 @@ use http::HeaderMap;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::RequestAuthenticator;
+use super::errors::BadCredential;
 use super::options::RequestHeaderOptions;
 use super::x509::{ClientAuthorities, common_name};
 use apimachinery::user::UserInfo;
@@ -31,7 +32,7 @@ impl RequestHeader {
         RequestHeader { authorities, config }
     }
 
-    fn is_allowed(&self, leaf: &[u8]) -> Result<(), String> {
+    fn is_allowed(&self, leaf: &[u8]) -> Result<(), BadCredential> {
         if self.config.allowed_names.is_empty() {
             return Ok(());
         }
@@ -40,7 +41,7 @@ impl RequestHeader {
         if self.config.allowed_names.iter().any(|allowed| allowed == name) {
             Ok(())
         } else {
-            Err(format!("x509: subject with cn={name} is not in the allowed list"))
+            Err(format!("x509: subject with cn={name} is not in the allowed list").into())
         }
     }
 
@@ -74,7 +75,7 @@ impl RequestAuthenticator for RequestHeader {
         "RequestHeader"
     }
 
-    fn authenticate(&self, request: &ApiRequest) -> Result<Option<Arc<UserInfo>>, String> {
+    fn authenticate(&self, request: &ApiRequest) -> Result<Option<Arc<UserInfo>>, BadCredential> {
         let Some(PeerCertificates(chain)) = request.extensions().get::<PeerCertificates>() else {
             return Ok(None);
         };

@@ -6,6 +6,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::csv_file::Row;
+use super::errors::BadCredential;
 use super::secrets::Digested;
 use super::{Response, TokenAuthenticator, audience_agnostic};
 use apimachinery::user::UserInfo;
@@ -43,7 +44,7 @@ impl TokenAuthenticator for StaticTokens {
         &'a self,
         token: &'a str,
         audiences: Option<&'a [String]>,
-    ) -> BoxFuture<'a, Result<Option<Response>, String>> {
+    ) -> BoxFuture<'a, Result<Option<Response>, BadCredential>> {
         let audiences = audience_agnostic(&self.audiences, audiences);
         let response = audiences.and_then(|audiences| Some(Response { user: self.find(token)?, audiences }));
         std::future::ready(Ok(response)).boxed()

@@ -122,7 +122,7 @@ impl Authenticators {
             match authenticator.authenticate_token(token, audiences).await {
                 Ok(Some(response)) => return TokenOutcome { response: Some(response), by, said },
                 Ok(None) => said.push((by, SILENT)),
-                Err(error) => said.push((by, error.into())),
+                Err(error) => said.push((by, String::from(error).into())),
             }
         }
         TokenOutcome { response: None, by: "", said }
@@ -148,7 +148,7 @@ impl Authenticators {
                 Ok(Some(user)) => return (Some((user, by)), said),
                 Ok(None) if by == "InProcess" => {}
                 Ok(None) => said.push((by, SILENT)),
-                Err(error) => said.push((by, error.into())),
+                Err(error) => said.push((by, String::from(error).into())),
             }
         }
         (None, said)

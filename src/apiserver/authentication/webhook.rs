@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use clap::Args;
 
+use super::errors::BadCredential;
 use super::{Response, TokenAuthenticator, token_cache};
 use crate::webhook::{Answers, CallError, FIRST_PAUSE, WebhookClient};
 use apimachinery::duration::parse_flag;
@@ -49,7 +50,7 @@ pub struct TokenWebhook {
     remembered: Answers<[u8; 32], TokenReviewOutcome>,
 }
 
-type TokenReviewOutcome = Result<Option<Response>, String>;
+type TokenReviewOutcome = Result<Option<Response>, BadCredential>;
 
 impl TokenWebhook {
     /// Asks through `client`; a token whose answer names no audience is for `audiences`.
@@ -125,7 +126,7 @@ impl TokenAuthenticator for TokenWebhook {
         &'a self,
         token: &'a str,
         audiences: Option<&'a [String]>,
-    ) -> BoxFuture<'a, Result<Option<Response>, String>> {
+    ) -> BoxFuture<'a, Result<Option<Response>, BadCredential>> {
         self.known(token, audiences).boxed()
     }
 }

@@ -18,6 +18,7 @@ use sync::Mutex;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::RequestAuthenticator;
+use super::errors::BadCredential;
 use super::extra::CREDENTIAL_ID;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiRequest, PeerCertificates};
@@ -55,7 +56,7 @@ impl ClientAuthorities {
     }
 
     /// Whether the first of the certificates is a client's and leads to one of the authorities.
-    pub(super) fn verify(&self, chain: &[Vec<u8>]) -> Result<(), String> {
+    pub(super) fn verify(&self, chain: &[Vec<u8>]) -> Result<(), BadCredential> {
         let [leaf, intermediates @ ..] = chain else { return Err("no certificate was presented".into()) };
         let intermediates: Vec<CertificateDer> =
             intermediates.iter().map(|der| CertificateDer::from(der.as_slice())).collect();
@@ -65,7 +66,7 @@ impl ClientAuthorities {
         match self.verifier.verify_client_cert(&leaf, &intermediates, now) {
             Ok(_) => Ok(()),
             Err(error) => {
-                Err(format!("verifying certificate {} failed: {}", identifier(&leaf), words(&error)))
+                Err(format!("verifying certificate {} failed: {}", identifier(&leaf), words(&error)).into())
             }
         }
     }
@@ -117,7 +118,7 @@ impl RequestAuthenticator for ClientCertificate {
         "X509"
     }
 
-    fn authenticate(&self, request: &ApiRequest) -> Result<Option<Arc<UserInfo>>, String> {
+    fn authenticate(&self, request: &ApiRequest) -> Result<Option<Arc<UserInfo>>, BadCredential> {
         let Some(PeerCertificates(chain)) = request.extensions().get::<PeerCertificates>() else {
             return Ok(None);
         };
@@ -136,7 +137,7 @@ impl RequestAuthenticator for ClientCertificate {
 }
 
 /// Whom a certificate names (`CommonNameUserConversion`); nobody without a common name.
-fn user_of(certificate: &X509Certificate, der: &[u8]) -> Result<Option<UserInfo>, String> {
+fn user_of(certificate: &X509Certificate, der: &[u8]) -> Result<Option<UserInfo>, BadCredential> {
     let Some(name) = common_name(certificate) else { return Ok(None) };
     let subject = certificate.subject();
     let groups: Vec<&str> = subject.iter_organization().filter_map(|name| name.as_str().ok()).collect();
@@ -269,7 +270,7 @@ mod tests {
             ),
         ];
         for (request, words) in cases {
-            let error = authenticator.authenticate(&request).unwrap_err();
+            let error = authenticator.authenticate(&request).unwrap_err().to_string();
             assert!(error.starts_with("verifying certificate SN=") && error.ends_with(words), "{error}");
         }
         let with_extension = ours.sign(|params| params.custom_extensions = vec![unreadable]);

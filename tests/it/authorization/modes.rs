@@ -15,7 +15,8 @@ async fn with(modes: &[Mode], policy: Option<&str>) -> (Cluster, Option<tempfile
     let policy_file = folder.as_ref().map(|folder| folder.path().join("policy"));
     let authorization =
         AuthorizationOptions { modes: Some(modes.to_vec()), policy_file, ..AuthorizationOptions::default() };
-    let apiserver = ServerRunOptions { authorization, ..ServerRunOptions::default() };
+    let mut apiserver = ServerRunOptions::default();
+    apiserver.authorization = authorization;
     (start_with(Config::new().apiserver(apiserver)).await, folder)
 }
 
@@ -38,7 +39,8 @@ async fn the_first_that_allows_decides() {
     assert_eq!(list_pods(&cluster, "jane").await, format!("{refused}: No policy matched."));
     let authorization =
         AuthorizationOptions { modes: Some(vec![Mode::Abac]), ..AuthorizationOptions::default() };
-    let apiserver = ServerRunOptions { authorization, ..ServerRunOptions::default() };
+    let mut apiserver = ServerRunOptions::default();
+    apiserver.authorization = authorization;
     let failed = Cluster::start(Config::new().apiserver(apiserver)).await.err().unwrap();
     assert!(failed.to_string().contains("authorization policy file not passed"), "{failed}");
 }

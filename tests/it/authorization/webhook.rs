@@ -55,7 +55,8 @@ async fn a_webhook_is_asked_before_roles_are() {
         webhook_version: "v1".into(),
         ..AuthorizationOptions::default()
     };
-    let apiserver = ServerRunOptions { authorization, ..ServerRunOptions::default() };
+    let mut apiserver = ServerRunOptions::default();
+    apiserver.authorization = authorization;
     let cluster = start_with(Config::new().apiserver(apiserver)).await;
     let client = cluster.client();
     for user in ["joe", "eve-bound"] {
@@ -105,7 +106,8 @@ async fn a_file_says_when_it_is_asked_and_that_failing_is_a_no() {
     let clock = Clock::stepped(chrono::DateTime::UNIX_EPOCH + chrono::TimeDelta::days(20_000));
     let config_file = Some(path.clone());
     let authorization = AuthorizationOptions { config_file, ..AuthorizationOptions::default() };
-    let apiserver = ServerRunOptions { authorization, ..ServerRunOptions::default() };
+    let mut apiserver = ServerRunOptions::default();
+    apiserver.authorization = authorization;
     let cluster = start_with(Config::new().apiserver(apiserver).clock(clock.clone())).await;
     let client = cluster.client();
     for user in ["bob", "eve-bound"] {

@@ -10,10 +10,8 @@ use super::support::*;
 
 /// Addresses 192.0.2.0 to 192.0.2.1.
 async fn fixture() -> Fixture {
-    let options = ControllerManagerOptions {
-        load_balancer_range: IpRange::parse("192.0.2.0/31"),
-        ..ControllerManagerOptions::default()
-    };
+    let mut options = ControllerManagerOptions::default();
+    options.load_balancer_range = IpRange::parse("192.0.2.0/31");
     let config = Config::new().components(Components::NONE.controllers(true));
     Fixture::start_configured(config.controller_manager(options)).await
 }

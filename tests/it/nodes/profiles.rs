@@ -59,8 +59,8 @@ async fn profiles_have_their_pods_and_extenders_their_say() {
          - {{urlPrefix: 'http://{good_at}', filterVerb: filter, nodeCacheCapable: true}}\n\
          - {{urlPrefix: 'http://{silent_at}', filterVerb: filter, httpTimeout: 50ms, ignorable: true}}\n"
     );
-    let scheduler_config = Some(KubeSchedulerConfiguration::parse(&config).unwrap());
-    let options = SchedulerOptions { scheduler_config, ..SchedulerOptions::default() };
+    let mut options = SchedulerOptions::default();
+    options.scheduler_config = Some(KubeSchedulerConfiguration::parse(&config).unwrap());
     let cluster = Cluster::start(Config::new().nodes(3).scheduler(options)).await.unwrap();
     for name in ["default-scheduler", "second", "nobody"] {
         let spec = json!({"schedulerName": name, "containers": [{"name": "a", "image": "a"}]});

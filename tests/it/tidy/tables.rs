@@ -388,7 +388,7 @@ pub(crate) const IDIOMS: &[(&str, &str, usize)] = &[
     (
         r"\bpub(?:\([a-z ]+\))? (?:async )?fn [^;{]*-> [^;{]*Result<[^;{]*, String>",
         "an error between rooms is a type of its own",
-        158,
+        134,
     ),
 ];
 /// How many names stand for several types.

@@ -14,6 +14,7 @@ use super::claims::{Claims, check};
 use super::distributed::ClaimResolver;
 use super::expression::{Expression, texts};
 use super::key_set::KeySet;
+use crate::authentication::errors::BadCredential;
 use apimachinery::user::UserInfo;
 use cel::Value as CelValue;
 use clock::Clock;
@@ -92,7 +93,7 @@ impl Oidc {
         &self,
         token: &str,
         asked: Option<&[String]>,
-    ) -> Result<Option<Response>, String> {
+    ) -> Result<Option<Response>, BadCredential> {
         if !has_issuer(token, &self.issuers) {
             return Ok(None);
         }
@@ -108,7 +109,7 @@ impl Oidc {
         Ok(Some(Response { user: Arc::new(self.settings.user(&claims)?), audiences }))
     }
 
-    async fn verified(&self, token: &str) -> Result<Claims, String> {
+    async fn verified(&self, token: &str) -> Result<Claims, BadCredential> {
         let id = jwt::key_id(token).ok_or("malformed jwt")?;
         let keys = self.keys.find(&id).await?;
         jwt::verified(token, &keys.iter().collect::<Vec<_>>())
@@ -124,14 +125,14 @@ impl TokenAuthenticator for Oidc {
         &'a self,
         token: &'a str,
         audiences: Option<&'a [String]>,
-    ) -> BoxFuture<'a, Result<Option<Response>, String>> {
+    ) -> BoxFuture<'a, Result<Option<Response>, BadCredential>> {
         self.known(token, audiences).boxed()
     }
 }
 
 impl JwtAuthenticator {
     /// The user that claims name, in upstream's order of what is looked at.
-    fn user(&self, claims: &Claims) -> Result<UserInfo, String> {
+    fn user(&self, claims: &Claims) -> Result<UserInfo, BadCredential> {
         let seen = CelValue::from_json(&Value::Object(claims.clone()));
         let name = self.name(claims, &seen)?;
         let groups = self.groups(claims, &seen)?;
@@ -159,7 +160,7 @@ impl JwtAuthenticator {
         Ok(user)
     }
 
-    fn name(&self, claims: &Claims, seen: &CelValue) -> Result<String, String> {
+    fn name(&self, claims: &Claims, seen: &CelValue) -> Result<String, BadCredential> {
         match &self.username {
             ClaimMapping::Claim { claim, prefix } => {
                 let name = text_claim(claims, claim)
@@ -173,28 +174,29 @@ impl JwtAuthenticator {
         }
     }
 
-    fn groups(&self, claims: &Claims, seen: &CelValue) -> Result<Vec<String>, String> {
+    fn groups(&self, claims: &Claims, seen: &CelValue) -> Result<Vec<String>, BadCredential> {
         match &self.groups {
             None => Ok(vec![]),
             Some(ClaimMapping::Expression(expression)) => {
                 let groups = expression.evaluate(seen).and_then(|value| texts(&value));
-                groups.map_err(|error| format!("oidc: error evaluating group claim expression: {error}"))
+                groups
+                    .map_err(|error| format!("oidc: error evaluating group claim expression: {error}").into())
             }
             Some(ClaimMapping::Claim { claim, prefix }) => groups_of_claim(claims, claim, prefix),
         }
     }
 
-    fn uid(&self, claims: &Claims, seen: &CelValue) -> Result<String, String> {
+    fn uid(&self, claims: &Claims, seen: &CelValue) -> Result<String, BadCredential> {
         match &self.uid {
             None => Ok(String::new()),
             Some(ClaimMapping::Claim { claim, .. }) => text_claim(claims, claim)
                 .map(str::to_owned)
-                .map_err(|error| format!("oidc: parse uid claim {claim:?}: {error}")),
+                .map_err(|error| format!("oidc: parse uid claim {claim:?}: {error}").into()),
             Some(ClaimMapping::Expression(expression)) => one_text(expression, seen, "uid"),
         }
     }
 
-    fn check_required(&self, claims: &Claims) -> Result<(), String> {
+    fn check_required(&self, claims: &Claims) -> Result<(), BadCredential> {
         for (claim, wanted) in &self.required_claims {
             let value = claims
                 .get(claim)
@@ -204,7 +206,8 @@ impl JwtAuthenticator {
             if value != wanted {
                 return Err(format!(
                     "oidc: required claim {claim} value does not match. Got = {value}, want = {wanted}"
-                ));
+                )
+                .into());
             }
         }
         Ok(())
@@ -212,13 +215,13 @@ impl JwtAuthenticator {
 }
 
 /// Whether all rules hold.
-fn hold(rules: &[ClaimRule], value: &CelValue) -> Result<(), String> {
+fn hold(rules: &[ClaimRule], value: &CelValue) -> Result<(), BadCredential> {
     for ClaimRule { expression, message } in rules {
         match expression.evaluate(value)? {
             CelValue::Bool(true) => {}
             CelValue::Bool(false) => {
                 let text = expression.text();
-                return Err(format!("validation expression '{text}' failed: {message}"));
+                return Err(format!("validation expression '{text}' failed: {message}").into());
             }
             _ => return Err("validation expression must return a boolean".into()),
         }
@@ -226,11 +229,13 @@ fn hold(rules: &[ClaimRule], value: &CelValue) -> Result<(), String> {
     Ok(())
 }
 
-fn one_text(expression: &Expression, claims: &CelValue, what: &str) -> Result<String, String> {
-    let failed = |error| format!("oidc: error evaluating {what} claim expression: {error}");
+fn one_text(expression: &Expression, claims: &CelValue, what: &str) -> Result<String, BadCredential> {
+    let failed = |error: BadCredential| -> BadCredential {
+        format!("oidc: error evaluating {what} claim expression: {error}").into()
+    };
     match expression.evaluate(claims).map_err(failed)? {
         CelValue::String(text) => Ok(text.to_string()),
-        _ => Err(failed(format!("{what} claim expression must return a string"))),
+        _ => Err(failed(format!("{what} claim expression must return a string").into())),
     }
 }
 
@@ -241,7 +246,7 @@ fn user_value(user: &UserInfo, own: usize) -> CelValue {
     CelValue::from_json(&serde_json::json!({"username": name, "uid": uid, "groups": groups, "extra": extra}))
 }
 
-fn groups_of_claim(claims: &Claims, claim: &str, prefix: &str) -> Result<Vec<String>, String> {
+fn groups_of_claim(claims: &Claims, claim: &str, prefix: &str) -> Result<Vec<String>, BadCredential> {
     let Some(value) = claims.get(claim).filter(|value| !value.is_null()) else { return Ok(vec![]) };
     let names: Option<Vec<&str>> = match value {
         Value::String(one) => Some(vec![one]),
@@ -259,7 +264,7 @@ fn text_claim<'a>(claims: &'a Claims, claim: &str) -> Result<&'a str, &'static s
 }
 
 /// An address that says of itself that nobody checked it is no name.
-fn check_email(claims: &Claims) -> Result<(), String> {
+fn check_email(claims: &Claims) -> Result<(), BadCredential> {
     match claims.get("email_verified") {
         None | Some(Value::Bool(true)) => Ok(()),
         Some(Value::Bool(false)) => Err("oidc: email not verified".into()),

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::authentication::errors::BadCredential;
+
 /// What a token says.
 pub(super) type Claims = Map<String, Value>;
 
@@ -9,7 +11,7 @@ pub(super) type Claims = Map<String, Value>;
 ///
 /// # Errors
 /// Which of them is wrong.
-pub(super) fn check(claims: &Claims, wanted: &[String], now: i64) -> Result<(), String> {
+pub(super) fn check(claims: &Claims, wanted: &[String], now: i64) -> Result<(), BadCredential> {
     let named: Vec<&str> = match claims.get("aud") {
         Some(Value::String(one)) => vec![one],
         Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).collect(),
@@ -18,7 +20,7 @@ pub(super) fn check(claims: &Claims, wanted: &[String], now: i64) -> Result<(), 
     if !named.iter().any(|named| wanted.iter().any(|wanted| wanted == named)) {
         let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
         let (wanted, named) = (quoted(&wanted), quoted(&named));
-        return Err(format!("oidc: expected audience in {wanted} got {named}"));
+        return Err(format!("oidc: expected audience in {wanted} got {named}").into());
     }
     let seconds = |claim: &str| claims.get(claim).and_then(Value::as_f64);
     #[expect(clippy::cast_precision_loss, reason = "seconds fit for millions of years")]

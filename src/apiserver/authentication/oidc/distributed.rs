@@ -11,6 +11,7 @@ use sync::{Mutex, MutexGuard};
 use super::super::jwt;
 use super::claims::check;
 use super::key_set::{KeyProvider, KeySet};
+use crate::authentication::errors::BadCredential;
 
 /// Issuers of claims whose keys are remembered; at the bound all are forgotten.
 const MAX_ISSUERS: usize = 32;
@@ -43,14 +44,14 @@ impl ClaimResolver {
     ///
     /// # Errors
     /// Upstream's words for sources that are none, and for claims that cannot be believed.
-    pub(super) async fn expand(&self, claims: &mut Map<String, Value>) -> Result<(), String> {
+    pub(super) async fn expand(&self, claims: &mut Map<String, Value>) -> Result<(), BadCredential> {
         let Some(source) = self.source(claims)? else { return Ok(()) };
         let value = self.resolve(&source).await?;
         claims.insert(self.claim.clone(), value);
         Ok(())
     }
 
-    fn source(&self, claims: &Map<String, Value>) -> Result<Option<Source>, String> {
+    fn source(&self, claims: &Map<String, Value>) -> Result<Option<Source>, BadCredential> {
         if claims.contains_key(&self.claim) {
             return Ok(None);
         }
@@ -68,7 +69,7 @@ impl ClaimResolver {
         Ok(Some(source).filter(|source| !source.endpoint.is_empty()))
     }
 
-    async fn resolve(&self, source: &Source) -> Result<Value, String> {
+    async fn resolve(&self, source: &Source) -> Result<Value, BadCredential> {
         let Source { endpoint, access_token } = source;
         let claim = &self.claim;
         let answer =
@@ -87,10 +88,11 @@ impl ClaimResolver {
             .map_err(|error| format!("verify distributed claim token: {error}"))?;
         claims.remove(claim).ok_or_else(|| {
             format!("jwt returned by distributed claim endpoint {endpoint:?} did not contain claim: {claim}")
+                .into()
         })
     }
 
-    async fn verified(&self, issuer: &str, token: &str) -> Result<Map<String, Value>, String> {
+    async fn verified(&self, issuer: &str, token: &str) -> Result<Map<String, Value>, BadCredential> {
         let id = jwt::key_id(token).ok_or("malformed jwt")?;
         let keys = self.keys_of(issuer).find(&id).await?;
         let claims: Map<String, Value> = jwt::verified(token, &keys.iter().collect::<Vec<_>>())?;

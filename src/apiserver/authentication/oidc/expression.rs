@@ -1,6 +1,7 @@
 //! Expressions over what a token says and over the user that is made of it
 //! (`k8s.io/apiserver/pkg/authentication/cel`).
 
+use crate::authentication::errors::BadCredential;
 use apis::admissionregistration::expressions::compile;
 use cel::{Activation, Budget, Environment, Program, Type, Value};
 
@@ -73,10 +74,10 @@ impl Expression {
     ///
     /// # Errors
     /// In upstream's words.
-    pub fn evaluate(&self, value: &Value) -> Result<Value, String> {
+    pub fn evaluate(&self, value: &Value) -> Result<Value, BadCredential> {
         let activation = Activation::new().with(self.variable, value.clone());
         let outcome = self.program.evaluate(&activation, &mut Budget::new(Budget::PER_CALL));
-        outcome.map_err(|error| format!("expression '{}' resulted in error: {error}", self.text))
+        outcome.map_err(|error| format!("expression '{}' resulted in error: {error}", self.text).into())
     }
 }
 
@@ -84,14 +85,14 @@ impl Expression {
 ///
 /// # Errors
 /// It is something else.
-pub(super) fn texts(value: &Value) -> Result<Vec<String>, String> {
-    let wrong = || "expression must return a string or a list of strings".to_owned();
+pub(super) fn texts(value: &Value) -> Result<Vec<String>, BadCredential> {
+    let wrong = || BadCredential::from("expression must return a string or a list of strings");
     let all = match value {
         Value::Null => vec![],
         Value::String(one) => vec![one.to_string()],
         Value::List(many) => {
             let text = |item: &Value| item.as_str().map(str::to_owned).ok_or_else(wrong);
-            many.items.iter().map(text).collect::<Result<Vec<String>, String>>()?
+            many.items.iter().map(text).collect::<Result<Vec<String>, BadCredential>>()?
         }
         _ => return Err(wrong()),
     };

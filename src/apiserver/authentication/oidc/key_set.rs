@@ -18,6 +18,7 @@ use sync::RwLock;
 use super::super::ConfigError;
 use super::super::es512;
 use super::super::jwt::{Allowed, JwtKey, VerifyingKey};
+use crate::authentication::errors::BadCredential;
 use crate::webhook::{Journey, Transport};
 use clock::Clock;
 
@@ -90,7 +91,7 @@ impl KeySet {
     }
 
     /// The keys that a token may be signed with, which names `id` or nothing.
-    pub(super) async fn find(&self, id: &str) -> Result<Vec<VerifyingKey>, String> {
+    pub(super) async fn find(&self, id: &str) -> Result<Vec<VerifyingKey>, BadCredential> {
         let found = self.among_known(id);
         let Some(remote) = self.remote.as_ref().filter(|_| found.is_empty()) else { return Ok(found) };
         if !self.may_ask(remote.provider.clock.elapsed()) {
@@ -117,7 +118,7 @@ impl KeySet {
 }
 
 impl Remote {
-    async fn fetch(&self, algorithms: &Allowed) -> Result<Arc<[VerifyingKey]>, String> {
+    async fn fetch(&self, algorithms: &Allowed) -> Result<Arc<[VerifyingKey]>, BadCredential> {
         let document = self.provider.get(&self.discovery, None).await?;
         let document: Value = serde_json::from_slice(&document)
             .map_err(|error| format!("oidc: failed to decode provider discovery object: {error}"))?;
@@ -126,10 +127,11 @@ impl Remote {
             let ours = &self.issuer;
             return Err(format!(
                 "oidc: issuer did not match the issuer returned by provider, expected {ours:?} got {issuer:?}"
-            ));
+            )
+            .into());
         }
         let uri = document["jwks_uri"].as_str().ok_or("oidc: the provider names no jwks_uri")?;
-        read(&self.provider.get(uri, None).await?, algorithms)
+        Ok(read(&self.provider.get(uri, None).await?, algorithms)?)
     }
 }
 
@@ -146,7 +148,7 @@ impl KeyProvider {
     }
 
     /// What is there, for whoever has the token.
-    pub(super) async fn get(&self, url: &str, access_token: Option<&str>) -> Result<Vec<u8>, String> {
+    pub(super) async fn get(&self, url: &str, access_token: Option<&str>) -> Result<Vec<u8>, BadCredential> {
         let mut headers = HeaderMap::new();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         if let Some(token) = access_token {
@@ -160,7 +162,7 @@ impl KeyProvider {
             let status = response.status();
             let body = Limited::new(response.into_body(), MAX_BYTES).collect().await;
             let body = body.map_err(|error| error.to_string())?.to_bytes().to_vec();
-            if status.is_success() { Ok(body) } else { Err(format!("{url} answered {status}")) }
+            if status.is_success() { Ok(body) } else { Err(format!("{url} answered {status}").into()) }
         };
         self.clock.timeout_outside(TIMEOUT, exchange).await.map_err(|error| format!("{url}: {error}"))?
     }

@@ -11,6 +11,7 @@ use super::KeySet;
 use super::authenticator::Oidc;
 use super::configuration::{Configuration, Provider};
 use crate::authentication::anonymous::Anonymous;
+use crate::authentication::errors::BadCredential;
 use crate::authentication::jwt::Allowed;
 use crate::authentication::{ConfigError, Response, TokenAuthenticator};
 use crate::dynamic_file_content::DynamicFileContent;
@@ -53,7 +54,7 @@ impl Structured {
         self.0.current().anonymous.clone()
     }
 
-    async fn known(&self, token: &str, asked: Option<&[String]>) -> Result<Option<Response>, String> {
+    async fn known(&self, token: &str, asked: Option<&[String]>) -> Result<Option<Response>, BadCredential> {
         let current = self.0.current();
         let mut errors = Vec::new();
         for issuer in &current.issuers {
@@ -63,7 +64,7 @@ impl Structured {
                 found => return found,
             }
         }
-        if errors.is_empty() { Ok(None) } else { Err(errors.join(", ")) }
+        if errors.is_empty() { Ok(None) } else { Err(BadCredential::all(&errors)) }
     }
 }
 
@@ -76,7 +77,7 @@ impl TokenAuthenticator for Arc<Structured> {
         &'a self,
         token: &'a str,
         audiences: Option<&'a [String]>,
-    ) -> BoxFuture<'a, Result<Option<Response>, String>> {
+    ) -> BoxFuture<'a, Result<Option<Response>, BadCredential>> {
         self.known(token, audiences).boxed()
     }
 }

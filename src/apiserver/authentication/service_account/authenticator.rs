@@ -13,6 +13,7 @@ use super::bound::{Bound, LEEWAY_SECONDS};
 use super::claims::{BoundClaims, Kubernetes, PublicClaims};
 use super::metadata::PublicKeys;
 use super::user;
+use crate::authentication::errors::BadCredential;
 use crate::registry::Registry;
 use clock::Clock;
 
@@ -37,7 +38,7 @@ impl ServiceAccountTokens {
         ServiceAccountTokens { issuers, audiences, keys, bound: Bound::new(registry, clock) }
     }
 
-    async fn known(&self, token: &str, asked: Option<&[String]>) -> Result<Option<Response>, String> {
+    async fn known(&self, token: &str, asked: Option<&[String]>) -> Result<Option<Response>, BadCredential> {
         if !has_issuer(token, &self.issuers) {
             return Ok(None);
         }
@@ -55,7 +56,7 @@ impl ServiceAccountTokens {
         Ok(Some(Response { user, audiences }))
     }
 
-    async fn check_bound(&self, kubernetes: &Kubernetes) -> Result<(), String> {
+    async fn check_bound(&self, kubernetes: &Kubernetes) -> Result<(), BadCredential> {
         let namespace = &kubernetes.namespace;
         self.bound.check_account(namespace, &kubernetes.serviceaccount).await?;
         if let Some(secret) = &kubernetes.secret {
@@ -79,7 +80,7 @@ impl TokenAuthenticator for ServiceAccountTokens {
         &'a self,
         token: &'a str,
         audiences: Option<&'a [String]>,
-    ) -> BoxFuture<'a, Result<Option<Response>, String>> {
+    ) -> BoxFuture<'a, Result<Option<Response>, BadCredential>> {
         self.known(token, audiences).boxed()
     }
 }
@@ -99,7 +100,7 @@ pub(super) fn audiences_of(
     claims: &PublicClaims,
     asked: Option<&[String]>,
     own: &[String],
-) -> Result<Vec<String>, String> {
+) -> Result<Vec<String>, BadCredential> {
     // A token that names nobody is one of a Secret: it is for this server alone.
     let named = if claims.aud.is_empty() { own } else { &claims.aud };
     let asked = asked.unwrap_or(own);
@@ -110,12 +111,12 @@ pub(super) fn audiences_of(
             format!("[{}]", quoted.join(" "))
         };
         let (named, asked) = (shown(named), shown(asked));
-        return Err(format!("token audiences {named} is invalid for the target audiences {asked}"));
+        return Err(format!("token audiences {named} is invalid for the target audiences {asked}").into());
     }
     Ok(common)
 }
 
-pub(super) fn check_time(claims: &PublicClaims, now: i64) -> Result<(), String> {
+pub(super) fn check_time(claims: &PublicClaims, now: i64) -> Result<(), BadCredential> {
     if claims.nbf.is_some_and(|start| now + LEEWAY_SECONDS < start) {
         return Err("service account token is not valid yet".into());
     }

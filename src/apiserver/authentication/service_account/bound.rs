@@ -5,6 +5,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 
 use super::claims::Reference;
+use crate::authentication::errors::BadCredential;
 use crate::registry::Registry;
 use apimachinery::object::Object;
 use apis::core::node::NODES;
@@ -38,55 +39,59 @@ impl Bound {
         self.registry.get(&SECRETS, namespace, name, None).await.ok()
     }
 
-    pub(super) async fn account(&self, namespace: &str, name: &str) -> Result<Arc<Object>, String> {
+    pub(super) async fn account(&self, namespace: &str, name: &str) -> Result<Arc<Object>, BadCredential> {
         let account = self.registry.get(&SERVICE_ACCOUNTS, namespace, name, None).await;
-        account.map_err(|status| status.message)
+        account.map_err(|status| status.message.into())
     }
 
     /// The account is the one that the token was made for.
-    pub(super) async fn check_account(&self, namespace: &str, claim: &Reference) -> Result<(), String> {
+    pub(super) async fn check_account(
+        &self,
+        namespace: &str,
+        claim: &Reference,
+    ) -> Result<(), BadCredential> {
         let account = self.account(namespace, &claim.name).await?;
         if self.is_gone(&account) {
-            return Err(format!("service account {namespace}/{} has been deleted", claim.name));
+            return Err(format!("service account {namespace}/{} has been deleted", claim.name).into());
         }
         match &account.metadata.uid {
             uid if *uid == claim.uid => Ok(()),
-            uid => Err(format!("service account UID ({uid}) does not match claim ({})", claim.uid)),
+            uid => Err(format!("service account UID ({uid}) does not match claim ({})", claim.uid).into()),
         }
     }
 
-    pub(super) async fn check_secret(&self, namespace: &str, claim: &Reference) -> Result<(), String> {
+    pub(super) async fn check_secret(&self, namespace: &str, claim: &Reference) -> Result<(), BadCredential> {
         let secret = self.secret(namespace, &claim.name).await;
         let uid = self.living_uid(secret)?;
         let (shown, claimed) = ("service account secret ref claim", &claim.uid);
         if uid == *claimed {
             Ok(())
         } else {
-            Err(format!("secret UID ({uid}) does not match {shown} ({claimed})"))
+            Err(format!("secret UID ({uid}) does not match {shown} ({claimed})").into())
         }
     }
 
-    pub(super) async fn check_pod(&self, namespace: &str, claim: &Reference) -> Result<(), String> {
+    pub(super) async fn check_pod(&self, namespace: &str, claim: &Reference) -> Result<(), BadCredential> {
         let uid = self.living_uid(self.registry.get(&PODS, namespace, &claim.name, None).await.ok())?;
         let (shown, claimed) = ("service account pod ref claim", &claim.uid);
         if uid == *claimed {
             Ok(())
         } else {
-            Err(format!("pod UID ({uid}) does not match {shown} ({claimed})"))
+            Err(format!("pod UID ({uid}) does not match {shown} ({claimed})").into())
         }
     }
 
-    pub(super) async fn check_node(&self, claim: &Reference) -> Result<(), String> {
+    pub(super) async fn check_node(&self, claim: &Reference) -> Result<(), BadCredential> {
         let uid = self.living_uid(self.registry.get(&NODES, "", &claim.name, None).await.ok())?;
         let (shown, claimed) = ("service account node ref claim", &claim.uid);
         if uid == *claimed {
             Ok(())
         } else {
-            Err(format!("node UID ({uid}) does not match {shown} ({claimed})"))
+            Err(format!("node UID ({uid}) does not match {shown} ({claimed})").into())
         }
     }
 
-    fn living_uid(&self, object: Option<Arc<Object>>) -> Result<String, String> {
+    fn living_uid(&self, object: Option<Arc<Object>>) -> Result<String, BadCredential> {
         let living = object.filter(|object| !self.is_gone(object)).ok_or(INVALIDATED)?;
         Ok(living.metadata.uid.clone())
     }

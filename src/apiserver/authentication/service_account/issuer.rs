@@ -9,6 +9,7 @@ use super::claims::{BoundClaims, Kubernetes, LegacyClaims, PublicClaims};
 use super::keys::{PublicKey, SigningKey};
 use super::legacy::LEGACY_ISSUER;
 use super::username;
+use crate::authentication::errors::SigningError;
 use clock::Clock;
 use entropy::Entropy;
 
@@ -43,7 +44,7 @@ pub struct TokenIssuer {
     issuer: String,
     /// Text of the key in PEM; read when the first token is asked for.
     key_pem: String,
-    key: OnceLock<Result<SigningKey, String>>,
+    key: OnceLock<Result<SigningKey, SigningError>>,
     audiences: Vec<String>,
     max_expiration: Option<Duration>,
     extends_expiration: bool,
@@ -83,7 +84,7 @@ impl TokenIssuer {
     }
 
     /// The public half of its key.
-    pub fn public_key(&self) -> Result<&PublicKey, String> {
+    pub fn public_key(&self) -> Result<&PublicKey, SigningError> {
         Ok(&self.key()?.public)
     }
 
@@ -91,7 +92,7 @@ impl TokenIssuer {
     ///
     /// # Errors
     /// A key that does not sign.
-    pub fn issue(&self, request: &TokenRequest) -> Result<(String, String), String> {
+    pub fn issue(&self, request: &TokenRequest) -> Result<(String, String), SigningError> {
         let now = self.clock.now().timestamp();
         let id = self.entropy.uid();
         let is_extended = self.is_extended(request);
@@ -127,7 +128,7 @@ impl TokenIssuer {
         namespace: &str,
         account: &Reference,
         secret_name: &str,
-    ) -> Result<String, String> {
+    ) -> Result<String, SigningError> {
         let sub = username(namespace, &account.name);
         let public = PublicClaims { iss: LEGACY_ISSUER.into(), sub, ..PublicClaims::default() };
         self.sign(&LegacyClaims {
@@ -147,11 +148,12 @@ impl TokenIssuer {
             && request.audiences.iter().all(|audience| self.audiences.contains(audience))
     }
 
-    fn sign(&self, claims: &impl Serialize) -> Result<String, String> {
+    fn sign(&self, claims: &impl Serialize) -> Result<String, SigningError> {
         self.key()?.sign(claims)
     }
 
-    fn key(&self) -> Result<&SigningKey, String> {
-        self.key.get_or_init(|| SigningKey::read(&self.key_pem)).as_ref().map_err(Clone::clone)
+    fn key(&self) -> Result<&SigningKey, SigningError> {
+        let read = || SigningKey::read(&self.key_pem).map_err(SigningError::from);
+        self.key.get_or_init(read).as_ref().map_err(Clone::clone)
     }
 }

@@ -14,6 +14,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::super::es512;
 use super::super::jwt::{JwtKey, VerifyingKey};
+use crate::authentication::errors::SigningError;
 use apimachinery::der;
 
 /// `1.2.840.10045.2.1`, id-ecPublicKey, as DER.
@@ -96,13 +97,13 @@ impl SigningKey {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn sign(&self, claims: &impl Serialize) -> Result<String, String> {
+    pub fn sign(&self, claims: &impl Serialize) -> Result<String, SigningError> {
         let id = &self.public.verifying.id;
         match &self.method {
             Method::Es512(key) => es512::sign(claims, id, key),
             Method::Common(algorithm, key) => {
                 let header = Header { typ: None, kid: Some(id.clone()), ..Header::new(*algorithm) };
-                jsonwebtoken::encode(&header, claims, key).map_err(|error| error.to_string())
+                jsonwebtoken::encode(&header, claims, key).map_err(|error| error.to_string().into())
             }
         }
     }

@@ -15,6 +15,7 @@ use super::bound::Bound;
 use super::claims::LegacyClaims;
 use super::metadata::PublicKeys;
 use super::{split_username, user};
+use crate::authentication::errors::BadCredential;
 use crate::registry::Registry;
 use clock::Clock;
 
@@ -41,7 +42,7 @@ impl LegacyServiceAccountTokens {
         LegacyServiceAccountTokens { issuers, audiences, keys, bound: Bound::new(registry, clock) }
     }
 
-    async fn known(&self, token: &str, asked: Option<&[String]>) -> Result<Option<Response>, String> {
+    async fn known(&self, token: &str, asked: Option<&[String]>) -> Result<Option<Response>, BadCredential> {
         if !has_issuer(token, &self.issuers) {
             return Ok(None);
         }
@@ -58,7 +59,7 @@ impl LegacyServiceAccountTokens {
         Ok(Some(Response { user, audiences }))
     }
 
-    async fn check_secret(&self, claims: &LegacyClaims, token: &str) -> Result<(), String> {
+    async fn check_secret(&self, claims: &LegacyClaims, token: &str) -> Result<(), BadCredential> {
         let secret = self.bound.secret(&claims.namespace, &claims.secret_name).await;
         let secret = secret.filter(|secret| !secret.is_deleting()).ok_or("Token has been invalidated")?;
         let kept = STANDARD.decode(secret.to_value()["data"]["token"].as_str().unwrap_or_default());
@@ -66,15 +67,15 @@ impl LegacyServiceAccountTokens {
         if secrets::same(&kept, token) { Ok(()) } else { Err("Token does not match server's copy".into()) }
     }
 
-    async fn check_account(&self, claims: &LegacyClaims) -> Result<(), String> {
+    async fn check_account(&self, claims: &LegacyClaims) -> Result<(), BadCredential> {
         let LegacyClaims { namespace, account_name, account_uid, .. } = claims;
         let account = self.bound.account(namespace, account_name).await?;
         if account.is_deleting() {
-            return Err(format!("ServiceAccount {namespace}/{account_name} has been deleted"));
+            return Err(format!("ServiceAccount {namespace}/{account_name} has been deleted").into());
         }
         match &account.metadata.uid {
             uid if uid == account_uid => Ok(()),
-            uid => Err(format!("ServiceAccount UID ({uid}) does not match claim ({account_uid})")),
+            uid => Err(format!("ServiceAccount UID ({uid}) does not match claim ({account_uid})").into()),
         }
     }
 }
@@ -88,12 +89,12 @@ impl TokenAuthenticator for LegacyServiceAccountTokens {
         &'a self,
         token: &'a str,
         audiences: Option<&'a [String]>,
-    ) -> BoxFuture<'a, Result<Option<Response>, String>> {
+    ) -> BoxFuture<'a, Result<Option<Response>, BadCredential>> {
         self.known(token, audiences).boxed()
     }
 }
 
-fn check_claims(claims: &LegacyClaims) -> Result<(), String> {
+fn check_claims(claims: &LegacyClaims) -> Result<(), BadCredential> {
     let needed = [
         (&claims.public.sub, "sub"),
         (&claims.namespace, "namespace"),
@@ -102,7 +103,7 @@ fn check_claims(claims: &LegacyClaims) -> Result<(), String> {
         (&claims.account_uid, "serviceAccountUID"),
     ];
     if let Some((_, name)) = needed.iter().find(|(value, _)| value.is_empty()) {
-        return Err(format!("{name} claim is missing"));
+        return Err(format!("{name} claim is missing").into());
     }
     if split_username(&claims.public.sub) == Some((&claims.namespace, &claims.account_name)) {
         Ok(())

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::jwt::{self, VerifyingKey};
 use super::keys::{PublicKey, public_keys};
+use crate::authentication::errors::BadCredential;
 
 /// Where the discovery document is.
 pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
@@ -42,7 +43,7 @@ impl PublicKeys {
     }
 
     /// What a token says, when one of the keys signed it; nothing when it is no signed JWT.
-    pub(super) fn verified<T: DeserializeOwned>(&self, token: &str) -> Result<Option<T>, String> {
+    pub(super) fn verified<T: DeserializeOwned>(&self, token: &str) -> Result<Option<T>, BadCredential> {
         let Some(id) = jwt::key_id(token) else { return Ok(None) };
         let keys = self.all().iter().map(|key| &key.verifying);
         let fitting: Vec<&VerifyingKey> = keys.filter(|key| id.is_empty() || key.id == id).collect();
