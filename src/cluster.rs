@@ -6,6 +6,7 @@
 //! port. Whatever is started here belongs to the `Cluster` and ends with it.
 
 pub mod config;
+mod config_seeing;
 pub mod difference;
 pub mod etcd_api;
 pub mod etcd_store_error;
@@ -36,6 +37,7 @@ mod data_plane;
 mod earlier_keys;
 mod ending;
 mod etcd_store;
+mod exchange_handles;
 mod extenders;
 mod fault_handles;
 mod fault_objects;
@@ -113,7 +115,7 @@ use apiserver::storage::{ByteStore, Storage, WatchCaches, encryption::Encryption
 use apiserver::webhook::ServiceResolver;
 use client_go::client::Client;
 use clock::Clock;
-use flow::Flow;
+use flow::{Exchanges, Flow};
 use kubelet::container_runtime::own_listeners::OwnListeners;
 use pki::{self, Authority, Identity};
 
@@ -212,15 +214,15 @@ impl Cluster {
             ApiserverConfig::new(scheme.clone(), own.clone(), clock.named(APISERVER), entropy.clone());
         apiserver.authentication = authentication(&config, &keys, &apiserver)?;
         apiserver.kubelets = kubelets.clone();
-        apiserver.flow = flow.clone();
+        (apiserver.flow, apiserver.debugging.verbosity) = (flow.clone(), config.verbosity.clone());
         let interceptors = Interceptors::join(&mut apiserver);
         apiserver.follow(options, &config.admission)?;
         apiserver.health = apiserver.health.with("etcd", takes_writes(kv.clone(), &options.etcd), false);
         apiserver.exposed = exposed.map(|listen| listen.address);
         let component_keys = keys.for_components(apiserver.authentication.issuer.clone());
-        let (beside, traffic) = (apiserver.beside.clone(), apiserver.traffic.clone());
+        let (beside, traffic, pods) =
+            (apiserver.beside.clone(), apiserver.traffic.clone(), apiserver.pods.clone());
         let shutdown = apiserver.shutdown.1.clone();
-        let pods = apiserver.pods.clone();
         kubelets.reach(RemoteKubelets::new(&config, &own, &keys.authority)?);
         let service = build_handler_chain(apiserver)?;
         let data_plane = DataPlane::new(&config, kubelets.clone(), &service, &flow, &pods);
@@ -236,6 +238,7 @@ impl Cluster {
         };
         let running = Running::new(&config, parts, kubelets, nodes).map_err(StartError::Stages)?;
         let background = background::begin(&kv, &config, &encryption);
+        let _keeps = flow.exchanges().filter(|_| config.keep_bodies).map(Exchanges::ask);
         let inside = Arc::new(Inside {
             running,
             service,
@@ -249,7 +252,7 @@ impl Cluster {
             data_plane,
             interceptors,
             traffic,
-            for_handles: ForHandles::default(),
+            for_handles: ForHandles { _keeps, ..ForHandles::default() },
             forks: NamedForks::default(),
             starter: start_fork,
             began_at,

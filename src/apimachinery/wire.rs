@@ -5,6 +5,7 @@
 //! runs and none can be fooled.
 
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -30,6 +31,37 @@ pub type ApiService = tower::util::BoxCloneSyncService<ApiRequest, ApiResponse, 
 /// On a request: the identity of an in-process component. Authentication takes it as it is.
 #[derive(Clone, Debug)]
 pub struct InProcessUser(pub Arc<UserInfo>);
+
+/// On a request from outside that is for none of the API and changes something: what showed who asks. Whoever
+/// asks again in their name later shows it again, so that it is worth as much as it then is.
+#[derive(Clone)]
+pub struct ShownCredentials {
+    /// Headers with their values: a token, a password, as whom somebody acts.
+    pub headers: http::HeaderMap,
+    /// What the client proved to have in TLS.
+    pub certificates: Option<PeerCertificates>,
+}
+
+impl ShownCredentials {
+    /// Shows them on another request.
+    pub fn show_on<B>(&self, request: &mut http::Request<B>) {
+        for (name, value) in &self.headers {
+            request.headers_mut().append(name, value.clone());
+        }
+        if let Some(certificates) = &self.certificates {
+            request.extensions_mut().insert(certificates.clone());
+        }
+    }
+}
+
+/// On a request that is for none of the API: says whether who asks may `get` all objects of a resource, by
+/// its group, its plural, and the namespace, which may be empty.
+#[derive(Clone)]
+pub struct MayRead(pub Arc<AsksWhetherReadable>);
+
+/// See [`MayRead`].
+pub type AsksWhetherReadable =
+    dyn Fn(&str, &str, &str) -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync;
 
 /// On a request: the body, already decoded; the HTTP body is empty then. Shared with the caller, who may have
 /// to send it again.

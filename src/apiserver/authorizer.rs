@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 
 use crate::request::RequestInfo;
 use apimachinery::user::UserInfo;
+use apimachinery::wire::MayRead;
 use apis::rbac::policy_rule::PolicyRule;
 
 /// What an authorizer says (`authorizer.Decision`).
@@ -74,6 +75,27 @@ pub trait Authorizer: Send + Sync {
     fn explain(&self, _user: &UserInfo, _info: &RequestInfo) -> Vec<(&'static str, String)> {
         Vec::new()
     }
+}
+
+/// What this user may read.
+pub fn may_read(authorizer: &Arc<dyn Authorizer>, user: &Arc<UserInfo>) -> MayRead {
+    let (authorizer, user) = (authorizer.clone(), user.clone());
+    MayRead(Arc::new(move |group, resource, namespace| {
+        let question = RequestInfo {
+            is_resource_request: true,
+            verb: "get".into(),
+            group: group.into(),
+            version: "*".into(),
+            resource: resource.into(),
+            namespace: namespace.into(),
+            ..RequestInfo::default()
+        };
+        let (authorizer, user) = (authorizer.clone(), user.clone());
+        Box::pin(async move {
+            let decided = authorizer.authorize(&user, &question).wait().await;
+            matches!(decided, Decision::Allow(_))
+        })
+    }))
 }
 
 /// What a user may do, as far as it can be listed.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use sync::{Mutex, MutexGuard};
 use tower::ServiceExt;
 
+use super::authorizer::{Authorizer, may_read};
 use super::request::RequestContext;
 use apimachinery::status::Status;
 use apimachinery::wire::{ApiRequest, ApiResponse, ApiService, InProcessUser};
@@ -25,12 +26,19 @@ impl Beside {
         Mounted(self.clone())
     }
 
-    /// Hands the request on, with who asks in its extensions as [`InProcessUser`].
-    pub(crate) async fn serve(&self, mut request: ApiRequest, ctx: &RequestContext) -> ApiResponse {
+    /// Hands the request on, with who asks in its extensions as [`InProcessUser`], and what they
+    /// may read.
+    pub(crate) async fn serve(
+        &self,
+        mut request: ApiRequest,
+        ctx: &RequestContext,
+        authorizer: &Arc<dyn Authorizer>,
+    ) -> ApiResponse {
         let Some(service) = self.lock().clone() else {
             return ctx.refuse(request.headers(), Status::path_not_found());
         };
         request.extensions_mut().insert(InProcessUser(ctx.user.clone()));
+        request.extensions_mut().insert(may_read(authorizer, &ctx.user));
         service.oneshot(request).await.unwrap_or_else(|never| match never {})
     }
 

@@ -10,6 +10,7 @@ use super::audit::AuditConfig;
 use super::authentication::Authentication;
 use super::authorization::config::AuthorizationOptions;
 use super::beside::Beside;
+use super::endpoints::routes::debug::Debugging;
 use super::endpoints::routes::healthz::HealthChecks;
 use super::endpoints::routes::version::VersionInfo;
 use super::endpoints::routes::zpages::ShownFlags;
@@ -63,6 +64,8 @@ pub struct ApiserverConfig {
     pub own_admission: OwnAdmission,
     /// What `/flagz` shows; without, there is none.
     pub flags: Option<ShownFlags>,
+    /// What `/debug` shows.
+    pub debugging: Debugging,
     /// `--feature-gates`
     pub feature_gates: FeatureGates,
     /// How many requests are worked on at once.
@@ -108,6 +111,7 @@ impl ApiserverConfig {
         self.flags = Some(Arc::new(move || shown.flags()));
         self.registry.set_feature_gates(options.features.gates.clone());
         self.registry.set_service_options(options.services);
+        self.debugging.options = options.debugging;
         self.flow_control = options.flow_control;
         self.shutdown.0 = options.shutdown;
         self.browsers = options.browsers.complete().map_err(ConfigError)?;
@@ -136,6 +140,7 @@ impl ApiserverConfig {
             admission,
             own_admission: OwnAdmission::default(),
             flags: None,
+            debugging: Debugging::default(),
             feature_gates: FeatureGates::default(),
             flow_control,
             browsers: BrowserConfig::default(),

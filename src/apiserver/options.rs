@@ -13,6 +13,7 @@ use super::aggregator::ProxyClientOptions;
 use super::audit::AuditOptions;
 use super::authentication::AuthenticationOptions;
 use super::authorization::config::AuthorizationOptions;
+use super::endpoints::routes::debug::DebuggingOptions;
 use super::filters::browsers::BrowserOptions;
 use super::flow_control::config::FlowControlOptions;
 use super::kubelet_options::KubeletClientOptions;
@@ -53,6 +54,9 @@ pub struct ServerRunOptions {
     /// How it ends.
     #[command(flatten)]
     pub shutdown: ShutdownOptions,
+    /// What is shown for debugging.
+    #[command(flatten)]
+    pub debugging: DebuggingOptions,
     /// What browsers are told.
     #[command(flatten)]
     pub browsers: BrowserOptions,

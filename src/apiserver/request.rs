@@ -1,11 +1,15 @@
 //! A request (`k8s.io/apiserver/pkg/endpoints/request`): what it asks for, read from its path
 //! ([`RequestInfo`]), and what is found out about it on its way ([`RequestContext`]).
 
+mod bounded_text;
 mod context;
 mod disturbance;
 mod field_changes;
 mod info;
+mod told_values;
 
+pub use bounded_text::{MAX_TOLD_BYTES, bounded};
 pub use context::{Announced, LONG_BYTES, RequestContext};
 pub use disturbance::{IsSilent, RequestDisturbance, WatchStage};
 pub use info::{BESIDE, RequestInfo, is_true, query_pairs, query_value};
+pub use told_values::{ValuePlace, hide_unreadable};

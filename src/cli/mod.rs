@@ -58,6 +58,7 @@ mod state;
 mod style;
 mod terminal;
 mod tips;
+mod trace_bodies;
 mod trace_follow;
 mod trace_source;
 mod trace_wanted;
@@ -167,15 +168,15 @@ pub fn arguments() -> Arguments {
 
 /// Runs a subcommand.
 pub fn run(arguments: Arguments) -> ExitCode {
-    log::start(arguments.verbose);
+    let verbosity = log::start(arguments.verbose);
     parent::end_with_parent();
     let outcome = match arguments.command {
-        Command::Up(up) => up.run(),
+        Command::Up(up) => up.logging(verbosity).run(),
         Command::Run(run) => match run.run() {
             Ok(code) => return code,
             Err(failure) => Err(failure),
         },
-        Command::Apiserver(apiserver) => apiserver.run(),
+        Command::Apiserver(apiserver) => apiserver.logging(verbosity).run(),
         Command::ControllerManager(controllers) => controllers.run(),
         Command::Scheduler(scheduler) => scheduler.run(),
         Command::Kubelet(kubelet) => kubelet.run(),

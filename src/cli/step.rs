@@ -14,7 +14,7 @@ const TOLD: usize = 10;
 ///
 /// Without more it lets one step happen, and holds the cluster first if it was not held: its clock stands,
 /// its queues hold. Steps are requests that change something, admission plugins, writes to etcd, watch events
-/// that informers take in, reconciles, and scheduling cycles.
+/// that informers take in, reconciles, scheduling cycles, and syncs of kubelets' pods.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct StepCommand {
@@ -31,7 +31,7 @@ enum StepWhat {
     /// Let one step happen; when nobody is held, let time pass until somebody is.
     Next(NextStep),
     /// Let steps happen until the next is of another stage: request, admission, write, watch, reconcile,
-    /// scheduling.
+    /// scheduling, sync.
     Stage(StepWithin),
     /// Let steps happen until an object is as it should be, or a breakpoint is reached.
     Until(StepUntil),
@@ -44,7 +44,7 @@ enum StepWhat {
     /// Let the cluster stand still before what is named.
     ///
     /// As in `kubarium step break write pods`, `break reconcile deployment default/web`,
-    /// `break admission ResourceQuota`, `break scheduling`.
+    /// `break admission ResourceQuota`, `break scheduling`, `break sync pods default/web`.
     Break(BreakAt),
     /// Remove a breakpoint, by what it is called; all without a name.
     Unbreak {
@@ -94,7 +94,7 @@ struct StepUntil {
 #[derive(Args)]
 struct BreakAt {
     /// What is about to happen.
-    #[arg(value_parser = ["request", "admission", "write", "watch", "reconcile", "scheduling"])]
+    #[arg(value_parser = ["request", "admission", "write", "watch", "reconcile", "scheduling", "sync"])]
     stage: String,
     /// The resource, controller, admission plugin or verb; else any.
     #[arg(default_value = "", hide_default_value = true)]

@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::asked::encoded;
 use super::connection::Context;
+use super::trace_bodies::KeptExchanges;
 use super::trace_source::{TraceSource, look};
 use super::trace_wanted::WantedPart;
 use super::traced::{self, Traced};
@@ -39,6 +40,11 @@ pub struct Trace {
     /// Go on telling as it happens, until Ctrl-C or the cluster's end.
     #[arg(short, long, conflicts_with = "output")]
     pub follow: bool,
+    /// Also what was sent to and fro in each write that is told: headers and bodies, of objects that you may
+    /// read, as far as they are kept. With --follow they are kept meanwhile; else --keep-bodies of `kubarium
+    /// up` keeps them, an open page, and stepping.
+    #[arg(long, conflicts_with = "output")]
+    pub bodies: bool,
     #[command(flatten)]
     wanted: WantedPart,
     /// How: a story or lanes (as --full) for people; steps and stages as json or yaml; a mermaid sequence
@@ -59,7 +65,7 @@ impl Trace {
         };
         let asking = self.asking(traced)?;
         if self.follow {
-            return trace_follow::follow(&asking, &wanted, self.full);
+            return trace_follow::follow(&asking, &wanted, (self.full, self.bodies));
         }
         let mut story = block_on(asking.ask())?;
         if let Some(traced) =
@@ -68,7 +74,13 @@ impl Trace {
             return Err(traced.not_recorded(&story, &asking.namespace, &asking.record.name));
         }
         wanted.of(&mut story);
-        self.print(&story, &wanted)
+        self.print(&story, &wanted)?;
+        if self.bodies {
+            let kept = block_on(KeptExchanges::ask(&asking.context))?;
+            kept.of(&story).iter().for_each(say);
+            say(kept.remark());
+        }
+        Ok(())
     }
 
     fn asking(&self, traced: Option<Traced>) -> Result<TraceSource, Failure> {

@@ -6,24 +6,32 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 
+use super::trace_bodies::KeptExchanges;
 use super::trace_source::{TraceSource, look};
 use super::{Failure, block_on, say, terminal};
 use flow::story::StoryStage;
-use flow::{StepId, Trace, WantedSteps};
+use flow::{Step, StepId, Trace, WantedSteps};
 
 /// How often it is asked at most what is new.
 const PERIOD: Duration = Duration::from_millis(300);
 /// Where it is told that something was recorded.
 const FOLLOWED: &str = "/kubarium/v1/flow?since=now&follow=true";
+/// And while bodies are kept.
+const FOLLOWED_WITH_BODIES: &str = "/kubarium/v1/flow?since=now&follow=true&bodies=true";
 /// A stage that has grown no more for so long is told.
 const SETTLED_MICROSECONDS: u64 = 200_000;
 
 /// Tells what is there and then what comes, until the cluster answers no more.
-pub(super) fn follow(asking: &TraceSource, wanted: &WantedSteps, is_full: bool) -> Result<(), Failure> {
+pub(super) fn follow(
+    asking: &TraceSource,
+    wanted: &WantedSteps,
+    (is_full, has_bodies): (bool, bool),
+) -> Result<(), Failure> {
     block_on(async {
         let mut told = StagesTold::default();
         let mut has_answered = false;
-        let mut news = News::follow(asking);
+        let mut bodies = has_bodies.then(BodiesTold::default);
+        let mut news = News::follow(asking, has_bodies);
         loop {
             let mut trace = match asking.ask().await {
                 Ok(trace) => trace,
@@ -37,6 +45,9 @@ pub(super) fn follow(asking: &TraceSource, wanted: &WantedSteps, is_full: bool) 
                 told.steps(&trace, wanted)
             } else {
                 told.stages(&trace, wanted)
+            }
+            if let Some(bodies) = &mut bodies {
+                bodies.tell(asking, &trace).await?;
             }
             news.wait().await;
         }
@@ -53,9 +64,10 @@ struct News<'a> {
 }
 
 impl<'a> News<'a> {
-    fn follow(asking: &'a TraceSource) -> News<'a> {
+    fn follow(asking: &'a TraceSource, has_bodies: bool) -> News<'a> {
         let (sender, lines) = mpsc::channel(1);
-        let reading = Box::pin(asking.context.lines(FOLLOWED, sender));
+        let reading =
+            Box::pin(asking.context.lines(if has_bodies { FOLLOWED_WITH_BODIES } else { FOLLOWED }, sender));
         News { lines, reading, is_new: true, has_ended: false }
     }
 
@@ -70,6 +82,26 @@ impl<'a> News<'a> {
             line = self.lines.recv() => self.is_new = line.is_some(),
             _ = &mut self.reading => self.has_ended = true,
         }
+    }
+}
+
+/// Of which requests headers and bodies have been told. Bound: those that the last trace had.
+#[derive(Default)]
+struct BodiesTold(HashSet<StepId>);
+
+impl BodiesTold {
+    /// Those that are new and whole.
+    async fn tell(&mut self, asking: &TraceSource, trace: &Trace) -> Result<(), Failure> {
+        let requests = || trace.steps.iter().filter(|one| matches!(one.step, Step::RequestReceived { .. }));
+        if requests().all(|one| self.0.contains(&one.id)) {
+            return Ok(());
+        }
+        let mut new = trace.clone();
+        new.steps.retain(|step| !self.0.contains(&step.id));
+        let kept = KeptExchanges::ask(&asking.context).await?;
+        kept.of(&new).into_iter().for_each(say);
+        self.0 = requests().filter(|one| kept.is_whole(one.id)).map(|one| one.id).collect();
+        Ok(())
     }
 }
 
@@ -128,7 +160,7 @@ fn number(StepId(id): &StepId) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use flow::{Flow, Operation, Step};
+    use flow::{Flow, Operation};
 
     use super::*;
     use clock::Clock;

@@ -19,6 +19,7 @@ use super::{Failure, data_dir, detach, kubeconfig, manifests, node, progress, sa
 use crate::cluster::kwok_kinds::KwokKind;
 use crate::cluster::manifests::Manifest;
 use crate::cluster::{Access, Cluster, Components, Config, Listen, OtlpEndpoint, Publish, Snapshot};
+use apiserver::endpoints::routes::debug::Verbosity;
 use apiserver::options::ServerRunOptions;
 use apiserver::server::secure_serving::names_instead;
 use clock::Clock;
@@ -137,18 +138,28 @@ pub struct Up {
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS",
         value_parser = page_listener)]
     pub ui_listen: SocketAddr,
-    /// Send what happens to a collector of OpenTelemetry, as http://127.0.0.1:4318: OTLP over HTTP, in JSON.
+    /// Send what happens to a collector of OpenTelemetry, as http://127.0.0.1:4318: OTLP over HTTP or HTTPS,
+    /// in JSON.
     ///
     /// A story is one trace, from the request through watches and queues to the containers; a request that
     /// comes with a W3C traceparent goes on with that trace. A collector that is away is not waited for:
     /// what is lost is counted (`kubectl get --raw /kubarium/v1/tracing`).
     #[arg(long, value_name = "URL")]
     pub otlp_endpoint: Option<OtlpEndpoint>,
+    /// Whom to believe that it is the collector, with https: a file of certificates, PEM; else the system's.
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_CERTIFICATE", value_name = "FILE")]
+    pub otlp_certificate: Option<PathBuf>,
     /// Hold the cluster between any two steps from when it is ready: `kubarium step` lets them happen.
     ///
     /// What is applied with -f is held, too. Reads and health checks never are.
     #[arg(long)]
     pub step: bool,
+    /// Keep headers and bodies of the last writes from the start: `kubarium trace --bodies` shows them.
+    ///
+    /// Else they are kept while the page is open, while `kubarium trace --bodies --follow` runs, and while
+    /// the cluster is stepped. Of secrets and tokens none is kept.
+    #[arg(long)]
+    pub keep_bodies: bool,
     /// Draw UIDs and names from this seed, the same each time.
     #[arg(long, value_parser = values::seed)]
     pub seed: Option<u64>,
@@ -166,6 +177,9 @@ pub struct Up {
     /// Components are elsewhere: what they need is there (`kubarium apiserver`).
     #[arg(skip)]
     pub is_for_others: bool,
+    /// Sets how much is logged.
+    #[arg(skip)]
+    pub verbosity: Option<Verbosity>,
     /// What runs.
     #[command(flatten)]
     pub components: ComponentFlags,
@@ -187,6 +201,11 @@ pub struct Up {
 }
 
 impl Up {
+    /// What sets how much is logged.
+    pub(crate) fn logging(self, verbosity: Verbosity) -> Up {
+        Up { verbosity: Some(verbosity), ..self }
+    }
+
     /// Runs until it is told to stop.
     pub fn run(self) -> Result<(), Failure> {
         state::check_name(&self.name)?;
@@ -260,6 +279,16 @@ impl Up {
         };
         let removed = written.remove();
         outcome.and(ended).and(removed)
+    }
+
+    /// Where spans go, and whom to believe that it is there.
+    fn collector(&self) -> Result<Option<OtlpEndpoint>, Failure> {
+        let (Some(endpoint), Some(file)) = (self.otlp_endpoint.clone(), &self.otlp_certificate) else {
+            return Ok(self.otlp_endpoint.clone());
+        };
+        let flag = format!("--otlp-certificate {}", file.display());
+        let pem = std::fs::read(file).map_err(|error| Failure::new(format!("cannot read {flag}"), error))?;
+        endpoint.trusting(pem).map(Some).map_err(|why| Failure(format!("{flag}: {why}")))
     }
 
     /// What it is to begin with, if that is said.
@@ -399,7 +428,9 @@ impl Up {
             stages: self.stages.clone(),
             ui_listen: self.ui_listen,
             step: self.step,
-            otlp_endpoint: self.otlp_endpoint.clone(),
+            keep_bodies: self.keep_bodies,
+            verbosity: self.verbosity.clone(),
+            otlp_endpoint: self.collector()?,
             listeners: OwnListeners::new(self.forward_pods),
             clock: self.clock.clock(),
             entropy: self.seed.map_or_else(Entropy::from_system, Entropy::seeded),

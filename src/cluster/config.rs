@@ -8,6 +8,7 @@ use super::otlp_endpoint::OtlpEndpoint;
 use super::published::Publish;
 use super::snapshot::Snapshot;
 use apiserver::admission::own::OwnAdmission;
+use apiserver::endpoints::routes::debug::Verbosity;
 use apiserver::options::ServerRunOptions;
 use clock::Clock;
 use controllers::options::ControllerManagerOptions;
@@ -96,12 +97,16 @@ pub struct Config {
     pub entropy: Entropy,
     /// Whether the flow record is kept.
     pub flow: bool,
+    /// Whether it keeps headers and bodies of writes, also while nobody asks for them.
+    pub keep_bodies: bool,
     /// Whether faults may be objects, `faults.kubarium.dev/v1alpha1 Fault`.
     pub fault_objects: bool,
     /// Which of kwok's kinds are served.
     pub kwok_kinds: Vec<KwokKind>,
     /// What kube-apiserver's flags say.
     pub apiserver: ServerRunOptions,
+    /// Sets how much is logged (`/debug/flags/v`), where the log is for the cluster to set.
+    pub verbosity: Option<Verbosity>,
     /// What kube-controller-manager's flags say.
     pub controller_manager: ControllerManagerOptions,
     /// What kube-scheduler's flags say.
@@ -269,24 +274,6 @@ impl Config {
         Config { listeners, ..self }
     }
 
-    /// Says where spans are sent of what happens.
-    #[must_use]
-    pub fn otlp_endpoint(self, endpoint: OtlpEndpoint) -> Config {
-        Config { otlp_endpoint: Some(endpoint), ..self }
-    }
-
-    /// Says whether it is held between two steps from when it is ready (`kubarium step`).
-    #[must_use]
-    pub fn step(self, step: bool) -> Config {
-        Config { step, ..self }
-    }
-
-    /// Says where the page listens that shows the cluster, once [`super::Cluster::open_page`] opens it.
-    #[must_use]
-    pub fn ui_listen(self, ui_listen: SocketAddr) -> Config {
-        Config { ui_listen, ..self }
-    }
-
     /// Takes controllers of one's own: each is a component `controller/NAME`.
     #[must_use]
     pub fn controllers(self, controllers: OwnControllers) -> Config {
@@ -321,12 +308,6 @@ impl Config {
     #[must_use]
     pub fn entropy(self, entropy: Entropy) -> Config {
         Config { entropy, ..self }
-    }
-
-    /// Says whether the flow record is kept.
-    #[must_use]
-    pub fn flow(self, flow: bool) -> Config {
-        Config { flow, ..self }
     }
 
     /// Says whether faults may be objects, `faults.kubarium.dev/v1alpha1 Fault`.
@@ -421,6 +402,8 @@ impl Default for Config {
             clock: Clock::real(),
             entropy: Entropy::from_system(),
             flow: true,
+            keep_bodies: false,
+            verbosity: None,
             fault_objects: false,
             kwok_kinds: Vec::new(),
             apiserver: ServerRunOptions::default(),

@@ -15,8 +15,10 @@ use tokio::sync::watch;
 
 use super::inside::Inside;
 use apimachinery::status::Status;
+use apimachinery::wire::MayRead;
+use apiserver::request::hide_unreadable;
 use clock::Clock;
-use flow::{Flow, Followed, StepId, TraceStep};
+use flow::{Exchanges, Flow, Followed, KeepsExchanges, StepId, TraceStep};
 use handles::{ClusterHandle, HandleCall, Handles};
 
 /// Steps in one line of the answer.
@@ -47,7 +49,8 @@ struct ToldStep {
 pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
     let read = ClusterHandle::get("/flow", "The steps of the causal record, as lines of JSON.")
         .query("since", "From this step on; else from the oldest that is remembered. `now`: what comes.")
-        .query("follow", "true: goes on with what comes, until the client ends it.");
+        .query("follow", "true: goes on with what comes, until the client ends it.")
+        .query("bodies", "true: headers and bodies of writes are kept meanwhile (see /exchanges).");
     let integer = json!({"type": "integer"});
     let line = json!({
         "type": "object",
@@ -72,30 +75,41 @@ fn respond(flow: Flow, ending: watch::Receiver<bool>, call: &HandleCall) -> Resu
             Status::bad_request(format!("since: {text:?} is neither the number of a step nor now"))
         })?),
     };
-    let follow = call.query("follow") == Some("true");
-    let mut response = Response::new(Body::from_stream(lines(flow, ending, since, follow)));
+    let is_true = |name: &str| call.query(name) == Some("true");
+    let keeps = flow.exchanges().filter(|_| is_true("bodies")).map(Exchanges::ask);
+    let reader = RecordReader { flow, may_read: call.may_read.clone(), _keeps: keeps };
+    let lines = lines(reader, ending, since, is_true("follow"));
+    let mut response = Response::new(Body::from_stream(lines));
     let lines = HeaderValue::from_static("application/x-ndjson");
     response.headers_mut().insert(CONTENT_TYPE, lines);
     Ok(response)
 }
 
+/// Who reads the record.
+struct RecordReader {
+    flow: Flow,
+    may_read: MayRead,
+    /// For as long as they read.
+    _keeps: Option<KeepsExchanges>,
+}
+
 /// Nothing is kept for who follows: what they have not read yet stands in the record, and is forgotten with
 /// it.
 fn lines(
-    flow: Flow,
+    reader: RecordReader,
     ending: watch::Receiver<bool>,
     since: StepId,
     follow: bool,
 ) -> impl Stream<Item = Result<Bytes, std::io::Error>> {
     // Sockets live in real time, whatever the cluster's.
     let clock = Clock::real();
-    stream::unfold(Some((flow, since, true)), move |state| {
+    stream::unfold(Some((reader, since, true)), move |state| {
         let (clock, mut ending) = (clock.clone(), ending.clone());
         async move {
-            let (flow, since, is_first) = state?;
+            let (reader, since, is_first) = state?;
             if follow && !is_first {
                 let is_ending = tokio::select! {
-                    () = flow.until(since) => false,
+                    () = reader.flow.until(since) => false,
                     _ = ending.changed() => true,
                 };
                 if is_ending {
@@ -103,10 +117,11 @@ fn lines(
                 }
                 clock.sleep(PAUSE).await;
             }
-            let told = flow.since(since, MAX_STEPS);
+            let mut told = reader.flow.since(since, MAX_STEPS);
+            hide_unreadable(&reader.flow, &mut told.steps, &reader.may_read).await;
             let is_end = !follow && told.steps.len() < MAX_STEPS;
             let next = told.next;
-            Some((line(told), (!is_end).then_some((flow, next, false))))
+            Some((line(told), (!is_end).then_some((reader, next, false))))
         }
     })
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::component_handles;
+use super::exchange_handles;
 use super::fault_handles;
 use super::inside::Inside;
 use super::{flow_handles, fork_handles, node_handles, otlp, page_handles, seeing, snapshot_handles};
@@ -22,6 +23,7 @@ pub(super) fn service(inside: &Arc<Inside>) -> ApiService {
     let handles = fork_handles::handles(handles, inside);
     let handles = snapshot_handles::handles(handles, inside);
     let handles = flow_handles::add(handles, inside);
+    let handles = exchange_handles::add(handles, inside);
     let handles = page_handles::add(handles, inside);
     let handles = otlp::add(handles, inside);
     handles.service()

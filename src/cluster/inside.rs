@@ -25,7 +25,7 @@ use apiserver::traffic::Traffic;
 use client_go::client::Client;
 use clock::Clock;
 use faults::ComponentSwitch;
-use flow::Flow;
+use flow::{Flow, KeepsExchanges};
 use handles::HandleCall;
 use ui::Guests;
 
@@ -68,6 +68,8 @@ pub(super) struct ForHandles {
     pub(super) time: OwnTime,
     pub(super) page: OpenPage,
     pub(super) spans: SentSpans,
+    /// With `--keep-bodies`.
+    pub(super) _keeps: Option<KeepsExchanges>,
     /// True when the cluster ends: what tells without end does, too.
     pub(super) ending: watch::Sender<bool>,
 }

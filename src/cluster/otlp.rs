@@ -13,13 +13,10 @@ use std::time::Duration;
 use axum::body::Body;
 use http::Request;
 use http::header::CONTENT_TYPE;
-use hyper_util::client::legacy::Client as HttpClient;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use serde_json::json;
 
 use super::inside::Inside;
-use super::otlp_endpoint::OtlpEndpoint;
+use super::otlp_endpoint::{CollectorClient, OtlpEndpoint};
 use apimachinery::status::Status;
 use entropy::Entropy;
 use flow::{SpanBatch, SpanStream, StepId};
@@ -62,7 +59,13 @@ pub(super) async fn send(inside: Arc<Inside>, endpoint: OtlpEndpoint) {
     inside.for_handles.spans.begin();
     // Of its own: what the cluster draws is the same with and without a collector.
     let seed = u64::from_str_radix(&Entropy::from_system().hex(16), 16).unwrap_or_default();
-    let client = HttpClient::builder(TokioExecutor::new()).build_http();
+    let client = match endpoint.client() {
+        Ok(client) => client,
+        Err(why) => {
+            inside.for_handles.spans.count(0, Err(why.to_string()));
+            return inside.for_handles.spans.end();
+        }
+    };
     let mut sender =
         SpanSender { inside, endpoint, client, stream: SpanStream::new(seed), next: StepId::NONE };
     sender.run().await;
@@ -72,7 +75,7 @@ pub(super) async fn send(inside: Arc<Inside>, endpoint: OtlpEndpoint) {
 struct SpanSender {
     inside: Arc<Inside>,
     endpoint: OtlpEndpoint,
-    client: HttpClient<HttpConnector, Body>,
+    client: CollectorClient,
     stream: SpanStream,
     next: StepId,
 }
@@ -138,8 +141,19 @@ impl SpanSender {
         match answered {
             Ok(Ok(response)) if response.status().is_success() => Ok(()),
             Ok(Ok(response)) => Err(format!("{} answered {}", self.endpoint, response.status())),
-            Ok(Err(error)) => Err(format!("{}: {error}", self.endpoint)),
+            Ok(Err(error)) => Err(format!("{}: {}", self.endpoint, whole(&error))),
             Err(_) => Err(format!("{} did not answer within {PATIENCE:?}", self.endpoint)),
         }
     }
+}
+
+/// An error with what led to it: that of a client says only that it could not connect.
+fn whole(error: &dyn std::error::Error) -> String {
+    let mut told = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        told += &format!(": {error}");
+        cause = error.source();
+    }
+    told
 }

@@ -8,6 +8,7 @@ use super::inside::{ADMIN, MASTERS};
 use super::start_error::StartError;
 use apimachinery::user::UserInfo;
 use apiserver::server::Server;
+use ui::Guest;
 
 impl Cluster {
     /// Opens the page that shows the cluster at work, if it is not open, and gives a link to it that works
@@ -16,7 +17,8 @@ impl Cluster {
     /// # Errors
     /// The address is not loopback, or taken.
     pub async fn open_page(&self) -> Result<String, StartError> {
-        self.inside.invite(Arc::new(UserInfo::authenticated(ADMIN, &[MASTERS]))).await
+        let user = Arc::new(UserInfo::authenticated(ADMIN, &[MASTERS]));
+        self.inside.invite(Guest { user, shown: None }).await
     }
 
     /// Where the page listens, if it is open.

@@ -8,13 +8,13 @@ use serde_json::json;
 use super::inside::Inside;
 use super::start_error::StartError;
 use apimachinery::status::Status;
-use apimachinery::user::UserInfo;
 use apiserver::server::{self, Server};
 use handles::{ClusterHandle, HandleCall, Handles, answer};
+use ui::Guest;
 
 impl Inside {
-    /// A link that opens the page once, in this user's name.
-    pub(super) async fn invite(&self, user: Arc<UserInfo>) -> Result<String, StartError> {
+    /// A link that opens the page once, in this guest's name.
+    pub(super) async fn invite(&self, guest: Guest) -> Result<String, StartError> {
         let address = self.config.ui_listen;
         if !address.ip().is_loopback() {
             return Err(StartError::Exposed(address));
@@ -31,8 +31,8 @@ impl Inside {
             }
         };
         drop(server);
-        let key =
-            self.for_handles.page.guests.invite(user).map_err(|why| failed(std::io::Error::other(why)))?;
+        let invited = self.for_handles.page.guests.invite(guest);
+        let key = invited.map_err(|why| failed(std::io::Error::other(why)))?;
         Ok(format!("http://{bound}/#{key}"))
     }
 }
@@ -47,7 +47,7 @@ pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
         let inside = inside.upgrade();
         async move {
             let inside = inside.ok_or_else(|| Status::internal("the cluster has ended"))?;
-            let link = inside.invite(call.user).await;
+            let link = inside.invite(Guest { user: call.user, shown: call.shown }).await;
             answer(&json!({"url": link.map_err(|error| Status::internal(error.to_string()))?}))
         }
     })

@@ -23,17 +23,20 @@ pub enum HeldStage {
     Reconcile,
     /// The scheduler has taken a pod from its queue.
     Scheduling,
+    /// A kubelet's pod worker is about to sync its pod.
+    Sync,
 }
 
 impl HeldStage {
     /// All of them, in the order of a request's way.
-    pub const ALL: [HeldStage; 6] = [
+    pub const ALL: [HeldStage; 7] = [
         HeldStage::Request,
         HeldStage::Admission,
         HeldStage::Write,
         HeldStage::Watch,
         HeldStage::Reconcile,
         HeldStage::Scheduling,
+        HeldStage::Sync,
     ];
 
     /// As it is written: `write`.
@@ -45,6 +48,7 @@ impl HeldStage {
             HeldStage::Watch => "watch",
             HeldStage::Reconcile => "reconcile",
             HeldStage::Scheduling => "scheduling",
+            HeldStage::Sync => "sync",
         }
     }
 
@@ -113,6 +117,7 @@ impl fmt::Display for HeldStep {
                 write!(out, "{component}: before the {of} controller reconciles {object}")
             }
             HeldStage::Scheduling => write!(out, "{component}: before the scheduling cycle of {object}"),
+            HeldStage::Sync => write!(out, "{component}: before the sync of {object}"),
         }
     }
 }

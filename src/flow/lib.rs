@@ -18,6 +18,7 @@
 #![warn(missing_docs, unreachable_pub)]
 
 mod breakpoint;
+mod exchange;
 mod export;
 mod follow;
 mod gate;
@@ -56,6 +57,10 @@ use recorded::Recorded;
 use traffic::TrafficBook;
 
 pub use breakpoint::Breakpoint;
+pub use exchange::{
+    BodyText, Exchange, ExchangeText, Exchanges, KeepsExchanges, MAX_BODY_BYTES, MAX_EXCHANGES,
+};
+pub use exchange::{MAX_HEADERS, MessageText, PassingBytes, SentBody, SentMessage};
 pub use follow::Followed;
 pub use gate::{Gate, LetThrough, MAX_BREAKPOINTS, MAX_GONE, TooManyBreakpoints};
 pub use held::{HeldStage, HeldStep};
@@ -92,6 +97,7 @@ struct Record {
     names: Mutex<HashSet<Arc<str>, RandomState>>,
     followers: Followers,
     traffic: Mutex<TrafficBook>,
+    exchanges: Exchanges,
     gate: Gate,
 }
 
@@ -115,6 +121,7 @@ impl Flow {
             names: Mutex::default(),
             followers: Followers::default(),
             traffic: Mutex::default(),
+            exchanges: Exchanges::default(),
             gate,
         };
         Flow { record: Some(Arc::new(record)) }
@@ -167,6 +174,25 @@ impl Flow {
         self.request_of(step).is_some()
     }
 
+    /// The path of the request that a step is part of; none where that is forgotten.
+    pub fn asked_path(&self, step: Option<StepId>) -> Option<Arc<str>> {
+        let request = self.request_of(step)?;
+        match &self.record.as_ref()?.ring().get(request)?.step {
+            Step::RequestReceived { path, .. } => Some(path.clone()),
+            _ => None,
+        }
+    }
+
+    /// What was sent to and fro; none where nothing is remembered.
+    pub fn exchanges(&self) -> Option<&Exchanges> {
+        self.record.as_ref().map(|record| &record.exchanges)
+    }
+
+    /// Whether headers and bodies are to be kept: where nobody asks these are two relaxed loads.
+    pub fn keeps_exchanges(&self) -> bool {
+        self.exchanges().is_some_and(Exchanges::are_asked_for) || self.is_stepped()
+    }
+
     /// The request that a step is part of; none where it is part of none, or that is forgotten.
     fn request_of(&self, step: Option<StepId>) -> Option<StepId> {
         let ring = self.record.as_ref()?.ring();
@@ -199,7 +225,7 @@ impl Flow {
     /// that mentions it allocates nothing.
     pub fn name(&self, text: &str) -> Arc<str> {
         let Some(record) = &self.record else { return text.into() };
-        let mut names = lock(&record.names);
+        let mut names = record.names.lock();
         if let Some(name) = names.get(text) {
             return name.clone();
         }
@@ -274,7 +300,7 @@ impl Flow {
     pub fn judged(&self, sort: TrafficSort) {
         let Some(record) = &self.record else { return };
         let now = u64::try_from(record.clock.elapsed().as_micros()).unwrap_or(u64::MAX);
-        lock(&record.traffic).add(sort, now);
+        record.traffic.lock().add(sort, now);
     }
 
     /// Of pods, and of policies.
@@ -283,7 +309,7 @@ impl Flow {
         let Some(record) = self.record.as_ref().filter(|_| is_policy || subject.resource == PODS) else {
             return vec![];
         };
-        lock(&record.traffic).about(is_policy, &format!("{}/{}", subject.namespace, subject.name))
+        record.traffic.lock().about(is_policy, &format!("{}/{}", subject.namespace, subject.name))
     }
 
     /// Everything that is remembered, as one trace.
@@ -317,7 +343,7 @@ impl Record {
     }
 
     fn ring(&self) -> MutexGuard<'_, Ring> {
-        lock(&self.ring)
+        self.ring.lock()
     }
 }
 
@@ -395,10 +421,6 @@ impl Ring {
     fn snapshot(&self) -> (u64, Vec<Recorded>) {
         (self.forgotten + 1, self.steps.iter().cloned().collect())
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 #[cfg(test)]

@@ -12,6 +12,11 @@ use super::uid::Uid;
 
 type Text = Arc<str>;
 
+/// The status of an object that was found invalid: why tells the values that are.
+const UNPROCESSABLE: u16 = 422;
+/// In place of that.
+const NOT_FOR_YOU: &str = "the object is invalid; which values are, is for those who may read it";
+
 /// What a write did to the key in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -374,6 +379,31 @@ pub enum Step {
         #[serde(default)]
         warning: bool,
     },
+}
+
+impl Step {
+    /// Whether it tells values of an object, which are for those who may read that.
+    pub fn has_values(&self) -> bool {
+        let is_value = |field: &FieldFromTo| field.from.is_some() || field.to.is_some();
+        match self {
+            Step::Admitted { values: told, .. } | Step::Validated { changed: told, .. } => {
+                told.iter().any(is_value)
+            }
+            Step::Refused { code, why, .. } => *code == UNPROCESSABLE && !why.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// Leaves of the values only whose they are.
+    pub fn hide_values(&mut self) {
+        match self {
+            Step::Admitted { values: told, .. } | Step::Validated { changed: told, .. } => {
+                told.iter_mut().for_each(|field| (field.from, field.to) = (None, None));
+            }
+            Step::Refused { why, code: UNPROCESSABLE, .. } => *why = NOT_FOR_YOU.into(),
+            _ => {}
+        }
+    }
 }
 
 fn nothing() -> Text {

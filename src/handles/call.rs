@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 
 use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
-use apimachinery::wire::InProcessUser;
+use apimachinery::wire::{InProcessUser, MayRead, ShownCredentials};
 
 /// As long as the body of any request to the apiserver may be; a longer one is a 413.
 pub const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
@@ -22,6 +22,10 @@ pub const MAX_BODY_BYTES: usize = 3 * 1024 * 1024;
 pub struct HandleCall {
     /// Who asks; the apiserver has authenticated and authorized them.
     pub user: Arc<UserInfo>,
+    /// What they may read; nothing where nobody says.
+    pub may_read: MayRead,
+    /// What showed who asks; none of who asks in this process, and of what only reads.
+    pub shown: Option<ShownCredentials>,
     path: BTreeMap<String, String>,
     query: BTreeMap<String, String>,
     body: Body,
@@ -69,8 +73,14 @@ impl<S: Send + Sync> FromRequest<S> for HandleCall {
         let path = of_path.map(|found| found.iter().map(named).collect()).unwrap_or_default();
         let query = parts.uri.query().unwrap_or_default().split('&').map(parameter).collect();
         let user = parts.extensions.remove::<InProcessUser>().map(|InProcessUser(user)| user);
-        Ok(HandleCall { user: user.unwrap_or_default(), path, query, body })
+        let may_read = parts.extensions.remove().unwrap_or_else(nothing);
+        let shown = parts.extensions.remove();
+        Ok(HandleCall { user: user.unwrap_or_default(), may_read, shown, path, query, body })
     }
+}
+
+fn nothing() -> MayRead {
+    MayRead(Arc::new(|_, _, _| Box::pin(std::future::ready(false))))
 }
 
 fn refusal(error: &(dyn std::error::Error + 'static), limit: usize) -> Status {

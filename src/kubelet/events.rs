@@ -4,9 +4,10 @@
 use super::dependencies::Dependencies;
 use super::kuberuntime::context::{Happening, PodEvent};
 use super::pod_workers::{PodWorker, WorkerState};
+use apimachinery::object::Object;
 use apis::core::pod::PODS;
 use client_go::reference::ObjectReference;
-use flow::{Step, StepId};
+use flow::{HeldStage, HeldStep, Step, StepId};
 
 impl Dependencies {
     pub(crate) fn record_sync(&self, worker: &PodWorker, state: WorkerState) -> StepId {
@@ -17,6 +18,17 @@ impl Dependencies {
             pod: object.shared_key().clone(),
             state: flow.name(state.name()),
         })
+    }
+
+    /// Waits in front of a pod's sync, while somebody steps the cluster.
+    pub(crate) async fn hold_sync(&self, object: &Object) {
+        let (flow, component) = (self.context.client.flow(), &self.context.component);
+        let held = || {
+            let cause = flow.informed(component, object.metadata.resource_version);
+            let key = object.shared_key().clone();
+            HeldStep::new(HeldStage::Sync, component.clone(), "pods".into(), key).caused_by(cause)
+        };
+        flow.gate(held).await;
     }
 
     /// As an Event where it is one, as a step of the flow, and in the log.

@@ -211,7 +211,9 @@ impl Kubelet {
     ) -> Option<Duration> {
         let now = self.shared.context.clock.now();
         while let Some(turn) = self.next_turn(now) {
-            if self.shared.players.are_at_hand() || turn.is_light() {
+            if self.shared.context.client.flow().is_stepped() {
+                turns.push(turn.take_when_let(self.shared.clone()));
+            } else if self.shared.players.are_at_hand() || turn.is_light() {
                 self.end_turn(turn.take(&self.shared));
             } else {
                 turns.push(turn.take_elsewhere(self.shared.clone()));

@@ -9,8 +9,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use rustls::crypto::ring::default_provider;
 
 use apimachinery::user::UserInfo;
+use apimachinery::wire::ShownCredentials;
 use clock::Clock;
 use sync::Mutex;
+use tokio::sync::watch;
 
 /// Invitations that wait at once; at the bound the oldest ends.
 pub const MAX_INVITATIONS: usize = 16;
@@ -18,11 +20,28 @@ pub const MAX_INVITATIONS: usize = 16;
 pub const MAX_SESSIONS: usize = 64;
 /// How long an invitation can be taken up, in real time: whoever opens the page lives by that.
 pub const INVITATION_LASTS: Duration = Duration::from_secs(600);
-/// How long a session lasts, in real time: it has the rights of who was invited, and outlives what they
-/// showed for it.
+/// How long a session lasts at most, in real time. It ends before, with what its guest showed to be
+/// invited: a token that is revoked, a certificate that expires.
 pub const SESSION_LASTS: Duration = Duration::from_secs(12 * 3600);
 /// Of a key, before it is written as text.
 const KEY_BYTES: usize = 32;
+
+/// Who is invited.
+#[derive(Clone)]
+pub struct Guest {
+    /// Who it is.
+    pub user: Arc<UserInfo>,
+    /// What showed that, which is shown again with each request; none of who has the cluster in this process.
+    pub shown: Option<ShownCredentials>,
+}
+
+/// A session while it is used.
+pub(crate) struct GuestVisit {
+    /// Whose it is.
+    pub(crate) guest: Arc<Guest>,
+    /// Closed when the session ends.
+    pub(crate) ended: watch::Receiver<()>,
+}
 
 /// Invitations and sessions of one cluster's page. Cloning shares them; they end with the process.
 #[derive(Clone)]
@@ -37,14 +56,16 @@ struct Visitors {
 
 struct Invitation {
     key: String,
-    user: Arc<UserInfo>,
+    guest: Arc<Guest>,
     ends: Duration,
 }
 
 struct GuestSession {
     key: String,
-    user: Arc<UserInfo>,
+    guest: Arc<Guest>,
     ends: Duration,
+    /// Who uses it hears when it is gone.
+    lasts: watch::Sender<()>,
 }
 
 impl Default for Guests {
@@ -63,11 +84,11 @@ impl Guests {
     ///
     /// # Errors
     /// The system has no random bytes.
-    pub fn invite(&self, user: Arc<UserInfo>) -> Result<String, String> {
+    pub fn invite(&self, guest: Guest) -> Result<String, String> {
         let key = random_key()?;
         let ends = self.0.clock.elapsed() + INVITATION_LASTS;
         let mut invitations = self.0.invitations.lock();
-        invitations.push_back(Invitation { key: key.clone(), user, ends });
+        invitations.push_back(Invitation { key: key.clone(), guest: Arc::new(guest), ends });
         if invitations.len() > MAX_INVITATIONS {
             invitations.pop_front();
         }
@@ -80,11 +101,13 @@ impl Guests {
         let mut invitations = self.0.invitations.lock();
         invitations.retain(|one| one.ends > now);
         let at = invitations.iter().position(|one| is_same(&one.key, invitation))?;
-        let user = invitations.remove(at)?.user;
+        let guest = invitations.remove(at)?.guest;
         drop(invitations);
         let key = random_key().ok()?;
         let mut sessions = self.0.sessions.lock();
-        sessions.push_back(GuestSession { key: key.clone(), user: user.clone(), ends: now + SESSION_LASTS });
+        let (ends, lasts) = (now + SESSION_LASTS, watch::Sender::new(()));
+        let user = guest.user.clone();
+        sessions.push_back(GuestSession { key: key.clone(), guest, ends, lasts });
         if sessions.len() > MAX_SESSIONS {
             sessions.pop_front();
         }
@@ -92,15 +115,20 @@ impl Guests {
     }
 
     /// Whose session it is.
-    pub(crate) fn user_of(&self, session: &str) -> Option<Arc<UserInfo>> {
+    pub(crate) fn visit(&self, session: &str) -> Option<GuestVisit> {
         let now = self.0.clock.elapsed();
         let mut sessions = self.0.sessions.lock();
         sessions.retain(|one| one.ends > now);
         let at = sessions.iter().position(|one| is_same(&one.key, session))?;
         let session = sessions.remove(at)?;
-        let user = session.user.clone();
+        let visit = GuestVisit { guest: session.guest.clone(), ended: session.lasts.subscribe() };
         sessions.push_back(session);
-        Some(user)
+        Some(visit)
+    }
+
+    /// The session is over, and with it what it still reads.
+    pub(crate) fn end(&self, session: &str) {
+        self.0.sessions.lock().retain(|one| !is_same(&one.key, session));
     }
 }
 
@@ -121,21 +149,21 @@ fn is_same(key: &str, given: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn jane() -> Arc<UserInfo> {
-        Arc::new(UserInfo::authenticated("jane", &[]))
+    fn jane() -> Guest {
+        Guest { user: Arc::new(UserInfo::authenticated("jane", &[])), shown: None }
     }
 
     #[test]
     fn an_invitation_opens_one_session() {
         let guests = Guests::default();
         let invitation = guests.invite(jane()).unwrap();
-        assert!(guests.user_of(&invitation).is_none(), "it is no session");
+        assert!(guests.visit(&invitation).is_none(), "it is no session");
         let (session, user) = guests.enter(&invitation).unwrap();
         assert_eq!(&*user.name, "jane");
         assert!(guests.enter(&invitation).is_none(), "it was used");
-        assert_eq!(guests.user_of(&session), Some(jane()));
+        assert_eq!(guests.visit(&session).unwrap().guest.user, jane().user);
         for wrong in ["", &session[1..], &format!("{session}x")] {
-            assert!(guests.user_of(wrong).is_none(), "{wrong}");
+            assert!(guests.visit(wrong).is_none(), "{wrong}");
         }
     }
 
@@ -161,9 +189,20 @@ mod tests {
         let guests = Guests::timed_by(clock.clone());
         let session = guests.enter(&guests.invite(jane()).unwrap()).unwrap().0;
         clock.advance(SESSION_LASTS - Duration::from_secs(1));
-        assert!(guests.user_of(&session).is_some());
+        assert!(guests.visit(&session).is_some());
         clock.advance(Duration::from_secs(1));
-        assert!(guests.user_of(&session).is_none());
+        assert!(guests.visit(&session).is_none());
+    }
+
+    #[test]
+    fn who_uses_a_session_hears_of_its_end() {
+        let guests = Guests::default();
+        let session = guests.enter(&guests.invite(jane()).unwrap()).unwrap().0;
+        let visit = guests.visit(&session).unwrap();
+        guests.end("another");
+        assert!(visit.ended.has_changed().is_ok());
+        guests.end(&session);
+        assert!(visit.ended.has_changed().is_err() && guests.visit(&session).is_none());
     }
 
     #[test]
@@ -175,9 +214,9 @@ mod tests {
         for _ in 2..MAX_SESSIONS {
             open();
         }
-        assert!(guests.user_of(&used).is_some());
+        assert!(guests.visit(&used).is_some());
         open();
-        assert!(guests.user_of(&used).is_some());
-        assert!(guests.user_of(&unused).is_none());
+        assert!(guests.visit(&used).is_some());
+        assert!(guests.visit(&unused).is_none());
     }
 }

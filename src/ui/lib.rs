@@ -18,7 +18,9 @@ mod guests;
 mod lessons;
 mod same_origin;
 mod service;
+mod visit;
 
-pub use guests::{Guests, INVITATION_LASTS, MAX_INVITATIONS, MAX_SESSIONS, SESSION_LASTS};
+pub use guests::{Guest, Guests, INVITATION_LASTS, MAX_INVITATIONS, MAX_SESSIONS, SESSION_LASTS};
 pub use lessons::{Lesson, LessonStep, lessons};
 pub use service::service;
+pub use visit::CHECK_PERIOD;

@@ -14,16 +14,15 @@ use http::header::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use serde_json::json;
-use tower::ServiceExt;
 
 use apimachinery::status::Status;
-use apimachinery::user::UserInfo;
-use apimachinery::wire::{ApiRequest, ApiResponse, ApiService, InProcessUser, PlainHttp, status_response};
+use apimachinery::wire::{ApiRequest, ApiResponse, ApiService, status_response};
 
 use super::files::{self, PageFile};
 use super::guests::Guests;
 use super::lessons;
 use super::same_origin;
+use super::visit::Visit;
 
 /// Where an invitation is exchanged for a session.
 const SESSION: &str = "/session";
@@ -91,31 +90,30 @@ impl Front {
 
     /// To the API, in the name of whose session it is.
     async fn forward(&self, mut request: ApiRequest) -> ApiResponse {
-        let Some(user) = self.take_user(request.headers_mut()) else {
-            return closed(status_response(Status::unauthorized(), false), ANSWER_POLICY);
+        let key = take_key(request.headers_mut());
+        let visit = key.and_then(|key| Some((self.guests.visit(&key)?, key)));
+        let response = match visit {
+            Some((visit, key)) => {
+                let (api, guests) = (self.api.clone(), self.guests.clone());
+                Visit { api, guests, key, visit }.ask(request).await
+            }
+            None => status_response(Status::unauthorized(), false),
         };
-        let extensions = request.extensions_mut();
-        // What keeps pages away from a server without credentials: here they had to have one.
-        extensions.remove::<PlainHttp>();
-        extensions.insert(InProcessUser(user));
-        let api = self.api.clone();
-        let response = api.oneshot(request).await.unwrap_or_else(|never| match never {});
         closed(response, ANSWER_POLICY)
     }
+}
 
-    /// Takes the session's key out of the headers.
-    fn take_user(&self, headers: &mut HeaderMap) -> Option<Arc<UserInfo>> {
-        let given = headers.remove(AUTHORIZATION);
-        if let Some(given) = given {
-            return self.guests.user_of(given.to_str().ok()?.strip_prefix("Bearer ")?);
-        }
-        let protocols = headers.get(SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()?.to_owned();
-        let (keys, others): (Vec<&str>, Vec<&str>) =
-            protocols.split(',').map(str::trim).partition(|one| one.starts_with(BEARER_PROTOCOL));
-        let key = URL_SAFE_NO_PAD.decode(keys.first()?.strip_prefix(BEARER_PROTOCOL)?).ok()?;
-        headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_str(&others.join(", ")).ok()?);
-        self.guests.user_of(std::str::from_utf8(&key).ok()?)
+/// Takes the session's key out of the headers.
+fn take_key(headers: &mut HeaderMap) -> Option<String> {
+    if let Some(given) = headers.remove(AUTHORIZATION) {
+        return given.to_str().ok()?.strip_prefix("Bearer ").map(str::to_owned);
     }
+    let protocols = headers.get(SEC_WEBSOCKET_PROTOCOL)?.to_str().ok()?.to_owned();
+    let (keys, others): (Vec<&str>, Vec<&str>) =
+        protocols.split(',').map(str::trim).partition(|one| one.starts_with(BEARER_PROTOCOL));
+    let key = URL_SAFE_NO_PAD.decode(keys.first()?.strip_prefix(BEARER_PROTOCOL)?).ok()?;
+    headers.insert(SEC_WEBSOCKET_PROTOCOL, HeaderValue::from_str(&others.join(", ")).ok()?);
+    String::from_utf8(key).ok()
 }
 
 fn is_read(method: &Method) -> bool {
@@ -163,6 +161,11 @@ fn set(response: &mut ApiResponse, name: HeaderName, value: &'static str) {
 
 #[cfg(test)]
 mod tests {
+    use apimachinery::user::UserInfo;
+    use apimachinery::wire::{InProcessUser, PlainHttp};
+    use tower::ServiceExt;
+
+    use super::super::guests::Guest;
     use super::*;
 
     /// Says who asks, for what, and with which protocols.
@@ -197,8 +200,12 @@ mod tests {
         (service(api(), guests.clone()), guests)
     }
 
+    fn guest(name: &str) -> Guest {
+        Guest { user: Arc::new(UserInfo::authenticated(name, &[])), shown: None }
+    }
+
     async fn session(page: &ApiService, guests: &Guests) -> String {
-        let invitation = guests.invite(Arc::new(UserInfo::authenticated("jane", &[]))).unwrap();
+        let invitation = guests.invite(guest("jane")).unwrap();
         let (code, told) = asked(page, "POST /session", &[], &invitation).await;
         assert_eq!(code, 200, "{told}");
         let told: serde_json::Value = serde_json::from_str(&told).unwrap();
@@ -226,7 +233,7 @@ mod tests {
     #[tokio::test]
     async fn who_has_no_session_asks_nothing() {
         let (page, guests) = page();
-        let used = guests.invite(Arc::default()).unwrap();
+        let used = guests.invite(guest("joe")).unwrap();
         asked(&page, "POST /session", &[], &used).await;
         for headers in [&[][..], &[("authorization", "Bearer x")], &[("sec-websocket-protocol", "v5")]] {
             assert_eq!(asked(&page, "GET /api/v1/pods", headers, "").await.0, 401, "{headers:?}");

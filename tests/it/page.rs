@@ -4,17 +4,21 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use axum::body::Body;
 use futures::StreamExt;
+use http::Method;
 use http_body_util::BodyExt;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use kubarium::Cluster;
+use kubarium::cluster::Listen;
+use kubarium::{Clock, Cluster};
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use crate::handles::{ask, bare};
+use crate::support::wire::Target;
 use crate::support::{Up, kubectls, texts};
 
 #[test]
@@ -138,4 +142,105 @@ async fn the_record_is_told_as_it_is_written() {
     // What follows ends with the cluster.
     cluster.stop().await;
     while lines.next().await.is_some() {}
+}
+
+/// Who may be invited to the page, and read the version of nothing else.
+async fn may_open_the_page(cluster: &Cluster, subject: Value) {
+    let rules = json!([{"nonResourceURLs": ["/kubarium/v1/ui"], "verbs": ["post"]}]);
+    let role = json!({"metadata": {"name": "ui"}, "rules": rules});
+    let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+    assert_eq!(ask(cluster, "", "POST", roles, role).await.0, 201);
+    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "ui"});
+    let binding = json!({"metadata": {"name": "ui"}, "roleRef": role, "subjects": [subject]});
+    let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+    assert_eq!(ask(cluster, "", "POST", bindings, binding).await.0, 201);
+}
+
+/// A cluster on a port of its own, whose time passes when the test says so, from now on: certificates have to
+/// be good in real time.
+async fn listening() -> (Cluster, Clock) {
+    let clock = Clock::stepped(Clock::real().now());
+    let config = bare().clock(clock.clone()).listen(Listen::loopback());
+    (Cluster::start(config).await.unwrap(), clock)
+}
+
+/// Opens a session for who shows a token, else the administrator's certificate, as soon as that is allowed.
+async fn session(cluster: &Cluster, bearer: Option<&str>) -> String {
+    let access = cluster.access().unwrap();
+    let identity = access.identity.as_ref().filter(|_| bearer.is_none());
+    let identity = identity.map(|one| [one.certificate_pem.as_str().into(), one.key_pem.as_str().into()]);
+    let target = Target::new(&access.server, access.authority_pem.as_ref().unwrap().as_bytes(), identity);
+    let mut wire = target.http1().await.unwrap();
+    let headers: Vec<(&str, &str)> = bearer.iter().map(|bearer| ("authorization", *bearer)).collect();
+    let link = loop {
+        let answer = wire.open_with(Method::POST, "/kubarium/v1/ui", &headers, None).await.unwrap();
+        let code = answer.status();
+        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+        if code == 200 {
+            let told: Value = serde_json::from_slice(&bytes).unwrap();
+            break told["url"].as_str().unwrap().to_owned();
+        }
+        assert_eq!(code, 403, "{bytes:?}");
+    };
+    let address = cluster.page_address().await.unwrap();
+    let entered = plain(address, "POST /session", &[], link.split_once("/#").unwrap().1).await;
+    let told: Value = serde_json::from_str(&entered.1).unwrap();
+    format!("Bearer {}", told["session"].as_str().unwrap())
+}
+
+async fn answered(cluster: &Cluster, session: &str, path: &str) -> u16 {
+    let address = cluster.page_address().await.unwrap();
+    plain(address, &format!("GET {path}"), &[("authorization", session)], "").await.0
+}
+
+#[tokio::test]
+async fn a_session_ends_with_a_token_that_is_revoked_or_expires() {
+    let (cluster, clock) = listening().await;
+    let account = json!({"kind": "ServiceAccount", "namespace": "default", "name": "robot"});
+    may_open_the_page(&cluster, account).await;
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let robot = json!({"metadata": {"name": "robot"}});
+    assert_eq!(ask(&cluster, "", "POST", accounts, robot.clone()).await.0, 201);
+    let token = async || {
+        let wanted = json!({"spec": {"expirationSeconds": 600}});
+        let path = format!("{accounts}/robot/token");
+        let (code, told) = ask(&cluster, "", "POST", &path, wanted).await;
+        assert_eq!(code, 201, "{told}");
+        format!("Bearer {}", told["status"]["token"].as_str().unwrap())
+    };
+    let bearer = token().await;
+    let expiring = session(&cluster, Some(&bearer)).await;
+    assert_eq!(answered(&cluster, &expiring, "/version").await, 200);
+    assert_eq!(answered(&cluster, &expiring, "/api/v1/pods").await, 403);
+    clock.advance(Duration::from_secs(1200));
+    assert_eq!(answered(&cluster, &expiring, "/version").await, 401);
+    let bearer = token().await;
+    let revoked = session(&cluster, Some(&bearer)).await;
+    assert_eq!(answered(&cluster, &revoked, "/version").await, 200);
+    // What loses its role is a stranger to nobody, and may do nothing.
+    let binding = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/ui";
+    assert_eq!(ask(&cluster, "", "DELETE", binding, Value::Null).await.0, 200);
+    let address = cluster.page_address().await.unwrap();
+    let invite = async || plain(address, "POST /kubarium/v1/ui", &[("authorization", &revoked)], "").await.0;
+    while invite().await == 200 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(invite().await, 403);
+    assert_eq!(ask(&cluster, "", "DELETE", &format!("{accounts}/robot"), Value::Null).await.0, 200);
+    // Tokens that were found good are believed for ten seconds.
+    clock.advance(Duration::from_secs(20));
+    assert_eq!(answered(&cluster, &revoked, "/version").await, 401);
+    assert_eq!(ask(&cluster, "", "POST", accounts, robot).await.0, 201);
+    assert_eq!(answered(&cluster, &revoked, "/version").await, 401, "it is over");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_session_ends_with_a_certificate_that_expires() {
+    let (cluster, clock) = listening().await;
+    let session = session(&cluster, None).await;
+    assert_eq!(answered(&cluster, &session, "/api/v1/pods").await, 200);
+    clock.advance(Duration::from_secs(20 * 365 * 24 * 3600));
+    assert_eq!(answered(&cluster, &session, "/api/v1/pods").await, 401);
+    cluster.stop().await;
 }

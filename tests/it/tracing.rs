@@ -10,11 +10,13 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use kubarium::kinds::DEPLOYMENTS;
-use kubarium::{Cluster, Config, OtlpEndpoint};
+use kubarium::{Clock, Cluster, Config, OtlpEndpoint};
+use pki::Authority;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use crate::handles::{ask, bare};
@@ -92,25 +94,36 @@ async fn take(
     Ok(http::Response::new(Full::new(Bytes::from_static(b"{}"))))
 }
 
-async fn serve(listener: TcpListener, got: Got) {
+async fn serve(listener: TcpListener, got: Got, tls: Option<TlsAcceptor>) {
     let mut connections = JoinSet::new();
     loop {
         let (stream, _) = listener.accept().await.unwrap();
-        let got = got.clone();
+        let (got, tls) = (got.clone(), tls.clone());
         let service = service_fn(move |request| take(got.clone(), request));
         connections.spawn(async move {
-            // Who breaks off is no fault of the collector.
-            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+            // Who breaks off is no fault of the collector, nor is who does not believe it.
+            let http = http1::Builder::new();
+            match tls {
+                None => drop(http.serve_connection(TokioIo::new(stream), service).await),
+                Some(tls) => {
+                    let Ok(stream) = tls.accept(stream).await else { return };
+                    drop(http.serve_connection(TokioIo::new(stream), service).await);
+                }
+            }
         });
     }
 }
 
 impl Receiver {
     async fn start() -> Receiver {
+        Receiver::start_with(None).await
+    }
+
+    async fn start_with(tls: Option<TlsAcceptor>) -> Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (address, got) = (listener.local_addr().unwrap(), Got::default());
         let mut serving = JoinSet::new();
-        serving.spawn(serve(listener, got.clone()));
+        serving.spawn(serve(listener, got.clone(), tls));
         Receiver { address, got, _serving: serving }
     }
 
@@ -183,6 +196,47 @@ async fn a_story_is_one_trace_across_all_components_and_goes_on_with_that_of_its
 }
 
 #[tokio::test]
+async fn a_collector_is_believed_over_tls_if_its_authority_is_known() {
+    let authority = Authority::generate(Clock::real().now()).unwrap();
+    let identity = authority.server(&[], &["127.0.0.1".parse().unwrap()], Clock::real().now()).unwrap();
+    let (certificate, key) = identity.to_der().unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap();
+    let receiver = Receiver::start_with(Some(TlsAcceptor::from(Arc::new(tls)))).await;
+    let address: OtlpEndpoint = format!("https://{}", receiver.address).parse().unwrap();
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let map = json!({"metadata": {"name": "a"}});
+    let known = address.clone().trusting(authority.certificate_pem().as_bytes().to_vec()).unwrap();
+    let cluster = Cluster::start(bare().otlp_endpoint(known)).await.unwrap();
+    assert_eq!(ask(&cluster, "", "POST", maps, map.clone()).await.0, 201);
+    cluster.stop().await;
+    let sent = receiver.got().len();
+    assert!(sent > 0);
+    // The system does not believe it.
+    let cluster = Cluster::start(bare().otlp_endpoint(address)).await.unwrap();
+    assert_eq!(ask(&cluster, "", "POST", maps, map).await.0, 201);
+    let state = until_dropped(&cluster).await;
+    assert!(state["lastError"].as_str().unwrap().contains("certificate"), "{state}");
+    cluster.stop().await;
+    assert_eq!(receiver.got().len(), sent);
+}
+
+async fn until_dropped(cluster: &Cluster) -> Value {
+    loop {
+        let (_, state) = ask(cluster, "", "GET", "/kubarium/v1/tracing", Value::Null).await;
+        if state["droppedSpans"].as_u64().unwrap() > 0 {
+            return state;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
 async fn a_collector_that_is_away_or_hangs_holds_nobody_up() {
     let hanging = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = hanging.local_addr().unwrap();
@@ -197,13 +251,7 @@ async fn a_collector_that_is_away_or_hangs_holds_nobody_up() {
     // Now nobody listens there.
     let cluster = Cluster::start(bare().otlp_endpoint(endpoint(address))).await.unwrap();
     assert_eq!(ask(&cluster, "", "POST", maps, map("a")).await.0, 201);
-    let state = loop {
-        let (_, state) = ask(&cluster, "", "GET", "/kubarium/v1/tracing", Value::Null).await;
-        if state["droppedSpans"].as_u64().unwrap() > 0 {
-            break state;
-        }
-        tokio::task::yield_now().await;
-    };
+    let state = until_dropped(&cluster).await;
     assert_eq!(state["sentSpans"], 0);
     assert!(state["lastError"].as_str().unwrap().contains(&address.to_string()), "{state}");
     cluster.stop().await;

@@ -156,6 +156,8 @@ def the_story_of_a_pod(page):
     detail = text(page, "#view-story .detail")
     assert "/registry/pods/default/web-" in detail and "src/etcd/writer.rs" in detail, detail
     assert "patch" in detail.lower() or "create" in detail.lower(), detail
+    sent = eventually("what was sent", lambda: "Answer: 201" in text(page, "#view-story .detail") and text(page, "#view-story .detail"))
+    assert "Request: POST /api/v1/namespaces/default/pods" in sent and '"containers": [' in sent, sent
     legend = eventually("who wrote which field", lambda: text(page, "#view-story .legend"))
     assert "kubelet (status)" in legend, legend
     accessible(page, "story")

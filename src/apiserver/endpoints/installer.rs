@@ -21,7 +21,7 @@ use super::query::Query;
 use super::response::answer::Answer;
 use super::response::list_body::ListBody;
 use super::response::negotiation::{Output, Restrictions, negotiate};
-use super::routes::index;
+use super::routes::{debug, index};
 use super::subresources::{binding, connect, eviction, log, rollback, token};
 use crate::endpoints::response::unread_watches::UnreadWatches;
 use crate::request::{RequestContext, RequestInfo};
@@ -65,7 +65,10 @@ fn may_be_long(request: &ApiRequest, ctx: &RequestContext) -> bool {
 async fn serve_method(server: Arc<Endpoints>, request: ApiRequest, ctx: RequestContext) -> ApiResponse {
     let info = ctx.info.clone();
     if info.is_beside() {
-        return server.beside.serve(request, &ctx).await;
+        return server.beside.serve(request, &ctx, &server.authorizer).await;
+    }
+    if !info.is_resource_request && debug::is_of_debug(&info.path) {
+        return debug::respond(&server.debugging, &info.path, request).await;
     }
     if !info.is_resource_request {
         let (parts, _) = request.into_parts();

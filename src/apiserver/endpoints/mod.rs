@@ -22,6 +22,7 @@ use crate::admission::Admission;
 use crate::aggregator::Aggregator;
 use crate::authentication::config::Discovery;
 use crate::authentication::service_account::issuer::TokenIssuer;
+use crate::authorizer::Authorizer;
 use crate::beside::Beside;
 use crate::crd_handler::CrdHandler;
 use crate::flow_control::FlowControl;
@@ -36,6 +37,7 @@ use entropy::Entropy;
 use flow::Flow;
 use handlers::body_budget::BodyBudget;
 use handlers::long_work::LongWork;
+use routes::debug::Debugging;
 use routes::healthz::HealthChecks;
 use routes::openapi_documents::OpenApi;
 use routes::version::VersionInfo;
@@ -53,6 +55,8 @@ pub struct Endpoints {
     pub admission: Arc<Admission>,
     /// Kinds that are answered and never kept.
     pub reviews: Vec<Box<dyn Review>>,
+    /// Who is told which values of the causal record.
+    pub authorizer: Arc<dyn Authorizer>,
     /// What is known of the fields of built-in kinds.
     pub schemas: Arc<Schemas>,
     /// For ages and for the end of watches.
@@ -81,6 +85,8 @@ pub struct Endpoints {
     pub health: HealthChecks,
     /// What `/statusz` and `/flagz` show.
     pub zpages: ZPages,
+    /// What `/debug` shows.
+    pub debugging: Debugging,
     /// Whether objects may wait for initializers.
     pub initializers: bool,
     /// Who else answers.

@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use http::HeaderValue;
 use http::header::WWW_AUTHENTICATE;
+use http::{HeaderMap, HeaderName, HeaderValue};
 
+use super::impersonation::PREFIX as IMPERSONATION_HEADERS;
 use super::{Next, Passing, refuse};
 use crate::audit::Audit;
 use crate::audit::policy::Stage;
 use crate::authentication::Authenticators;
 use apimachinery::status::Status;
-use apimachinery::wire::{ApiResponse, InProcessUser};
+use apimachinery::wire::{ApiRequest, ApiResponse, InProcessUser, ShownCredentials};
 
 /// Sets who asks, and takes the credentials out of the headers, so that nobody below can leak them. What the
 /// authenticators said of a request that is refused is in the answer's extensions, which no client sees.
@@ -22,8 +23,15 @@ pub async fn authenticate(
     let asked = authenticators.authenticate(&request);
     match asked.await {
         Ok(authenticated) => {
-            authenticators.remove_credentials(&mut request);
             let is_component = request.extensions().get::<InProcessUser>().is_some();
+            let info = &request.ctx.info;
+            let is_kept = info.is_beside() && !info.is_read_only() && !is_component;
+            let before = is_kept.then(|| request.headers().clone());
+            authenticators.remove_credentials(&mut request);
+            if let Some(before) = before {
+                let shown = shown(before, &request);
+                request.extensions_mut().insert(shown);
+            }
             if let Some(line) = request.line.as_ref().filter(|_| !is_component) {
                 line.asked_by(&authenticated.user);
             }
@@ -51,6 +59,18 @@ pub async fn authenticate(
             response
         }
     }
+}
+
+/// What has been taken out of the headers, with as whom somebody acts, and the certificate.
+fn shown(mut before: HeaderMap, request: &ApiRequest) -> ShownCredentials {
+    let is_other = |name: &HeaderName| {
+        request.headers().contains_key(name) && !name.as_str().starts_with(IMPERSONATION_HEADERS)
+    };
+    let others: Vec<HeaderName> = before.keys().filter(|name| is_other(name)).cloned().collect();
+    for name in others {
+        before.remove(name);
+    }
+    ShownCredentials { headers: before, certificates: request.extensions().get().cloned() }
 }
 
 #[cfg(test)]

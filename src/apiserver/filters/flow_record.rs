@@ -14,11 +14,12 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
+use super::exchange::{self, KeptAnswer};
 use super::passed::{Impersonator, Passed};
 use super::{Next, Passing};
 use crate::authentication::{Authenticated, Refused, Said};
 use crate::authorizer::{self, Allowed};
-use crate::request::RequestInfo;
+use crate::request::{RequestInfo, bounded};
 use apimachinery::decode::{Format, name_in};
 use apimachinery::gvk::GroupResource;
 use apimachinery::protobuf;
@@ -36,8 +37,6 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 const BODY_PATIENCE: Duration = Duration::from_secs(1);
 /// The longest name that an object can have. A text that is longer is no name, and is not kept.
 const MAX_NAME_BYTES: usize = 253;
-/// What is kept of a refusal's words. Behind it stands how many there were.
-const MAX_WHY_BYTES: usize = 4096;
 
 /// The header in which a client says of which trace it is (W3C Trace Context).
 const TRACE_PARENT: &str = "traceparent";
@@ -68,7 +67,11 @@ pub async fn record_request(
     next: Next<'_>,
 ) -> ApiResponse {
     let asked = asked(flow, &mut request);
+    let kept = asked.as_ref().and_then(|asked| exchange::keep(flow, asked.step, &mut request));
     let mut response = next.run(request).await;
+    if let Some(kept) = kept {
+        response = KeptAnswer::answered(kept, response);
+    }
     if let Some(asked) = asked {
         finish(flow, clock, asked, &mut response).await;
     }
@@ -201,15 +204,6 @@ fn outcome(flow: &Flow, info: &RequestInfo, name: Arc<str>, response: &ApiRespon
         None => response.status().canonical_reason().unwrap_or_default().into(),
     };
     Step::Refused { resource, namespace, name, code, why }
-}
-
-/// As much of a text as is kept.
-fn bounded(text: &str) -> Arc<str> {
-    if text.len() <= MAX_WHY_BYTES {
-        return text.into();
-    }
-    let end = (0..=MAX_WHY_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    format!("{} ... ({} bytes in all)", &text[..end], text.len()).into()
 }
 
 /// Behind authentication: notes who asks.
@@ -384,13 +378,6 @@ mod tests {
         assert!(is_told("POST", leases) && is_told("DELETE", &format!("{leases}/a")));
         assert!(!is_told("PUT", &format!("{leases}/a")) && !is_told("PATCH", &format!("{leases}/a")));
         assert!(is_told("PUT", "/apis/example.com/v1/namespaces/n/leases/a"), "of another group");
-    }
-
-    #[test]
-    fn long_words_are_kept_up_to_a_bound() {
-        assert_eq!(&*bounded("no"), "no");
-        let text = bounded(&"ä".repeat(4000));
-        assert!(text.ends_with("... (8000 bytes in all)") && text.len() < MAX_WHY_BYTES + 40);
     }
 
     #[tokio::test]

@@ -35,6 +35,7 @@ pub mod authorization;
 
 pub mod interceptor;
 
+mod exchange;
 pub mod flow_record;
 pub mod traffic;
 

@@ -8,6 +8,7 @@ use http::HeaderMap;
 use serde_json::Value;
 use sync::Mutex;
 
+use super::bounded_text::bounded;
 use super::disturbance::RequestDisturbance;
 use super::field_changes::field_changes;
 use super::info::RequestInfo;
@@ -200,7 +201,7 @@ impl RequestContext {
     pub fn tell_webhook(&self, webhook: &str, duration: Duration, verdict: &str) {
         if self.is_told() {
             let microseconds = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-            let (webhook, verdict) = (self.flow.name(webhook), verdict.into());
+            let (webhook, verdict) = (self.flow.name(webhook), bounded(verdict));
             self.tell(Step::WebhookCalled { webhook, microseconds, verdict });
         }
     }

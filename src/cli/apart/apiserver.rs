@@ -6,6 +6,7 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
 use crate::cli::outcome::Failure;
 use crate::cli::up::Up;
+use apiserver::endpoints::routes::debug::Verbosity;
 use controllers::options::ControllerManagerOptions;
 use kubelet::options::KubeletOptions;
 use scheduler::options::SchedulerOptions;
@@ -27,6 +28,11 @@ const OF_CLUSTERS: &[&str] = &[
 pub struct ApiserverCommand(Up);
 
 impl ApiserverCommand {
+    /// What sets how much is logged.
+    pub(crate) fn logging(self, verbosity: Verbosity) -> ApiserverCommand {
+        ApiserverCommand(self.0.logging(verbosity))
+    }
+
     /// Runs until it is told to stop.
     pub fn run(self) -> Result<(), Failure> {
         let ApiserverCommand(mut up) = self;

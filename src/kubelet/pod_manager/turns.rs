@@ -63,6 +63,23 @@ impl Turn {
         self
     }
 
+    /// Takes it when whoever steps the cluster lets it happen.
+    pub(crate) fn take_when_let(self, shared: Arc<Dependencies>) -> BoxFuture<'static, Turn> {
+        let of_worker = || self.loan.worker.as_ref().map(|worker| worker.object.clone());
+        let object = self.new.as_ref().map(|(object, _)| object.clone()).or_else(of_worker);
+        async move {
+            if let Some(object) = object {
+                shared.hold_sync(&object).await;
+            }
+            if shared.players.are_at_hand() || self.is_light() {
+                self.take(&shared)
+            } else {
+                self.take_elsewhere(shared).await
+            }
+        }
+        .boxed()
+    }
+
     /// Takes it where scripts are played.
     pub(crate) fn take_elsewhere(self, shared: Arc<Dependencies>) -> BoxFuture<'static, Turn> {
         let players = shared.players.clone();

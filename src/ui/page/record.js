@@ -22,7 +22,7 @@ export class CausalRecord extends EventTarget {
     let since = "";
     for (;;) {
       try {
-        for await (const line of lines(`/kubarium/v1/flow?follow=true&since=${since}`)) {
+        for await (const line of lines(`/kubarium/v1/flow?follow=true&bodies=true&since=${since}`)) {
           since = line.next;
           this.#add(line);
         }

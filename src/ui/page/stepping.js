@@ -8,7 +8,7 @@ const ROOT = "/kubarium/v1/step";
 const PERIOD = 2000;
 /** Of so many who are held it is told. */
 const MAX_SHOWN = 8;
-const STAGES = ["write", "reconcile", "admission", "scheduling", "watch", "request"];
+const STAGES = ["write", "reconcile", "admission", "scheduling", "sync", "watch", "request"];
 
 /** The bar, which asks only while `view` is seen; nothing of it is shown to who may not step. */
 export function steppingBar(view) {

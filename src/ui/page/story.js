@@ -100,11 +100,15 @@ export function storyView(view, record) {
     const other = (one) => el("li", {}, el("button", { class: "link", onclick: () => choose(one, null) }, `#${one.id} ${one.component || "you"}: ${one.words}`));
     const causes = record.causes(step.id).slice(0, 30);
     const effects = record.effects(step.id).slice(0, 30);
+    const request = [step, ...record.causes(step.id)].find((one) => one.step === "RequestReceived");
+    const sent = el("section", { "aria-label": "What was sent and what came back" });
+    if (request) paintSent(sent, request);
     show(
       detail,
       el("h2", {}, `#${step.id} ${step.step}`),
       el("p", {}, step.words),
       el("dl", {}, rows.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, text(value))]), key ? [el("dt", {}, "etcd key"), el("dd", {}, el("code", {}, key))] : [], file ? [el("dt", {}, "our code"), el("dd", {}, el("code", {}, file)), el("dt", {}, "the real one"), el("dd", {}, real)] : []),
+      sent,
       el("h3", {}, "Caused by"),
       causes.length ? el("ol", {}, causes.map(other)) : el("p", {}, "nobody: it is where this story begins"),
       el("h3", {}, "Led to"),
@@ -136,6 +140,42 @@ export function storyView(view, record) {
       load();
     },
   };
+}
+
+/** Headers and bodies of a step's request, as far as they are kept and we may read them. */
+async function paintSent(sent, request) {
+  try {
+    const { exchanges, isKept, withheld, maxExchanges } = await json(`/kubarium/v1/exchanges?step=${request.id}`);
+    show(sent, exchanges.length ? exchanged(exchanges[0]) : el("p", {}, whyNot(isKept, withheld, maxExchanges)));
+  } catch (error) {
+    show(sent, el("p", {}, error.message));
+  }
+}
+
+function whyNot(isKept, withheld, maxExchanges) {
+  if (withheld) return "Headers and bodies are for those who may read all objects of this resource here.";
+  const kept = isKept ? `the last ${maxExchanges} writes of people, and as many of components` : "writes that come while the page is open";
+  return `No headers and bodies of this request are kept: it is a secret, or older than what is. Kept are those of ${kept}.`;
+}
+
+function exchanged({ line, request, response }) {
+  const message = (title, { headers, body }) => [
+    el("h3", {}, title),
+    el("dl", {}, headers.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value ?? "(not kept)")])),
+    body.bytes ? el("pre", { class: "sent", tabindex: "0" }, bodyText(body)) : null,
+  ];
+  const answer = response ? message(`Answer: ${response.code}`, response) : [el("p", {}, "There is no answer yet.")];
+  return [...message(`Request: ${line}`, request), ...answer];
+}
+
+function bodyText({ text, bytes, isCut }) {
+  if (!text) return `(${bytes} bytes that are no text)`;
+  if (isCut) return `${text}... (${bytes} bytes in all)`;
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
 }
 
 function text(value) {

@@ -21,7 +21,7 @@ spec:
 fn a_story_is_told_in_stages_in_parts_and_in_other_forms() {
     let home = Home::new();
     let file = home.file("pod.yaml", PENDING);
-    home.ok(&format!("up --detach --name tale --nodes 2 -f {file}"));
+    home.ok(&format!("up --detach --name tale --nodes 2 --keep-bodies -f {file}"));
     home.kubectl("create deployment web --image nginx --replicas 3");
     home.kubectl("rollout status deployment/web --timeout=60s");
     let story = home.ok("trace deploy/web");
@@ -64,6 +64,17 @@ fn a_story_is_told_in_stages_in_parts_and_in_other_forms() {
     let why = " => pod default/picky has no node: node-1, node-2: NodeAffinity: node(s) didn't match Pod's node \
                affinity/selector";
     assert!(pod.contains(why) && pod.contains("Priority: spec.preemptionPolicy"), "{pod}");
+    let bodies = home.ok("trace deploy/web --bodies");
+    for words in [
+        " POST /apis/apps/v1/namespaces/default/deployments?fieldManager=kubectl-create",
+        "> user-agent: kubectl",
+        "\"containers\": [",
+        "\n< 201\n",
+        "\n< audit-id: ",
+        "kept are those of the last 128 writes of people",
+    ] {
+        assert!(bodies.contains(words), "{words:?} is not in\n{bodies}");
+    }
     assert!(home.fails("trace").contains("names no object"));
     assert!(home.fails("trace pod/picky --since soon").contains("--since \"soon\""));
 }

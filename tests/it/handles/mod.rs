@@ -1,6 +1,7 @@
 //! The handles over HTTP: they go through the same chain as every request.
 
 mod components;
+mod exchanges;
 mod node_failures;
 mod nodes;
 mod settle;

@@ -111,6 +111,7 @@ async fn a_cluster_runs_into_its_breakpoints() {
         ("reconcile", "replicaset", ""),
         ("scheduling", "", ""),
         ("write", "pods", ""),
+        ("sync", "pods", ""),
     ];
     for (stage, of, object) in places {
         step(&cluster, "/breakpoints", json!({"stage": stage, "of": of, "object": object})).await;
@@ -118,7 +119,7 @@ async fn a_cluster_runs_into_its_breakpoints() {
     let client = cluster.client();
     let created = tokio::spawn(async move { client.create(&DEPLOYMENTS, "default", web(1)).await });
     let mut seen = Vec::new();
-    for _ in 0..4 {
+    for _ in 0..5 {
         until_held(&cluster, 1).await;
         cluster.settled().await.unwrap();
         let (_, said) = ask(&cluster, "", "GET", STEP, Value::Null).await;
@@ -134,7 +135,13 @@ async fn a_cluster_runs_into_its_breakpoints() {
     }
     assert_eq!(
         seen,
-        ["admission resourcequota default/web", "reconcile replicaset", "write pods", "scheduling"]
+        [
+            "admission resourcequota default/web",
+            "reconcile replicaset",
+            "write pods",
+            "scheduling",
+            "sync pods"
+        ]
     );
     created.await.unwrap().unwrap();
     cluster.settled().await.unwrap();

@@ -33,7 +33,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     // What an authorizer is: the interface between rooms that must not know each other.
     ("apiserver::authorizer", &["apimachinery", "apis", "apiserver::request"]),
     // Hands on what is not for the API.
-    ("apiserver::beside", &["apimachinery", "apiserver::request"]),
+    ("apiserver::beside", &["apimachinery", "apiserver::authorizer", "apiserver::request"]),
     ("apiserver::dynamic_file_content", &["clock"]),
     // Entropy names the volume of a service account's token.
     (
@@ -158,6 +158,8 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::webhook",
             "apiserver::admission",
             "apiserver::beside",
+            // Who is told which values of the record.
+            "apiserver::authorizer",
             // Service account tokens are issued, and told of, by who believes them.
             "apiserver::authentication",
             // The order of groups, and who else serves some.
@@ -263,6 +265,8 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::audit",
             "apiserver::authentication",
             "apiserver::authorization",
+            // What of it is shown for debugging.
+            "apiserver::endpoints",
             "apiserver::filters",
             "apiserver::flow_control",
             "apiserver::kubelet_options",
@@ -291,10 +295,12 @@ pub(crate) const FLOW_USERS: &[&str] = &[
     "src/cli/trace",
     "src/cli/watch",
     "src/witness/why/record.rs",
+    "src/apiserver/filters/exchange.rs",
     "src/apiserver/filters/flow_record.rs",
     "src/apiserver/filters/stepping.rs",
     "src/apiserver/request/context.rs",
     "src/apiserver/request/field_changes.rs",
+    "src/apiserver/request/told_values.rs",
     "src/apiserver/storage/recorder.rs",
     "src/apiserver/storage/store.rs",
     "src/apiserver/endpoints/routes/flowz.rs",

@@ -5,24 +5,35 @@
 //! may be named as kubectl lets people name it (`deploy`); the namespace of a
 //! cluster-scoped one does not matter. Of several objects of that name `&uid=` chooses one by the beginning
 //! of its uid, else it is the newest. Without a name: the refused requests about the resource that name none.
+//! Values of objects are told to those who may read them (see `request::told_values`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use http::{HeaderMap, StatusCode};
 
+use crate::authorizer::may_read;
+use crate::endpoints::Endpoints;
 use crate::endpoints::query::Query;
 use crate::endpoints::response::negotiation::Output;
 use crate::endpoints::response::writers::write_bytes;
+use crate::request::{RequestContext, hide_unreadable};
 use apimachinery::wire::{ApiResponse, text_response};
 use apis::scheme::Scheme;
 use flow::story::Look;
-use flow::{Flow, StoragePlace, Subject, Trace};
+use flow::{StoragePlace, Subject, Trace};
 
 /// The story of the object that the query names.
-pub(crate) fn respond(scheme: &Scheme, flow: &Flow, query: &Query, headers: &HeaderMap) -> ApiResponse {
+pub(crate) async fn respond(
+    server: &Endpoints,
+    ctx: &RequestContext,
+    query: &Query,
+    headers: &HeaderMap,
+) -> ApiResponse {
+    let Endpoints { scheme, flow, .. } = server;
     let text = |name: &str| query.text(name).unwrap_or_default();
     if text("all") == "true" {
-        return answer(scheme, flow.trace_all(), text("format"), headers);
+        let trace = readable(server, ctx, flow.trace_all()).await;
+        return answer(scheme, trace, text("format"), headers);
     }
     if text("resource").is_empty() {
         let usage = "flowz: say which object: ?resource=pods&namespace=default&name=web[&uid=...]\n";
@@ -36,7 +47,14 @@ pub(crate) fn respond(scheme: &Scheme, flow: &Flow, query: &Query, headers: &Hea
     let namespace = if kind.namespaced { text("namespace") } else { "" };
     let (name, uid) = (text("name"), text("uid"));
     let trace = flow.trace_of(&Subject { resource: kind.resource(), namespace, name, uid });
-    answer(scheme, trace, text("format"), headers)
+    answer(scheme, readable(server, ctx, trace).await, text("format"), headers)
+}
+
+/// Without the values that whoever asks may not read.
+async fn readable(server: &Endpoints, ctx: &RequestContext, mut trace: Trace) -> Trace {
+    let may_read = may_read(&server.authorizer, &ctx.user);
+    hide_unreadable(&server.flow, &mut trace.steps, &may_read).await;
+    trace
 }
 
 fn answer(scheme: &Scheme, mut trace: Trace, format: &str, headers: &HeaderMap) -> ApiResponse {

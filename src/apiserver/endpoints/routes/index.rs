@@ -49,7 +49,7 @@ pub(crate) async fn serve(server: &Arc<Endpoints>, ctx: &RequestContext, request
         ["apis", group] => discovery::api_group(&all_groups().await, group),
         ["apis", group, version] => discovery::api_resource_list(scheme, group, version),
         ["version"] => Some(serde_json::to_value(&server.version).expect("plain fields are JSON")),
-        ["flowz"] => return flowz::respond(scheme, &server.flow, &query, headers),
+        ["flowz"] => return flowz::respond(server, ctx, &query, headers).await,
         [".well-known", "openid-configuration"] => return openid::configuration(server, host(request)),
         ["openid", "v1", "jwks"] => return openid::jwks(server),
         ["metrics"] => return metrics::respond(server).await,

@@ -11,6 +11,7 @@ mod discovery;
 mod groups;
 
 mod content;
+pub mod debug;
 mod openapi;
 pub(crate) mod openapi_documents;
 mod openid;

@@ -26,7 +26,8 @@ use golang::go_text::quote;
 
 pub use modes::Impersonation;
 
-const PREFIX: &str = "impersonate-";
+/// How all of its headers begin.
+pub(super) const PREFIX: &str = "impersonate-";
 const EXTRA: &str = "impersonate-extra-";
 
 /// Replaces the user by the one that is asked for, if the real one may do that.

@@ -1,0 +1,284 @@
+//! `/debug/pprof` and `/debug/flags` (`server/routes/profiling.go`, `flags.go`), with `--profiling`. Who may
+//! see them is for the authorizers to say, as upstream: nobody but administrators, unless a role names the
+//! path.
+//!
+//! The profiles are those of Go's runtime, which is not here. What the same page can truthfully say of this
+//! process it says: its command line, its threads, its tasks, its memory. The others are answered 501 with a
+//! word on what tells it instead. All clusters of a process share these pages' answers, since they share it.
+
+use std::sync::Arc;
+
+use clap::{ArgAction, Args};
+use http::header::{CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};
+use http::{HeaderValue, Method, StatusCode};
+use http_body_util::{BodyExt, Limited};
+
+use crate::endpoints::query::Query;
+use apimachinery::wire::{ApiRequest, ApiResponse, text_response};
+
+/// A level is written with fewer bytes; a longer body is none.
+const MAX_LEVEL_BYTES: usize = 64;
+/// Where Linux says how a process is.
+const STATUS: &str = "/proc/self/status";
+/// As Go has them, with what each is; those that have no words are not known of this process.
+const PROFILES: &[(&str, &str)] = &[
+    ("allocs", ""),
+    ("block", ""),
+    ("cmdline", "The command line of this process"),
+    ("goroutine", "Tasks of the runtime, which are the nearest to goroutines; with ?debug=1"),
+    ("heap", "What this process has of the machine's memory; with ?debug=1"),
+    ("mutex", ""),
+    ("profile", ""),
+    ("symbol", ""),
+    ("threadcreate", "Threads of this process; with ?debug=1"),
+    ("trace", ""),
+];
+
+/// What is shown for debugging (`DebuggingConfiguration`).
+#[derive(Args, Clone, Copy, Debug)]
+#[command(next_help_heading = "APIs")]
+pub struct DebuggingOptions {
+    /// Serve /debug/pprof, as far as there is something to say of this process, and /debug/flags.
+    #[arg(id = "profiling", long, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+        default_value_t = true, default_missing_value = "true")]
+    pub is_profiled: bool,
+}
+
+/// Sets how much is logged, by upstream's number: 0 is least.
+#[derive(Clone)]
+pub struct Verbosity(pub Arc<dyn Fn(u32) -> Result<(), String> + Send + Sync>);
+
+/// What the pages need.
+#[derive(Clone, Debug)]
+pub struct Debugging {
+    /// What the flags say.
+    pub options: DebuggingOptions,
+    /// None where the log is somebody else's, as in a test.
+    pub verbosity: Option<Verbosity>,
+}
+
+impl std::fmt::Debug for Verbosity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Verbosity")
+    }
+}
+
+impl Default for DebuggingOptions {
+    fn default() -> DebuggingOptions {
+        DebuggingOptions { is_profiled: true }
+    }
+}
+
+impl Default for Debugging {
+    fn default() -> Debugging {
+        Debugging { options: DebuggingOptions::default(), verbosity: None }
+    }
+}
+
+/// Whether a path is one of these pages'.
+pub(crate) fn is_of_debug(path: &str) -> bool {
+    ["/debug/pprof", "/debug/flags"]
+        .iter()
+        .any(|root| path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+}
+
+/// The page at a path for which [`is_of_debug`].
+pub(crate) async fn respond(debugging: &Debugging, path: &str, request: ApiRequest) -> ApiResponse {
+    if !debugging.options.is_profiled {
+        return text_response(StatusCode::NOT_FOUND, "404 page not found\n");
+    }
+    let query = Query::parse(request.uri().query().unwrap_or_default());
+    match path.trim_start_matches("/debug/") {
+        "pprof" => moved("/debug/pprof/"),
+        "pprof/" => html(&index()),
+        "flags/v" => flag(debugging, request).await,
+        flags if flags.starts_with("flags") => html(FLAGS),
+        profile => told(profile.trim_start_matches("pprof/"), query.get("debug").unwrap_or("0")),
+    }
+}
+
+/// What upstream's page of flags lists: the one.
+const FLAGS: &str = "<html>\n<head>\n<title>/debug/flags/</title>\n</head>\n<body>\n/debug/flags/<br>\n<br>\n\
+                     flags:<br>\n<table>\n\n<tr>v<br>\n\n</table>\n<br>\nfull flags configurable<br>\n</body>\n</html>\n";
+
+fn index() -> String {
+    let told = PROFILES.iter().filter(|(_, words)| !words.is_empty());
+    let rows: String = told
+        .map(|(name, words)| format!("<li><a href='{name}?debug=1'>{name}</a>: {words}</li>\n"))
+        .collect();
+    let silent: Vec<&str> =
+        PROFILES.iter().filter(|(_, words)| words.is_empty()).map(|(name, _)| *name).collect();
+    format!(
+        "<html>\n<head>\n<title>/debug/pprof/</title>\n</head>\n<body>\n/debug/pprof/\n<ul>\n{rows}</ul>\n<p>Of \
+         {} there is nothing to tell: this is no Go program.</p>\n</body>\n</html>\n",
+        silent.join(", ")
+    )
+}
+
+fn told(profile: &str, debug: &str) -> ApiResponse {
+    let Some((name, words)) = PROFILES.iter().find(|(name, _)| *name == profile) else {
+        // Go's words and code.
+        return text_response(StatusCode::NOT_FOUND, "Unknown profile\n");
+    };
+    let text = match *name {
+        "cmdline" => Some(std::env::args().collect::<Vec<String>>().join("\0")),
+        _ if debug == "0" => None,
+        "goroutine" => {
+            let tasks = tokio::runtime::Handle::try_current().map(|one| one.metrics().num_alive_tasks());
+            tasks.ok().map(|tasks| format!("goroutine profile: total {tasks}\n"))
+        }
+        "threadcreate" => {
+            of_process("Threads").map(|threads| format!("threadcreate profile: total {threads}\n"))
+        }
+        "heap" => memory(),
+        _ => None,
+    };
+    match text {
+        Some(text) => text_response(StatusCode::OK, text),
+        None => text_response(StatusCode::NOT_IMPLEMENTED, instead(name, words)),
+    }
+}
+
+/// What to do where there is no such profile.
+fn instead(name: &str, words: &str) -> String {
+    let id = std::process::id();
+    if words.is_empty() {
+        return format!(
+            "there is no profile {name:?}: this is no Go program. On Linux `perf record -g -p {id}` samples what \
+             it does\n"
+        );
+    }
+    format!(
+        "the profile {name:?} is there for people alone, with ?debug=1, and on Linux: this is no Go program\n"
+    )
+}
+
+fn memory() -> Option<String> {
+    let [now, most] = ["VmRSS", "VmHWM"].map(of_process);
+    Some(format!("heap profile of the whole process\n# resident = {}\n# at most = {}\n", now?, most?))
+}
+
+/// A line of what Linux says of this process.
+fn of_process(name: &str) -> Option<String> {
+    let status = std::fs::read_to_string(STATUS).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    Some(line.trim().to_owned())
+}
+
+/// `/debug/flags/v`: a PUT of a number sets how much is logged (`routes.StringFlagPutHandler`,
+/// `logs.GlogSetter`).
+async fn flag(debugging: &Debugging, request: ApiRequest) -> ApiResponse {
+    if *request.method() != Method::PUT {
+        return text_response(StatusCode::NOT_ACCEPTABLE, "unsupported http method\n");
+    }
+    let read = Limited::new(request.into_body(), MAX_LEVEL_BYTES).collect().await;
+    let outcome = match read {
+        Ok(body) => set(debugging, &String::from_utf8_lossy(&body.to_bytes())),
+        Err(error) => Err(format!("error reading request body: {error}")),
+    };
+    match outcome {
+        Ok(said) => text_response(StatusCode::OK, said + "\n"),
+        Err(why) => text_response(StatusCode::BAD_REQUEST, why + "\n"),
+    }
+}
+
+fn set(debugging: &Debugging, level: &str) -> Result<String, String> {
+    let number =
+        level.parse::<u32>().map_err(|_| format!("strconv.ParseUint: parsing {level:?}: invalid syntax"))?;
+    let failed = |why: &str| format!("failed set klog.logging.verbosity {level}: {why}");
+    let Verbosity(set) =
+        debugging.verbosity.as_ref().ok_or_else(|| failed("the log of this process is not the cluster's"))?;
+    set(number).map_err(|why| failed(&why))?;
+    Ok(format!("successfully set klog.logging.verbosity to {level}"))
+}
+
+fn moved(to: &'static str) -> ApiResponse {
+    let mut response = ApiResponse::default();
+    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    response.headers_mut().insert(LOCATION, HeaderValue::from_static(to));
+    response
+}
+
+fn html(page: &str) -> ApiResponse {
+    let mut response = ApiResponse::new(page.to_owned().into());
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use axum::body::Body;
+
+    use super::*;
+
+    async fn asked(debugging: &Debugging, line: &str, body: &str) -> (u16, String) {
+        let (method, uri) = line.split_once(' ').unwrap();
+        let request = http::Request::builder().method(method).uri(uri).body(Body::from(body.to_owned()));
+        let request = request.unwrap();
+        let path = request.uri().path().to_owned();
+        assert!(is_of_debug(&path), "{path}");
+        let response = respond(debugging, &path, request).await;
+        let code = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (code, String::from_utf8(bytes.to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn what_can_be_told_is_and_what_cannot_says_so() {
+        let debugging = Debugging::default();
+        assert_eq!(asked(&debugging, "GET /debug/pprof", "").await.0, 301);
+        let (code, page) = asked(&debugging, "GET /debug/pprof/", "").await;
+        assert!(
+            code == 200 && page.contains("<a href='heap?debug=1'>") && page.contains("profile, symbol"),
+            "{page}"
+        );
+        for (profile, words) in [
+            ("cmdline", "kubarium"),
+            ("goroutine?debug=1", "goroutine profile: total "),
+            ("threadcreate?debug=1", "threadcreate profile: total "),
+            ("heap?debug=1", "# resident = "),
+        ] {
+            let (code, text) = asked(&debugging, &format!("GET /debug/pprof/{profile}"), "").await;
+            assert!(code == 200 && text.contains(words), "{profile}: {text}");
+        }
+        for (profile, code, words) in [
+            ("profile?seconds=1", 501, "perf record"),
+            ("heap", 501, "with ?debug=1"),
+            ("nothing", 404, "Unknown profile"),
+        ] {
+            let (answered, text) = asked(&debugging, &format!("GET /debug/pprof/{profile}"), "").await;
+            assert!(answered == code && text.contains(words), "{profile}: {text}");
+        }
+        for other in ["/debug/pprofx", "/debug/api_priority_and_fairness/dump_queues", "/debug"] {
+            assert!(!is_of_debug(other), "{other}");
+        }
+        let off = Debugging { options: DebuggingOptions { is_profiled: false }, verbosity: None };
+        assert_eq!(asked(&off, "GET /debug/pprof/", "").await.0, 404);
+        assert_eq!(asked(&off, "PUT /debug/flags/v", "2").await.0, 404);
+    }
+
+    #[tokio::test]
+    async fn how_much_is_logged_is_set() {
+        let level = Arc::new(AtomicU32::new(0));
+        let seen = level.clone();
+        let set = move |to| {
+            level.store(to, Ordering::Relaxed);
+            Ok(())
+        };
+        let debugging = Debugging { verbosity: Some(Verbosity(Arc::new(set))), ..Debugging::default() };
+        let (code, said) = asked(&debugging, "PUT /debug/flags/v", "4").await;
+        assert_eq!((code, said.as_str()), (200, "successfully set klog.logging.verbosity to 4\n"));
+        assert_eq!(seen.load(Ordering::Relaxed), 4);
+        let (code, said) = asked(&debugging, "PUT /debug/flags/v", "x").await;
+        assert_eq!((code, said.as_str()), (400, "strconv.ParseUint: parsing \"x\": invalid syntax\n"));
+        assert_eq!(asked(&debugging, "PUT /debug/flags/v", &"1".repeat(99)).await.0, 400);
+        assert_eq!(asked(&debugging, "GET /debug/flags/v", "").await.0, 406);
+        assert!(asked(&debugging, "GET /debug/flags", "").await.1.contains("<tr>v<br>"));
+        let (code, said) = asked(&Debugging::default(), "PUT /debug/flags/v", "4").await;
+        assert!(code == 400 && said.contains("not the cluster's"), "{said}");
+    }
+}

@@ -1,0 +1,355 @@
+//! What was sent to and fro in requests: headers and bodies, for whoever looks at a story from near.
+//!
+//! Nothing of it is kept unless somebody asks beforehand: while a page is open, while `kubarium trace
+//! --bodies --follow` runs, with `--keep-bodies`, and while the cluster is stepped. Otherwise that is a look
+//! at two numbers a write. What was kept stays until younger ones push it out.
+//!
+//! Bounds: of people's requests the last [`MAX_EXCHANGES`], and as many of components'; of each body the
+//! first [`MAX_BODY_BYTES`], of headers the first [`MAX_HEADERS`]. What may be kept at all, and who may read
+//! it, is for the apiserver to say: here nobody knows what a secret is.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sync::Mutex;
+
+use super::recorded::StepId;
+
+/// Of so many requests of people, and of so many of components, bodies and headers are kept.
+pub const MAX_EXCHANGES: usize = 128;
+/// So much of a body is kept; behind it only its length is counted.
+pub const MAX_BODY_BYTES: usize = 16 * 1024;
+/// So many headers of a message are kept.
+pub const MAX_HEADERS: usize = 64;
+/// Beside a tree's texts, what each of its nodes counts for.
+const NODE_BYTES: usize = 8;
+
+/// A request and its answer.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    /// As `POST /api/v1/namespaces/default/pods?fieldManager=kubectl`.
+    pub line: Arc<str>,
+    /// What was sent.
+    pub request: SentMessage,
+    /// What came back, as far as it has been sent already.
+    pub response: Arc<Mutex<Option<SentMessage>>>,
+}
+
+/// Headers and a body.
+#[derive(Clone, Debug, Default)]
+pub struct SentMessage {
+    /// Of an answer its status, else 0.
+    pub code: u16,
+    /// Names and values; none where the value is not kept.
+    pub headers: Vec<(Arc<str>, Option<Arc<str>>)>,
+    /// The body.
+    pub body: SentBody,
+}
+
+/// A body, as far as it is kept.
+#[derive(Clone, Debug, Default)]
+pub enum SentBody {
+    /// There is none, or nobody saw it.
+    #[default]
+    Empty,
+    /// What passes by is put in.
+    Bytes(PassingBytes),
+    /// An object that was handed over in memory.
+    Tree(Arc<Value>),
+}
+
+/// The first bytes of what passes by, and how many there were. Cloning shares it.
+#[derive(Clone, Debug, Default)]
+pub struct PassingBytes(Arc<Mutex<KeptBytes>>);
+
+#[derive(Debug, Default)]
+struct KeptBytes {
+    first: Vec<u8>,
+    length: u64,
+}
+
+/// A body as people read it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BodyText {
+    /// The beginning; empty for what is no text.
+    pub text: String,
+    /// How long it is in all.
+    pub bytes: u64,
+    /// Whether more was sent than stands here.
+    pub is_cut: bool,
+}
+
+/// A message as people read it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageText {
+    /// Of an answer its status, else 0.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub code: u16,
+    /// Names and values; none where the value is not kept.
+    pub headers: Vec<(Arc<str>, Option<Arc<str>>)>,
+    /// The body.
+    pub body: BodyText,
+}
+
+/// A request and its answer as people read them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExchangeText {
+    /// The [`super::Step::RequestReceived`] of it.
+    pub step: StepId,
+    /// As `POST /api/v1/namespaces/default/pods?fieldManager=kubectl`.
+    pub line: Arc<str>,
+    /// What was sent.
+    pub request: MessageText,
+    /// What came back; none while nothing has.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<MessageText>,
+}
+
+/// What is kept of one cluster's requests.
+#[derive(Default)]
+pub struct Exchanges {
+    asking: Arc<AtomicUsize>,
+    people: Mutex<VecDeque<(StepId, Exchange)>>,
+    components: Mutex<VecDeque<(StepId, Exchange)>>,
+}
+
+/// For as long as this is held, headers and bodies are kept.
+#[must_use = "headers and bodies are kept until this is dropped"]
+pub struct KeepsExchanges(Arc<AtomicUsize>);
+
+impl Exchanges {
+    /// Headers and bodies of requests are kept for as long as the answer lives.
+    pub fn ask(&self) -> KeepsExchanges {
+        self.asking.fetch_add(1, Ordering::Relaxed);
+        KeepsExchanges(self.asking.clone())
+    }
+
+    pub(super) fn are_asked_for(&self) -> bool {
+        self.asking.load(Ordering::Relaxed) > 0
+    }
+
+    /// Keeps what is sent to and fro in a request, which this step began.
+    pub fn keep(&self, request: StepId, exchange: Exchange, is_persons: bool) {
+        let ring = if is_persons { &self.people } else { &self.components };
+        let mut ring = ring.lock();
+        if ring.len() == MAX_EXCHANGES {
+            ring.pop_front();
+        }
+        ring.push_back((request, exchange));
+    }
+
+    /// Those of one request, else all, oldest first.
+    pub fn kept(&self, request: Option<StepId>) -> Vec<(StepId, Exchange)> {
+        let mut all: Vec<(StepId, Exchange)> = Vec::new();
+        for ring in [&self.people, &self.components] {
+            let ring = ring.lock();
+            all.extend(ring.iter().filter(|(step, _)| request.is_none_or(|one| one == *step)).cloned());
+        }
+        all.sort_by_key(|(step, _)| *step);
+        all
+    }
+}
+
+impl Drop for KeepsExchanges {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for KeepsExchanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeepsExchanges")
+    }
+}
+
+impl PassingBytes {
+    /// These pass by.
+    pub fn add(&self, bytes: &[u8]) {
+        let mut kept = self.0.lock();
+        let room = MAX_BODY_BYTES.saturating_sub(kept.first.len()).min(bytes.len());
+        kept.first.extend_from_slice(&bytes[..room]);
+        kept.length += bytes.len() as u64;
+    }
+
+    fn text(&self) -> BodyText {
+        let kept = self.0.lock();
+        BodyText::of(&kept.first, kept.length)
+    }
+}
+
+impl SentBody {
+    /// Of bytes that are there already.
+    pub fn of_bytes(bytes: &[u8]) -> SentBody {
+        let passing = PassingBytes::default();
+        passing.add(bytes);
+        SentBody::Bytes(passing)
+    }
+
+    /// Of a tree, which is shared when it is small and written as far as it is kept when it is not.
+    pub fn of_tree(tree: &Arc<Value>) -> SentBody {
+        let mut budget = MAX_BODY_BYTES;
+        if is_small(tree, &mut budget) {
+            return SentBody::Tree(tree.clone());
+        }
+        let passing = PassingBytes::default();
+        // It takes whatever is written, and keeps the beginning.
+        let _ = serde_json::to_writer(BytesWriter(&passing), &**tree);
+        SentBody::Bytes(passing)
+    }
+
+    fn text(&self) -> BodyText {
+        match self {
+            SentBody::Empty => BodyText::default(),
+            SentBody::Bytes(passing) => passing.text(),
+            SentBody::Tree(tree) => {
+                let text = tree.to_string();
+                BodyText::of(&text.as_bytes()[..text.len().min(MAX_BODY_BYTES)], text.len() as u64)
+            }
+        }
+    }
+}
+
+/// Whether a tree is no larger than `budget`, which is looked at no further than that.
+fn is_small(tree: &Value, budget: &mut usize) -> bool {
+    let own = match tree {
+        Value::String(text) => text.len(),
+        Value::Object(fields) => fields.keys().map(String::len).sum(),
+        _ => 0,
+    };
+    let Some(rest) = budget.checked_sub(own + NODE_BYTES) else { return false };
+    *budget = rest;
+    match tree {
+        Value::Array(items) => items.iter().all(|item| is_small(item, budget)),
+        Value::Object(fields) => fields.values().all(|field| is_small(field, budget)),
+        _ => true,
+    }
+}
+
+struct BytesWriter<'a>(&'a PassingBytes);
+
+impl std::io::Write for BytesWriter<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.add(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl BodyText {
+    /// What is cut may end within a letter.
+    fn of(first: &[u8], length: u64) -> BodyText {
+        let is_cut = length > first.len() as u64;
+        let text = match std::str::from_utf8(first) {
+            Ok(text) => text,
+            Err(error) if is_cut && error.error_len().is_none() => {
+                std::str::from_utf8(&first[..error.valid_up_to()]).unwrap_or_default()
+            }
+            Err(_) => "",
+        };
+        // Protobuf and gzip have letters, too.
+        let is_text = !text.contains('\0');
+        BodyText { text: if is_text { text.to_owned() } else { String::new() }, bytes: length, is_cut }
+    }
+}
+
+impl Exchange {
+    /// As people read it.
+    pub fn text(&self, step: StepId) -> ExchangeText {
+        let response = self.response.lock().as_ref().map(SentMessage::text);
+        ExchangeText { step, line: self.line.clone(), request: self.request.text(), response }
+    }
+}
+
+impl SentMessage {
+    fn text(&self) -> MessageText {
+        MessageText { code: self.code, headers: self.headers.clone(), body: self.body.text() }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_none(code: &u16) -> bool {
+    *code == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use clock::Clock;
+    use serde_json::json;
+
+    use super::*;
+    use crate::Flow;
+
+    fn flow() -> Flow {
+        Flow::new(Clock::stepped(chrono::DateTime::UNIX_EPOCH))
+    }
+
+    fn exchange(body: &str) -> Exchange {
+        let body = SentBody::of_bytes(body.as_bytes());
+        let request = SentMessage { body, ..SentMessage::default() };
+        Exchange { line: "POST /".into(), request, response: Arc::default() }
+    }
+
+    #[test]
+    fn they_are_kept_while_somebody_asks_or_steps() {
+        let flow = flow();
+        assert!(!flow.keeps_exchanges());
+        let ask = || flow.exchanges().unwrap().ask();
+        let first = ask();
+        let second = ask();
+        drop(first);
+        assert!(flow.keeps_exchanges());
+        drop(second);
+        assert!(!flow.keeps_exchanges());
+        flow.stepping().unwrap().close();
+        assert!(flow.keeps_exchanges());
+        assert!(!Flow::off().keeps_exchanges() && Flow::off().exchanges().is_none());
+    }
+
+    #[test]
+    fn the_last_are_kept_and_components_push_out_nobody_else() {
+        let flow = flow();
+        let exchanges = flow.exchanges().unwrap();
+        exchanges.keep(StepId(1), exchange("people"), true);
+        for step in 2..MAX_EXCHANGES as u64 + 4 {
+            exchanges.keep(StepId(step), exchange("component"), false);
+        }
+        let steps: Vec<u64> = exchanges.kept(None).iter().map(|(StepId(step), _)| *step).collect();
+        assert_eq!((steps.len(), steps[0], steps[1]), (MAX_EXCHANGES + 1, 1, 4));
+        let [(step, one)] = &exchanges.kept(Some(StepId(1)))[..] else { panic!("one request") };
+        assert_eq!(one.text(*step).request.body.text, "people");
+        assert_eq!(one.text(*step).response, None);
+    }
+
+    #[test]
+    fn of_a_long_body_the_beginning_is_kept() {
+        let body = SentBody::of_bytes("ä".repeat(MAX_BODY_BYTES).as_bytes()).text();
+        assert_eq!((body.text.len(), body.bytes, body.is_cut), (MAX_BODY_BYTES, 2 * 16 * 1024, true));
+        let odd = SentBody::of_bytes(format!("x{}", "ä".repeat(MAX_BODY_BYTES)).as_bytes()).text();
+        assert_eq!(odd.text.len(), MAX_BODY_BYTES - 1, "it would end within a letter");
+        for binary in [&b"k8s\0\n\x02"[..], &[0xff, 0xfe]] {
+            let told = SentBody::of_bytes(binary).text();
+            assert_eq!((told.text.as_str(), told.bytes), ("", binary.len() as u64));
+        }
+    }
+
+    #[test]
+    fn a_small_tree_is_shared_and_a_large_one_cut() {
+        let small = Arc::new(json!({"a": [1, null]}));
+        assert!(matches!(SentBody::of_tree(&small), SentBody::Tree(_)));
+        assert_eq!(SentBody::of_tree(&small).text().text, "{\"a\":[1,null]}");
+        for large in [json!({"a": "x".repeat(MAX_BODY_BYTES)}), json!(vec![0; MAX_BODY_BYTES])] {
+            let body = SentBody::of_tree(&Arc::new(large));
+            assert!(matches!(body, SentBody::Bytes(_)));
+            let told = body.text();
+            assert!(told.is_cut && told.text.len() == MAX_BODY_BYTES, "{}", told.bytes);
+        }
+    }
+}
