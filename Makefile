@@ -16,6 +16,7 @@
 # make upstream KUBE_BIN=FOLDER  which of our expectations the real etcd, kube-apiserver and controllers of that
 #              folder do not meet; not part of `make test`
 # make picture  the picture of README, from the page of a cluster at work, in Chromium
+# make burst   how fluently the page draws 10,000 steps that come at once, in Chromium: frames a second, where the time goes
 # make wheel   the wheel for PyPI, by maturin; make npm  the package for npm; make devcontainer  the feature with its
 #              program: each with the program that is released, below target
 
@@ -31,7 +32,7 @@ EXPECTATIONS = cases:: conformance::every_story conformance::operations conforma
 	conformance::discovery apiserver::discovery::each_list apiserver::openapi::each_client \
 	apiserver::admission::plugins_that_are_on apiserver::admission::pods_are_kept_secure
 
-.PHONY: run check unit test fmt clippy kubectl etcdctl etcd python-client javascript-client chromium picture wheel npm devcontainer bench bench-hot first-day sim chaos fuzz deny schemas upstream clean
+.PHONY: run check unit test fmt clippy kubectl etcdctl etcd python-client javascript-client chromium burst picture wheel npm devcontainer bench bench-hot first-day sim chaos fuzz deny schemas upstream clean
 
 run:
 	$(CARGO) build --profile quick
@@ -77,6 +78,10 @@ javascript-client:
 # And the page in a browser: Chromium, which is installed where it is missing.
 chromium:
 	@sh tests/install-debian.sh Chromium "test -x /usr/bin/chromium -a -x /usr/bin/chromedriver" chromium chromium-driver
+
+burst: python-client chromium kubectl
+	$(CARGO) build --profile quick
+	target/python-client/bin/python tests/page/burst.py target/quick/kubarium kubectl
 
 picture: python-client chromium kubectl
 	$(CARGO) build --profile quick

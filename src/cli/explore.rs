@@ -14,6 +14,7 @@ use tokio::process::Command;
 use super::beside::{self, Asked, Beside};
 use super::kubeconfig;
 use super::run_folder::RunFolder;
+use super::terminal::fitted;
 use super::{Failure, say};
 use crate::cluster::{Cluster, Config, Listen};
 use apimachinery::yaml;
@@ -115,11 +116,12 @@ impl ExploreCommand {
         }
         say(format!("{} runs, and none has failed", self.seeds));
         if asked == 0 {
-            say(format!(
+            let remark = format!(
                 "but no fault was for anybody: {} has asked for nothing; have the operator use \
                  KUBARIUM_OPERATOR_KUBECONFIG, or give --user '*'",
                 self.user.join(", ")
-            ));
+            );
+            say(fitted(&remark));
         }
         Ok(())
     }
@@ -131,7 +133,9 @@ impl ExploreCommand {
         mut why: String,
         asked: &mut Asked,
     ) -> Result<Failure, ExploreEnd> {
-        say(format!("seed {} fails: {why}; looking for the smallest schedule that does", schedule.seed));
+        let found =
+            format!("seed {} fails: {why}; looking for the smallest schedule that does", schedule.seed);
+        say(fitted(&found));
         let mut shrinking = Shrinking::new(schedule);
         while let Some(candidate) = shrinking.candidate() {
             let run = self.play(&candidate, asked).await?;

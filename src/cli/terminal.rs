@@ -2,6 +2,11 @@
 
 use std::io::IsTerminal;
 
+use flow::wrap::wrap;
+
+/// In a terminal that is narrower, lines are broken by the terminal.
+const MIN_COLUMNS: usize = 24;
+
 /// How many columns standard output has; nothing where it is a file, a pipe, or a terminal that does not say.
 pub(crate) fn columns() -> Option<usize> {
     let out = std::io::stdout();
@@ -9,6 +14,11 @@ pub(crate) fn columns() -> Option<usize> {
         return None;
     }
     size(&out).filter(|columns| *columns > 0)
+}
+
+/// A text for people, in lines that fit the terminal; whole where it goes elsewhere.
+pub(crate) fn fitted(text: &str) -> String {
+    columns().map_or_else(|| text.to_owned(), |columns| wrap(text, columns.max(MIN_COLUMNS)).join("\n  "))
 }
 
 /// How many columns and rows the screen has, if it says.

@@ -7,7 +7,7 @@ use witness::why::Explanation;
 
 use super::asked::{WhichCluster, encoded};
 use super::traced::{self, Traced};
-use super::{Failure, choice, say};
+use super::{Failure, choice, say, terminal};
 
 /// Say why an object is as it is, or why it is not there: pending, not ready, deleted, restarted, refused.
 #[derive(Args)]
@@ -40,7 +40,7 @@ impl Why {
         if self.output == "json" {
             say(serde_json::to_string_pretty(&told).unwrap_or_default());
         } else {
-            say(told.render().trim_end());
+            say(told.render_within(terminal::columns()).trim_end());
         }
         Ok(())
     }

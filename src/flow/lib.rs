@@ -36,7 +36,7 @@ mod traffic;
 mod uid;
 mod wanted;
 mod words;
-mod wrap;
+pub mod wrap;
 mod writings;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 /// Lines of at most `width` characters, broken between words, and within a word that is longer than a line;
 /// all but the first are two shorter. Nothing but blanks is lost.
-pub(super) fn wrap(text: &str, width: usize) -> Vec<String> {
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut length = 0;
     for word in text.split(' ') {

@@ -29,6 +29,7 @@ pub(super) fn tell(folding: &mut Folding<'_>, at: usize) -> Option<usize> {
     } else if let Some(Step::DryRun { code, .. }) = steps().find(|step| matches!(step, Step::DryRun { .. })) {
         let words = format!("answered {code}: a dry run, nothing is stored");
         telling.stage(StageKind::Request, words, vec![], StageOutcome::Done);
+        telling.comes_last();
     }
     telling.store();
     telling.watch(at);
@@ -85,6 +86,13 @@ impl<'a> RequestTelling<'_, 'a> {
         });
         self.stage(StageKind::Request, words, vec![], StageOutcome::Done);
         self.detail(audit);
+    }
+
+    /// The last stage is told where it ends: it has the request itself in it, too.
+    fn comes_last(&mut self) {
+        if let Some(draft) = self.cause.map(|at| &mut self.folding.drafts[at]) {
+            draft.at = draft.until;
+        }
     }
 
     /// Something that few look for, about the last stage.

@@ -107,6 +107,17 @@ fn a_403_says_who_was_asked_and_which_rule_would_have_allowed_it() {
 }
 
 #[test]
+fn a_dry_run_is_answered_behind_the_checks() {
+    let record = Handwritten::new();
+    let asked = request(&record, None, "", "create", "/api/v1/namespaces/ns/pods");
+    record.step(asked, Step::Authenticated { user: "jane".into(), by: "X509".into(), said: vec![] });
+    let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
+    record.step(asked, Step::DryRun { resource, namespace, name, code: 201 });
+    let text = printed(&record.flow.trace("pods", "ns", "a"));
+    contains(&text, &["X509 knows jane <- 1", "answered 201: a dry run, nothing is stored <- 2"]);
+}
+
+#[test]
 fn a_person_in_this_process_is_told_as_one_and_a_component_is_not() {
     for (user, wanted) in [("kubernetes-admin", 2), ("system:kube-scheduler", 1)] {
         let record = Handwritten::new();

@@ -61,6 +61,8 @@ function movement(step, record) {
   }
 }
 
+/** A place is shown to be busy for so long after its last step, in milliseconds. */
+const BUSY = 300;
 /** Pods of which nothing is remembered but that they are gone, at most: as many as there are steps. */
 const MAX_GONE = 65536;
 /** Pods that are read at once, where the record does not begin with the cluster. */
@@ -153,6 +155,7 @@ class Dots {
   #canvas;
   #flying = [];
   #drawing = false;
+  #still = matchMedia("(prefers-reduced-motion: reduce)");
 
   constructor(canvas) {
     this.#canvas = canvas;
@@ -160,7 +163,7 @@ class Dots {
 
   send(from, to, kind) {
     if (this.#flying.length >= MAX_DOTS || document.hidden) return;
-    if (matchMedia("(prefers-reduced-motion: reduce)").matches) return;
+    if (this.#still.matches) return;
     this.#flying.push({ from: middle(from), to: middle(to), kind, began: performance.now(), lane: Math.random() * 16 - 8 });
     if (!this.#drawing) {
       this.#drawing = true;
@@ -183,11 +186,12 @@ class Dots {
     context.clearRect(0, 0, canvas.width, canvas.height);
     context.scale(scale * dense, scale * dense);
     const style = getComputedStyle(canvas);
+    const colours = {};
     this.#flying = this.#flying.filter((dot) => now - dot.began < FLIGHT);
     for (const { from, to, kind, began, lane } of this.#flying) {
       const way = (now - began) / FLIGHT;
       const eased = way * way * (3 - 2 * way);
-      context.fillStyle = style.getPropertyValue(`--${kind}`) || "gray";
+      context.fillStyle = colours[kind] ??= style.getPropertyValue(`--${kind}`) || "gray";
       context.beginPath();
       context.arc(from[0] + (to[0] - from[0]) * eased + lane, from[1] + (to[1] - from[1]) * eased + lane, 5, 0, 7);
       context.fill();
@@ -338,12 +342,17 @@ function draw() {
   const root = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "group", "aria-label": "The components of the cluster and what moves between them" }, lines, groups, queues, nodes);
   const touched = new Map();
   const touch = (place) => {
-    if (!touched.has(place)) boxes[place].classList.add("busy");
-    clearTimeout(touched.get(place));
-    touched.set(place, setTimeout(() => {
+    const now = performance.now();
+    if (touched.has(place)) return touched.set(place, now);
+    boxes[place].classList.add("busy");
+    touched.set(place, now);
+    const calm = () => {
+      const left = touched.get(place) + BUSY - performance.now();
+      if (left > 0) return setTimeout(calm, left);
       touched.delete(place);
       boxes[place].classList.remove("busy");
-    }, 300));
+    };
+    setTimeout(calm, BUSY);
   };
   const paint = (picture, tell) => {
     for (const [place, count] of picture.counts) if (counts[place]) counts[place].textContent = `${count} steps`;

@@ -7,6 +7,8 @@ import { lines } from "./api.js";
 const CAPACITY = 65536;
 /** Between two attempts to read on. */
 const PATIENCE = 1000;
+/** So long a frame may be busy with steps that have come all at once, in milliseconds; the others wait for the next. */
+const BUDGET = 6;
 /** A pause between two steps is shown as no longer than this, in microseconds of the cluster's time. */
 const LONGEST_PAUSE = 400000;
 
@@ -65,7 +67,10 @@ export class CausalRecord extends EventTarget {
       // Where it happened is said by the cause of what has no place of its own.
       step.component ??= this.get(step.cause)?.component ?? "";
       this.steps.push(step);
-      if (step.cause) this.#effects.set(step.cause, [...(this.#effects.get(step.cause) ?? []), step.id]);
+      if (!step.cause) continue;
+      const known = this.#effects.get(step.cause);
+      if (known) known.push(step.id);
+      else this.#effects.set(step.cause, [step.id]);
     }
     while (this.steps.length > CAPACITY) this.#forget(this.steps.length - CAPACITY);
     if (missed) this.dispatchEvent(new Event("missed"));
@@ -90,6 +95,7 @@ export class Player extends EventTarget {
   until = "";
   #record;
   #timer = null;
+  #isCatchingUp = false;
 
   constructor(record) {
     super();
@@ -108,9 +114,23 @@ export class Player extends EventTarget {
     }
   }
 
-  /** All at once, but not past what is waited for. */
+  /** As many at once as a frame has time for, but not past what is waited for. */
   #catchUp() {
-    while (this.running && this.at < this.#record.newest) this.#show(this.at + 1);
+    if (this.#isCatchingUp) return;
+    const end = performance.now() + BUDGET;
+    while (this.running && this.at < this.#record.newest && performance.now() < end) {
+      for (let many = 0; many < 50 && this.running && this.at < this.#record.newest; many += 1) this.#show(this.at + 1);
+    }
+    if (this.running && this.at < this.#record.newest) {
+      this.#isCatchingUp = true;
+      const goOn = () => {
+        this.#isCatchingUp = false;
+        this.#news();
+      };
+      // A page that nobody sees has no frames.
+      if (document.hidden) setTimeout(goOn, BUDGET);
+      else requestAnimationFrame(goOn);
+    }
     this.#tell("moved");
   }
 
