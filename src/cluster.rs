@@ -115,7 +115,7 @@ use apiserver::storage::{ByteStore, Storage, WatchCaches, encryption::Encryption
 use apiserver::webhook::ServiceResolver;
 use client_go::client::Client;
 use clock::Clock;
-use flow::{Exchanges, Flow};
+use flow::Flow;
 use kubelet::container_runtime::own_listeners::OwnListeners;
 use pki::{self, Authority, Identity};
 
@@ -238,8 +238,8 @@ impl Cluster {
         };
         let running = Running::new(&config, parts, kubelets, nodes).map_err(StartError::Stages)?;
         let background = background::begin(&kv, &config, &encryption);
-        let _keeps = flow.exchanges().filter(|_| config.keep_bodies).map(Exchanges::ask);
         let inside = Arc::new(Inside {
+            for_handles: ForHandles::keeping(&flow, config.keep_bodies),
             running,
             service,
             scheme,
@@ -252,7 +252,6 @@ impl Cluster {
             data_plane,
             interceptors,
             traffic,
-            for_handles: ForHandles { _keeps, ..ForHandles::default() },
             forks: NamedForks::default(),
             starter: start_fork,
             began_at,

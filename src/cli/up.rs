@@ -281,16 +281,6 @@ impl Up {
         outcome.and(ended).and(removed)
     }
 
-    /// Where spans go, and whom to believe that it is there.
-    fn collector(&self) -> Result<Option<OtlpEndpoint>, Failure> {
-        let (Some(endpoint), Some(file)) = (self.otlp_endpoint.clone(), &self.otlp_certificate) else {
-            return Ok(self.otlp_endpoint.clone());
-        };
-        let flag = format!("--otlp-certificate {}", file.display());
-        let pem = std::fs::read(file).map_err(|error| Failure::new(format!("cannot read {flag}"), error))?;
-        endpoint.trusting(pem).map(Some).map_err(|why| Failure(format!("{flag}: {why}")))
-    }
-
     /// What it is to begin with, if that is said.
     fn read_snapshot(&self) -> Result<Option<Snapshot>, Failure> {
         let snapshot = match (&self.snapshot, &self.etcd_snapshot) {
@@ -430,7 +420,7 @@ impl Up {
             step: self.step,
             keep_bodies: self.keep_bodies,
             verbosity: self.verbosity.clone(),
-            otlp_endpoint: self.collector()?,
+            otlp_endpoint: values::collector(self.otlp_endpoint.clone(), self.otlp_certificate.as_deref())?,
             listeners: OwnListeners::new(self.forward_pods),
             clock: self.clock.clock(),
             entropy: self.seed.map_or_else(Entropy::from_system, Entropy::seeded),

@@ -25,7 +25,7 @@ use apiserver::traffic::Traffic;
 use client_go::client::Client;
 use clock::Clock;
 use faults::ComponentSwitch;
-use flow::{Flow, KeepsExchanges};
+use flow::{Exchanges, Flow, KeepsExchanges};
 use handles::HandleCall;
 use ui::Guests;
 
@@ -75,6 +75,12 @@ pub(super) struct ForHandles {
 }
 
 impl ForHandles {
+    /// With headers and bodies of writes, if they are to be kept whoever asks.
+    pub(super) fn keeping(flow: &Flow, keep_bodies: bool) -> ForHandles {
+        let _keeps = flow.exchanges().filter(|_| keep_bodies).map(Exchanges::ask);
+        ForHandles { _keeps, ..ForHandles::default() }
+    }
+
     /// Ends what would go on for ever, and the page.
     pub(super) async fn end(&self) {
         self.ending.send_replace(true);

@@ -1,5 +1,9 @@
 //! What flags may be: parsers whose errors say it, since "invalid digit found in string" helps nobody.
 
+use std::path::Path;
+
+use crate::cli::Failure;
+use crate::cluster::OtlpEndpoint;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 
 use kubelet::node_group::MAX_NODES;
@@ -32,6 +36,17 @@ pub fn listener(text: &str) -> Result<SocketAddr, String> {
     // A name of both families means the one that the default has.
     found.sort_by_key(SocketAddr::is_ipv6);
     found.first().copied().ok_or_else(|| "has no address".into())
+}
+
+/// Where spans go, and whom to believe that it is there: a file of certificates.
+pub(crate) fn collector(
+    endpoint: Option<OtlpEndpoint>,
+    certificate: Option<&Path>,
+) -> Result<Option<OtlpEndpoint>, Failure> {
+    let (Some(endpoint), Some(file)) = (endpoint.clone(), certificate) else { return Ok(endpoint) };
+    let flag = format!("--otlp-certificate {}", file.display());
+    let pem = std::fs::read(file).map_err(|error| Failure::new(format!("cannot read {flag}"), error))?;
+    endpoint.trusting(pem).map(Some).map_err(|why| Failure(format!("{flag}: {why}")))
 }
 
 #[cfg(test)]
