@@ -6,7 +6,8 @@
 # make first-day  what a newcomer waits for, from a clone with nothing cached: takes minutes, on a quiet machine
 # make sim SEEDS=1000  clusters to which much happens, in an order that each seed draws, and that get where they
 #              were to get; operators under faults; every story told twice: takes minutes
-# make chaos   every byte of a store's files flipped and cut to, one by one: takes minutes
+# make chaos   every byte of a store's files flipped and cut to, one by one; servers and members of an etcd killed
+#              and cut off in CHAOS_ROUNDS rounds, while clients write and watch: takes minutes
 # make fuzz    broken input for every decoder, FUZZ_SECONDS each
 # make bench-hot  the hot paths, each by itself
 # make deny    the dependencies: licences, duplicates and, by their database on the network, advisories; what needs
@@ -24,6 +25,7 @@ CARGO ?= cargo
 NODES ?= 3
 FUZZ_SECONDS ?= 30
 SEEDS ?= 10000
+CHAOS_ROUNDS ?= 100
 # Most tests wait more than they work: for processes, a browser, clients.
 export RUST_TEST_THREADS ?= 4
 
@@ -119,8 +121,9 @@ sim:
 	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 KUBARIUM_SEEDS=$(SEEDS) \
 		$(CARGO) test --release --all-features --test it -- convergence:: explore:: same_story::
 
-chaos:
+chaos: etcdctl etcd
 	KUBARIUM_TEST_EVERY_BYTE=1 $(CARGO) test -p kubarium-etcd tests::damage
+	KUBARIUM_CHAOS_ROUNDS=$(CHAOS_ROUNDS) $(CARGO) test --all-features --test it -- etcd_store::chaos --nocapture
 
 # With symbols, which the released program does not have, since a backtrace is what it is for.
 fuzz:

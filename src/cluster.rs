@@ -29,12 +29,14 @@ mod bootstrap;
 mod bootstrap_roles;
 mod changing_nodes;
 mod cluster_info;
+mod component_choice;
 mod component_handles;
 mod components;
 mod condition;
 mod data_dir;
 mod data_plane;
 mod earlier_keys;
+pub(crate) mod elections;
 mod ending;
 mod etcd_store;
 mod exchange_handles;
@@ -51,6 +53,7 @@ mod inside;
 mod interceptors;
 mod kubeconfig;
 mod kubelet_lookup;
+mod leading;
 mod listener;
 mod listening;
 mod loads;
@@ -85,6 +88,7 @@ mod signers;
 mod snapshot_handles;
 mod stage_objects;
 mod stages;
+mod standing_by;
 mod step_handles;
 mod stepping;
 mod stocked;
@@ -137,6 +141,7 @@ use authenticating::authentication;
 use components::{AtWork, Parts, Running};
 use data_dir::takes_writes;
 use data_plane::DataPlane;
+use elections::Elections;
 use forked::{ForkedCluster, NamedForks};
 use inside::{ADMIN, ForHandles, Inside, MASTERS};
 use interceptors::Interceptors;
@@ -252,6 +257,7 @@ impl Cluster {
             data_plane,
             interceptors,
             traffic,
+            elections: Elections::default(),
             forks: NamedForks::default(),
             starter: start_fork,
             began_at,
@@ -296,6 +302,7 @@ impl Cluster {
         ready::wait_for_roles(&self.client()).await;
         node_changes::create_nodes(&inside, is_new).await?;
         inside.running.start_all(config).expect("its own components have names that it knows");
+        leading::begin(&inside, &mut self._background);
         let ranges = config.apiserver.services.service_cluster_ip_range;
         if !is_new {
             service_cidr::keep(&self.client(), &ranges).await?;

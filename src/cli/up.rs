@@ -12,6 +12,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::flags::clock::ClockChoice;
 use super::flags::components::ComponentFlags;
+use super::flags::election::ElectionFlags;
 use super::flags::values;
 use super::readiness::Readiness;
 use super::style::Style;
@@ -183,6 +184,9 @@ pub struct Up {
     /// What runs.
     #[command(flatten)]
     pub components: ComponentFlags,
+    /// On an etcd that several share, who works.
+    #[command(flatten)]
+    pub election: ElectionFlags,
     /// Of kube-controller-manager.
     #[command(flatten)]
     pub controller_manager: ControllerManagerOptions,
@@ -398,6 +402,7 @@ impl Up {
             } else {
                 self.components.components(&selection)
             },
+            leader_election: self.election.times()?,
             read_only: self.read_only,
             apiserver: self.apiserver.clone(),
             controller_manager: self.controller_manager.clone(),

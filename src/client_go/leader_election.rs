@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::client::Client;
 use super::component::ComponentContext;
 use super::event_recorder::EventRecorder;
+use super::leader_election_metrics::LeaderElectionMetrics;
 use apimachinery::object::Object;
 use apimachinery::status::Status;
 use apimachinery::time::rfc3339_micro;
@@ -23,7 +24,7 @@ use entropy::Entropy;
 /// By so much of the pause longer whoever waits for the Lease may wait at random (`JitterFactor`).
 const JITTER_FACTOR: f64 = 1.2;
 
-/// Which Lease, and how long everything takes (`leaderelection.LeaderElectionConfig`).
+/// Which Lease (`leaderelection.LeaderElectionConfig`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderElectionConfig {
     /// The Lease's name.
@@ -32,6 +33,13 @@ pub struct LeaderElectionConfig {
     pub namespace: String,
     /// Who we are: nobody else says the same.
     pub identity: String,
+    /// How long everything takes.
+    pub times: LeaderElectionTimes,
+}
+
+/// How long everything takes; the default is upstream's (`config/v1alpha1`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaderElectionTimes {
     /// After so long without a word of its holder a Lease may be taken.
     pub lease_duration: Duration,
     /// A holder that cannot renew it for so long gives it up.
@@ -40,12 +48,22 @@ pub struct LeaderElectionConfig {
     pub retry_period: Duration,
 }
 
+impl Default for LeaderElectionTimes {
+    fn default() -> LeaderElectionTimes {
+        LeaderElectionTimes {
+            lease_duration: Duration::from_secs(15),
+            renew_deadline: Duration::from_secs(10),
+            retry_period: Duration::from_secs(2),
+        }
+    }
+}
+
 /// Times by which two could lead at once, in upstream's words (`NewLeaderElector`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ElectionTimesError(&'static str);
 
-impl LeaderElectionConfig {
+impl LeaderElectionTimes {
     /// Whether a holder gives up before others take over.
     ///
     /// # Errors
@@ -74,6 +92,7 @@ pub struct LeaderElector {
     recorder: EventRecorder,
     clock: Clock,
     entropy: Entropy,
+    metrics: Arc<LeaderElectionMetrics>,
     observed: Option<ObservedLease>,
 }
 
@@ -101,14 +120,20 @@ impl LeaderElector {
     /// In the name of a component, which is told of by Events of its own.
     ///
     /// # Errors
-    /// As [`LeaderElectionConfig::check`].
+    /// As [`LeaderElectionTimes::check`].
     pub fn new(
         config: LeaderElectionConfig,
         context: &ComponentContext,
     ) -> Result<LeaderElector, ElectionTimesError> {
-        config.check()?;
+        config.times.check()?;
         let ComponentContext { client, recorder, clock, entropy, .. } = context.clone();
-        Ok(LeaderElector { config, client, recorder, clock, entropy, observed: None })
+        let metrics = Arc::new(LeaderElectionMetrics::of(&config.name));
+        Ok(LeaderElector { config, client, recorder, clock, entropy, metrics, observed: None })
+    }
+
+    /// What it counts.
+    pub fn metrics(&self) -> Arc<LeaderElectionMetrics> {
+        self.metrics.clone()
     }
 
     /// Returns when the Lease is ours.
@@ -116,18 +141,20 @@ impl LeaderElector {
         let described = self.described();
         tracing::info!("attempting to acquire leader lease {described}...");
         while !self.attempt_in_time().await {
-            let pause = self.entropy.jitter(self.config.retry_period, JITTER_FACTOR);
+            let pause = self.entropy.jitter(self.config.times.retry_period, JITTER_FACTOR);
             self.clock.sleep(pause).await;
         }
         tracing::info!("successfully acquired lease {described}");
+        self.metrics.leads(true);
         self.tell("became leader");
     }
 
     /// Returns when it is ours no more.
     pub async fn renew(&mut self) {
         while self.renew_once().await {
-            self.clock.sleep(self.config.retry_period).await;
+            self.clock.sleep(self.config.times.retry_period).await;
         }
+        self.metrics.leads(false);
         tracing::info!("failed to renew lease {}: timed out waiting for the condition", self.described());
         self.tell("stopped leading");
     }
@@ -141,6 +168,7 @@ impl LeaderElector {
         else {
             return Ok(());
         };
+        self.metrics.leads(false);
         let now = rfc3339_micro(self.clock.now());
         let spec = json!({"leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now,
             "leaseTransitions": observed.spec["leaseTransitions"]});
@@ -151,8 +179,8 @@ impl LeaderElector {
 
     /// Whether it was renewed before the deadline.
     async fn renew_once(&mut self) -> bool {
-        let (clock, pause) = (self.clock.clone(), self.config.retry_period);
-        let deadline = self.config.renew_deadline;
+        let (clock, pause) = (self.clock.clone(), self.config.times.retry_period);
+        let deadline = self.config.times.renew_deadline;
         let renewing = async {
             while !self.attempt_in_time().await {
                 self.clock.sleep(pause).await;
@@ -163,7 +191,7 @@ impl LeaderElector {
 
     /// `tryAcquireOrRenew`, for no longer than half of the deadline: there is time for a second one.
     async fn attempt_in_time(&mut self) -> bool {
-        let (clock, limit) = (self.clock.clone(), self.config.renew_deadline / 2);
+        let (clock, limit) = (self.clock.clone(), self.config.times.renew_deadline / 2);
         let outcome = clock.timeout(limit, self.attempt()).await;
         match outcome.unwrap_or_else(|_| Err("no answer in time".into())) {
             Ok(()) => true,
@@ -178,11 +206,12 @@ impl LeaderElector {
         let now = self.clock.elapsed();
         if let Some(observed) = self.observed.as_ref().filter(|observed| self.holds(observed, now)) {
             let spec = self.spec(Some(observed));
-            // Else somebody has written it meanwhile.
             if let Ok(written) = self.write(&observed.lease, spec).await {
                 self.note(written);
                 return Ok(());
             }
+            // Somebody has written it meanwhile.
+            self.metrics.slow_path();
         }
         let LeaderElectionConfig { namespace, name, .. } = &self.config;
         let found = match self.client.get(&LEASES, namespace, name).await {
@@ -230,7 +259,7 @@ impl LeaderElector {
         };
         json!({
             "holderIdentity": self.config.identity,
-            "leaseDurationSeconds": self.config.lease_duration.as_secs(),
+            "leaseDurationSeconds": self.config.times.lease_duration.as_secs(),
             "acquireTime": acquired,
             "renewTime": now,
             "leaseTransitions": transitions,
@@ -268,6 +297,7 @@ mod tests {
         ApiRequest, ApiResponse, ApiService, DecodedBody, ObjectAnswer, status_response,
     };
     use chrono::DateTime;
+    use component_base::metrics::Render;
     use flow::Flow;
     use sync::Mutex;
 
@@ -326,9 +356,7 @@ mod tests {
             name: "kube-scheduler".into(),
             namespace: "kube-system".into(),
             identity: identity.into(),
-            lease_duration: Duration::from_secs(15),
-            renew_deadline: Duration::from_secs(10),
-            retry_period: Duration::from_secs(2),
+            times: LeaderElectionTimes::default(),
         }
     }
 
@@ -405,9 +433,18 @@ mod tests {
     async fn what_is_released_is_taken_at_once() {
         let (server, clock) = (Arc::new(LeaseServer::default()), stepped());
         let (mut first, mut second) = (server.elector("a", &clock), server.elector("b", &clock));
+        let metrics = first.metrics();
+        let is_said = |line: &str| {
+            let mut text = String::new();
+            metrics.render(&mut text);
+            text.lines().any(|said| said == line)
+        };
+        assert!(is_said("leader_election_master_status{name=\"kube-scheduler\"} 0"));
         first.acquire().await;
+        assert!(is_said("leader_election_master_status{name=\"kube-scheduler\"} 1"));
         assert!(!second.attempt_in_time().await, "it is held");
         first.release().await.unwrap();
+        assert!(is_said("leader_election_master_status{name=\"kube-scheduler\"} 0"));
         assert_eq!(server.says("holderIdentity"), Value::Null);
         assert!(second.attempt_in_time().await);
         assert_eq!((server.says("holderIdentity"), server.says("leaseTransitions")), (json!("b"), json!(1)));
@@ -418,17 +455,17 @@ mod tests {
 
     #[test]
     fn times_that_let_two_lead_are_refused() {
-        let with = |change: fn(&mut LeaderElectionConfig)| {
-            let mut changed = config("a");
+        let with = |change: fn(&mut LeaderElectionTimes)| {
+            let mut changed = LeaderElectionTimes::default();
             change(&mut changed);
             changed.check()
         };
         assert_eq!(with(|_| ()), Ok(()));
-        let why = with(|config| config.renew_deadline = config.lease_duration).unwrap_err();
+        let why = with(|times| times.renew_deadline = times.lease_duration).unwrap_err();
         assert_eq!(why.0, "leaseDuration must be greater than renewDeadline");
-        let why = with(|config| config.retry_period = config.renew_deadline).unwrap_err();
+        let why = with(|times| times.retry_period = times.renew_deadline).unwrap_err();
         assert_eq!(why.0, "renewDeadline must be greater than retryPeriod*JitterFactor");
-        assert!(with(|config| config.retry_period = Duration::ZERO).is_err());
-        assert!(with(|config| config.lease_duration = Duration::from_millis(900)).is_err());
+        assert!(with(|times| times.retry_period = Duration::ZERO).is_err());
+        assert!(with(|times| times.lease_duration = Duration::from_millis(900)).is_err());
     }
 }

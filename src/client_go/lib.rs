@@ -42,6 +42,7 @@ pub mod token_bucket;
 
 pub mod component;
 pub mod leader_election;
+pub mod leader_election_metrics;
 pub mod metrics;
 pub mod tasks;
 

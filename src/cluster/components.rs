@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::config::Config;
+use super::elections::{self, CONTROLLER_MANAGER, SCHEDULER};
 use super::extenders;
 use super::kubelet_lookup::Kubelets;
 use super::node_register::{NodeRegister, RegisteredNodes};
 use super::signers::{ClusterAuthority, SecretTokens};
+use super::standing_by::StandingBy;
 use apimachinery::feature_gates::FeatureGates;
 use apimachinery::object::Object;
 use apimachinery::user::UserInfo;
@@ -18,6 +20,7 @@ use apiserver::authentication::service_account::issuer::TokenIssuer;
 use apiserver::webhook::ServiceResolver;
 use client_go::ComponentContext;
 use client_go::client::Client;
+use client_go::leader_election_metrics::LeaderElectionMetrics;
 use client_go::metrics::ComponentMetrics;
 use clock::Clock;
 use component_base::zpages::flags_of;
@@ -42,8 +45,8 @@ use usage::LoadBook;
 
 /// The components that a cluster has once; the kubelets are `kubelet/node-1` and on.
 pub const COMPONENTS: &[&str] = &[CONTROLLER_MANAGER, SCHEDULER];
-const CONTROLLER_MANAGER: &str = "kube-controller-manager";
-const SCHEDULER: &str = "kube-scheduler";
+/// Whom its Events are from.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
 const KUBELET: &str = "kubelet/";
 /// What begins the names of the controllers of kube-controller-manager.
 const OF_MANAGER: &str = "kube-controller-manager/";
@@ -123,6 +126,7 @@ pub(super) struct Running {
     manager: Mutex<ManagerParts>,
     own_controllers: OwnControllers,
     scheduler_plugins: OwnPlugins,
+    standing_by: StandingBy,
     /// Whether the cluster is; changed while `contexts` is locked.
     is_ready: AtomicBool,
 }
@@ -175,6 +179,7 @@ impl Running {
             manager: Mutex::new(ManagerParts { wanted, running: None }),
             own_controllers: config.controllers.clone(),
             scheduler_plugins: config.scheduler_plugins.clone(),
+            standing_by: StandingBy::of(&elections::elected(config)),
             is_ready: AtomicBool::new(false),
         })
     }
@@ -283,6 +288,10 @@ impl Running {
         let ending = node.and_then(|node| self.kubelet(node)).filter(Kubelet::is_shutting_down);
         ending.iter().for_each(|ending| self.switch_off(ending));
         let mut contexts = self.lock();
+        // Under the lock: what begins here is found by whoever ends what no longer leads.
+        if self.standing_by.note(name, true).is_some() {
+            return Ok(());
+        }
         if let Some(controller) = controller(name) {
             let mut manager = self.manager.lock();
             manager.wanted.insert(controller);
@@ -318,6 +327,9 @@ impl Running {
     /// Says whether it ran; of a controller of kube-controller-manager, whether it runs whenever that does.
     pub(super) fn stop(&self, name: &str) -> Result<bool, UnknownComponent> {
         self.check(name)?;
+        if let Some(was_wanted) = self.standing_by.note(name, false) {
+            return Ok(was_wanted);
+        }
         if let Some(controller) = controller(name) {
             let mut manager = self.manager.lock();
             manager.running.iter().for_each(|running| running.stop_controller(controller));
@@ -326,16 +338,19 @@ impl Running {
         if let Some(node) = name.strip_prefix(KUBELET) {
             self.kubelets.remove(node);
         }
+        Ok(self.end(name))
+    }
+
+    /// Says whether it ran.
+    fn end(&self, name: &str) -> bool {
         let mut contexts = self.lock();
         let context = contexts.remove(name);
         if name == CONTROLLER_MANAGER {
             self.manager.lock().running = None;
         }
         drop(contexts);
-        if let Some(context) = &context {
-            context.stop();
-        }
-        Ok(context.is_some())
+        context.iter().for_each(ComponentContext::stop);
+        context.is_some()
     }
 
     fn is_own_controller(&self, name: &str) -> bool {
@@ -366,9 +381,30 @@ impl Running {
         }
     }
 
+    /// In the name of a component that waits for its Lease.
+    pub(super) fn candidate(&self, name: &str) -> ComponentContext {
+        let source = if name == SCHEDULER { DEFAULT_SCHEDULER } else { name };
+        let user = UserInfo::authenticated(&format!("system:{name}"), &[]);
+        self.context(name, (source, ""), user)
+    }
+
+    /// The Lease of a component is ours: it runs, unless somebody has stopped it.
+    pub(super) fn lead(&self, name: &str, metrics: Arc<LeaderElectionMetrics>) {
+        if self.standing_by.leave(name) && self.start(name).is_ok() {
+            let counted = self.metrics(name);
+            counted.iter().for_each(|counted| counted.add("leader election", metrics.clone()));
+        }
+    }
+
+    /// The Lease of a component is ours no more, and nothing of it goes on.
+    pub(super) fn stand_by(&self, name: &'static str) {
+        self.standing_by.join(name);
+        let ran = self.end(name);
+        self.standing_by.note(name, ran);
+    }
+
     fn start_controllers(&self) -> ComponentContext {
-        let user = UserInfo::authenticated("system:kube-controller-manager", &[]);
-        let context = self.context(CONTROLLER_MANAGER, (CONTROLLER_MANAGER, ""), user);
+        let context = self.candidate(CONTROLLER_MANAGER);
         let mut manager = self.manager.lock();
         manager.running = Some(ControllerManager::start(context.clone(), self.controllers()));
         manager.start_wanted(self.is_ready.load(Ordering::Relaxed));
@@ -399,8 +435,7 @@ impl Running {
     }
 
     fn start_scheduler(&self) -> ComponentContext {
-        let user = UserInfo::authenticated("system:kube-scheduler", &[]);
-        let context = self.context(SCHEDULER, ("default-scheduler", ""), user);
+        let context = self.candidate(SCHEDULER);
         let dial = extenders::dial(&self.parts.outside, &self.parts.clock);
         let own = &self.scheduler_plugins;
         Scheduler::with_extenders(context.clone(), &self.scheduler, own, Some(dial)).start();

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+pub use super::component_choice::Components;
 use super::kwok_kinds::KwokKind;
 use super::otlp_endpoint::OtlpEndpoint;
 use super::published::Publish;
@@ -10,6 +11,7 @@ use super::snapshot::Snapshot;
 use apiserver::admission::own::OwnAdmission;
 use apiserver::endpoints::routes::debug::Verbosity;
 use apiserver::options::ServerRunOptions;
+use client_go::leader_election::LeaderElectionTimes;
 use clock::Clock;
 use controllers::options::ControllerManagerOptions;
 use controllers::own::OwnControllers;
@@ -115,6 +117,9 @@ pub struct Config {
     pub kubelet: KubeletOptions,
     /// The components that run from the start; see [`super::COMPONENTS`].
     pub components: Components,
+    /// On an etcd that other clusters share: how long everything takes by which one of them runs the
+    /// controllers, and one the scheduler. None: they run in this one, whoever else runs them.
+    pub leader_election: Option<LeaderElectionTimes>,
     /// Whether what every cluster has comes back when it is deleted, and nodes that users create get
     /// kubelets.
     pub(crate) looks_after_itself: bool,
@@ -126,51 +131,6 @@ pub struct Config {
     pub metrics_server: bool,
     /// Whether `custom.metrics.k8s.io` and `external.metrics.k8s.io` are, from annotations and ConfigMaps.
     pub metrics_adapter: bool,
-}
-
-/// Which components run from the start.
-///
-/// ```
-/// use kubarium::Components;
-///
-/// let quota_and_garbage_work_but_no_pod_runs = Components::NONE.controllers(true);
-/// let pods_stay_pending = Components::ALL.scheduler(false);
-/// # assert!(quota_and_garbage_work_but_no_pod_runs.controllers && !pods_stay_pending.scheduler);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Components {
-    /// kube-controller-manager
-    pub controllers: bool,
-    /// kube-scheduler
-    pub scheduler: bool,
-    /// The kubelets
-    pub kubelets: bool,
-}
-
-impl Components {
-    /// All: a whole cluster.
-    pub const ALL: Components = Components { controllers: true, scheduler: true, kubelets: true };
-    /// None: an apiserver alone, as envtest has it.
-    pub const NONE: Components = Components { controllers: false, scheduler: false, kubelets: false };
-
-    /// Says whether kube-controller-manager runs.
-    #[must_use]
-    pub fn controllers(self, controllers: bool) -> Components {
-        Components { controllers, ..self }
-    }
-
-    /// Says whether kube-scheduler runs.
-    #[must_use]
-    pub fn scheduler(self, scheduler: bool) -> Components {
-        Components { scheduler, ..self }
-    }
-
-    /// Says whether the kubelets run.
-    #[must_use]
-    pub fn kubelets(self, kubelets: bool) -> Components {
-        Components { kubelets, ..self }
-    }
 }
 
 /// Where and how to listen.
@@ -411,6 +371,7 @@ impl Default for Config {
             scheduler: SchedulerOptions::default(),
             kubelet: KubeletOptions::default(),
             components: Components::ALL,
+            leader_election: Some(LeaderElectionTimes::default()),
             looks_after_itself: true,
             system_pods: false,
             default_storage_class: false,

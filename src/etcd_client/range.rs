@@ -38,8 +38,7 @@ impl EtcdClient {
         let request = RangeRequest { key, range_end, revision: wire(at), ..RangeRequest::default() };
         match limit {
             Some(0) => self.count(request).await,
-            Some(limit) => self.page(request, limit).await.map(|(range, _)| range),
-            None => self.all(request).await,
+            limit => self.up_to(limit, request).await,
         }
     }
 
@@ -65,13 +64,15 @@ impl EtcdClient {
         Ok((Range { kvs, more: answer.more, count, revision }, last))
     }
 
-    /// Page by page, all at the revision of the first.
-    async fn all(&self, mut request: RangeRequest) -> Result<Range, Error> {
-        let (mut all, mut last) = self.page(request.clone(), PAGE_KEYS).await?;
-        while let Some(key) = last.filter(|_| all.more) {
+    /// Page by page, all at the revision of the first. Keys that are no text are left out, and so a page may
+    /// have less than was asked for: then there is another one.
+    async fn up_to(&self, limit: Option<usize>, mut request: RangeRequest) -> Result<Range, Error> {
+        let (mut all, mut last) = self.page(request.clone(), limit.unwrap_or(PAGE_KEYS)).await?;
+        let missing = |all: &Range| limit.map_or(PAGE_KEYS, |limit| limit.saturating_sub(all.kvs.len()));
+        while let Some(key) = last.filter(|_| all.more && missing(&all) > 0) {
             request.key = [&key[..], b"\0"].concat().into();
             request.revision = signed(all.revision);
-            let (next, last_of_next) = self.page(request.clone(), PAGE_KEYS).await?;
+            let (next, last_of_next) = self.page(request.clone(), missing(&all)).await?;
             all.kvs.extend(next.kvs);
             all.more = next.more;
             last = last_of_next;

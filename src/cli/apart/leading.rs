@@ -1,44 +1,29 @@
 //! Flags of leader election, and how a component leads: it begins when the Lease is its own, and ends with
 //! it.
 
-use std::time::Duration;
-
-use clap::{ArgAction, Args};
+use clap::Args;
 
 use super::connecting::{ConnectedApi, ConnectionFlags};
 use super::failed;
 use super::serving::PageFlags;
+use crate::cli::flags::election::ElectionFlags;
 use crate::cli::outcome::{Failure, say};
 use crate::cli::up::Stop;
 use crate::cluster::Config;
 use crate::cluster::apart::SpeaksAs;
 use crate::cluster::apart::component::{Apart, ApartKeys};
 use crate::cluster::apart::remote::RequestLimits;
-use apimachinery::duration::parse_period;
+use crate::cluster::elections::{self, RELEASE_WITHIN};
 use client_go::leader_election::{LeaderElectionConfig, LeaderElector};
 use clock::Clock;
-use entropy::Entropy;
 
-/// How long a Lease may take to be given up at the end; then it runs out.
-const PATIENCE: Duration = Duration::from_millis(700);
-
-/// Of several, who works (`config/options.BindLeaderElectionFlags`).
+/// Of several, who works, and by which Lease.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Leader election")]
 pub struct LeaderFlags {
-    /// Whether it works only while it holds the Lease, so that there may be several.
-    #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
-        require_equals = true, default_missing_value = "true")]
-    pub leader_elect: bool,
-    /// After so long without a word of the leader another takes its place.
-    #[arg(long, default_value = "15s", value_parser = parse_period)]
-    pub leader_elect_lease_duration: Duration,
-    /// A leader that cannot renew the Lease for so long ends.
-    #[arg(long, default_value = "10s", value_parser = parse_period)]
-    pub leader_elect_renew_deadline: Duration,
-    /// The pause between two attempts.
-    #[arg(long, default_value = "2s", value_parser = parse_period)]
-    pub leader_elect_retry_period: Duration,
+    /// Whether, and how long everything takes.
+    #[command(flatten)]
+    pub election: ElectionFlags,
     /// The Lease's name; without, the component's.
     #[arg(long, value_name = "NAME")]
     pub leader_elect_resource_name: Option<String>,
@@ -107,6 +92,7 @@ impl LedComponent {
         let context = apart.context(self.name, self.source);
         let described = format!("{}/{} as {}", config.namespace, config.name, config.identity);
         let mut elector = LeaderElector::new(config, &context).map_err(failed)?;
+        apart.count(elector.metrics());
         say(format!("Waiting for the Lease {described}."));
         tokio::select! {
             () = elector.acquire() => {}
@@ -125,7 +111,7 @@ impl LedComponent {
         if is_lost {
             return Err(Failure(self.lost.into()));
         }
-        let released = Clock::real().timeout(PATIENCE, elector.release()).await;
+        let released = Clock::real().timeout(RELEASE_WITHIN, elector.release()).await;
         if !matches!(released, Ok(Ok(()))) {
             tracing::info!("the Lease is not given up: it runs out");
         }
@@ -136,27 +122,11 @@ impl LedComponent {
 impl LeaderFlags {
     /// Which Lease; none when there is no election.
     pub(super) fn config(&self, component: &str) -> Result<Option<LeaderElectionConfig>, Failure> {
-        if !self.leader_elect {
-            return Ok(None);
-        }
-        let own = self.leader_elect_resource_name.clone();
-        let config = LeaderElectionConfig {
-            name: own.unwrap_or_else(|| component.to_owned()),
-            namespace: self.leader_elect_resource_namespace.clone(),
-            identity: identity(&Entropy::from_system()),
-            lease_duration: self.leader_elect_lease_duration,
-            renew_deadline: self.leader_elect_renew_deadline,
-            retry_period: self.leader_elect_retry_period,
-        };
-        config.check().map_err(|why| Failure(format!("--leader-elect-...: {why}")))?;
-        Ok(Some(config))
+        let Some(times) = self.election.times()? else { return Ok(None) };
+        let own = self.leader_elect_resource_name.as_deref();
+        let config = elections::of_component(own.unwrap_or(component), times);
+        Ok(Some(LeaderElectionConfig { namespace: self.leader_elect_resource_namespace.clone(), ..config }))
     }
-}
-
-/// The machine's name and something that no other process has, as upstream's.
-fn identity(entropy: &Entropy) -> String {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    format!("{host}_{}", entropy.uid())
 }
 
 #[cfg(test)]
@@ -172,15 +142,13 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_upstreams_and_times_that_let_two_lead_are_refused() {
+    fn the_lease_is_the_components_unless_another_is_named() {
         let parsed = |words: &[&str]| Only::try_parse_from(["x"].iter().chain(words)).unwrap().flags;
         let config = parsed(&[]).config("kube-scheduler").unwrap().unwrap();
         assert_eq!((&*config.name, &*config.namespace), ("kube-scheduler", "kube-system"));
-        let times = [config.lease_duration, config.renew_deadline, config.retry_period];
-        assert_eq!(times.map(|time| time.as_secs()), [15, 10, 2]);
-        assert_ne!(identity(&Entropy::seeded(1)), identity(&Entropy::seeded(2)));
+        let words = ["--leader-elect-resource-name=mine", "--leader-elect-resource-namespace=there"];
+        let config = parsed(&words).config("kube-scheduler").unwrap().unwrap();
+        assert_eq!((&*config.name, &*config.namespace), ("mine", "there"));
         assert!(parsed(&["--leader-elect=false"]).config("x").unwrap().is_none());
-        let Failure(why) = parsed(&["--leader-elect-lease-duration=5s"]).config("x").unwrap_err();
-        assert!(why.ends_with("leaseDuration must be greater than renewDeadline"), "{why}");
     }
 }

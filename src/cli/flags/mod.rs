@@ -3,5 +3,6 @@
 
 pub mod clock;
 pub mod components;
+pub mod election;
 
 pub mod values;

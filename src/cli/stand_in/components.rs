@@ -97,7 +97,7 @@ mod tests {
         assert!(!bare.unwrap().use_service_account_credentials);
         let scheduled: Option<SchedulerCommand> =
             read(scheduler(), OF_SCHEDULER, words(&["--leader-elect=false", "--v=2"])).unwrap();
-        assert!(!scheduled.unwrap().election.leader_elect);
+        assert!(!scheduled.unwrap().election.election.leader_elect);
         let refused = read::<SchedulerCommand>(scheduler(), OF_SCHEDULER, words(&["--master=x"]));
         assert_eq!(refused.err().unwrap().0, "--master: name the server in --kubeconfig");
     }

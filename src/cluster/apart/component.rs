@@ -1,7 +1,7 @@
 //! `Apart`: the components of one process, whose apiserver is elsewhere.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::ApartError;
@@ -25,6 +25,7 @@ use apiserver::server::{Server, advertised};
 use apiserver::webhook::{PodNetwork, ServiceResolver};
 use client_go::client::Client;
 use client_go::component::ComponentContext;
+use client_go::leader_election_metrics::LeaderElectionMetrics;
 use clock::Clock;
 use component_base::metrics::Render;
 use flow::Flow;
@@ -69,6 +70,8 @@ pub(crate) struct Apart {
     /// Follows definitions; of controllers alone.
     kinds: Option<ComponentContext>,
     ports: Vec<Server>,
+    /// What is counted beside what components count.
+    election: Arc<OnceLock<Arc<LeaderElectionMetrics>>>,
 }
 
 impl Apart {
@@ -104,8 +107,19 @@ impl Apart {
             outside: ServiceResolver::nowhere(entropy).over(&pods),
         };
         let running = Arc::new(Running::new(&config, parts, kubelets.clone(), None).map_err(ApartError)?);
-        let ports = Vec::new();
-        Ok(Apart { running, kubelets, data_plane, scheme, config, api, own_name, kinds: None, ports })
+        let (ports, election) = Default::default();
+        Ok(Apart {
+            running,
+            kubelets,
+            data_plane,
+            scheme,
+            config,
+            api,
+            own_name,
+            kinds: None,
+            ports,
+            election,
+        })
     }
 
     /// A part of the process that is none of the components, as an election: in the kubeconfig's own name.
@@ -206,14 +220,20 @@ impl Apart {
 
     /// Writes what its components count.
     pub(crate) fn counted(&self) -> CountedText {
-        let running = self.running.clone();
+        let (running, election) = (self.running.clone(), self.election.clone());
         Arc::new(move || {
             let mut text = String::new();
+            election.get().iter().for_each(|election| election.render(&mut text));
             let states = running.list().into_iter().filter(|state| state.running);
             let metrics = states.filter_map(|state| running.metrics(&state.name));
             metrics.for_each(|metrics| metrics.render(&mut text));
             text
         })
+    }
+
+    /// Whether it leads is told on its pages.
+    pub(crate) fn count(&self, election: Arc<LeaderElectionMetrics>) {
+        let _ = self.election.set(election);
     }
 
     /// Ends what runs.

@@ -2,17 +2,21 @@
 
 mod alone;
 mod away;
+mod chaos;
+mod leading;
 mod refused;
 mod several;
 mod snapshots;
+mod trio;
+mod way;
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::support::{Kubectl, Up, eventually, kubectls, texts};
+use crate::support::{Kubectl, PATIENCE, Up, eventually, kubectls, texts};
 
 /// So often are other ports tried.
 const TRIES: usize = 10;
@@ -64,12 +68,7 @@ impl RealEtcd {
 
     /// What etcdctl prints.
     fn ctl(&self, words: &[&str]) -> String {
-        let mut etcdctl = Command::new("etcdctl");
-        etcdctl.env("ETCDCTL_API", "3").args(["--endpoints", &self.url()]).args(words);
-        let output = etcdctl.stdin(Stdio::null()).output().expect("run `make etcdctl`");
-        let (out, err) = texts(&output);
-        assert!(output.status.success(), "etcdctl {words:?}\n{out}{err}");
-        out
+        ctl(&self.url(), words).unwrap_or_else(|said| panic!("etcdctl {words:?}\n{said}"))
     }
 }
 
@@ -82,18 +81,32 @@ impl Drop for RealEtcd {
     }
 }
 
+/// What etcdctl prints when it asks these endpoints.
+fn ctl(endpoints: &str, words: &[&str]) -> Result<String, String> {
+    let mut etcdctl = Command::new("etcdctl");
+    etcdctl.env("ETCDCTL_API", "3").args(["--endpoints", endpoints]).args(words);
+    let output = etcdctl.stdin(Stdio::null()).output().expect("run `make etcdctl`");
+    let (out, err) = texts(&output);
+    if output.status.success() { Ok(out) } else { Err(out + &err) }
+}
+
 fn scheme(flags: &[String]) -> &'static str {
     if flags.is_empty() { "http" } else { "https" }
 }
 
 fn run(folder: &TempDir, address: SocketAddr, peers: SocketAddr, flags: &[String]) -> Child {
     let clients = format!("{}://{address}", scheme(flags));
+    let cluster = format!("default=http://{peers}");
+    member("default", &folder.path().join("data"), [&clients, &format!("http://{peers}")], &cluster, flags)
+}
+
+/// A member of an etcd, as `cluster` lists it; where clients and where other members reach it.
+fn member(name: &str, data: &Path, [clients, peers]: [&str; 2], cluster: &str, flags: &[String]) -> Child {
     Command::new(program())
-        .args(["--data-dir", folder.path().join("data").to_str().unwrap(), "--unsafe-no-fsync"])
-        .args(["--listen-client-urls", &clients, "--advertise-client-urls", &clients])
-        .args(["--listen-peer-urls", &format!("http://{peers}")])
-        .args(["--initial-advertise-peer-urls", &format!("http://{peers}")])
-        .args(["--initial-cluster", &format!("default=http://{peers}")])
+        .args(["--name", name, "--data-dir", data.to_str().unwrap(), "--unsafe-no-fsync"])
+        .args(["--listen-client-urls", clients, "--advertise-client-urls", clients])
+        .args(["--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers])
+        .args(["--initial-cluster", cluster])
         .args(flags)
         .stdin(Stdio::null())
         .stdout(Stdio::null())

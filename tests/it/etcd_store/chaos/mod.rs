@@ -1,0 +1,187 @@
+//! Three whole clusters on an etcd of three members, to which bad things happen while clients write and watch:
+//! nothing that was acknowledged is lost, no watcher misses an event or gets one twice, controllers go on, and
+//! no two of them act.
+
+mod leaders;
+mod ledger;
+mod servers;
+mod watchers;
+mod writers;
+
+use std::time::Duration;
+
+use entropy::Entropy;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::trio::EtcdOfThree;
+use super::way::Passage;
+use super::*;
+use ledger::Ledger;
+use servers::Servers;
+use watchers::Watchers;
+use writers::Writers;
+
+/// So many writes are to be acknowledged while something is broken.
+const WRITES: u64 = 25;
+/// Of what the rounds draw.
+const SEED: u64 = 7;
+const NAMESPACE: &str = "/api/v1/namespaces/chaos";
+
+/// What happens in a round.
+#[derive(Clone, Copy, Debug)]
+enum Disaster {
+    KillServer,
+    KillMember,
+    KillLeader,
+    /// A server sees its connections to the etcd break, and finds nobody there.
+    CutServer,
+    /// A server's connections to the etcd stay, and nothing arrives.
+    SilenceServer,
+}
+
+const DISASTERS: [Disaster; 5] = [
+    Disaster::KillServer,
+    Disaster::KillLeader,
+    Disaster::SilenceServer,
+    Disaster::KillMember,
+    Disaster::CutServer,
+];
+
+/// What is broken, until it is mended.
+enum Broken {
+    Server(usize),
+    Member(usize),
+    Way(usize),
+}
+
+/// The servers end before what they stand on.
+struct Chaos {
+    servers: Servers,
+    etcd: EtcdOfThree,
+    ledger: Ledger,
+    entropy: Entropy,
+}
+
+impl Chaos {
+    async fn start(seed: u64) -> Chaos {
+        let etcd = tokio::task::block_in_place(EtcdOfThree::start);
+        let servers = Servers::start(&etcd.addresses()).await;
+        Chaos { etcd, servers, ledger: Ledger::default(), entropy: Entropy::seeded(seed) }
+    }
+
+    /// Something breaks, goes on so for a while, and is mended.
+    async fn round(&mut self, number: usize, disaster: Disaster) {
+        eprintln!("round {number}: {disaster:?}");
+        let broken = tokio::task::block_in_place(|| self.break_one(disaster));
+        self.ledger.wait_for_more(WRITES).await;
+        tokio::task::block_in_place(|| self.compact());
+        self.ledger.wait_for_more(WRITES).await;
+        self.mend(broken).await;
+        self.servers.wait_until_all_write(&format!("probe-{number}")).await;
+        self.controllers_go_on(number).await;
+    }
+
+    fn break_one(&mut self, disaster: Disaster) -> Broken {
+        let server = self.entropy.below(servers::COUNT);
+        let leader = self.etcd.leader();
+        let member = match disaster {
+            Disaster::KillLeader => leader,
+            _ => (leader + 1 + self.entropy.below(2)) % 3,
+        };
+        match disaster {
+            Disaster::KillServer => {
+                self.servers.kill(server);
+                Broken::Server(server)
+            }
+            Disaster::KillMember | Disaster::KillLeader => {
+                self.etcd.kill(member);
+                Broken::Member(member)
+            }
+            Disaster::CutServer => {
+                self.servers.set_way(server, Passage::Cut);
+                Broken::Way(server)
+            }
+            Disaster::SilenceServer => {
+                self.servers.set_way(server, Passage::Silent);
+                Broken::Way(server)
+            }
+        }
+    }
+
+    async fn mend(&mut self, broken: Broken) {
+        match broken {
+            Broken::Server(at) => self.servers.start_again(at).await,
+            Broken::Member(at) => tokio::task::block_in_place(|| self.etcd.start_again(at)),
+            Broken::Way(at) => self.servers.set_way(at, Passage::Open),
+        }
+    }
+
+    /// What watchers that are behind would have asked for is gone.
+    fn compact(&self) {
+        let found = self.etcd.ask_any(&["get", "compacted", "--write-out=json"]);
+        let found: Value = serde_json::from_str(&found).unwrap();
+        self.etcd.ask_any(&["compaction", &found["header"]["revision"].to_string()]);
+    }
+
+    /// A Deployment gets a pod, and the pod a node.
+    async fn controllers_go_on(&mut self, number: usize) {
+        let name = format!("round-{number}");
+        let path = "/apis/apps/v1/namespaces/chaos/deployments";
+        let labels = json!({"round": name});
+        let pod = json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}});
+        let spec = json!({"selector": {"matchLabels": labels}, "template": pod});
+        let deployment = json!({"metadata": {"name": name}, "spec": spec});
+        let created =
+            self.servers.ask_until(Method::POST, path, Some(&deployment), |answer| answer.is_some());
+        created.await;
+        let pods = format!("{NAMESPACE}/pods?labelSelector=round%3D{name}");
+        let has_node = |answer: Option<&Value>| {
+            let items = answer.and_then(|list| list["items"].as_array());
+            items.is_some_and(|items| items.iter().any(|pod| pod["spec"]["nodeName"].is_string()))
+        };
+        self.servers.ask_until(Method::GET, &pods, None, has_node).await;
+        let path = format!("{path}/{name}");
+        self.servers.ask_until(Method::DELETE, &path, None, |answer| answer.is_some()).await;
+    }
+}
+
+async fn run(rounds: usize, seed: u64) {
+    let mut chaos = Chaos::start(seed).await;
+    let namespace = json!({"metadata": {"name": "chaos"}});
+    chaos
+        .servers
+        .ask_until(Method::POST, "/api/v1/namespaces", Some(&namespace), |made| made.is_some())
+        .await;
+    let writers = Writers::start(&chaos.servers, &chaos.ledger, seed);
+    let watchers = Watchers::start(&chaos.servers);
+    for round in 0..rounds {
+        let drawn = if round < DISASTERS.len() { round } else { chaos.entropy.below(DISASTERS.len()) };
+        chaos.round(round, DISASTERS[drawn]).await;
+    }
+    writers.stop().await;
+    let fence = json!({"metadata": {"name": "fence"}});
+    let path = format!("{NAMESPACE}/configmaps");
+    let fence = chaos.servers.ask_until(Method::POST, &path, Some(&fence), |made| made.is_some()).await;
+    let revision = fence["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
+    let seen = watchers.stop_at(revision).await;
+    for at in 0..servers::COUNT {
+        let listed = chaos.servers.list(at).await;
+        chaos.ledger.check(&listed);
+        for (watcher, state) in seen.iter().enumerate() {
+            assert_eq!(*state, listed, "what watcher {watcher} has seen is what server {at} lists");
+        }
+    }
+    leaders::check(&chaos.servers, &chaos.etcd);
+}
+
+/// `make chaos` sets how many.
+fn rounds() -> usize {
+    let asked = std::env::var("KUBARIUM_CHAOS_ROUNDS").ok().and_then(|rounds| rounds.parse().ok());
+    asked.unwrap_or(DISASTERS.len())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_is_lost_missed_or_done_twice_whatever_breaks() {
+    run(rounds(), SEED).await;
+}

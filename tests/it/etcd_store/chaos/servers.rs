@@ -1,0 +1,182 @@
+//! The servers, each with a way of its own to each member of the etcd.
+
+use std::sync::Arc;
+
+use sync::Mutex;
+
+use super::super::way::Way;
+use super::watchers::{SeenState, seen_states};
+use super::*;
+use crate::support::wire::{Answer, Error, JSON, Target};
+
+pub(super) const COUNT: usize = 3;
+/// How long an answer is waited for; then nobody knows.
+const ANSWER_WITHIN: Duration = Duration::from_secs(6);
+const POLICY: &str = "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived],
+    rules: [{level: Metadata, verbs: [create, update, patch, delete]}]}";
+
+/// Where each server is; none while it is away.
+pub(super) type Targets = Arc<Mutex<Vec<Option<Target>>>>;
+
+pub(super) struct Servers {
+    /// What is not there has been killed.
+    ups: Vec<Option<Up>>,
+    ways: Vec<Vec<Way>>,
+    targets: Targets,
+    keys: TempDir,
+    /// The audit logs: one for each time that a server was started.
+    logs: Vec<PathBuf>,
+}
+
+impl Servers {
+    pub(super) async fn start(members: &[SocketAddr]) -> Servers {
+        let mut ways = Vec::new();
+        for _ in 0..COUNT {
+            let mut of_server = Vec::new();
+            for member in members {
+                of_server.push(Way::to(*member).await);
+            }
+            ways.push(of_server);
+        }
+        let keys = tempfile::tempdir().unwrap();
+        std::fs::write(keys.path().join("policy"), POLICY).unwrap();
+        let targets = Arc::new(Mutex::new(vec![None; COUNT]));
+        let mut servers = Servers { ups: Vec::new(), ways, targets, keys, logs: Vec::new() };
+        for at in 0..COUNT {
+            servers.ups.push(None);
+            servers.start_again(at).await;
+        }
+        servers
+    }
+
+    /// A whole cluster, the first with a node.
+    pub(super) async fn start_again(&mut self, at: usize) {
+        let urls: Vec<String> = self.ways[at].iter().map(|way| format!("http://{}", way.address)).collect();
+        let log = self.keys.path().join(format!("audit-{}", self.logs.len()));
+        self.logs.push(log.clone());
+        let keys = self.keys.path().to_str().unwrap();
+        let nodes = if at == 0 { "1" } else { "0" };
+        let flags = [
+            "--etcd-servers",
+            &urls.join(","),
+            "--data-dir",
+            keys,
+            "--nodes",
+            nodes,
+            // Compaction is the test's.
+            "--etcd-compaction-interval=0",
+            "--leader-elect-lease-duration=5s",
+            "--leader-elect-renew-deadline=4s",
+            "--leader-elect-retry-period=500ms",
+            "--audit-policy-file",
+            &format!("{keys}/policy"),
+            "--audit-log-path",
+            log.to_str().unwrap(),
+        ];
+        let up = tokio::task::block_in_place(|| Up::start_with(&flags));
+        self.targets.lock()[at] = Some(Target::of_kubeconfig(&up.folder().join("kubeconfig")));
+        self.ups[at] = Some(up);
+    }
+
+    /// As a power cut would.
+    pub(super) fn kill(&mut self, at: usize) {
+        self.targets.lock()[at] = None;
+        if let Some(mut up) = self.ups[at].take() {
+            Command::new("kill").args(["-KILL", &up.pid().to_string()]).status().unwrap();
+            up.wait();
+        }
+    }
+
+    pub(super) fn set_way(&self, at: usize, passage: Passage) {
+        self.ways[at].iter().for_each(|way| way.set(passage));
+    }
+
+    pub(super) fn targets(&self) -> Targets {
+        self.targets.clone()
+    }
+
+    pub(super) fn logs(&self) -> &[PathBuf] {
+        &self.logs
+    }
+
+    /// Each acknowledges a write of its own.
+    pub(super) async fn wait_until_all_write(&self, name: &str) {
+        for at in 0..COUNT {
+            let body = json!({"metadata": {"name": format!("{name}-{at}")}});
+            let path = format!("{NAMESPACE}/configmaps");
+            self.ask_one_until(at, Method::POST, &path, Some(&body), |made| made.is_some()).await;
+        }
+    }
+
+    /// What a server lists, as a quorum has it.
+    pub(super) async fn list(&self, at: usize) -> SeenState {
+        let path = format!("{NAMESPACE}/configmaps");
+        let list = self.ask_one_until(at, Method::GET, &path, None, |list| list.is_some()).await;
+        seen_states(&list).0
+    }
+
+    /// Asks one after the other until the answer is as wanted; a failure is none. What is there already when
+    /// it is to be made was made by a request whose answer was lost.
+    pub(super) async fn ask_until(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        is_wanted: impl Fn(Option<&Value>) -> bool,
+    ) -> Value {
+        self.ask_some_until(0..COUNT, method, path, body, is_wanted).await
+    }
+
+    async fn ask_one_until(
+        &self,
+        at: usize,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        is_wanted: impl Fn(Option<&Value>) -> bool,
+    ) -> Value {
+        self.ask_some_until(at..at + 1, method, path, body, is_wanted).await
+    }
+
+    async fn ask_some_until(
+        &self,
+        some: std::ops::Range<usize>,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        is_wanted: impl Fn(Option<&Value>) -> bool,
+    ) -> Value {
+        let mut last = String::new();
+        let asking = async {
+            for at in some.cycle() {
+                let target = self.targets.lock()[at].clone();
+                let Some(target) = target else { continue };
+                let answer = ask(&target, method.clone(), path, body).await;
+                last = format!("{answer:?}");
+                let good = answer.ok().filter(|answer| matches!(answer.code, 200 | 201 | 202 | 409));
+                let value = good.map(|answer| answer.json());
+                if is_wanted(value.as_ref()) {
+                    return value.unwrap_or_default();
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            unreachable!("the range has no end")
+        };
+        let in_time = tokio::time::timeout(PATIENCE, asking).await;
+        in_time.unwrap_or_else(|_| panic!("{method} {path} was never answered as wanted: {last}"))
+    }
+}
+
+/// Over a connection of its own.
+pub(super) async fn ask(
+    target: &Target,
+    method: Method,
+    path: &str,
+    body: Option<&Value>,
+) -> Result<Answer, Error> {
+    let asking = async {
+        let body = body.map(|body| (JSON, body.to_string().into()));
+        target.http1().await?.ask(method, path, body).await
+    };
+    tokio::time::timeout(ANSWER_WITHIN, asking).await?
+}

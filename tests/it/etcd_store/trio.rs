@@ -1,0 +1,109 @@
+//! An etcd of three members on loopback, each a process that can be killed.
+
+use super::*;
+
+const MEMBERS: usize = 3;
+
+/// Killed when dropped.
+pub(super) struct EtcdOfThree {
+    folder: TempDir,
+    members: Vec<TrioMember>,
+}
+
+struct TrioMember {
+    child: Option<Child>,
+    address: SocketAddr,
+    peers: SocketAddr,
+}
+
+impl EtcdOfThree {
+    /// With what all of them are told beside.
+    pub(super) fn start() -> EtcdOfThree {
+        for _ in 0..TRIES {
+            let mut etcd = EtcdOfThree::begin();
+            let begun = (0..MEMBERS).all(|at| etcd.listens(at));
+            if begun {
+                etcd.wait_for_leader();
+                return etcd;
+            }
+        }
+        panic!("no six ports are free");
+    }
+
+    fn begin() -> EtcdOfThree {
+        let folder = tempfile::tempdir().unwrap();
+        let member = |_| TrioMember { child: None, address: free_address(), peers: free_address() };
+        let mut etcd = EtcdOfThree { folder, members: (0..MEMBERS).map(member).collect() };
+        (0..MEMBERS).for_each(|at| etcd.run(at));
+        etcd
+    }
+
+    fn run(&mut self, at: usize) {
+        let name = |at: usize| format!("member-{at}");
+        let others = self.members.iter().enumerate();
+        let cluster: Vec<String> =
+            others.map(|(at, member)| format!("{}=http://{}", name(at), member.peers)).collect();
+        let data = self.folder.path().join(name(at));
+        let member = &mut self.members[at];
+        let urls = [&*format!("http://{}", member.address), &*format!("http://{}", member.peers)];
+        member.child = Some(super::member(&name(at), &data, urls, &cluster.join(","), &[]));
+    }
+
+    fn listens(&mut self, at: usize) -> bool {
+        let TrioMember { child, address, .. } = &mut self.members[at];
+        child.as_mut().is_some_and(|child| listens(child, *address))
+    }
+
+    /// Where clients reach each.
+    pub(super) fn addresses(&self) -> Vec<SocketAddr> {
+        self.members.iter().map(|member| member.address).collect()
+    }
+
+    /// As a power cut would, but for the disk.
+    pub(super) fn kill(&mut self, at: usize) {
+        if let Some(mut child) = self.members[at].child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// With what it had.
+    pub(super) fn start_again(&mut self, at: usize) {
+        self.run(at);
+        assert!(self.listens(at), "its port is somebody else's by now");
+    }
+
+    /// Which member leads.
+    pub(super) fn leader(&self) -> usize {
+        eventually("a leader", || (0..MEMBERS).find(|at| self.leads(*at)))
+    }
+
+    fn wait_for_leader(&self) {
+        self.leader();
+    }
+
+    fn leads(&self, at: usize) -> bool {
+        let Some(status) = self.ask(at, &["endpoint", "status", "--write-out=json"]) else { return false };
+        let status: serde_json::Value = serde_json::from_str(&status).unwrap();
+        let status = &status[0]["Status"];
+        status["leader"] == status["header"]["member_id"] && !status["leader"].is_null()
+    }
+
+    /// What etcdctl prints that asks one member, if it answers.
+    pub(super) fn ask(&self, at: usize, words: &[&str]) -> Option<String> {
+        let member = &self.members[at];
+        member.child.as_ref()?;
+        ctl(&format!("http://{}", member.address), words).ok()
+    }
+
+    /// What somebody prints who answers.
+    pub(super) fn ask_any(&self, words: &[&str]) -> String {
+        eventually("a member to answer", || (0..MEMBERS).find_map(|at| self.ask(at, words)))
+    }
+}
+
+impl Drop for EtcdOfThree {
+    fn drop(&mut self) {
+        (0..MEMBERS).for_each(|at| self.kill(at));
+    }
+}
