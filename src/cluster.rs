@@ -82,16 +82,17 @@ mod seeing;
 mod sent_spans;
 mod service_cidr;
 mod service_families;
+mod service_repair;
 mod serving;
 mod settle;
 mod signers;
 mod snapshot_handles;
 mod stage_objects;
 mod stages;
-mod standing_by;
 mod step_handles;
 mod stepping;
 mod stocked;
+pub(crate) mod store_copy;
 mod switching;
 mod system_objects;
 mod system_pods;
@@ -141,7 +142,6 @@ use authenticating::authentication;
 use components::{AtWork, Parts, Running};
 use data_dir::takes_writes;
 use data_plane::DataPlane;
-use elections::Elections;
 use forked::{ForkedCluster, NamedForks};
 use inside::{ADMIN, ForHandles, Inside, MASTERS};
 use interceptors::Interceptors;
@@ -257,7 +257,6 @@ impl Cluster {
             data_plane,
             interceptors,
             traffic,
-            elections: Elections::default(),
             forks: NamedForks::default(),
             starter: start_fork,
             began_at,

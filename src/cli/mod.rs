@@ -32,6 +32,7 @@ pub mod why;
 pub mod diff;
 pub mod fork;
 pub mod snapshot;
+pub mod store;
 
 pub mod completion;
 pub mod version;
@@ -150,6 +151,9 @@ pub enum Command {
     /// Keep a whole cluster in a file, make a data dir of it, or write its objects as YAML.
     #[command(subcommand)]
     Snapshot(snapshot::SnapshotCommand),
+    /// Copy a cluster's objects from one store to another.
+    #[command(subcommand)]
+    Store(store::StoreCommand),
     /// Show what is different between two snapshots, or a snapshot and a running cluster.
     Diff(diff::Diff),
     /// Print a shell completion script.
@@ -203,6 +207,7 @@ pub fn run(arguments: Arguments) -> ExitCode {
         Command::Step(step) => step.run(),
         Command::Fork(fork) => fork.run(),
         Command::Snapshot(snapshot) => snapshot.run(),
+        Command::Store(store) => store.run(),
         Command::Diff(diff) => return diff.run(),
         Command::Completion(completion) => completion.run(Arguments::command()),
         Command::Version => version::print(),

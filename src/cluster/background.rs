@@ -8,7 +8,9 @@ use tokio::task::JoinSet;
 
 use super::config::Config;
 use super::inside::Inside;
-use super::{fault_objects, identity_lease, loads, node_objects, otlp, stage_objects, system_objects};
+use super::{
+    fault_objects, identity_lease, loads, node_objects, otlp, service_repair, stage_objects, system_objects,
+};
 use apiserver::server;
 use apiserver::storage::ByteStore;
 use apiserver::storage::encryption::Encryption;
@@ -37,6 +39,7 @@ pub(super) fn follow_objects(
         let address = address.and_then(server::advertised);
         if let Some(address) = address.filter(|_| inside.kv.is_shared()) {
             background.spawn(identity_lease::following(inside.clone(), address));
+            background.spawn(service_repair::following(inside.clone()));
         }
         background.spawn(system_objects::following(inside.clone(), address));
     }

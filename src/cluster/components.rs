@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::config::Config;
-use super::elections::{self, CONTROLLER_MANAGER, SCHEDULER};
+use super::elections::{self, CONTROLLER_MANAGER, Elections, SCHEDULER, StandingBy};
 use super::extenders;
 use super::kubelet_lookup::Kubelets;
 use super::node_register::{NodeRegister, RegisteredNodes};
 use super::signers::{ClusterAuthority, SecretTokens};
-use super::standing_by::StandingBy;
 use apimachinery::feature_gates::FeatureGates;
 use apimachinery::object::Object;
 use apimachinery::user::UserInfo;
@@ -127,6 +126,7 @@ pub(super) struct Running {
     own_controllers: OwnControllers,
     scheduler_plugins: OwnPlugins,
     standing_by: StandingBy,
+    pub(super) elections: Elections,
     /// Whether the cluster is; changed while `contexts` is locked.
     is_ready: AtomicBool,
 }
@@ -180,6 +180,7 @@ impl Running {
             own_controllers: config.controllers.clone(),
             scheduler_plugins: config.scheduler_plugins.clone(),
             standing_by: StandingBy::of(&elections::elected(config)),
+            elections: Elections::default(),
             is_ready: AtomicBool::new(false),
         })
     }

@@ -1,5 +1,6 @@
 //! Which components wait for a Lease, by whose name they ask for it, and how many are held.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -8,6 +9,7 @@ use super::config::Config;
 use client_go::leader_election::{LeaderElectionConfig, LeaderElectionTimes};
 use clock::Clock;
 use entropy::Entropy;
+use sync::Mutex;
 
 /// How long a Lease may take to be given up at the end; then it runs out.
 pub(crate) const RELEASE_WITHIN: Duration = Duration::from_millis(700);
@@ -41,6 +43,33 @@ impl Elections {
         if Clock::real().timeout(RELEASE_WITHIN, given_up).await.is_err() {
             tracing::info!("a Lease is not given up: it runs out");
         }
+    }
+}
+
+/// The components that do not lead just now, each with whether it runs as soon as it leads. Bound: the
+/// components.
+#[derive(Default)]
+pub(super) struct StandingBy(Mutex<BTreeMap<&'static str, bool>>);
+
+impl StandingBy {
+    /// These wait, and are to run.
+    pub(super) fn of(names: &[&'static str]) -> StandingBy {
+        StandingBy(Mutex::new(names.iter().map(|name| (*name, true)).collect()))
+    }
+
+    /// Says whether it is to run, if it waits; what it was to do before, else none.
+    pub(super) fn note(&self, name: &str, is_wanted: bool) -> Option<bool> {
+        self.0.lock().get_mut(name).map(|wanted| std::mem::replace(wanted, is_wanted))
+    }
+
+    /// It waits no more; whether it is to run.
+    pub(super) fn leave(&self, name: &str) -> bool {
+        self.0.lock().remove(name).unwrap_or(false)
+    }
+
+    /// It waits from now on.
+    pub(super) fn join(&self, name: &'static str) {
+        self.0.lock().insert(name, true);
     }
 }
 
@@ -91,5 +120,16 @@ mod tests {
     #[test]
     fn two_of_one_machine_have_identities_of_their_own() {
         assert_ne!(identity(&Entropy::seeded(1)), identity(&Entropy::seeded(2)));
+    }
+
+    #[test]
+    fn what_was_stopped_while_it_waited_does_not_begin_when_it_leads() {
+        let waiting = StandingBy::of(&["a", "b"]);
+        assert_eq!(waiting.note("a", false), Some(true));
+        assert_eq!(waiting.note("c", false), None, "it waits for nothing");
+        assert!(!waiting.leave("a") && waiting.leave("b"));
+        assert_eq!(waiting.note("a", true), None, "it leads");
+        waiting.join("a");
+        assert!(waiting.leave("a"));
     }
 }

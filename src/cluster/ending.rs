@@ -28,7 +28,7 @@ impl Cluster {
         inside.data_plane.stop();
         inside.interceptors.faults.clear();
         inside.running.stop_all();
-        inside.elections.ended().await;
+        inside.running.elections.ended().await;
         inside.leave(server.as_ref().map(Server::address)).await;
         if let Some(server) = server {
             inside.finish_requests().await;

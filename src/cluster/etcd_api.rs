@@ -28,6 +28,8 @@ pub struct EtcdApiError(String);
 /// What every stored value begins with: kubarium keeps kind and version of an object in its key alone.
 const KEPT_HEAD: &[u8] = b"{\"metadata\":{";
 const ROOT: &str = "/registry/";
+/// Where definitions of custom kinds are.
+const DEFINITIONS: &str = "/registry/apiextensions.k8s.io/customresourcedefinitions/";
 
 /// Serves etcd's API on a cluster's store.
 ///
@@ -134,6 +136,16 @@ struct Heads {
 }
 
 impl ShownValues {
+    /// Of the built-in kinds, and of the custom ones whose definitions are in a store that stands still.
+    pub(super) fn of_store(kv: &Kv) -> Result<StoredValues, etcd::Error> {
+        let mut custom = HashMap::new();
+        for definition in kv.range(DEFINITIONS, None, None, None)?.kvs {
+            let tree: serde_json::Value = serde_json::from_slice(&definition.value).unwrap_or_default();
+            custom.extend(custom_head(&tree["spec"]));
+        }
+        Ok(StoredValues { builtin: ShownValues::new(Arc::new(Scheme::builtin())), custom })
+    }
+
     /// Of the kinds of a scheme, as it grows.
     pub fn new(scheme: Arc<Scheme>) -> ShownValues {
         ShownValues { scheme, heads: RwLock::default() }
@@ -149,6 +161,34 @@ impl ShownValues {
         let slashes = rest.bytes().enumerate().filter(|(_, byte)| *byte == b'/').take(2);
         slashes.into_iter().find_map(|(at, _)| heads.by_prefix.get(&key[..=ROOT.len() + at])).cloned()
     }
+}
+
+/// Values as they are shown where nothing runs that would know custom kinds.
+#[derive(Debug)]
+pub(super) struct StoredValues {
+    builtin: ShownValues,
+    /// By what keys begin with. Bound: the definitions.
+    custom: HashMap<String, Bytes>,
+}
+
+impl Values for StoredValues {
+    fn shown(&self, key: &str, value: &Bytes) -> Bytes {
+        let mut folders = key.match_indices('/').map(|(at, _)| &key[..=at]).skip(3);
+        let head = folders.next().and_then(|folder| self.custom.get(folder));
+        match head.filter(|_| value.starts_with(KEPT_HEAD)) {
+            Some(head) => [&head[..], &value[1..], b"\n"].concat().into(),
+            None => self.builtin.shown(key, value),
+        }
+    }
+}
+
+/// What objects of a definition have before their metadata, by what their keys begin with.
+fn custom_head(spec: &serde_json::Value) -> Option<(String, Bytes)> {
+    let (group, names) = (spec["group"].as_str()?, &spec["names"]);
+    let stored = spec["versions"].as_array()?.iter().find(|version| version["storage"] == true)?;
+    let (version, kind) = (stored["name"].as_str()?, names["kind"].as_str()?);
+    let prefix = format!("{ROOT}{group}/{}/", names["plural"].as_str()?);
+    Some((prefix, format!("{{\"apiVersion\":\"{group}/{version}\",\"kind\":\"{kind}\",").into()))
 }
 
 impl Heads {
@@ -191,6 +231,23 @@ impl std::fmt::Debug for ShownValues {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn objects_of_definitions_that_are_stored_are_shown_with_theirs() {
+        let versions = serde_json::json!([{"name": "v1"}, {"name": "v2", "storage": true}]);
+        let names = serde_json::json!({"plural": "tabs", "kind": "Tab"});
+        let spec = serde_json::json!({"group": "example.com", "names": names, "versions": versions});
+        let custom = custom_head(&spec).into_iter().collect();
+        let values = StoredValues { builtin: ShownValues::new(Arc::new(Scheme::builtin())), custom };
+        let kept = Bytes::from_static(br#"{"metadata":{"name":"a"}}"#);
+        let shown = |key: &str| String::from_utf8(values.shown(key, &kept).to_vec()).unwrap();
+        let wanted = r#"{"apiVersion":"example.com/v2","kind":"Tab","metadata":{"name":"a"}}"#;
+        for key in ["/registry/example.com/tabs/default/a", "/registry/example.com/tabs/a"] {
+            assert_eq!(shown(key).trim(), wanted);
+        }
+        assert!(shown("/registry/configmaps/default/a").starts_with(r#"{"kind":"ConfigMap""#));
+        assert_eq!(shown("/registry/example.com/others/a"), r#"{"metadata":{"name":"a"}}"#);
+    }
 
     #[test]
     fn a_value_is_shown_with_its_kind_and_anything_else_as_it_is() {

@@ -42,7 +42,7 @@ fn refuse_what_is_our_own(config: &Config) -> Result<(), EtcdStoreError> {
     }
 }
 
-fn config_of(options: &EtcdOptions) -> Result<EtcdConfig, EtcdStoreError> {
+pub(super) fn config_of(options: &EtcdOptions) -> Result<EtcdConfig, EtcdStoreError> {
     let endpoints = options.endpoints()?;
     let is_secure = endpoints.iter().any(|endpoint| endpoint.is_secure);
     let tls = if is_secure { Some(Arc::new(tls(options)?)) } else { None };

@@ -10,6 +10,7 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::elections::host_name;
 use super::inside::Inside;
 use apimachinery::labels::Selector;
 use apimachinery::object::Object;
@@ -40,10 +41,11 @@ pub(super) fn following(inside: Arc<Inside>, address: SocketAddr) -> impl Future
 
 async fn keep(inside: Arc<Inside>, address: SocketAddr) {
     let (client, clock) = (inside.kit(), inside.clock.clone());
-    let name = name(address);
+    let host = host_name();
+    let mut own = None;
     let mut next_collection = clock.elapsed();
     loop {
-        if let Err(status) = renew(&client, &name, address, clock.now()).await {
+        if let Err(status) = renew(&client, &mut own, (&host, address), clock.now()).await {
             tracing::debug!(status.message, "the server's Lease is not renewed just now");
         }
         if clock.elapsed() >= next_collection {
@@ -56,34 +58,85 @@ async fn keep(inside: Arc<Inside>, address: SocketAddr) {
     }
 }
 
-/// As `apiserver-` and a hash of where it is: the same after a restart. Upstream takes the host's name alone,
-/// and has one server on a host.
-fn name(address: SocketAddr) -> String {
-    let hash = Sha256::digest(address.to_string());
-    let text: String = hash.iter().take(13).map(|byte| format!("{byte:02x}")).collect();
-    format!("apiserver-{text}")
+/// As upstream's: `apiserver-` and a hash of the host's name, the same after a restart. Upstream has one
+/// server on a host; here one that finds the name taken by a living neighbour adds its address.
+fn name(host: &str, address: Option<SocketAddr>) -> String {
+    let mut hashed = Sha256::new();
+    let address = address.map(|address| address.to_string());
+    for part in [host, IDENTITY].into_iter().chain(address.as_deref()) {
+        hashed.update(u16::try_from(part.len()).unwrap_or(u16::MAX).to_be_bytes());
+        hashed.update(part);
+    }
+    format!("apiserver-{}", base32(&hashed.finalize()[..16]))
 }
 
-async fn renew(client: &Client, name: &str, address: SocketAddr, now: Time) -> Result<(), Status> {
-    let spec = |holder: Value| {
-        let renewed = rfc3339_micro(now);
-        json!({"holderIdentity": holder, "leaseDurationSeconds": DURATION_SECONDS, "renewTime": renewed})
+/// `base32.StdEncoding` without padding, in small letters.
+fn base32(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
+    let bit = |at: usize| bytes.get(at / 8).map_or(0, |byte| byte >> (7 - at % 8) & 1);
+    let letters = (0..bytes.len() * 8).step_by(5);
+    letters
+        .map(|at| char::from(LETTERS[(at..at + 5).fold(0, |sum, at| sum << 1 | usize::from(bit(at)))]))
+        .collect()
+}
+
+/// Writes the server's Lease: at first the one of the host, unless a neighbour has it.
+async fn renew(
+    client: &Client,
+    own: &mut Option<String>,
+    (host, address): (&str, SocketAddr),
+    now: Time,
+) -> Result<(), Status> {
+    let names = match own.clone() {
+        Some(name) => vec![name],
+        None => vec![name(host, None), name(host, Some(address))],
     };
+    for name in names {
+        if write(client, &name, (host, address), now).await? {
+            *own = Some(name);
+            return Ok(());
+        }
+    }
+    // A neighbour has taken it while nothing was heard of this one.
+    *own = None;
+    Ok(())
+}
+
+/// Says whether it is the server's own.
+async fn write(
+    client: &Client,
+    name: &str,
+    (host, address): (&str, SocketAddr),
+    now: Time,
+) -> Result<bool, Status> {
+    let holder = format!("{name}_{address}");
+    let renewed = rfc3339_micro(now);
+    let spec =
+        json!({"holderIdentity": holder, "leaseDurationSeconds": DURATION_SECONDS, "renewTime": renewed});
     match client.get(&LEASES, NAMESPACE, name).await {
         Ok(found) => {
             let mut lease = found.to_value();
-            lease["spec"] = spec(lease["spec"]["holderIdentity"].take());
-            client.update(&LEASES, NAMESPACE, name, lease).await.map(drop)
+            if lease["spec"]["holderIdentity"] != *holder && is_heard_of(&lease, now) {
+                return Ok(false);
+            }
+            lease["spec"] = spec;
+            client.update(&LEASES, NAMESPACE, name, lease).await?;
         }
         Err(status) if status.is_not_found() => {
-            let labels =
-                json!({IDENTITY_LABEL: IDENTITY, "kubernetes.io/hostname": address.ip().to_string()});
+            let labels = json!({IDENTITY_LABEL: IDENTITY, "kubernetes.io/hostname": host});
             let metadata = json!({"name": name, "namespace": NAMESPACE, "labels": labels});
-            let lease = json!({"metadata": metadata, "spec": spec(format!("{name}_{address}").into())});
-            client.create(&LEASES, NAMESPACE, lease).await.map(drop)
+            client.create(&LEASES, NAMESPACE, json!({"metadata": metadata, "spec": spec})).await?;
         }
-        Err(status) => Err(status),
+        Err(status) => return Err(status),
     }
+    Ok(true)
+}
+
+/// Whether its holder has renewed it as it should: three times in a row one does not fail.
+fn is_heard_of(lease: &Value, now: Time) -> bool {
+    let renewed = lease["spec"]["renewTime"].as_str().and_then(|text| text.parse::<Time>().ok());
+    let silent = TimeDelta::from_std(RENEW_EVERY * 3).unwrap_or_default();
+    renewed.is_some_and(|renewed| renewed + silent > now)
 }
 
 /// Removes the Leases of servers that have not been heard of for as long as theirs last.
@@ -114,9 +167,13 @@ mod tests {
 
     #[test]
     fn a_lease_has_a_name_for_good_and_expires() {
-        let address = "10.0.0.1:6443".parse().unwrap();
-        assert_eq!(name(address), name(address));
-        assert_ne!(name(address), name("10.0.0.1:6444".parse().unwrap()));
+        // What upstream's server on a host of that name is called.
+        assert_eq!(name("test-apiserver", None).len(), "apiserver-".len() + 26);
+        assert_eq!(base32(b"foobar"), "mzxw6ytboi");
+        let address: SocketAddr = "10.0.0.1:6443".parse().unwrap();
+        assert_eq!(name("a", Some(address)), name("a", Some(address)));
+        let names = [name("a", None), name("b", None), name("a", Some(address))];
+        assert!(names[0] != names[1] && names[0] != names[2]);
         let now: Time = "2026-01-02T00:00:00Z".parse().unwrap();
         let of = |spec: Value| {
             let lease = json!({"metadata": {"name": "a", "namespace": "kube-system"}, "spec": spec});
@@ -125,5 +182,7 @@ mod tests {
         let renewed = |at: &str| of(json!({"renewTime": at, "leaseDurationSeconds": 3600}));
         assert!(!renewed("2026-01-01T23:00:01.000000Z") && renewed("2026-01-01T22:59:59.000000Z"));
         assert!(of(json!({})));
+        let heard_of = |at: &str| is_heard_of(&json!({"spec": {"renewTime": at}}), now);
+        assert!(heard_of("2026-01-01T23:59:40.000000Z") && !heard_of("2026-01-01T23:59:20.000000Z"));
     }
 }

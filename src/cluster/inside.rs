@@ -8,7 +8,6 @@ use tokio::sync::{Mutex, watch};
 use super::components::Running;
 use super::config::Config;
 use super::data_plane::DataPlane;
-use super::elections::Elections;
 use super::forked::{NamedForks, Starter};
 use super::interceptors::Interceptors;
 use super::origin::SigningKeys;
@@ -50,7 +49,6 @@ pub(crate) struct Inside {
     /// Who asks for what.
     pub(super) traffic: Traffic,
     pub(super) for_handles: ForHandles,
-    pub(super) elections: Elections,
     pub(super) storage: Storage,
     pub(super) keys: SigningKeys,
     /// What it was made from.

@@ -23,6 +23,7 @@ pub(super) fn begin(inside: &Arc<Inside>, background: &mut JoinSet<()>) {
 async fn lead(inside: Arc<Inside>, name: &'static str, times: LeaderElectionTimes) {
     let mut ending = inside.for_handles.ending.subscribe();
     let context = inside.running.candidate(name);
+    let _tasks = context.tasks.stop_on_drop();
     let elected = LeaderElector::new(of_component(name, times), &context);
     let Ok(mut elector) = elected.inspect_err(|error| tracing::error!(%error, name, "nobody can lead"))
     else {
@@ -33,7 +34,7 @@ async fn lead(inside: Arc<Inside>, name: &'static str, times: LeaderElectionTime
             () = elector.acquire() => {}
             _ = ending.wait_for(|is_ending| *is_ending) => break,
         }
-        inside.elections.won();
+        inside.running.elections.won();
         inside.running.lead(name, elector.metrics());
         let is_lost = tokio::select! {
             () = elector.renew() => true,
@@ -43,10 +44,9 @@ async fn lead(inside: Arc<Inside>, name: &'static str, times: LeaderElectionTime
         if !is_lost && let Err(status) = elector.release().await {
             tracing::info!(status.message, name, "the Lease is not given up: it runs out");
         }
-        inside.elections.over();
+        inside.running.elections.over();
         if !is_lost {
             break;
         }
     }
-    context.stop();
 }

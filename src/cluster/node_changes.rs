@@ -7,18 +7,26 @@ use std::time::Duration;
 use super::inside::Inside;
 use super::node_register::NodeRegister;
 use super::start_error::StartError;
+use super::taken_addresses::TakenAddresses;
 use super::{ready, system_pods};
 use apimachinery::options::{DeleteOptions, ListOptions};
 use apimachinery::status::Status;
+use apimachinery::user::UserInfo;
 use apis::core::node::NODES;
+use apis::views::node::Node;
 use client_go::client::Client;
+use futures::{StreamExt, TryStreamExt, stream};
 use kubelet::eviction::ShutdownGrace;
 use kubelet::kubelet::Kubelet;
+use kubelet::node_config::NodeConfig;
 use kubelet::node_group::NodeGroup;
 use kubelet::node_refusal::NodeRefusal;
 
 /// How long is waited for new nodes to be ready, in real time; then they are answered all the same.
 const READY_WITHIN: Duration = Duration::from_secs(10);
+
+/// So many Nodes are made at the same time.
+const CLAIMS_AT_ONCE: usize = 16;
 
 impl Inside {
     /// Adds the nodes of a group, whose objects the client creates.
@@ -151,6 +159,51 @@ pub(super) async fn create_own(client: &Client, nodes: &NodeRegister) -> Result<
         }
     }
     Ok(())
+}
+
+/// Makes the Nodes of all that have none yet, each with its range for pods; which these are.
+///
+/// # Errors
+/// The server's.
+pub(super) async fn claim_own(client: &Client, nodes: &NodeRegister) -> Result<Vec<NodeConfig>, Status> {
+    // Each in its own name, as its kubelet would: nobody waits for the turn of others.
+    let claim = |node: NodeConfig| async {
+        let own = client.acting_as(UserInfo::authenticated(&node.user_name(), &["system:nodes"]));
+        match own.create(&NODES, "", node.object()).await {
+            Ok(_) => Ok(Some(node)),
+            Err(status) if status.is_already_exists() => Ok(None),
+            // A node of roles is made by whoever may give them.
+            Err(status) if status.code == 403 => {
+                client.create(&NODES, "", node.object()).await.map(|_| Some(node))
+            }
+            Err(status) => Err(status),
+        }
+    };
+    let claims = stream::iter(nodes.all()).map(claim).buffer_unordered(CLAIMS_AT_ONCE);
+    let claimed: Vec<Option<NodeConfig>> = claims.try_collect().await?;
+    Ok(claimed.into_iter().flatten().collect())
+}
+
+/// Gives up those of these Nodes whose range another process has claimed at the same moment, and says whether
+/// there were such. Of two that look after they have claimed, one at least sees the other; both may give up.
+///
+/// # Errors
+/// The server's.
+pub(super) async fn give_up_contested(client: &Client, claimed: &[NodeConfig]) -> Result<bool, Status> {
+    let own: BTreeSet<&str> = claimed.iter().map(|node| &*node.name).collect();
+    let mut others = TakenAddresses::default();
+    for node in client.list(&NODES, "", &ListOptions::default()).await?.items.iter() {
+        if !own.contains(&*node.metadata.name) {
+            others.take(&node.metadata.name, &[], node.view::<Node>().spec.pod_ranges());
+        }
+    }
+    let is_contested = |node: &&NodeConfig| others.refusal(&node.name, &[], &node.pod_cidrs).is_some();
+    let contested: Vec<&NodeConfig> = claimed.iter().filter(is_contested).collect();
+    for node in &contested {
+        tracing::info!(node.name, "another node has taken the same range at the same moment");
+        client.delete(&NODES, "", &node.name, &DeleteOptions::default()).await?;
+    }
+    Ok(!contested.is_empty())
 }
 
 /// In a cluster that begins with what another left, nodes have the addresses of their Nodes, and no others

@@ -19,7 +19,7 @@ use files::write_private;
 use pki::AuthorityKeys;
 
 /// What every snapshot begins with.
-const MAGIC: &[u8] = b"kubarium snapshot\n";
+pub(super) const MAGIC: &[u8] = b"kubarium snapshot\n";
 /// Of the form of the file. Others are refused.
 const VERSION: u32 = 1;
 const CHECKSUM_BYTES: usize = 32;
@@ -88,6 +88,13 @@ struct HeaderKeys {
     signing: String,
 }
 
+impl SnapshotHeader {
+    fn without_keys(taken: Time, (nodes, pods_per_node): (u32, u32)) -> SnapshotHeader {
+        let kubarium = env!("CARGO_PKG_VERSION").into();
+        SnapshotHeader { kubarium, taken, nodes, pods_per_node, keys: None }
+    }
+}
+
 impl Snapshot {
     pub(super) fn new(
         image: StoreImage,
@@ -118,9 +125,12 @@ impl Snapshot {
         let image = restored::read(path, prefix, leases).map_err(failed)?;
         let written = std::fs::metadata(path).and_then(|metadata| metadata.modified());
         let taken = written.map_err(|error| failed(error.into()))?.into();
-        let kubarium = env!("CARGO_PKG_VERSION").into();
-        let header = SnapshotHeader { kubarium, taken, nodes, pods_per_node, keys: None };
-        Ok(Snapshot { header, image })
+        Ok(Snapshot { header: SnapshotHeader::without_keys(taken, (nodes, pods_per_node)), image })
+    }
+
+    /// Of a store alone: whoever begins with it has keys of his own.
+    pub(super) fn of_store(image: StoreImage, taken: Time) -> Snapshot {
+        Snapshot { header: SnapshotHeader::without_keys(taken, (0, 0)), image }
     }
 
     /// The resourceVersion that it was taken at.

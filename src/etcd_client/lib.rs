@@ -26,6 +26,7 @@ mod member;
 mod opening;
 mod progress;
 mod range;
+mod whole;
 mod write;
 
 mod watch;
@@ -37,3 +38,4 @@ pub use connection::WATCH_WINDOW_BYTES;
 pub use opening::OpenError;
 pub use range::PAGE_KEYS;
 pub use watch::EtcdWatch;
+pub use whole::CopiedChange;

@@ -73,7 +73,10 @@ pub fn read(path: &Path, prefix: &str, leases: LeasesOf) -> Result<StoreImage, E
 }
 
 /// Of the bytes of such a file.
-pub(crate) fn decode(mut file: Bytes, prefix: &str, kept: LeasesOf) -> Result<StoreImage, EtcdSnapshotError> {
+///
+/// # Errors
+/// [`EtcdSnapshotError`].
+pub fn decode(mut file: Bytes, prefix: &str, kept: LeasesOf) -> Result<StoreImage, EtcdSnapshotError> {
     if file.len() % SECTOR_BYTES == CHECKSUM_BYTES {
         let checksum = file.split_off(file.len() - CHECKSUM_BYTES);
         if Sha256::digest(&file).as_slice() != checksum {

@@ -42,6 +42,19 @@ fn piece(blob: Bytes, left: usize) -> Result<Bytes, EtcdStatus> {
     Ok(framed(&SnapshotResponse { remaining_bytes, blob, version, ..SnapshotResponse::default() }))
 }
 
+impl EtcdServer {
+    /// The file with its checksum behind it, as `etcdctl snapshot save` writes it.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn snapshot_file(&self) -> Result<Vec<u8>, EtcdStatus> {
+        let mut file = file(self)?;
+        let digest = Sha256::digest(&file);
+        file.extend_from_slice(&digest);
+        Ok(file)
+    }
+}
+
 /// The whole file, in memory as the image is that it is made of.
 fn file(server: &EtcdServer) -> Result<Vec<u8>, EtcdStatus> {
     let kv = server.kv()?;

@@ -208,6 +208,25 @@ fn ports_of_components_let_in_whom_the_apiserver_lets() {
     assert!(at_port(&port, &token, "/exec/default/p/c").contains("Forbidden"));
 }
 
+/// Where several begin at one moment each gives up what another has claimed.
+#[test]
+fn kubelets_that_begin_at_one_moment_have_ranges_of_their_own() {
+    let apart = Apart::start(&[]);
+    let _kubelets: Vec<Component> = ["a", "b", "c"]
+        .map(|name| apart.component(name, "kubelet", &["--nodes", "3", "--hostname-override", name]))
+        .into();
+    let ranges = ["get", "nodes", "-o", "jsonpath={.items[*].spec.podCIDR}"];
+    let addresses =
+        ["get", "nodes", "-o", "jsonpath={.items[*].status.addresses[?(@.type==\"InternalIP\")].address}"];
+    for (what, count) in [(&ranges[..], 9), (&addresses, 9)] {
+        eventually("nine nodes of which none has what another has", || {
+            let found = apart.kubectl(what).ok()?;
+            let distinct: std::collections::BTreeSet<&str> = found.split_whitespace().collect();
+            (distinct.len() == count && found.split_whitespace().count() == count).then_some(())
+        });
+    }
+}
+
 /// Users of whom each is one controller manager.
 const TOKENS: &str = "ta,cm-a,1,system:masters\ntb,cm-b,2,system:masters\ntc,cm-c,3,system:masters\n";
 const POLICY: &str = "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived],

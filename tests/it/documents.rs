@@ -11,6 +11,7 @@ const DOCUMENTS: &[&str] = &[
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "README.md",
+    "SCALE.md",
     "tests/README.md",
     "manifests/README.md",
 ];

@@ -42,7 +42,7 @@ fn every_command_works() {
 }
 
 /// The lines behind a prompt.
-fn console_lines(readme: &str) -> Vec<&str> {
+pub(crate) fn console_lines(readme: &str) -> Vec<&str> {
     readme.lines().filter_map(|line| line.strip_prefix("$ ")).collect()
 }
 
@@ -52,7 +52,7 @@ fn stop(home: &Path) {
 }
 
 /// A PATH that begins with our `kubarium` and a `kubectl`.
-fn path_for(home: &Path) -> std::ffi::OsString {
+pub(crate) fn path_for(home: &Path) -> std::ffi::OsString {
     let bin = home.join("bin");
     fs::create_dir_all(&bin).unwrap();
     let link = |name: &str, target: &Path| std::os::unix::fs::symlink(target, bin.join(name)).unwrap();

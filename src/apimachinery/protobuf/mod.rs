@@ -27,7 +27,7 @@ pub use encode::{encode, encode_document};
 pub use envelope::{Envelope, name_in, open, seal};
 pub use error::Error;
 pub use message::decode;
-pub use wire::{write_bytes, write_double, write_int, write_nested};
+pub use wire::{pieces, write_bytes, write_double, write_int, write_nested};
 
 /// The media type of such a body.
 pub const MEDIA_TYPE: &str = "application/vnd.kubernetes.protobuf";

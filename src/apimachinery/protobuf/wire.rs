@@ -159,6 +159,20 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// The texts, bytes and messages of a message with their numbers, of one that has no schema here.
+///
+/// # Errors
+/// gogo's.
+pub fn pieces(message: &[u8]) -> Result<Vec<(u32, &[u8])>, Error> {
+    let (mut reader, mut pieces) = (Reader::new(message, "message"), Vec::new());
+    while let Some((number, raw)) = reader.next()? {
+        if let Raw::Bytes(bytes) = raw {
+            pieces.push((number, bytes));
+        }
+    }
+    Ok(pieces)
+}
+
 /// Appends a text, bytes, or a message that is there already.
 pub fn write_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
     write_tag(out, number, 2);

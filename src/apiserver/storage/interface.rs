@@ -209,6 +209,11 @@ impl Storage {
         self.0.store.kv()
     }
 
+    /// Whether it keeps objects as protobuf.
+    pub(super) fn writes_protobuf(&self) -> bool {
+        self.0.store.is_protobuf()
+    }
+
     /// Whether other servers write to the store, too.
     pub fn is_shared(&self) -> bool {
         self.0.store.kv().is_shared()

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::errors::interpret;
 use super::interface::Storage;
+use apimachinery::protobuf;
 use apimachinery::status::Status;
 use etcd::{Expect, Op, Revision, Txn};
 
@@ -18,6 +19,13 @@ pub struct RangeAllocation {
     /// A number of which each bit is a place, as `big.Int` writes it: the highest byte first.
     bits: Vec<u8>,
 }
+
+/// The numbers of its fields.
+const METADATA: u32 = 1;
+const RANGE: u32 = 2;
+const DATA: u32 = 3;
+/// What protobuf begins with.
+const PROTOBUF: &[u8] = b"k8s\0";
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -57,7 +65,15 @@ impl RangeAllocation {
         }
     }
 
-    fn encode(&self) -> Vec<u8> {
+    /// The places that are taken.
+    pub fn places(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.bits.len() * 8).filter(|place| self.has(*place))
+    }
+
+    fn encode(&self, as_protobuf: bool) -> Vec<u8> {
+        if as_protobuf {
+            return self.message();
+        }
         let kept = KeptRange {
             kind: "RangeAllocation".into(),
             api_version: "v1".into(),
@@ -67,8 +83,34 @@ impl RangeAllocation {
         serde_json::to_vec(&kept).unwrap_or_default()
     }
 
+    /// As upstream's apiserver keeps it (`core/v1/generated.proto`).
+    fn message(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        protobuf::seal(&mut out, "v1", "RangeAllocation", |out| {
+            protobuf::write_bytes(out, METADATA, &[]);
+            protobuf::write_bytes(out, RANGE, self.range.as_bytes());
+            protobuf::write_bytes(out, DATA, &self.bits);
+        });
+        out
+    }
+
+    fn of_message(value: &[u8]) -> Option<RangeAllocation> {
+        let mut kept = RangeAllocation::default();
+        for (number, bytes) in protobuf::pieces(protobuf::open(value).ok()?.raw).ok()? {
+            match number {
+                RANGE => kept.range = str::from_utf8(bytes).ok()?.to_owned(),
+                DATA => kept.bits = bytes.to_vec(),
+                _ => {}
+            }
+        }
+        Some(kept)
+    }
+
     /// None for what somebody else keeps in another form.
     fn decode(value: &[u8]) -> Option<RangeAllocation> {
+        if value.starts_with(PROTOBUF) {
+            return RangeAllocation::of_message(value);
+        }
         let kept: KeptRange = serde_json::from_slice(value).ok()?;
         Some(RangeAllocation { range: kept.range, bits: STANDARD.decode(kept.data).ok()? })
     }
@@ -95,7 +137,7 @@ impl Storage {
         range: &RangeAllocation,
         expected: Revision,
     ) -> Result<bool, Status> {
-        let put = Op::Put { value: range.encode().into(), lease: None };
+        let put = Op::Put { value: range.encode(self.writes_protobuf()).into(), lease: None };
         let written = self.kv().txn(&key(name), Expect::ModRevision(expected), put).await;
         Ok(matches!(written.map_err(interpret)?, Txn::Committed { .. }))
     }
@@ -120,7 +162,14 @@ mod tests {
         range.free(3);
         range.free(1000);
         assert!(!range.has(3) && range.has(9));
-        assert_eq!(RangeAllocation::decode(&range.encode()), Some(range));
-        assert_eq!(RangeAllocation::decode(b"k8s\0"), None);
+        assert_eq!(range.places().collect::<Vec<_>>(), [0, 9]);
+        for as_protobuf in [false, true] {
+            let kept = range.encode(as_protobuf);
+            assert_eq!(
+                (kept.starts_with(b"k8s\0"), RangeAllocation::decode(&kept)),
+                (as_protobuf, Some(range.clone()))
+            );
+        }
+        assert_eq!(RangeAllocation::decode(b"k8s\0\xff"), None);
     }
 }

@@ -94,6 +94,11 @@ impl Store {
         Store { writes_protobuf, ..self }
     }
 
+    /// Whether it keeps objects as protobuf.
+    pub(super) fn is_protobuf(&self) -> bool {
+        self.writes_protobuf
+    }
+
     /// A store that refuses to be written to, if `is_read_only`.
     pub fn read_only(self, is_read_only: bool) -> Store {
         Store { is_read_only, ..self }

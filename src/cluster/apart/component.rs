@@ -33,6 +33,12 @@ use pki::{Authority, Identity};
 
 /// How often a server that is away at the start is asked whether it is there.
 const START_RETRY: Duration = Duration::from_secs(1);
+/// So often nodes are given other ranges where others have claimed the same at the same moment.
+const CLAIMS: usize = 20;
+/// The pause between, ...
+const CLAIM_RETRY: Duration = Duration::from_millis(100);
+/// ... by so much of it longer at random, so that not all meet again.
+const CLAIM_JITTER: f64 = 5.0;
 /// The kinds of definitions that are there are waited for so long, before controllers begin.
 const KINDS_WITHIN: Duration = Duration::from_secs(10);
 
@@ -166,13 +172,30 @@ impl Apart {
         listen: KubeletListen,
         authority: &str,
     ) -> Result<(), ApartError> {
-        let stored = self.stored_nodes().await;
-        self.running.nodes.fill(&self.config, &stored).map_err(|why| ApartError(why.0))?;
-        let created = node_changes::create_own(&self.client(), &self.running.nodes).await;
-        created.map_err(|status| ApartError(status.message))?;
+        self.claim_nodes().await?;
         self.open_ports(listen, authority).await?;
         self.start_all();
         Ok(())
+    }
+
+    /// Gives each node addresses and a range for its pods that nobody has, also where other kubelets begin at
+    /// the same moment.
+    async fn claim_nodes(&self) -> Result<(), ApartError> {
+        let (client, nodes) = (self.client(), &self.running.nodes);
+        let failed = |status: Status| ApartError(status.message);
+        for _ in 0..CLAIMS {
+            let stored = self.stored_nodes().await;
+            nodes.fill(&self.config, &stored).map_err(|why| ApartError(why.0))?;
+            let claimed = node_changes::claim_own(&client, nodes).await.map_err(failed)?;
+            if claimed.is_empty()
+                || !node_changes::give_up_contested(&client, &claimed).await.map_err(failed)?
+            {
+                return Ok(());
+            }
+            let Config { clock, entropy, .. } = &self.config;
+            clock.sleep(entropy.jitter(CLAIM_RETRY, CLAIM_JITTER)).await;
+        }
+        Err(ApartError("others claim the same ranges for pods each time: start these nodes again".into()))
     }
 
     async fn stored_nodes(&self) -> Vec<Arc<apimachinery::object::Object>> {

@@ -59,9 +59,3 @@ fn an_etcd_that_was_away_loses_nothing_and_no_watch() {
     let listed = kubectl.ok("get configmaps -l kind=mine -o name");
     assert_eq!(listed.lines().count(), 5, "{listed}");
 }
-
-fn newest(etcd: &RealEtcd) -> String {
-    let status: serde_json::Value =
-        serde_json::from_str(&etcd.ctl(&["endpoint", "status", "--write-out=json"])).unwrap();
-    status[0]["Status"]["header"]["revision"].to_string()
-}

@@ -2,9 +2,13 @@
 
 mod alone;
 mod away;
+mod bad_input;
 mod chaos;
+mod copied;
 mod leading;
 mod refused;
+mod repaired;
+mod scale;
 mod several;
 mod snapshots;
 mod trio;
@@ -25,6 +29,7 @@ const TRIES: usize = 10;
 struct RealEtcd {
     child: Child,
     folder: TempDir,
+    scheme: &'static str,
     address: SocketAddr,
     peers: SocketAddr,
     flags: Vec<String>,
@@ -32,26 +37,35 @@ struct RealEtcd {
 
 impl RealEtcd {
     fn start() -> RealEtcd {
-        RealEtcd::start_with(&[])
+        RealEtcd::start_plain(&[])
     }
 
-    /// With flags; those of TLS make it one that is reached by https.
+    /// With flags of TLS, so that it is reached by https.
     fn start_with(flags: &[&str]) -> RealEtcd {
+        RealEtcd::start_at("https", flags)
+    }
+
+    /// With other flags.
+    fn start_plain(flags: &[&str]) -> RealEtcd {
+        RealEtcd::start_at("http", flags)
+    }
+
+    fn start_at(scheme: &'static str, flags: &[&str]) -> RealEtcd {
         let folder = tempfile::tempdir().unwrap();
         let flags: Vec<String> = flags.iter().map(|flag| (*flag).to_owned()).collect();
         for _ in 0..TRIES {
             let address = free_address();
             let peers = free_address();
-            let mut child = run(&folder, address, peers, &flags);
+            let mut child = run(&folder, scheme, [address, peers], &flags);
             if listens(&mut child, address) {
-                return RealEtcd { child, folder, address, peers, flags };
+                return RealEtcd { child, folder, scheme, address, peers, flags };
             }
         }
         panic!("no two ports are free");
     }
 
     fn url(&self) -> String {
-        format!("{}://{}", scheme(&self.flags), self.address)
+        format!("{}://{}", self.scheme, self.address)
     }
 
     /// As a power cut would, but for the disk.
@@ -62,7 +76,7 @@ impl RealEtcd {
 
     /// With what it had.
     fn start_again(&mut self) {
-        self.child = run(&self.folder, self.address, self.peers, &self.flags);
+        self.child = run(&self.folder, self.scheme, [self.address, self.peers], &self.flags);
         assert!(listens(&mut self.child, self.address), "its port is somebody else's by now");
     }
 
@@ -90,12 +104,8 @@ fn ctl(endpoints: &str, words: &[&str]) -> Result<String, String> {
     if output.status.success() { Ok(out) } else { Err(out + &err) }
 }
 
-fn scheme(flags: &[String]) -> &'static str {
-    if flags.is_empty() { "http" } else { "https" }
-}
-
-fn run(folder: &TempDir, address: SocketAddr, peers: SocketAddr, flags: &[String]) -> Child {
-    let clients = format!("{}://{address}", scheme(flags));
+fn run(folder: &TempDir, scheme: &str, [address, peers]: [SocketAddr; 2], flags: &[String]) -> Child {
+    let clients = format!("{scheme}://{address}");
     let cluster = format!("default=http://{peers}");
     member("default", &folder.path().join("data"), [&clients, &format!("http://{peers}")], &cluster, flags)
 }
@@ -144,4 +154,11 @@ fn server(etcd: &RealEtcd, keys: &TempDir, flags: &[&str]) -> Up {
 
 fn kubectl(up: &Up) -> Kubectl {
     Kubectl::new(&kubectls()[0], up)
+}
+
+/// The revision that an etcd stands at.
+fn newest(etcd: &RealEtcd) -> String {
+    let status: serde_json::Value =
+        serde_json::from_str(&etcd.ctl(&["endpoint", "status", "--write-out=json"])).unwrap();
+    status[0]["Status"]["header"]["revision"].to_string()
 }

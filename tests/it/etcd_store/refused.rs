@@ -16,7 +16,7 @@ fn write(folder: &Path, name: &str, text: &str) -> String {
 }
 
 /// What `up` says that does not start.
-fn said(flags: &[&str]) -> String {
+pub(super) fn said(flags: &[&str]) -> String {
     let home = tempfile::tempdir().unwrap();
     let kubeconfig = home.path().join("kubeconfig");
     let mut up = command(home.path());

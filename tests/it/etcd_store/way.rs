@@ -17,6 +17,15 @@ pub(super) enum Passage {
     Cut,
     /// Connections stay, and nothing arrives, as behind a network that has failed.
     Silent,
+    /// What is sent arrives, and no answer does.
+    Unanswered,
+}
+
+/// Which way something goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    There,
+    Back,
 }
 
 /// A listener that leads to another one; closed when dropped.
@@ -59,7 +68,7 @@ async fn accept(listener: TcpListener, target: SocketAddr, passage: watch::Recei
 }
 
 async fn connect(near: TcpStream, target: SocketAddr, mut passage: watch::Receiver<Passage>) {
-    if !may_pass(&mut passage).await {
+    if !may_pass(&mut passage, Direction::There).await {
         return;
     }
     let Ok(far) = TcpStream::connect(target).await else { return };
@@ -67,8 +76,8 @@ async fn connect(near: TcpStream, target: SocketAddr, mut passage: watch::Receiv
         let _ = end.set_nodelay(true);
     }
     let ((near_out, near_in), (far_out, far_in)) = (near.into_split(), far.into_split());
-    let there = carry(near_out, far_in, passage.clone());
-    let back = carry(far_out, near_in, passage);
+    let there = carry(near_out, far_in, passage.clone(), Direction::There);
+    let back = carry(far_out, near_in, passage, Direction::Back);
     // Where one direction has ended the other is of no use.
     tokio::select! {
         () = there => {}
@@ -76,13 +85,23 @@ async fn connect(near: TcpStream, target: SocketAddr, mut passage: watch::Receiv
     }
 }
 
-/// Waits while it is silent; false when it is cut.
-async fn may_pass(passage: &mut watch::Receiver<Passage>) -> bool {
-    let passes = passage.wait_for(|passage| *passage != Passage::Silent).await;
-    passes.is_ok_and(|passage| *passage == Passage::Open)
+/// Waits while nothing arrives; false when it is cut.
+async fn may_pass(passage: &mut watch::Receiver<Passage>, direction: Direction) -> bool {
+    let is_held = |passage: Passage| match passage {
+        Passage::Silent => true,
+        Passage::Unanswered => direction == Direction::Back,
+        Passage::Open | Passage::Cut => false,
+    };
+    let passes = passage.wait_for(|passage| !is_held(*passage)).await;
+    passes.is_ok_and(|passage| *passage != Passage::Cut)
 }
 
-async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut passage: watch::Receiver<Passage>) {
+async fn carry(
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    mut passage: watch::Receiver<Passage>,
+    direction: Direction,
+) {
     let mut buffer = vec![0; 1 << 16];
     let mut cut = passage.clone();
     loop {
@@ -91,7 +110,7 @@ async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut passage: wat
             _ = cut.wait_for(|passage| *passage == Passage::Cut) => return,
         };
         let Ok(length @ 1..) = read else { return };
-        if !may_pass(&mut passage).await || to.write_all(&buffer[..length]).await.is_err() {
+        if !may_pass(&mut passage, direction).await || to.write_all(&buffer[..length]).await.is_err() {
             return;
         }
     }

@@ -15,8 +15,10 @@ use apis::networking::ip_range::IpRange;
 use apis::tree::{items, text, texts};
 
 const FAMILY: &str = "ipaddress.kubernetes.io/ip-family";
-const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
-const ALLOCATOR: &str = "ipallocator.k8s.io";
+/// By which label an IPAddress says who looks after it (`LabelManagedBy`), ...
+pub const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
+/// ... and what it says there of those that Services hold.
+pub const ALLOCATOR: &str = "ipallocator.k8s.io";
 
 impl Registry {
     /// Writes down which addresses a service has gained and lost; nothing for other kinds. What has been
@@ -74,8 +76,8 @@ pub(super) fn usable_ranges(object: &Object) -> Vec<IpRange> {
     ranges.filter(|_| is_usable).collect()
 }
 
-/// Of a service with this metadata.
-pub(super) fn address_of(metadata: &Value, address: IpAddr) -> Value {
+/// The IPAddress of a service with this metadata.
+pub fn address_of(metadata: &Value, address: IpAddr) -> Value {
     let (namespace, name) = (text(metadata, "namespace"), text(metadata, "name"));
     let family = if address.is_ipv4() { families::V4 } else { families::V6 };
     json!({

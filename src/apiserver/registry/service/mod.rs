@@ -9,10 +9,10 @@ mod addresses;
 mod allocators;
 mod families;
 mod fields;
-mod ip_addresses;
+pub mod ip_addresses;
 mod normalize;
 pub mod options;
-mod shared;
+pub mod shared;
 
 use std::sync::Arc;
 

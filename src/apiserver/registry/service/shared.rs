@@ -20,7 +20,7 @@ use apimachinery::status::Status;
 use apis::kind::Kind;
 
 /// Where taken node ports are.
-const NODE_PORTS: &str = "servicenodeports";
+pub const NODE_PORTS: &str = "servicenodeports";
 /// So often others may be faster until somebody is told.
 const MAX_ROUNDS: usize = 100;
 
