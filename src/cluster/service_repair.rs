@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::inside::Inside;
 use apimachinery::object::Object;
-use apimachinery::options::{DeleteOptions, ListOptions};
+use apimachinery::options::{DeleteOptions, ListOptions, Preconditions};
 use apimachinery::status::Status;
 use apimachinery::time::Time;
 use apis::core::service::SERVICES;
@@ -156,8 +156,12 @@ impl ServiceRepair {
             reason,
             message,
         );
-        match self.client.delete(&IP_ADDRESSES, "", name, &DeleteOptions::default()).await {
-            Err(status) if !status.is_not_found() => Err(status),
+        // Another Service may have claimed it since it was looked at.
+        let resource_version = Some(address.metadata.resource_version.to_string());
+        let preconditions = Some(Preconditions { resource_version, ..Preconditions::default() });
+        let as_seen = DeleteOptions { preconditions, ..DeleteOptions::default() };
+        match self.client.delete(&IP_ADDRESSES, "", name, &as_seen).await {
+            Err(status) if !status.is_not_found() && !status.is_conflict() => Err(status),
             _ => Ok(()),
         }
     }

@@ -15,7 +15,7 @@ use super::etcd_store_error::EtcdStoreError;
 use super::snapshot::{MAGIC, Snapshot, SnapshotError};
 use apiserver::storage::options::EtcdOptions;
 use clock::Clock;
-use etcd::{Error, EventKind, Kv, LeaseId, LoggedChange, Options, Revision};
+use etcd::{Error, EventKind, Kv, LeaseId, LoggedChange, Options, Revision, StoreImage};
 use etcd_client::{CopiedChange, EtcdClient};
 use etcd_server::restored::{self, LeasesOf, MAX_SNAPSHOT_BYTES};
 use etcd_server::status::EtcdStatus;
@@ -25,6 +25,9 @@ use files::write_private;
 
 /// The farthest that an etcd is led, a write for each revision; what is farther goes by a file.
 const MOST_REVISIONS: Revision = 1_000_000;
+/// What an etcd writes at one revision, unless it is told otherwise (`--max-txn-ops`), but for one write that
+/// leads it there.
+const MOST_OPERATIONS: usize = 127;
 /// What every key of a cluster begins with.
 const ROOT: &str = "/registry/";
 
@@ -70,10 +73,15 @@ pub(crate) enum StoreCopyError {
     )]
     TooFar(Revision, Revision),
     #[error(
-        "revision {0} is {1} writes away, and at most {MOST_REVISIONS} are made: copy to a file, as cluster.db, \
-         and have `etcdutl snapshot restore` make an etcd of it, or say --new-revisions"
+        "revision {0} is {1} writes away, and at most {MOST_REVISIONS} are made: copy to a file, as \
+         cluster.db, and have `etcdutl snapshot restore` make an etcd of it, or say --new-revisions"
     )]
     TooManyRevisions(Revision, Revision),
+    #[error(
+        "revision {0} has {1} changes, and an etcd takes {MOST_OPERATIONS} at once: copy to a file, as \
+         cluster.db, and have `etcdutl snapshot restore` make an etcd of it, or say --new-revisions"
+    )]
+    TooMuchAtOnce(Revision, usize),
     #[error("{0}: {1}")]
     Io(String, std::io::Error),
     #[error("the store: {0}")]
@@ -201,6 +209,25 @@ async fn leases(kv: &Kv, client: &EtcdClient) -> Result<HashMap<LeaseId, LeaseId
     Ok(leases)
 }
 
+/// Whether an etcd that stands at a revision can be led along these changes.
+fn check(image: &StoreImage, changes: &[LoggedChange], now: Revision) -> Result<(), StoreCopyError> {
+    let first = changes.first().map_or(image.revision(), |change| change.kv.mod_revision);
+    if now >= first {
+        return Err(StoreCopyError::TooFar(now, first));
+    }
+    if image.revision() - now > MOST_REVISIONS {
+        return Err(StoreCopyError::TooManyRevisions(image.revision(), image.revision() - now));
+    }
+    match changes.chunk_by(is_at_once).find(|changes| changes.len() > MOST_OPERATIONS) {
+        Some(many) => Err(StoreCopyError::TooMuchAtOnce(many[0].kv.mod_revision, many.len())),
+        None => Ok(()),
+    }
+}
+
+fn is_at_once(one: &LoggedChange, other: &LoggedChange) -> bool {
+    one.kv.mod_revision == other.kv.mod_revision
+}
+
 struct EtcdWriter<V> {
     client: EtcdClient,
     values: V,
@@ -213,18 +240,16 @@ impl<V: Values> EtcdWriter<V> {
         let image = kv.image()?;
         let changes: Vec<LoggedChange> = image.changes().collect::<Result<_, _>>()?;
         let now = self.client.revision().await?;
-        let first = changes.first().map_or(image.revision(), |change| change.kv.mod_revision);
-        if now >= first {
-            return Err(StoreCopyError::TooFar(now, first));
-        }
-        if image.revision() - now > MOST_REVISIONS {
-            return Err(StoreCopyError::TooManyRevisions(image.revision(), image.revision() - now));
-        }
-        for of_revision in changes.chunk_by(|one, other| one.kv.mod_revision == other.kv.mod_revision) {
+        check(&image, &changes, now)?;
+        let mut position = now;
+        for of_revision in changes.chunk_by(is_at_once) {
             let revision = of_revision[0].kv.mod_revision;
-            self.client.fill_to(revision - 1).await?;
+            if position + 1 < revision {
+                self.client.fill_to(revision - 1).await?;
+            }
             let copied: Vec<CopiedChange> = of_revision.iter().map(|change| self.copied(change)).collect();
             self.client.write_at(revision, &copied).await?;
+            position = revision;
         }
         self.client.fill_to(image.revision()).await?;
         self.client.end_filling().await?;
@@ -250,5 +275,44 @@ impl<V: Values> EtcdWriter<V> {
         let lease = kv.lease.and_then(|lease| self.leases.get(&lease).copied());
         let put = (change.kind == EventKind::Put).then(|| (self.values.shown(&kv.key, &kv.value), lease));
         CopiedChange { key: kv.key.clone(), put }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use etcd::KeyValue;
+
+    fn put(key: &str, revision: Revision) -> LoggedChange {
+        let kv = KeyValue {
+            key: key.into(),
+            value: "v".into(),
+            create_revision: revision,
+            mod_revision: revision,
+            version: 1,
+            lease: None,
+        };
+        LoggedChange { kind: EventKind::Put, kv }
+    }
+
+    #[test]
+    fn an_etcd_is_led_as_far_as_is_said_and_no_farther() {
+        let refusal = |changes: Vec<LoggedChange>, newest: Revision, now: Revision| {
+            let image = StoreImage::of_history((newest, 0), changes.clone(), &[]);
+            check(&image, &changes, now).err().map(|error| error.to_string())
+        };
+        assert_eq!(refusal(vec![put("a", 2)], 2, 1), None);
+        let why = refusal(vec![put("a", 5)], 5, 5).unwrap();
+        assert!(
+            why.starts_with("the etcd stands at revision 5, and the first change to copy has 5: "),
+            "{why}"
+        );
+        assert_eq!(refusal(vec![put("a", 2)], MOST_REVISIONS + 1, 1), None);
+        let why = refusal(vec![put("a", 2)], MOST_REVISIONS + 2, 1).unwrap();
+        assert!(why.starts_with("revision 1000002 is 1000001 writes away, and at most 1000000 are"), "{why}");
+        let many = |count: usize| (0..count).map(|at| put(&format!("k{at}"), 3)).collect::<Vec<_>>();
+        assert_eq!(refusal(many(MOST_OPERATIONS), 3, 1), None);
+        let why = refusal(many(MOST_OPERATIONS + 1), 3, 1).unwrap();
+        assert!(why.starts_with("revision 3 has 128 changes, and an etcd takes 127 at once: "), "{why}");
     }
 }
