@@ -35,6 +35,7 @@ pub(crate) fn measure() -> Vec<Row> {
 
 fn figures(how: &str) -> Vec<f64> {
     let output = Command::new(std::env::current_exe().unwrap()).arg(how).output().unwrap();
+    assert!(output.status.success(), "{how} {}: {}", output.status, String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).unwrap();
     text.split_whitespace().map(|figure| figure.parse().unwrap()).collect()
 }

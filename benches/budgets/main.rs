@@ -8,6 +8,7 @@ mod autoscalers;
 mod durable;
 mod faults;
 mod forks;
+mod forward;
 mod kit;
 mod network;
 mod pods;
@@ -61,4 +62,5 @@ const SCENARIOS: &[Scenario] = &[
     ("forks", forks::measure),
     ("kit", kit::measure),
     ("network", network::measure),
+    ("forward", forward::measure),
 ];

@@ -1,6 +1,7 @@
 //! The measured process, and what the kernel says of it.
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use http::Method;
@@ -30,6 +31,11 @@ impl Server {
         let server = Server { up, target };
         server.wait_until_quiet();
         server
+    }
+
+    /// Of an administrator.
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.up.folder().join("kubeconfig")
     }
 
     /// Processor time, user and system, of all its threads.

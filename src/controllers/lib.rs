@@ -12,6 +12,7 @@
 
 pub mod cidr_set;
 pub mod controller;
+pub mod load_balancer_ranges;
 pub mod manager;
 pub mod options;
 pub mod own;
@@ -227,8 +228,8 @@ const CONTROLLERS: &[(&str, Start)] = &[
     }),
     ("service-cidr-controller", |ctx, _| drop(spawn(ctx, service_cidr::ServiceCidrController::new(ctx)))),
     ("service-lb-controller", |ctx, config| {
-        if let Some(range) = config.options.load_balancer_range {
-            drop(spawn(ctx, service_load_balancer::ServiceLoadBalancerController::new(ctx, range)));
+        if let Some(ranges) = config.options.load_balancer_range.clone() {
+            drop(spawn(ctx, service_load_balancer::ServiceLoadBalancerController::new(ctx, ranges)));
         }
     }),
     ("disruption-controller", |ctx, config| {

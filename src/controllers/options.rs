@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::cidr_set::{CidrSet, ClusterCidrs, NODE_MASKS, NODE_MASKS_IPV6};
+use super::load_balancer_ranges::LoadBalancerRanges;
 use super::selection::{self, Selection};
 use apimachinery::duration::parse_period;
 use apis::networking::ip_range::IpRange;
@@ -44,10 +45,10 @@ pub struct ControllerManagerOptions {
     /// How large the IPv6 part of a node is, 64 when not given.
     #[arg(long, value_name = "BITS", value_parser = node_mask_ipv6, requires = "cluster_cidr")]
     pub node_cidr_mask_size_ipv6: Option<u32>,
-    /// The range that Services of type LoadBalancer have their addresses of, as MetalLB's; when not given,
-    /// they have none.
-    #[arg(long, value_name = "CIDR", value_parser = load_balancer_range)]
-    pub load_balancer_range: Option<IpRange>,
+    /// The range that Services of type LoadBalancer have their addresses of, as MetalLB's, or one of each IP
+    /// family with a comma between them; when not given, they have none.
+    #[arg(long, value_name = "CIDR", value_parser = LoadBalancerRanges::parse)]
+    pub load_balancer_range: Option<LoadBalancerRanges>,
     /// How often it is looked whether nodes still say that they are there.
     #[arg(long, default_value = "5s", value_parser = parse_period)]
     pub node_monitor_period: Duration,
@@ -257,12 +258,6 @@ fn mask_within(text: &str, masks: &RangeInclusive<u32>) -> Result<u32, String> {
 
 fn wrong_mask(masks: &RangeInclusive<u32>) -> String {
     format!("must be a whole number from {} to {}", masks.start(), masks.end())
-}
-
-/// `--load-balancer-range`
-fn load_balancer_range(text: &str) -> Result<IpRange, String> {
-    IpRange::parse(text)
-        .ok_or_else(|| format!("invalid CIDR address: {text}; must be a range, as 192.168.100.0/24"))
 }
 
 /// An entry of `--controllers`.

@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::controller::{Action, Controller, Key, Reconcile, Watches};
+use super::load_balancer_ranges::LoadBalancerRanges;
 use super::status::update_status;
 use apimachinery::object::Object;
 use apimachinery::status::Status;
@@ -20,50 +21,57 @@ use client_go::ComponentContext;
 use client_go::lister::Lister;
 use sync::Mutex;
 
-/// Gives addresses of one range.
+/// Gives addresses of one range, or of one of each family.
 pub(crate) struct ServiceLoadBalancerController {
     services: Lister,
-    range: IpRange,
-    /// Who has which address: caches hear late of what was given. Bound: one for each Service.
-    given: Mutex<BTreeMap<Key, IpAddr>>,
+    ranges: LoadBalancerRanges,
+    /// Who has which addresses: caches hear late of what was given. Bound: one of each family for each
+    /// Service.
+    given: Mutex<BTreeMap<Key, Vec<IpAddr>>>,
 }
 
 impl ServiceLoadBalancerController {
     /// With its informer.
-    pub(crate) fn new(ctx: &ComponentContext, range: IpRange) -> ServiceLoadBalancerController {
+    pub(crate) fn new(ctx: &ComponentContext, ranges: LoadBalancerRanges) -> ServiceLoadBalancerController {
         let services = ctx.informers.informer(&SERVICES).lister();
-        ServiceLoadBalancerController { services, range, given: Mutex::default() }
+        ServiceLoadBalancerController { services, ranges, given: Mutex::default() }
     }
 
-    /// Remembers an address for a Service, the one that it has where that will do.
-    fn choose(&self, key: &Key, tree: &Value) -> Result<IpAddr, String> {
-        let family = if self.range.network.is_ipv4() { "IPv4" } else { "IPv6" };
-        let families = texts(tree, "spec.ipFamilies");
-        if !families.is_empty() && !families.contains(&family) {
-            return Err(format!("--load-balancer-range {} has {family} addresses alone", self.range));
+    /// Remembers addresses for a Service, one of each of its families of which there is a range, those that
+    /// it has where they will do.
+    fn choose(&self, key: &Key, tree: &Value) -> Result<Vec<IpAddr>, String> {
+        let ranges = self.ranges.of_families(&texts(tree, "spec.ipFamilies"));
+        if ranges.is_empty() {
+            let families = texts(tree, "spec.ipFamilies").join(" and ");
+            return Err(format!("--load-balancer-range {} has no {families} addresses", self.ranges));
         }
         let taken = self.taken_by_others(key);
-        let is_free = |address: &IpAddr| !taken.contains_key(address);
-        let wanted = text(tree, "spec.loadBalancerIP");
-        let chosen = match wanted {
-            "" => self.present(tree).filter(is_free).or_else(|| self.lowest(&taken)).ok_or_else(|| {
-                format!(
-                    "no address of --load-balancer-range {} is free; delete a Service, or choose a larger \
-                         range",
-                    self.range
-                )
-            })?,
-            wanted => self.named(wanted, &taken)?,
+        let wanted = match text(tree, "spec.loadBalancerIP") {
+            "" => None,
+            wanted => Some(self.named(wanted, &taken)?),
         };
-        self.given.lock().insert(key.clone(), chosen);
+        let present = self.present(tree);
+        let mut chosen = vec![];
+        for range in ranges {
+            let is_free = |address: &&IpAddr| range.contains(**address) && !taken.contains_key(*address);
+            let own = wanted.iter().chain(&present).find(is_free).copied();
+            let address = own.or_else(|| lowest(range, &taken)).ok_or_else(|| {
+                format!(
+                    "no address of --load-balancer-range {range} is free; delete a Service, or choose a larger \
+                     range"
+                )
+            })?;
+            chosen.push(address);
+        }
+        self.given.lock().insert(key.clone(), chosen.clone());
         Ok(chosen)
     }
 
     /// What `spec.loadBalancerIP` asks for.
     fn named(&self, wanted: &str, taken: &BTreeMap<IpAddr, Key>) -> Result<IpAddr, String> {
-        let address = wanted.parse().ok().filter(|address| self.range.contains(*address));
+        let address = wanted.parse().ok().filter(|address| self.ranges.contains(*address));
         let address = address.ok_or_else(|| {
-            format!("loadBalancerIP {wanted} is not in --load-balancer-range {}", self.range)
+            format!("loadBalancerIP {wanted} is not in --load-balancer-range {}", self.ranges)
         })?;
         match taken.get(&address) {
             Some(owner) => Err(format!("loadBalancerIP {wanted} is already that of Service {owner}")),
@@ -71,24 +79,21 @@ impl ServiceLoadBalancerController {
         }
     }
 
-    fn lowest(&self, taken: &BTreeMap<IpAddr, Key>) -> Option<IpAddr> {
-        let places = 0..self.range.size();
-        places.map(|place| self.range.address(place)).find(|address| !taken.contains_key(address))
-    }
-
-    /// The address of the range that a Service says it has.
-    fn present(&self, tree: &Value) -> Option<IpAddr> {
-        let ingress = items(tree, "status.loadBalancer.ingress").first()?;
-        text(ingress, "ip").parse().ok().filter(|address| self.range.contains(*address))
+    /// The addresses of the ranges that a Service says it has.
+    fn present(&self, tree: &Value) -> Vec<IpAddr> {
+        let ingress = items(tree, "status.loadBalancer.ingress").iter();
+        let addresses = ingress.filter_map(|ingress| text(ingress, "ip").parse().ok());
+        addresses.filter(|address| self.ranges.contains(*address)).collect()
     }
 
     fn taken_by_others(&self, key: &Key) -> BTreeMap<IpAddr, Key> {
         let given = self.given.lock();
         let all = self.services.all();
         let said = all.iter().filter(|service| is_ours(service) && !given.contains_key(&service.key()));
-        let said = said.filter_map(|service| Some((self.present(&service.to_value())?, service.key())));
-        let known = given.iter().map(|(key, address)| (*address, key.clone()));
-        said.chain(known).filter(|(_, owner)| owner != key).collect()
+        let said = said.map(|service| (service.key(), self.present(&service.to_value())));
+        let known = given.iter().map(|(key, addresses)| (key.clone(), addresses.clone()));
+        let others = said.chain(known).filter(|(owner, _)| owner != key);
+        others.flat_map(|(owner, all)| all.into_iter().map(move |one| (one, owner.clone()))).collect()
     }
 
     /// Who still waits for an address may have this one's.
@@ -104,15 +109,17 @@ impl ServiceLoadBalancerController {
     async fn give(&self, ctx: &Reconcile, key: &Key, service: &Object) -> Result<Action, Status> {
         let tree = service.to_value();
         let (said, present) = (items(&tree, "status.loadBalancer.ingress"), self.present(&tree));
-        if !said.is_empty() && present.is_none() {
+        if !said.is_empty() && present.is_empty() {
             // Somebody else looks after it.
             return Ok(Action::Done);
         }
         match self.choose(key, &tree) {
-            Ok(address) if present == Some(address) => Ok(Action::Done),
-            Ok(address) => {
+            Ok(addresses) if present == addresses => Ok(Action::Done),
+            Ok(addresses) => {
+                let ingress = |address| json!({"ip": address, "ipMode": "VIP"});
+                let ingress: Vec<Value> = addresses.iter().map(ingress).collect();
                 ctx.event(&SERVICES, service, "Normal", "EnsuringLoadBalancer", "Ensuring load balancer");
-                say(ctx, service, json!({"ingress": [{"ip": address, "ipMode": "VIP"}]})).await?;
+                say(ctx, service, json!({"ingress": ingress})).await?;
                 ctx.event(&SERVICES, service, "Normal", "EnsuredLoadBalancer", "Ensured load balancer");
                 Ok(Action::Done)
             }
@@ -144,13 +151,18 @@ impl Controller for ServiceLoadBalancerController {
         if is_ours(&service) {
             return self.give(ctx, key, &service).await;
         }
-        let is_still_said = self.present(&service.to_value()).is_some() && !service.is_deleting();
+        let is_still_said = !self.present(&service.to_value()).is_empty() && !service.is_deleting();
         if is_still_said && !is_of_another_class(&service.to_value()) {
             say(ctx, &service, json!({})).await?;
         }
         self.give_back(ctx, key);
         Ok(Action::Done)
     }
+}
+
+fn lowest(range: IpRange, taken: &BTreeMap<IpAddr, Key>) -> Option<IpAddr> {
+    let places = 0..range.size();
+    places.map(|place| range.address(place)).find(|address| !taken.contains_key(address))
 }
 
 fn is_ours(service: &Object) -> bool {

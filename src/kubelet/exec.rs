@@ -93,7 +93,7 @@ impl PodWorker {
     /// Somebody looks into its containers: what is to be fetched for that.
     pub(crate) fn look_around(&mut self, now: Time) -> Option<Fetch> {
         match &mut self.mounting {
-            Some(mounting) => mounting.look_around(),
+            Some(mounting) => mounting.look_around(now),
             None => self.mounting = Some(Box::new(Mounting::of_running(&self.object, now))),
         }
         self.refresh()

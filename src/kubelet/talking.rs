@@ -17,7 +17,7 @@ use apis::views::service::Service;
 use client_go::client::Client;
 use clock::Clock;
 use machine::questions::{
-    Answered, HttpQuestion, MAX_ANSWER_BYTES, NetworkAsk, NetworkReply, Question, TlsTrust, WebReply,
+    Answered, HttpQuestion, MAX_ANSWER_BYTES, NetworkAsk, NetworkReply, Question, TlsPeer, TlsTrust, WebReply,
 };
 use network::tls::{self, TlsFailure};
 use network::{Network, Obstacle, Refusal};
@@ -100,6 +100,9 @@ impl Talking<'_> {
                     Err(refusal) => refused(refusal),
                 }
             }
+            NetworkAsk::Tls { to, trust } => {
+                self.shake_hands(from, *to, trust, connected).await.unwrap_or_else(|reply| reply)
+            }
             NetworkAsk::Ping(to) => {
                 match self.network.ping(from, local(SocketAddr::new(*to, 0), from).ip()).await {
                     Ok(_) => NetworkReply::Echo,
@@ -156,6 +159,38 @@ impl Talking<'_> {
             Err(TlsFailure::Untrusted) => Err(NetworkReply::Untrusted),
             Err(TlsFailure::Ended) => Err(NetworkReply::Empty),
         }
+    }
+
+    /// Who is at the other end, whether he is trusted or not.
+    async fn shake_hands(
+        &self,
+        from: IpAddr,
+        to: SocketAddr,
+        trust: &TlsTrust,
+        connected: &Connected,
+    ) -> Result<NetworkReply, NetworkReply> {
+        if to.port() == 443 && self.is_apiserver(to.ip()).await {
+            // It is asked in memory, where it shows nothing.
+            return Ok(NetworkReply::Peer(Arc::default()));
+        }
+        let TlsTrust { server_name, everybody, authorities } = trust;
+        let judge = tls::PeerTrust { everybody: *everybody, authorities: authorities.clone() };
+        let anybody = tls::PeerTrust { everybody: true, authorities: String::new() };
+        let tries = [(&judge, !everybody), (&anybody, false)];
+        for (trust, is_trusted) in tries {
+            let stream = self.network.connect(from, local(to, from)).await.map_err(refused)?;
+            connected.note();
+            match tls::connect(stream, server_name, trust).await {
+                Ok(stream) => {
+                    let tls::ShownIdentity { chain, protocol, cipher } = tls::shown(&stream);
+                    return Ok(NetworkReply::Peer(Arc::new(TlsPeer { chain, is_trusted, protocol, cipher })));
+                }
+                Err(TlsFailure::NoTls) => return Err(NetworkReply::NoTls),
+                Err(TlsFailure::Ended) => return Err(NetworkReply::Empty),
+                Err(TlsFailure::Untrusted) => {}
+            }
+        }
+        Err(NetworkReply::Untrusted)
     }
 
     async fn web_over<Io>(&self, io: Io, asked: &HttpQuestion) -> Result<NetworkReply, NetworkReply>

@@ -9,7 +9,7 @@ use crate::images;
 use crate::interpreter::containment::contained;
 use crate::interpreter::player::{Flow, Player};
 use crate::interpreter::variables::Variables;
-use crate::programs::{names, read_any_script, read_command, read_script, run_lines};
+use crate::programs::{database_clients, names, read_any_script, read_command, read_script, run_lines};
 use crate::questions::Question;
 use crate::shell::{Script, Unplayable};
 use crate::surroundings::Surroundings;
@@ -62,7 +62,9 @@ pub fn exec_told(
         // A script of a volume is a program, too.
         Err(Unplayable::Unknown) => {
             let (program, _) = command.split_first()?;
-            let is_file = files.iter().any(|(path, file)| path == program && file.is_some())
+            let is_client = database_clients::is_known(names::base_name(program));
+            let is_file = is_client
+                || files.iter().any(|(path, file)| path == program && file.is_some())
                 || around.views.last().is_some_and(|view| view.tree.contains_key(program));
             is_file.then(|| Script::of_command(command, |_, _| true).ok())??
         }

@@ -63,7 +63,17 @@ pub struct Mount {
 /// it.
 const OF_EVERY_IMAGE: [&str; 8] = ["/etc/", "/proc/", "/sys/", "/usr/", "/bin/", "/lib/", "/dev/", "/sbin/"];
 
+/// Of a mode: a pipe with a name (`S_IFIFO`).
+pub const FIFO: u32 = 0o010_000;
+/// What of a mode says who may do what.
+pub const PERMISSIONS: u32 = 0o7777;
+
 impl File {
+    /// Whether it is a pipe with a name.
+    pub fn is_pipe(&self) -> bool {
+        self.mode & FIFO != 0
+    }
+
     /// A file of these bytes.
     pub fn new(content: impl Into<Vec<u8>>, mode: u32) -> File {
         File { content: Arc::new(content.into()), mode, is_folder: false }
@@ -86,7 +96,7 @@ impl File {
 
     /// As `ls -l` and Go write it: `-rw-r--r--`.
     pub fn permissions(&self) -> String {
-        let mut text = String::from("-");
+        let mut text = String::from(if self.is_pipe() { "p" } else { "-" });
         for shift in [6, 3, 0] {
             let bits = self.mode >> shift & 7;
             for (bit, letter) in [(4, 'r'), (2, 'w'), (1, 'x')] {
@@ -142,5 +152,6 @@ mod tests {
         }
         assert!(is_within("/a/", "/a/b") && is_within("/a", "/a") && !is_within("/a", "/ab"));
         assert_eq!(File::new(*b"", 0o640).permissions(), "-rw-r-----");
+        assert_eq!(File::new(*b"", FIFO | 0o640).permissions(), "prw-r-----");
     }
 }

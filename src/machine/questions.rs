@@ -46,6 +46,13 @@ pub enum NetworkAsk {
         /// What it says.
         send: Vec<u8>,
     },
+    /// A connection over TLS, of which nothing but its beginning is wanted.
+    Tls {
+        /// To whom.
+        to: SocketAddr,
+        /// Whom it would trust; who is not among them is heard all the same.
+        trust: Box<TlsTrust>,
+    },
     /// An echo request.
     Ping(IpAddr),
 }
@@ -85,6 +92,8 @@ pub enum NetworkReply {
     Web(Arc<WebReply>),
     /// What a connection said, or a datagram.
     Bytes(Arc<Vec<u8>>),
+    /// Who is at the other end of TLS.
+    Peer(Arc<TlsPeer>),
     /// It is there.
     Echo,
     /// Nobody listens there (`ECONNREFUSED`).
@@ -112,6 +121,19 @@ pub struct WebReply {
     pub body: Vec<u8>,
 }
 
+/// Who showed himself over TLS.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsPeer {
+    /// His certificates, as DER, his own first; none where that is not known.
+    pub chain: Vec<Vec<u8>>,
+    /// Whether he is trusted.
+    pub is_trusted: bool,
+    /// As `TLSv1.3`.
+    pub protocol: String,
+    /// As `TLS_AES_256_GCM_SHA384`.
+    pub cipher: String,
+}
+
 /// A question that was answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
@@ -130,6 +152,7 @@ impl Answered {
                     + web.headers.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>()
             }
             NetworkReply::Bytes(bytes) => bytes.len(),
+            NetworkReply::Peer(peer) => peer.chain.iter().map(Vec::len).sum(),
             _ => 0,
         }
     }

@@ -62,6 +62,9 @@ const TEXT_SERVERS: &[(&str, i64, TextProtocol)] = &[
     ("docker.io/valkey/valkey", 6379, TextProtocol::Redis),
     ("registry.k8s.io/e2e-test-images/redis", 6379, TextProtocol::Redis),
     ("docker.io/library/memcached", 11211, TextProtocol::Memcached),
+    ("docker.io/library/postgres", 5432, TextProtocol::Postgres),
+    ("docker.io/library/mysql", 3306, TextProtocol::MySql),
+    ("docker.io/library/mariadb", 3306, TextProtocol::MySql),
 ];
 /// Folders and files that agnhost's image has, beside what is mounted: `test-webserver` serves them.
 const AGNHOST_FILES: &[&str] = &[
@@ -205,7 +208,9 @@ pub fn server(invocation: &Invocation<'_>, mounts: &[&str], variables: &[(&str, 
     }
     let text = TEXT_SERVERS.iter().find(|(name, ..)| *name == repository);
     if let Some((_, port, protocol)) = text {
-        return text_server(*protocol, *port, invocation);
+        let moves = |(name, _): &(&str, &str)| matches!(*name, "PGPORT" | "MYSQL_TCP_PORT" | "MYSQL_PORT");
+        let is_elsewhere = variables.iter().any(moves);
+        return text_server(*protocol, *port, invocation).filter(|_| !is_elsewhere);
     }
     let web = WEB_SERVERS.iter().find(|web| web.repositories.contains(&&*repository))?;
     let is_ours = |mount: &&str| web.folders.iter().any(|folder| mount.starts_with(folder));
@@ -216,10 +221,23 @@ pub fn server(invocation: &Invocation<'_>, mounts: &[&str], variables: &[(&str, 
 
 /// Elsewhere than usual, or with a program of its own, it may be anything.
 fn text_server(protocol: TextProtocol, port: i64, invocation: &Invocation<'_>) -> Option<Server> {
-    let is_own =
-        |word: &String| matches!(names::base_name(word), "redis-server" | "valkey-server" | "memcached");
+    let is_own = |word: &String| {
+        let name = names::base_name(word);
+        matches!(
+            name,
+            "redis-server"
+                | "valkey-server"
+                | "memcached"
+                | "postgres"
+                | "mysqld"
+                | "mariadbd"
+                | "docker-entrypoint.sh"
+        )
+    };
     let has_own = invocation.command.first().is_none_or(is_own);
-    let moves = |word: &String| matches!(word.as_str(), "-p" | "--port" | "-s") || word.starts_with("--tls");
+    let moves = |word: &String| {
+        matches!(word.as_str(), "-p" | "-s") || word.starts_with("--port") || word.starts_with("--tls")
+    };
     let is_usual = has_own && !invocation.words().any(moves);
     is_usual.then(|| Server { text: Some((port, protocol)), ..Server::default() })
 }
@@ -355,6 +373,14 @@ impl Server {
     /// Whether it takes connections at `port`.
     pub fn listens(&self, port: i64) -> bool {
         self.site(port).is_some() || self.health(port).is_some() || self.text(port).is_some()
+    }
+
+    /// Where it listens, and whether to datagrams.
+    pub fn ports(&self) -> Vec<(i64, bool)> {
+        let sites = self.sites.iter().map(|(port, _)| *port);
+        let one = self.grpc.as_ref().map(|(port, _)| *port).into_iter();
+        let connected = sites.chain(one).chain(self.text.map(|(port, _)| port)).map(|port| (port, false));
+        connected.chain(self.udp.iter().map(|(port, _)| (*port, true))).collect()
     }
 
     /// Whether it is a script that is to be played to know where it listens.

@@ -33,6 +33,11 @@ pub struct Surroundings {
     pub folder: String,
     /// The host name.
     pub hostname: String,
+    /// What its process was started with, as `ps` shows it; nothing where that is the image's own. Known to
+    /// who looks in by `exec` alone.
+    pub command: Vec<String>,
+    /// Where servers of its pod listen, known to the same.
+    pub listens: Vec<OpenPort>,
     /// Who it runs as.
     pub user: i64,
     /// And in which group.
@@ -57,7 +62,26 @@ pub struct Surroundings {
     pub terminal: Option<TerminalSize>,
 }
 
+/// A port at which somebody listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenPort {
+    /// Its number.
+    pub port: u16,
+    /// Of UDP, and not of TCP.
+    pub is_udp: bool,
+    /// Who listens.
+    pub program: String,
+}
+
 impl Surroundings {
+    /// The process, as `ps` shows it.
+    pub(crate) fn process_name(&self) -> String {
+        match self.command.as_slice() {
+            [] => program_of(&self.image).to_owned(),
+            words => words.join(" "),
+        }
+    }
+
     /// As somebody finds it who begins `after` the start.
     pub fn from(&self, after: Duration) -> Surroundings {
         let view = self.views.iter().rev().find(|view| view.after <= after).or(self.views.first());
@@ -94,6 +118,12 @@ impl Surroundings {
         }
         true
     }
+}
+
+/// An image without command begins the program that it is named for.
+pub fn program_of(image: &str) -> &str {
+    let name = image.rsplit('/').next().unwrap_or(image);
+    name.split([':', '@']).next().unwrap_or(name)
 }
 
 /// A volume that keeps what is written, at `path`.

@@ -24,6 +24,10 @@ pub enum TextProtocol {
     Memcached,
     /// agnhost's `serve-hostname --tcp`: its name, and the end.
     HostName,
+    /// PostgreSQL lets everybody in, and plays no query.
+    Postgres,
+    /// MySQL says who it is, and no more.
+    MySql,
 }
 
 /// What a server keeps for all its connections.
@@ -47,7 +51,11 @@ pub struct HeardText {
 impl TextProtocol {
     /// What a server says when a connection is there, and whether that is all.
     pub fn greeting(self, host_name: &str) -> Option<Vec<u8>> {
-        (self == TextProtocol::HostName).then(|| host_name.as_bytes().to_vec())
+        match self {
+            TextProtocol::HostName => Some(host_name.as_bytes().to_vec()),
+            TextProtocol::MySql => Some(mysql_handshake()),
+            _ => None,
+        }
     }
 
     /// What it says to the first command of what was received; nothing while that is not whole.
@@ -55,7 +63,8 @@ impl TextProtocol {
         let heard = match self {
             TextProtocol::Redis => redis(store, received),
             TextProtocol::Memcached => memcached(store, received),
-            TextProtocol::HostName => None,
+            TextProtocol::Postgres => postgres(received),
+            TextProtocol::HostName | TextProtocol::MySql => None,
         };
         let is_too_long = heard.is_none() && received.len() > MAX_COMMAND_BYTES;
         heard.or(is_too_long.then(|| HeardText { taken: received.len(), ends: true, ..HeardText::default() }))
@@ -107,6 +116,47 @@ fn number(text: &[u8]) -> Option<usize> {
 
 fn signed(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// `Protocol::HandshakeV10`, and what it takes to read it as one.
+fn mysql_handshake() -> Vec<u8> {
+    const VERSION: &[u8] = b"\x0a8.4.0\0";
+    const REST: &[u8] =
+        b"\x08\0\0\0kubarium\0\xff\xf7\xff\x02\0\xff\xdf\x15\0\0\0\0\0\0\0\0\0\0kubarium-pod\0\
+        caching_sha2_password\0";
+    let length = u8::try_from(VERSION.len() + REST.len()).unwrap_or(u8::MAX);
+    [&[length, 0, 0, 0], VERSION, REST].concat()
+}
+
+/// A message of PostgreSQL's: whoever wants TLS is told that there is none, whoever begins is let in, and
+/// what is asked then is refused.
+fn postgres(received: &[u8]) -> Option<HeardText> {
+    const IN: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
+    const WHY: &[u8] = b"SERROR\0C0A000\0Mqueries are not played here\0\0";
+    const READY: &[u8] = b"Z\0\0\0\x05I";
+    let (&kind, rest) = received.split_first()?;
+    // The first message has no letter before its length, which begins with a zero.
+    let (at, length) = if kind == 0 { (0, received) } else { (1, rest) };
+    let length = usize::try_from(u32::from_be_bytes(length.get(..4)?.try_into().ok()?)).ok()?;
+    let taken = at + length.max(4);
+    let message = received.get(..taken);
+    if taken > MAX_COMMAND_BYTES {
+        return Some(HeardText { taken: received.len(), ends: true, ..HeardText::default() });
+    }
+    let message = message?;
+    let refused = || {
+        let length = u32::try_from(WHY.len() + 4).unwrap_or_default().to_be_bytes();
+        [b"E", &length[..], WHY, READY].concat()
+    };
+    // `SSLRequest` and `GSSENCRequest`
+    let (says, ends) = match (kind, message.get(4..8)) {
+        (0, Some([0x04, 0xd2, 0x16, 0x2f | 0x30])) => (b"N".to_vec(), false),
+        (0, _) => (IN.to_vec(), false),
+        (b'X', _) => (vec![], true),
+        (b'Q', _) => (refused(), false),
+        _ => (vec![], false),
+    };
+    Some(HeardText { taken, says, ends })
 }
 
 fn redis(store: &mut TextStore, received: &[u8]) -> Option<HeardText> {
@@ -334,5 +384,22 @@ mod tests {
         let mut store = TextStore::default();
         let stored = (0..MAX_STORED_BYTES).take_while(|key| store.set(&key.to_le_bytes(), vec![])).count();
         assert_eq!(stored, MAX_STORED_BYTES / (ENTRY_BYTES + 8));
+    }
+
+    #[test]
+    fn databases_say_that_they_are_there() {
+        let mut store = TextStore::default();
+        let mut hear = |bytes: &[u8]| TextProtocol::Postgres.hear(&mut store, bytes);
+        let asks_for_tls = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
+        assert_eq!(hear(&asks_for_tls).unwrap(), HeardText { taken: 8, says: b"N".to_vec(), ends: false });
+        assert_eq!(hear(&asks_for_tls[..7]), None, "it is not whole");
+        let begins = [&[0, 0, 0, 15, 0, 3, 0, 0][..], b"user\0a\0"].concat();
+        assert!(hear(&begins).unwrap().says.ends_with(b"Z\0\0\0\x05I"));
+        let refused = hear(b"Q\0\0\0\x0eselect 1;\0").unwrap();
+        assert!(refused.says.starts_with(b"E\0\0\0") && refused.taken == 15, "{refused:?}");
+        assert!(hear(b"X\0\0\0\x04").unwrap().ends);
+        assert!(hear(b"Q\xff\xff\xff\xff").unwrap().ends, "a length that nobody waits for");
+        let greeting = TextProtocol::MySql.greeting("my").unwrap();
+        assert_eq!((usize::from(greeting[0]), &greeting[4..10]), (greeting.len() - 4, &b"\x0a8.4.0"[..]));
     }
 }

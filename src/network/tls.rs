@@ -90,6 +90,30 @@ where
     TlsConnector::from(Arc::new(config)).connect(name, io).await.map_err(|error| failure(&error))
 }
 
+/// What who is at the other end has shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ShownIdentity {
+    /// Its certificates, as DER, its own first.
+    pub chain: Vec<Vec<u8>>,
+    /// As `TLSv1.3`.
+    pub protocol: String,
+    /// As `TLS_AES_256_GCM_SHA384`, in OpenSSL's words.
+    pub cipher: String,
+}
+
+/// What was agreed on with who is at the other end.
+pub fn shown<Io>(stream: &client::TlsStream<Io>) -> ShownIdentity {
+    let connection = stream.get_ref().1;
+    let chain = connection.peer_certificates().unwrap_or_default();
+    let protocol = connection.protocol_version().map(|version| format!("{version:?}")).unwrap_or_default();
+    let suite = connection.negotiated_cipher_suite().map(|suite| format!("{:?}", suite.suite()));
+    ShownIdentity {
+        chain: chain.iter().map(|der| der.to_vec()).collect(),
+        protocol: protocol.replace("v1_", "v1."),
+        cipher: suite.unwrap_or_default().replace("TLS13_", "TLS_"),
+    }
+}
+
 fn bad(error: Error) -> BadIdentity {
     BadIdentity(format!("tls: {error}"))
 }

@@ -1,6 +1,7 @@
 //! Who listens at a port of a pod, as far as that is known.
 
 use machine::servers::{Server, server};
+use machine::surroundings::{OpenPort, program_of};
 
 use super::{declared, invocation};
 use crate::kuberuntime::state::is_sidecar;
@@ -54,6 +55,28 @@ pub(super) fn served(container: &Container) -> Option<Server> {
     let mounts: Vec<&str> = container.volume_mounts.iter().map(|mount| mount.mount_path.as_str()).collect();
     let variables = container.env.iter().map(|variable| (variable.name.as_str(), variable.value.as_str()));
     server(&invocation::of(container), &mounts, &variables.collect::<Vec<_>>())
+}
+
+/// Where servers of a pod listen, as who looks in sees it: those that are known, and those that it declares.
+/// Where scripts listen is seen by playing them.
+pub(super) fn open_ports(pod: &Pod) -> Vec<OpenPort> {
+    let of_container = |container: &Container| {
+        let ports = served(container).map(|server| server.ports()).unwrap_or_default();
+        let program = program_of(&container.image).to_owned();
+        ports.into_iter().map(move |(port, is_udp)| (port, is_udp, program.clone())).collect::<Vec<_>>()
+    };
+    let known = pod.spec.containers.iter().flat_map(of_container);
+    let known = known.filter_map(|(port, is_udp, program)| {
+        Some(OpenPort { port: u16::try_from(port).ok()?, is_udp, program })
+    });
+    let declared = declared::ports(&pod.metadata.annotations);
+    let first = pod.spec.containers.first().map_or("", |container| program_of(&container.image));
+    let declared =
+        declared.into_iter().map(|(port, is_udp)| OpenPort { port, is_udp, program: first.to_owned() });
+    let mut open: Vec<OpenPort> = known.chain(declared).collect();
+    open.sort_by_key(|open| (open.is_udp, open.port));
+    open.dedup_by_key(|open| (open.is_udp, open.port));
+    open
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What the process of one container does, as the machine plays it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::invocation;
@@ -16,7 +17,7 @@ use machine::interpreter::transcript::Transcript;
 use machine::logs::LogLine;
 use machine::questions::Question;
 use machine::standard_input::StandardInput;
-use machine::surroundings::Surroundings;
+use machine::surroundings::{OpenPort, Surroundings};
 use machine::{exec, process, program};
 
 /// What is known ahead of a process: when it ends by itself and how, or when it asks the network what.
@@ -108,14 +109,23 @@ pub(crate) fn exec_sync(
 pub(crate) fn exec(
     container: &Container,
     around: &mut Surroundings,
-    command: &Command,
+    (command, mut listens): (&Command, Vec<OpenPort>),
     now: Time,
 ) -> ExecResponse {
     let ran = (now - around.started_at).to_std().unwrap_or_default();
     let played = process::play(&invocation::of(container), around, Some(ran));
-    let before = played.map(|played| played.written).unwrap_or_default();
-    let around_now =
-        Surroundings { answers: command.answers.clone(), terminal: command.terminal, ..around.from(ran) };
+    let (before, scripted) = played.map(|played| (played.written, played.listens)).unwrap_or_default();
+    let program = || container.command.iter().chain(&container.args);
+    let name = program().next().cloned().unwrap_or_default();
+    let open = |port: u16| OpenPort { port, is_udp: false, program: name.clone() };
+    listens.extend(scripted.into_iter().map(|listener| open(listener.port)));
+    let around_now = Surroundings {
+        answers: command.answers.clone(),
+        terminal: command.terminal,
+        command: program().cloned().collect(),
+        listens,
+        ..around.from(ran)
+    };
     let executed = match (&command.shell, command.words.as_slice()) {
         (Some(shell), [program, line]) => Some(exec::type_lines((program, line), shell, &around_now, before)),
         _ => exec::exec_told(&command.words, &around_now, before, command.standard_input.clone()),
@@ -130,6 +140,24 @@ pub(crate) fn exec(
     let own: Vec<_> = own.into_iter().cloned().collect();
     around.foreign.extend(own);
     ExecResponse { executed, left }
+}
+
+/// A process that looks at no variables began without those of Services; whoever looks into its container
+/// finds them there.
+pub(crate) fn completed(
+    mut around: Arc<Surroundings>,
+    found: &dyn Fn() -> Option<Surroundings>,
+) -> Arc<Surroundings> {
+    const OF_EVERY_CONTAINER: &str = "KUBERNETES_SERVICE_HOST";
+    if !around.variables.contains_key(OF_EVERY_CONTAINER)
+        && let Some(found) = found()
+    {
+        let own = &mut Arc::make_mut(&mut around).variables;
+        for (name, value) in found.variables {
+            own.entry(name).or_insert(value);
+        }
+    }
+    around
 }
 
 /// A process whose standard input is open hears what is said to it.

@@ -10,6 +10,7 @@ use super::chaos;
 use super::declared;
 use super::image_store::ImageStore;
 use super::invocation;
+use super::listeners;
 use super::own_listeners::OwnListeners;
 use super::played::{self, Outlook};
 use super::pod_addresses::{NO_ADDRESS, PodAddresses};
@@ -395,10 +396,11 @@ impl RuntimeService for SimulatedRuntime {
             return Some(ExecResponse { executed: Some(executed), left: vec![] });
         }
         let mut around = match container.around {
-            Some(around) => around,
+            Some(around) => played::completed(around, found),
             None => Arc::new(played::listening(config.container, found()?)),
         };
-        let response = played::exec(config.container, Arc::make_mut(&mut around), command, now);
+        let open = listeners::open_ports(config.pod);
+        let response = played::exec(config.container, Arc::make_mut(&mut around), (command, open), now);
         self.containers().entry(id.clone()).and_modify(|container| container.around = Some(around));
         Some(response)
     }

@@ -62,7 +62,12 @@ impl Mounting {
     }
 
     /// From now on all is fetched that its containers might look at.
-    pub(crate) fn look_around(&mut self) {
+    pub(crate) fn look_around(&mut self, now: Time) {
+        if self.is_fetched() {
+            // Of one that wanted nothing so far there is nothing yet.
+            self.sources.get_or_insert_default();
+            self.fetched_at.get_or_insert(now);
+        }
         let all = sources::wanted(&self.detail, "", true).into_iter();
         self.wanted.retain(is_claimed);
         self.wanted.extend(all.filter(|source| !is_claimed(source)));

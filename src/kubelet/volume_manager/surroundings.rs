@@ -52,6 +52,8 @@ pub fn surroundings(
         answers: Arc::default(),
         input: None,
         terminal: None,
+        command: vec![],
+        listens: vec![],
     })
 }
 

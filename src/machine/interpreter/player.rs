@@ -100,6 +100,8 @@ pub(crate) struct Player<'a> {
     pub(crate) standard_input: Option<String>,
     /// What is to be read as bytes, where they are no text.
     pub(crate) raw_input: Option<Vec<u8>>,
+    /// What pipes carry that is no text, by their place among what is gathered: where that is all they carry.
+    pub(crate) raw_pipes: BTreeMap<usize, Vec<u8>>,
     /// What `exec` says that is no text, behind all that is; none where nobody could take it.
     pub(crate) raw_out: Option<Vec<u8>>,
     /// Something was to be read that is not there.
@@ -178,6 +180,7 @@ impl<'a> Player<'a> {
             folder: around.folder.clone(),
             standard_input: None,
             raw_input: None,
+            raw_pipes: BTreeMap::new(),
             raw_out: None,
             is_waiting: false,
             out: Sink::Log,

@@ -268,6 +268,11 @@ impl Player<'_> {
                 raw.extend(bytes)
             }
             (Sink::File(path), _) => self.append_bytes(&path, &bytes),
+            (Sink::Gathered(at), _) => {
+                self.say(&String::from_utf8_lossy(&bytes));
+                // Whoever reads it looks whether it is all that there is.
+                self.raw_pipes.insert(at, bytes);
+            }
             _ => self.say(&String::from_utf8_lossy(&bytes)),
         }
     }

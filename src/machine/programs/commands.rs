@@ -4,16 +4,21 @@ use std::time::Duration;
 
 use super::conditions::holds;
 use super::names::base_name;
+use super::net::database_clients;
 use super::shells::{run_file, run_shell, source};
 use super::tools::AllPrograms;
 use super::{
-    awk, builtins, columns, expr, file_programs, listens, machine_programs, net, text_programs, tools,
+    awk, builtins, columns, expr, file_programs, interfaces, listens, machine_programs, net, text_programs,
+    tools,
 };
 use crate::bounds::{BYTES_PER_STEP, Fault, MAX_DEPTH};
 use crate::file_system;
 use crate::interpreter::dialect::Dialect;
 use crate::interpreter::player::{Flow, Player};
 use crate::shell::{self, Script, ScriptReading, Unplayable, Word};
+
+/// As the nodes say it of themselves.
+const KERNEL: &str = "6.12.48+deb13-amd64";
 
 /// Programs of this file; those about files and texts are beside it.
 const PROGRAMS: &[&str] = &[
@@ -27,7 +32,6 @@ const PROGRAMS: &[&str] = &[
     "env",
     "printenv",
     "date",
-    "hostname",
     "whoami",
     "id",
     "pwd",
@@ -47,7 +51,6 @@ const PROGRAMS: &[&str] = &[
     "perl",
     "uname",
     "sysctl",
-    "ip",
     "nohup",
     "uptime",
     "return",
@@ -81,6 +84,7 @@ pub(crate) fn is_known(program: &str) -> bool {
         || net::is_known(name)
         || tools::is_known(name)
         || machine_programs::is_known(name)
+        || interfaces::is_known(name)
         || listens::is_known(name)
 }
 
@@ -89,10 +93,12 @@ pub(crate) fn is_understood(program: &str, arguments: &[Word]) -> bool {
     match base_name(program) {
         "awk" => awk::is_understood(arguments),
         name if listens::is_known(name) => listens::is_understood(name, arguments),
+        // A script that waits for a database would wait for ever for one that is not simulated.
+        name if database_clients::is_known(name) => false,
         "exec" | "nohup" => {
             let mut programs = arguments.iter().map(|word| shell::plain(word).unwrap_or_default());
             let last = programs.find(|word| !matches!(base_name(word), "exec" | "nohup"));
-            last.is_none_or(is_known)
+            last.is_none_or(|word| is_known(word) && !database_clients::is_known(base_name(word)))
         }
         _ => is_known(program),
     }
@@ -119,7 +125,9 @@ pub(crate) fn read_any_script(text: &str, has_braces: bool) -> Result<Script, Un
 /// # Errors
 /// Why it is not played.
 pub(crate) fn read_command(words: &[String]) -> Result<Script, Unplayable> {
-    Script::of_command(words, is_understood)
+    Script::of_command(words, |name, words| {
+        is_understood(name, words) || database_clients::asks_others(base_name(name), words)
+    })
 }
 
 /// Reads a script for the shell that plays.
@@ -200,6 +208,10 @@ pub(crate) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) 
 
 /// Those of other files.
 fn run_other(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
+    if interfaces::is_known(name) {
+        interfaces::run(player, name, words);
+        return Flow::Go;
+    }
     if tools::is_known(name) {
         return tools::run(player, name, words, &AllPrograms { is_known, run });
     }
@@ -317,7 +329,6 @@ fn simple(player: &mut Player<'_>, name: &str, words: &[&str]) {
             None => date(player, words),
         },
         ("uptime", _) => uptime(player),
-        ("hostname", _) => format!("{}\n", player.around.hostname),
         ("whoami", _) if player.around.user == 0 => "root\n".into(),
         ("whoami", _) => {
             return player.fail(&format!("whoami: unknown uid {}\n", player.around.user));
@@ -331,15 +342,13 @@ fn simple(player: &mut Player<'_>, name: &str, words: &[&str]) {
         }
         ("seq", words) => sequence(words),
         ("uname", words) => match words {
-            ["-m"] => "x86_64\n".into(),
-            ["-n"] => format!("{}\n", player.around.hostname),
-            _ => "Linux\n".into(),
+            [] => "Linux\n".into(),
+            words => uname(player, words),
         },
         ("sysctl", [name, ..]) => match player.around.sysctls.get(*name) {
             Some(value) => format!("{name} = {value}\n"),
             None => format!("{name} = 0\n"),
         },
-        ("ip", _) => return player.fail("ip: RTNETLINK answers: Operation not permitted\n"),
         _ => return,
     };
     player.say(&said);
@@ -404,6 +413,21 @@ fn id(player: &Player<'_>, words: &[&str]) -> String {
             format!("uid={} gid={} groups={}\n", name(user), name(group), name(group))
         }
     }
+}
+
+/// The parts of the system's name that are asked for, in their order.
+fn uname(player: &Player<'_>, words: &[&str]) -> String {
+    let has = |letter| words.iter().any(|word| word.contains(letter) || *word == "-a" || *word == "--all");
+    let parts = [
+        ('s', "Linux"),
+        ('n', player.around.hostname.as_str()),
+        ('r', KERNEL),
+        ('v', "#1 SMP PREEMPT_DYNAMIC"),
+        ('m', "x86_64"),
+        ('o', "GNU/Linux"),
+    ];
+    let wanted = parts.iter().filter(|(letter, _)| has(*letter)).map(|(_, part)| *part);
+    format!("{}\n", wanted.collect::<Vec<_>>().join(" "))
 }
 
 fn sequence(words: &[&str]) -> String {

@@ -30,7 +30,8 @@ fn is_so(player: &mut Player<'_>, words: &[&str]) -> bool {
             file(path).is_some_and(|file| file.is_folder || file.mode & 0o111 != 0) || player.is_folder(path)
         }
         ["-e" | "-a" | "-r" | "-w" | "-O" | "-G", path] => file(path).is_some() || player.is_folder(path),
-        ["-L" | "-h" | "-p" | "-S" | "-b" | "-c" | "-u" | "-g" | "-k", _] => false,
+        ["-p", path] => file(path).is_some_and(|file| file.is_pipe()),
+        ["-L" | "-h" | "-S" | "-b" | "-c" | "-u" | "-g" | "-k", _] => false,
         ["-t", _] => player.terminal().is_some(),
         ["-v", name] => player.variables.get(name).is_some(),
         [a, operator, b] => compares(a, operator, b),

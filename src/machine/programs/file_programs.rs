@@ -4,7 +4,7 @@ use super::input::read;
 use super::names::base_name;
 use super::tar;
 use super::tools::AllPrograms;
-use crate::file_system::{self, File};
+use crate::file_system::{self, FIFO, File, PERMISSIONS};
 use crate::interpreter::player::{Flow, Player};
 
 const PROGRAMS: &[&str] = &[
@@ -53,7 +53,7 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str], all: &All
             cat(player, &paths);
             return player.sleep(std::time::Duration::MAX);
         }
-        "stat" => stat(player, words),
+        "stat" => super::stat::run(player, words),
         "tar" => return tar::run(player, words),
         _ => {}
     }
@@ -188,26 +188,6 @@ fn tee(player: &mut Player<'_>, flags: &[&str], paths: &[&str]) {
     player.say(&input);
 }
 
-/// `stat -c %a path`, also of a link (`-Lc`).
-fn stat(player: &mut Player<'_>, words: &[&str]) {
-    let Some(path) = words.last() else { return };
-    let Some(file) = player.file(path) else {
-        return player.fail(&format!("stat: can't stat '{path}': No such file or directory\n"));
-    };
-    let format = words.iter().find(|word| word.contains('%')).copied().unwrap_or("%n");
-    if !player.handle(format.len() + format.matches('%').count() * path.len()) {
-        return;
-    }
-    let said = format
-        .replace("%a", &format!("{:o}", file.mode))
-        .replace("%A", &file.permissions())
-        .replace("%s", &file.content.len().to_string())
-        .replace("%u", &player.around.user.to_string())
-        .replace("%g", &player.around.group.to_string())
-        .replace("%n", path);
-    player.say(&format!("{said}\n"));
-}
-
 /// How much files take, each folder for itself.
 fn du(player: &mut Player<'_>, flags: &[&str], paths: &[&str]) {
     let has = |letter: char| flags.iter().any(|flag| flag.contains(letter));
@@ -251,7 +231,7 @@ fn chmod(player: &mut Player<'_>, words: &[&str]) {
             player.fail(&format!("chmod: {path}: {why}\n"));
             continue;
         }
-        let mode = changed_mode(file.mode, mode);
+        let mode = changed_mode(file.mode & PERMISSIONS, mode) | file.mode & FIFO;
         player.put_file(full, Some(File { mode, ..file }));
     }
 }

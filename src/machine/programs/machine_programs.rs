@@ -1,15 +1,15 @@
 //! Programs that tell of the machine and change it: disks, memory, sockets, terminals, package managers.
 
 use super::openssl;
-use crate::file_system::{self, File};
+use crate::file_system::{self, FIFO, File};
 use crate::interpreter::player::{Flow, Player};
 use crate::standard_input::TerminalSize;
 
 const PROGRAMS: &[&str] = &[
-    "df", "free", "top", "nproc", "ps", "mount", "umount", "netstat", "ss", "stty", "tty", "tput", "clear",
-    "reset", "mktemp", "mkfifo", "apk", "apt-get", "apt", "yum", "dnf", "microdnf", "lscpu", "dmesg", "arch",
-    "logname", "groups", "getconf", "pgrep", "pkill", "pidof", "killall", "chgrp", "ifconfig", "route",
-    "adduser", "addgroup", "useradd", "groupadd", "openssl",
+    "df", "free", "top", "nproc", "ps", "mount", "umount", "stty", "tty", "tput", "clear", "reset", "mktemp",
+    "mkfifo", "apk", "apt-get", "apt", "yum", "dnf", "microdnf", "lscpu", "dmesg", "arch", "logname",
+    "groups", "getconf", "pgrep", "pkill", "pidof", "killall", "chgrp", "adduser", "addgroup", "useradd",
+    "groupadd", "openssl",
 ];
 
 pub(super) fn is_known(name: &str) -> bool {
@@ -22,19 +22,17 @@ pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
         "nproc" | "getconf" => player.say("8\n"),
         "arch" => player.say("x86_64\n"),
         "ps" => {
-            player.say("PID   USER     TIME  COMMAND\n    1 root      0:00 {main}\n   12 root      0:00 ps\n")
+            let (main, own) =
+                (player.around.process_name(), ["ps"].iter().chain(words).copied().collect::<Vec<_>>());
+            player.say(&format!(
+                "PID   USER     TIME  COMMAND\n    1 root      0:00 {main}\n   12 root      0:00 {}\n",
+                own.join(" ")
+            ));
         }
         "df" => df(player, words),
         "free" => free(player, words),
         "top" => top(player),
         "mount" => mounts(player, words),
-        "netstat" => player.say(
-            "Active Internet connections (only servers)\n\
-             Proto Recv-Q Send-Q Local Address           Foreign Address         State       \n",
-        ),
-        "ss" => {
-            player.say("Netid  State  Recv-Q  Send-Q    Local Address:Port     Peer Address:Port  Process\n")
-        }
         "stty" | "tput" => terminal(player, name, words),
         "tty" => tty(player),
         "clear" | "reset" if player.terminal().is_some() => player.say("\u{1b}[H\u{1b}[J"),
@@ -48,7 +46,7 @@ pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
         }
         "pgrep" | "pidof" => player.status = 1,
         "pkill" | "killall" => player.fail(&format!("{name}: no process found\n")),
-        "openssl" => openssl::run(player, words),
+        "openssl" => return openssl::run(player, words),
         _ => {}
     }
     Flow::Go
@@ -100,13 +98,14 @@ fn free(player: &mut Player<'_>, words: &[&str]) {
 }
 
 fn top(player: &mut Player<'_>) {
-    player.say(
+    let main = player.around.process_name();
+    player.say(&format!(
         "Mem: 1048576K used, 32505856K free, 0K shrd, 0K buff, 0K cached\n\
          CPU:   0% usr   0% sys   0% nic 100% idle   0% io   0% irq   0% sirq\n\
          Load average: 0.00 0.00 0.00 1/2 12\n\
          \u{20} PID  PPID USER     STAT   VSZ %VSZ CPU %CPU COMMAND\n\
          \u{20}   1     0 root     S     4400   0%   0   0% {main}\n",
-    );
+    ));
 }
 
 fn mounts(player: &mut Player<'_>, words: &[&str]) {
@@ -181,7 +180,7 @@ fn make_pipes(player: &mut Player<'_>, words: &[&str]) {
         } else if let Err(why) = player.check_writable(&full) {
             player.fail(&format!("mkfifo: {path}: {why}\n"));
         } else {
-            player.put_file(full, Some(File::new(*b"", 0o644)));
+            player.put_file(full, Some(File::new(*b"", FIFO | 0o644)));
         }
     }
 }

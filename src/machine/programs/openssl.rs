@@ -2,27 +2,15 @@
 
 use std::net::IpAddr;
 
-use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 use x509_parser::pem::parse_x509_pem;
-use x509_parser::time::ASN1Time;
-use x509_parser::x509::X509Name;
 
-use crate::interpreter::player::Player;
+use super::net::s_client;
+use super::x509_texts::{date, name};
+use crate::interpreter::player::{Flow, Player};
 
-/// Names of an entity that are not the short ones of their kinds.
-const NAMES: [(&str, &str); 8] = [
-    ("2.5.4.3", "CN"),
-    ("2.5.4.5", "serialNumber"),
-    ("2.5.4.6", "C"),
-    ("2.5.4.7", "L"),
-    ("2.5.4.8", "ST"),
-    ("2.5.4.10", "O"),
-    ("2.5.4.11", "OU"),
-    ("1.2.840.113549.1.9.1", "emailAddress"),
-];
 /// Algorithms by their names.
 const ALGORITHMS: [(&str, &str); 4] = [
     ("1.2.840.10045.4.3.2", "ecdsa-with-SHA256"),
@@ -31,8 +19,8 @@ const ALGORITHMS: [(&str, &str); 4] = [
     ("1.3.101.112", "ED25519"),
 ];
 
-/// `version`, `rand` and `x509`; nothing here speaks TLS by itself.
-pub(super) fn run(player: &mut Player<'_>, words: &[&str]) {
+/// `version`, `rand`, `x509` and `s_client`.
+pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Flow {
     match words {
         ["version", ..] => player.say("OpenSSL 3.0.15 3 Sep 2024 (Library: OpenSSL 3.0.15 3 Sep 2024)\n"),
         ["rand", rest @ ..] => {
@@ -43,11 +31,10 @@ pub(super) fn run(player: &mut Player<'_>, words: &[&str]) {
             player.say(&format!("{said}\n"));
         }
         ["x509", rest @ ..] => x509(player, rest),
-        ["s_client", ..] => {
-            player.fail("connect: Connection refused\nconnect:errno=111\n");
-        }
+        ["s_client", rest @ ..] => return s_client::run(player, rest).err().unwrap_or(Flow::Go),
         _ => player.fail("openssl: this command is not played here\n"),
     }
+    Flow::Go
 }
 
 /// The certificate that comes first in a file or in what is read.
@@ -173,21 +160,6 @@ fn alternative_names(certificate: &X509Certificate<'_>) -> Option<String> {
 fn address(bytes: &[u8]) -> Option<IpAddr> {
     let four = <[u8; 4]>::try_from(bytes).map(IpAddr::from);
     four.or_else(|_| <[u8; 16]>::try_from(bytes).map(IpAddr::from)).ok()
-}
-
-/// As `CN = web, O = me`.
-fn name(name: &X509Name<'_>) -> String {
-    let parts = name.iter_attributes().map(|attribute| {
-        let oid = attribute.attr_type().to_id_string();
-        let short = NAMES.iter().find(|(known, _)| *known == oid).map_or(oid.as_str(), |(_, short)| short);
-        format!("{short} = {}", attribute.as_str().unwrap_or_default())
-    });
-    parts.collect::<Vec<_>>().join(", ")
-}
-
-fn date(time: &ASN1Time) -> String {
-    let time = DateTime::<Utc>::from_timestamp(time.timestamp(), 0).unwrap_or_default();
-    time.format("%b %e %H:%M:%S %Y GMT").to_string()
 }
 
 fn hex(bytes: &[u8], between: &str) -> String {

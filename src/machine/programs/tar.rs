@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::gzip;
 use crate::bounds::Fault;
-use crate::file_system::{self, File};
+use crate::file_system::{self, File, PERMISSIONS};
 use crate::interpreter::player::{Flow, Player};
 
 const BLOCK_BYTES: usize = 512;
@@ -182,7 +182,7 @@ fn add(archive: &mut Vec<u8>, name: &str, file: &File) {
         add_content(archive, &long);
     }
     let kind = if file.is_folder { FOLDER } else { FILE };
-    archive.extend(header(&name, file.mode, kind, file.content.len()));
+    archive.extend(header(&name, file.mode & PERMISSIONS, kind, file.content.len()));
     add_content(archive, &file.content);
 }
 

@@ -1,8 +1,9 @@
 //! Services of type LoadBalancer have addresses of the range that somebody gives.
 
 use kubarium::apis::core::service::SERVICES;
-use kubarium::apis::networking::ip_range::IpRange;
+use kubarium::apis::networking::service_ranges::ServiceRanges;
 use kubarium::cluster::{Components, Config};
+use kubarium::controllers::load_balancer_ranges::LoadBalancerRanges;
 use kubarium::controllers::options::ControllerManagerOptions;
 use serde_json::{Value, json};
 
@@ -10,9 +11,14 @@ use super::support::*;
 
 /// Addresses 192.0.2.0 to 192.0.2.1.
 async fn fixture() -> Fixture {
+    fixture_of("192.0.2.0/31", "10.96.0.0/16").await
+}
+
+async fn fixture_of(ranges: &str, services: &str) -> Fixture {
     let mut options = ControllerManagerOptions::default();
-    options.load_balancer_range = IpRange::parse("192.0.2.0/31");
-    let config = Config::new().components(Components::NONE.controllers(true));
+    options.load_balancer_range = LoadBalancerRanges::parse(ranges).ok();
+    let mut config = Config::new().components(Components::NONE.controllers(true));
+    config.apiserver.services.service_cluster_ip_range = ServiceRanges::parse(services).unwrap();
     Fixture::start_configured(config.controller_manager(options)).await
 }
 
@@ -59,6 +65,23 @@ async fn a_load_balancer_has_the_lowest_free_address_of_the_range_until_it_goes(
     has(&fixture, "fourth", "192.0.2.0").await;
     assert_eq!(ingress(&fixture, "of-others").await, Value::Null);
     assert_eq!(fixture.events("EnsuredLoadBalancer").await.len(), 1);
+    fixture.cluster.stop().await;
+}
+
+/// One that has both families has an address of each, the one that it names and the lowest of the other.
+#[tokio::test]
+async fn a_load_balancer_of_both_families_has_an_address_of_each() {
+    let fixture = fixture_of("192.0.2.0/31,fd00::8/127", "10.96.0.0/16,fd00:10:96::/112").await;
+    for (name, more, wanted) in [
+        ("both", json!({"ipFamilyPolicy": "RequireDualStack"}), &["192.0.2.0", "fd00::8"][..]),
+        ("one", json!({"ipFamilies": ["IPv6"]}), &["fd00::9"]),
+        ("plain", json!({}), &["192.0.2.1"]),
+    ] {
+        fixture.create(&SERVICES, NAMESPACE, balancer(name, more)).await;
+        let wanted: Vec<Value> = wanted.iter().map(|ip| json!({"ip": ip, "ipMode": "VIP"})).collect();
+        let look = || async { (ingress(&fixture, name).await == json!(wanted)).then_some(()) };
+        fixture.eventually(&format!("{name} has {wanted:?}"), look).await;
+    }
     fixture.cluster.stop().await;
 }
 

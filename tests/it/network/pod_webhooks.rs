@@ -179,6 +179,22 @@ async fn a_deployed_webhook_denies_what_it_judges() {
     deployed.net.cluster.stop().await;
 }
 
+/// Certificates of a server in a pod are looked at as scripts look at them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pods_certificate_is_told() {
+    let deployed = Deployed::start("webhook").await;
+    deployed.ready().await;
+    let script = "openssl s_client -connect hook.default.svc:8443 -CAfile /none </dev/null > /tmp/said 2>/dev/null; \
+                  grep '^Verify return code' /tmp/said; openssl x509 -in /tmp/said -noout -ext subjectAltName";
+    let (code, said) = deployed.net.ran("looks", script).await;
+    let names = "X509v3 Subject Alternative Name: \n    DNS:hook.default.svc\n";
+    assert_eq!(
+        (code, &*said),
+        (0, &*format!("Verify return code: 21 (unable to verify the first certificate)\n{names}"))
+    );
+    deployed.net.cluster.stop().await;
+}
+
 /// Row: webhooks in pods - config maps and pods are changed, one stage after the other
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deployed_webhook_changes_what_is_made() {

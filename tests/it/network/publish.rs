@@ -8,8 +8,8 @@ use futures::FutureExt;
 use kubarium::apimachinery::options::{DeleteOptions, ListOptions};
 use kubarium::apis::core::event::EVENTS;
 use kubarium::apis::core::service::SERVICES;
-use kubarium::apis::networking::ip_range::IpRange;
 use kubarium::cluster::Publish;
+use kubarium::controllers::load_balancer_ranges::LoadBalancerRanges;
 use kubarium::{Cluster, Config};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -23,7 +23,7 @@ async fn start(wishes: &[&str], load_balancers: Option<&str>) -> Net {
     });
     let mut config = config;
     config.controller_manager.load_balancer_range =
-        load_balancers.map(|range| IpRange::parse(range).unwrap());
+        load_balancers.map(|range| LoadBalancerRanges::parse(range).unwrap());
     let cluster = Cluster::start(config).await.unwrap();
     let client = cluster.client();
     Net { cluster, client }

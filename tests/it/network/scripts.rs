@@ -40,7 +40,7 @@ async fn servers_that_scripts_start_answer_with_the_files_that_are_there() {
 
 impl Net {
     /// Runs a script to its end; what it said, and its code.
-    async fn ran(&self, name: &str, text: &str) -> (i64, String) {
+    pub(super) async fn ran(&self, name: &str, text: &str) -> (i64, String) {
         let mut container = script(text);
         container["name"] = "main".into();
         let spec = json!({"restartPolicy": "Never", "containers": [container]});

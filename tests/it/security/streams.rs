@@ -18,7 +18,8 @@ const POD: &str = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p
      "volumeMounts": [{"name": "c", "mountPath": "/etc/config"}, {"name": "e", "mountPath": "/shared"}]},
     {"name": "b", "image": "busybox",
      "command": ["sh", "-c", "until [ -f /shared/go ]; do sleep 1; done; echo went; sleep 600"],
-     "volumeMounts": [{"name": "e", "mountPath": "/shared"}]}]}}"#;
+     "volumeMounts": [{"name": "e", "mountPath": "/shared"}]},
+    {"name": "d", "image": "debian:12", "args": ["sleep", "infinity"]}]}}"#;
 const POD_PATH: &str = "/api/v1/namespaces/default/pods/p";
 const NEWEST: &str = "v5.channel.k8s.io, v4.channel.k8s.io";
 
@@ -37,7 +38,10 @@ async fn stream(target: &Target, path: &str, headers: &str) -> (String, Vec<(u8,
     }
     loop {
         match next_frame(&mut stream).await {
-            (8, _) => return (head.to_lowercase(), messages),
+            (8, code) => {
+                assert_eq!(code, NORMAL, "how it is closed");
+                return (head.to_lowercase(), messages);
+            }
             (_, payload) => {
                 messages.push((payload[0], String::from_utf8_lossy(&payload[1..]).into_owned()));
             }
@@ -45,12 +49,15 @@ async fn stream(target: &Target, path: &str, headers: &str) -> (String, Vec<(u8,
     }
 }
 
+/// The code of a close that is none of an error, as upstream's library sends it.
+const NORMAL: [u8; 2] = 1000_u16.to_be_bytes();
+
 /// Without the empty message that opens it.
 async fn speaking(target: &Target, path: &str, protocols: &str) -> (String, Vec<(u8, String)>) {
     let (head, mut messages) =
         stream(target, path, &format!("Sec-WebSocket-Protocol: {protocols}\r\n")).await;
     if path.contains("/exec?") {
-        assert_eq!(messages.remove(0), (1, String::new()));
+        assert!(matches!(messages.remove(0), (1 | b'1', empty) if empty.is_empty()));
     }
     (head, messages)
 }
@@ -104,6 +111,21 @@ async fn commands_are_played_in_containers() {
     assert_eq!(messages, [(b'w', "ent\n".to_owned())]);
     let (_, messages) = speaking(&target, &exec("a", &["nonsense"]), NEWEST).await;
     assert!(messages[0].1.contains("executable file not found in $PATH"), "{}", messages[0].1);
+    // Each protocol by itself: the older ones say nothing of how it ended.
+    let failing = exec("a", &["sh", "-c", "echo x; exit 3"]);
+    let (head, messages) = speaking(&target, &failing, "v4.channel.k8s.io").await;
+    assert!(head.contains("sec-websocket-protocol: v4.channel.k8s.io\r\n"), "{head}");
+    assert_eq!(messages.iter().map(|message| message.0).collect::<Vec<_>>(), [1, 3]);
+    assert!(messages[1].1.contains(r#"{"message":"3","reason":"ExitCode"}"#), "{}", messages[1].1);
+    let (head, messages) = speaking(&target, &exec("a", &["echo", "x"]), "base64.channel.k8s.io").await;
+    assert!(head.contains("sec-websocket-protocol: base64.channel.k8s.io\r\n"), "{head}");
+    assert_eq!(messages, [(b'1', "eAo=".to_owned())]);
+    // Who looks into a container that has looked at nothing finds all the same what every container has.
+    let (_, messages) = speaking(&target, &exec("d", &["printenv", "KUBERNETES_SERVICE_HOST"]), NEWEST).await;
+    assert_eq!(messages[0], (1, "10.96.0.1\n".to_owned()));
+    let ports =
+        exec("d", &["sh", "-c", "netstat -tln | tail -1 | cut -c21-30; ps | grep -c 'sleep infinity'"]);
+    assert_eq!(speaking(&target, &ports, NEWEST).await.1[0].1, "0.0.0.0:80\n1\n");
     for (words, flags, turns) in TALKS {
         talk(&target, &(exec("a", words) + flags), turns).await;
     }

@@ -15,6 +15,6 @@ mod read;
 
 mod serving;
 
-pub(crate) use read::{DeclaredPort, declaration, differ, is_ours, listens, problems};
+pub(crate) use read::{DeclaredPort, declaration, differ, is_ours, listens, ports, problems};
 pub(crate) use saying::{executed, said};
 pub(crate) use serving::DeclaredListener;

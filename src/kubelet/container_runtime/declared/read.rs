@@ -48,6 +48,15 @@ pub(crate) fn listens(annotations: &BTreeMap<String, String>, is_udp: bool, port
         && kinds.into_iter().any(|kind| annotations.contains_key(&format!("{PREFIX}{kind}.{port}")))
 }
 
+/// The ports that annotations name, and whether for datagrams.
+pub(crate) fn ports(annotations: &BTreeMap<String, String>) -> Vec<(u16, bool)> {
+    let named = annotations.keys().filter_map(|name| {
+        let (kind, port) = name.strip_prefix(PREFIX)?.split_once('.')?;
+        Some((port.parse().ok()?, kind == "udp")).filter(|_| LISTENERS.contains(&kind))
+    });
+    named.collect()
+}
+
 /// An annotation that says who takes connections at a port, not read yet.
 pub(crate) struct Declaration<'a> {
     kind: &'static str,

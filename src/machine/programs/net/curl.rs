@@ -195,7 +195,9 @@ fn outcome(reply: NetworkReply, url: &WebUrl, waited: u128) -> Result<WebReplyRe
             (35, "TLS connect error: error:0A00010B:SSL routines::wrong version number".to_owned())
         }
         NetworkReply::Untrusted => (60, UNTRUSTED.to_owned()),
-        NetworkReply::Bytes(_) | NetworkReply::Echo => (1, "Received HTTP/0.9 when not allowed".to_owned()),
+        NetworkReply::Peer(_) | NetworkReply::Bytes(_) | NetworkReply::Echo => {
+            (1, "Received HTTP/0.9 when not allowed".to_owned())
+        }
         NetworkReply::Refused | NetworkReply::Unreachable => (
             7,
             format!("Failed to connect to {host} port {port} after {waited} ms: Could not connect to server"),

@@ -4,10 +4,12 @@ mod resolver;
 
 mod curl;
 mod curl_options;
+pub(crate) mod database_clients;
 mod kubectl;
 mod lookups;
 mod netcat;
 mod ping;
+pub(crate) mod s_client;
 mod wget;
 
 pub(crate) use resolver::resolve;
@@ -21,7 +23,7 @@ const PROGRAMS: &[&str] =
     &["curl", "wget", "nc", "netcat", "nslookup", "dig", "host", "getent", "ping", "kubectl"];
 
 pub(crate) fn is_known(name: &str) -> bool {
-    PROGRAMS.contains(&name)
+    PROGRAMS.contains(&name) || database_clients::is_known(name)
 }
 
 /// Runs one of them.
@@ -32,6 +34,7 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
         "nc" | "netcat" => netcat::run(player, words),
         "ping" => ping::run(player, words),
         "kubectl" => kubectl::run(player, words),
+        name if database_clients::is_known(name) => database_clients::run(player, name, words),
         name => lookups::run(player, name, words),
     };
     ran.err().unwrap_or(Flow::Go)

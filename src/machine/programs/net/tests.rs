@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::dns;
-use crate::exec::{Executed, exec};
+use crate::exec::{Executed, exec, exec_told};
 use crate::file_system::{File, View};
 use crate::invocation::Invocation;
 use crate::process;
-use crate::questions::{Answered, MAX_QUESTIONS, NetworkAsk, NetworkReply, Question, WebReply};
+use crate::questions::{Answered, MAX_QUESTIONS, NetworkAsk, NetworkReply, Question, TlsPeer, WebReply};
 use crate::surroundings::Surroundings;
 
 const RESOLVER: &str =
@@ -35,6 +35,13 @@ fn network(question: &Question) -> NetworkReply {
     match &question.what {
         NetworkAsk::Udp { to, send } if to.port() == 53 => NetworkReply::Bytes(Arc::new(named(send))),
         NetworkAsk::Udp { send, .. } => NetworkReply::Bytes(Arc::new(send.clone())),
+        NetworkAsk::Tls { to, .. } if to.port() == 81 => NetworkReply::NoTls,
+        NetworkAsk::Tls { trust, .. } => NetworkReply::Peer(Arc::new(TlsPeer {
+            chain: vec![der()],
+            is_trusted: !trust.everybody,
+            protocol: "TLSv1.3".into(),
+            cipher: "TLS_AES_256_GCM_SHA384".into(),
+        })),
         NetworkAsk::Ping(to) if *to == IpAddr::from([10, 96, 0, 1]) => NetworkReply::Echo,
         NetworkAsk::Ping(_) => NetworkReply::TimedOut(false),
         NetworkAsk::Tcp { to, send, .. } if to.port() == 53 => {
@@ -87,6 +94,12 @@ fn named(query: &[u8]) -> Vec<u8> {
     message
 }
 
+/// The certificate of `CN=web, O=me`.
+fn der() -> Vec<u8> {
+    let pem = include_bytes!("../openssl/certificate.pem");
+    x509_parser::pem::parse_x509_pem(pem).unwrap().1.contents
+}
+
 /// `many.ns.svc.cluster.local` has 50 addresses, which are said over TCP alone.
 fn many(query: &[u8]) -> Option<Vec<u8>> {
     let known = dns::query(1, "many.ns.svc.cluster.local", 1).unwrap();
@@ -101,9 +114,14 @@ fn many(query: &[u8]) -> Option<Vec<u8>> {
 
 fn run_in(around: &Surroundings, script: &str) -> Executed {
     let words = ["sh", "-c", script].map(str::to_owned);
+    answered(around, |around| exec(&words, around, vec![], Some(vec![])).unwrap())
+}
+
+/// With answers to all that is asked.
+fn answered(around: &Surroundings, run: impl Fn(&Surroundings) -> Executed) -> Executed {
     let mut around = around.clone();
     loop {
-        let executed = exec(&words, &around, vec![], Some(vec![])).unwrap();
+        let executed = run(&around);
         let Some((_, question)) = &executed.question else { return executed };
         let reply = network(question);
         let took = if matches!(reply, NetworkReply::TimedOut(_)) {
@@ -277,4 +295,62 @@ fn questions_are_answered_up_to_a_bound() {
     assert_eq!(played.lines.len(), MAX_QUESTIONS + 1);
     let last = &played.lines.last().unwrap().text;
     assert!(last.starts_with("kubarium: this process has asked the network 1000 times"), "{last}");
+}
+
+#[test]
+fn certificates_that_are_shown_are_told_and_handed_on() {
+    let (code, said, _) = run("openssl s_client -connect web:443 -servername web </dev/null");
+    assert_eq!(code, 0, "{said}");
+    for line in [
+        "CONNECTED(00000003)\n",
+        " 0 s:CN = web, O = me\n   i:CN = web, O = me\n",
+        "New, TLSv1.3, Cipher is TLS_AES_256_GCM_SHA384\nVerify return code: 18 (self-signed certificate)\n",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
+    let handed =
+        run("echo | openssl s_client -showcerts -connect web:443 2>/dev/null | openssl x509 -noout -subject");
+    assert_eq!((handed.0, &*handed.1), (0, "subject=CN = web, O = me\n"));
+    let trusted = run("openssl s_client -connect web:443 -CAfile /ca.crt -brief </dev/null");
+    assert!(trusted.1.contains("Verification: OK\n"), "{}", trusted.1);
+    assert_eq!(run("openssl s_client -connect web:443 -verify_return_error </dev/null").0, 1);
+    let plain = run("openssl s_client -connect web:81 </dev/null");
+    assert!(plain.0 == 1 && plain.1.contains("no peer certificate available"), "{}", plain.1);
+    assert!(run("openssl s_client -connect nobody:443 </dev/null").2.contains("Name or service not known"));
+}
+
+#[test]
+fn clients_of_databases_say_whether_somebody_is_there() {
+    let direct = |line: &str| {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let told = |around: &Surroundings| exec_told(&words, around, vec![], Some(vec![])).unwrap();
+        let executed = answered(&around(), told);
+        executed.end.map(|(_, code)| (code, executed.out))
+    };
+    for (line, wanted) in [
+        ("pg_isready -h web -p 80", (0, "web:80 - accepting connections\n")),
+        ("pg_isready -h web -p 81", (2, "web:81 - no response\n")),
+        ("pg_isready -q -h nobody", (2, "")),
+        ("mysqladmin ping -h web -P 80 -uroot -psecret", (0, "mysqld is alive\n")),
+        ("mysqladmin ping -hweb --port=81", (1, "")),
+        ("redis-cli -h web -p 80 -a pw set a b", (0, "heard *3\nset\na\nb\n")),
+        ("redis-cli -u redis://web:81 ping", (1, "")),
+    ] {
+        assert_eq!(direct(line), Some((wanted.0, wanted.1.to_owned())), "{line}");
+    }
+    for (line, wanted) in [
+        ("pg_isready -U postgres", "/var/run/postgresql:5432 - accepting connections\n"),
+        (
+            "/usr/bin/mariadb-admin status -u root",
+            "Uptime: 0  Threads: 2  Questions: 1  Slow queries: 0  Opens: 1\n",
+        ),
+    ] {
+        assert_eq!(direct(line), Some((0, wanted.to_owned())), "{line}");
+    }
+    // Of a probe nobody knows what its image serves, and a script does not wait for ever for one.
+    let command = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    for words in [&["redis-cli", "ping"][..], &["sh", "-c", "until pg_isready -h web; do sleep 1; done"]] {
+        assert!(exec(&command(words), &Surroundings::default(), vec![], None).is_none(), "{words:?}");
+    }
+    assert!(exec(&command(&["redis-cli", "-h", "10.0.0.1", "ping"]), &around(), vec![], None).is_some());
 }
