@@ -5,6 +5,11 @@ use std::net::IpAddr;
 
 use apis::networking::ip_range::IpRange;
 
+golang::text_error! {
+    /// What is wrong with `--load-balancer-range`.
+    pub struct BadLoadBalancerRange;
+}
+
 /// Where load balancers have their addresses of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadBalancerRanges(Vec<IpRange>);
@@ -14,10 +19,10 @@ impl LoadBalancerRanges {
     ///
     /// # Errors
     /// What is no range, or is one too many.
-    pub fn parse(text: &str) -> Result<LoadBalancerRanges, String> {
+    pub fn parse(text: &str) -> Result<LoadBalancerRanges, BadLoadBalancerRange> {
         let range = |part: &str| {
             let why = || format!("invalid CIDR address: {part}; must be a range, as 192.168.100.0/24");
-            IpRange::parse(part.trim()).ok_or_else(why)
+            IpRange::parse(part.trim()).ok_or_else(|| BadLoadBalancerRange::from(why()))
         };
         let ranges = text.split(',').map(range).collect::<Result<Vec<_>, _>>()?;
         match ranges.as_slice() {
@@ -68,7 +73,7 @@ mod tests {
             ("192.0.2.0/24,fd00::/112,fd01::/112", "must be one range"),
             ("192.0.2.0/24,", "invalid CIDR address: ;"),
         ] {
-            let said = LoadBalancerRanges::parse(text).unwrap_err();
+            let said = LoadBalancerRanges::parse(text).unwrap_err().to_string();
             assert!(said.starts_with(why), "{text}: {said}");
         }
     }

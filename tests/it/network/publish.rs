@@ -11,6 +11,7 @@ use kubarium::apis::core::service::SERVICES;
 use kubarium::cluster::Publish;
 use kubarium::controllers::load_balancer_ranges::LoadBalancerRanges;
 use kubarium::{Cluster, Config};
+use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -96,6 +97,35 @@ async fn a_browser_sees_a_pod_by_a_node_port_and_by_a_load_balancer() {
     fork.stop().await;
     net.cluster.stop().await;
     assert_eq!(TcpStream::connect(open[0].0).await.unwrap_err().kind(), ErrorKind::ConnectionRefused);
+}
+
+/// A connection that is answered, and stays open.
+async fn held(at: SocketAddr) -> Option<TcpStream> {
+    let mut io = TcpStream::connect(at).await.ok()?;
+    io.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.ok()?;
+    (io.read_u8().await.ok()? == b'H').then_some(io)
+}
+
+/// `MAX_PUBLISHED_CONNECTIONS`, which read nothing of what they are told.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_thousand_connections_are_open_at_once_and_one_more_is_hung_up_on() {
+    let mut limit = getrlimit(Resource::Nofile);
+    limit.current = limit.maximum;
+    setrlimit(Resource::Nofile, limit).unwrap();
+    let net = start(&["0:30080"], None).await;
+    let at = net.cluster.published()[0].0;
+    net.pod("web", json!({"image": "nginx"})).await;
+    net.create(&SERVICES, service("web", "NodePort", 80, 30080)).await;
+    browsed(&net, at, true).await;
+    let mut open = vec![];
+    while open.len() < 1_000 {
+        // The place of who looked before may not be free yet.
+        open.extend(held(at).await);
+    }
+    assert!(held(at).await.is_none(), "one too many");
+    drop(open.pop());
+    browsed(&net, at, true).await;
+    net.cluster.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
