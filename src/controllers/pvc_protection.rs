@@ -1,8 +1,6 @@
 //! The claim protection controller (`pkg/controller/volume/pvcprotection`): a claim that pods use stays until
 //! they are gone.
 
-use serde_json::Value;
-
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::pv_protection::keep_finalizer;
 use apimachinery::labels::Selector;
@@ -10,7 +8,8 @@ use apimachinery::object::{Object, object_key, split_key};
 use apimachinery::status::Status;
 use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use apis::core::pod::PODS;
-use apis::tree::{is_set, items, text};
+use apis::views::pod::Pod;
+use apis::views::pod_volumes::PodClaim;
 use client_go::ComponentContext;
 use client_go::lister::Lister;
 
@@ -34,13 +33,11 @@ impl PvcProtectionController {
         let (namespace, name) = (&claim.metadata.namespace, &claim.metadata.name);
         let pods = self.pods.list(namespace, &Selector::everything());
         pods.iter().any(|pod| {
-            let tree = pod.to_value();
-            let is_its_own =
-                claim.metadata.owner_references.iter().any(|owner| owner.uid == pod.metadata.uid);
-            let has_ephemeral =
-                is_its_own && !is_shut_down(pod) && ephemeral_claims(&tree).any(|it| it == *name);
-            !text(&tree, "spec.nodeName").is_empty()
-                && (named_claims(&tree).any(|claim| claim == name) || has_ephemeral)
+            let view = pod.view::<Pod>();
+            let is_its_own = || claim.metadata.owner_references.iter().any(|it| it.uid == pod.metadata.uid);
+            let counts = |of: &&PodClaim| !of.is_ephemeral || (is_its_own() && !is_shut_down(pod));
+            !view.spec.node_name.is_empty()
+                && view.spec.claims.iter().filter(counts).any(|of| of.claim_name(&pod.metadata.name) == *name)
         })
     }
 }
@@ -59,7 +56,7 @@ impl Controller for PvcProtectionController {
             if !is_over || claims.is_empty() {
                 return;
             }
-            for claim in claims_of(&pod.to_value()) {
+            for claim in pod.view::<Pod>().spec.claims.claim_names(&pod.metadata.name) {
                 enqueue.now(object_key(&pod.metadata.namespace, &claim));
             }
         })
@@ -76,20 +73,4 @@ impl Controller for PvcProtectionController {
 /// `podIsShutDown`: its kubelet has confirmed that nothing of it runs, and what made its volumes may go.
 fn is_shut_down(pod: &Object) -> bool {
     pod.is_deleting() && pod.metadata.deletion_grace_period_seconds == Some(0)
-}
-
-/// The claims that a pod names, and those that were made for it.
-pub(crate) fn claims_of(pod: &Value) -> impl Iterator<Item = String> + '_ {
-    named_claims(pod).map(str::to_owned).chain(ephemeral_claims(pod))
-}
-
-fn named_claims(pod: &Value) -> impl Iterator<Item = &str> {
-    let named = items(pod, "spec.volumes").iter().map(|it| text(it, "persistentVolumeClaim.claimName"));
-    named.filter(|claim| !claim.is_empty())
-}
-
-fn ephemeral_claims(pod: &Value) -> impl Iterator<Item = String> + '_ {
-    let name = text(pod, "metadata.name");
-    let ephemeral = items(pod, "spec.volumes").iter().filter(|volume| is_set(volume, "ephemeral"));
-    ephemeral.map(move |volume| format!("{name}-{}", text(volume, "name")))
 }

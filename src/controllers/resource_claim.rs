@@ -16,7 +16,7 @@ use apimachinery::object::{Object, split_key};
 use apimachinery::options::{DeleteOptions, PatchType, Preconditions};
 use apimachinery::status::Status;
 use apis::core::pod::PODS;
-use apis::resource::resource_claim::{RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS};
+use apis::resource::resource_claim::{FINALIZER, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS};
 use apis::tree::{is_set, items, set, text, texts};
 use apis::views::pod::Pod;
 use apis::views::pod_volumes::PodResourceClaim;
@@ -26,8 +26,6 @@ use sync::Mutex;
 
 /// Says of which of a pod's claims a claim is (`podResourceClaimAnnotation`).
 const POD_CLAIM: &str = "resource.kubernetes.io/pod-claim-name";
-/// Keeps a claim that has devices (`resourceapi.Finalizer`).
-const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
 const OF_POD: &str = "pod:";
 const OF_CLAIM: &str = "claim:";
 

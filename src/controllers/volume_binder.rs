@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::options::ControllerManagerOptions;
-use super::pvc_protection::claims_of;
 use super::volume_counts::VolumeCounts;
 use super::volume_fit::{self, Reclaim};
 use apimachinery::labels::Selector;
@@ -170,7 +169,10 @@ impl VolumeBinder {
             let view = pod.view::<Pod>();
             view.spec.node_name.is_empty() && !view.spec.claims.is_empty() && !view.is_terminal()
         };
-        let uses = |pod: &Arc<Object>| claims_of(&pod.to_value()).any(|name| name == claim.metadata.name);
+        let uses = |pod: &Arc<Object>| {
+            let view = pod.view::<Pod>();
+            view.spec.claims.claim_names(&pod.metadata.name).any(|name| name == claim.metadata.name)
+        };
         let waiting = pods.into_iter().filter(|pod| waits(pod) && uses(pod));
         waiting.map(|pod| pod.metadata.name.clone()).collect()
     }

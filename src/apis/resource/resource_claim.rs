@@ -17,6 +17,9 @@ use apimachinery::object::Object;
 use apimachinery::time::Time;
 use serde_json::Value;
 
+/// Keeps a claim that has devices (`resourceapi.Finalizer`).
+pub const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
+
 /// `resourceclaims`
 pub static RESOURCE_CLAIMS: Builtin = LazyLock::new(|| {
     let state = "A summary of the current state (allocated, pending, reserved, etc.).";

@@ -4,6 +4,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
+use super::pod::PodStatus;
 use apimachinery::object::nullable;
 
 /// The volumes of a pod that scheduling looks at. It is read as the list of its claims.
@@ -31,6 +32,21 @@ pub struct PodClaim {
     pub is_ephemeral: bool,
 }
 
+impl PodClaim {
+    /// The claim of a pod of this name: that of an ephemeral volume is named after both
+    /// (`ephemeral.VolumeClaimName`).
+    pub fn claim_name(&self, pod: &str) -> String {
+        if self.is_ephemeral { format!("{pod}-{}", self.name) } else { self.name.clone() }
+    }
+}
+
+impl ClaimedVolumes {
+    /// The names of all claims that a pod of this name uses.
+    pub fn claim_names<'a>(&'a self, pod: &'a str) -> impl Iterator<Item = String> + 'a {
+        self.claims.iter().map(move |claim| claim.claim_name(pod))
+    }
+}
+
 /// `v1.PodResourceClaim`: one of the two names is there.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -41,6 +57,16 @@ pub struct PodResourceClaim {
     pub resource_claim_name: Option<String>,
     /// What a claim is made from for the pod alone.
     pub resource_claim_template_name: Option<String>,
+}
+
+impl PodResourceClaim {
+    /// The claim that the pod names, or that was made for it (`resourceclaim.Name`): none before it is made,
+    /// an empty name where none was needed.
+    pub fn claim_name(&self, pod: &PodStatus) -> Option<String> {
+        let made = || pod.resource_claim_statuses.iter().find(|made| made.name == self.name);
+        let name_made = || made().map(|made| made.resource_claim_name.clone().unwrap_or_default());
+        self.resource_claim_name.clone().or_else(name_made)
+    }
 }
 
 /// `v1.PodResourceClaimStatus`
@@ -107,5 +133,26 @@ mod tests {
         let claim = |name: &str, is_ephemeral| PodClaim { name: name.into(), is_ephemeral };
         assert_eq!(*pod.spec.claims, [claim("b", true), claim("data", false)]);
         assert_eq!(pod.spec.claims.disks, [json!({"rbd": {"image": "a"}})]);
+    }
+
+    #[test]
+    fn claims_have_the_names_that_are_made_for_the_pod() {
+        let pod: Pod = serde_json::from_value(json!({
+            "spec": {
+                "volumes": [{"name": "b", "ephemeral": {}},
+                    {"name": "c", "persistentVolumeClaim": {"claimName": "data"}}],
+                "resourceClaims": [{"name": "named", "resourceClaimName": "there"},
+                    {"name": "made", "resourceClaimTemplateName": "t"},
+                    {"name": "needless", "resourceClaimTemplateName": "t"},
+                    {"name": "late", "resourceClaimTemplateName": "t"}],
+            },
+            "status": {"resourceClaimStatuses": [{"name": "made", "resourceClaimName": "made-1"},
+                {"name": "needless"}]},
+        }))
+        .unwrap();
+        assert_eq!(pod.spec.claims.claim_names("web").collect::<Vec<_>>(), ["web-b", "data"]);
+        let of_devices = pod.spec.resource_claims.iter().map(|claim| claim.claim_name(&pod.status));
+        let expected = [Some("there"), Some("made-1"), Some(""), None];
+        assert!(of_devices.eq(expected.map(|name| name.map(str::to_owned))));
     }
 }

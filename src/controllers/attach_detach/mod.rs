@@ -31,7 +31,6 @@ use apis::storage::csi::CSI_DRIVERS;
 use apis::storage::volume_attachment::VOLUME_ATTACHMENTS;
 use apis::tree::{flag, text, texts};
 use apis::views::pod::Pod;
-use apis::views::pod_volumes::PodClaim;
 use client_go::ComponentContext;
 use client_go::lister::Lister;
 
@@ -291,7 +290,7 @@ impl Controller for AttachDetachController {
             if volumes.is_empty() || pod.view::<Pod>().spec.claims.is_empty() {
                 return;
             }
-            for claim in claim_names(pod) {
+            for claim in pod.view::<Pod>().spec.claims.claim_names(&pod.metadata.name) {
                 let claim = claims.get(&pod.metadata.namespace, &claim);
                 claim.iter().for_each(|claim| enqueue_volume(claim, enqueue));
             }
@@ -327,16 +326,8 @@ impl Controller for AttachDetachController {
     }
 }
 
-/// The claims that a pod names, and those that are made for it.
-fn claim_names(pod: &Object) -> Vec<String> {
-    let name = |claim: &PodClaim| {
-        if claim.is_ephemeral { format!("{}-{}", pod.metadata.name, claim.name) } else { claim.name.clone() }
-    };
-    pod.view::<Pod>().spec.claims.iter().map(name).collect()
-}
-
 fn has_claim(pod: &Object, view: &Pod, claim: &Object) -> bool {
-    !view.spec.claims.is_empty() && claim_names(pod).contains(&claim.metadata.name)
+    view.spec.claims.claim_names(&pod.metadata.name).any(|name| name == claim.metadata.name)
 }
 
 fn enqueue_volume(claim: &Object, enqueue: &Enqueue) {

@@ -18,11 +18,8 @@ pub(crate) type DeviceClaim = (String, Option<String>);
 
 /// The claims of a pod, those for extended resources last.
 pub(crate) fn claims_of(pod: &Pod) -> Vec<DeviceClaim> {
-    let status = |name: &str| pod.status.resource_claim_statuses.iter().find(|status| status.name == name);
-    let named = pod.spec.resource_claims.iter().map(|claim| {
-        let made = || status(&claim.name).map(|made| made.resource_claim_name.clone().unwrap_or_default());
-        (claim.name.clone(), claim.resource_claim_name.clone().or_else(made))
-    });
+    let claims = pod.spec.resource_claims.iter();
+    let named = claims.map(|claim| (claim.name.clone(), claim.claim_name(&pod.status)));
     let extended = pod.status.extended_resource_claim_status.as_deref();
     let extended = extended.map(|status| text(status, "resourceClaimName").to_owned());
     named.chain(extended.map(|name| (String::new(), Some(name)))).collect()

@@ -28,7 +28,7 @@ use apimachinery::object::Object;
 use apimachinery::status;
 use apis::kind::Kind;
 use apis::resource::device_class::DEVICE_CLASSES;
-use apis::resource::resource_claim::RESOURCE_CLAIMS;
+use apis::resource::resource_claim::{FINALIZER, RESOURCE_CLAIMS};
 use apis::resource::resource_slice::RESOURCE_SLICES;
 use apis::tree::{at, items, set, text, texts};
 use apis::views::pod_volumes::PodResourceClaim;
@@ -38,8 +38,6 @@ use entropy::Entropy;
 const NAME: &str = "DynamicResources";
 /// So many pods use a claim at most (`ResourceClaimReservedForMaxSize`).
 const MOST_RESERVED: usize = 256;
-/// Keeps a claim that has devices (`resourceapi.Finalizer`).
-const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
 /// A write that meets another one is tried again so often.
 const ATTEMPTS: usize = 5;
 
@@ -85,7 +83,7 @@ impl DynamicResources {
     /// A claim that the pod can use, or why not.
     fn claim(&self, pod: &PodInfo, of: &PodResourceClaim) -> Result<Option<Arc<Object>>, Status> {
         let metadata = &pod.object.metadata;
-        let Some(name) = claim_name(pod, of) else {
+        let Some(name) = of.claim_name(&pod.pod.status) else {
             let template = of.resource_claim_template_name.as_deref().unwrap_or_default();
             let reason = format!(
                 "pod {:?}: waiting for the claim of resource claim template {template:?} to be made",
@@ -177,7 +175,7 @@ impl DynamicResources {
 
     async fn write(&self, request: BindRequest<'_>) -> Result<(), status::Status> {
         for of in &request.pod.pod.spec.resource_claims {
-            let name = claim_name(request.pod, of).filter(|name| !name.is_empty());
+            let name = of.claim_name(&request.pod.pod.status).filter(|name| !name.is_empty());
             let namespace = &request.pod.object.metadata.namespace;
             let claim = name.and_then(|name| self.claims.get(namespace, &name));
             if let Some(claim) = claim {
@@ -237,15 +235,6 @@ async fn write_claim(
 }
 
 /// None while it is not made yet; empty when none was needed (`resourceclaim.Name`).
-fn claim_name(pod: &PodInfo, of: &PodResourceClaim) -> Option<String> {
-    if let Some(name) = &of.resource_claim_name {
-        return Some(name.clone());
-    }
-    let statuses = &pod.pod.status.resource_claim_statuses;
-    let made = statuses.iter().find(|status| status.name == of.name)?;
-    Some(made.resource_claim_name.clone().unwrap_or_default())
-}
-
 impl Plugin for DynamicResources {
     fn name(&self) -> &'static str {
         NAME
@@ -280,7 +269,7 @@ impl Plugin for DynamicResources {
         let has_devices =
             |claim: &Option<Arc<Object>>| claim.as_ref().is_some_and(|claim| is_allocated(&claim.to_value()));
         let is_own = |claim: &Arc<Object>| {
-            let names = pod.pod.spec.resource_claims.iter().filter_map(|of| claim_name(pod, of));
+            let names = pod.pod.spec.resource_claims.iter().filter_map(|of| of.claim_name(&pod.pod.status));
             claim.metadata.namespace == pod.object.metadata.namespace
                 && names.into_iter().any(|name| name == claim.metadata.name)
         };

@@ -13,7 +13,7 @@ use serde_json::Value;
 use sync::{Mutex, MutexGuard};
 
 use super::args::VolumeBindingArgs;
-use super::claims::{claim_names, of_pod};
+use super::claims::claim_names;
 use super::storage_capacity::{self, StorageCapacity};
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
@@ -129,7 +129,7 @@ impl VolumeBinding {
                 .spec
                 .claims
                 .iter()
-                .any(|it| it.is_ephemeral && of_pod(&pod.object.metadata.name, it) == name)
+                .any(|it| it.is_ephemeral && it.claim_name(&pod.object.metadata.name) == name)
         };
         let Some(claim) = self.claims.get(&pod.object.metadata.namespace, name) else {
             return Err(Status::unresolvable(if is_ephemeral() {

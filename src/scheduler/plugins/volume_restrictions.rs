@@ -12,7 +12,7 @@ use apis::tree::{at, text, texts};
 use apis::views::pod::Pod;
 use client_go::lister::Lister;
 
-use super::claims::{claim_names, claims_of};
+use super::claims::claim_names;
 
 const NAME: &str = "VolumeRestrictions";
 
@@ -50,7 +50,11 @@ impl Plugin for VolumeRestrictions {
             (EventResource::AssignedPod, Some(gone), _) => {
                 let (metadata, view) = (&gone.metadata, gone.view::<Pod>());
                 let shares = metadata.namespace == *own_namespace
-                    && claims_of(&metadata.name, &view).any(|name| claim_names(pod).any(|own| own == name));
+                    && view
+                        .spec
+                        .claims
+                        .claim_names(&metadata.name)
+                        .any(|name| claim_names(pod).any(|own| own == name));
                 QueueingHint::queue_if(shares || conflicts(&pod.pod, &view))
             }
             _ => QueueingHint::Queue,
