@@ -54,6 +54,7 @@ mod interceptors;
 mod kubeconfig;
 mod kubelet_lookup;
 mod leading;
+mod legacy_token_tracking;
 mod listener;
 mod listening;
 mod loads;

@@ -18,6 +18,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method};
 
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const PLAIN: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 #[derive(Deserialize)]
@@ -68,7 +69,8 @@ async fn change(
 
 /// What a component serves at a port of its own elsewhere: here there are no such ports.
 fn with_pages(handles: Handles, inside: &Arc<Inside>) -> Handles {
-    let summary = "A page of a component that runs: metrics, healthz, livez, readyz, statusz or flagz.";
+    let summary =
+        "A page of a component that runs: metrics, healthz, livez, readyz, configz, statusz or flagz.";
     let name = "As kube-controller-manager, kube-scheduler or kubelet/node-1.";
     let page = ClusterHandle::get("/components/{page}", summary).query("name", name);
     let inside = inside.clone();
@@ -85,7 +87,7 @@ async fn read_page(inside: Arc<Inside>, call: HandleCall) -> Result<Response, St
     match call.path("page") {
         "metrics" => {
             // A kubelet's page has what its client counts, too.
-            let text = match own_metrics(&inside, name).await {
+            let text = match own_page(&inside, name, "/metrics").await {
                 Some(own) => own,
                 None => {
                     let mut text = String::new();
@@ -96,15 +98,23 @@ async fn read_page(inside: Arc<Inside>, call: HandleCall) -> Result<Response, St
             Ok(page(text, METRICS))
         }
         "healthz" | "livez" | "readyz" => Ok(page("ok".into(), PLAIN)),
+        "configz" => Ok(page(configz(&inside, name).await, JSON)),
         "flagz" => Ok(page(zpages::flagz(component(name), &inside.running.flags(name)), PLAIN)),
         "statusz" => Ok(page(statusz(&inside, name), PLAIN)),
         other => {
             let why = format!(
-                "no page is named {other:?}; there are metrics, healthz, livez, readyz, statusz and flagz"
+                "no page is named {other:?}; there are metrics, healthz, livez, readyz, configz, statusz and flagz"
             );
             Err(Status::failure(404, "NotFound", why))
         }
     }
+}
+
+async fn configz(inside: &Inside, name: &str) -> String {
+    if let Some(own) = own_page(inside, name, "/configz").await {
+        return own;
+    }
+    inside.running.configz(name).unwrap_or_else(|| json!({})).to_string()
 }
 
 /// As upstream calls it: each kubelet is `kubelet`.
@@ -121,9 +131,9 @@ fn statusz(inside: &Inside, name: &str) -> String {
 }
 
 /// What a kubelet says of its pods.
-async fn own_metrics(inside: &Inside, name: &str) -> Option<String> {
+async fn own_page(inside: &Inside, name: &str, path: &str) -> Option<String> {
     let kubelet = inside.running.kubelet(name.strip_prefix("kubelet/")?)?;
-    let answer = kubelet.answer_http(&Method::GET, "/metrics").await;
+    let answer = kubelet.answer_http(&Method::GET, path).await;
     Some(String::from_utf8_lossy(answer.body()).into_owned())
 }
 

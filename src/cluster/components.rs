@@ -278,6 +278,15 @@ impl Running {
         }
     }
 
+    /// What a component goes by (`/configz`), but for kubelets, which say it themselves.
+    pub(super) fn configz(&self, name: &str) -> Option<serde_json::Value> {
+        match name {
+            CONTROLLER_MANAGER => Some(controllers::configz::configz(&self.controller_manager)),
+            SCHEDULER => Some(scheduler::config::configz::configz(self.scheduler.scheduler_config.as_ref())),
+            _ => None,
+        }
+    }
+
     /// The kubelet of a node, if it runs.
     pub(super) fn kubelet(&self, node: &str) -> Option<Kubelet> {
         self.kubelets.get(node)

@@ -86,6 +86,12 @@ const OF_COMPONENTS: [&str; 9] = [
 ];
 /// Namespaces that every cluster has, with what is in the latter two.
 const OF_EVERY_CLUSTER: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+/// ConfigMaps that every cluster has.
+const CONFIG_MAPS_OF_EVERY_CLUSTER: [&str; 3] = [
+    "kube-root-ca.crt",
+    "extension-apiserver-authentication",
+    "kube-apiserver-legacy-service-account-token-tracking",
+];
 
 /// What is exported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -152,7 +158,7 @@ pub(super) fn is_in_every_cluster(object: &Value) -> bool {
         || match kind {
             "Namespace" => OF_EVERY_CLUSTER.contains(&name),
             "ServiceAccount" => name == "default" || namespace == "kube-system",
-            "ConfigMap" => name == "kube-root-ca.crt" || name == "extension-apiserver-authentication",
+            "ConfigMap" => CONFIG_MAPS_OF_EVERY_CLUSTER.contains(&name),
             "Secret" => object["type"] == "kubernetes.io/service-account-token",
             "PriorityClass" => name.starts_with("system-"),
             "Service" => namespace == "default" && name == "kubernetes",

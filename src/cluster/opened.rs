@@ -7,7 +7,9 @@ use super::config::Config;
 use super::inside::Inside;
 use super::publishing::{Publishing, PublishingParts};
 use super::start_error::StartError;
-use super::{api_endpoints, authentication_trust, cluster_info, etcd_api, master_leases};
+use super::{
+    api_endpoints, authentication_trust, cluster_info, etcd_api, legacy_token_tracking, master_leases,
+};
 use apiserver::server::{self, Server};
 use apiserver::storage::ByteStore;
 
@@ -38,10 +40,11 @@ impl Cluster {
 
     /// Publishes what clients have to know of the apiserver, as objects.
     pub(super) async fn tell_clients(&self) -> Result<(), StartError> {
-        let Inside { config, keys, kv, .. } = &*self.inside;
+        let Inside { clock, config, keys, kv, .. } = &*self.inside;
         let (client, authentication) = (self.client(), &config.apiserver.authentication);
         let trust = authentication_trust::data(authentication, keys.authority.certificate_pem())?;
         authentication_trust::publish(&client, trust).await?;
+        legacy_token_tracking::publish(&client, clock.now()).await?;
         if let Some(access) = self.access().filter(|_| authentication.bootstrap_tokens) {
             cluster_info::publish(&client, &access).await?;
         }

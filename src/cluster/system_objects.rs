@@ -1,7 +1,7 @@
-//! What every cluster has, and has again when somebody deletes it: the namespaces of the system and the
-//! Service `default/kubernetes` with its endpoints (`controlplane/controller/systemnamespaces`,
-//! `kubernetesservice`). Nothing is done until something is deleted or changed, but where servers share an
-//! etcd.
+//! What every cluster has, and has again when somebody deletes it: the namespaces of the system, the Service
+//! `default/kubernetes` with its endpoints, and the day since when the use of tokens is noted
+//! (`controlplane/controller/systemnamespaces`, `kubernetesservice`, `legacytokentracking`). Nothing is done
+//! until something is deleted or changed, but where servers share an etcd.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,12 +11,13 @@ use futures::future::select_all;
 use tokio::sync::mpsc::Receiver;
 
 use super::inside::Inside;
-use super::{api_endpoints, bootstrap, master_leases};
+use super::{api_endpoints, bootstrap, legacy_token_tracking, master_leases};
 use apimachinery::fields::FieldSelector;
 use apimachinery::options::ListOptions;
 use apimachinery::selectable::Predicate;
 use apimachinery::status::Status;
 use apimachinery::watch::WatchEvent;
+use apis::core::config_map::CONFIG_MAPS;
 use apis::core::endpoints::ENDPOINTS;
 use apis::core::namespace::NAMESPACES;
 use apis::core::service::SERVICES;
@@ -37,7 +38,7 @@ async fn follow(inside: Arc<Inside>, address: Option<SocketAddr>) {
     loop {
         // Who shares the store with others looks at it all the same: they come and go.
         if !inside.kv.is_shared()
-            && let Err(status) = wait_for_loss(&client).await
+            && let Err(status) = wait_for_loss(&client, inside.config.listen.is_some()).await
         {
             tracing::debug!(status.message, "the system's objects are not watched just now");
         }
@@ -49,12 +50,9 @@ async fn follow(inside: Arc<Inside>, address: Option<SocketAddr>) {
 }
 
 /// Comes back when one of them is not what it was, or a watch ends.
-async fn wait_for_loss(client: &Client) -> Result<(), Status> {
-    let named = || ListOptions {
-        predicate: Predicate {
-            fields: FieldSelector::equal("metadata.name", api_endpoints::NAME),
-            ..Predicate::default()
-        },
+async fn wait_for_loss(client: &Client, has_clients: bool) -> Result<(), Status> {
+    let named = |name: &str| ListOptions {
+        predicate: Predicate { fields: FieldSelector::equal("metadata.name", name), ..Predicate::default() },
         ..ListOptions::default()
     };
     let watch = |kind: &'static Kind, namespace: &'static str, options| async move {
@@ -62,10 +60,14 @@ async fn wait_for_loss(client: &Client) -> Result<(), Status> {
     };
     let mut watches: Vec<(Receiver<WatchEvent>, bool)> = vec![
         (watch(&NAMESPACES, "", ListOptions::default()).await?, true),
-        (watch(&SERVICES, api_endpoints::NAMESPACE, named()).await?, false),
-        (watch(&ENDPOINTS, api_endpoints::NAMESPACE, named()).await?, false),
-        (watch(&ENDPOINT_SLICES, api_endpoints::NAMESPACE, named()).await?, false),
+        (watch(&SERVICES, api_endpoints::NAMESPACE, named(api_endpoints::NAME)).await?, false),
+        (watch(&ENDPOINTS, api_endpoints::NAMESPACE, named(api_endpoints::NAME)).await?, false),
+        (watch(&ENDPOINT_SLICES, api_endpoints::NAMESPACE, named(api_endpoints::NAME)).await?, false),
     ];
+    if has_clients {
+        let (namespace, name) = (legacy_token_tracking::NAMESPACE, legacy_token_tracking::NAME);
+        watches.push((watch(&CONFIG_MAPS, namespace, named(name)).await?, false));
+    }
     loop {
         let next = watches.iter_mut().map(|(events, of_namespaces)| {
             let of_namespaces = *of_namespaces;
@@ -85,6 +87,9 @@ async fn wait_for_loss(client: &Client) -> Result<(), Status> {
 
 async fn put_back(inside: &Inside, client: &Client, address: Option<SocketAddr>) -> Result<(), Status> {
     bootstrap::namespaces(client).await?;
+    if inside.config.listen.is_some() {
+        legacy_token_tracking::publish(client, inside.clock.now()).await?;
+    }
     let ranges = inside.config.apiserver.services.service_cluster_ip_range;
     bootstrap::make_service(client, ranges.api_server()).await?;
     // One that ends has taken itself off the list.

@@ -4,6 +4,7 @@
 //! with them. Endpoints of services with a selector are the endpoint slice controller's.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -149,7 +150,10 @@ impl Controller for EndpointSliceMirroringController {
         if self.written.is_stale(&self.slices, key) {
             return Err(Status::internal("EndpointSlice informer cache is out of date"));
         }
-        let groups = groups(&endpoints);
+        let (groups, skipped) = groups(&endpoints);
+        for (reason, message) in skipped.events() {
+            ctx.event(&ENDPOINTS, &endpoints, "Warning", reason, message);
+        }
         let slices = slices.into_iter().filter(|slice| !slice.is_deleting()).collect();
         let plan = pack::plan(slices, groups, &labels(&endpoints), MAX_ENDPOINTS_PER_SUBSET);
         self.carry_out(ctx, &endpoints, plan).await?;
@@ -177,21 +181,56 @@ fn labels(endpoints: &Object) -> BTreeMap<String, String> {
     labels
 }
 
+/// The addresses that are not mirrored.
+#[derive(Default)]
+struct SkippedAddresses {
+    /// Of any reason.
+    all: usize,
+    invalid: usize,
+}
+
+impl SkippedAddresses {
+    /// What the Endpoints are told.
+    fn events(&self) -> Vec<(&'static str, String)> {
+        let mut events = Vec::new();
+        if self.invalid > 0 {
+            let message =
+                format!("Skipped {} invalid IP addresses when mirroring to EndpointSlices", self.invalid);
+            events.push(("InvalidIPAddress", message));
+        }
+        if self.all > self.invalid {
+            let message = format!(
+                "A max of {MAX_ENDPOINTS_PER_SUBSET} addresses can be mirrored to EndpointSlices per Endpoints \
+                 subset. {} addresses were skipped",
+                self.all
+            );
+            events.push(("TooManyAddressesToMirror", message));
+        }
+        events
+    }
+}
+
 /// The addresses of every subset, by family and ports.
-fn groups(endpoints: &Object) -> BTreeMap<EndpointGroup, Vec<Endpoint>> {
+fn groups(endpoints: &Object) -> (BTreeMap<EndpointGroup, Vec<Endpoint>>, SkippedAddresses) {
+    let mut skipped = SkippedAddresses::default();
     let view = endpoints.view::<Endpoints>();
     let mut groups: BTreeMap<EndpointGroup, Vec<Endpoint>> = BTreeMap::new();
     for subset in view.subsets.as_array().into_iter().flatten() {
         let ports = ports(subset);
         let ready = items(subset, "addresses").iter().map(|address| (address, true));
         let not_ready = items(subset, "notReadyAddresses").iter().map(|address| (address, false));
-        for (address, is_ready) in ready.chain(not_ready).take(MAX_ENDPOINTS_PER_SUBSET) {
+        let all: Vec<(&Value, bool)> = ready.chain(not_ready).collect();
+        let is_address = |(address, _): &&(&Value, bool)| text(address, "ip").parse::<IpAddr>().is_ok();
+        let valid: Vec<&(&Value, bool)> = all.iter().filter(is_address).collect();
+        skipped.invalid += all.len() - valid.len();
+        skipped.all += all.len() - valid.len().min(MAX_ENDPOINTS_PER_SUBSET);
+        for &&(address, is_ready) in valid.iter().take(MAX_ENDPOINTS_PER_SUBSET) {
             let address_type = if text(address, "ip").contains(':') { "IPv6" } else { "IPv4" };
             let group = EndpointGroup { address_type, ports: ports.clone() };
             groups.entry(group).or_default().push(endpoint(address, is_ready));
         }
     }
-    groups
+    (groups, skipped)
 }
 
 fn ports(subset: &Value) -> Vec<EndpointPort> {
@@ -244,4 +283,32 @@ fn put(tree: &mut Value, endpoints: &Object, packed: &Packed) {
     tree["metadata"]["annotations"] = json!(annotations);
     tree["endpoints"] = json!(packed.endpoints);
     tree["ports"] = json!(packed.group.ports);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_mirrored_is_told() {
+        let address = |at: usize| json!({"ip": format!("10.0.{}.{}", at / 256, at % 256)});
+        let mut addresses: Vec<Value> = (0..MAX_ENDPOINTS_PER_SUBSET + 2).map(address).collect();
+        addresses[0] = json!({"ip": "nowhere"});
+        let mirror = |addresses: &[Value]| {
+            let tree = json!({"metadata": {"name": "a"}, "subsets": [{"addresses": addresses}]});
+            let (groups, skipped) = groups(&Object::from_value(&tree, vec![]).unwrap());
+            (groups.into_values().map(|endpoints| endpoints.len()).sum::<usize>(), skipped.events())
+        };
+        let (mirrored, told) = mirror(&addresses);
+        assert_eq!(mirrored, MAX_ENDPOINTS_PER_SUBSET);
+        let invalid = "Skipped 1 invalid IP addresses when mirroring to EndpointSlices";
+        let many = "A max of 1000 addresses can be mirrored to EndpointSlices per Endpoints subset. 2 addresses were \
+                    skipped";
+        assert_eq!(
+            told,
+            [("InvalidIPAddress", invalid.to_owned()), ("TooManyAddressesToMirror", many.to_owned())]
+        );
+        assert_eq!(mirror(&addresses[..2]).1, [("InvalidIPAddress", invalid.to_owned())]);
+        assert_eq!(mirror(&addresses[1..3]), (2, vec![]));
+    }
 }

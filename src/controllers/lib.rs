@@ -11,6 +11,7 @@
 #![warn(missing_docs, unreachable_pub)]
 
 pub mod cidr_set;
+pub mod configz;
 pub mod controller;
 pub mod load_balancer_ranges;
 pub mod manager;
@@ -54,6 +55,7 @@ mod service_pods;
 mod bootstrap;
 mod cluster_role_aggregation;
 mod controller_accounts;
+mod legacy_token_cleaner;
 mod namespace;
 mod root_ca_publisher;
 mod service_account;
@@ -77,6 +79,7 @@ mod volume_counts;
 mod volume_expander;
 mod volume_fit;
 mod volume_provisioner;
+mod volume_snapshots;
 
 mod node_ipam;
 mod node_lifecycle;
@@ -134,6 +137,10 @@ const CONTROLLERS: &[(&str, Start)] = &[
     ("token-cleaner-controller", |ctx, _| drop(spawn(ctx, bootstrap::cleaner::TokenCleaner::new(ctx)))),
     ("bootstrap-signer-controller", |ctx, _| drop(spawn(ctx, bootstrap::signer::BootstrapSigner::new(ctx)))),
     ("serviceaccount-token-controller", spawn_tokens_controller),
+    ("legacy-serviceaccount-token-cleaner-controller", |ctx, config| {
+        let period = config.options.legacy_service_account_token_clean_up_period;
+        drop(spawn(ctx, legacy_token_cleaner::LegacyTokenCleaner::new(ctx, period)));
+    }),
     ("root-ca-certificate-publisher-controller", |ctx, config| {
         drop(spawn(ctx, root_ca_publisher::RootCaPublisher::new(ctx, &config.root_ca)));
     }),
@@ -297,8 +304,9 @@ const CONTROLLERS: &[(&str, Start)] = &[
     ("persistentvolume-binder-controller", |ctx, config| {
         drop(spawn(ctx, volume_binder::VolumeBinder::new(ctx, &config.options)));
     }),
-    ("persistentvolume-binder-controller", |ctx, _| {
-        drop(spawn(ctx, volume_provisioner::VolumeProvisioner::new(ctx)));
+    ("persistentvolume-binder-controller", |ctx, config| volume_snapshots::spawn(ctx, &config.scheme)),
+    ("persistentvolume-binder-controller", |ctx, config| {
+        drop(spawn(ctx, volume_provisioner::VolumeProvisioner::new(ctx, &config.scheme)));
     }),
     ("persistentvolume-expander-controller", |ctx, _| {
         drop(spawn(ctx, volume_expander::VolumeExpander::new(ctx)));

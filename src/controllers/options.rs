@@ -101,6 +101,10 @@ pub struct ControllerManagerOptions {
     /// How long certificates are valid that requests do not ask less for.
     #[arg(long, default_value = "8760h", value_parser = parse_period)]
     pub cluster_signing_duration: Duration,
+    /// How long a token in a Secret that was made by itself may be out of use before it becomes invalid, and
+    /// how long it is invalid before it is deleted.
+    #[arg(long, default_value = "8760h", value_parser = parse_period)]
+    pub legacy_service_account_token_clean_up_period: Duration,
     /// How many Deployments are worked on at once.
     #[arg(long, default_value_t = 5, value_name = "N", value_parser = workers)]
     pub concurrent_deployment_syncs: usize,

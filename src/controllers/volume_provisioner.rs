@@ -2,15 +2,19 @@
 //! those whose claim is gone. To everybody else it is one of those that clusters bring along (`local-path` in
 //! kind): it is told by annotations, and tells by volumes.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use super::volume_snapshots::data_source::{self, DataSource};
 use apimachinery::object::{Object, split_key};
 use apimachinery::options::DeleteOptions;
 use apimachinery::status::Status;
 use apis::core::node::NODES;
 use apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
+use apis::scheme::Scheme;
 use apis::storage::storage_class::STORAGE_CLASSES;
 use apis::tree::{annotation, at, set, text};
 use apis::volumes::{
@@ -30,16 +34,18 @@ pub(crate) struct VolumeProvisioner {
     volumes: Lister,
     classes: Lister,
     nodes: Lister,
+    scheme: Arc<Scheme>,
 }
 
 impl VolumeProvisioner {
     /// With its informers.
-    pub(crate) fn new(ctx: &ComponentContext) -> VolumeProvisioner {
+    pub(crate) fn new(ctx: &ComponentContext, scheme: &Arc<Scheme>) -> VolumeProvisioner {
         VolumeProvisioner {
             claims: ctx.informers.informer(&PERSISTENT_VOLUME_CLAIMS).lister(),
             volumes: ctx.informers.informer(&PERSISTENT_VOLUMES).lister(),
             classes: ctx.informers.informer(&STORAGE_CLASSES).lister(),
             nodes: ctx.informers.informer(&NODES).lister(),
+            scheme: scheme.clone(),
         }
     }
 
@@ -59,6 +65,20 @@ impl VolumeProvisioner {
         let about = |event_type: &str, reason: &str, message: String| {
             ctx.event(&PERSISTENT_VOLUME_CLAIMS, claim, event_type, reason, message);
         };
+        match data_source::find(&ctx.client, &self.scheme, &self.claims, &tree).await? {
+            DataSource::Ready => {}
+            DataSource::OfOthers => {
+                let message = "Assuming an external populator will provision the volume";
+                about("Normal", "Provisioning", message.to_owned());
+                return Ok(());
+            }
+            DataSource::Missing(why) => {
+                let class = text(&class, "metadata.name");
+                let why = format!("failed to provision volume with StorageClass {class:?}: {why}");
+                about("Warning", "ProvisioningFailed", why.clone());
+                return Err(Status::internal(why));
+            }
+        }
         let message = format!("External provisioner is provisioning volume for claim \"{}\"", claim.key());
         about("Normal", "Provisioning", message);
         let volume = self.volume(claim, &tree, &class, &name);

@@ -244,6 +244,9 @@ impl PodWorker {
                 return Err(Some(at));
             }
             (mounting.is_mounted, mounting.retry) = (true, None);
+            let lacks = mounting.lacks_pull_secrets(&self.pod);
+            let lacks = lacks.map(|why| PodEvent::warning("FailedToRetrieveImagePullSecret", why));
+            context.happenings.extend(lacks.map(Happening::Event));
         }
         let Some(mounting) = &mut self.mounting else { return Ok(None) };
         let refresh =

@@ -6,13 +6,16 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::expressions::{environment, with_variables};
+use crate::apiextensions::custom_resource::CustomResource;
 use crate::kind::Kind;
 use crate::scheme::Scheme;
 use crate::tree::{at, items, text, texts};
 use apimachinery::gvk::GroupVersion;
 use apimachinery::schema::{Schema, Schemas, Shape};
+use cel::schema::declared_type;
 use cel::{Environment, Type};
 
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// So many kinds are looked at.
 const MAX_TYPES: usize = 10;
 /// Definitions that contain themselves are followed so deep.
@@ -24,8 +27,8 @@ pub fn check(spec: &Value, scheme: &Scheme, schemas: &Schemas) -> Vec<Value> {
     let environments: Vec<(String, Environment)> = kinds
         .iter()
         .filter_map(|kind| {
-            let schema = schemas.get(&kind.definition)?;
-            Some((kind.gvk().to_string(), typed(spec, scheme, schemas, &declared(&schema, 0))))
+            let object = type_of(kind, schemas)?;
+            Some((kind.gvk().to_string(), typed(spec, scheme, schemas, &object)))
         })
         .collect();
     let mut warnings = Vec::new();
@@ -78,14 +81,31 @@ fn typed(spec: &Value, scheme: &Scheme, schemas: &Schemas, object: &Type) -> Env
     let param_kind = at(spec, "paramKind");
     let kind = GroupVersion::parse(text(param_kind, "apiVersion"))
         .and_then(|version| scheme.kind(&version, text(param_kind, "kind")));
-    let params = kind.and_then(|kind| schemas.get(&kind.definition));
+    let params = kind.and_then(|kind| type_of(&kind, schemas));
     let mut environment = environment(!param_kind.is_null(), true)
         .with_variable("object", object.clone())
         .with_variable("oldObject", object.clone());
     if let Some(params) = params {
-        environment = environment.with_variable("params", declared(&params, 0));
+        environment = environment.with_variable("params", params);
     }
     with_variables(environment, items(spec, "variables")).0
+}
+
+/// What expressions may ask of an object of a kind; nothing for a custom kind whose schema says nothing.
+fn type_of(kind: &Kind, schemas: &Schemas) -> Option<Type> {
+    match CustomResource::of(kind) {
+        Some(custom) => custom_type(custom, schemas),
+        None => Some(declared(&*schemas.get(&kind.definition)?, 0)),
+    }
+}
+
+/// As a definition declares it, with the whole metadata that is published with it.
+fn custom_type(custom: &CustomResource, schemas: &Schemas) -> Option<Type> {
+    let Type::Object(root) = declared_type(&custom.openapi(), true)? else { return None };
+    let metadata = declared(&*schemas.get(OBJECT_META)?, 0);
+    let own = root.fields.iter().filter(|(name, _)| ***name != *"metadata");
+    let fields = own.map(|(name, of)| (&**name, of.clone())).chain([("metadata", metadata)]);
+    Some(Type::object(&root.name, fields))
 }
 
 /// `SchemaDeclType`, for the schemas of built-in kinds.
@@ -114,6 +134,37 @@ fn declared(schema: &Schema, depth: usize) -> Type {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::apiextensions::kinds::served;
+    use apimachinery::object::Object;
+
+    #[test]
+    fn custom_kinds_have_the_fields_of_their_definition() {
+        let size = json!({"type": "object", "properties": {"size": {"type": "integer"}}});
+        let schema = json!({"type": "object", "properties": {"spec": size}});
+        let version =
+            json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+        let names = json!({"plural": "discs", "singular": "disc", "kind": "Disc", "listKind": "DiscList"});
+        let definition = json!({"metadata": {"name": "discs.example.com", "uid": "u"},
+            "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
+            "status": {"acceptedNames": names}});
+        let object = Object::from_value(&definition, vec![]).unwrap();
+        let crd = serde_json::from_value(definition).unwrap();
+        let scheme = Scheme::builtin();
+        served(&object, &crd).all().for_each(|kind| scheme.register(kind.clone()));
+        let rule = json!({"apiGroups": ["example.com"], "apiVersions": ["v1"], "resources": ["discs"]});
+        let check = |expression: &str| {
+            let spec = json!({"matchConstraints": {"resourceRules": [rule]},
+                "validations": [{"expression": expression}]});
+            let warnings = check(&spec, &scheme, &Schemas::builtin());
+            warnings.first().map(|warning| text(warning, "warning").lines().next().unwrap_or("").to_owned())
+        };
+        assert_eq!(check("object.spec.size > 1 && object.metadata.labels['a'] == object.kind"), None);
+        let undefined = "example.com/v1, Kind=Disc: ERROR: <input>:1:12: undefined field 'colour'";
+        assert_eq!(check("object.spec.colour == 'red'").as_deref(), Some(undefined));
+        assert!(
+            check("object.spec.size == 'large'").unwrap().contains("found no matching overload for '_==_'")
+        );
+    }
 
     #[test]
     fn fields_that_are_not_there_are_told_for_each_kind() {

@@ -167,7 +167,10 @@ pub fn parse(text: &str) -> Result<Schedule, String> {
     if text.is_empty() {
         return Err("empty spec string".into());
     }
-    let text = without_time_zone(text);
+    let (zone, text) = split_time_zone(text);
+    if let Some(zone) = zone.filter(|zone| TimeZone::load(zone).is_none()) {
+        return Err(format!("provided bad location {zone}: unknown time zone {zone}"));
+    }
     if text.starts_with('@') {
         return descriptor(text);
     }
@@ -188,13 +191,18 @@ pub fn parse(text: &str) -> Result<Schedule, String> {
     })))
 }
 
-/// `TZ=` and `CRON_TZ=` are refused elsewhere, with better words.
-fn without_time_zone(text: &str) -> &str {
-    if text.starts_with("TZ=") || text.starts_with("CRON_TZ=") {
-        text.split_once(' ').map_or("", |(_, rest)| rest.trim())
-    } else {
-        text
-    }
+/// The zone that a schedule names itself, with `TZ=` or `CRON_TZ=`. Only those have one that were stored
+/// before that was refused.
+pub fn own_time_zone(text: &str) -> Option<TimeZone> {
+    TimeZone::load(split_time_zone(text).0?)
+}
+
+fn split_time_zone(text: &str) -> (Option<&str>, &str) {
+    let Some(zoned) = text.strip_prefix("CRON_TZ=").or_else(|| text.strip_prefix("TZ=")) else {
+        return (None, text);
+    };
+    let (zone, schedule) = zoned.split_once(' ').unwrap_or((zoned, ""));
+    (Some(zone), schedule.trim())
 }
 
 fn descriptor(text: &str) -> Result<Schedule, String> {
@@ -336,6 +344,16 @@ mod tests {
     }
 
     #[test]
+    fn a_schedule_may_name_its_zone_as_it_once_could() {
+        for text in ["TZ=Europe/Berlin  0 9 * * *", "CRON_TZ=Europe/Berlin 0 9 * * *"] {
+            let (zone, after) = (own_time_zone(text).unwrap(), apimachinery::time::parse);
+            let next = parse(text).unwrap().next(after("2026-01-01T00:00:00Z").unwrap(), &zone);
+            assert_eq!(next, after("2026-01-01T08:00:00Z"), "{text}");
+        }
+        assert!(own_time_zone("0 9 * * *").is_none());
+    }
+
+    #[test]
     fn what_is_no_schedule_is_said_in_upstreams_words() {
         for (text, words) in [
             ("", "empty spec string"),
@@ -347,6 +365,8 @@ mod tests {
             ("1-2-3 * * * *", "too many hyphens: 1-2-3"),
             ("x * * * *", "failed to parse int from x: strconv.Atoi: parsing \"x\": invalid syntax"),
             ("@often", "unrecognized descriptor: @often"),
+            ("TZ=Nowhere 0 * * * *", "provided bad location Nowhere: unknown time zone Nowhere"),
+            ("TZ=UTC", "expected exactly 5 fields, found 0: []"),
         ] {
             assert_eq!(parse(text).unwrap_err(), words, "{text}");
         }

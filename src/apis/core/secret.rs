@@ -17,6 +17,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 
+/// On a token's Secret: the day on which the token was last used (`serviceaccount.LastUsedLabelKey`).
+pub const LEGACY_TOKEN_LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
+/// On a token's Secret: since which day the token counts no more (`serviceaccount.InvalidSinceLabelKey`).
+pub const LEGACY_TOKEN_INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
+
 /// `secrets`
 pub static SECRETS: Builtin = LazyLock::new(|| {
     Kind::builtin("", "v1", "Secret", "secrets", "io.k8s.api.core.v1")

@@ -182,6 +182,11 @@ pub struct JobCondition {
 }
 
 impl JobSpec {
+    /// Whether this release knows its completion mode: another one may have written to the store.
+    pub fn has_known_mode(&self) -> bool {
+        matches!(self.completion_mode.as_str(), "" | "NonIndexed" | "Indexed")
+    }
+
     /// Whether each pod has an index, each of which must succeed once.
     pub fn is_indexed(&self) -> bool {
         self.completion_mode == "Indexed"

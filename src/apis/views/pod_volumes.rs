@@ -4,7 +4,6 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
-use super::pod::PodStatus;
 use apimachinery::object::nullable;
 
 /// The volumes of a pod that scheduling looks at. It is read as the list of its claims.
@@ -61,9 +60,9 @@ pub struct PodResourceClaim {
 
 impl PodResourceClaim {
     /// The claim that the pod names, or that was made for it (`resourceclaim.Name`): none before it is made,
-    /// an empty name where none was needed.
-    pub fn claim_name(&self, pod: &PodStatus) -> Option<String> {
-        let made = || pod.resource_claim_statuses.iter().find(|made| made.name == self.name);
+    /// an empty name where none was needed. `made` is what the pod's status says.
+    pub fn claim_name(&self, made: &[PodResourceClaimStatus]) -> Option<String> {
+        let made = || made.iter().find(|made| made.name == self.name);
         let name_made = || made().map(|made| made.resource_claim_name.clone().unwrap_or_default());
         self.resource_claim_name.clone().or_else(name_made)
     }
@@ -151,7 +150,11 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(pod.spec.claims.claim_names("web").collect::<Vec<_>>(), ["web-b", "data"]);
-        let of_devices = pod.spec.resource_claims.iter().map(|claim| claim.claim_name(&pod.status));
+        let of_devices = pod
+            .spec
+            .resource_claims
+            .iter()
+            .map(|claim| claim.claim_name(&pod.status.resource_claim_statuses));
         let expected = [Some("there"), Some("made-1"), Some(""), None];
         assert!(of_devices.eq(expected.map(|name| name.map(str::to_owned))));
     }

@@ -27,6 +27,7 @@ mod conversion;
 mod custom_versions;
 mod derived;
 mod flow_schema;
+mod own_labels;
 
 mod binding;
 mod eviction;

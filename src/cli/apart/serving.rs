@@ -17,7 +17,7 @@ use pki::Identity;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Pages")]
 pub struct PageFlags {
-    /// Where healthz, livez, readyz and metrics are served, over TLS; upstream's is every address.
+    /// Where healthz, livez, readyz, metrics and configz are served, over TLS; upstream's is every address.
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_name = "ADDRESS")]
     pub bind_address: IpAddr,
     /// At which port; 0 is none. Upstream's default of the component.
@@ -50,7 +50,7 @@ impl PageFlags {
             None => pages::self_signed(address, &Clock::real()).map_err(failed)?,
         };
         let delegated = apart.delegated(&authority).map_err(failed)?;
-        let served = pages::serve(address, identity, (delegated, &authority), apart.counted()).await;
+        let served = pages::serve(address, identity, (delegated, &authority), apart.own_pages()).await;
         let server = served.map_err(|why| failed(format!("--secure-port: {why}")))?;
         say(format!("Serving securely on {}.", server.address()));
         Ok(Some(server))

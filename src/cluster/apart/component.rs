@@ -8,7 +8,7 @@ use super::ApartError;
 use super::custom_kinds;
 use super::delegated::Delegated;
 use super::kubelet_port::KubeletPorts;
-use super::pages::{self, CountedText};
+use super::pages::{self, CountedText, OwnPages};
 use super::remote::RemoteApi;
 use crate::cluster::components::{ComponentKeys, Parts, Running};
 use crate::cluster::config::Config;
@@ -241,8 +241,15 @@ impl Apart {
         self.running.nodes.names()
     }
 
+    /// What its components say of themselves at their port.
+    pub(crate) fn own_pages(&self) -> OwnPages {
+        let names = self.running.list().into_iter().map(|state| state.name);
+        let configz = names.filter_map(|name| self.running.configz(&name)).next();
+        OwnPages { counted: self.counted(), configz: configz.unwrap_or_default().to_string().into() }
+    }
+
     /// Writes what its components count.
-    pub(crate) fn counted(&self) -> CountedText {
+    fn counted(&self) -> CountedText {
         let (running, election) = (self.running.clone(), self.election.clone());
         Arc::new(move || {
             let mut text = String::new();

@@ -1,5 +1,5 @@
 //! The pages of a component at its own port (`--secure-port`, `--bind-address`): `healthz`, `livez` and
-//! `readyz` for everybody, `metrics` for whoever may read it.
+//! `readyz` for everybody, `metrics` and `configz` for whoever may read them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,8 +18,18 @@ use pki::{Authority, Identity};
 
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
 /// Writes what a component counts.
 pub(crate) type CountedText = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// What a component says of itself.
+#[derive(Clone)]
+pub(crate) struct OwnPages {
+    pub(crate) counted: CountedText,
+    /// What it goes by, as JSON.
+    pub(crate) configz: Arc<str>,
+}
 
 /// Serves the pages.
 ///
@@ -29,13 +39,13 @@ pub(crate) async fn serve(
     address: SocketAddr,
     identity: Identity,
     (delegated, authority): (Arc<Delegated>, &str),
-    counted: CountedText,
+    own: OwnPages,
 ) -> Result<Server, ApartError> {
     let service = ApiService::new(tower::service_fn(move |request: ApiRequest| {
-        let (delegated, counted) = (delegated.clone(), counted.clone());
+        let (delegated, own) = (delegated.clone(), own.clone());
         async move {
             let (path, presented) = (request.uri().path().to_owned(), delegated.presented(&request));
-            Ok(answer(&path, presented, &delegated, &counted).await)
+            Ok(answer(&path, presented, &delegated, &own).await)
         }
     }));
     listen(address, identity, authority, service).await
@@ -72,24 +82,22 @@ pub(crate) fn self_signed(address: SocketAddr, clock: &Clock) -> Result<Identity
     made.map_err(|error| ApartError(error.to_string()))
 }
 
-async fn answer(
-    path: &str,
-    presented: PresentedProof,
-    delegated: &Delegated,
-    counted: &CountedText,
-) -> ApiResponse {
+async fn answer(path: &str, presented: PresentedProof, delegated: &Delegated, own: &OwnPages) -> ApiResponse {
     match path {
         "/healthz" | "/livez" | "/readyz" => text_response(http::StatusCode::OK, "ok"),
-        "/metrics" => match may_read(path, presented, delegated).await {
-            Ok(()) => {
-                let mut response = ApiResponse::new(Body::from(counted()));
-                response.headers_mut().insert(CONTENT_TYPE, METRICS);
-                response
-            }
+        "/metrics" | "/configz" => match may_read(path, presented, delegated).await {
+            Ok(()) if path == "/metrics" => page((own.counted)(), METRICS),
+            Ok(()) => page(own.configz.to_string(), JSON),
             Err(status) => refused(&status),
         },
         _ => text_response(http::StatusCode::NOT_FOUND, "404 page not found\n"),
     }
+}
+
+fn page(text: String, content_type: HeaderValue) -> ApiResponse {
+    let mut response = ApiResponse::new(Body::from(text));
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
 }
 
 async fn may_read(path: &str, presented: PresentedProof, delegated: &Delegated) -> Result<(), Status> {

@@ -96,6 +96,7 @@ fn wait(object: &Object, now: Time) -> Option<std::time::Duration> {
     let cron_job = object.view::<CronJob>();
     let schedule = schedule::parse(&cron_job.spec.schedule).ok()?;
     let zone = TimeZone::load(cron_job.spec.time_zone.as_deref().unwrap_or_default())?;
+    let zone = schedule::own_time_zone(&cron_job.spec.schedule).unwrap_or(zone);
     let since = cron_job.status.last_schedule_time.or(object.metadata.creation_timestamp)?;
     due::Timetable { schedule, zone, since, starting_deadline_seconds: None }.wait(now)
 }

@@ -75,7 +75,7 @@ impl<'a> CronJobSync<'a> {
         };
         if !self.is_hindered(due) {
             self.replace_jobs().await?;
-            self.start_job(due, &timetable.zone).await?;
+            self.start_job(due).await?;
         }
         // What was started now is the last that was due.
         let since = self.status.last_schedule_time.unwrap_or(timetable.since);
@@ -148,8 +148,10 @@ impl<'a> CronJobSync<'a> {
         if spec.suspend {
             return None;
         }
+        self.warn_of_zone_in_schedule();
         match schedule::parse(&spec.schedule) {
             Ok(schedule) => {
+                let zone = schedule::own_time_zone(&spec.schedule).unwrap_or(zone);
                 let created = self.object.metadata.creation_timestamp.unwrap_or(self.now);
                 let since = self.status.last_schedule_time.unwrap_or(created);
                 let starting_deadline_seconds = spec.starting_deadline_seconds;
@@ -160,6 +162,18 @@ impl<'a> CronJobSync<'a> {
                 self.event("Warning", "UnparseableSchedule", &message);
                 None
             }
+        }
+    }
+
+    /// `formatSchedule`: what was stored with a zone in its schedule is told of, and obeyed.
+    fn warn_of_zone_in_schedule(&self) {
+        let schedule = &self.cron_job.spec.schedule;
+        if schedule.contains("TZ") {
+            let message = format!(
+                "CRON_TZ or TZ used in schedule {schedule:?} is not officially supported, see \
+                 https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ for more details"
+            );
+            self.event("Warning", "UnsupportedSchedule", &message);
         }
     }
 
@@ -221,9 +235,9 @@ impl<'a> CronJobSync<'a> {
         Ok(())
     }
 
-    async fn start_job(&mut self, due: Time, zone: &TimeZone) -> Result<(), Status> {
+    async fn start_job(&mut self, due: Time) -> Result<(), Status> {
         let (namespace, name) = (&self.object.metadata.namespace, self.job_name(due));
-        let job = match self.ctx.client.create(&JOBS, namespace, self.job(due, zone)).await {
+        let job = match self.ctx.client.create(&JOBS, namespace, self.job(due)).await {
             Ok(job) => {
                 self.event("Normal", "SuccessfulCreate", &format!("Created job {name}"));
                 self.skew.observe([], (self.ctx.clock.now() - due).to_std().unwrap_or_default());
@@ -261,7 +275,10 @@ impl<'a> CronJobSync<'a> {
         format!("{}-{}", self.object.metadata.name, due.timestamp() / 60)
     }
 
-    fn job(&self, due: Time, zone: &TimeZone) -> Value {
+    fn job(&self, due: Time) -> Value {
+        // By the clocks of `timeZone`, whatever the schedule says itself.
+        let zone = self.cron_job.spec.time_zone.as_deref().unwrap_or_default();
+        let zone = TimeZone::load(zone).unwrap_or(TimeZone::UTC);
         let template = &self.cron_job.spec.job_template;
         let members = |name: &str| template["metadata"][name].as_object().cloned().unwrap_or_else(Map::new);
         let mut annotations = members("annotations");

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::zone_shares::ZONE;
 use crate::service_pods::{hostname, is_endpoint, pod_port};
 use apimachinery::object::Object;
 use apis::views::endpoints::{
@@ -12,8 +13,9 @@ use apis::views::pod::Pod;
 use apis::views::service::Service;
 use client_go::lister::Lister;
 
-/// The label of a node that says its zone.
-const ZONE: &str = "topology.kubernetes.io/zone";
+/// The older name of the annotation comes first, if it is there.
+const ANNOTATIONS: [&str; 2] =
+    ["service.kubernetes.io/topology-aware-hints", "service.kubernetes.io/topology-mode"];
 
 /// What all endpoints of a slice share.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,6 +24,12 @@ pub(crate) struct EndpointGroup {
     pub address_type: &'static str,
     /// The ports, sorted.
     pub ports: Vec<EndpointPort>,
+}
+
+/// Whether a service asks for hints by zone (`hintsEnabled`); then its `trafficDistribution` means nothing.
+pub(super) fn asks_for_zones(annotations: &BTreeMap<String, String>) -> bool {
+    let value = ANNOTATIONS.iter().find_map(|name| annotations.get(*name));
+    value.is_some_and(|value| value == "Auto" || value == "auto")
 }
 
 /// The endpoints of each group. Every address type of the service has at least one group, so that a service
@@ -33,6 +41,8 @@ pub(crate) fn groups(
     nodes: &Lister,
 ) -> BTreeMap<EndpointGroup, Vec<Endpoint>> {
     let mut groups: BTreeMap<EndpointGroup, Vec<Endpoint>> = BTreeMap::new();
+    let distribution = service.spec.traffic_distribution.as_deref();
+    let distribution = distribution.filter(|_| !asks_for_zones(&service.metadata.annotations));
     for address_type in address_types(service) {
         let mut is_empty = true;
         for pod in pods.iter().filter(|pod| is_endpoint(pod, true)) {
@@ -42,7 +52,15 @@ pub(crate) fn groups(
                 continue;
             }
             let group = EndpointGroup { address_type, ports: ports(service, &view) };
-            groups.entry(group).or_default().push(endpoint(object, service, pod, &view, addresses, nodes));
+            groups.entry(group).or_default().push(endpoint(
+                object,
+                service,
+                distribution,
+                pod,
+                &view,
+                addresses,
+                nodes,
+            ));
             is_empty = false;
         }
         if is_empty {
@@ -94,8 +112,8 @@ fn ports(service: &Service, pod: &Pod) -> Vec<EndpointPort> {
 }
 
 /// Who should use an endpoint that is ready, as the service says (`trafficdist.ReconcileHints`).
-fn hints(service: &Service, zone: Option<&String>, node: Option<&String>) -> Option<EndpointHints> {
-    let distribution = service.spec.traffic_distribution.as_deref()?;
+fn hints(distribution: Option<&str>, zone: Option<&String>, node: Option<&String>) -> Option<EndpointHints> {
+    let distribution = distribution?;
     let named =
         |name: Option<&String>| name.map(|name| NamedHint { name: name.clone() }).into_iter().collect();
     let hints = match distribution {
@@ -111,6 +129,7 @@ fn hints(service: &Service, zone: Option<&String>, node: Option<&String>) -> Opt
 fn endpoint(
     object: &Object,
     service: &Service,
+    distribution: Option<&str>,
     pod: &Object,
     view: &Pod,
     addresses: Vec<String>,
@@ -122,7 +141,7 @@ fn endpoint(
     let metadata = &pod.metadata;
     let zone = node.and_then(|node| node.metadata.labels.get(ZONE).cloned());
     let is_ready = service.spec.publish_not_ready_addresses || (serving && !terminating);
-    let hints = if is_ready { hints(service, zone.as_ref(), node_name.as_ref()) } else { None };
+    let hints = if is_ready { hints(distribution, zone.as_ref(), node_name.as_ref()) } else { None };
     Endpoint {
         addresses,
         conditions: EndpointConditions {
@@ -145,7 +164,6 @@ fn endpoint(
 
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize;
     use serde_json::{Value, json};
 
     use super::*;
@@ -155,19 +173,22 @@ mod tests {
     fn hints_are_as_the_service_distributes() {
         let zone = "zone-a".to_owned();
         let node = "node-1".to_owned();
-        let of = |distribution: Value| {
-            let spec = json!({"spec": {"trafficDistribution": distribution}});
-            let service = Service::deserialize(spec).unwrap();
-            json!(hints(&service, Some(&zone), Some(&node)))
-        };
+        let of = |distribution: Option<&str>| json!(hints(distribution, Some(&zone), Some(&node)));
         let zones = json!({"forZones": [{"name": "zone-a"}]});
-        assert_eq!([of(json!("PreferClose")), of(json!("PreferSameZone"))], [zones.clone(), zones]);
+        assert_eq!([of(Some("PreferClose")), of(Some("PreferSameZone"))], [zones.clone(), zones]);
         let both = json!({"forZones": [{"name": "zone-a"}], "forNodes": [{"name": "node-1"}]});
         assert_eq!(
-            [of(json!("PreferSameNode")), of(Value::Null), of(json!("Other"))],
+            [of(Some("PreferSameNode")), of(None), of(Some("Other"))],
             [both, Value::Null, Value::Null]
         );
-        let spec = json!({"spec": {"trafficDistribution": "PreferSameZone"}});
-        assert_eq!(hints(&Service::deserialize(spec).unwrap(), None, Some(&node)), None);
+        assert_eq!(hints(Some("PreferSameZone"), None, Some(&node)), None);
+    }
+
+    #[test]
+    fn the_older_annotation_comes_first() {
+        let asked = |annotations: Value| asks_for_zones(&serde_json::from_value(annotations).unwrap());
+        assert!(asked(json!({ANNOTATIONS[1]: "Auto"})) && asked(json!({ANNOTATIONS[0]: "auto"})));
+        assert!(!asked(json!({ANNOTATIONS[0]: "Disabled", ANNOTATIONS[1]: "Auto"})));
+        assert!(!asked(json!({})) && !asked(json!({ANNOTATIONS[1]: "AUTO"})));
     }
 }

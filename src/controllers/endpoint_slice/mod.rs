@@ -9,7 +9,9 @@ mod counts;
 pub(super) mod desired;
 mod owned;
 pub(super) mod pack;
+mod topology;
 pub(super) mod tracker;
+mod zone_shares;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,7 +22,9 @@ use self::counts::{SliceCounts, SliceSync};
 use self::desired::EndpointGroup;
 use self::owned::{CONTROLLER, MANAGED_BY, SERVICE_NAME, service_key};
 use self::pack::{Packed, SlicePlan};
+use self::topology::{HintEvent, TopologyCache};
 use self::tracker::SliceTracker;
+use self::zone_shares::CpuRatios;
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::controller_ref::controller_reference;
 use super::pod_control::is_namespace_terminating;
@@ -50,6 +54,7 @@ pub(crate) struct EndpointSliceController {
     trigger_times: TriggerTimes,
     /// By service.
     written: SliceTracker,
+    topology: TopologyCache,
     counts: Arc<SliceCounts>,
 }
 
@@ -69,6 +74,7 @@ impl EndpointSliceController {
             slices: slices.lister(),
             trigger_times: TriggerTimes::default(),
             written: SliceTracker::default(),
+            topology: TopologyCache::default(),
             counts,
         }
     }
@@ -83,7 +89,8 @@ impl EndpointSliceController {
         let namespace = &service.object.metadata.namespace;
         let sync = SliceSync::of(&plan);
         for Packed { slice, group, endpoints } in plan.write {
-            let written = match slice {
+            let what = if slice.is_some() { "update" } else { "create" };
+            let written = match &slice {
                 None => {
                     self.counts.changed("create");
                     let tree = service.new_slice(&group, &endpoints);
@@ -100,14 +107,16 @@ impl EndpointSliceController {
                 Ok(slice) => self.written.note_written(key, slice),
                 // The slices would go with the namespace.
                 Err(error) if is_namespace_terminating(&error) => return Ok(()),
-                Err(error) => return Err(error),
+                Err(error) => return Err(failed(what, slice.as_deref(), service.object, error)),
             }
         }
         for slice in plan.delete {
             self.counts.changed("delete");
             let (name, options) = (&slice.metadata.name, DeleteOptions::default());
             match ctx.client.delete(&ENDPOINT_SLICES, namespace, name, &options).await {
-                Err(error) if !error.is_not_found() => return Err(error),
+                Err(error) if !error.is_not_found() => {
+                    return Err(failed("delete", Some(&slice), service.object, error));
+                }
                 _ => self.written.note_deleted(key, name),
             }
         }
@@ -132,9 +141,20 @@ impl Controller for EndpointSliceController {
                 service_key(change.object()).into_iter().for_each(|key| enqueue.batched(key));
             }
         };
+        let (topology, all) = (self.topology.clone(), self.nodes.clone());
+        let nodes = move |change: &Change<'_>, enqueue: &Enqueue| {
+            let before = change.old().and_then(|old| zone_shares::cpu_of(old));
+            let now = Some(change.object()).filter(|_| !matches!(change, Change::Deleted(_)));
+            // Few services ask for hints, and nodes seldom change what these depend on.
+            if topology.is_empty() || before == now.and_then(|node| zone_shares::cpu_of(node)) {
+                return;
+            }
+            topology.overloaded(&CpuRatios::of(&all.all())).into_iter().for_each(|key| enqueue.now(key));
+        };
         Watches::of(&SERVICES)
             .maps(&PODS, move |change, enqueue| service_pods::enqueue_services(&services, change, enqueue))
             .maps(&ENDPOINT_SLICES, slices)
+            .maps(&NODES, nodes)
     }
 
     async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
@@ -142,6 +162,7 @@ impl Controller for EndpointSliceController {
         let Some(object) = self.services.get(namespace, name) else {
             self.trigger_times.forget(key);
             self.written.forget(key);
+            self.topology.forget(key);
             return Ok(Action::Done);
         };
         let service = object.view::<Service>();
@@ -154,16 +175,48 @@ impl Controller for EndpointSliceController {
         }
         let pods = self.pods.list(namespace, &Selector::from_labels(&service.spec.selector));
         let trigger_time = self.trigger_times.changed(key, &object, &pods);
-        let groups = desired::groups(&object, &service, &pods, &self.nodes);
+        let mut groups = desired::groups(&object, &service, &pods, &self.nodes);
         let owner = Owner { object: &object, service: &service, trigger_time };
         let mut slices = self.slices.by_index(SERVICE_INDEX, key);
         slices.retain(|slice| !slice.is_deleting());
         let labels = owner.labels();
-        let plan = pack::plan(slices, groups, &labels, pack::MAX_ENDPOINTS_PER_SLICE);
+        let is_by_zone = desired::asks_for_zones(&service.metadata.annotations);
+        if is_by_zone {
+            topology::keep_hints(&mut groups, &slices);
+        }
+        let types = groups.keys().map(|group| group.address_type).collect();
+        let mut plan = pack::plan(slices.clone(), groups, &labels, pack::MAX_ENDPOINTS_PER_SLICE);
+        let events = if is_by_zone {
+            let ratios = CpuRatios::of(&self.nodes.all());
+            self.topology.add_hints(key, types, &ratios, &mut plan, &slices)
+        } else {
+            self.topology.forget(key).into_iter().collect()
+        };
         let done = self.carry_out(ctx, key, &owner, plan).await;
+        tell(ctx, &object, events, done.as_ref().err());
         self.counts.ended(if done.is_ok() { "success" } else { "error" });
         done.map(|()| Action::Done)
     }
+}
+
+/// Tells a service of its hints, and of what went wrong.
+fn tell(ctx: &Reconcile, service: &Object, hints: Vec<HintEvent>, error: Option<&Status>) {
+    for HintEvent { event_type, reason, message } in hints {
+        ctx.event(&SERVICES, service, event_type, reason, message);
+    }
+    if let Some(error) = error {
+        let key = service.key();
+        let message = format!("Error updating Endpoint Slices for Service {key}: {}", error.message);
+        ctx.event(&SERVICES, service, "Warning", "FailedToUpdateEndpointSlices", message);
+    }
+}
+
+/// What could not be done to a slice of a service, in upstream's words.
+fn failed(what: &str, slice: Option<&Object>, service: &Object, mut error: Status) -> Status {
+    let name = slice.map(|slice| format!("{} ", slice.metadata.name)).unwrap_or_default();
+    let key = service.key();
+    error.message = format!("failed to {what} {name}EndpointSlice for Service {key}: {}", error.message);
+    error
 }
 
 /// The service, as the owner of slices.

@@ -122,7 +122,7 @@ fn plan_group(
 }
 
 /// What makes it the same endpoint, though its conditions differ: its pod and its addresses.
-fn identity(endpoint: &Endpoint) -> String {
+pub(super) fn identity(endpoint: &Endpoint) -> String {
     let pod = endpoint.target_ref.as_ref().map_or("", |target| target.uid.as_str());
     format!("{pod}/{}", endpoint.addresses.join(","))
 }

@@ -60,6 +60,11 @@ impl JobController {
 
     async fn sync(&self, ctx: &Reconcile, object: Arc<Object>) -> Result<Action, Status> {
         let job = object.view::<Job>();
+        if !job.spec.has_known_mode() {
+            let message = "Skipped Job sync because completion mode is unknown";
+            ctx.event(&JOBS, &object, "Warning", "UnknownCompletionMode", message);
+            return Ok(Action::Done);
+        }
         // Cannot be mended by trying again; validation refuses it.
         let Ok(selector) = job.spec.selector.selector() else { return Ok(Action::Done) };
         let is_settled = self.memory.expectations.satisfied(&object.metadata.uid);

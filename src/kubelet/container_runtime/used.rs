@@ -6,10 +6,11 @@
 //! | `kubarium.dev/usage-memory` | of the memory |
 //! | `kubarium.dev/usage-ephemeral-storage` | of the disk, beside volumes |
 //! | `kubarium.dev/usage-pids` | how many processes it is; without, one |
+//! | `kubarium.dev/usage-inodes` | how many files it has on the disk; without, none |
 //! | `kubarium.dev/usage-network-receive`, `-transmit` | what the pod receives and sends in each second |
 //! | `kubarium.dev/usage-volume.NAME` | what is in a volume |
 //!
-//! With `.CONTAINER` behind it, each of the first four is for that container alone; kwok's
+//! With `.CONTAINER` behind it, each of the first five is for that container alone; kwok's
 //! `kwok.x-k8s.io/usage-cpu` and `usage-memory` mean the same. Values are those of [`usage`]. kwok's
 //! ResourceUsages and ClusterResourceUsages say it of pods that say nothing in our words, and go before
 //! kwok's annotations. A pod of which nobody says anything uses [`CPU_SHARE`] and [`MEMORY_SHARE`] of its
@@ -45,8 +46,8 @@ const LEAST_SECONDS: f64 = 1.0;
 /// The annotations that give curves, but for what follows a dot.
 const OURS: &str = "kubarium.dev/usage-";
 const OF_KWOK: &str = "kwok.x-k8s.io/usage-";
-const KNOWN: [&str; 7] =
-    ["cpu", "memory", "ephemeral-storage", "pids", "network-receive", "network-transmit", "volume"];
+const KNOWN: [&str; 8] =
+    ["cpu", "memory", "ephemeral-storage", "pids", "inodes", "network-receive", "network-transmit", "volume"];
 
 /// What is known of a node's containers beside what their pods say.
 #[derive(Clone, Debug, Default)]

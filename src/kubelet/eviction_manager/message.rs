@@ -18,7 +18,7 @@ pub(super) fn of(signal: Signal, met: Option<&Met>, pod: &PodUse) -> String {
         let used = match signal {
             Signal::Memory => *memory,
             Signal::NodeFs | Signal::ImageFs => *disk,
-            Signal::Pids => continue,
+            Signal::NodeFsInodes | Signal::ImageFsInodes | Signal::Pids => continue,
         };
         let spec = pod.pod.spec.containers.iter().find(|spec| spec.name == *name);
         let request = spec.and_then(|spec| spec.resources.requests.get(resource));

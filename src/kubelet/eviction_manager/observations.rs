@@ -9,6 +9,8 @@ use apimachinery::quantity::Quantity;
 
 /// What a node uses of its memory beside its pods: as much as its metrics say, and of a small one an eighth.
 const OWN_BYTES: i64 = 512 << 20;
+/// A disk has room for so many files: what `mkfs.ext4` makes of it (`inode_ratio`).
+const BYTES_PER_INODE: i64 = 16_384;
 /// The processes that a machine takes (`/proc/sys/kernel/pid_max`).
 const MOST_PIDS: i64 = 32_768;
 
@@ -33,6 +35,10 @@ pub(super) fn observe(config: &NodeConfig, pods: &[PodUse]) -> BTreeMap<Signal, 
         let available = capacity.saturating_sub(used(|pod| pod.disk)).max(0);
         all.insert(Signal::NodeFs, Observation { available, capacity });
         all.insert(Signal::ImageFs, Observation { available, capacity });
+        let capacity = capacity / BYTES_PER_INODE;
+        let available = capacity.saturating_sub(used(|pod| pod.inodes)).max(0);
+        all.insert(Signal::NodeFsInodes, Observation { available, capacity });
+        all.insert(Signal::ImageFsInodes, Observation { available, capacity });
     }
     let available = MOST_PIDS.saturating_sub(used(|pod| pod.pids)).max(0);
     all.insert(Signal::Pids, Observation { available, capacity: MOST_PIDS });

@@ -17,6 +17,7 @@ pub(crate) struct PodUse {
     pub(crate) memory: i64,
     pub(crate) disk: i64,
     pub(crate) pids: i64,
+    pub(crate) inodes: i64,
     /// By container: its name, and what it uses of memory and disk.
     pub(crate) containers: Vec<(String, i64, i64)>,
 }
@@ -27,13 +28,14 @@ impl PodUse {
         match signal {
             Signal::Memory => self.memory,
             Signal::NodeFs | Signal::ImageFs => self.disk,
+            Signal::NodeFsInodes | Signal::ImageFsInodes => self.inodes,
             Signal::Pids => self.pids,
         }
     }
 
     fn requested(&self, signal: Signal) -> i64 {
         match signal {
-            Signal::Pids => 0,
+            Signal::NodeFsInodes | Signal::ImageFsInodes | Signal::Pids => 0,
             other => admission::requests(&self.pod, other.resource()),
         }
     }
@@ -70,7 +72,16 @@ mod tests {
         let spec = json!({"containers": [{"name": "c", "resources": requests}], "priority": priority});
         let pod = Arc::new(Pod::deserialize(json!({"spec": spec})).unwrap());
         let (namespace, name) = (String::new(), name.to_owned());
-        PodUse { namespace, name, pod, memory: used, disk: 0, pids: used, containers: Vec::new() }
+        PodUse {
+            namespace,
+            name,
+            pod,
+            memory: used,
+            disk: 0,
+            pids: used,
+            inodes: used,
+            containers: Vec::new(),
+        }
     }
 
     fn order(mut pods: Vec<PodUse>, signal: Signal) -> Vec<String> {
@@ -94,5 +105,8 @@ mod tests {
         assert_eq!(order(pods(), Signal::Memory), names);
         let names = ["greedier", "without request", "greedy", "modest", "greedy and important"];
         assert_eq!(order(pods(), Signal::Pids), names);
+        // Nobody requests inodes: whoever uses any may go.
+        let names = ["greedier", "without request", "greedy", "modest", "greedy and important"];
+        assert_eq!(order(pods(), Signal::NodeFsInodes), names);
     }
 }

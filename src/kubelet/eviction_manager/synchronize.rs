@@ -15,7 +15,7 @@ use crate::kubelet_api::MeasuredPod;
 use crate::options::KubeletOptions;
 use crate::pod_importance::is_critical;
 use crate::pod_workers::PodEnding;
-use apimachinery::quantity::{Format, Quantity};
+use apimachinery::quantity::Quantity;
 use apimachinery::time::Time;
 use apis::views::pod::Pod;
 
@@ -179,7 +179,7 @@ fn met(
     let reclaim = reclaims.iter().find(|(signal, _)| was_met && *signal == threshold.signal);
     let more = reclaim.map_or(0, |(_, value)| value.of(observed.capacity).value());
     let is_met = observed.available < quantity.value().saturating_add(more);
-    is_met.then(|| (quantity, Quantity::new(observed.available, Format::BinarySi)))
+    is_met.then(|| (quantity, Quantity::new(observed.available, threshold.signal.format())))
 }
 
 #[cfg(test)]

@@ -159,16 +159,18 @@ mod tests {
     #[test]
     fn thresholds_are_read_as_upstream_reads_them() {
         let read = |text: &str| text.parse::<EvictionThresholds>();
-        let all = read("memory.available<100Mi,nodefs.available<10%,imagefs.available<0%").unwrap();
+        let all =
+            read("memory.available<100Mi,nodefs.available<10%,imagefs.inodesFree<5%,imagefs.available<0%")
+                .unwrap();
         let shown: Vec<String> = all.0.iter().map(|it| format!("{it} {}", it.value.of(1000))).collect();
-        assert_eq!(shown, ["memory.available 100Mi", "nodefs.available 100"]);
+        assert_eq!(shown, ["memory.available 100Mi", "nodefs.available 100", "imagefs.inodesFree 50"]);
         assert_eq!(read("").unwrap(), EvictionThresholds::default());
         for (text, why) in [
             (
                 "memory.available",
                 "invalid eviction threshold syntax \"memory.available\", expected <signal><<value>",
             ),
-            ("nodefs.inodesFree<5%", "unsupported eviction signal \"nodefs.inodesFree\": it may be one of"),
+            ("nodefs.inodesUsed<5%", "unsupported eviction signal \"nodefs.inodesUsed\": it may be one of"),
             (
                 "pid.available<1,pid.available<2",
                 "found duplicate eviction threshold for signal pid.available",

@@ -104,7 +104,9 @@ impl MeasuredPod {
             pod: self.here.pod.clone(),
             memory: bytes(total.memory_bytes),
             disk: bytes(total.disk_bytes).saturating_add(bytes(self.volume_bytes(runtime, now))),
-            pids: self.pids(runtime, now),
+            // A container is one process, unless somebody says otherwise.
+            pids: self.counted(runtime, ("pids", 1), now),
+            inodes: self.counted(runtime, ("inodes", 0), now),
             containers: named.map(container).collect(),
         }
     }
@@ -121,13 +123,13 @@ impl MeasuredPod {
         filled.flatten().fold(0, u64::saturating_add)
     }
 
-    /// A container is one process, unless somebody says otherwise.
-    fn pids(&self, runtime: &dyn RuntimeService, now: Time) -> i64 {
+    /// How many of something its containers have, each at least so many.
+    fn counted(&self, runtime: &dyn RuntimeService, (resource, least): (&str, i64), now: Time) -> i64 {
         let of = |running: &RunningHere| {
             let measured = self.here.measured(running);
-            measured.map_or(0, |measured| runtime.resource_use(&measured, "pids", now).now as i64)
+            measured.map_or(0, |measured| runtime.resource_use(&measured, resource, now).now as i64)
         };
-        self.here.running.iter().map(|running| of(running).max(1)).sum()
+        self.here.running.iter().map(|running| of(running).max(least)).sum()
     }
 
     pub(super) fn total(&self) -> UsageTotal {

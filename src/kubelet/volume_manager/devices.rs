@@ -19,7 +19,8 @@ pub(crate) type DeviceClaim = (String, Option<String>);
 /// The claims of a pod, those for extended resources last.
 pub(crate) fn claims_of(pod: &Pod) -> Vec<DeviceClaim> {
     let claims = pod.spec.resource_claims.iter();
-    let named = claims.map(|claim| (claim.name.clone(), claim.claim_name(&pod.status)));
+    let named =
+        claims.map(|claim| (claim.name.clone(), claim.claim_name(&pod.status.resource_claim_statuses)));
     let extended = pod.status.extended_resource_claim_status.as_deref();
     let extended = extended.map(|status| text(status, "resourceClaimName").to_owned());
     named.chain(extended.map(|name| (String::new(), Some(name)))).collect()

@@ -37,7 +37,11 @@ impl Mounting {
     pub(crate) fn new(object: &Object, looks_around: bool) -> Mounting {
         let detail = object.view::<PodDetail>();
         let mut wanted = sources::wanted(&detail, &object.metadata.name, looks_around);
-        if !devices::claims_of(&object.view::<Pod>()).is_empty() {
+        let pod = object.view::<Pod>();
+        wanted.extend(pull_secrets(&pod));
+        wanted.sort();
+        wanted.dedup();
+        if !devices::claims_of(&pod).is_empty() {
             wanted.push(Source::Devices);
         }
         Mounting {
@@ -80,10 +84,35 @@ impl Mounting {
         matches!(found, Some(Found::Token(_))) || (self.is_mounted && is_claimed(source))
     }
 
+    /// What a pod is told whose Secrets for registries are not all there (`getPullSecretsForPod`); its images
+    /// are pulled all the same.
+    pub(crate) fn lacks_pull_secrets(&self, pod: &Pod) -> Option<String> {
+        let found = self.sources.as_ref()?;
+        let is_missing = |secret: &Source| matches!(found.get(secret), Some(Found::Missing(_)));
+        let name = |secret: Source| match secret {
+            Source::Secret(name) => Some(name),
+            _ => None,
+        };
+        let missing: Vec<String> = pull_secrets(pod).filter(is_missing).filter_map(name).collect();
+        (!missing.is_empty()).then(|| {
+            let missing = missing.join(", ");
+            format!(
+                "Unable to retrieve some image pull secrets ({missing}); attempting to pull the image may not \
+                 succeed."
+            )
+        })
+    }
+
     /// Whether all is there that is wanted.
     pub(crate) fn is_fetched(&self) -> bool {
         self.wanted.is_empty() || self.sources.is_some()
     }
+}
+
+/// The Secrets for the registries of a pod's images.
+fn pull_secrets(pod: &Pod) -> impl Iterator<Item = Source> + '_ {
+    let names = pod.spec.image_pull_secrets.iter().map(|secret| secret.name.clone());
+    names.filter(|name| !name.is_empty()).map(Source::Secret)
 }
 
 /// Whether it is had for good once it is there.

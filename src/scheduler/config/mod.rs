@@ -8,6 +8,7 @@ pub mod types;
 mod read;
 mod validation;
 
+pub mod configz;
 pub mod merge;
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ impl DynamicResources {
     /// A claim that the pod can use, or why not.
     fn claim(&self, pod: &PodInfo, of: &PodResourceClaim) -> Result<Option<Arc<Object>>, Status> {
         let metadata = &pod.object.metadata;
-        let Some(name) = of.claim_name(&pod.pod.status) else {
+        let Some(name) = of.claim_name(&pod.pod.status.resource_claim_statuses) else {
             let template = of.resource_claim_template_name.as_deref().unwrap_or_default();
             let reason = format!(
                 "pod {:?}: waiting for the claim of resource claim template {template:?} to be made",
@@ -175,7 +175,9 @@ impl DynamicResources {
 
     async fn write(&self, request: BindRequest<'_>) -> Result<(), status::Status> {
         for of in &request.pod.pod.spec.resource_claims {
-            let name = of.claim_name(&request.pod.pod.status).filter(|name| !name.is_empty());
+            let name = of
+                .claim_name(&request.pod.pod.status.resource_claim_statuses)
+                .filter(|name| !name.is_empty());
             let namespace = &request.pod.object.metadata.namespace;
             let claim = name.and_then(|name| self.claims.get(namespace, &name));
             if let Some(claim) = claim {
@@ -269,7 +271,12 @@ impl Plugin for DynamicResources {
         let has_devices =
             |claim: &Option<Arc<Object>>| claim.as_ref().is_some_and(|claim| is_allocated(&claim.to_value()));
         let is_own = |claim: &Arc<Object>| {
-            let names = pod.pod.spec.resource_claims.iter().filter_map(|of| of.claim_name(&pod.pod.status));
+            let names = pod
+                .pod
+                .spec
+                .resource_claims
+                .iter()
+                .filter_map(|of| of.claim_name(&pod.pod.status.resource_claim_statuses));
             claim.metadata.namespace == pod.object.metadata.namespace
                 && names.into_iter().any(|name| name == claim.metadata.name)
         };

@@ -1,6 +1,8 @@
 //! Volumes of storage drivers come to the nodes whose pods use them, and leave them.
 
-use kubarium::apimachinery::options::ListOptions;
+use std::time::Duration;
+
+use kubarium::apimachinery::options::{DeleteOptions, ListOptions, PatchType};
 use kubarium::apis::core::event::EVENTS;
 use kubarium::apis::core::node::NODES;
 use kubarium::apis::core::persistent_volume::PERSISTENT_VOLUMES;
@@ -104,14 +106,60 @@ async fn a_pod_waits_for_a_volume_that_cannot_be_attached() {
     create_pod(&fixture, "web", "node-1").await;
     let message = "AttachVolume.Attach failed for volume \"data\" : disk is on fire";
     fixture.told("FailedAttachVolume", message).await;
-    fixture.pass(std::time::Duration::from_secs(250)).await;
+    fixture.pass(Duration::from_secs(250)).await;
     let timed_out = "Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[data], \
                      failed to process volumes=[]: context deadline exceeded";
     fixture.told("FailedMount", timed_out).await;
     fixture.patch(&PERSISTENT_VOLUMES, "data", error(Value::Null)).await;
     // The kubelet looks again with pauses that grow.
-    fixture.pass(std::time::Duration::from_secs(125)).await;
+    fixture.pass(Duration::from_secs(125)).await;
     runs(&fixture, "web").await;
+}
+
+/// A node that has a volume and does not answer any more, and a pod that wants it elsewhere.
+async fn lost(fixture: &Fixture) {
+    create_pod(fixture, "first", "node-1").await;
+    runs(fixture, "first").await;
+    fixture.cluster.stop_component("kubelet/node-1").unwrap();
+    let condition = json!({"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"});
+    let silent = json!({"status": {"conditions": [condition]}});
+    let patched = fixture.client.patch_status(&NODES, "", "node-1", PatchType::StrategicMerge, &silent);
+    patched.await.unwrap();
+    let now = DeleteOptions { grace_period_seconds: Some(0), ..DeleteOptions::default() };
+    fixture.client.delete(&PODS, NAMESPACE, "first", &now).await.unwrap();
+    create_pod(fixture, "second", "node-2").await;
+}
+
+async fn is_forced(fixture: &Fixture, reason: &str) {
+    let text = super::counted::counted(&fixture.cluster).await;
+    let line = format!("attachdetach_controller_forced_detaches{{reason=\"{reason}\"}} 1");
+    assert!(text.contains(&line), "{line}\n{text}");
+}
+
+#[tokio::test]
+async fn a_silent_node_loses_its_volumes_after_six_minutes() {
+    let fixture = start("ReadWriteOnce").await;
+    lost(&fixture).await;
+    fixture.pass(Duration::from_secs(300)).await;
+    assert_eq!(attachments(&fixture).await, [("node-1".to_owned(), true)], "it may still be writing");
+    fixture.pass(Duration::from_secs(70)).await;
+    let moved = || async { (attachments(&fixture).await == [("node-2".to_owned(), true)]).then_some(()) };
+    fixture.eventually("the other node has it", moved).await;
+    is_forced(&fixture, "timeout").await;
+}
+
+#[tokio::test]
+async fn a_node_that_is_off_loses_its_volumes_at_once() {
+    let fixture = start("ReadWriteOnce").await;
+    lost(&fixture).await;
+    fixture.settle(20).await;
+    assert_eq!(attachments(&fixture).await, [("node-1".to_owned(), true)]);
+    let taint =
+        json!({"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"});
+    fixture.patch(&NODES, "node-1", json!({"spec": {"taints": [taint]}})).await;
+    let moved = || async { (attachments(&fixture).await == [("node-2".to_owned(), true)]).then_some(()) };
+    fixture.eventually("the other node has it", moved).await;
+    is_forced(&fixture, "out-of-service").await;
 }
 
 #[tokio::test]

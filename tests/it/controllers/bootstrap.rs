@@ -18,7 +18,7 @@ use kubarium::apis::rbac::role::CLUSTER_ROLES;
 use kubarium::apis::scheduling::priority_class::PRIORITY_CLASSES;
 use serde_json::{Value, json};
 
-use super::support::Fixture;
+use super::support::{Fixture, NAMESPACE};
 
 #[tokio::test]
 async fn controllers_have_accounts_to_bind_roles_to() {
@@ -52,6 +52,38 @@ async fn what_is_made_when_it_is_first_asked_for_was_there_from_the_start() {
     assert!(made(&PRIORITY_CLASSES, "system-node-critical").await <= start);
     assert!(made(&FLOW_SCHEMAS, "exempt").await <= start);
     assert!(made(&API_SERVICES, "v1.apps").await <= start);
+}
+
+#[tokio::test]
+async fn tokens_that_nobody_uses_for_a_year_become_invalid_and_go() {
+    let fixture = Fixture::start().await;
+    let account = json!({"metadata": {"name": "builder"}, "secrets": [{"name": "by-itself"}]});
+    fixture.create(&SERVICE_ACCOUNTS, NAMESPACE, account).await;
+    for name in ["by-itself", "by-hand"] {
+        let metadata =
+            json!({"name": name, "annotations": {"kubernetes.io/service-account.name": "builder"}});
+        let secret = json!({"metadata": metadata, "type": "kubernetes.io/service-account-token"});
+        fixture.create(&SECRETS, NAMESPACE, secret).await;
+    }
+    let since = json!({"metadata": {"name": "kube-apiserver-legacy-service-account-token-tracking"},
+        "data": {"since": "2026-01-01"}});
+    fixture.create(&CONFIG_MAPS, "kube-system", since).await;
+    let label = "kubernetes.io/legacy-token-invalid-since";
+    let invalid = |name: &'static str| {
+        let fixture = &fixture;
+        async move { fixture.get(&SECRETS, name).await.map(|it| it["metadata"]["labels"][label].clone()) }
+    };
+    fixture.settle(20).await;
+    assert_eq!(invalid("by-itself").await, Some(Value::Null));
+    let year = Duration::from_secs(367 * 24 * 60 * 60);
+    fixture.clock.advance(year);
+    let marked = || async { invalid("by-itself").await.filter(Value::is_string) };
+    assert_eq!(fixture.eventually("it is invalid", marked).await, "2027-01-03");
+    // The next look is a day later than this one, which is to end first.
+    fixture.settle(20).await;
+    fixture.clock.advance(year);
+    fixture.gone(&SECRETS, "by-itself").await;
+    assert_eq!(invalid("by-hand").await, Some(Value::Null), "nobody knows who has it");
 }
 
 #[tokio::test]

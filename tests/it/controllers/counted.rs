@@ -11,7 +11,7 @@ use kubarium::apis::kind::Kind;
 use kubarium::{Clock, Cluster, Config, Entropy};
 use serde_json::{Value, json};
 
-async fn counted(cluster: &Cluster) -> String {
+pub(super) async fn counted(cluster: &Cluster) -> String {
     let path = "/kubarium/v1/components/metrics?name=kube-controller-manager";
     let answer = cluster.client().raw(http::Request::get(path).body(Default::default()).unwrap()).await;
     let body = answer.into_body().collect().await.unwrap().to_bytes();

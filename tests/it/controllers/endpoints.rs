@@ -1,8 +1,9 @@
 //! Services know their pods; budgets count them.
 
-use kubarium::apimachinery::options::DeleteOptions;
+use kubarium::apimachinery::options::{DeleteOptions, PatchType};
 use kubarium::apis::apps::deployment::DEPLOYMENTS;
 use kubarium::apis::core::endpoints::ENDPOINTS;
+use kubarium::apis::core::node::NODES;
 use kubarium::apis::core::pod::PODS;
 use kubarium::apis::core::service::SERVICES;
 use kubarium::apis::discovery::endpoint_slice::ENDPOINT_SLICES;
@@ -52,6 +53,53 @@ async fn endpoints_follow_the_pods() {
     fixture.eventually("one is not ready", one).await;
     fixture.delete(&SERVICES, "web", "Background").await;
     fixture.gone(&ENDPOINTS, "web").await;
+}
+
+#[tokio::test]
+async fn services_that_ask_for_it_share_endpoints_out_by_zones() {
+    let fixture = Fixture::start().await;
+    let node = |zone: &str, cpu: &str| {
+        json!({"metadata": {"name": zone, "labels": {"topology.kubernetes.io/zone": zone}},
+            "status": {"allocatable": {"cpu": cpu}, "conditions": [{"type": "Ready", "status": "True"}]}})
+    };
+    for (zone, cpu) in [("a", "1"), ("b", "3")] {
+        fixture.create(&NODES, "", node(zone, cpu)).await;
+    }
+    with_service(&fixture).await;
+    for (number, zone) in ["a", "a", "b", "b"].iter().enumerate() {
+        let name = format!("web-{number}");
+        let pod = json!({"metadata": {"name": name, "labels": {"app": "web"}},
+            "spec": {"nodeName": zone, "containers": [{"name": "c", "image": "nginx"}]}});
+        fixture.create(&PODS, NAMESPACE, pod).await;
+        fixture.set_ready(&name, "True", &format!("10.0.0.{}", number + 1)).await;
+    }
+    let hints = || async {
+        let slices = fixture.list(&ENDPOINT_SLICES, OF_WEB).await;
+        let endpoints = slices.first().and_then(|slice| slice["endpoints"].as_array().cloned());
+        let zone =
+            |endpoint: &Value| endpoint["hints"]["forZones"][0]["name"].as_str().unwrap_or("-").to_owned();
+        let mut zones: Vec<String> = endpoints.iter().flatten().map(zone).collect();
+        zones.sort();
+        zones.concat()
+    };
+    let has = |wanted: &'static str| {
+        let hints = &hints;
+        move || async move { (hints().await == wanted).then_some(()) }
+    };
+    fixture.eventually("there are no hints", has("----")).await;
+    let mode =
+        |mode: Value| json!({"metadata": {"annotations": {"service.kubernetes.io/topology-mode": mode}}});
+    fixture.patch(&SERVICES, "web", mode(json!("Auto"))).await;
+    fixture.eventually("one for zone a, three for b", has("abbb")).await;
+    let enabled = "Topology Aware Hints has been enabled, addressType: IPv4";
+    fixture.told("TopologyAwareHintsEnabled", enabled).await;
+    let even = json!({"status": {"allocatable": {"cpu": "3"}}});
+    fixture.client.patch_status(&NODES, "", "a", PatchType::Merge, &even).await.unwrap();
+    fixture.eventually("two each", has("aabb")).await;
+    fixture.patch(&SERVICES, "web", mode(Value::Null)).await;
+    fixture.eventually("they are gone", has("----")).await;
+    let disabled = "Topology Aware Hints has been disabled, addressType: IPv4";
+    fixture.told("TopologyAwareHintsDisabled", disabled).await;
 }
 
 #[tokio::test]

@@ -213,7 +213,7 @@ async fn whoever_uses_more_memory_than_allowed_is_killed() {
     let wrong = json!({"metadata": {"annotations": {"kubarium.dev/usage-disk": "1Gi"}}});
     fixture.patch(&PODS, "leak", wrong).await;
     let words = "kubarium.dev/usage-disk is not known; kubarium.dev/usage- may be followed by cpu, memory, \
-                 ephemeral-storage, pids, network-receive, network-transmit, volume";
+                 ephemeral-storage, pids, inodes, network-receive, network-transmit, volume";
     fixture.told("InvalidUsage", words).await;
 }
 

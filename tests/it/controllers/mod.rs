@@ -18,3 +18,4 @@ mod replicas;
 mod rollout;
 mod storage;
 pub(crate) mod support;
+mod volume_snapshots;

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use kubarium::kinds::{NAMESPACES, PODS, SERVICES};
-use kubarium::{Clock, Cluster, Config, DeleteOptions, Entropy, ListOptions};
+use kubarium::kinds::{CONFIG_MAPS, NAMESPACES, PODS, SERVICES};
+use kubarium::{Clock, Cluster, Config, DeleteOptions, Entropy, ListOptions, Listen, PatchType};
+
+const TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
 
 #[tokio::test]
 async fn what_every_cluster_has_comes_back() {
@@ -20,6 +22,29 @@ async fn what_every_cluster_has_comes_back() {
     assert_eq!(service["spec"]["clusterIP"], "10.96.0.1");
     let namespace = client.get(&NAMESPACES, "", "kube-node-lease").await.unwrap();
     assert!(!namespace.is_deleting());
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn clients_from_outside_are_told_since_when_the_use_of_tokens_is_noted() {
+    let clock = Clock::stepped("2026-01-01T00:00:00Z".parse().unwrap());
+    let config = Config::new().nodes(0).clock(clock).listen(Listen::loopback());
+    let cluster = Cluster::start(config).await.unwrap();
+    cluster.settled().await.unwrap();
+    let client = cluster.client();
+    let since = || async {
+        let tracking = client.get(&CONFIG_MAPS, "kube-system", TRACKING).await.unwrap();
+        tracking.to_value()["data"]["since"].clone()
+    };
+    assert_eq!(since().await, "2026-01-01");
+    client.delete(&CONFIG_MAPS, "kube-system", TRACKING, &DeleteOptions::default()).await.unwrap();
+    cluster.settled().await.unwrap();
+    cluster.pass(Duration::from_secs(25)).await.unwrap();
+    assert_eq!(since().await, "2026-01-01", "it comes back");
+    let nonsense = serde_json::json!({"data": {"since": "always"}});
+    client.patch(&CONFIG_MAPS, "kube-system", TRACKING, PatchType::Merge, &nonsense).await.unwrap();
+    cluster.pass(Duration::from_secs(25)).await.unwrap();
+    assert_eq!(since().await, "2026-01-01", "what is no day is mended");
     cluster.stop().await;
 }
 

@@ -4,6 +4,7 @@ use axum::body::Body;
 use http_body_util::BodyExt;
 use kubarium::apis::coordination::lease::LEASES;
 use kubarium::apis::core::node::NODES;
+use kubarium::apis::core::secret::SECRETS;
 use kubarium::kubelet::node_config::NodeConfig;
 use serde_json::{Value, json};
 
@@ -88,6 +89,24 @@ async fn an_image_that_is_not_there_keeps_a_pod_pending() {
     nodes.pod_when("web", waits("ImagePullBackOff")).await;
     nodes.delete_pod("web").await;
     nodes.until(|| async { nodes.pods().await.is_empty().then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn a_pod_is_told_of_secrets_for_registries_that_are_not_there() {
+    let nodes = Nodes::start(1).await;
+    let secret = json!({"metadata": {"name": "there"}, "type": "kubernetes.io/dockerconfigjson",
+        "stringData": {".dockerconfigjson": "{\"auths\": {}}"}});
+    nodes.client.create(&SECRETS, "default", secret).await.unwrap();
+    let mut spec = nginx();
+    spec["imagePullSecrets"] = json!([{"name": "there"}, {"name": "gone"}, {"name": "lost"}]);
+    nodes.create_pod("web", spec).await;
+    nodes.pod_when("web", is_ready).await;
+    let told = nodes.until(|| async {
+        let events = nodes.events("web").await;
+        events.into_iter().find(|(reason, _)| reason == "FailedToRetrieveImagePullSecret")
+    });
+    let why = "Unable to retrieve some image pull secrets (gone, lost); attempting to pull the image may not succeed.";
+    assert_eq!(told.await.1, why);
 }
 
 #[tokio::test]

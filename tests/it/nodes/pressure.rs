@@ -99,6 +99,23 @@ async fn soft_thresholds_take_their_time_and_a_full_disk_is_emptied() {
     cluster.stop().await;
 }
 
+/// A disk of 100Gi has room for 6,553,600 files.
+#[tokio::test]
+async fn too_many_files_are_disk_pressure_too() {
+    let cluster = cluster(Config::new()).await;
+    run(&cluster, "few", ("inodes", "1k"), json!({})).await;
+    run(&cluster, "many", ("inodes", "steps 0, 6300k at 1m"), json!({})).await;
+    pass(&cluster, 30).await;
+    assert_eq!(node(&cluster, "DiskPressure").await.0, "False");
+    pass(&cluster, 60).await;
+    assert_eq!(node(&cluster, "DiskPressure").await.0, "True");
+    let many = status(&cluster, "many").await;
+    let text = "The node was low on resource: inodes. Threshold quantity: 320Ki, available: 252600. ";
+    assert_eq!((&many["reason"], &many["message"]), (&json!("Evicted"), &json!(text)));
+    assert_eq!(status(&cluster, "few").await["phase"], "Running");
+    cluster.stop().await;
+}
+
 #[tokio::test]
 async fn a_soft_threshold_without_a_period_is_refused() {
     let mut config = Config::new();

@@ -117,6 +117,15 @@ impl Guarded {
         self.send(request).await
     }
 
+    /// A JSON patch by an administrator.
+    pub(crate) async fn patch(&self, path: &str, patch: &Value) -> Answer {
+        let headers = [("content-type", "application/json-patch+json")];
+        let mut request = request(&format!("PATCH {path}"), &headers, patch.to_string());
+        let user = Arc::new(UserInfo::authenticated("admin", &["system:masters"]));
+        request.extensions_mut().insert(InProcessUser(user));
+        self.send(request).await
+    }
+
     /// POST as an administrator, which must succeed.
     pub(crate) async fn create(&self, path: &str, body: Value) -> Value {
         let answer = self.admin(&format!("POST {path}"), &body).await;

@@ -296,6 +296,28 @@ async fn a_secret_can_hold_a_token_and_takes_it_away() {
         "type": "kubernetes.io/service-account-token", "data": {"token": encoded(&token)}});
     guarded.create(SECRETS, secret).await;
     assert_eq!(guarded.whose(&token).await, BUILDER);
+    let labels = || async {
+        let secret = guarded.admin(&format!("GET {SECRETS}/s"), &Value::Null).await.json();
+        secret["metadata"]["labels"].clone()
+    };
+    let day = guarded.clock.now().date_naive().to_string();
+    assert_eq!(labels().await, json!({"kubernetes.io/legacy-token-last-used": day}), "its use is noted");
+    let invalid = json!([{"op": "add", "path": "/metadata/labels/kubernetes.io~1legacy-token-invalid-since",
+        "value": "2026-01-01"}]);
+    let patch = guarded.patch(&format!("{SECRETS}/s"), &invalid).await;
+    assert_eq!(patch.code, 200, "{}", patch.text);
+    guarded.clock.advance(Duration::from_secs(24 * 60 * 60));
+    assert_eq!(guarded.whose(&token).await, "401", "it was declared invalid");
+    let day = guarded.clock.now().date_naive().to_string();
+    assert_eq!(
+        labels().await["kubernetes.io/legacy-token-last-used"],
+        json!(day),
+        "that somebody tried is noted"
+    );
+    let valid =
+        json!([{"op": "remove", "path": "/metadata/labels/kubernetes.io~1legacy-token-invalid-since"}]);
+    guarded.patch(&format!("{SECRETS}/s"), &valid).await;
+    assert_eq!(guarded.whose(&token).await, BUILDER);
     assert_eq!(guarded.admin(&format!("DELETE {SECRETS}/s"), &Value::Null).await.code, 200);
     guarded.forget_tokens();
     assert_eq!(guarded.whose(&token).await, "401");

@@ -10,7 +10,7 @@ use crate::registry::Registry;
 use apimachinery::object::Object;
 use apis::core::node::NODES;
 use apis::core::pod::PODS;
-use apis::core::secret::SECRETS;
+use apis::core::secret::{LEGACY_TOKEN_LAST_USED, SECRETS};
 use apis::core::service_account::SERVICE_ACCOUNTS;
 use clock::Clock;
 
@@ -37,6 +37,21 @@ impl Bound {
 
     pub(super) async fn secret(&self, namespace: &str, name: &str) -> Option<Arc<Object>> {
         self.registry.get(&SECRETS, namespace, name, None).await.ok()
+    }
+
+    /// Notes on a token's Secret the day on which it is used (`patchSecretWithLastUsedDate`). What cannot be
+    /// noted is no reason to refuse the token.
+    pub(super) async fn note_use(&self, secret: &Object) {
+        let now = self.clock.now().date_naive();
+        let noted = secret.metadata.labels.get(LEGACY_TOKEN_LAST_USED);
+        let days = [Some(now), now.succ_opt()].map(|day| day.map(|day| day.to_string()));
+        if days.contains(&noted.cloned()) {
+            return;
+        }
+        let day = now.to_string();
+        if let Err(status) = self.registry.label(&SECRETS, secret, LEGACY_TOKEN_LAST_USED, &day).await {
+            tracing::debug!(status.message, "the use of a token is not noted");
+        }
     }
 
     pub(super) async fn account(&self, namespace: &str, name: &str) -> Result<Arc<Object>, BadCredential> {

@@ -17,6 +17,8 @@ use super::metadata::PublicKeys;
 use super::{split_username, user};
 use crate::authentication::errors::BadCredential;
 use crate::registry::Registry;
+use apimachinery::object::Object;
+use apis::core::secret::LEGACY_TOKEN_INVALID_SINCE;
 use clock::Clock;
 
 /// The `iss` of such tokens.
@@ -52,19 +54,25 @@ impl LegacyServiceAccountTokens {
         };
         let audiences = audiences_of(&claims.public, asked, &self.audiences)?;
         check_claims(&claims)?;
-        self.check_secret(&claims, token).await?;
+        let secret = self.check_secret(&claims, token).await?;
         self.check_account(&claims).await?;
+        self.bound.note_use(&secret).await;
+        check_validity(&claims, &secret)?;
         let LegacyClaims { namespace, account_name, account_uid, .. } = &claims;
         let user = user(namespace, account_name, account_uid, BTreeMap::new());
         Ok(Some(Response { user, audiences }))
     }
 
-    async fn check_secret(&self, claims: &LegacyClaims, token: &str) -> Result<(), BadCredential> {
+    async fn check_secret(&self, claims: &LegacyClaims, token: &str) -> Result<Arc<Object>, BadCredential> {
         let secret = self.bound.secret(&claims.namespace, &claims.secret_name).await;
         let secret = secret.filter(|secret| !secret.is_deleting()).ok_or("Token has been invalidated")?;
         let kept = STANDARD.decode(secret.to_value()["data"]["token"].as_str().unwrap_or_default());
         let kept = kept.ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
-        if secrets::same(&kept, token) { Ok(()) } else { Err("Token does not match server's copy".into()) }
+        if secrets::same(&kept, token) {
+            Ok(secret)
+        } else {
+            Err("Token does not match server's copy".into())
+        }
     }
 
     async fn check_account(&self, claims: &LegacyClaims) -> Result<(), BadCredential> {
@@ -91,6 +99,20 @@ impl TokenAuthenticator for LegacyServiceAccountTokens {
         audiences: Option<&'a [String]>,
     ) -> BoxFuture<'a, Result<Option<Response>, BadCredential>> {
         self.known(token, audiences).boxed()
+    }
+}
+
+/// What was out of use for long is declared invalid before it is deleted, so that whoever still needs it
+/// can take that back.
+fn check_validity(claims: &LegacyClaims, secret: &Object) -> Result<(), BadCredential> {
+    let LegacyClaims { namespace, secret_name, account_name, .. } = claims;
+    match secret.metadata.labels.get(LEGACY_TOKEN_INVALID_SINCE).map_or("", String::as_str) {
+        "" => Ok(()),
+        _ => Err(BadCredential::from(format!(
+            "the token in secret {namespace}/{secret_name} for service account {namespace}/{account_name} has been \
+             marked invalid. Use tokens from the TokenRequest API or manually created secret-based tokens, or remove \
+             the '{LEGACY_TOKEN_INVALID_SINCE}' label from the secret to temporarily allow use of this token"
+        ))),
     }
 }
 
