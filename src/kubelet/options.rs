@@ -12,8 +12,8 @@ use clap::Args;
 use component_base::flags::defaults;
 
 /// What upstream's kubelets have (`DefaultEvictionHard`).
-const EVICTION_HARD: &str = "memory.available<100Mi,nodefs.available<10%,nodefs.inodesFree<5%,\
-                             imagefs.available<15%,imagefs.inodesFree<5%";
+const EVICTION_HARD: &str = "memory.available<100Mi, nodefs.available<10%, nodefs.inodesFree<5%, \
+                             imagefs.available<15%, imagefs.inodesFree<5%";
 
 /// What the kubelets are told, all the same.
 #[derive(Args, Clone, Debug)]

@@ -145,6 +145,14 @@ async fn over_http_components_say_what_they_count() {
     assert!(page("flagz", "kube-controller-manager").await.1.contains("\nnode-eviction-rate=0.1\n"));
     let (_, said) = page("flagz", "kubelet/node-1").await;
     assert!(said.starts_with("\nkubelet flags\n") && said.contains("\nmax-pods=110\n"), "{said}");
+    for (name, key) in [
+        ("kube-controller-manager", "\"kubecontrollermanager.config.k8s.io\":"),
+        ("kube-scheduler", "\"componentconfig\":"),
+        ("kubelet/node-1", "\"kubeletconfig\":"),
+    ] {
+        let (code, said) = page("configz", name).await;
+        assert!(code == 200 && said.contains(key), "{name}: {said}");
+    }
     assert_eq!(page("nothing", "kube-scheduler").await.0, 404);
     assert_eq!(page("metrics", "nobody").await.0, 404);
     cluster.stop_component("kube-scheduler").unwrap();
