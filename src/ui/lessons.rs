@@ -55,6 +55,7 @@ lessons! {
     "rbac",
     "admission",
     "webhooks",
+    "initializers",
     "storage",
     "watch",
     "informers",

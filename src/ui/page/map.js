@@ -96,7 +96,8 @@ class Picture {
       case "Bound":
       case "Assumed":
         pod.node = step.node;
-        pod.state = "bound";
+        // A kubelet may have begun before the scheduler has noted that the binding was written.
+        if (pod.state === "pending") pod.state = "bound";
         break;
       case "SandboxCreated":
       case "ImagePulled":

@@ -181,3 +181,23 @@ fn the_command_line_stops_and_starts_components() {
     let (_, err) = texts(&up.kubarium(&["component", "stop", "nonsense"]));
     assert!(err.contains("no component is named \"nonsense\""), "{err}");
 }
+
+#[tokio::test]
+async fn debug_pages_are_for_administrators_and_can_be_switched_off() {
+    let cluster = Cluster::start(super::bare()).await.unwrap();
+    let index = "/debug/pprof/";
+    let (code, page) = ask(&cluster, "", "GET", index, Value::Null).await;
+    assert!(code == 200 && page.as_str().unwrap().contains("heap?debug=1"), "{page}");
+    for path in [index, "/debug/pprof/cmdline", "/debug/flags/v"] {
+        assert_eq!(ask(&cluster, "jane", "GET", path, Value::Null).await.0, 403, "{path}");
+    }
+    // The log of a test is not the cluster's.
+    let (code, why) = ask(&cluster, "", "PUT", "/debug/flags/v", json!(4)).await;
+    assert!(code == 400 && why.as_str().unwrap().starts_with("failed set klog.logging.verbosity 4"), "{why}");
+    cluster.stop().await;
+    let mut config = super::bare();
+    config.apiserver.debugging.is_profiled = false;
+    let cluster = Cluster::start(config).await.unwrap();
+    assert_eq!(ask(&cluster, "", "GET", index, Value::Null).await.0, 404);
+    cluster.stop().await;
+}
