@@ -274,7 +274,6 @@ impl SentMessage {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
 fn is_none(code: &u16) -> bool {
     *code == 0
 }

@@ -73,7 +73,7 @@ const TOLD_PARAMETERS: &[&str] = &[
 pub(super) struct KeptAnswer(Arc<Mutex<Option<SentMessage>>>);
 
 /// Begins to keep a request whose first step this is; none where nobody asks for it, or nobody may have it.
-pub(super) fn keep(flow: &Flow, step: StepId, request: &mut Passed) -> Option<Box<KeptAnswer>> {
+pub(super) fn keep(flow: &Flow, step: StepId, request: &mut Passed) -> Option<KeptAnswer> {
     if step == StepId::NONE || !flow.keeps_exchanges() || !may_be_kept(&request.ctx.info) {
         return None;
     }
@@ -87,12 +87,12 @@ pub(super) fn keep(flow: &Flow, step: StepId, request: &mut Passed) -> Option<Bo
     let line = line(request).into();
     let is_persons = !request.ctx.wants_objects;
     exchanges.keep(step, Exchange { line, request: sent, response: answer.clone() }, is_persons);
-    Some(Box::new(KeptAnswer(answer)))
+    Some(KeptAnswer(answer))
 }
 
 impl KeptAnswer {
     /// What came of it.
-    pub(super) fn answered(kept: Box<KeptAnswer>, mut response: ApiResponse) -> ApiResponse {
+    pub(super) fn answered(self, mut response: ApiResponse) -> ApiResponse {
         let extensions = response.extensions();
         let body = if let Some(ObjectAnswer(object)) = extensions.get() {
             SentBody::of_bytes(object.stored())
@@ -103,7 +103,7 @@ impl KeptAnswer {
         };
         let message =
             SentMessage { code: response.status().as_u16(), headers: headers(response.headers()), body };
-        *kept.0.lock() = Some(message);
+        *self.0.lock() = Some(message);
         response
     }
 }
@@ -208,7 +208,7 @@ mod tests {
         let kept = keep(&flow, StepId(1), &mut request).unwrap();
         let sent = std::mem::take(request.body_mut()).collect().await.unwrap().to_bytes();
         assert_eq!(&sent[..], b"{\"a\":1}");
-        let response = KeptAnswer::answered(kept, ApiResponse::new(Body::from("fine")));
+        let response = kept.answered(ApiResponse::new(Body::from("fine")));
         assert_eq!(&response.into_body().collect().await.unwrap().to_bytes()[..], b"fine");
         let [(step, exchange)] = &flow.exchanges().unwrap().kept(None)[..] else { panic!("one") };
         let told = exchange.text(*step);

@@ -14,7 +14,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
-use super::exchange::{self, KeptAnswer};
+use super::exchange;
 use super::passed::{Impersonator, Passed};
 use super::{Next, Passing};
 use crate::authentication::{Authenticated, Refused, Said};
@@ -70,7 +70,7 @@ pub async fn record_request(
     let kept = asked.as_ref().and_then(|asked| exchange::keep(flow, asked.step, &mut request));
     let mut response = next.run(request).await;
     if let Some(kept) = kept {
-        response = KeptAnswer::answered(kept, response);
+        response = kept.answered(response);
     }
     if let Some(asked) = asked {
         finish(flow, clock, asked, &mut response).await;

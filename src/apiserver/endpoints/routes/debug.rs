@@ -49,7 +49,7 @@ pub struct DebuggingOptions {
 pub struct Verbosity(pub Arc<dyn Fn(u32) -> Result<(), String> + Send + Sync>);
 
 /// What the pages need.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Debugging {
     /// What the flags say.
     pub options: DebuggingOptions,
@@ -66,12 +66,6 @@ impl std::fmt::Debug for Verbosity {
 impl Default for DebuggingOptions {
     fn default() -> DebuggingOptions {
         DebuggingOptions { is_profiled: true }
-    }
-}
-
-impl Default for Debugging {
-    fn default() -> Debugging {
-        Debugging { options: DebuggingOptions::default(), verbosity: None }
     }
 }
 
