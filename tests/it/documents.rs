@@ -11,7 +11,7 @@ const DOCUMENTS: &[&str] = &[
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "README.md",
-    "SCALE.md",
+    "src/SCALE.md",
     "tests/README.md",
     "manifests/README.md",
 ];

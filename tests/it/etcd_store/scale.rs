@@ -20,7 +20,7 @@ impl Drop for Clusters<'_> {
 
 #[test]
 fn a_cluster_moves_as_the_page_says() {
-    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("SCALE.md")).unwrap();
+    let page = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/SCALE.md")).unwrap();
     let etcd = RealEtcd::start();
     let home = tempfile::tempdir().unwrap();
     let path = path_for(home.path());
