@@ -170,6 +170,7 @@ mod tests {
         let wanted = [
             "Options:",
             "What runs:",
+            "Leader election:",
             "Controllers:",
             "Scheduler and kubelets:",
             "APIs:",

@@ -130,9 +130,11 @@ mod tests {
 
     #[test]
     fn what_flags_say_is_where_upstream_has_it() {
-        let mut options = ControllerManagerOptions::default();
-        options.concurrent_job_syncs = 7;
-        options.node_monitor_grace_period = Duration::from_secs(90);
+        let options = ControllerManagerOptions {
+            concurrent_job_syncs: 7,
+            node_monitor_grace_period: Duration::from_secs(90),
+            ..ControllerManagerOptions::default()
+        };
         let page = configz(&options);
         let config = &page["kubecontrollermanager.config.k8s.io"];
         assert_eq!(config["JobController"]["ConcurrentJobSyncs"], 7);

@@ -10,7 +10,8 @@ pub fn bounded(text: &str) -> Arc<str> {
     if text.len() <= MAX_TOLD_BYTES {
         return text.into();
     }
-    format!("{} ... ({} bytes in all)", &text[..text.floor_char_boundary(MAX_TOLD_BYTES)], text.len()).into()
+    let end = (0..=MAX_TOLD_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    format!("{} ... ({} bytes in all)", &text[..end], text.len()).into()
 }
 
 #[cfg(test)]
