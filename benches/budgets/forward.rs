@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
 use http::Method;
@@ -36,6 +36,8 @@ struct Forward {
     kubectl: Child,
     /// Where it listens.
     address: String,
+    /// It says a short line for each connection, and ends when nobody can hear it.
+    _said: BufReader<ChildStdout>,
 }
 
 impl Forward {
@@ -44,10 +46,11 @@ impl Forward {
         command.arg("--kubeconfig").arg(kubeconfig).args(["port-forward", "pod/web", ":80"]);
         let mut kubectl = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(kubectl.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let mut said = BufReader::new(kubectl.stdout.take().unwrap());
+        said.read_line(&mut line).unwrap();
         // "Forwarding from 127.0.0.1:40123 -> 80"
         let address = line.split(' ').nth(2).unwrap_or_else(|| panic!("it said {line:?}")).to_owned();
-        Forward { kubectl, address }
+        Forward { kubectl, address, _said: said }
     }
 
     /// How long a page takes.
