@@ -191,11 +191,16 @@ fn ports_of_components_let_in_whom_the_apiserver_lets() {
     let _controllers = apart.component("controllers", "controller-manager", &["--secure-port", "0"]);
     let _kubelet = apart.component("kubelet", "kubelet", &[]);
     let endpoint = "jsonpath={.status.daemonEndpoints.kubeletEndpoint.Port}";
-    let port = eventually("the node", || apart.kubectl(&["get", "node", "node-1", "-o", endpoint]).ok());
+    // A Node is made to have its ranges of addresses, before its kubelet listens.
+    let port = eventually("the node", || {
+        let port = apart.kubectl(&["get", "node", "node-1", "-o", endpoint]).ok()?;
+        (port != "0").then_some(port)
+    });
     let token = eventually("the account", || apart.kubectl(&["create", "token", "default"]).ok());
     // What kubectl makes of 401.
     assert!(at_port(&port, "", "/pods").contains("Please enter Username"));
-    assert!(at_port(&port, "nonsense", "/pods").contains("You must be logged in to the server"));
+    let unknown = at_port(&port, "nonsense", "/pods");
+    assert!(unknown.contains("You must be logged in to the server"), "{unknown}");
     let refused = at_port(&port, &token, "/pods");
     let wanted = "Forbidden (user=system:serviceaccount:default:default, verb=get, resource=nodes, \
         subresource(s)=[pods proxy])";
