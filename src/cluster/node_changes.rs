@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::inside::Inside;
 use super::node_register::NodeRegister;
 use super::start_error::StartError;
@@ -169,13 +171,15 @@ pub(super) async fn claim_own(client: &Client, nodes: &NodeRegister) -> Result<V
     // Each in its own name, as its kubelet would: nobody waits for the turn of others.
     let claim = |node: NodeConfig| async {
         let own = client.acting_as(UserInfo::authenticated(&node.user_name(), &["system:nodes"]));
-        match own.create(&NODES, "", node.object()).await {
+        // With its addresses, which go with its range when it is looked up again.
+        let mut object = node.object();
+        let address = |address| json!({"type": "InternalIP", "address": address});
+        object["status"] = json!({"addresses": node.addresses.iter().map(address).collect::<Vec<_>>()});
+        match own.create(&NODES, "", object.clone()).await {
             Ok(_) => Ok(Some(node)),
             Err(status) if status.is_already_exists() => Ok(None),
             // A node of roles is made by whoever may give them.
-            Err(status) if status.code == 403 => {
-                client.create(&NODES, "", node.object()).await.map(|_| Some(node))
-            }
+            Err(status) if status.code == 403 => client.create(&NODES, "", object).await.map(|_| Some(node)),
             Err(status) => Err(status),
         }
     };
