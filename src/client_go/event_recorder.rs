@@ -11,6 +11,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use golang::first_bytes::first_bytes;
 use serde_json::json;
 use tokio::sync::mpsc;
 
@@ -153,7 +154,7 @@ impl EventRecorder {
                 component: self.component.clone(),
                 object,
                 reason: self.flow.name(&event.reason),
-                message: beginning(&event.message).into(),
+                message: first_bytes(&event.message, MAX_RECORDED_BYTES).into(),
                 warning: event.event_type == "Warning",
             }
         });
@@ -306,12 +307,6 @@ fn told(event: &str, written: Result<(), Status>) {
         }
         Err(status) => tracing::error!(event, %status, "server rejected event (will not retry!)"),
     }
-}
-
-/// As much of a message as the flow record keeps.
-fn beginning(message: &str) -> &str {
-    let end = (0..=MAX_RECORDED_BYTES.min(message.len())).rev().find(|at| message.is_char_boundary(*at));
-    &message[..end.unwrap_or(0)]
 }
 
 fn nanoseconds(time: DateTime<Utc>) -> i64 {

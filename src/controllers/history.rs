@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use golang::first_bytes::first_bytes;
 use serde_json::{Value, json};
 
 use super::controller::Reconcile;
@@ -187,8 +188,7 @@ pub(crate) fn template_patch(template: &Value) -> Value {
 }
 
 fn revision_name(owner: &str, hash: &str) -> String {
-    let end = (0..=LONGEST_PREFIX.min(owner.len())).rev().find(|end| owner.is_char_boundary(*end));
-    format!("{}-{hash}", &owner[..end.unwrap_or(0)])
+    format!("{}-{hash}", first_bytes(owner, LONGEST_PREFIX))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 #![warn(missing_docs, unreachable_pub)]
 
 pub mod duration;
+pub mod first_bytes;
 pub mod go_print;
 pub mod go_text;
 pub mod grpc_code;

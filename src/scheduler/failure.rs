@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use golang::first_bytes::first_bytes;
 use serde_json::{Value, json};
 
 use super::config::DEFAULT_SCHEDULER_NAME;
@@ -200,7 +201,5 @@ fn truncated(message: &str) -> String {
     if message.len() <= MAX_EVENT_MESSAGE {
         return message.to_owned();
     }
-    let longest = MAX_EVENT_MESSAGE - ENDING.len();
-    let end = (0..=longest).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);
-    format!("{}{ENDING}", &message[..end])
+    format!("{}{ENDING}", first_bytes(message, MAX_EVENT_MESSAGE - ENDING.len()))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use futures::future::BoxFuture;
+use golang::first_bytes::first_bytes;
 use serde::Serialize;
 
 use super::uses::{RbacUse, RbacUses};
@@ -150,8 +151,7 @@ fn cut(info: &Arc<RequestInfo>) -> Arc<RequestInfo> {
     cut.label_selector.clear();
     let RequestInfo { path, verb, group, version, namespace, resource, subresource, name, .. } = &mut cut;
     for text in [path, verb, group, version, namespace, resource, subresource, name] {
-        let is_boundary = |at: &usize| text.is_char_boundary(*at);
-        text.truncate((0..=MAX_TEXT_BYTES.min(text.len())).rev().find(is_boundary).unwrap_or_default());
+        text.truncate(first_bytes(text, MAX_TEXT_BYTES).len());
         text.shrink_to_fit();
     }
     Arc::new(cut)

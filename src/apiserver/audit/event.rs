@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use golang::first_bytes::first_bytes;
 use http::HeaderMap;
 use http::header::USER_AGENT;
 use serde::Serialize;
@@ -126,8 +127,7 @@ impl Event {
     ) -> Event {
         let mut user_agent = header(request.headers(), USER_AGENT.as_str()).to_owned();
         if user_agent.len() > MAX_USER_AGENT_BYTES {
-            let end = (0..=MAX_USER_AGENT_BYTES).rev().find(|at| user_agent.is_char_boundary(*at));
-            user_agent.truncate(end.unwrap_or(0));
+            user_agent.truncate(first_bytes(&user_agent, MAX_USER_AGENT_BYTES).len());
             user_agent.push_str("...TRUNCATED");
         }
         let uri = request.uri();

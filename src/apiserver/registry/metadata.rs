@@ -1,6 +1,7 @@
 //! `metadata` of a tree that is being written: what the server sets, keeps and drops
 //! (`registry/rest/meta.go`, `create.go`, `update.go`).
 
+use golang::first_bytes::first_bytes;
 use serde_json::{Map, Value, json};
 
 use crate::storage::request::parse_number;
@@ -62,9 +63,7 @@ pub(super) fn needs_name(new: &Value) -> bool {
 
 /// `names.SimpleNameGenerator`.
 pub(super) fn generate_name(base: &str, entropy: &Entropy) -> String {
-    let end =
-        (0..=base.len().min(MAX_GENERATED_BASE)).rev().find(|at| base.is_char_boundary(*at)).unwrap_or(0);
-    format!("{}{}", &base[..end], entropy.suffix(SUFFIX))
+    format!("{}{}", first_bytes(base, MAX_GENERATED_BASE), entropy.suffix(SUFFIX))
 }
 
 /// What an update can neither change nor leave out.

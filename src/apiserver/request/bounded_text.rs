@@ -1,5 +1,6 @@
 //! As much of a text as the causal record keeps of it.
 
+use golang::first_bytes::first_bytes;
 use std::sync::Arc;
 
 /// What is kept of a refusal's or a webhook's words. Behind it stands how many there were.
@@ -10,8 +11,7 @@ pub fn bounded(text: &str) -> Arc<str> {
     if text.len() <= MAX_TOLD_BYTES {
         return text.into();
     }
-    let end = (0..=MAX_TOLD_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-    format!("{} ... ({} bytes in all)", &text[..end], text.len()).into()
+    format!("{} ... ({} bytes in all)", first_bytes(text, MAX_TOLD_BYTES), text.len()).into()
 }
 
 #[cfg(test)]

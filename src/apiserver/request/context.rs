@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use golang::first_bytes::first_bytes;
 use http::HeaderMap;
 use serde_json::Value;
 use sync::Mutex;
@@ -139,8 +140,7 @@ impl RequestContext {
         if used + text.len() <= MAX_WARNINGS_BYTES {
             warnings.push(text);
         } else if used + SHORT_WARNING_BYTES <= MAX_WARNINGS_BYTES {
-            let end = (0..=SHORT_WARNING_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-            warnings.push(text[..end].into());
+            warnings.push(first_bytes(&text, SHORT_WARNING_BYTES).into());
         }
     }
 

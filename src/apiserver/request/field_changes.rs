@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use golang::first_bytes::first_bytes;
 use serde_json::Value;
 
 use flow::FieldFromTo;
@@ -65,8 +66,7 @@ fn told(value: &Value) -> Arc<str> {
     if text.len() <= MAX_VALUE_BYTES {
         return text.into();
     }
-    let end = (0..=MAX_VALUE_BYTES).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    format!("{}...", &text[..end]).into()
+    format!("{}...", first_bytes(&text, MAX_VALUE_BYTES)).into()
 }
 
 #[cfg(test)]

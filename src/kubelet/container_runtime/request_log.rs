@@ -1,6 +1,7 @@
 //! What servers write into their logs of those who ask them, beside what they say by themselves.
 
 use apimachinery::time::Time;
+use golang::first_bytes::first_bytes;
 use machine::bounds::MAX_LOG_BYTES;
 use machine::logs::LogLine;
 use machine::server_state::ServerState;
@@ -44,8 +45,7 @@ struct KeptLines {
 impl RequestLog {
     pub(super) fn push(&self, mut line: LogLine) {
         if line.text.len() > MAX_LINE_BYTES {
-            let end = (0..=MAX_LINE_BYTES).rev().find(|end| line.text.is_char_boundary(*end));
-            line.text.truncate(end.unwrap_or(0));
+            line.text.truncate(first_bytes(&line.text, MAX_LINE_BYTES).len());
             line.text.shrink_to_fit();
         }
         self.kept.lock().push(line);

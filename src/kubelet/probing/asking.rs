@@ -15,6 +15,7 @@ use crate::pod_workers::PodWorker;
 use crate::prober::ProbeKind;
 use apis::views::pod::Container as Spec;
 use apis::views::probe::Probe;
+use golang::first_bytes::first_bytes;
 use machine::exec::Executed;
 
 /// So much of what a command says is told (`maxReadLength`).
@@ -163,8 +164,7 @@ fn judged(executed: &Executed) -> ProbeAnswer {
         Some((_, 0)) => ProbeAnswer::Success,
         _ => {
             let said = executed.out.clone() + &executed.errors;
-            let end = (0..=said.len().min(MAX_SAID_BYTES)).rev().find(|end| said.is_char_boundary(*end));
-            ProbeAnswer::Failure(said[..end.unwrap_or(0)].to_owned())
+            ProbeAnswer::Failure(first_bytes(&said, MAX_SAID_BYTES).to_owned())
         }
     }
 }

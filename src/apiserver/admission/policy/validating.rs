@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use golang::first_bytes::first_bytes;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -244,8 +245,7 @@ fn take(
         }
     }
     for (key, mut value) in outcome.annotations {
-        let end = (0..=MAX_ANNOTATION_BYTES.min(value.len())).rev().find(|at| value.is_char_boundary(*at));
-        value.truncate(end.unwrap_or(0));
+        value.truncate(first_bytes(&value, MAX_ANNOTATION_BYTES).len());
         let values = annotations.entry(key).or_default();
         if !values.contains(&value) {
             values.push(value);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use golang::first_bytes::first_bytes;
 use serde::Deserialize;
 
 /// So many exchanges may be declared for a port; an annotation with more is refused.
@@ -60,7 +61,7 @@ impl Talk {
     /// `searched` of it none was met before.
     pub(crate) fn met(&self, received: &str, searched: usize) -> Option<(&TalkExchange, usize)> {
         let from = searched.saturating_sub(self.longest());
-        let begin = (0..=from).rev().find(|begin| received.is_char_boundary(*begin)).unwrap_or(0);
+        let begin = first_bytes(received, from).len();
         let (exchange, end) = self.first_met(&received[begin..])?;
         Some((exchange, begin + end))
     }
