@@ -1,15 +1,14 @@
 //! What `kubectl port-forward` costs: the canned page of nginx, as a program beside kubectl sees it.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 use http::Method;
 use serde_json::json;
 
 use crate::server::{Server, median, milliseconds, runtime};
+use crate::support::forward::Forward;
 use crate::support::kubectls;
 use crate::table::Row;
 
@@ -26,48 +25,21 @@ pub(crate) fn measure() -> Vec<Row> {
         assert_eq!(wire.send(Method::POST, PODS, &pod).await.unwrap().code, 201);
     });
     server.wait_until_quiet();
-    let forward = Forward::start(server.kubeconfig());
-    let mut times: Vec<f64> = (0..REQUESTS).map(|_| forward.page()).collect();
+    let forward = start_forward(server.kubeconfig());
+    let mut times: Vec<f64> = (0..REQUESTS).map(|_| page(&forward)).collect();
     vec![Row::new("port-forward of nginx's page, p50", median(&mut times), "ms").budget(2.0)]
 }
 
-/// A kubectl that forwards. Dropped, it ends.
-struct Forward {
-    kubectl: Child,
-    /// Where it listens.
-    address: String,
-    /// It says a short line for each connection, and ends when nobody can hear it.
-    _said: BufReader<ChildStdout>,
+fn start_forward(kubeconfig: PathBuf) -> Forward {
+    let mut command = Command::new(kubectls().pop().unwrap());
+    command.arg("--kubeconfig").arg(kubeconfig).args(["port-forward", "pod/web", ":80"]);
+    Forward::start(command)
 }
 
-impl Forward {
-    fn start(kubeconfig: PathBuf) -> Forward {
-        let mut command = Command::new(kubectls().pop().unwrap());
-        command.arg("--kubeconfig").arg(kubeconfig).args(["port-forward", "pod/web", ":80"]);
-        let mut kubectl = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut line = String::new();
-        let mut said = BufReader::new(kubectl.stdout.take().unwrap());
-        said.read_line(&mut line).unwrap();
-        // "Forwarding from 127.0.0.1:40123 -> 80"
-        let address = line.split(' ').nth(2).unwrap_or_else(|| panic!("it said {line:?}")).to_owned();
-        Forward { kubectl, address, _said: said }
-    }
-
-    /// How long a page takes.
-    fn page(&self) -> f64 {
-        let start = Instant::now();
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.write_all(b"GET / HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        assert!(answer.contains("Welcome to nginx!"), "{answer}");
-        milliseconds(start.elapsed())
-    }
-}
-
-impl Drop for Forward {
-    fn drop(&mut self) {
-        let _ = self.kubectl.kill();
-        let _ = self.kubectl.wait();
-    }
+/// How long a page takes.
+fn page(forward: &Forward) -> f64 {
+    let start = Instant::now();
+    let answer = forward.get("/");
+    assert!(answer.contains("Welcome to nginx!"), "{answer}");
+    milliseconds(start.elapsed())
 }

@@ -136,6 +136,12 @@ async fn is_forced(fixture: &Fixture, reason: &str) {
     assert!(text.contains(&line), "{line}\n{text}");
 }
 
+/// The volume is the other node's.
+async fn moved(fixture: &Fixture) {
+    let is_moved = || async { (attachments(fixture).await == [("node-2".to_owned(), true)]).then_some(()) };
+    fixture.eventually("the other node has it", is_moved).await;
+}
+
 #[tokio::test]
 async fn a_silent_node_loses_its_volumes_after_six_minutes() {
     let fixture = start("ReadWriteOnce").await;
@@ -143,8 +149,7 @@ async fn a_silent_node_loses_its_volumes_after_six_minutes() {
     fixture.pass(Duration::from_secs(300)).await;
     assert_eq!(attachments(&fixture).await, [("node-1".to_owned(), true)], "it may still be writing");
     fixture.pass(Duration::from_secs(70)).await;
-    let moved = || async { (attachments(&fixture).await == [("node-2".to_owned(), true)]).then_some(()) };
-    fixture.eventually("the other node has it", moved).await;
+    moved(&fixture).await;
     is_forced(&fixture, "timeout").await;
 }
 
@@ -157,8 +162,7 @@ async fn a_node_that_is_off_loses_its_volumes_at_once() {
     let taint =
         json!({"key": "node.kubernetes.io/out-of-service", "value": "nodeshutdown", "effect": "NoExecute"});
     fixture.patch(&NODES, "node-1", json!({"spec": {"taints": [taint]}})).await;
-    let moved = || async { (attachments(&fixture).await == [("node-2".to_owned(), true)]).then_some(()) };
-    fixture.eventually("the other node has it", moved).await;
+    moved(&fixture).await;
     is_forced(&fixture, "out-of-service").await;
 }
 

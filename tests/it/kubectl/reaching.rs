@@ -1,54 +1,19 @@
 //! Into pods: `kubectl exec`, `port-forward`, and requests through the apiserver to a pod or a Service.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, ChildStdout, Stdio};
+use std::io::Write;
+use std::process::Stdio;
 
-use crate::support::{Kubectl, PATIENCE, texts, with_each_kubectl};
+use crate::support::forward::Forward;
+use crate::support::{Kubectl, texts, with_each_kubectl};
 
 /// Both ways in which kubectl opens streams; an old one knows the second alone, and does not look.
 const STREAMS: [(&str, &str); 2] = [("websockets", "true"), ("SPDY", "false")];
 const WHO_AM_I: &str = "create deployment web --image=traefik/whoami --port=80";
 
-/// A `kubectl port-forward`, ended with the test.
-struct Forward {
-    child: Child,
-    address: String,
-    /// It says something of each connection, and ends where nobody reads that.
-    _out: BufReader<ChildStdout>,
-}
-
-impl Forward {
-    fn start(kubectl: &Kubectl, line: &str, websockets: &str) -> Forward {
-        let mut command = kubectl.command(&format!("port-forward --address 127.0.0.1 {line}"));
-        command.env("KUBECTL_PORT_FORWARD_WEBSOCKETS", websockets);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let mut line = String::new();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        out.read_line(&mut line).unwrap();
-        // "Forwarding from 127.0.0.1:40123 -> 80"
-        let address = line.split(' ').nth(2).unwrap_or_else(|| panic!("it said {line:?}")).to_owned();
-        Forward { child, address, _out: out }
-    }
-
-    /// What is answered to a `GET`; empty where the connection ends before that.
-    fn get(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: pod\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        // A connection that is reset has said nothing more.
-        let _ = stream.read_to_string(&mut answer);
-        answer
-    }
-}
-
-impl Drop for Forward {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+fn start_forward(kubectl: &Kubectl, line: &str, websockets: &str) -> Forward {
+    let mut command = kubectl.command(&format!("port-forward --address 127.0.0.1 {line}"));
+    command.env("KUBECTL_PORT_FORWARD_WEBSOCKETS", websockets);
+    Forward::start(command)
 }
 
 #[test]
@@ -59,14 +24,14 @@ fn ports_of_pods_and_of_services_are_forwarded() {
         kubectl.ok("expose deployment web --port=8080 --target-port=80");
         kubectl.ok("wait --for=condition=Ready pod --all --timeout=60s");
         for (name, websockets) in STREAMS {
-            let forward = Forward::start(kubectl, "pod/nginx :80", websockets);
+            let forward = start_forward(kubectl, "pod/nginx :80", websockets);
             let page = forward.get("/");
             assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{name}: {page}");
             assert!(page.contains("Welcome to nginx!"), "{name}: {page}");
             assert!(forward.get("/none").starts_with("HTTP/1.1 404 "), "{name}");
-            let forward = Forward::start(kubectl, "service/web :8080", websockets);
+            let forward = start_forward(kubectl, "service/web :8080", websockets);
             assert!(forward.get("/a?b=c").contains("GET /a?b=c HTTP/1.1\n"), "{name}");
-            let nobody = Forward::start(kubectl, "pod/nginx :81", websockets);
+            let nobody = start_forward(kubectl, "pod/nginx :81", websockets);
             assert_eq!(nobody.get("/"), "", "{name}");
         }
     });
