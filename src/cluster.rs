@@ -59,7 +59,6 @@ mod listener;
 mod listening;
 mod loads;
 mod look;
-mod master_leases;
 mod metrics;
 mod node_addresses;
 mod node_changes;
@@ -306,6 +305,7 @@ impl Cluster {
         let ranges = config.apiserver.services.service_cluster_ip_range;
         if !is_new {
             service_cidr::keep(&self.client(), &ranges).await?;
+            background::repair_stored(&mut self._background, &inside);
         }
         bootstrap::beside_components(&self.client(), ranges.api_server()).await?;
         bootstrap::by_choice(&self.client(), &inside.scheme, config, is_new).await?;

@@ -26,6 +26,13 @@ pub(super) fn begin(kv: &ByteStore, config: &Config, encryption: &Encryption) ->
     background
 }
 
+/// What was stored before the start may lack something; where servers share an etcd that is looked at anyway.
+pub(super) fn repair_stored(background: &mut JoinSet<()>, inside: &Arc<Inside>) {
+    if !inside.kv.is_shared() {
+        background.spawn(service_repair::following(inside.clone()));
+    }
+}
+
 /// What follows objects of the user's once the cluster is ready.
 pub(super) fn follow_objects(
     background: &mut JoinSet<()>,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::inside::Inside;
-use super::{Cluster, api_endpoints, master_leases};
+use super::{Cluster, api_endpoints};
 use apiserver::server::{self, Server};
 
 /// How long an end waits for an etcd that may be away.
@@ -63,7 +63,7 @@ impl Inside {
             return;
         };
         let leaving = async {
-            let servers = master_leases::remove(&self.kv, address).await?;
+            let servers = self.storage.remove_master_lease(address).await?;
             api_endpoints::publish(&self.kit(), &servers).await
         };
         match self.clock.timeout_outside(LEAVE_WITHIN, leaving).await {

@@ -70,6 +70,14 @@ fn name(host: &str, address: Option<SocketAddr>) -> String {
     format!("apiserver-{}", base32(&hashed.finalize()[..16]))
 }
 
+/// A UUID as upstream's holder has one; drawn from the address, so that a server knows its Lease after a
+/// restart.
+fn uid_of(address: SocketAddr) -> String {
+    let hash = Sha256::digest(address.to_string());
+    let hex: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-8{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..])
+}
+
 /// `base32.StdEncoding` without padding, in small letters.
 fn base32(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
@@ -109,7 +117,7 @@ async fn write(
     (host, address): (&str, SocketAddr),
     now: Time,
 ) -> Result<bool, Status> {
-    let holder = format!("{name}_{address}");
+    let holder = format!("{name}_{}", uid_of(address));
     let renewed = rfc3339_micro(now);
     let spec =
         json!({"holderIdentity": holder, "leaseDurationSeconds": DURATION_SECONDS, "renewTime": renewed});
@@ -168,7 +176,11 @@ mod tests {
     #[test]
     fn a_lease_has_a_name_for_good_and_expires() {
         // What upstream's server on a host of that name is called.
-        assert_eq!(name("test-apiserver", None).len(), "apiserver-".len() + 26);
+        assert_eq!(name("test-apiserver", None), "apiserver-iaminseh7hpv7g4j3xz5pqhgaa");
+        let uid = uid_of("10.0.0.1:6443".parse().unwrap());
+        let lengths: Vec<usize> = uid.split('-').map(str::len).collect();
+        assert_eq!(lengths, [8, 4, 4, 4, 12], "{uid}");
+        assert_ne!(uid, uid_of("10.0.0.1:6444".parse().unwrap()));
         assert_eq!(base32(b"foobar"), "mzxw6ytboi");
         let address: SocketAddr = "10.0.0.1:6443".parse().unwrap();
         assert_eq!(name("a", Some(address)), name("a", Some(address)));

@@ -7,9 +7,7 @@ use super::config::Config;
 use super::inside::Inside;
 use super::publishing::{Publishing, PublishingParts};
 use super::start_error::StartError;
-use super::{
-    api_endpoints, authentication_trust, cluster_info, etcd_api, legacy_token_tracking, master_leases,
-};
+use super::{api_endpoints, authentication_trust, cluster_info, etcd_api, legacy_token_tracking};
 use apiserver::server::{self, Server};
 use apiserver::storage::ByteStore;
 
@@ -40,7 +38,7 @@ impl Cluster {
 
     /// Publishes what clients have to know of the apiserver, as objects.
     pub(super) async fn tell_clients(&self) -> Result<(), StartError> {
-        let Inside { clock, config, keys, kv, .. } = &*self.inside;
+        let Inside { clock, config, keys, storage, .. } = &*self.inside;
         let (client, authentication) = (self.client(), &config.apiserver.authentication);
         let trust = authentication_trust::data(authentication, keys.authority.certificate_pem())?;
         authentication_trust::publish(&client, trust).await?;
@@ -49,7 +47,7 @@ impl Cluster {
             cluster_info::publish(&client, &access).await?;
         }
         if let Some(address) = self.address().and_then(server::advertised) {
-            let servers = master_leases::renew(kv, address).await?;
+            let servers = storage.renew_master_lease(address).await?;
             api_endpoints::publish(&client, &servers).await?;
         }
         Ok(())

@@ -11,7 +11,7 @@ use futures::future::select_all;
 use tokio::sync::mpsc::Receiver;
 
 use super::inside::Inside;
-use super::{api_endpoints, bootstrap, legacy_token_tracking, master_leases};
+use super::{api_endpoints, bootstrap, legacy_token_tracking};
 use apimachinery::fields::FieldSelector;
 use apimachinery::options::ListOptions;
 use apimachinery::selectable::Predicate;
@@ -95,7 +95,7 @@ async fn put_back(inside: &Inside, client: &Client, address: Option<SocketAddr>)
     // One that ends has taken itself off the list.
     match address.filter(|_| !inside.is_stopping()) {
         Some(address) => {
-            let servers = master_leases::renew(&inside.kv, address).await?;
+            let servers = inside.storage.renew_master_lease(address).await?;
             api_endpoints::publish(client, &servers).await
         }
         None => Ok(()),

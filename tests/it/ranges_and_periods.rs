@@ -9,6 +9,7 @@ use kubarium::apis::core::config_map::CONFIG_MAPS;
 use kubarium::apis::core::event::EVENTS;
 use kubarium::apis::core::node::NODES;
 use kubarium::apis::core::service::SERVICES;
+use kubarium::apis::networking::ip_address::IP_ADDRESSES;
 use kubarium::apis::networking::port_range::PortRange;
 use kubarium::clock::Clock;
 use kubarium::cluster::Components;
@@ -41,6 +42,36 @@ async fn services_take_their_ports_from_the_range() {
     let refused = node_port(&cluster, "outside", json!(30_000)).await.unwrap_err().to_string();
     let why = "provided port is not in the valid range. The range of valid ports is 7000-7019";
     assert!(refused.contains(why), "{refused}");
+    cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_services_held_before_is_looked_at_when_a_data_dir_is_used_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = || bare().data_dir(folder.path()).unsafe_no_fsync(true);
+    let cluster = Cluster::start(config()).await.unwrap();
+    node_port(&cluster, "web", json!(30_007)).await.unwrap();
+    let service = cluster.client().get(&SERVICES, "default", "web").await.unwrap().to_value();
+    let ip = service["spec"]["clusterIP"].as_str().unwrap();
+    cluster.client().delete(&IP_ADDRESSES, "", ip, &Default::default()).await.unwrap();
+    cluster.stop().await;
+    let mut narrow = config();
+    narrow.apiserver.services.service_node_port_range = PortRange::parse("7000-7019").unwrap();
+    let cluster = Cluster::start(narrow).await.unwrap();
+    let wanted = [
+        format!("Cluster IP [IPv4]: {ip} is not allocated; repairing"),
+        "Port 30007 is not within the port range 7000-7019; please recreate service".to_owned(),
+    ];
+    for message in wanted {
+        let told = async || {
+            let events = cluster.client().list(&EVENTS, "default", &Default::default()).await.unwrap();
+            events.items.iter().any(|event| event.to_value()["message"] == message)
+        };
+        while !told().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+    cluster.client().get(&IP_ADDRESSES, "", ip).await.unwrap();
     cluster.stop().await;
 }
 

@@ -21,6 +21,7 @@ mod foreign;
 mod fresh;
 
 mod lease_manager;
+mod master_leases;
 mod range_allocation;
 mod recorder;
 mod size_limit;

@@ -139,7 +139,9 @@ fn servers_are_listed_while_they_are_there() {
     let keys = tempfile::tempdir().unwrap();
     let flags = ["--apiserver-only"];
     let first = server(&etcd, &keys, &flags);
-    let second = server(&etcd, &keys, &flags);
+    // One writes what upstream's writes; who reads it reads either.
+    let protobuf = ["--storage-media-type", "application/vnd.kubernetes.protobuf"];
+    let second = server(&etcd, &keys, &[&flags[..], &protobuf].concat());
     let third = server(&etcd, &keys, &flags);
     let one = kubectl(&first);
     let ports = || one.ok("get endpoints kubernetes -o jsonpath={.subsets[*].ports[*].port}");

@@ -14,8 +14,9 @@ use apis::kind::Kind;
 use apis::networking::ip_range::IpRange;
 use apis::tree::{items, text, texts};
 
-const FAMILY: &str = "ipaddress.kubernetes.io/ip-family";
-/// By which label an IPAddress says who looks after it (`LabelManagedBy`), ...
+/// By which label an IPAddress says of which family it is (`LabelIPAddressFamily`), ...
+pub const FAMILY: &str = "ipaddress.kubernetes.io/ip-family";
+/// ... by which one who looks after it (`LabelManagedBy`), ...
 pub const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
 /// ... and what it says there of those that Services hold.
 pub const ALLOCATOR: &str = "ipallocator.k8s.io";
