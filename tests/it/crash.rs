@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -101,10 +100,6 @@ fn up(data_dir: &Path) -> (Up, Target) {
     (up, target)
 }
 
-fn signal(up: &Up, signal: &str) {
-    assert!(Command::new("kill").args([signal, &up.pid().to_string()]).status().unwrap().success());
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_acknowledged_survives_a_kill() {
     let seed = fastrand::u64(..);
@@ -138,7 +133,7 @@ async fn what_was_acknowledged_survives_a_kill() {
                 ended = running.join_next() => panic!("a client ended before the kill: {:?}", ended.map(|ended| ended.err())),
             }
         }
-        signal(&up, "-KILL");
+        up.signal("-KILL");
         writers = running.join_all().await;
         up.wait();
         let known = writers.iter().flat_map(|writer| writer.known.values());
@@ -184,7 +179,7 @@ async fn after_a_clean_stop_the_same_pods_run_on_the_same_nodes() {
         wire.send(Method::POST, "/apis/apps/v1/namespaces/default/deployments", &deployment).await.unwrap();
     assert_eq!(created.code, 201, "{}", created.json());
     let before = running_pods(&mut wire, 3).await;
-    signal(&first, "-TERM");
+    first.signal("-TERM");
     assert!(first.wait().success());
     let (_second, target) = up(data_dir.path());
     let mut wire = target.http1().await.unwrap();
@@ -256,7 +251,7 @@ async fn scripts_that_go_too_far_stop_nobody_and_no_start() {
         assert_eq!(created.code, 201, "{}", created.json());
     }
     until_restarted(&mut wire, bombs.len()).await;
-    signal(&first, "-KILL");
+    first.signal("-KILL");
     first.wait();
     let (_second, target) = up(data_dir.path());
     let mut wire = target.http1().await.unwrap();

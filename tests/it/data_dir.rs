@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 use http::Method;
 use rustix::process::{Pid, Resource, Rlimit, prlimit};
@@ -29,7 +29,7 @@ fn target(up: &Up) -> Target {
 }
 
 fn stop(mut up: Up) {
-    assert!(Command::new("kill").args(["-TERM", &up.pid().to_string()]).status().unwrap().success());
+    up.signal("-TERM");
     assert!(up.wait().success());
 }
 

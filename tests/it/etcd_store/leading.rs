@@ -24,8 +24,7 @@ fn of_two_whole_clusters_one_leads_and_the_other_takes_over() {
     two.ok("create deployment web --image nginx");
     two.ok("rollout status deployment/web --timeout=60s");
     assert_eq!(two.ok(HOLDER), holder);
-    Command::new("kill").args(["-KILL", &first.pid().to_string()]).status().unwrap();
-    first.wait();
+    first.kill();
     two.ok("scale deployment/web --replicas 2");
     two.ok("rollout status deployment/web --timeout=60s");
     assert_ne!(two.ok(HOLDER), holder);

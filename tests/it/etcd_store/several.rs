@@ -157,8 +157,7 @@ fn servers_are_listed_while_they_are_there() {
     drop(third);
     assert_eq!(count(&ports()), 2);
     let mut killed = second;
-    Command::new("kill").args(["-KILL", &killed.pid().to_string()]).status().unwrap();
-    killed.wait();
+    killed.kill();
     eventually("the lost one to leave", || (count(&ports()) == 1).then_some(()));
     one.ok("create configmap a");
 }

@@ -114,6 +114,17 @@ impl Up {
         path.to_str().unwrap().to_owned()
     }
 
+    /// Sends its process a signal, as `-TERM`.
+    pub(crate) fn signal(&self, signal: &str) {
+        assert!(Command::new("kill").args([signal, &self.pid().to_string()]).status().unwrap().success());
+    }
+
+    /// Ends it as a power cut would.
+    pub(crate) fn kill(&mut self) {
+        self.signal("-KILL");
+        self.wait();
+    }
+
     /// Waits for the end of the process.
     pub(crate) fn wait(&mut self) -> std::process::ExitStatus {
         let child = &mut self.child;

@@ -82,8 +82,7 @@ impl Servers {
     pub(super) fn kill(&mut self, at: usize) {
         self.targets.lock()[at] = None;
         if let Some(mut up) = self.ups[at].take() {
-            Command::new("kill").args(["-KILL", &up.pid().to_string()]).status().unwrap();
-            up.wait();
+            up.kill();
         }
     }
 
