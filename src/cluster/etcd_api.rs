@@ -9,7 +9,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use sync::RwLock;
 
+use apimachinery::object::Object;
 use apimachinery::wire::ApiService;
+use apis::apiextensions::kinds;
+use apis::apiextensions::view::CustomResourceDefinition;
 use apis::kind::Kind;
 use apis::scheme::Scheme;
 use apiserver::server::{self, Server, Tls};
@@ -137,13 +140,16 @@ struct Heads {
 
 impl ShownValues {
     /// Of the built-in kinds, and of the custom ones whose definitions are in a store that stands still.
-    pub(super) fn of_store(kv: &Kv) -> Result<StoredValues, etcd::Error> {
-        let mut custom = HashMap::new();
-        for definition in kv.range(DEFINITIONS, None, None, None)?.kvs {
-            let tree: serde_json::Value = serde_json::from_slice(&definition.value).unwrap_or_default();
-            custom.extend(custom_head(&tree["spec"]));
+    pub(super) fn of_store(kv: &Kv) -> Result<ShownValues, etcd::Error> {
+        let scheme = Scheme::builtin();
+        for kept in kv.range(DEFINITIONS, None, None, None)?.kvs {
+            let Ok(definition) = Object::from_stored(kept.value, kept.mod_revision, &[]) else { continue };
+            let crd = CustomResourceDefinition::read(&definition.to_value());
+            if crd.is("Established") {
+                kinds::served(&definition, &crd).storage.into_iter().for_each(|kind| scheme.register(kind));
+            }
         }
-        Ok(StoredValues { builtin: ShownValues::new(Arc::new(Scheme::builtin())), custom })
+        Ok(ShownValues::new(Arc::new(scheme)))
     }
 
     /// Of the kinds of a scheme, as it grows.
@@ -161,34 +167,6 @@ impl ShownValues {
         let slashes = rest.bytes().enumerate().filter(|(_, byte)| *byte == b'/').take(2);
         slashes.into_iter().find_map(|(at, _)| heads.by_prefix.get(&key[..=ROOT.len() + at])).cloned()
     }
-}
-
-/// Values as they are shown where nothing runs that would know custom kinds.
-#[derive(Debug)]
-pub(super) struct StoredValues {
-    builtin: ShownValues,
-    /// By what keys begin with. Bound: the definitions.
-    custom: HashMap<String, Bytes>,
-}
-
-impl Values for StoredValues {
-    fn shown(&self, key: &str, value: &Bytes) -> Bytes {
-        let mut folders = key.match_indices('/').map(|(at, _)| &key[..=at]).skip(3);
-        let head = folders.next().and_then(|folder| self.custom.get(folder));
-        match head.filter(|_| value.starts_with(KEPT_HEAD)) {
-            Some(head) => [&head[..], &value[1..], b"\n"].concat().into(),
-            None => self.builtin.shown(key, value),
-        }
-    }
-}
-
-/// What objects of a definition have before their metadata, by what their keys begin with.
-fn custom_head(spec: &serde_json::Value) -> Option<(String, Bytes)> {
-    let (group, names) = (spec["group"].as_str()?, &spec["names"]);
-    let stored = spec["versions"].as_array()?.iter().find(|version| version["storage"] == true)?;
-    let (version, kind) = (stored["name"].as_str()?, names["kind"].as_str()?);
-    let prefix = format!("{ROOT}{group}/{}/", names["plural"].as_str()?);
-    Some((prefix, format!("{{\"apiVersion\":\"{group}/{version}\",\"kind\":\"{kind}\",").into()))
 }
 
 impl Heads {
@@ -230,15 +208,29 @@ impl std::fmt::Debug for ShownValues {
 
 #[cfg(test)]
 mod tests {
+    use etcd::{Expect, Op, Options};
+    use serde_json::json;
+
     use super::*;
 
-    #[test]
-    fn objects_of_definitions_that_are_stored_are_shown_with_theirs() {
-        let versions = serde_json::json!([{"name": "v1"}, {"name": "v2", "storage": true}]);
-        let names = serde_json::json!({"plural": "tabs", "kind": "Tab"});
-        let spec = serde_json::json!({"group": "example.com", "names": names, "versions": versions});
-        let custom = custom_head(&spec).into_iter().collect();
-        let values = StoredValues { builtin: ShownValues::new(Arc::new(Scheme::builtin())), custom };
+    #[tokio::test]
+    async fn objects_of_definitions_that_are_stored_are_shown_with_theirs() {
+        let kv = Kv::open(Options::default(), Clock::real()).unwrap();
+        let versions = json!([{"name": "v1"}, {"name": "v2", "storage": true}]);
+        for (plural, kind, established) in [("tabs", "Tab", "True"), ("others", "Other", "False")] {
+            let names = json!({"plural": plural, "kind": kind});
+            let conditions = [json!({"type": "Established", "status": established})];
+            let definition = json!({
+                "metadata": {"name": format!("{plural}.example.com"), "uid": "u"},
+                "spec": {"group": "example.com", "names": names, "versions": versions},
+                "status": {"acceptedNames": names, "conditions": conditions},
+            });
+            let key = format!("{DEFINITIONS}{plural}.example.com");
+            kv.txn(&key, Expect::Any, Op::Put { value: definition.to_string().into(), lease: None })
+                .await
+                .unwrap();
+        }
+        let values = ShownValues::of_store(&kv).unwrap();
         let kept = Bytes::from_static(br#"{"metadata":{"name":"a"}}"#);
         let shown = |key: &str| String::from_utf8(values.shown(key, &kept).to_vec()).unwrap();
         let wanted = r#"{"apiVersion":"example.com/v2","kind":"Tab","metadata":{"name":"a"}}"#;

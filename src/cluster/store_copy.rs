@@ -107,7 +107,8 @@ pub(crate) async fn copy(
 ) -> Result<CopiedStore, StoreCopyError> {
     let clock = Clock::real();
     let snapshot = read(from, &clock).await?;
-    let kv = Kv::load(snapshot.image(), Options::default(), clock.clone())?;
+    let image = snapshot.image();
+    let kv = Kv::load(image, Options::default(), clock.clone())?;
     let keys = kv.range("", None, Some(0), None)?.count;
     let revision = match to {
         StorePlace::DataDir(folder) => {
@@ -115,7 +116,9 @@ pub(crate) async fn copy(
             snapshot.resource_version()
         }
         StorePlace::File { path, .. } => write_file(&kv, path)?,
-        StorePlace::Etcd(options) => Box::pin(write_etcd(&kv, options, new_revisions, &clock)).await?,
+        StorePlace::Etcd(options) => {
+            Box::pin(write_etcd((&kv, image), options, new_revisions, &clock)).await?
+        }
     };
     kv.close().await;
     Ok(CopiedStore { keys, revision })
@@ -178,7 +181,7 @@ fn write_file(kv: &Kv, file: &Path) -> Result<Revision, StoreCopyError> {
 }
 
 async fn write_etcd(
-    kv: &Kv,
+    (kv, image): (&Kv, &StoreImage),
     options: &EtcdOptions,
     new_revisions: bool,
     clock: &Clock,
@@ -193,7 +196,7 @@ async fn write_etcd(
     if new_revisions {
         writer.write_newest(kv).await?;
     } else {
-        writer.write_history(kv).await?;
+        writer.write_history(image).await?;
     }
     let revision = writer.client.revision().await?;
     writer.client.close();
@@ -228,19 +231,18 @@ fn is_at_once(one: &LoggedChange, other: &LoggedChange) -> bool {
     one.kv.mod_revision == other.kv.mod_revision
 }
 
-struct EtcdWriter<V> {
+struct EtcdWriter {
     client: EtcdClient,
-    values: V,
+    values: ShownValues,
     leases: HashMap<LeaseId, LeaseId>,
 }
 
-impl<V: Values> EtcdWriter<V> {
+impl EtcdWriter {
     /// Each change at its revision, and the etcd stands where the store does, or one further.
-    async fn write_history(&self, kv: &Kv) -> Result<(), StoreCopyError> {
-        let image = kv.image()?;
+    async fn write_history(&self, image: &StoreImage) -> Result<(), StoreCopyError> {
         let changes: Vec<LoggedChange> = image.changes().collect::<Result<_, _>>()?;
         let now = self.client.revision().await?;
-        check(&image, &changes, now)?;
+        check(image, &changes, now)?;
         let mut position = now;
         for of_revision in changes.chunk_by(is_at_once) {
             let revision = of_revision[0].kv.mod_revision;
