@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::asked::encoded;
 use super::connection::Context;
-use super::trace_bodies::KeptExchanges;
+use super::trace_bodies::{KeptExchanges, requests};
 use super::trace_source::{TraceSource, look};
 use super::trace_wanted::WantedPart;
 use super::traced::{self, Traced};
@@ -77,7 +77,7 @@ impl Trace {
         self.print(&story, &wanted)?;
         if self.bodies {
             let kept = block_on(KeptExchanges::ask(&asking.context))?;
-            kept.of(&story).iter().for_each(say);
+            kept.of(requests(&story)).iter().for_each(say);
             say(kept.remark());
         }
         Ok(())

@@ -6,11 +6,11 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use tokio::sync::mpsc;
 
-use super::trace_bodies::KeptExchanges;
+use super::trace_bodies::{KeptExchanges, requests};
 use super::trace_source::{TraceSource, look};
 use super::{Failure, block_on, say, terminal};
 use flow::story::StoryStage;
-use flow::{Step, StepId, Trace, WantedSteps};
+use flow::{StepId, Trace, WantedSteps};
 
 /// How often it is asked at most what is new.
 const PERIOD: Duration = Duration::from_millis(300);
@@ -92,15 +92,12 @@ struct BodiesTold(HashSet<StepId>);
 impl BodiesTold {
     /// Those that are new and whole.
     async fn tell(&mut self, asking: &TraceSource, trace: &Trace) -> Result<(), Failure> {
-        let requests = || trace.steps.iter().filter(|one| matches!(one.step, Step::RequestReceived { .. }));
-        if requests().all(|one| self.0.contains(&one.id)) {
+        if requests(trace).all(|id| self.0.contains(&id)) {
             return Ok(());
         }
-        let mut new = trace.clone();
-        new.steps.retain(|step| !self.0.contains(&step.id));
         let kept = KeptExchanges::ask(&asking.context).await?;
-        kept.of(&new).into_iter().for_each(say);
-        self.0 = requests().filter(|one| kept.is_whole(one.id)).map(|one| one.id).collect();
+        kept.of(requests(trace).filter(|id| !self.0.contains(id))).into_iter().for_each(say);
+        self.0 = requests(trace).filter(|id| kept.is_whole(*id)).collect();
         Ok(())
     }
 }
@@ -160,7 +157,7 @@ fn number(StepId(id): &StepId) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use flow::{Flow, Operation};
+    use flow::{Flow, Operation, Step};
 
     use super::*;
     use clock::Clock;

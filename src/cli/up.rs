@@ -277,10 +277,7 @@ impl Up {
                 Ok(())
             }
         };
-        let ended = tokio::select! {
-            () = cluster.stop() => Ok(()),
-            () = stop.again(self.apiserver.shutdown.delay) => Err(cut_short()),
-        };
+        let ended = end_unless_told(cluster.stop(), stop.wait(), self.apiserver.shutdown.delay).await;
         let removed = written.remove();
         outcome.and(ended).and(removed)
     }
@@ -469,20 +466,27 @@ impl Stop {
             _ = self.terminate.recv() => {}
         }
     }
+}
 
-    /// Returns when it is told once more, while it serves on for `delay`; an end without delay is so short
-    /// that it is never cut, since some tell twice what they mean once.
-    async fn again(&mut self, delay: Duration) {
+/// Waits for an end; whoever tells it `again` while it serves on for `delay` did not want to wait. An end
+/// without delay is so short that it is never cut, since some tell twice what they mean once.
+pub(super) async fn end_unless_told<T>(
+    ending: impl Future<Output = T>,
+    again: impl Future<Output = ()>,
+    delay: Duration,
+) -> Result<(), Failure> {
+    let told_twice = async {
         if delay.is_zero() {
             std::future::pending::<()>().await;
         }
-        self.wait().await;
+        again.await;
+    };
+    tokio::select! {
+        _ = ending => Ok(()),
+        () = told_twice => {
+            Err(Failure("told to stop twice, and so it did at once: --shutdown-delay-duration is cut short".into()))
+        }
     }
-}
-
-/// Who told it twice did not want to wait.
-pub(super) fn cut_short() -> Failure {
-    Failure("told to stop twice, and so it did at once: --shutdown-delay-duration is cut short".into())
 }
 
 /// Ten thousand watches are ten thousand descriptors: as many as the system lets us have.

@@ -40,12 +40,4 @@ impl Ending {
             () = self.parent.gone() => {}
         }
     }
-
-    /// Returns at the second reason, while it serves on for `delay`; without delay it is never cut.
-    pub(crate) async fn again(&mut self, delay: Duration) {
-        if delay.is_zero() {
-            std::future::pending::<()>().await;
-        }
-        self.wait().await;
-    }
 }

@@ -123,10 +123,7 @@ impl KubeApiserver {
         };
         // Whoever keeps a watch open is not waited for; what was answered is in the store.
         let clock = Clock::real();
-        tokio::select! {
-            _ = clock.timeout(PATIENCE + delay, stopping) => Ok(()),
-            () = ending.again(delay) => Err(up::cut_short()),
-        }
+        up::end_unless_told(clock.timeout(PATIENCE + delay, stopping), ending.wait(), delay).await
     }
 
     async fn start(mut self, selected: Selected) -> Result<(Cluster, Option<Server>), Failure> {
