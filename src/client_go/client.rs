@@ -99,6 +99,19 @@ impl Client {
         response::object(kind, self.send(call).await?).await
     }
 
+    /// One object, if it is there.
+    pub async fn find(
+        &self,
+        kind: &Kind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Option<Arc<Object>>, Status> {
+        match self.get(kind, namespace, name).await {
+            Err(status) if status.is_not_found() => Ok(None),
+            found => found.map(Some),
+        }
+    }
+
     /// The objects of a namespace, or of all.
     pub async fn list(&self, kind: &Kind, namespace: &str, options: &ListOptions) -> Result<List, Status> {
         let target = format!("{}{}", kind.collection_path(namespace), query(options, false));
@@ -406,9 +419,6 @@ fn set_default(members: &mut Map<String, Value>, name: &str, value: &str) {
 mod tests {
     use super::*;
     use crate::fake::FakeApi;
-    use apimachinery::fields::FieldSelector;
-    use apimachinery::labels::Selector;
-    use apimachinery::selectable::Predicate;
     use apis::core::config_map::CONFIG_MAPS;
     use serde_json::json;
 
@@ -472,19 +482,5 @@ mod tests {
         }
         assert_eq!(asking.await.unwrap().unwrap_err().code, 429);
         assert_eq!(api.requests().len(), 1 + 11);
-    }
-
-    #[test]
-    fn a_query_says_what_the_options_say() {
-        let predicate = Predicate {
-            labels: Selector::parse("a in (b,c)").unwrap(),
-            fields: FieldSelector::equal("spec.nodeName", "n"),
-            ..Predicate::default()
-        };
-        let options = ListOptions { predicate, resource_version: Some("7".into()), ..ListOptions::default() };
-        let text = "?watch=true&labelSelector=a%20in%20%28b%2Cc%29&fieldSelector=spec%2EnodeName%3Dn&resourceVersion=7";
-        assert_eq!(query(&options, true), text);
-        assert_eq!(query(&ListOptions::default(), false), "");
-        assert!(object_path(&CONFIG_MAPS, "ns", "a/b%?").ends_with("/configmaps/a%2Fb%25%3F"));
     }
 }

@@ -123,3 +123,26 @@ pub(super) fn query(options: &ListOptions, watch: bool) -> String {
     }
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apimachinery::fields::FieldSelector;
+    use apimachinery::labels::Selector;
+    use apimachinery::selectable::Predicate;
+    use apis::core::config_map::CONFIG_MAPS;
+
+    #[test]
+    fn a_query_says_what_the_options_say() {
+        let predicate = Predicate {
+            labels: Selector::parse("a in (b,c)").unwrap(),
+            fields: FieldSelector::equal("spec.nodeName", "n"),
+            ..Predicate::default()
+        };
+        let options = ListOptions { predicate, resource_version: Some("7".into()), ..ListOptions::default() };
+        let text = "?watch=true&labelSelector=a%20in%20%28b%2Cc%29&fieldSelector=spec%2EnodeName%3Dn&resourceVersion=7";
+        assert_eq!(query(&options, true), text);
+        assert_eq!(query(&ListOptions::default(), false), "");
+        assert!(object_path(&CONFIG_MAPS, "ns", "a/b%?").ends_with("/configmaps/a%2Fb%25%3F"));
+    }
+}

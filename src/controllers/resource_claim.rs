@@ -134,11 +134,9 @@ impl ResourceClaimController {
 
     /// Whether there is a claim of this pod of that name, whatever the cache knows.
     async fn is_there(&self, ctx: &Reconcile, pod: &Object, name: &str) -> Result<bool, Status> {
-        match ctx.client.get(&RESOURCE_CLAIMS, &pod.metadata.namespace, name).await {
-            Ok(claim) => Ok(claim.controller().is_some_and(|owner| *owner.uid == *pod.metadata.uid)),
-            Err(status) if status.is_not_found() => Ok(false),
-            Err(status) => Err(status),
-        }
+        let found = ctx.client.find(&RESOURCE_CLAIMS, &pod.metadata.namespace, name).await?;
+        let is_its = |claim: &Object| claim.controller().is_some_and(|owner| *owner.uid == *pod.metadata.uid);
+        Ok(found.is_some_and(|claim| is_its(&claim)))
     }
 
     fn claims_of<'a>(&'a self, pod: &'a Object) -> impl Iterator<Item = Arc<Object>> + 'a {
@@ -205,10 +203,9 @@ impl ResourceClaimController {
         let name = text(user, "name");
         let pod = match self.pods.get(namespace, name) {
             Some(pod) => pod,
-            None => match ctx.client.get(&PODS, namespace, name).await {
-                Ok(pod) => pod,
-                Err(status) if status.is_not_found() => return Ok(false),
-                Err(status) => return Err(status),
+            None => match ctx.client.find(&PODS, namespace, name).await? {
+                Some(pod) => pod,
+                None => return Ok(false),
             },
         };
         Ok(pod.metadata.uid == text(user, "uid") && !is_done(&pod.view::<Pod>()))

@@ -64,10 +64,7 @@ impl Controller for TtlAfterFinishedController {
             Some(_) => {}
         }
         // The cache may not know yet that it was given more time.
-        let fresh = match ctx.client.get(&JOBS, namespace, name).await {
-            Err(error) if error.is_not_found() => return Ok(Action::Done),
-            other => other?,
-        };
+        let Some(fresh) = ctx.client.find(&JOBS, namespace, name).await? else { return Ok(Action::Done) };
         match time_left(&fresh, ctx.clock.now()) {
             None => Ok(Action::Done),
             Some(left) if !left.is_zero() => Ok(Action::RequeueAfter(left)),

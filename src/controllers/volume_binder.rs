@@ -250,10 +250,7 @@ impl VolumeBinder {
         if known.is_some() || matches!(phase, "Released" | "Failed") {
             return Ok(known);
         }
-        match ctx.client.get(&PERSISTENT_VOLUME_CLAIMS, namespace, name).await {
-            Err(status) if status.is_not_found() => Ok(None),
-            claim => claim.map(Some),
-        }
+        ctx.client.find(&PERSISTENT_VOLUME_CLAIMS, namespace, name).await
     }
 
     async fn sync_volume(&self, ctx: &Reconcile, volume: &Object) -> Result<(), Status> {

@@ -22,11 +22,7 @@ pub(super) struct NodeVolumes(pub(super) Value);
 impl NodeVolumes {
     /// The node as it is now; none when it is gone.
     pub(super) async fn get(ctx: &Reconcile, node: &str) -> Result<Option<NodeVolumes>, Status> {
-        match ctx.client.get(&NODES, "", node).await {
-            Ok(node) => Ok(Some(NodeVolumes(node.to_value()))),
-            Err(status) if status.is_not_found() => Ok(None),
-            Err(status) => Err(status),
-        }
+        Ok(ctx.client.find(&NODES, "", node).await?.map(|node| NodeVolumes(node.to_value())))
     }
 
     /// Whether its kubelet leaves attaching to this controller.

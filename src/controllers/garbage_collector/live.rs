@@ -20,11 +20,8 @@ pub(super) async fn get(
     identity: &Identity,
     uid: &str,
 ) -> Result<Option<Arc<Object>>, Status> {
-    match ctx.client.get(kind(identity)?, &identity.namespace, &identity.name).await {
-        Ok(object) => Ok(Some(object).filter(|object| object.metadata.uid == uid)),
-        Err(error) if error.is_not_found() => Ok(None),
-        Err(error) => Err(error),
-    }
+    let found = ctx.client.find(kind(identity)?, &identity.namespace, &identity.name).await?;
+    Ok(found.filter(|object| object.metadata.uid == uid))
 }
 
 /// Who names an owner, of all `kinds`: what the graph has not been told of yet included. An owner is let go

@@ -71,11 +71,9 @@ impl Controller for NamespaceController {
             return Ok(Action::Done);
         };
         // Not from the cache: a namespace of this name may have been made anew.
-        let object = match ctx.client.get(&NAMESPACES, "", key).await {
-            Ok(object) if object.metadata.uid == cached.metadata.uid => object,
-            Ok(_) => return Ok(Action::Done),
-            Err(error) if error.is_not_found() => return Ok(Action::Done),
-            Err(error) => return Err(error),
+        let found = ctx.client.find(&NAMESPACES, "", key).await?;
+        let Some(object) = found.filter(|object| object.metadata.uid == cached.metadata.uid) else {
+            return Ok(Action::Done);
         };
         let view = object.view::<Namespace>();
         if view.spec.finalizers.is_empty() {
@@ -109,11 +107,7 @@ async fn terminate(ctx: &Reconcile, object: &Object) -> Result<Arc<Object>, Stat
 /// Takes our finalizer away; the namespace goes with the last one.
 async fn finalize(ctx: &Reconcile, object: &Object) -> Result<Action, Status> {
     let name = &object.metadata.name;
-    let fresh = match ctx.client.get(&NAMESPACES, "", name).await {
-        Ok(fresh) => fresh,
-        Err(error) if error.is_not_found() => return Ok(Action::Done),
-        Err(error) => return Err(error),
-    };
+    let Some(fresh) = ctx.client.find(&NAMESPACES, "", name).await? else { return Ok(Action::Done) };
     let finalizers = &fresh.view::<Namespace>().spec.finalizers;
     let others: Vec<&String> = finalizers.iter().filter(|finalizer| *finalizer != "kubernetes").collect();
     let mut tree = fresh.to_value();

@@ -86,12 +86,8 @@ impl VolumeSnapshotController {
         let key = snapshot_of(tree);
         let (namespace, name) = split_key(&key);
         let uid = tree["spec"]["volumeSnapshotRef"]["uid"].as_str().unwrap_or_default();
-        let is_needed = match ctx.client.get(&kinds.snapshots, namespace, name).await {
-            Ok(snapshot) => snapshot.metadata.uid == uid && !snapshot.is_deleting(),
-            Err(status) if status.is_not_found() => false,
-            Err(status) => return Err(status),
-        };
-        if is_needed {
+        let found = ctx.client.find(&kinds.snapshots, namespace, name).await?;
+        if found.is_some_and(|snapshot| snapshot.metadata.uid == uid && !snapshot.is_deleting()) {
             Ok(())
         } else {
             drop_finalizers(ctx, &kinds.contents, content, &[CONTENT_FINALIZER]).await

@@ -69,18 +69,13 @@ impl VolumeSnapshotController {
         let tree = snapshot.to_value();
         let Some(name) = tree["spec"]["source"]["volumeSnapshotContentName"].as_str() else {
             let name = format!("snapcontent-{}", snapshot.metadata.uid);
-            return match ctx.client.get(&kinds.contents, "", &name).await {
-                Ok(content) => Ok(Ok(content)),
-                Err(status) if status.is_not_found() => self.make_content(ctx, kinds, snapshot, &name).await,
-                Err(status) => Err(status),
+            return match ctx.client.find(&kinds.contents, "", &name).await? {
+                Some(content) => Ok(Ok(content)),
+                None => self.make_content(ctx, kinds, snapshot, &name).await,
             };
         };
-        let content = match ctx.client.get(&kinds.contents, "", name).await {
-            Ok(content) => content,
-            Err(status) if status.is_not_found() => {
-                return fails("SnapshotContentMissing", "VolumeSnapshotContent is missing");
-            }
-            Err(status) => return Err(status),
+        let Some(content) = ctx.client.find(&kinds.contents, "", name).await? else {
+            return fails("SnapshotContentMissing", "VolumeSnapshotContent is missing");
         };
         let of = content.to_value()["spec"]["volumeSnapshotRef"].clone();
         let metadata = &snapshot.metadata;
@@ -278,11 +273,7 @@ impl VolumeSnapshotController {
 
 /// The content of a snapshot that goes, unless it is to be retained.
 async fn end_content(ctx: &Reconcile, kinds: &SnapshotKinds, name: &str) -> Result<(), Status> {
-    let content = match ctx.client.get(&kinds.contents, "", name).await {
-        Ok(content) => content,
-        Err(status) if status.is_not_found() => return Ok(()),
-        Err(status) => return Err(status),
-    };
+    let Some(content) = ctx.client.find(&kinds.contents, "", name).await? else { return Ok(()) };
     if content.is_deleting() || content.to_value()["spec"]["deletionPolicy"] != "Delete" {
         return Ok(());
     }

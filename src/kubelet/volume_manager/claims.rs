@@ -118,10 +118,7 @@ async fn claimed(client: &Client, volume: &Object, node: &str) -> Result<Claimed
     let tree = volume.to_value();
     let driver = match text(&tree, "spec.csi.driver") {
         "" => None,
-        driver => match client.get(&CSI_DRIVERS, "", driver).await {
-            Err(status) if status.is_not_found() => None,
-            driver => Some(driver?.to_value()),
-        },
+        driver => client.find(&CSI_DRIVERS, "", driver).await?.map(|driver| driver.to_value()),
     };
     let unique_name = attached_as(&tree, driver.as_ref());
     let is_at_hand = match &unique_name {
