@@ -143,10 +143,16 @@ impl Controller for EndpointSliceController {
         };
         let (topology, all) = (self.topology.clone(), self.nodes.clone());
         let nodes = move |change: &Change<'_>, enqueue: &Enqueue| {
-            let before = change.old().and_then(|old| zone_shares::cpu_of(old));
-            let now = Some(change.object()).filter(|_| !matches!(change, Change::Deleted(_)));
             // Few services ask for hints, and nodes seldom change what these depend on.
-            if topology.is_empty() || before == now.and_then(|node| zone_shares::cpu_of(node)) {
+            if topology.is_empty() {
+                return;
+            }
+            let (before, now) = match change {
+                Change::Added(node) => (None, zone_shares::cpu_of(node)),
+                Change::Updated { old, new } => (zone_shares::cpu_of(old), zone_shares::cpu_of(new)),
+                Change::Deleted(node) => (zone_shares::cpu_of(node), None),
+            };
+            if before == now {
                 return;
             }
             topology.overloaded(&CpuRatios::of(&all.all())).into_iter().for_each(|key| enqueue.now(key));
