@@ -122,7 +122,8 @@ impl ApiserverConfig {
     /// With defaults for everything that is not asked for here.
     pub fn new(scheme: Arc<Scheme>, registry: Registry, clock: Clock, entropy: Entropy) -> ApiserverConfig {
         let authentication = Authentication::in_process(&clock);
-        let ServerRunOptions { authorization, admission, flow_control, .. } = ServerRunOptions::default();
+        let ServerRunOptions { authorization, admission, flow_control, shutdown, .. } =
+            ServerRunOptions::default();
         ApiserverConfig {
             scheme,
             registry,
@@ -136,7 +137,7 @@ impl ApiserverConfig {
             audit: AuditConfig::default(),
             version: VersionInfo::default(),
             health: HealthChecks::default(),
-            shutdown: Default::default(),
+            shutdown: (shutdown, Shutdown::default()),
             admission,
             own_admission: OwnAdmission::default(),
             flags: None,

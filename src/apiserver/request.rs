@@ -11,5 +11,5 @@ mod told_values;
 pub use bounded_text::{MAX_TOLD_BYTES, bounded};
 pub use context::{Announced, LONG_BYTES, RequestContext};
 pub use disturbance::{IsSilent, RequestDisturbance, WatchStage};
-pub use info::{BESIDE, RequestInfo, is_true, query_pairs, query_value};
-pub use told_values::{ValuePlace, hide_unreadable};
+pub use info::{BESIDE, RequestInfo, is_below, is_true, query_pairs, query_value};
+pub use told_values::{ValueReader, hide_unreadable};

@@ -9,7 +9,6 @@ use clap::{ArgAction, Args};
 use tokio::sync::watch;
 
 use apimachinery::duration::parse_flag;
-use component_base::flags::defaults;
 
 /// What the flags say of the end.
 #[derive(Args, Clone, Copy, Debug)]
@@ -28,12 +27,6 @@ pub struct ShutdownOptions {
     #[arg(id = "shutdown-send-retry-after", long, action = ArgAction::Set, num_args = 0..=1,
         require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub sends_retry_after: bool,
-}
-
-impl Default for ShutdownOptions {
-    fn default() -> ShutdownOptions {
-        defaults()
-    }
 }
 
 /// How far the end of one server has come. Clones speak of the same server.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::inside::Inside;
 use apimachinery::status::Status;
-use apiserver::request::ValuePlace;
+use apiserver::request::ValueReader;
 use flow::{ExchangeText, MAX_BODY_BYTES, MAX_EXCHANGES, StepId};
 use handles::{ClusterHandle, HandleCall, Handles, answer};
 
@@ -38,13 +38,14 @@ impl Inside {
         drop(call);
         let mut told: Vec<ExchangeText> = Vec::new();
         let mut withheld = 0;
+        let mut reader = ValueReader::new(&self.flow, &may_read);
         let kept = self.flow.exchanges().map_or_else(Vec::new, |exchanges| exchanges.kept(wanted));
         for (step, exchange) in kept {
-            let is_readable = match ValuePlace::of_step(&self.flow, step.cause()) {
-                Some(place) => place.is_readable(&may_read).await,
-                None => false,
-            };
-            if is_readable { told.push(exchange.text(step)) } else { withheld += 1 }
+            if reader.may_see(step.cause()).await {
+                told.push(exchange.text(step));
+            } else {
+                withheld += 1;
+            }
         }
         Ok(json!({
             "exchanges": told,

@@ -40,7 +40,7 @@ pub struct Exchange {
 }
 
 /// Headers and a body.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SentMessage {
     /// Of an answer its status, else 0.
     pub code: u16,
@@ -51,11 +51,8 @@ pub struct SentMessage {
 }
 
 /// A body, as far as it is kept.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub enum SentBody {
-    /// There is none, or nobody saw it.
-    #[default]
-    Empty,
     /// What passes by is put in.
     Bytes(PassingBytes),
     /// An object that was handed over in memory.
@@ -204,7 +201,6 @@ impl SentBody {
 
     fn text(&self) -> BodyText {
         match self {
-            SentBody::Empty => BodyText::default(),
             SentBody::Bytes(passing) => passing.text(),
             SentBody::Tree(tree) => {
                 let text = tree.to_string();
@@ -292,7 +288,7 @@ mod tests {
 
     fn exchange(body: &str) -> Exchange {
         let body = SentBody::of_bytes(body.as_bytes());
-        let request = SentMessage { body, ..SentMessage::default() };
+        let request = SentMessage { code: 0, headers: vec![], body };
         Exchange { line: "POST /".into(), request, response: Arc::default() }
     }
 

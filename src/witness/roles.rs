@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::uses::RbacUse;
+use apiserver::request::is_below;
 
 /// What the bootstrap roles let everybody get (`system:discovery`, `system:public-info-viewer`).
 const FOR_EVERYBODY: [&str; 7] = ["/api", "/apis", "/openapi", "/version", "/healthz", "/livez", "/readyz"];
@@ -48,10 +49,7 @@ fn is_for_everybody(it: &RbacUse) -> bool {
     if info.is_resource_request {
         return info.verb == "create" && ABOUT_ONESELF.contains(&info.resource.as_str());
     }
-    let is_below = |root: &&str| {
-        info.path.strip_prefix(*root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    info.verb == "get" && FOR_EVERYBODY.iter().any(is_below)
+    info.verb == "get" && FOR_EVERYBODY.iter().any(|root| is_below(&info.path, root))
 }
 
 /// Whether the same is asked for at the cluster's scope, where no object restricts it.

@@ -16,7 +16,8 @@ use http_body::{Frame, SizeHint};
 use sync::Mutex;
 
 use super::passed::Passed;
-use crate::request::{RequestInfo, query_pairs};
+use super::request_log::with_shown_query;
+use crate::request::RequestInfo;
 use apimachinery::wire::{ApiResponse, DecodedBody, ObjectAnswer, StatusAnswer};
 use flow::{Exchange, Flow, MAX_HEADERS, PassingBytes, SentBody, SentMessage, StepId};
 
@@ -54,21 +55,6 @@ const TOLD_HEADERS: &[&str] = &[
     "x-kubernetes-pf-flowschema-uid",
     "x-kubernetes-pf-prioritylevel-uid",
 ];
-/// Parameters of the query whose values are told.
-const TOLD_PARAMETERS: &[&str] = &[
-    "dryRun",
-    "fieldManager",
-    "fieldSelector",
-    "fieldValidation",
-    "force",
-    "gracePeriodSeconds",
-    "labelSelector",
-    "orphanDependents",
-    "pretty",
-    "propagationPolicy",
-    "timeout",
-];
-
 /// Where the answer goes.
 pub(super) struct KeptAnswer(Arc<Mutex<Option<SentMessage>>>);
 
@@ -116,14 +102,8 @@ fn may_be_kept(info: &RequestInfo) -> bool {
 
 /// As `POST /api/v1/namespaces/default/pods?fieldManager=kubectl`.
 fn line(request: &Passed) -> String {
-    let path = format!("{} {}", request.method(), request.ctx.info.path);
-    let parameters: Vec<String> = query_pairs(request.uri().query().unwrap_or_default())
-        .map(|(name, value)| {
-            let is_told = TOLD_PARAMETERS.contains(&&*name);
-            if is_told { format!("{name}={value}") } else { format!("{name}=...") }
-        })
-        .collect();
-    if parameters.is_empty() { path } else { format!("{path}?{}", parameters.join("&")) }
+    let path = with_shown_query(&request.ctx.info.path, request.uri().query());
+    format!("{} {path}", request.method())
 }
 
 fn headers(all: &HeaderMap) -> Vec<(Arc<str>, Option<Arc<str>>)> {

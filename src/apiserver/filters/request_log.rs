@@ -119,9 +119,14 @@ fn verb(info: &RequestInfo) -> String {
 /// Path and query, without the values of parameters that are not the API's.
 fn uri(request: &ApiRequest) -> String {
     let uri = request.uri();
-    let Some(query) = uri.query() else { return uri.path().to_owned() };
+    with_shown_query(uri.path(), uri.query())
+}
+
+/// A path and a query, without the values of parameters that are not the API's.
+pub(super) fn with_shown_query(path: &str, query: Option<&str>) -> String {
+    let Some(query) = query else { return path.to_owned() };
     let shown: Vec<String> = query.split('&').map(shown).collect();
-    format!("{}?{}", uri.path(), shown.join("&"))
+    format!("{path}?{}", shown.join("&"))
 }
 
 fn shown(parameter: &str) -> String {

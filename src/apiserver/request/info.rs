@@ -176,6 +176,11 @@ pub fn is_true(text: &str) -> bool {
     !matches!(text.to_ascii_lowercase().as_str(), "false" | "0")
 }
 
+/// Whether a path is a root or stands below it; `/debugger` is not below `/debug`.
+pub fn is_below(path: &str, root: &str) -> bool {
+    path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 fn unescape(text: &str) -> String {
     let spaced = text.replace('+', " ");
     percent_encoding::percent_decode_str(&spaced).decode_utf8_lossy().into_owned()

@@ -14,50 +14,58 @@ use flow::{Flow, StepId, TraceStep};
 
 /// What somebody must be able to read to be told of values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ValuePlace {
-    /// The group; empty for the core group.
-    pub group: String,
-    /// The plural.
-    pub resource: String,
+struct ValuePlace {
+    group: String,
+    resource: String,
     /// Empty for cluster-scoped resources.
-    pub namespace: String,
+    namespace: String,
 }
 
 impl ValuePlace {
     /// That of the request that a step is part of; none where that is forgotten.
-    pub fn of_step(flow: &Flow, step: Option<StepId>) -> Option<ValuePlace> {
+    fn of_step(flow: &Flow, step: Option<StepId>) -> Option<ValuePlace> {
         let path = flow.asked_path(step)?;
         let info = RequestInfo::new(&Method::GET, &path, "").ok()?;
         let RequestInfo { group, resource, namespace, is_resource_request, .. } = info;
         is_resource_request.then_some(ValuePlace { group, resource, namespace })
     }
+}
 
-    /// Whether somebody is told of them.
-    pub async fn is_readable(&self, MayRead(may_read): &MayRead) -> bool {
-        may_read(&self.group, &self.resource, &self.namespace).await
+/// Somebody who reads the record. Each place is asked for once.
+pub struct ValueReader<'a> {
+    flow: &'a Flow,
+    may_read: &'a MayRead,
+    /// Bound: the places of what is told in one answer.
+    known: BTreeMap<ValuePlace, bool>,
+}
+
+impl<'a> ValueReader<'a> {
+    /// Somebody, and the record.
+    pub fn new(flow: &'a Flow, may_read: &'a MayRead) -> ValueReader<'a> {
+        ValueReader { flow, may_read, known: BTreeMap::new() }
+    }
+
+    /// Whether the reader is told of values in the request that a step is part of; not where it is forgotten.
+    pub async fn may_see(&mut self, step: Option<StepId>) -> bool {
+        let Some(place) = ValuePlace::of_step(self.flow, step) else { return false };
+        if let Some(known) = self.known.get(&place) {
+            return *known;
+        }
+        let MayRead(may_read) = self.may_read;
+        let is_readable = may_read(&place.group, &place.resource, &place.namespace).await;
+        self.known.insert(place, is_readable);
+        is_readable
     }
 }
 
 /// Takes the values out of these steps that somebody may not read, or whose place is forgotten.
 pub async fn hide_unreadable(flow: &Flow, steps: &mut [TraceStep], may_read: &MayRead) {
-    for (place, found) in value_places(flow, steps) {
-        let is_readable = match &place {
-            Some(place) => place.is_readable(may_read).await,
-            None => false,
-        };
-        if !is_readable {
-            found.into_iter().for_each(|at| steps[at].step.hide_values());
+    let mut reader = ValueReader::new(flow, may_read);
+    for one in steps.iter_mut().filter(|one| one.step.has_values()) {
+        if !reader.may_see(one.cause).await {
+            one.step.hide_values();
         }
     }
-}
-
-/// Which of these steps tell values, by where. Under none are those of which that is forgotten.
-fn value_places(flow: &Flow, steps: &[TraceStep]) -> BTreeMap<Option<ValuePlace>, Vec<usize>> {
-    let mut places: BTreeMap<Option<ValuePlace>, Vec<usize>> = BTreeMap::new();
-    for (at, step) in steps.iter().enumerate().filter(|(_, step)| step.step.has_values()) {
-        places.entry(ValuePlace::of_step(flow, step.cause)).or_default().push(at);
-    }
-    places
 }
 
 #[cfg(test)]
@@ -81,11 +89,10 @@ mod tests {
         flow.record(asked.cause(), values());
         flow.record(None, values());
         let mut steps = flow.since(StepId::NONE, 9).steps;
-        let places = value_places(&flow, &steps);
         let (group, resource, namespace) = ("example.com".into(), "things".into(), "n".into());
         let thing = ValuePlace { group, resource, namespace };
-        let wanted = BTreeMap::from([(None, vec![3]), (Some(thing), vec![2])]);
-        assert_eq!(places, wanted);
+        assert_eq!(ValuePlace::of_step(&flow, steps[2].cause), Some(thing));
+        assert_eq!(ValuePlace::of_step(&flow, steps[3].cause), None);
         let may_read = |may: bool| MayRead(Arc::new(move |_, _, _| Box::pin(async move { may })));
         hide_unreadable(&flow, &mut steps, &may_read(true)).await;
         assert!(steps[2].step.has_values());

@@ -24,8 +24,6 @@ pub struct RangeAllocation {
 const METADATA: u32 = 1;
 const RANGE: u32 = 2;
 const DATA: u32 = 3;
-/// What protobuf begins with.
-const PROTOBUF: &[u8] = b"k8s\0";
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -94,9 +92,9 @@ impl RangeAllocation {
         out
     }
 
-    fn of_message(value: &[u8]) -> Option<RangeAllocation> {
+    fn of_message(message: &[u8]) -> Option<RangeAllocation> {
         let mut kept = RangeAllocation::default();
-        for (number, bytes) in protobuf::pieces(protobuf::open(value).ok()?.raw).ok()? {
+        for (number, bytes) in protobuf::pieces(message).ok()? {
             match number {
                 RANGE => kept.range = str::from_utf8(bytes).ok()?.to_owned(),
                 DATA => kept.bits = bytes.to_vec(),
@@ -108,8 +106,8 @@ impl RangeAllocation {
 
     /// None for what somebody else keeps in another form.
     fn decode(value: &[u8]) -> Option<RangeAllocation> {
-        if value.starts_with(PROTOBUF) {
-            return RangeAllocation::of_message(value);
+        if let Ok(envelope) = protobuf::open(value) {
+            return RangeAllocation::of_message(envelope.raw);
         }
         let kept: KeptRange = serde_json::from_slice(value).ok()?;
         Some(RangeAllocation { range: kept.range, bits: STANDARD.decode(kept.data).ok()? })

@@ -14,6 +14,7 @@ use crate::cluster::kubelet_lookup::Kubelets;
 use apimachinery::status::Status;
 use apimachinery::wire::{ApiRequest, ApiResponse, ApiService};
 use apiserver::kubelet_client::KubeletLookup;
+use apiserver::request::is_below;
 use apiserver::server::Server;
 use clock::Clock;
 use pki::Identity;
@@ -95,16 +96,14 @@ fn verb(method: &Method) -> &'static str {
 
 /// Which subresources of a node allow a path: one of them is enough (`nodeAuthorizerAttributesGetter`).
 fn subresources(path: &str) -> Vec<&'static str> {
-    let is_below =
-        |root: &str| path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let only =
         [("/stats", "stats"), ("/metrics", "metrics"), ("/logs", "log"), ("/checkpoint", "checkpoint")];
-    if let Some((_, subresource)) = only.iter().find(|(root, _)| is_below(root)) {
+    if let Some((_, subresource)) = only.iter().find(|(root, _)| is_below(path, root)) {
         return vec![subresource];
     }
     let fine =
         [("/healthz", "healthz"), ("/configz", "configz"), ("/pods", "pods"), ("/runningpods", "pods")];
-    let fine = fine.iter().find(|(root, _)| is_below(root)).map(|(_, subresource)| *subresource);
+    let fine = fine.iter().find(|(root, _)| is_below(path, root)).map(|(_, subresource)| *subresource);
     fine.into_iter().chain(["proxy"]).collect()
 }
 

@@ -277,8 +277,6 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "component_base",
         ],
     ),
-    // Its flags.
-    ("apiserver::shutdown", &["component_base"]),
     // Who asks for what just now, in real time.
     ("apiserver::traffic", &["clock"]),
     ("apiserver::request", &["apimachinery", "apiserver::audit_context", "clock"]),

@@ -7,7 +7,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY};
+use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::Value;
 
@@ -33,6 +33,16 @@ pub(crate) fn write_bytes(headers: &HeaderMap, output: &Output, code: u16, bytes
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     *response.body_mut() = Body::from(compress(headers, response.headers_mut(), body));
+    response
+}
+
+/// A redirect for good.
+pub(crate) fn moved(location: &str) -> ApiResponse {
+    let mut response = ApiResponse::default();
+    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    if let Ok(location) = HeaderValue::from_str(location) {
+        response.headers_mut().insert(LOCATION, location);
+    }
     response
 }
 

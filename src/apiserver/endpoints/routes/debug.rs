@@ -9,11 +9,13 @@
 use std::sync::Arc;
 
 use clap::{ArgAction, Args};
-use http::header::{CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};
+use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
 use crate::endpoints::query::Query;
+use crate::endpoints::response::writers::moved;
+use crate::request::is_below;
 use apimachinery::wire::{ApiRequest, ApiResponse, text_response};
 
 /// A level is written with fewer bytes; a longer body is none.
@@ -71,9 +73,7 @@ impl Default for DebuggingOptions {
 
 /// Whether a path is one of these pages'.
 pub(crate) fn is_of_debug(path: &str) -> bool {
-    ["/debug/pprof", "/debug/flags"]
-        .iter()
-        .any(|root| path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
+    ["/debug/pprof", "/debug/flags"].iter().any(|root| is_below(path, root))
 }
 
 /// The page at a path for which [`is_of_debug`].
@@ -186,18 +186,9 @@ fn set(debugging: &Debugging, level: &str) -> Result<String, String> {
     Ok(format!("successfully set klog.logging.verbosity to {level}"))
 }
 
-fn moved(to: &'static str) -> ApiResponse {
-    let mut response = ApiResponse::default();
-    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
-    response.headers_mut().insert(LOCATION, HeaderValue::from_static(to));
-    response
-}
-
 fn html(page: &str) -> ApiResponse {
-    let mut response = ApiResponse::new(page.to_owned().into());
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let mut response = text_response(StatusCode::OK, page.to_owned());
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     response
 }
 

@@ -17,7 +17,9 @@ use super::node_proxy;
 use crate::endpoints::handlers::body::Input;
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
+use crate::endpoints::response::writers::moved;
 use crate::kubelet_client::PortForwardRequest;
+use crate::request::is_below;
 use crate::webhook::{self, ServiceResolver};
 use apimachinery::fields::FieldSelector;
 use apimachinery::options::ListOptions;
@@ -310,19 +312,9 @@ fn strip(headers: &mut HeaderMap) {
 fn moved_below(location: &str, prefix: &str, backend: &ProxyBackend) -> Option<HeaderValue> {
     let own = format!("http://{}:{}", backend.address, backend.port);
     let path = location.strip_prefix(&own).unwrap_or(location);
-    let is_ours = path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    let is_path = path.starts_with('/') && !path.starts_with("//") && !is_ours;
+    let is_path = path.starts_with('/') && !path.starts_with("//") && !is_below(path, prefix);
     let moved = if path.is_empty() { format!("{prefix}/") } else { format!("{prefix}{path}") };
     (is_path || path.is_empty()).then(|| HeaderValue::from_str(&moved).ok()).flatten()
-}
-
-fn moved(location: &str) -> ApiResponse {
-    let mut response = ApiResponse::new(Body::empty());
-    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
-    if let Ok(location) = HeaderValue::from_str(location) {
-        response.headers_mut().insert(LOCATION, location);
-    }
-    response
 }
 
 fn invalid(scope: &Scope) -> Status {
