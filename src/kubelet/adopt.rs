@@ -23,6 +23,7 @@ impl PodWorker {
     /// Brings a new worker to where its pod's status says that the pod was.
     pub(crate) fn adopt(&mut self, node: &NodeRuntime, now: Time) {
         let (pod, object) = (self.pod.clone(), self.object.clone());
+        let own = object.view::<Pod>();
         let status = &pod.status;
         if !pod.is_terminal() && is_lost(&pod, node.boots) {
             return self.begin_anew(&pod, now);
@@ -42,6 +43,7 @@ impl PodWorker {
         let mut context = SyncContext {
             now,
             pod: &pod,
+            annotations: &own.metadata.annotations,
             metadata: &object.metadata,
             runtime: &*node.runtime,
             happenings: &mut unheard,

@@ -58,6 +58,7 @@ pub mod players;
 
 mod adopt;
 mod played;
+mod pod_answers;
 mod pod_volumes;
 
 mod pod_conditions;

@@ -18,7 +18,7 @@ use super::volume_manager::facts::Facts;
 use super::volume_manager::fetch::Fetch;
 use super::volume_manager::host_files::Written;
 use super::volume_manager::mounting::Mounting;
-use super::volume_manager::sources::{self, Found, Source, Sources};
+use super::volume_manager::sources::{Found, Source, Sources};
 use super::volume_manager::volumes;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
@@ -35,6 +35,7 @@ const REFRESH_PERIOD: Duration = Duration::from_secs(60);
 /// [`Facts`] that borrow nothing from the worker.
 pub(crate) struct HeldFacts {
     pod: Arc<Pod>,
+    own: Arc<Pod>,
     object: Arc<Object>,
     detail: Arc<PodDetail>,
     sources: Arc<Sources>,
@@ -47,6 +48,7 @@ impl HeldFacts {
         Facts {
             pod: &self.pod,
             metadata: &self.object.metadata,
+            annotations: &self.own.metadata.annotations,
             detail: &self.detail,
             sources: &self.sources,
             pod_ips: &self.pod_ips,
@@ -78,8 +80,10 @@ impl PodWorker {
 
     /// What it wants to know of afresh, because somebody looks.
     pub fn refresh(&self) -> Option<Fetch> {
-        let looks =
-            self.mounting.as_ref().is_some_and(|mounting| mounting.looks_around && mounting.is_fetched());
+        let looks = self
+            .mounting
+            .as_ref()
+            .is_some_and(|mounting| mounting.is_looked_at_again() && mounting.is_fetched());
         looks.then(|| self.fetch()).flatten()
     }
 
@@ -108,7 +112,7 @@ impl PodWorker {
             let old = mounting.sources.as_ref().and_then(|sources| sources.get(source));
             if let (Found::Missing(_), Some(old @ Found::Object(_))) = (&*found, old)
                 && mounting.is_mounted
-                && !sources::is_optional(&mounting.detail, source)
+                && !mounting.does_without(source)
             {
                 *found = old.clone();
             }
@@ -117,7 +121,11 @@ impl PodWorker {
         for volume in found.values().filter_map(Found::volume) {
             node.volumes.want(&uid, volume);
         }
+        let had_answers = mounting.found_answers().is_some();
         (mounting.sources, mounting.fetched_at) = (Some(Arc::new(found)), Some(now));
+        let changed = self.take_answers();
+        self.note_answers(changed, had_answers);
+        let Some(mounting) = &mut self.mounting else { return };
         if std::mem::take(&mut mounting.is_to_be_adopted) {
             self.adopt(node, now);
             self.keep_mounted(node, &uid);
@@ -138,6 +146,7 @@ impl PodWorker {
         let mounting = self.mounting.as_ref()?;
         Some(HeldFacts {
             pod: self.pod.clone(),
+            own: self.object.view::<Pod>(),
             object: self.object.clone(),
             detail: mounting.detail.clone(),
             sources: mounting.sources.clone().unwrap_or_default(),
@@ -234,6 +243,7 @@ impl PodWorker {
         if !mounting.is_mounted {
             let checked = context.facts().map_or(Ok(()), |facts| volumes::check(&facts));
             let checked = checked.map_err(|(volume, why)| Some(failed_mount(&volume, &why)));
+            let checked = checked.and_then(|()| self.has_answers());
             let taken = checked.and_then(|()| self.take_claims(node, now));
             let Some(mounting) = &mut self.mounting else { return Ok(None) };
             if let Err(event) = taken {
@@ -250,7 +260,7 @@ impl PodWorker {
         }
         let Some(mounting) = &mut self.mounting else { return Ok(None) };
         let refresh =
-            mounting.fetched_at.filter(|_| mounting.looks_around).map(|at| after(at, REFRESH_PERIOD));
+            mounting.fetched_at.filter(|_| mounting.is_looked_at_again()).map(|at| after(at, REFRESH_PERIOD));
         mounting.asks |= refresh.is_some_and(|at| at <= now);
         Ok(refresh.filter(|at| *at > now))
     }

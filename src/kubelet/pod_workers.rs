@@ -186,7 +186,8 @@ impl PodWorker {
             let init = self.init_containers.iter_mut().chain(&mut self.ephemeral_containers);
             init.chain(&mut self.containers).for_each(Container::start_again);
         }
-        self.has_new_listeners |= self.says_else_of_listeners(&object);
+        let says_else = self.says_else_of_listeners(&object);
+        self.has_new_listeners |= says_else;
         self.pod = object.view::<Pod>();
         // They stand in its spec, and most changes are of its status.
         if object.metadata.generation != self.object.metadata.generation {
@@ -194,6 +195,10 @@ impl PodWorker {
         }
         self.object = object;
         self.keep_allocated();
+        if says_else {
+            self.follow_answers();
+        }
+        self.take_answers();
         self.note_foreign_end();
     }
 
@@ -215,7 +220,8 @@ impl PodWorker {
 
     /// Whether annotations have changed that say what listens, or what memory is used.
     fn says_else_of_listeners(&self, new: &Object) -> bool {
-        let (old, new) = (&self.pod.metadata.annotations, &new.view::<Pod>().metadata.annotations);
+        let (old, new) = (self.object.view::<Pod>(), new.view::<Pod>());
+        let (old, new) = (&old.metadata.annotations, &new.metadata.annotations);
         old != new && (declared::differ(old, new) || used::differ(old, new))
     }
 
@@ -236,7 +242,7 @@ impl PodWorker {
     fn may_have_config(&self, new: &Object) -> bool {
         let differs = || {
             self.object.metadata.labels != new.metadata.labels
-                || self.pod.metadata.annotations != new.view::<Pod>().metadata.annotations
+                || self.object.view::<Pod>().metadata.annotations != new.view::<Pod>().metadata.annotations
         };
         self.all_containers().any(|(_, container)| container.waits_for_config()) && differs()
     }
@@ -249,6 +255,7 @@ impl PodWorker {
     /// Does all that can be done at `now`; notes what happened and when it wants to be asked again.
     pub fn sync(&mut self, node: &NodeRuntime, now: Time, happenings: &mut Vec<Happening>) {
         let (pod, object) = (self.pod.clone(), self.object.clone());
+        let own = object.view::<Pod>();
         let users = self.users.clone();
         let (detail, sources) = self.mounted();
         let nothing = Sources::new();
@@ -256,6 +263,7 @@ impl PodWorker {
         let mut context = SyncContext {
             now,
             pod: &pod,
+            annotations: &own.metadata.annotations,
             metadata: &object.metadata,
             runtime: &**runtime,
             happenings,

@@ -18,6 +18,7 @@ pub mod namespace;
 pub mod node;
 pub mod node_affinity;
 pub mod pod;
+pub mod pod_answers;
 pub mod pod_detail;
 pub mod pod_disruption_budget;
 pub mod pod_volumes;

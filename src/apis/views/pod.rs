@@ -16,7 +16,7 @@ use apimachinery::object::{Object, list, nullable};
 use apimachinery::time::Time;
 
 /// `v1.Pod`
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Pod {
     /// The metadata, of which readers need the annotations; the rest is beside the object.
@@ -28,7 +28,7 @@ pub struct Pod {
 }
 
 /// `metav1.ObjectMeta`
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct PodMetadata {
     /// What anybody notes about the pod.
@@ -64,7 +64,7 @@ fn field(pod: &Object, at: usize, of_view: fn(&Pod) -> &String) -> Cow<'_, str> 
 }
 
 /// `v1.PodSpec`
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodSpec {
     /// The node that it was bound to; empty before.
@@ -139,7 +139,7 @@ pub struct PodSpec {
 }
 
 /// Anything with a name.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Named {
     /// Its name.
@@ -147,7 +147,7 @@ pub struct Named {
 }
 
 /// `v1.PodReadinessGate`
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ReadinessGate {
     /// The condition's type.
@@ -162,7 +162,7 @@ impl PodSpec {
 }
 
 /// `v1.Container`
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Container {
     /// Unique in the pod.
@@ -236,7 +236,7 @@ pub struct VolumeMount {
 }
 
 /// `v1.ContainerPort`
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerPort {
     /// What a service's `targetPort` may name.
@@ -281,7 +281,7 @@ pub struct Toleration {
 }
 
 /// `v1.PodStatus`
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PodStatus {
     /// `Pending`, `Running`, `Succeeded`, `Failed`.
@@ -331,7 +331,7 @@ pub struct PodIp {
 }
 
 /// `v1.ContainerStatus`
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ContainerStatus {
     /// The container's.
@@ -352,7 +352,7 @@ pub struct ContainerStatus {
 }
 
 /// `v1.ContainerState`: at most one is there.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ContainerState {
     /// Not yet started.
@@ -364,7 +364,7 @@ pub struct ContainerState {
 }
 
 /// Why a container waits.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Reason {
     /// As `ContainerCreating`.
@@ -374,7 +374,7 @@ pub struct Reason {
 }
 
 /// `v1.ContainerStateRunning`
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Running {
     /// Since when.
@@ -382,7 +382,7 @@ pub struct Running {
 }
 
 /// `v1.ContainerStateTerminated`
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Terminated {
     /// Of the process.

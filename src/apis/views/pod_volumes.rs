@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use apimachinery::object::nullable;
 
 /// The volumes of a pod that scheduling looks at. It is read as the list of its claims.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClaimedVolumes {
     claims: Vec<PodClaim>,
     /// Disks that a pod names itself and that not everybody can use at once, as they stand.
@@ -23,7 +23,7 @@ impl std::ops::Deref for ClaimedVolumes {
 }
 
 /// A volume that is claimed.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PodClaim {
     /// Of the PersistentVolumeClaim; of an ephemeral volume its own.
     pub name: String,

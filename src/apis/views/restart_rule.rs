@@ -5,7 +5,7 @@ use serde::Deserialize;
 use apimachinery::object::list;
 
 /// `v1.ContainerRestartRule`
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RestartRule {
     /// `Restart` or `RestartAllContainers`.
@@ -15,7 +15,7 @@ pub struct RestartRule {
 }
 
 /// `v1.ContainerRestartRuleOnExitCodes`
-#[derive(Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ExitCodes {
     /// `In` or `NotIn`.

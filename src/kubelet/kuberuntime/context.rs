@@ -7,6 +7,7 @@ use super::security::PodUsers;
 use crate::container_runtime::services::{ContainerConfig, PodSandboxStatus, RuntimeService};
 use crate::lifecycle::HookKind;
 use crate::prober::ProbeKind;
+use crate::volume_manager::answers_source;
 use crate::volume_manager::facts::Facts;
 use crate::volume_manager::host_files::Written;
 use crate::volume_manager::sources::Sources;
@@ -65,6 +66,8 @@ pub struct SyncContext<'a> {
     pub now: Time,
     /// The pod.
     pub pod: &'a Pod,
+    /// Its own annotations, without those that a ConfigMap has for it.
+    pub annotations: &'a BTreeMap<String, String>,
     /// Its metadata.
     pub metadata: &'a ObjectMeta,
     /// What runs its containers.
@@ -144,9 +147,17 @@ impl<'a> SyncContext<'a> {
 
     /// What its containers find, when they look.
     pub fn facts(&self) -> Option<Facts<'_>> {
-        let SyncContext { pod, metadata, sources, host_ips, cluster_dns, allocatable, pod_ips, .. } = self;
-        let detail = self.detail?;
-        Some(Facts { pod, metadata, detail, sources, pod_ips, host_ips, cluster_dns, allocatable })
+        Some(Facts {
+            pod: self.pod,
+            metadata: self.metadata,
+            annotations: self.annotations,
+            detail: self.detail?,
+            sources: self.sources,
+            pod_ips: &self.pod_ips,
+            host_ips: self.host_ips,
+            cluster_dns: self.cluster_dns,
+            allocatable: self.allocatable,
+        })
     }
 
     /// What a run of a container finds that starts at `started_at`; nothing when nobody knows what it
@@ -182,6 +193,8 @@ impl<'a> SyncContext<'a> {
         let event = |reason| move |why| Happening::Event(PodEvent::warning(reason, why));
         let listeners = self.runtime.listener_problems(self.pod).into_iter().map(event("InvalidListener"));
         self.happenings.extend(listeners);
+        let answers = answers_source::problems(self.annotations, self.sources);
+        self.happenings.extend(answers.into_iter().map(event("InvalidListener")));
         let usage = self.runtime.usage_problems(self.pod).into_iter().map(event("InvalidUsage"));
         self.happenings.extend(usage);
         let chaos = self.runtime.chaos_problems(self.pod).into_iter().map(event("InvalidChaos"));

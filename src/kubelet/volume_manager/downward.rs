@@ -11,20 +11,20 @@ use apis::views::pod::{Container, Pod};
 
 /// `fieldRef`: nothing for a path that is none.
 pub(super) fn field(facts: &Facts<'_>, path: &str) -> Option<String> {
-    let Facts { pod, metadata, pod_ips, host_ips, .. } = facts;
+    let Facts { pod, metadata, annotations, pod_ips, host_ips, .. } = facts;
     let key = |list: &str| path.strip_prefix(list)?.strip_prefix("['")?.strip_suffix("']");
     if let Some(label) = key("metadata.labels") {
         return Some(metadata.labels.get(label).cloned().unwrap_or_default());
     }
     if let Some(annotation) = key("metadata.annotations") {
-        return Some(pod.metadata.annotations.get(annotation).cloned().unwrap_or_default());
+        return Some(annotations.get(annotation).cloned().unwrap_or_default());
     }
     Some(match path {
         "metadata.name" => metadata.name.clone(),
         "metadata.namespace" => metadata.namespace.clone(),
         "metadata.uid" => metadata.uid.clone(),
         "metadata.labels" => lines(&metadata.labels),
-        "metadata.annotations" => lines(&pod.metadata.annotations),
+        "metadata.annotations" => lines(annotations),
         "spec.nodeName" => pod.spec.node_name.clone(),
         "spec.serviceAccountName" => pod.spec.service_account_name.clone(),
         "status.hostIP" => host_ips.first().cloned().unwrap_or_default(),

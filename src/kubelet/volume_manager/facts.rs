@@ -15,6 +15,8 @@ pub struct Facts<'a> {
     pub pod: &'a Pod,
     /// Its metadata.
     pub metadata: &'a ObjectMeta,
+    /// Its own annotations: those of `pod` may be more.
+    pub annotations: &'a BTreeMap<String, String>,
     /// More of the pod.
     pub detail: &'a PodDetail,
     /// What was fetched for it.

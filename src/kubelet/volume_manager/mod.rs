@@ -22,4 +22,5 @@ pub mod volumes;
 
 pub mod surroundings;
 
+pub(crate) mod answers_source;
 pub(crate) mod mounting;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::answers_source::AnswersSource;
 use super::devices;
 use super::host_files::Written;
 use super::sources::{self, Found, Source, Sources};
@@ -16,6 +17,8 @@ use apis::views::pod_detail::PodDetail;
 pub(crate) struct Mounting {
     pub(crate) detail: Arc<PodDetail>,
     pub(crate) wanted: Vec<Source>,
+    /// The ConfigMap that says what its annotations do not.
+    pub(crate) answers: Option<AnswersSource>,
     /// Whether a container is known to look at files.
     pub(crate) looks_around: bool,
     pub(crate) sources: Option<Arc<Sources>>,
@@ -39,6 +42,8 @@ impl Mounting {
         let mut wanted = sources::wanted(&detail, &object.metadata.name, looks_around);
         let pod = object.view::<Pod>();
         wanted.extend(pull_secrets(&pod));
+        let answers = AnswersSource::of(&pod.metadata.annotations);
+        wanted.extend(answers.iter().map(|answers| answers.source.clone()));
         wanted.sort();
         wanted.dedup();
         if !devices::claims_of(&pod).is_empty() {
@@ -46,6 +51,7 @@ impl Mounting {
         }
         Mounting {
             wanted,
+            answers,
             detail,
             looks_around,
             fetched_at: None,
@@ -74,8 +80,54 @@ impl Mounting {
         }
         let all = sources::wanted(&self.detail, "", true).into_iter();
         self.wanted.retain(is_claimed);
-        self.wanted.extend(all.filter(|source| !is_claimed(source)));
+        let answers = self.answers.iter().map(|answers| answers.source.clone());
+        self.wanted.extend(all.chain(answers).filter(|source| !is_claimed(source)));
+        self.wanted.sort();
+        self.wanted.dedup();
         self.looks_around = true;
+    }
+
+    /// Whether what was fetched is fetched again from time to time.
+    pub(crate) fn is_looked_at_again(&self) -> bool {
+        self.looks_around || self.answers.is_some()
+    }
+
+    /// The pod names another ConfigMap for its answers than it did. One that had nothing to wait for goes on
+    /// while that is fetched.
+    pub(crate) fn follow_answers(&mut self, answers: Option<AnswersSource>, begun: Time) {
+        if self.wanted.is_empty() {
+            self.sources.get_or_insert_default();
+            self.fetched_at.get_or_insert(begun);
+            self.is_mounted = true;
+        }
+        if let Some(old) = self.answers.take() {
+            let mounted = sources::wanted(&self.detail, "", self.looks_around);
+            self.wanted.retain(|source| *source != old.source || mounted.contains(source));
+        }
+        self.wanted.extend(answers.iter().map(|answers| answers.source.clone()));
+        self.wanted.sort();
+        self.wanted.dedup();
+        self.asks |= answers.is_some();
+        self.answers = answers;
+        self.forget_missing_answers();
+    }
+
+    /// That it was not there is of no interest before somebody has looked again.
+    fn forget_missing_answers(&mut self) {
+        let (Some(Found::Missing(_)), Some(answers)) = (self.found_answers(), &self.answers) else { return };
+        let source = answers.source.clone();
+        self.sources.as_mut().map(|sources| Arc::make_mut(sources).remove(&source));
+    }
+
+    /// What was found where its answers stand; nothing before it was looked for.
+    pub(crate) fn found_answers(&self) -> Option<&Found> {
+        self.sources.as_ref()?.get(&self.answers.as_ref()?.source)
+    }
+
+    /// Whether the pod does without a source that is missing.
+    pub(crate) fn does_without(&self, source: &Source) -> bool {
+        let answers = self.answers.as_ref().filter(|answers| answers.source == *source);
+        sources::is_optional(&self.detail, source) && answers.is_none_or(|answers| answers.is_optional)
     }
 
     /// A token serves until its pod has gone, and what was claimed is had until then.

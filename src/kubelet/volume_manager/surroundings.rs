@@ -108,6 +108,7 @@ mod tests {
             let facts = Facts {
                 pod: &pod,
                 metadata: &object.metadata,
+                annotations: &pod.metadata.annotations,
                 detail: &detail,
                 sources: &self.sources,
                 pod_ips: &PodSandboxStatus::of(["10.244.1.2", "fd00::2"].map(str::to_owned)).unwrap(),

@@ -1,5 +1,6 @@
 //! kwok's Stages in a whole cluster: its published ones play pods and nodes, others whatever they are for.
 
+mod answers;
 mod measures;
 mod nodes;
 mod others;

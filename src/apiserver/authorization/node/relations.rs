@@ -16,6 +16,7 @@ use apimachinery::selectable::Predicate;
 use apis::kind::Kind;
 use apis::scheme::Scheme;
 use apis::tree::{at, items, text};
+use apis::views::pod_answers::{ANSWERS_FROM, AnswersFrom};
 
 /// A kind of object that a way can start from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +145,7 @@ impl Relations {
 fn refers_to(pod_name: &str, pod: &Value, vertex: Vertex, name: &str) -> bool {
     match vertex {
         Vertex::Secret => mentions(pod, &SECRETS, name),
-        Vertex::ConfigMap => mentions(pod, &CONFIG_MAPS, name),
+        Vertex::ConfigMap => mentions(pod, &CONFIG_MAPS, name) || answers_from(pod, name),
         Vertex::ServiceAccount => text(pod, "spec.serviceAccountName") == name,
         Vertex::Claim => claims_of(pod_name, pod).iter().any(|claim| claim == name),
         Vertex::ResourceClaim => {
@@ -156,6 +157,12 @@ fn refers_to(pod_name: &str, pod: &Value, vertex: Vertex, name: &str) -> bool {
         }
         Vertex::Volume | Vertex::Attachment | Vertex::ResourceSlice | Vertex::Pod => false,
     }
+}
+
+/// Whether an annotation of ours names the ConfigMap.
+fn answers_from(pod: &Value, name: &str) -> bool {
+    let annotation = at(pod, "metadata.annotations").get(ANSWERS_FROM).and_then(Value::as_str);
+    annotation.is_some_and(|text| AnswersFrom::parse(text).is_some_and(|from| from.name == name))
 }
 
 /// Where a pod names objects of a kind: in lists of the spec, volumes and containers.
@@ -253,6 +260,7 @@ mod tests {
     #[test]
     fn a_pod_leads_to_what_it_names() {
         let pod = json!({
+            "metadata": {"annotations": {ANSWERS_FROM: "answers, optional"}},
             "spec": {
                 "serviceAccountName": "robot",
                 "imagePullSecrets": [{"name": "pull"}],
@@ -267,7 +275,7 @@ mod tests {
         });
         for (vertex, names) in [
             (Vertex::Secret, &["pull", "env-from", "env", "volume", "projected"][..]),
-            (Vertex::ConfigMap, &["env-map", "map"]),
+            (Vertex::ConfigMap, &["env-map", "map", "answers"]),
             (Vertex::ServiceAccount, &["robot"]),
             (Vertex::Claim, &["data", "web-scratch"]),
             (Vertex::ResourceClaim, &["gpu-x"]),

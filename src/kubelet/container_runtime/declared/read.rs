@@ -9,11 +9,12 @@ use serde::{Deserialize, Deserializer};
 use super::forward::{self, PodForwarding};
 use super::routes::WebRoutes;
 use super::talk::Talk;
+use apis::views::pod_answers::{ANSWERS_FROM, AnswersFrom};
 
 /// What annotations begin with that say what a pod does.
 pub(super) const PREFIX: &str = "kubarium.dev/";
 /// Those that name a port behind them.
-const LISTENERS: [&str; 4] = ["http", "tcp", "udp", "forward"];
+pub(super) const LISTENERS: [&str; 4] = ["http", "tcp", "udp", "forward"];
 
 /// Who answers at a port.
 #[derive(Debug)]
@@ -59,6 +60,7 @@ pub(crate) fn ports(annotations: &BTreeMap<String, String>) -> Vec<(u16, bool)> 
 
 /// An annotation that says who takes connections at a port, not read yet.
 pub(crate) struct Declaration<'a> {
+    annotations: &'a BTreeMap<String, String>,
     kind: &'static str,
     port: u16,
     pub(crate) text: &'a str,
@@ -69,7 +71,7 @@ pub(crate) fn declaration(annotations: &BTreeMap<String, String>, port: u16) -> 
     let kinds = LISTENERS.into_iter().filter(|kind| *kind != "udp");
     let mut found = kinds.filter_map(|kind| {
         let text = annotations.get(&format!("{PREFIX}{kind}.{port}"))?;
-        Some(Declaration { kind, port, text })
+        Some(Declaration { annotations, kind, port, text })
     });
     found.next()
 }
@@ -84,8 +86,9 @@ impl Declaration<'_> {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn read(&self, forwarding: PodForwarding) -> Result<DeclaredPort, WrongDeclaration> {
-        let Declaration { kind, port, text } = *self;
-        let wrong = |why| WrongDeclaration(format!("annotation {PREFIX}{kind}.{port} {why}"));
+        let Declaration { annotations, kind, port, text } = *self;
+        let place = || place(annotations, &format!("{kind}.{port}"));
+        let wrong = |why| WrongDeclaration(format!("{} {why}", place()));
         read(kind, text, forwarding).map_err(wrong)
     }
 }
@@ -102,10 +105,18 @@ fn read(kind: &str, text: &str, forwarding: PodForwarding) -> Result<DeclaredPor
     }
 }
 
+/// Where it stands what is said under a name: in an annotation, or as a key of the ConfigMap.
+fn place(annotations: &BTreeMap<String, String>, name: &str) -> String {
+    match AnswersFrom::of(annotations) {
+        Some(from) => format!("annotation {PREFIX}{name}, or the key {name} of ConfigMap {:?},", from.name),
+        None => format!("annotation {PREFIX}{name}"),
+    }
+}
+
 /// What is wrong with annotations that name listeners, each in a sentence.
 pub(crate) fn problems(annotations: &BTreeMap<String, String>, forwarding: PodForwarding) -> Vec<String> {
-    let ours = annotations.iter().filter_map(|(name, text)| Some((name, name.strip_prefix(PREFIX)?, text)));
-    let problem = |(name, rest, text): (&String, &str, &String)| {
+    let ours = annotations.iter().filter_map(|(name, text)| Some((name.strip_prefix(PREFIX)?, text)));
+    let problem = |(rest, text): (&str, &String)| {
         let (kind, port) = rest.split_once('.')?;
         if !LISTENERS.contains(&kind) {
             return None;
@@ -115,9 +126,17 @@ pub(crate) fn problems(annotations: &BTreeMap<String, String>, forwarding: PodFo
             Ok(1..) => read(kind, text, forwarding).err(),
             _ => Some(format!("ends with {port:?}, which is no port from 1 to 65535")),
         };
-        Some(format!("annotation {name} {}", wrong?))
+        Some(format!("{} {}", place(annotations, rest), wrong?))
     };
-    ours.filter_map(problem).collect()
+    let problems = ours.filter_map(problem);
+    let from = annotations.get(ANSWERS_FROM).filter(|text| AnswersFrom::parse(text).is_none());
+    let from = from.map(|text| {
+        format!(
+            "annotation {ANSWERS_FROM} is {text:?}: it may be the name of a ConfigMap, and \", optional\" \
+             behind it"
+        )
+    });
+    problems.chain(from).collect()
 }
 
 #[cfg(test)]
@@ -148,6 +167,10 @@ mod tests {
             (("http.8080", "nonsense"), "annotation kubarium.dev/http.8080 is no list of routes"),
             (("http.x", "[]"), "annotation kubarium.dev/http.x ends with \"x\", which is no port"),
             (("tcp.0", "echo"), "ends with \"0\", which is no port"),
+            (
+                ("answers-from", "two names"),
+                "annotation kubarium.dev/answers-from is \"two names\": it may be",
+            ),
             (("udp.53", "shout"), "annotation kubarium.dev/udp.53 may be \"echo\" only"),
             (("forward.80", "127.0.0.1:3000"), "needs `kubarium up --forward-pods loopback`"),
         ] {
