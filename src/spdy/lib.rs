@@ -21,4 +21,4 @@ mod tests;
 
 pub use compression::Headers;
 pub use error::ConnectionError;
-pub use session::{Incoming, Sender, Stream, serve};
+pub use session::{Incoming, Sender, Stream, StreamReset, serve};

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use sync::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 
 use crate::compression::{Compressor, Decompressor, Headers};
 use crate::error::ConnectionError;
 use crate::frame::{self, FIN, Head};
 
-/// So many streams may be open at once; a further one is refused.
+/// So many streams may be open at once, those among them on which only we still speak; a further one is
+/// refused.
 pub(crate) const MAX_STREAMS: usize = 1024;
 /// So many pieces wait for a stream's reader; then the connection is not read any more.
 const READ_AHEAD: usize = 4;
@@ -57,7 +58,20 @@ pub struct Sender {
     id: u32,
     out: mpsc::Sender<Outgoing>,
     resets: Arc<Resets>,
+    /// Whether the client has reset it.
+    is_reset: watch::Receiver<bool>,
     has_finished: bool,
+}
+
+/// Tells when the client wants to hear no more of a stream.
+pub struct StreamReset(watch::Receiver<bool>);
+
+impl StreamReset {
+    /// Waits until the client has reset it, or the connection has ended.
+    pub async fn happens(mut self) {
+        // An error is the end of the connection.
+        drop(self.0.wait_for(|is_reset| *is_reset).await);
+    }
 }
 
 impl Stream {
@@ -66,7 +80,7 @@ impl Stream {
         self.received.recv().await
     }
 
-    /// Sends. An error is that nobody listens any more.
+    /// Sends. An error is that nobody listens any more: see [`Sender::write`].
     pub async fn write(&mut self, bytes: Bytes) -> std::io::Result<()> {
         self.sender.write(bytes).await
     }
@@ -76,6 +90,11 @@ impl Stream {
         self.sender.finish().await
     }
 
+    /// To hear of it when the client resets the stream.
+    pub fn reset(&self) -> StreamReset {
+        self.sender.reset()
+    }
+
     /// Both sides, for two who work at once.
     pub fn split(self) -> (mpsc::Receiver<Bytes>, Sender) {
         (self.received, self.sender)
@@ -83,7 +102,13 @@ impl Stream {
 }
 
 impl Sender {
-    /// Sends. An error is that nobody listens any more.
+    /// To hear of it when the client resets the stream.
+    pub fn reset(&self) -> StreamReset {
+        StreamReset(self.is_reset.clone())
+    }
+
+    /// Sends. An error is that nobody listens any more: `ConnectionReset` where the client has reset this
+    /// stream alone.
     pub async fn write(&mut self, bytes: Bytes) -> std::io::Result<()> {
         self.send(bytes, false).await
     }
@@ -96,6 +121,9 @@ impl Sender {
     }
 
     async fn send(&mut self, bytes: Bytes, is_last: bool) -> std::io::Result<()> {
+        if *self.is_reset.borrow() {
+            return Err(ErrorKind::ConnectionReset.into());
+        }
         let frame = Outgoing::Data { stream: self.id, bytes, is_last };
         self.out.send(frame).await.map_err(|_| ErrorKind::BrokenPipe.into())
     }
@@ -103,7 +131,7 @@ impl Sender {
 
 impl Drop for Sender {
     fn drop(&mut self) {
-        if !self.has_finished {
+        if !self.has_finished && !*self.is_reset.borrow() {
             self.resets.add(self.id);
         }
     }
@@ -227,13 +255,28 @@ async fn write_data(
 
 struct Reading {
     decompressor: Decompressor,
-    /// Who takes what comes, by stream; gone when the client has said its last.
-    streams: HashMap<u32, mpsc::Sender<Bytes>>,
+    /// Bound: [`MAX_STREAMS`].
+    streams: HashMap<u32, OpenStream>,
     /// The last stream that was opened: ids only grow.
     last: u32,
     opened: mpsc::Sender<Stream>,
     out: mpsc::Sender<Outgoing>,
     resets: Arc<Resets>,
+}
+
+/// A stream that is not over.
+struct OpenStream {
+    /// Who takes what comes; gone when the client has said its last.
+    taker: Option<mpsc::Sender<Bytes>>,
+    /// Heard by whoever writes to it.
+    is_reset: watch::Sender<bool>,
+}
+
+impl OpenStream {
+    /// Nobody reads it or writes to it any more.
+    fn is_over(&self) -> bool {
+        self.is_reset.is_closed() && self.taker.as_ref().is_none_or(mpsc::Sender::is_closed)
+    }
 }
 
 impl Reading {
@@ -256,7 +299,9 @@ impl Reading {
         match kind {
             frame::SYN_STREAM => self.open(flags, payload).await,
             frame::RST_STREAM => {
-                self.streams.remove(&frame::id(payload)?);
+                if let Some(stream) = self.streams.remove(&frame::id(payload)?) {
+                    stream.is_reset.send_replace(true);
+                }
                 Ok(())
             }
             frame::PING => self.say(Outgoing::Control(frame::control(frame::PING, 0, payload))).await,
@@ -282,16 +327,17 @@ impl Reading {
             return Err(ConnectionError::Protocol("streams are opened faster than they can be refused"));
         }
         if self.streams.len() >= MAX_STREAMS {
-            self.streams.retain(|_, taker| !taker.is_closed());
+            self.streams.retain(|_, stream| !stream.is_over());
         }
         if self.streams.len() >= MAX_STREAMS {
             return self.say(Outgoing::Control(frame::reset(id, frame::REFUSED_STREAM))).await;
         }
         let (taker, received) = mpsc::channel(READ_AHEAD);
-        if flags & FIN == 0 {
-            self.streams.insert(id, taker);
-        }
-        let sender = Sender { id, out: self.out.clone(), resets: self.resets.clone(), has_finished: false };
+        let (reset, is_reset) = watch::channel(false);
+        let taker = Some(taker).filter(|_| flags & FIN == 0);
+        self.streams.insert(id, OpenStream { taker, is_reset: reset });
+        let (out, resets) = (self.out.clone(), self.resets.clone());
+        let sender = Sender { id, out, resets, is_reset, has_finished: false };
         self.say(Outgoing::Reply(id)).await?;
         // Where nobody takes streams, it is given up with this one.
         drop(self.opened.send(Stream { headers, received, sender }).await);
@@ -309,13 +355,15 @@ impl Reading {
             let mut piece = BytesMut::zeroed(length.min(PIECE_BYTES));
             io.read_exact(&mut piece).await?;
             length -= piece.len();
-            if let Some(taker) = self.streams.get(&stream) {
+            if let Some(taker) = self.streams.get(&stream).and_then(|stream| stream.taker.as_ref()) {
                 // Whoever has stopped reading gets no more.
                 drop(taker.send(piece.freeze()).await);
             }
         }
-        if flags & FIN != 0 {
-            self.streams.remove(&stream);
+        if flags & FIN != 0
+            && let Some(stream) = self.streams.get_mut(&stream)
+        {
+            stream.taker = None;
         }
         Ok(())
     }

@@ -162,6 +162,49 @@ async fn a_stream_that_nobody_wants_is_reset_and_the_others_go_on() {
     assert_eq!(client.receive().await, "5 is open {}");
 }
 
+/// As kubectl ends a connection: it says its last, and then wants to hear no more.
+#[tokio::test]
+async fn whoever_writes_hears_that_a_stream_is_reset() {
+    let (mut client, mut incoming) = connect();
+    for (id, flags) in [(1, FIN), (3, 0)] {
+        client.open(id, flags, &Headers::new()).await;
+        let mut stream = incoming.next().await.unwrap();
+        let reset = stream.reset();
+        client.send(&frame::reset(id, frame::CANCEL)).await;
+        reset.happens().await;
+        let error = stream.write(Bytes::from_static(b"x")).await.unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+        assert!(stream.finish().await.is_err());
+        drop(stream);
+        assert_eq!(client.receive().await, format!("{id} is open {{}}"));
+    }
+    // Neither is answered with another reset, and the end of the connection is one of its streams, too.
+    client.open(5, 0, &Headers::new()).await;
+    let stream = incoming.next().await.unwrap();
+    assert_eq!(client.receive().await, "5 is open {}");
+    let reset = stream.reset();
+    drop(client);
+    reset.happens().await;
+}
+
+#[tokio::test]
+async fn streams_on_which_only_the_server_speaks_are_counted() {
+    let (mut client, mut incoming) = connect();
+    let mut kept = vec![];
+    for at in 0..MAX_STREAMS as u32 {
+        client.open(at * 2 + 1, FIN, &Headers::new()).await;
+        assert_eq!(client.receive().await, format!("{} is open {{}}", at * 2 + 1));
+        kept.push(incoming.next().await.unwrap().split().1);
+    }
+    client.open(9999, FIN, &Headers::new()).await;
+    assert_eq!(client.receive().await, "9999 is reset 3");
+    kept[7].finish().await.unwrap();
+    assert_eq!(client.receive().await, "15 says  and ends");
+    drop(kept.remove(7));
+    client.open(10001, FIN, &Headers::new()).await;
+    assert_eq!(client.receive().await, "10001 is open {}");
+}
+
 #[tokio::test]
 async fn a_farewell_comes_behind_what_was_said() {
     let (mut client, mut incoming) = connect();

@@ -93,7 +93,7 @@ impl SpdyChannels {
             return Ok(());
         }
         let stream = self.streams.get_mut(&channel).ok_or(ErrorKind::NotConnected)?;
-        stream.write(Bytes::copy_from_slice(bytes)).await
+        unless_reset(stream.write(Bytes::copy_from_slice(bytes)).await)
     }
 
     async fn receive_next(&mut self) -> Message {
@@ -119,12 +119,20 @@ impl SpdyChannels {
 
     async fn end(&mut self) -> std::io::Result<()> {
         for stream in self.streams.values_mut() {
-            stream.finish().await?;
+            unless_reset(stream.finish().await)?;
         }
         if let Some(incoming) = self.incoming.take() {
             incoming.close().await;
         }
         Ok(())
+    }
+}
+
+/// Whoever resets one stream still wants the others, and how the command ends (`spdystream` writes on).
+fn unless_reset(written: std::io::Result<()>) -> std::io::Result<()> {
+    match written {
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),
+        written => written,
     }
 }
 
