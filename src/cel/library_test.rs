@@ -270,6 +270,8 @@ fn formats_tell_what_is_wrong() {
         ("format.date().validate('2021-02-30').value()", r#"["invalid date"]"#),
         ("format.datetime().validate('2021-01-01T00:00:00Z').hasValue()", "false"),
         ("format.datetime().validate('2021-01-01T24:00:00Z').value()", r#"["invalid datetime"]"#),
+        ("format.dns1123Label().validate('a-b') == null", "false"),
+        ("null != format.uri().validate('x')", "true"),
         ("format.named('uri') == optional.of(format.uri()) && !format.named('nope').hasValue()", "true"),
     ]);
 }

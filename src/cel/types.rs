@@ -119,6 +119,12 @@ impl Type {
         }
     }
 
+    /// Whether `null` can stand where it is wanted (`isLegacyNullable`).
+    fn is_nullable(&self) -> bool {
+        use Type::{Duration, Object, Opaque, Optional, Timestamp};
+        matches!(self, Object(_) | Duration | Timestamp | Opaque(_) | Optional(_))
+    }
+
     /// Whether a value of type `given` can stand where `self` is wanted, once `bound` says what the
     /// parameters are; parameters that are free are bound by it.
     pub(super) fn accepts(&self, given: &Type, bound: &mut BTreeMap<char, Type>) -> bool {
@@ -127,8 +133,8 @@ impl Type {
         }
         match (self, given) {
             (Type::Dyn, _) | (_, Type::Dyn) => true,
-            (Type::Object(_) | Type::Duration | Type::Timestamp | Type::Opaque(_), Type::Null) => true,
-            (Type::Null, Type::Object(_) | Type::Duration | Type::Timestamp | Type::Opaque(_)) => true,
+            (nullable, Type::Null) if nullable.is_nullable() => true,
+            (Type::Null, nullable) if nullable.is_nullable() => true,
             (Type::List(wanted), Type::List(given)) => wanted.accepts(given, bound),
             (Type::Optional(wanted), Type::Optional(given)) => wanted.accepts(given, bound),
             (Type::Map(key, value), Type::Map(given_key, given_value)) => {
