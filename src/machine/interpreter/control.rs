@@ -251,6 +251,7 @@ impl Player<'_> {
             self.status = 0;
         }
         let mut before = Vec::new();
+        let mut told = Vec::new();
         for (name, word) in assignments {
             if words.is_empty() {
                 self.status = 0;
@@ -260,7 +261,12 @@ impl Player<'_> {
             if !words.is_empty() && !is_special(&words[0]) {
                 before.push((name, self.variables.get(name).cloned()));
             }
+            told.push((name.as_str(), value.clone()));
             self.set(name, value);
+        }
+        if self.options.tells && self.fault.is_none() && self.pending.is_none() && self.abort.is_none() {
+            let said = self.dialect.traced(&told, &words);
+            self.complain(&said);
         }
         let flow = self.run_words(&words);
         for (name, value) in before.into_iter().rev() {
@@ -283,9 +289,6 @@ impl Player<'_> {
             return Flow::Exit(code);
         }
         let Some((program, arguments)) = words.split_first() else { return Flow::Go };
-        if self.options.tells {
-            self.complain(&format!("+ {}\n", words.join(" ")));
-        }
         match self.functions.get(program).cloned() {
             Some(function) => self.call(&function, arguments),
             None => {

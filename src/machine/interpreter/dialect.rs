@@ -26,6 +26,37 @@ impl Dialect {
     }
 }
 
+impl Dialect {
+    /// What `set -x` says of a command: bash tells each variable for itself, Debian's quotes nothing.
+    pub(crate) fn traced(self, assignments: &[(&str, String)], words: &[String]) -> String {
+        let words = words.iter().map(|word| self.quoted(word));
+        let mut told: Vec<String> =
+            assignments.iter().map(|(name, value)| format!("{name}={}", self.quoted(value))).collect();
+        if self == Dialect::Bash && !told.is_empty() {
+            told = vec![told.join("\n+ ")];
+            if words.len() > 0 {
+                told[0].push_str("\n+");
+            }
+        }
+        told.extend(words);
+        if told.is_empty() { String::new() } else { format!("+ {}\n", told.join(" ")) }
+    }
+
+    /// A word that reads as itself (BusyBox' `maybe_single_quote`).
+    fn quoted(self, word: &str) -> String {
+        let is_plain = |c: char| match self {
+            Dialect::Dash => true,
+            Dialect::Ash => matches!(c, '+'..='/' | '0'..='9' | ':' | '@'..='Z' | ']'..='_' | 'a'..='z'),
+            Dialect::Bash => c.is_alphanumeric() || "+-./:@_=,%^".contains(c),
+        };
+        let is_named = self != Dialect::Dash && word.is_empty();
+        if !is_named && word.chars().all(is_plain) {
+            return word.to_owned();
+        }
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
 /// What `set` has switched on.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ShellOptions {

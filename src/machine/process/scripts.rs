@@ -9,7 +9,7 @@ fn around(image: &str) -> Surroundings {
 }
 
 /// What a script says, and how it ends.
-fn told_in(image: &str, command: &[&str]) -> (String, Option<(u64, i32)>) {
+pub(super) fn told_in(image: &str, command: &[&str]) -> (String, Option<(u64, i32)>) {
     let container = given(image, command, &[]);
     let played = play(&container.invocation(), &around(image), None).expect("it is played");
     assert_eq!(played.fault, None, "{command:?}");
@@ -29,6 +29,18 @@ fn code(script: &str) -> i32 {
 fn says(cases: &[(&str, &str)]) {
     for (script, said) in cases {
         assert_eq!(told(script), *said, "{script}");
+    }
+}
+
+#[test]
+fn each_shell_traces_in_its_own_way() {
+    let script = "set -x; x='a b' echo '<c>'";
+    for (image, shell, said) in [
+        ("busybox", "sh", "+ x='a b' echo '<c>'\n<c>\n"),
+        ("debian", "sh", "+ x=a b echo <c>\n<c>\n"),
+        ("debian", "bash", "+ x='a b'\n+ echo '<c>'\n<c>\n"),
+    ] {
+        assert_eq!(told_in(image, &[shell, "-c", script]).0, said, "{image} {shell}");
     }
 }
 
@@ -88,6 +100,8 @@ fn strict_scripts_end_at_what_goes_wrong() {
     assert_eq!(arguments.0, "me a b 2\n");
     says(&[
         ("set -x; echo a; set +x; echo b", "+ echo a\na\n+ set +x\nb\n"),
+        ("set -x; x='a b' y=; [ -z \"$x\" ]", "+ x='a b' y=''\n+ '[' -z 'a b' ]\n"),
+        ("set -x; x=1 echo \"it's\"", "+ x=1 echo 'it'\\''s'\nit's\n"),
         ("set -u; (echo $NOTHING) 2>/dev/null; echo $? on", "2 on\n"),
         ("set -- a 'b c'; echo $# $2; set x; echo $1", "2 b c\nx\n"),
     ]);
