@@ -65,6 +65,8 @@ const OF_EVERY_IMAGE: [&str; 8] = ["/etc/", "/proc/", "/sys/", "/usr/", "/bin/",
 
 /// Of a mode: a pipe with a name (`S_IFIFO`).
 pub const FIFO: u32 = 0o010_000;
+/// Of a mode: a symbolic link, whose bytes are the path that it leads to (`S_IFLNK`).
+pub const LINK: u32 = 0o120_000;
 /// What of a mode says who may do what.
 pub const PERMISSIONS: u32 = 0o7777;
 
@@ -72,6 +74,16 @@ impl File {
     /// Whether it is a pipe with a name.
     pub fn is_pipe(&self) -> bool {
         self.mode & FIFO != 0
+    }
+
+    /// Whether it is a symbolic link.
+    pub fn is_link(&self) -> bool {
+        self.mode & LINK == LINK
+    }
+
+    /// A symbolic link to a path.
+    pub fn link(to: &str) -> File {
+        File::new(to, LINK | 0o777)
     }
 
     /// A file of these bytes.
@@ -96,7 +108,12 @@ impl File {
 
     /// As `ls -l` and Go write it: `-rw-r--r--`.
     pub fn permissions(&self) -> String {
-        let mut text = String::from(if self.is_pipe() { "p" } else { "-" });
+        let kind = match self {
+            _ if self.is_pipe() => "p",
+            _ if self.is_link() => "l",
+            _ => "-",
+        };
+        let mut text = String::from(kind);
         for shift in [6, 3, 0] {
             let bits = self.mode >> shift & 7;
             for (bit, letter) in [(4, 'r'), (2, 'w'), (1, 'x')] {

@@ -178,6 +178,8 @@ pub fn is_kept(around: &Surroundings, path: &str) -> bool {
 #[cfg(test)]
 mod hearing;
 #[cfg(test)]
+mod linked_files;
+#[cfg(test)]
 mod scripts;
 #[cfg(test)]
 mod tests;

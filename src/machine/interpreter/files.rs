@@ -7,17 +7,61 @@ use super::player::Player;
 use crate::bounds::{Fault, MAX_PATH_BYTES};
 use crate::file_system::{self, File, Tree};
 
+/// So many links are followed one after another (`ELOOP`): then the path stays, and nothing is there.
+const MAX_LINKS: usize = 40;
 /// So often it is noted that the files changed.
 const MAX_SNAPSHOTS: usize = 256;
 
 impl Player<'_> {
-    /// A file by its path.
+    /// A file by its path; what a link leads to.
     pub(crate) fn file(&self, path: &str) -> Option<File> {
-        let path = file_system::absolute(&self.folder, path);
-        match self.written.get(&path) {
-            Some(written) => written.clone(),
-            None => self.view().and_then(|tree| tree.get(&path).cloned()),
+        self.entry(&self.real_path(path)).filter(|file| !file.is_link()).cloned()
+    }
+
+    /// What stands at an absolute path, a link itself.
+    pub(crate) fn own_file(&self, path: &str) -> Option<File> {
+        self.entry(path).cloned()
+    }
+
+    fn entry(&self, path: &str) -> Option<&File> {
+        match self.written.get(path) {
+            Some(written) => written.as_ref(),
+            None => self.view().and_then(|tree| tree.get(path)),
         }
+    }
+
+    /// Where a path leads to: absolute, and without links as far as they lead anywhere.
+    pub(crate) fn real_path(&self, path: &str) -> String {
+        let mut path = file_system::absolute(&self.folder, path);
+        for _ in 0..MAX_LINKS {
+            match self.one_link_further(&path) {
+                Some(next) => path = next,
+                None => break,
+            }
+        }
+        path
+    }
+
+    /// Where a path is: absolute, and without links on the way there; what stands there may be one.
+    pub(crate) fn own_path(&self, path: &str) -> String {
+        let path = file_system::absolute(&self.folder, path);
+        match path.rsplit_once('/') {
+            Some((above, name)) => file_system::absolute(&self.real_path(above), name),
+            None => path,
+        }
+    }
+
+    /// The path with its first link followed; none without links.
+    fn one_link_further(&self, path: &str) -> Option<String> {
+        let ends = path.match_indices('/').map(|(at, _)| at).skip(1).chain([path.len()]);
+        for end in ends {
+            if let Some(link) = self.entry(&path[..end]).filter(|file| file.is_link()) {
+                let above = path[..end].rsplit_once('/').map_or("/", |(above, _)| above);
+                let target = file_system::absolute(above, &link.text());
+                return Some(file_system::absolute("/", &format!("{target}{}", &path[end..])));
+            }
+        }
+        None
     }
 
     /// What volumes show now.
@@ -44,12 +88,18 @@ impl Player<'_> {
     /// # Errors
     /// As the C library says it.
     pub(crate) fn write_file(&mut self, path: &str, content: Vec<u8>) -> Result<(), &'static str> {
-        let path = file_system::absolute(&self.folder, path);
-        self.check_writable(&path)?;
+        let path = self.writable_path(path)?;
         self.handle(content.len());
         let mode = self.file(&path).map_or(0o644, |file| file.mode);
         self.put_file(path, Some(File::new(content, mode)));
         Ok(())
+    }
+
+    fn writable_path(&self, path: &str) -> Result<String, &'static str> {
+        let path = self.real_path(path);
+        self.check_writable(&path)?;
+        let is_circle = self.entry(&path).is_some_and(File::is_link);
+        if is_circle { Err("Too many levels of symbolic links") } else { Ok(path) }
     }
 
     /// Opens a file to write into it; what was in it is kept or not.
@@ -57,8 +107,7 @@ impl Player<'_> {
     /// # Errors
     /// As the C library says it.
     pub(crate) fn open_file(&mut self, path: &str, keeps: bool) -> Result<(), &'static str> {
-        let path = file_system::absolute(&self.folder, path);
-        self.check_writable(&path)?;
+        let path = self.writable_path(path)?;
         match self.file(&path).filter(|_| keeps) {
             Some(file) => self.put_file(path, Some(file)),
             None => self.write_file(&path, vec![])?,
@@ -73,7 +122,7 @@ impl Player<'_> {
 
     /// Adds bytes, which need not be a text, to a file that was opened.
     pub(crate) fn append_bytes(&mut self, path: &str, bytes: &[u8]) {
-        let path = file_system::absolute(&self.folder, path);
+        let path = self.real_path(path);
         let Some(Some(file)) = self.written.get_mut(&path) else {
             let _ = self.write_file(&path, bytes.to_vec());
             return;
@@ -137,7 +186,7 @@ impl Player<'_> {
 
     /// Whether a script sees a folder there, though no file says so.
     pub(crate) fn is_folder(&mut self, path: &str) -> bool {
-        let path = file_system::absolute(&self.folder, path);
+        let path = self.real_path(path);
         let is_mount = self.around.mounts.iter().any(|mount| mount.path.trim_end_matches('/') == path);
         let below = format!("{}/", path.trim_end_matches('/'));
         matches!(path.as_str(), "/" | "/tmp") || is_mount || self.has_file_below(&below)

@@ -1,7 +1,7 @@
 //! Programs about files: `cat`, `ls`, `touch`, `rm` and their kin.
 
+use super::copying;
 use super::input::read;
-use super::names::base_name;
 use super::tar;
 use super::tools::AllPrograms;
 use crate::file_system::{self, FIFO, File, PERMISSIONS};
@@ -30,12 +30,7 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str], all: &All
         "find" => return super::find::run(player, words, all),
         "du" => du(player, &flags, &paths),
         "gzip" | "gunzip" | "zcat" => super::gzip::run(player, name, &flags, &paths),
-        "readlink" | "realpath" => {
-            for path in paths {
-                let full = crate::file_system::absolute(&player.folder, path);
-                player.say(&format!("{full}\n"));
-            }
-        }
+        "readlink" | "realpath" => copying::tell_links(player, name, &flags, &paths),
         "chmod" => chmod(player, &paths),
         "truncate" => truncate(player, words),
         "touch" => {
@@ -46,8 +41,8 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str], all: &All
             }
         }
         "rm" | "rmdir" => paths.iter().for_each(|path| rm(player, &flags, path)),
-        "mkdir" => paths.iter().for_each(|path| mkdir(player, path)),
-        "cp" | "mv" => copy(player, name, &paths),
+        "mkdir" => copying::mkdir(player, words),
+        _ if copying::is_known(name) => copying::run(player, name, words),
         "tee" => tee(player, &flags, &paths),
         "tail" if flags.iter().any(|flag| matches!(*flag, "-f" | "-F")) => {
             cat(player, &paths);
@@ -92,7 +87,8 @@ fn ls(player: &mut Player<'_>, program: &str, flags: &[&str], paths: &[&str]) {
     let paths = if paths.is_empty() { vec![own.as_str()] } else { paths.to_vec() };
     let files = player.files();
     for path in paths {
-        let folder = file_system::absolute(&player.folder, path);
+        let is_shown_itself = flags.iter().any(|flag| flag.contains(['l', 'd'])) && !path.ends_with('/');
+        let folder = if is_shown_itself { player.own_path(path) } else { player.real_path(path) };
         if let Some(file) = files.get(&folder).filter(|file| !file.is_folder) {
             let line = listed(flags, file, path);
             player.say(&line);
@@ -128,11 +124,12 @@ fn listed(flags: &[&str], file: &File, name: &str) -> String {
     if !flags.iter().any(|flag| flag.contains('l')) {
         return format!("{name}\n");
     }
-    format!("{}    1 root     root     {:>9} Jan  1 00:00 {name}\n", file.permissions(), file.content.len())
+    let (permissions, bytes) = (file.permissions(), file.content.len());
+    format!("{permissions}    1 root     root     {bytes:>9} Jan  1 00:00 {name}{}\n", copying::arrow(file))
 }
 
 fn rm(player: &mut Player<'_>, flags: &[&str], path: &str) {
-    let full = file_system::absolute(&player.folder, path);
+    let full = player.own_path(path);
     let is_recursive = flags.iter().any(|flag| flag.contains(['r', 'R']));
     let doomed: Vec<String> = player
         .files()
@@ -147,34 +144,6 @@ fn rm(player: &mut Player<'_>, flags: &[&str], path: &str) {
         return player.fail(&format!("rm: can't remove '{path}': {why}\n"));
     }
     doomed.into_iter().for_each(|file| player.put_file(file, None));
-}
-
-fn mkdir(player: &mut Player<'_>, path: &str) {
-    let full = file_system::absolute(&player.folder, path);
-    match player.check_writable(&full) {
-        Ok(()) => player.put_file(full, Some(File::folder(0o755))),
-        Err(why) => player.fail(&format!("mkdir: can't create directory '{path}': {why}\n")),
-    }
-}
-
-fn copy(player: &mut Player<'_>, program: &str, paths: &[&str]) {
-    let Some((target, sources)) = paths.split_last() else { return };
-    for source in sources {
-        let Some(content) = player.file(source).map(|file| file.content.to_vec()) else {
-            player.fail(&format!("{program}: can't stat '{source}': No such file or directory\n"));
-            continue;
-        };
-        let full = file_system::absolute(&player.folder, target);
-        let is_folder = target.ends_with('/')
-            || player.file(&full).is_some_and(|file| file.is_folder)
-            || player.around.mounts.iter().any(|mount| mount.path == full);
-        let name = base_name(source);
-        let target = if is_folder { format!("{full}/{name}") } else { full };
-        write(player, program, &target, content);
-        if program == "mv" {
-            player.put_file(file_system::absolute(&player.folder, source), None);
-        }
-    }
 }
 
 fn tee(player: &mut Player<'_>, flags: &[&str], paths: &[&str]) {
@@ -219,7 +188,7 @@ fn du(player: &mut Player<'_>, flags: &[&str], paths: &[&str]) {
 fn chmod(player: &mut Player<'_>, words: &[&str]) {
     let Some((mode, paths)) = words.split_first() else { return };
     for path in paths {
-        let full = file_system::absolute(&player.folder, path);
+        let full = player.real_path(path);
         let Some(file) = player.file(&full) else {
             // Of the image's own files nothing is known.
             if !file_system::is_of_image(&full) && !player.is_folder(&full) {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::tools::AllPrograms;
-use crate::file_system;
+use crate::file_system::{self, File};
 use crate::interpreter::player::{Flow, Player};
 
 /// What a command line asks for.
@@ -19,7 +19,8 @@ struct FindCall<'w> {
 enum FindTest<'w> {
     Name(&'w str, bool),
     Path(&'w str),
-    Folder(bool),
+    /// As `-type` names it.
+    Kind(char),
     Empty,
     Nothing,
 }
@@ -34,8 +35,8 @@ enum FindAction<'w> {
     Run(Vec<&'w str>, bool),
 }
 
-/// What was found: whether it is a folder, and how many bytes it has.
-type FoundFiles = BTreeMap<String, (bool, usize)>;
+/// What was found: its kind as `-type` names it, and how many bytes it has.
+type FoundFiles = BTreeMap<String, (char, usize)>;
 
 pub(super) fn run(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) -> Flow {
     let Some(call) = FindCall::read(words) else {
@@ -50,7 +51,7 @@ pub(super) fn run(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) ->
             player.fail(&format!("find: {root}: No such file or directory\n"));
             continue;
         }
-        for (path, (is_folder, bytes)) in &found {
+        for (path, (kind, bytes)) in &found {
             let rest = path[full.trim_end_matches('/').len()..].trim_start_matches('/');
             let depth = if rest.is_empty() { 0 } else { rest.split('/').count() };
             let shown = match rest {
@@ -58,12 +59,21 @@ pub(super) fn run(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) ->
                 rest => format!("{}/{rest}", root.trim_end_matches('/')),
             };
             let is_deep = (call.min_depth..=call.max_depth.unwrap_or(usize::MAX)).contains(&depth);
-            if is_deep && call.fits(player, &shown, *is_folder, *bytes) {
+            if is_deep && call.fits(player, &shown, *kind, *bytes) {
                 hits.push(shown);
             }
         }
     }
     call.act(player, hits, all)
+}
+
+fn kind_of(file: &File) -> char {
+    match file {
+        _ if file.is_folder => 'd',
+        _ if file.is_pipe() => 'p',
+        _ if file.is_link() => 'l',
+        _ => 'f',
+    }
 }
 
 /// A folder, and all that is below it.
@@ -73,11 +83,11 @@ fn below(player: &mut Player<'_>, root: &str) -> FoundFiles {
     let is_there = player.is_folder(root) || root == "/";
     let files = player.files();
     if let Some(file) = files.get(root) {
-        found.insert(root.to_owned(), (file.is_folder, file.content.len()));
+        found.insert(root.to_owned(), (kind_of(file), file.content.len()));
     } else if is_there
         || files.range(prefix.clone()..).next().is_some_and(|(path, _)| path.starts_with(&prefix))
     {
-        found.insert(root.to_owned(), (true, 0));
+        found.insert(root.to_owned(), ('d', 0));
     }
     for (path, file) in files.range(prefix.clone()..).take_while(|(path, _)| path.starts_with(&prefix)) {
         if !player.handle(path.len()) {
@@ -86,9 +96,9 @@ fn below(player: &mut Player<'_>, root: &str) -> FoundFiles {
         let above =
             path[prefix.len()..].match_indices('/').map(|(at, _)| path[..prefix.len() + at].to_owned());
         above.for_each(|folder| {
-            found.entry(folder).or_insert((true, 0));
+            found.entry(folder).or_insert(('d', 0));
         });
-        found.insert(path.clone(), (file.is_folder, file.content.len()));
+        found.insert(path.clone(), (kind_of(file), file.content.len()));
     }
     found
 }
@@ -114,8 +124,7 @@ impl<'w> FindCall<'w> {
                 "-iname" => FindTest::Name(words.next()?, true),
                 "-path" | "-wholename" => FindTest::Path(words.next()?),
                 "-type" => match words.next()? {
-                    "f" => FindTest::Folder(false),
-                    "d" => FindTest::Folder(true),
+                    kind @ ("f" | "d" | "l" | "p") => FindTest::Kind(kind.chars().next()?),
                     _ => FindTest::Nothing,
                 },
                 "-empty" => FindTest::Empty,
@@ -159,7 +168,7 @@ impl<'w> FindCall<'w> {
         Some(call)
     }
 
-    fn fits(&self, player: &mut Player<'_>, path: &str, is_folder: bool, bytes: usize) -> bool {
+    fn fits(&self, player: &mut Player<'_>, path: &str, kind: char, bytes: usize) -> bool {
         let name = super::names::base_name(path.trim_end_matches('/'));
         self.tests.iter().all(|(is_negated, test)| {
             let is_so = match test {
@@ -168,8 +177,8 @@ impl<'w> FindCall<'w> {
                     player.matches(&pattern.to_lowercase(), &name.to_lowercase())
                 }
                 FindTest::Path(pattern) => player.matches(pattern, path),
-                FindTest::Folder(wanted) => *wanted == is_folder,
-                FindTest::Empty => !is_folder && bytes == 0,
+                FindTest::Kind(wanted) => *wanted == kind,
+                FindTest::Empty => kind == 'f' && bytes == 0,
                 FindTest::Nothing => false,
             };
             is_so != *is_negated

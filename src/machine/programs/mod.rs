@@ -11,6 +11,7 @@ mod builtins;
 mod columns;
 mod commands;
 mod conditions;
+mod copying;
 mod expr;
 mod file_programs;
 mod find;

@@ -1,6 +1,6 @@
 //! `stat`: what is known of a file, as a page or in a format of the user's.
 
-use crate::file_system::{self, File, PERMISSIONS};
+use crate::file_system::{File, PERMISSIONS};
 use crate::interpreter::player::Player;
 
 /// A file's times are not kept: each has that of the process's start.
@@ -9,13 +9,14 @@ const TIMES: &str = "XYZW";
 /// `stat [-L] [-c FORMAT] FILE...`
 pub(super) fn run(player: &mut Player<'_>, words: &[&str]) {
     let (format, paths) = read(words);
+    let follows = words.iter().any(|word| matches!(*word, "-L" | "--dereference" | "-Lc"));
     if paths.is_empty() {
         return player.fail("stat: missing operand\n");
     }
     for path in paths {
-        let full = file_system::absolute(&player.folder, path);
+        let full = if follows { player.real_path(path) } else { player.own_path(path) };
         let folder = player.is_folder(path).then(|| File::folder(0o755));
-        let Some(file) = player.file(&full).or(folder) else {
+        let Some(file) = player.own_file(&full).or(folder) else {
             player.fail(&format!("stat: can't stat '{path}': No such file or directory\n"));
             continue;
         };
@@ -88,9 +89,11 @@ fn part(player: &Player<'_>, letter: char, path: &str, file: &File) -> String {
         'h' => "1".into(),
         'i' => "1".into(),
         'n' => path.into(),
+        'N' if file.is_link() => format!("'{path}' -> '{}'", file.text()),
         'N' => format!("'{path}'"),
         'F' if file.is_folder => "directory".into(),
         'F' if file.is_pipe() => "fifo".into(),
+        'F' if file.is_link() => "symbolic link".into(),
         'F' if file.content.is_empty() => "regular empty file".into(),
         'F' => "regular file".into(),
         '%' => "%".into(),

@@ -20,6 +20,9 @@ const MAGIC: (usize, usize) = (257, 8);
 const PREFIX: (usize, usize) = (345, 155);
 const FILE: u8 = b'0';
 const FOLDER: u8 = b'5';
+/// What a symbolic link leads to stands in the header itself.
+const LINK: u8 = b'2';
+const LINK_TARGET: (usize, usize) = (157, 100);
 /// The next entry's name is longer than its field (GNU).
 const LONG_NAME: u8 = b'L';
 /// Facts about the next entry (POSIX).
@@ -44,6 +47,8 @@ struct ArchiveEntry<'a> {
     name: String,
     mode: u32,
     kind: u8,
+    /// What a symbolic link leads to.
+    link: String,
     content: &'a [u8],
 }
 
@@ -181,6 +186,13 @@ fn add(archive: &mut Vec<u8>, name: &str, file: &File) {
         archive.extend(header("././@LongLink", 0o644, LONG_NAME, long.len()));
         add_content(archive, &long);
     }
+    if file.is_link() {
+        let mut block = header(&name, 0o777, LINK, 0);
+        let target = &file.content[..file.content.len().min(LINK_TARGET.1)];
+        block[LINK_TARGET.0..LINK_TARGET.0 + target.len()].copy_from_slice(target);
+        archive.extend(with_checksum(block));
+        return;
+    }
     let kind = if file.is_folder { FOLDER } else { FILE };
     archive.extend(header(&name, file.mode & PERMISSIONS, kind, file.content.len()));
     add_content(archive, &file.content);
@@ -205,6 +217,10 @@ fn header(name: &str, mode: u32, kind: u8, size: usize) -> [u8; BLOCK_BYTES] {
     put((136, 12), b"00000000000");
     put((KIND, 1), &[kind]);
     put(MAGIC, b"ustar  \0");
+    with_checksum(block)
+}
+
+fn with_checksum(mut block: [u8; BLOCK_BYTES]) -> [u8; BLOCK_BYTES] {
     let sum = checksum(&block);
     block[CHECKSUM.0..CHECKSUM.0 + CHECKSUM.1].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
     block
@@ -272,6 +288,7 @@ fn extract(player: &mut Player<'_>, entry: &ArchiveEntry<'_>) {
         FILE | 0 => File::new(entry.content, entry.mode & 0o7777),
         FOLDER if player.is_folder(&path) => return,
         FOLDER => File::folder(entry.mode & 0o7777),
+        LINK => File::link(&entry.link),
         _ => return player.fail(&format!("tar: can't create '{name}': Operation not permitted\n")),
     };
     match player.check_writable(&path) {
@@ -306,7 +323,8 @@ fn entries(archive: &[u8]) -> Result<Vec<ArchiveEntry<'_>>, &'static str> {
             kind => {
                 let name = long_name.take().unwrap_or_else(|| name(block));
                 let mode = number(block, MODE).and_then(|mode| u32::try_from(mode).ok()).unwrap_or(0o644);
-                entries.push(ArchiveEntry { name, mode, kind, content });
+                let link = text(&block[LINK_TARGET.0..LINK_TARGET.0 + LINK_TARGET.1]);
+                entries.push(ArchiveEntry { name, mode, kind, link, content });
             }
         }
     }
