@@ -6,19 +6,18 @@
 //! apiserver has: a controller that must not act on the past compares on write.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use apimachinery::object::Object;
 use sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-
-/// The index by `metadata.namespace`, which every indexer has (`cache.NamespaceIndex`).
-pub const NAMESPACE_INDEX: &str = "namespace";
 
 /// The values under which an object is found in an index (`cache.IndexFunc`).
 pub type IndexFunc = fn(&Object) -> Vec<String>;
 
 /// Objects by key and by index. As large as the cluster's objects of the kind: it is bounded by the
 /// apiserver.
+#[derive(Default)]
 pub struct Indexer {
     /// One lock for items and indices, so that no reader sees the one without the other. Read far more than
     /// written, and held for a lookup or a copy of pointers only.
@@ -29,27 +28,18 @@ pub struct Indexer {
 /// object in `items`.
 #[derive(Default)]
 struct IndexerState {
+    /// A key begins with the namespace, so that what is in one stands together (`cache.NamespaceIndex`).
     items: BTreeMap<Arc<str>, Arc<Object>>,
     indices: BTreeMap<String, NamedIndex>,
 }
 
 struct NamedIndex {
     values_of: IndexFunc,
-    /// The values of a key never change: its namespace is part of it.
-    is_fixed: bool,
     keys: BTreeMap<String, BTreeSet<Arc<str>>>,
 }
 
-impl Default for Indexer {
-    fn default() -> Indexer {
-        let indexer = Indexer { state: RwLock::default() };
-        indexer.add_index(NAMESPACE_INDEX, |object| vec![object.metadata.namespace.clone()]);
-        indexer
-    }
-}
-
 impl Indexer {
-    /// Empty, with the index by namespace.
+    /// Holds nothing yet.
     pub fn new() -> Indexer {
         Indexer::default()
     }
@@ -57,7 +47,7 @@ impl Indexer {
     /// Adds an index; what is held already is indexed at once. An index of the same name is replaced.
     pub fn add_index(&self, name: &str, values_of: IndexFunc) {
         let mut state = self.write();
-        let mut index = NamedIndex { values_of, is_fixed: name == NAMESPACE_INDEX, keys: BTreeMap::new() };
+        let mut index = NamedIndex { values_of, keys: BTreeMap::new() };
         for (key, object) in &state.items {
             index.insert(key, (values_of)(object));
         }
@@ -92,6 +82,14 @@ impl Indexer {
     /// Every object, in key order.
     pub fn list(&self) -> Vec<Arc<Object>> {
         self.read().items.values().cloned().collect()
+    }
+
+    /// Every object in a namespace, in key order.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<Object>> {
+        let prefix = format!("{namespace}/");
+        let state = self.read();
+        let from = state.items.range::<str, _>((Bound::Included(&*prefix), Bound::Unbounded));
+        from.take_while(|(key, _)| key.starts_with(&prefix)).map(|(_, object)| object.clone()).collect()
     }
 
     /// Every key, in order.
@@ -141,8 +139,7 @@ impl Indexer {
 impl IndexerState {
     fn put(&mut self, key: Arc<str>, object: Arc<Object>) -> Option<Arc<Object>> {
         let old = self.items.insert(key.clone(), object.clone());
-        let is_new = old.is_none();
-        for index in self.indices.values_mut().filter(|index| is_new || !index.is_fixed) {
+        for index in self.indices.values_mut() {
             let new_values = (index.values_of)(&object);
             let old_values = old.as_ref().map(|old| (index.values_of)(old)).unwrap_or_default();
             if new_values != old_values {
@@ -233,29 +230,37 @@ mod tests {
         let expected: Vec<String> = model.values().map(|object| format!("{object:?}")).collect();
         assert_eq!(held, expected);
         indexer.add_index("late", color);
-        for (index, values_of) in [
-            ("color", color as IndexFunc),
-            ("late", color),
-            (NAMESPACE_INDEX, |object| vec![object.metadata.namespace.clone()]),
-        ] {
+        for index in ["color", "late"] {
             let mut seen = 0;
             for value in indexer.index_values(index) {
                 let found = indexer.by_index(index, &value);
-                assert!(!found.is_empty() && found.iter().all(|object| values_of(object) == [value.clone()]));
+                assert!(!found.is_empty() && found.iter().all(|object| color(object) == [value.clone()]));
                 seen += found.len();
             }
             assert_eq!(seen, model.len(), "{index}");
         }
+        // "ns1" is no part of "ns10".
+        indexer.update("ns10/o".into(), object(0, 0, 0));
+        for number in 0..3 {
+            let (namespace, prefix) = (format!("ns{number}"), format!("ns{number}/"));
+            let found: Vec<String> = indexer.in_namespace(&namespace).iter().map(|it| it.key()).collect();
+            let expected: Vec<String> =
+                model.keys().filter(|key| key.starts_with(&prefix)).cloned().collect();
+            assert_eq!(found, expected);
+        }
+        assert_eq!((indexer.in_namespace("ns10").len(), indexer.in_namespace("ns").len()), (1, 0));
     }
 
     #[test]
     fn a_replacement_leaves_nothing_of_what_was() {
         let indexer = Indexer::new();
+        indexer.add_index("color", color);
         indexer.update("ns0/o0".into(), object(0, 1, 1));
         indexer.replace([("ns1/o1".into(), object(1, 2, 2))]);
         assert_eq!(indexer.list_keys(), [Arc::from("ns1/o1")]);
-        assert_eq!(indexer.index_values(NAMESPACE_INDEX), ["ns1"]);
-        assert_eq!(indexer.index_keys(NAMESPACE_INDEX, "ns1"), [Arc::from("ns1/o1")]);
+        assert_eq!((indexer.in_namespace("ns0").len(), indexer.in_namespace("ns1").len()), (0, 1));
+        assert_eq!(indexer.index_values("color"), ["2"]);
+        assert_eq!(indexer.index_keys("color", "2"), [Arc::from("ns1/o1")]);
         assert!(indexer.by_index("nothing of the sort", "x").is_empty());
     }
 }

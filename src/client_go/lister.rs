@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::indexer::{Indexer, NAMESPACE_INDEX};
+use super::indexer::Indexer;
 use apimachinery::labels::Selector;
 use apimachinery::object::{Object, object_key};
 
@@ -33,7 +33,7 @@ impl Lister {
     pub fn list(&self, namespace: &str, selector: &Selector) -> Vec<Arc<Object>> {
         let mut objects = match namespace {
             "" => self.indexer.list(),
-            namespace => self.indexer.by_index(NAMESPACE_INDEX, namespace),
+            namespace => self.indexer.in_namespace(namespace),
         };
         objects.retain(|object| selector.matches(&object.metadata.labels));
         objects

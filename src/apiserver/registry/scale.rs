@@ -1,8 +1,9 @@
 //! `scale` (`ScaleREST` of each workload): a workload as an `autoscaling/v1` Scale.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use futures::future::BoxFuture;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::conversion::object_of;
@@ -18,7 +19,7 @@ use apimachinery::object::Object;
 use apimachinery::status::Status;
 use apis::apiextensions::custom_resource::{CustomResource, at_path, set_at_path};
 use apis::apiextensions::view::Scale;
-use apis::kind::Kind;
+use apis::kind::{Builtin, Kind};
 use apis::scale::say_selector;
 
 impl Registry {
@@ -33,7 +34,7 @@ impl Registry {
         name: &str,
     ) -> Result<Arc<Object>, Status> {
         let object = self.get(kind, namespace, name, None).await?;
-        as_object(kind, &object.to_value(), object.metadata.resource_version)
+        as_object(kind, &scaled_part(kind, &object), object.metadata.resource_version)
     }
 
     /// Changes the replicas of a workload; `change` gets and returns a Scale, and so does `validating`.
@@ -53,9 +54,59 @@ impl Registry {
         let validating = ScaleValidating(kind, validating);
         let updated = self.update(ctx, kind, namespace, name, Part::Main, &change, &validating, false).await;
         let (object, _) = updated?;
-        as_object(kind, &object.to_value(), object.metadata.resource_version)
+        as_object(kind, &scaled_part(kind, &object), object.metadata.resource_version)
     }
 }
+
+/// What a Scale tells of a workload, read past all the rest; autoscalers ask for it over and over.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ScaledWorkload {
+    metadata: ScaledMetadata,
+    spec: ScaledSpec,
+    status: ScaledStatus,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ScaledMetadata {
+    creation_timestamp: Value,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ScaledSpec {
+    replicas: Value,
+    selector: Value,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ScaledStatus {
+    replicas: Value,
+}
+
+/// The tree of a workload, of one that is not custom without what [`from_workload`] does not look at.
+fn scaled_part(kind: &Kind, object: &Object) -> Value {
+    if kind.is_custom {
+        return object.to_value();
+    }
+    let workload: ScaledWorkload = serde_json::from_slice(object.stored()).unwrap_or_default();
+    let (metadata, ScaledSpec { replicas, selector }) = (&object.metadata, workload.spec);
+    json!({
+        "metadata": {
+            "name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid,
+            "resourceVersion": metadata.resource_version.to_string(),
+            "creationTimestamp": workload.metadata.creation_timestamp,
+        },
+        "spec": {"replicas": replicas, "selector": selector},
+        "status": {"replicas": workload.status.replicas},
+    })
+}
+
+static SCALES: Builtin = LazyLock::new(|| {
+    Kind::builtin("autoscaling", "v1", "Scale", "scales", "io.k8s.api.autoscaling.v1").into()
+});
 
 /// Workload to scale, change, and back (`scaleUpdatedObjectInfo`).
 struct ScaleChange<'a> {
@@ -184,8 +235,7 @@ fn selector_text(selector: &Value) -> Result<String, String> {
 }
 
 fn as_object(of: &Kind, workload: &Value, revision: u64) -> Result<Arc<Object>, Status> {
-    let kind = Kind::builtin("autoscaling", "v1", "Scale", "scales", "io.k8s.api.autoscaling.v1");
-    object_of(&kind, &from_workload(of, workload)?, revision)
+    object_of(&SCALES, &from_workload(of, workload)?, revision)
 }
 
 /// `ValidateScale`.

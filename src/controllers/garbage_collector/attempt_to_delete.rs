@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::graph::{FOREGROUND, Graph, GraphNode, Identity, ORPHAN, blocks};
+use super::graph::Graph;
 use super::graph_builder::{collected, mapping};
+use super::graph_node::{FOREGROUND, GraphNode, Identity, ORPHAN, blocks};
 use super::live;
 use crate::controller::{Action, Controller, Key, Reconcile, Running, Watches};
 use apimachinery::gvk::GroupVersion;

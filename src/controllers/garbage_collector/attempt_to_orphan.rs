@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use futures::future::try_join_all;
 
-use super::graph::{Graph, Identity, ORPHAN, Uid};
+use super::graph::Graph;
 use super::graph_builder::collected;
+use super::graph_node::{Identity, ORPHAN, Uid};
 use super::live;
 use crate::controller::{Action, Controller, Key, Reconcile, Watches};
 use apimachinery::status::Status;

@@ -1,57 +1,23 @@
 //! Who owns whom (`GraphBuilder`). Changed only by what informers tell; read by the workers.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
 use sync::{Mutex, MutexGuard};
 
-use apimachinery::gvk::GroupVersion;
+use super::graph_node::{GraphNode, Identity, Uid, blocks, described, is_untied, named};
+use super::graph_nodes::GraphNodes;
 use apimachinery::object::{Object, OwnerReference};
-pub(super) use apis::finalizers::{FOREGROUND, ORPHAN};
 use apis::kind::Kind;
 use apis::scheme::Scheme;
 
 /// Upstream's `absentOwnerCache` holds as many; beyond it the oldest is forgotten, and asked for again.
 const ABSENT_OWNERS: usize = 500;
 
-/// An object's uid.
-pub(super) type Uid = String;
-
 /// All objects and the edges between them. Bound: one node an object, and one for each owner that some object
 /// names.
 #[derive(Default)]
 pub(super) struct Graph(Mutex<GraphState>);
-
-/// Where an object is.
-#[derive(Clone, Debug)]
-pub(super) struct Identity {
-    /// None where the kind that an owner reference names is not served.
-    pub kind: Option<Arc<Kind>>,
-    /// Empty for cluster-scoped objects.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-}
-
-/// An object as the graph knows it.
-#[derive(Clone, Debug)]
-pub(super) struct GraphNode {
-    /// Where it is.
-    pub identity: Identity,
-    /// Who named it as an owner.
-    pub dependents: BTreeSet<Uid>,
-    /// Whom it names as owners, by uid: an object may name tens of thousands, and each is looked up.
-    pub owners: Vec<OwnerReference>,
-    /// Deletion has begun.
-    pub is_being_deleted: bool,
-    /// It waits for its dependents to be deleted.
-    pub is_deleting_dependents: bool,
-    /// It was only named by a dependent; no informer has told of it.
-    pub is_virtual: bool,
-    /// It has [`ORPHAN`] and deletion has begun.
-    is_orphaning: bool,
-}
 
 /// Whom a change makes look.
 #[derive(Debug, Default, PartialEq)]
@@ -64,16 +30,19 @@ pub(super) struct Todo {
 
 #[derive(Default)]
 struct GraphState {
-    nodes: HashMap<Uid, GraphNode, RandomState>,
+    nodes: GraphNodes,
     absent: HashSet<String>,
     absent_order: VecDeque<String>,
 }
 
 impl Graph {
     /// An object was added or changed.
-    pub(super) fn observe(&self, kind: &Arc<Kind>, object: &Object, scheme: &Scheme) -> Todo {
+    pub(super) fn observe(&self, kind: &Arc<Kind>, object: &Arc<Object>, scheme: &Scheme) -> Todo {
         let mut todo = Todo::default();
         let mut state = self.lock();
+        if is_untied(object) && state.nodes.refresh(kind, object) {
+            return todo;
+        }
         let uid = &object.metadata.uid;
         let new = GraphNode::of(kind, object);
         let old = state.nodes.remove(uid);
@@ -93,7 +62,7 @@ impl Graph {
             todo.attempt_to_delete.extend(dependents.iter().cloned());
             todo.attempt_to_delete.push(uid.clone());
         }
-        state.nodes.insert(uid.clone(), GraphNode { dependents, ..new });
+        state.nodes.put((kind, object), GraphNode { dependents, ..new });
         todo
     }
 
@@ -139,7 +108,7 @@ impl Graph {
 
     /// What is known of an object.
     pub(super) fn get(&self, uid: &str) -> Option<GraphNode> {
-        self.lock().nodes.get(uid).cloned()
+        self.lock().nodes.get(uid)
     }
 
     /// The dependents for which `uid` waits: those that say so in their reference (`blockingDependents`).
@@ -150,9 +119,8 @@ impl Graph {
     /// All dependents of `uid`.
     pub(super) fn dependents(&self, uid: &str) -> Vec<(Uid, GraphNode)> {
         let state = self.lock();
-        let Some(node) = state.nodes.get(uid) else { return vec![] };
-        let found =
-            node.dependents.iter().filter_map(|uid| Some((uid.clone(), state.nodes.get(uid)?.clone())));
+        let Some(node) = state.nodes.tied(uid) else { return vec![] };
+        let found = node.dependents.iter().filter_map(|uid| Some((uid.clone(), state.nodes.get(uid)?)));
         found.collect()
     }
 
@@ -179,90 +147,6 @@ impl Graph {
     }
 }
 
-/// Whether an owner in foreground deletion waits for the object with these owners.
-pub(super) fn blocks(owners: &[OwnerReference], uid: &str) -> bool {
-    owners.iter().any(|owner| owner.uid == uid && owner.block_owner_deletion == Some(true))
-}
-
-/// The references to an owner among those of a [`GraphNode`].
-fn named<'a>(owners: &'a [OwnerReference], uid: &str) -> &'a [OwnerReference] {
-    let first = owners.partition_point(|owner| *owner.uid < *uid);
-    let count = owners[first..].partition_point(|owner| *owner.uid == *uid);
-    &owners[first..first + count]
-}
-
-/// All that tells owners apart. A uid alone does not: who names an owner may err in the rest, and then
-/// means another, which is not there. The version does not matter.
-fn coordinates(group: &str, kind: &str, namespace: &str, name: &str, uid: &str) -> String {
-    format!("{group}/{kind}/{namespace}/{name}/{uid}")
-}
-
-fn described(owner: &OwnerReference, namespace: &str) -> String {
-    coordinates(group_of(owner), &owner.kind, namespace, &owner.name, &owner.uid)
-}
-
-fn group_of(owner: &OwnerReference) -> &str {
-    owner.api_version.split_once('/').map_or("", |(group, _)| group)
-}
-
-impl Identity {
-    fn coordinates(&self, uid: &str) -> Option<String> {
-        let kind = self.kind.as_ref()?;
-        Some(coordinates(&kind.group_version.group, &kind.kind, &self.namespace, &self.name, uid))
-    }
-
-    fn is_reachable_from(&self, namespace: &str) -> bool {
-        self.namespace.is_empty() || self.namespace == namespace
-    }
-
-    /// Whether an object in `namespace` that names this owner means what is here.
-    fn is_meant_by(&self, owner: &OwnerReference, namespace: &str) -> bool {
-        let wanted = described(owner, &self.namespace);
-        self.is_reachable_from(namespace) && self.coordinates(&owner.uid) == Some(wanted)
-    }
-
-    /// Of an object of a kind.
-    pub(super) fn of(kind: &Arc<Kind>, object: &Object) -> Identity {
-        let (namespace, name) = (object.metadata.namespace.clone(), object.metadata.name.clone());
-        Identity { kind: Some(kind.clone()), namespace, name }
-    }
-}
-
-impl GraphNode {
-    fn of(kind: &Arc<Kind>, object: &Object) -> GraphNode {
-        let metadata = &object.metadata;
-        let has =
-            |finalizer: &str| object.is_deleting() && metadata.finalizers.iter().any(|it| it == finalizer);
-        let mut owners = metadata.owner_references.clone();
-        owners.sort_by(|left, right| left.uid.cmp(&right.uid));
-        GraphNode {
-            identity: Identity::of(kind, object),
-            dependents: BTreeSet::new(),
-            owners,
-            is_being_deleted: object.is_deleting(),
-            is_deleting_dependents: has(FOREGROUND),
-            is_virtual: false,
-            is_orphaning: has(ORPHAN),
-        }
-    }
-
-    fn named_by(dependent: &GraphNode, owner: &OwnerReference, scheme: &Scheme) -> GraphNode {
-        let version = GroupVersion::parse(&owner.api_version);
-        let kind = version.and_then(|version| scheme.kind(&version, &owner.kind));
-        let is_namespaced = kind.as_ref().is_some_and(|kind| kind.namespaced);
-        let namespace = if is_namespaced { dependent.identity.namespace.clone() } else { String::new() };
-        GraphNode {
-            identity: Identity { kind, namespace, name: owner.name.clone() },
-            dependents: BTreeSet::new(),
-            owners: vec![],
-            is_being_deleted: false,
-            is_deleting_dependents: false,
-            is_virtual: true,
-            is_orphaning: false,
-        }
-    }
-}
-
 impl GraphState {
     fn change_owners(
         &mut self,
@@ -282,16 +166,14 @@ impl GraphState {
             if is_removed {
                 self.unlink(&owner.uid, uid);
             }
-            if is_unblocked && self.nodes.get(&owner.uid).is_some_and(|owner| owner.is_deleting_dependents) {
+            if is_unblocked && self.nodes.tied(&owner.uid).is_some_and(|owner| owner.is_deleting_dependents) {
                 todo.attempt_to_delete.push(owner.uid.clone());
             }
         }
         for owner in new.owners.iter().filter(|owner| owner.uid != uid) {
-            let is_known = self.nodes.contains_key(&owner.uid);
-            let node = self
-                .nodes
-                .entry(owner.uid.clone())
-                .or_insert_with(|| GraphNode::named_by(new, owner, scheme));
+            let is_known = self.nodes.has(&owner.uid);
+            let node = self.nodes.tie(&owner.uid, || Some(GraphNode::named_by(new, owner, scheme)));
+            let Some(node) = node else { continue };
             node.dependents.insert(uid.to_owned());
             if !is_known {
                 // Nobody has told of it yet; if nobody ever does, it is absent.
@@ -308,13 +190,13 @@ impl GraphState {
 
     /// Whether the node of an owner knows of a dependent; nothing depends on itself.
     fn knows(&self, owner: &OwnerReference, dependent: &str) -> bool {
-        let node = self.nodes.get(&owner.uid);
+        let node = self.nodes.tied(&owner.uid);
         owner.uid == dependent || node.is_some_and(|node| node.dependents.contains(dependent))
     }
 
     /// Whether the owner waits for its dependents; none where it is not known.
     fn unlink(&mut self, owner: &str, dependent: &str) -> Option<bool> {
-        let node = self.nodes.get_mut(owner)?;
+        let node = self.nodes.tie(owner, || None)?;
         node.dependents.remove(dependent);
         let waits = node.is_deleting_dependents;
         debug_assert!(
@@ -330,7 +212,7 @@ impl GraphState {
     /// Those dependents of `uid` that mean what is at `identity`, and those that mean another.
     fn partition(&self, dependents: &BTreeSet<Uid>, uid: &str, identity: &Identity) -> (Vec<Uid>, Vec<Uid>) {
         let means = |dependent: &&Uid| {
-            let Some(node) = self.nodes.get(*dependent) else { return true };
+            let Some(node) = self.nodes.tied(dependent) else { return true };
             named(&node.owners, uid).iter().all(|owner| identity.is_meant_by(owner, &node.identity.namespace))
         };
         let (meant, others): (Vec<&Uid>, Vec<&Uid>) = dependents.iter().partition(means);
@@ -340,11 +222,11 @@ impl GraphState {
     /// An owner that is not where it was looked for is looked for where one of `others` says.
     fn look_elsewhere(&mut self, uid: &str, others: &[Uid], scheme: &Scheme) {
         let place = others.iter().find_map(|other| {
-            let dependent = self.nodes.get(other)?;
+            let dependent = self.nodes.tied(other)?;
             let owner = named(&dependent.owners, uid).first()?;
             Some(GraphNode::named_by(dependent, owner, scheme).identity)
         });
-        if let (Some(place), Some(node)) = (place, self.nodes.get_mut(uid))
+        if let (Some(place), Some(node)) = (place, self.nodes.tie(uid, || None))
             && node.is_virtual
         {
             node.identity = place;
@@ -366,6 +248,7 @@ impl GraphState {
 
 #[cfg(test)]
 mod tests {
+    use super::super::graph_node::{FOREGROUND, ORPHAN};
     use super::*;
     use apis::core::config_map::CONFIG_MAPS;
     use serde_json::{Value, json};
@@ -385,7 +268,7 @@ mod tests {
     }
 
     fn observe(graph: &Graph, uid: &str, owners: &[&str], change: Value) -> Todo {
-        graph.observe(&CONFIG_MAPS, &object(uid, owners, change), &Scheme::of(&[&CONFIG_MAPS]))
+        graph.observe(&CONFIG_MAPS, &Arc::new(object(uid, owners, change)), &Scheme::of(&[&CONFIG_MAPS]))
     }
 
     fn deleting(finalizer: &str) -> Value {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::graph::Identity;
+use super::graph_node::Identity;
 use crate::controller::Reconcile;
 use apimachinery::object::Object;
 use apimachinery::options::{ListOptions, PatchType};

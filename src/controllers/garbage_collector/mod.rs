@@ -14,6 +14,8 @@ mod attempt_to_delete;
 mod attempt_to_orphan;
 mod graph;
 mod graph_builder;
+mod graph_node;
+mod graph_nodes;
 mod live;
 
 use std::collections::BTreeSet;

@@ -1,6 +1,7 @@
 //! One sync of an autoscaler (`reconcileAutoscaler`): its target's size, what metrics ask for, what may
 //! change now, and what is said of it.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -231,9 +232,13 @@ impl AutoscalerWork<'_> {
     /// `hpasControllingPodsUnderSelector`, in order, as Go prints them.
     fn controlling(&self, selector: &Selector, pods: &[Arc<Object>]) -> Vec<String> {
         let mut known = self.parts.known();
-        known.selectors.insert(self.key.clone(), selector.clone());
+        if known.selectors.get(self.key) != Some(selector) {
+            known.selectors.insert(self.key.clone(), selector.clone());
+        }
         let selects = |selector: &Selector| pods.iter().any(|pod| selector.matches(&pod.metadata.labels));
-        let here = known.selectors.iter().filter(|(key, _)| split_key(key).0 == self.namespace());
+        let prefix = format!("{}/", self.namespace());
+        let from = known.selectors.range::<str, _>((Bound::Included(&*prefix), Bound::Unbounded));
+        let here = from.take_while(|(key, _)| key.starts_with(&prefix));
         let controlling = here.filter(|(_, selector)| selects(selector)).map(|(key, _)| split_key(key));
         controlling.map(|(namespace, name)| format!("{{{name} {namespace}}}")).collect()
     }

@@ -84,6 +84,10 @@ async fn a_workload_is_scaled() {
     subject.create(&kind, tree).await.unwrap();
     let scale = subject.registry.get_scale(&kind, "ns", "web").await.unwrap().to_value();
     assert_eq!((&scale["spec"]["replicas"], &scale["status"]["selector"]), (&json!(2), &json!("app=web")));
+    let workload = subject.registry.get(&kind, "ns", "web", None).await.unwrap().to_value();
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        assert_eq!(scale["metadata"][field], workload["metadata"][field], "{field}");
+    }
     let to = async |replicas: i64| {
         let change = move |current: Option<&Value>| {
             let mut scale = current.unwrap().clone();
