@@ -8,6 +8,7 @@ const MEMBERS: usize = 3;
 pub(super) struct EtcdOfThree {
     folder: TempDir,
     members: Vec<TrioMember>,
+    flags: Vec<String>,
 }
 
 struct TrioMember {
@@ -17,10 +18,14 @@ struct TrioMember {
 }
 
 impl EtcdOfThree {
-    /// With what all of them are told beside.
     pub(super) fn start() -> EtcdOfThree {
+        EtcdOfThree::start_with(&[])
+    }
+
+    /// With what all of them are told beside.
+    pub(super) fn start_with(flags: &[&str]) -> EtcdOfThree {
         for _ in 0..TRIES {
-            let mut etcd = EtcdOfThree::begin();
+            let mut etcd = EtcdOfThree::begin(flags);
             let begun = (0..MEMBERS).all(|at| etcd.listens(at));
             if begun {
                 etcd.wait_for_leader();
@@ -30,10 +35,11 @@ impl EtcdOfThree {
         panic!("no six ports are free");
     }
 
-    fn begin() -> EtcdOfThree {
+    fn begin(flags: &[&str]) -> EtcdOfThree {
+        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
         let folder = tempfile::tempdir().unwrap();
         let member = |_| TrioMember { child: None, address: free_address(), peers: free_address() };
-        let mut etcd = EtcdOfThree { folder, members: (0..MEMBERS).map(member).collect() };
+        let mut etcd = EtcdOfThree { folder, members: (0..MEMBERS).map(member).collect(), flags };
         (0..MEMBERS).for_each(|at| etcd.run(at));
         etcd
     }
@@ -46,7 +52,7 @@ impl EtcdOfThree {
         let data = self.folder.path().join(name(at));
         let member = &mut self.members[at];
         let urls = [&*format!("http://{}", member.address), &*format!("http://{}", member.peers)];
-        member.child = Some(super::member(&name(at), &data, urls, &cluster.join(","), &[]));
+        member.child = Some(super::member(&name(at), &data, urls, &cluster.join(","), &self.flags));
     }
 
     fn listens(&mut self, at: usize) -> bool {
@@ -94,6 +100,13 @@ impl EtcdOfThree {
         let member = &self.members[at];
         member.child.as_ref()?;
         ctl(&format!("http://{}", member.address), words).ok()
+    }
+
+    /// What each prints, when it answers.
+    pub(super) fn ask_each(&self, words: &[&str]) {
+        for at in 0..MEMBERS {
+            eventually("each member to answer", || self.ask(at, words));
+        }
     }
 
     /// What somebody prints who answers.

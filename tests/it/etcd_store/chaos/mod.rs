@@ -2,6 +2,7 @@
 //! nothing that was acknowledged is lost, no watcher misses an event or gets one twice, controllers go on, and
 //! no two of them act.
 
+mod full;
 mod leaders;
 mod ledger;
 mod servers;
@@ -38,10 +39,13 @@ enum Disaster {
     CutServer,
     /// A server's connections to the etcd stay, and nothing arrives.
     SilenceServer,
+    /// The etcd is as large as it may be, and takes no writes.
+    FillQuota,
 }
 
-const DISASTERS: [Disaster; 5] = [
+const DISASTERS: [Disaster; 6] = [
     Disaster::KillServer,
+    Disaster::FillQuota,
     Disaster::KillLeader,
     Disaster::SilenceServer,
     Disaster::KillMember,
@@ -65,7 +69,7 @@ struct Chaos {
 
 impl Chaos {
     async fn start(seed: u64) -> Chaos {
-        let etcd = tokio::task::block_in_place(EtcdOfThree::start);
+        let etcd = tokio::task::block_in_place(|| EtcdOfThree::start_with(&full::FLAGS));
         let servers = Servers::start(&etcd.addresses()).await;
         Chaos { etcd, servers, ledger: Ledger::default(), entropy: Entropy::seeded(seed) }
     }
@@ -73,13 +77,20 @@ impl Chaos {
     /// Something breaks, goes on so for a while, and is mended.
     async fn round(&mut self, number: usize, disaster: Disaster) {
         eprintln!("round {number}: {disaster:?}");
+        match disaster {
+            Disaster::FillQuota => self.be_full_for_a_while(number).await,
+            _ => self.be_broken_for_a_while(disaster).await,
+        }
+        self.servers.wait_until_all_write(&format!("probe-{number}")).await;
+        self.controllers_go_on(number).await;
+    }
+
+    async fn be_broken_for_a_while(&mut self, disaster: Disaster) {
         let broken = tokio::task::block_in_place(|| self.break_one(disaster));
         self.ledger.wait_for_more(WRITES).await;
         tokio::task::block_in_place(|| self.compact());
         self.ledger.wait_for_more(WRITES).await;
         self.mend(broken).await;
-        self.servers.wait_until_all_write(&format!("probe-{number}")).await;
-        self.controllers_go_on(number).await;
     }
 
     fn break_one(&mut self, disaster: Disaster) -> Broken {
@@ -106,6 +117,7 @@ impl Chaos {
                 self.servers.set_way(server, Passage::Silent);
                 Broken::Way(server)
             }
+            Disaster::FillQuota => unreachable!("nothing of it is broken by hand"),
         }
     }
 
@@ -148,11 +160,12 @@ impl Chaos {
 
 async fn run(rounds: usize, seed: u64) {
     let mut chaos = Chaos::start(seed).await;
-    let namespace = json!({"metadata": {"name": "chaos"}});
-    chaos
-        .servers
-        .ask_until(Method::POST, "/api/v1/namespaces", Some(&namespace), |made| made.is_some())
-        .await;
+    for name in ["chaos", full::NAME] {
+        let body = json!({"metadata": {"name": name}});
+        let made =
+            chaos.servers.ask_until(Method::POST, "/api/v1/namespaces", Some(&body), |it| it.is_some());
+        made.await;
+    }
     let writers = Writers::start(&chaos.servers, &chaos.ledger, seed);
     let watchers = Watchers::start(&chaos.servers);
     for round in 0..rounds {
