@@ -140,6 +140,10 @@ impl Remote {
         format!("/apis/{}/{}", self.group, self.version)
     }
 
+    pub(super) fn is_in_process(&self) -> bool {
+        self.own.is_some()
+    }
+
     /// Whether it was there when it was last asked.
     pub fn is_available(&self) -> bool {
         self.resources().is_some()

@@ -73,13 +73,16 @@ impl Remotes {
                 continue;
             };
             loop {
+                let period = self.period();
                 tokio::select! {
                     biased;
                     event = events.recv() => match event {
                         Some(event) if !matches!(event, WatchEvent::Error(_)) => self.apply(event).await,
                         _ => break,
                     },
-                    () = self.clock.sleep(self.period()) => self.check_all().await,
+                    () = self.clock.sleep(period.unwrap_or_default()), if period.is_some() => {
+                        self.check_all().await;
+                    }
                 }
             }
         }
@@ -99,9 +102,14 @@ impl Remotes {
         }
     }
 
-    fn period(&self) -> Duration {
-        let all_there = self.read().values().all(|remote| remote.is_available());
-        if all_there { CHECK_PERIOD } else { RETRY_PERIOD }
+    /// None where nobody has to be asked: what is served in this process is there as long as it is registered.
+    /// Nothing wakes then, so that a stepped clock has nowhere to stop.
+    fn period(&self) -> Option<Duration> {
+        let all = self.read();
+        if !all.values().all(|remote| remote.is_available()) {
+            return Some(RETRY_PERIOD);
+        }
+        all.values().any(|remote| !remote.is_in_process()).then_some(CHECK_PERIOD)
     }
 
     async fn apply(&self, event: WatchEvent) {

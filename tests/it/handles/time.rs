@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use kubarium::apimachinery::options::ListOptions;
+use kubarium::apis::apiregistration::api_service::API_SERVICES;
 use kubarium::apis::batch::cron_job::CRON_JOBS;
 use kubarium::apis::batch::job::JOBS;
 use kubarium::apis::coordination::lease::LEASES;
@@ -69,6 +70,20 @@ async fn a_quiet_day_has_few_wakes_and_leaves_what_is_always_there() {
     let ready = condition(&node, "Ready");
     assert_eq!(ready["status"], "True");
     assert!(age(&ready["lastHeartbeatTime"]).num_seconds() <= 310, "{ready}");
+    cluster.stop().await;
+}
+
+/// Servers of aggregated APIs are asked every 30 s whether they are there, but for those of this process.
+#[tokio::test]
+async fn metrics_that_are_served_in_this_process_stop_no_clock() {
+    let clock = Clock::stepped("2030-01-01T00:00:30Z".parse().unwrap());
+    let config = Config::new().clock(clock).entropy(Entropy::seeded(7)).metrics_server(true);
+    let cluster = Cluster::start(config).await.unwrap();
+    let registered = cluster.client().get(&API_SERVICES, "", "v1beta1.metrics.k8s.io").await.unwrap();
+    assert!(registered.to_value()["spec"]["service"].is_object());
+    cluster.pass(HOUR).await.unwrap();
+    let wakes = cluster.pass(HOUR * 24).await.unwrap();
+    assert!(wakes < 24, "{wakes}");
     cluster.stop().await;
 }
 
