@@ -7,7 +7,7 @@
 # make sim SEEDS=1000  clusters to which much happens, in an order that each seed draws, and that get where they
 #              were to get; operators under faults; every story told twice: takes minutes
 # make chaos   every byte of a store's files flipped and cut to, one by one; servers and members of an etcd killed
-#              and cut off in CHAOS_ROUNDS rounds, while clients write and watch: takes minutes
+#              and cut off, and its quota spent, in CHAOS_ROUNDS rounds, while clients write and watch: takes minutes
 # make fuzz    broken input for every decoder, FUZZ_SECONDS each
 # make bench-hot  the hot paths, each by itself
 # make deny    the dependencies: licences, duplicates and, by their database on the network, advisories; what needs

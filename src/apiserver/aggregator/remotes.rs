@@ -102,8 +102,8 @@ impl Remotes {
         }
     }
 
-    /// None where nobody has to be asked: what is served in this process is there as long as it is registered.
-    /// Nothing wakes then, so that a stepped clock has nowhere to stop.
+    /// None where nobody has to be asked: what is served in this process is there as long as it is
+    /// registered. Nothing wakes then, so that a stepped clock has nowhere to stop.
     fn period(&self) -> Option<Duration> {
         let all = self.read();
         if !all.values().all(|remote| remote.is_available()) {

@@ -82,19 +82,25 @@ fn never(asked: &Asked) -> Reply {
     Reply::Json(json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}))
 }
 
+/// So often a webhook is asked.
+const ASKED: usize = 8;
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_behind_a_simulated_pod_is_asked_over_tls() {
     let (net, webhook) = (net().await, Webhook::named(&["hook.default.svc"], never).await);
     net.service_of("hook", &webhook).await;
     net.validate_at("hook", 443, webhook.ca_bundle()).await;
     let says = "admission webhook \"hook.example.com\" denied the request: never";
-    assert_eq!(net.refused("hook").await, says);
-    assert_eq!(net.refused("hook").await, says);
+    for _ in 0..ASKED {
+        assert_eq!(net.refused("hook").await, says);
+    }
     assert_eq!(net.refused("other").await, "allowed");
     let asked = webhook.asked();
-    assert_eq!(asked.len(), 2);
+    assert_eq!(asked.len(), ASKED);
     assert!(asked.iter().all(|asked| asked.path == "/check?timeout=20s"), "{asked:?}");
-    assert_eq!(webhook.connections(), 1, "it is used again");
+    // An answer may be read a moment before its connection is free again, but hardly ever each one.
+    let connections = webhook.connections();
+    assert!(connections < ASKED, "{connections}: one is used again");
     net.cluster.stop().await;
 }
 
