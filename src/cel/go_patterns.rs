@@ -8,19 +8,35 @@ use regex::{Regex, RegexBuilder};
 
 use super::error::EvaluationError;
 
-/// Bytes that a compiled pattern may take; Go bounds them as well, if by another measure.
+/// Bytes that a compiled pattern of an expression may take; Go bounds them as well, if by another measure.
 const MAX_COMPILED: usize = 1 << 20;
+/// Bytes that one of a schema may take, which is compiled once: what repeats letters of every script a thousand
+/// times is among what Go takes.
+const MAX_COMPILED_ONCE: usize = 10 << 20;
 /// How often something may be said to repeat, as in Go.
 const MAX_REPEAT: u32 = 1_000;
 
-/// Compiles a pattern.
+golang::text_error! {
+    /// What is no regular expression, or too large a one; in Go's words.
+    pub struct BadPattern;
+}
+
+/// Compiles a pattern of an expression.
+pub(super) fn compile(pattern: &str) -> Result<Regex, EvaluationError> {
+    compile_within(pattern, MAX_COMPILED).map_err(|error| EvaluationError::Function(error.into()))
+}
+
+/// Compiles a pattern of a schema as Go's `regexp` reads it.
 ///
 /// # Errors
-/// It is none, or too large; in Go's words.
-pub(super) fn compile(pattern: &str) -> Result<Regex, EvaluationError> {
-    let translated = translate(pattern).map_err(EvaluationError::Function)?;
-    let built = RegexBuilder::new(&translated).size_limit(MAX_COMPILED).build();
-    built.map_err(|_| EvaluationError::Function(regexp_error(pattern)))
+/// It is none, or too large.
+pub fn go_regex(pattern: &str) -> Result<Regex, BadPattern> {
+    compile_within(pattern, MAX_COMPILED_ONCE)
+}
+
+fn compile_within(pattern: &str, most_bytes: usize) -> Result<Regex, BadPattern> {
+    let built = RegexBuilder::new(&translate(pattern)?).size_limit(most_bytes).build();
+    built.map_err(|_| regexp_error(pattern).into())
 }
 
 /// Go's Perl classes and word boundaries are ASCII, and within brackets a bracket, `&` and `~` are letters.

@@ -43,7 +43,7 @@ mod operators;
 mod convert;
 mod format_text;
 mod functions;
-mod go_patterns;
+pub mod go_patterns;
 mod library;
 mod lists;
 mod patterns;

@@ -10,6 +10,7 @@ mod lists;
 mod prune;
 mod quantifiers;
 mod rules;
+mod value_pattern;
 mod values;
 
 #[cfg(test)]
@@ -17,10 +18,10 @@ mod tests;
 
 use std::collections::BTreeMap;
 
-use regex::Regex;
 use serde_json::Value;
 
 pub use compiled_rule::{CompiledRule, environment};
+pub use value_pattern::ValuePattern;
 
 use compiled_rule::compile_rules;
 
@@ -81,7 +82,7 @@ pub struct Bounds {
     pub(super) multiple_of: Option<f64>,
     pub(super) min_length: Option<u64>,
     pub(super) max_length: Option<u64>,
-    pub(super) pattern: Option<Regex>,
+    pub(super) pattern: Option<ValuePattern>,
     pub(super) min_items: Option<u64>,
     pub(super) max_items: Option<u64>,
     pub(super) unique_items: bool,
@@ -188,7 +189,7 @@ impl Bounds {
             multiple_of: number("multipleOf"),
             min_length: count("minLength"),
             max_length: count("maxLength"),
-            pattern: schema["pattern"].as_str().and_then(|pattern| Regex::new(pattern).ok()),
+            pattern: schema["pattern"].as_str().and_then(|pattern| ValuePattern::read(pattern).ok()),
             min_items: count("minItems"),
             max_items: count("maxItems"),
             unique_items: flag("uniqueItems"),

@@ -226,7 +226,7 @@ impl Bounds {
         } else if let Some(least) = self.min_length.filter(|least| length < *least) {
             refuse(format!("should be at least {least} chars long"));
         } else if let Some(pattern) = self.pattern.as_ref().filter(|pattern| !pattern.is_match(text)) {
-            refuse(format!("should match '{pattern}'"));
+            refuse(format!("should match '{}'", pattern.text()));
         }
     }
 

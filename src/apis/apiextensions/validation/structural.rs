@@ -1,11 +1,10 @@
 //! Structural schemas (`schema/validation.go`): every value has its type where it stands, conditions only
 //! add to what the structure says.
 
-use regex::Regex;
 use serde_json::{Value, json};
 
+use super::super::structural::ValuePattern;
 use apimachinery::field_error::FieldErrors;
-use golang::go_text;
 
 /// Where a schema stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -136,9 +135,8 @@ fn conditions(schema: &Value, skip_any_of: bool, path: &str, errors: &mut FieldE
         condition(&schema["not"], false, false, &format!("{path}.not"), errors);
     }
     if let Some(pattern) = schema["pattern"].as_str()
-        && Regex::new(pattern).is_err()
+        && let Err(error) = ValuePattern::read(pattern)
     {
-        let error = go_text::regexp_error(pattern);
         let detail = format!("must be a valid regular expression, but isn't: {error}");
         errors.invalid(format!("{path}.pattern"), &json!(pattern), detail);
     }
