@@ -11,7 +11,7 @@ use crate::agnhost::guestbook::Guestbook;
 use crate::invocation::Invocation;
 use crate::programs::names;
 use crate::requests::parameter;
-use crate::text_servers::TextProtocol;
+use crate::text_servers::{PORT_VARIABLES, TEXT_SERVERS, TextProtocol};
 use crate::{agnhost, file_system, images, program, script_listeners};
 
 /// A web server whose image welcomes whoever asks.
@@ -55,16 +55,6 @@ const SPEAKERS: &[(&str, i64, Speaker)] = &[
     ("k8s.gcr.io/echoserver", 8080, Speaker::EchoServer),
     ("registry.k8s.io/echoserver", 8080, Speaker::EchoServer),
     ("gcr.io/google_containers/echoserver", 8080, Speaker::EchoServer),
-];
-/// Servers of text protocols: their repositories, and where they listen.
-const TEXT_SERVERS: &[(&str, i64, TextProtocol)] = &[
-    ("docker.io/library/redis", 6379, TextProtocol::Redis),
-    ("docker.io/valkey/valkey", 6379, TextProtocol::Redis),
-    ("registry.k8s.io/e2e-test-images/redis", 6379, TextProtocol::Redis),
-    ("docker.io/library/memcached", 11211, TextProtocol::Memcached),
-    ("docker.io/library/postgres", 5432, TextProtocol::Postgres),
-    ("docker.io/library/mysql", 3306, TextProtocol::MySql),
-    ("docker.io/library/mariadb", 3306, TextProtocol::MySql),
 ];
 /// Folders and files that agnhost's image has, beside what is mounted: `test-webserver` serves them.
 const AGNHOST_FILES: &[&str] = &[
@@ -149,6 +139,10 @@ pub(crate) enum Site {
     Files(Vec<String>),
     /// The host's name, whatever the path: agnhost's `serve-hostname`.
     HostName,
+    /// agnhost's `no-snat-test`: as whom others see it.
+    NoSnat,
+    /// agnhost's `no-snat-test-proxy`, which asks such a one.
+    NoSnatProxy,
     /// One text, whatever the path.
     Speaker(Speaker, String),
     /// agnhost's `netexec`, with the path that it takes instead of any other.
@@ -208,7 +202,8 @@ pub fn server(invocation: &Invocation<'_>, mounts: &[&str], variables: &[(&str, 
     }
     let text = TEXT_SERVERS.iter().find(|(name, ..)| *name == repository);
     if let Some((_, port, protocol)) = text {
-        let moves = |(name, _): &(&str, &str)| matches!(*name, "PGPORT" | "MYSQL_TCP_PORT" | "MYSQL_PORT");
+        let moves =
+            |(name, value): &(&str, &str)| PORT_VARIABLES.contains(name) && value.parse::<i64>() != Ok(*port);
         let is_elsewhere = variables.iter().any(moves);
         return text_server(*protocol, *port, invocation).filter(|_| !is_elsewhere);
     }
@@ -288,6 +283,8 @@ fn of_agnhost(mode: &str, words: &[String], mounts: &[&str], variables: &[(&str,
             Server::http(port("port", 80)?, Site::Files(folders))
         }
         "liveness" => Server::http(8080, Site::Liveness),
+        "no-snat-test" => Server::http(port("port", 8080)?, Site::NoSnat),
+        "no-snat-test-proxy" => Server::http(port("port", 31235)?, Site::NoSnatProxy),
         "serve-hostname" if words.iter().any(|word| matches!(word.as_str(), "--udp" | "--udp=true")) => {
             Server { udp: vec![(port("port", 9376)?, UdpServer::HostName)], ..Server::default() }
         }
@@ -352,6 +349,13 @@ fn porter(words: &[String], variables: &[(&str, &str)]) -> Server {
 impl Server {
     fn http(port: i64, site: Site) -> Server {
         Server { sites: vec![(port, site)], ..Server::default() }
+    }
+
+    /// Who is taken to listen in a container that declares such a port, whatever its image: databases have
+    /// ports by which everybody knows them.
+    pub fn of_known_port(port: i64) -> Option<Server> {
+        let (_, port, protocol) = TEXT_SERVERS.iter().find(|(_, own, _)| *own == port)?;
+        Some(Server { text: Some((*port, *protocol)), ..Server::default() })
     }
 
     /// With the certificate that its flags name, at all its ports.
@@ -432,7 +436,7 @@ impl Server {
         let (plain, query) = path.split_once('?').unwrap_or((path, ""));
         let page = match site {
             Site::Guestbook(_) | Site::Webhook(_) | Site::Conversion => return None,
-            Site::Health | Site::Audit => return None,
+            Site::Health | Site::Audit | Site::NoSnat | Site::NoSnatProxy => return None,
             Site::Text(_) | Site::Porter(_) | Site::HostName | Site::Speaker(..) => found(true),
             Site::Welcome(web, _) => found(web.pages.contains(&plain)),
             Site::Files(folders) => found(is_file(folders, plain)),

@@ -3,6 +3,34 @@
 
 use std::collections::BTreeMap;
 
+/// Servers of text protocols: their repositories, and where they listen.
+pub(crate) const TEXT_SERVERS: &[(&str, i64, TextProtocol)] = &[
+    ("docker.io/library/redis", 6379, TextProtocol::Redis),
+    ("docker.io/valkey/valkey", 6379, TextProtocol::Redis),
+    ("registry.k8s.io/e2e-test-images/redis", 6379, TextProtocol::Redis),
+    ("docker.io/library/memcached", 11211, TextProtocol::Memcached),
+    ("docker.io/library/postgres", 5432, TextProtocol::Postgres),
+    ("docker.io/library/mysql", 3306, TextProtocol::MySql),
+    ("docker.io/library/mariadb", 3306, TextProtocol::MySql),
+    ("docker.io/bitnami/redis", 6379, TextProtocol::Redis),
+    ("docker.io/bitnami/valkey", 6379, TextProtocol::Redis),
+    ("docker.io/bitnami/memcached", 11211, TextProtocol::Memcached),
+    ("docker.io/bitnami/postgresql", 5432, TextProtocol::Postgres),
+    ("docker.io/bitnami/mysql", 3306, TextProtocol::MySql),
+    ("docker.io/bitnami/mariadb", 3306, TextProtocol::MySql),
+];
+/// Variables by which these listen elsewhere.
+pub(crate) const PORT_VARIABLES: &[&str] = &[
+    "PGPORT",
+    "MYSQL_TCP_PORT",
+    "MYSQL_PORT",
+    "REDIS_PORT_NUMBER",
+    "VALKEY_PORT_NUMBER",
+    "MEMCACHED_PORT_NUMBER",
+    "POSTGRESQL_PORT_NUMBER",
+    "MYSQL_PORT_NUMBER",
+    "MARIADB_PORT_NUMBER",
+];
 /// So much a server keeps; whoever would store more is told that its memory is full.
 pub const MAX_STORED_BYTES: usize = 16 << 20;
 /// A command may be so long; whoever sends a longer one is cut off.

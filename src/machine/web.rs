@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::access_log;
 pub use crate::agnhost::asking::Backing;
-use crate::agnhost::{netexec, webhook};
+use crate::agnhost::{netexec, no_snat, webhook};
 use crate::questions;
 use crate::requests::parameter;
 pub use crate::requests::{Served, WebAnswer, WebRequest};
@@ -27,6 +27,8 @@ impl Server {
         let answered = match self.site(port) {
             Some(Site::NetExec(None)) => netexec::answer(asked, state, backing),
             Some(Site::Guestbook(guestbook)) => Some(guestbook.answer(asked, state, backing)),
+            Some(Site::NoSnat) => Some(no_snat::answer(asked, backing)),
+            Some(Site::NoSnatProxy) => Some(no_snat::pass_on(asked, backing)),
             Some(Site::Webhook(sidecar)) => Some(Ok(webhook::answer(asked, sidecar))),
             Some(Site::Conversion) => Some(Ok(webhook::convert(asked))),
             Some(Site::Audit) => {

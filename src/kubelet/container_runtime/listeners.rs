@@ -46,8 +46,12 @@ pub(crate) fn listener(pod: &Pod, container: &Container, port: i64) -> Listener 
             server => is_certain &= server.is_some(),
         }
     }
-    let is_declared = || pod.metadata.annotations.get(LISTENS).is_some_and(|listens| listens == DECLARED);
-    if is_certain || is_declared() { Listener::Nobody } else { Listener::Assumed }
+    if is_certain || is_all_declared(pod) { Listener::Nobody } else { Listener::Assumed }
+}
+
+/// Whether a pod says that it declares all who listen in it.
+pub(super) fn is_all_declared(pod: &Pod) -> bool {
+    pod.metadata.annotations.get(LISTENS).is_some_and(|listens| listens == DECLARED)
 }
 
 /// What a container serves; nothing when that is not known.

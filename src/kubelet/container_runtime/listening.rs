@@ -18,12 +18,13 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream
 
 use super::answered::response;
 use super::health_messages;
-use super::listeners::served;
+use super::listeners::{is_all_declared, served};
 use super::request_log::AskedRun;
 use super::scripted;
 use super::services::{ContainerId, PodSandboxConfig, PortListener, RunningContainer, RuntimeError};
 use crate::talking;
 use apimachinery::time::{self, Time};
+use apis::views::pod::Container;
 use clock::Clock;
 use network::Network;
 use network::grpc::{self, GrpcStatus};
@@ -74,39 +75,51 @@ pub(super) fn listener(
     let port = i64::from(port);
     let mut unknown = None;
     let mut scripted = None;
-    for running in running {
+    let listening = |running: &RunningContainer<'_>, server| {
         let RunningContainer { container, id, started_at } = running;
+        let run = (node.run)(id);
+        let exit = run.exit.clone();
+        let listening = Arc::new(Listening {
+            server,
+            port,
+            host_name: host_name(config).to_owned(),
+            address: address.to_owned(),
+            started_at: *started_at,
+            run,
+            around: (node.around)(id),
+            network: node.network.cloned(),
+        });
+        let serve = move |io, from, clock| listening.clone().serve(io, from, clock).boxed();
+        let (container, started_at) = (container.name.clone(), *started_at);
+        PortListener { container, started_at, serve: Arc::new(serve), exit, listens: None }
+    };
+    for running in running {
+        let RunningContainer { container, id, .. } = running;
         match served(container) {
             Some(server) if server.is_scripted() => {
                 // Whether it listens there is seen by playing it, which nobody does here.
                 scripted = scripted.or((node.around)(id).map(|around| (running, around)));
             }
-            Some(server) if server.listens(port) => {
-                let run = (node.run)(id);
-                let exit = run.exit.clone();
-                let listening = Arc::new(Listening {
-                    server,
-                    port,
-                    host_name: host_name(config).to_owned(),
-                    address: address.to_owned(),
-                    started_at: *started_at,
-                    run,
-                    around: (node.around)(id),
-                    network: node.network.cloned(),
-                });
-                let serve = move |io, from, clock| listening.clone().serve(io, from, clock).boxed();
-                let (container, started_at) = (container.name.clone(), *started_at);
-                let serve = Arc::new(serve);
-                return Ok(PortListener { container, started_at, serve, exit, listens: None });
-            }
+            Some(server) if server.listens(port) => return Ok(listening(running, server)),
             Some(_) => {}
-            None => unknown = unknown.or(Some(&container.image)),
+            None => unknown = unknown.or(Some(running)),
         }
+    }
+    if let Some(server) = Server::of_known_port(port).filter(|_| !is_all_declared(config.pod))
+        && let Some(running) = running.iter().find(|running| may_serve(running.container, port))
+    {
+        return Ok(listening(running, server));
     }
     if let Some((running, around)) = scripted {
         return Ok(scripted::listener(running, around, number));
     }
-    Err(refused("tcp4", port, unknown))
+    Err(refused("tcp4", port, unknown.map(|running| &running.container.image)))
+}
+
+/// Whether a container of which nobody knows what it serves declares a port.
+fn may_serve(container: &Container, port: i64) -> bool {
+    container.ports.iter().any(|declared| i64::from(declared.container_port) == port)
+        && served(container).is_none()
 }
 
 fn host_name<'a>(config: &PodSandboxConfig<'a>) -> &'a str {

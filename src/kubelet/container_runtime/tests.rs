@@ -244,3 +244,30 @@ fn datagrams_are_answered_by_who_listens() {
     let nobody = ask(json!(["pause"]), json!({}), 53, b"x").unwrap_err();
     assert_eq!(nobody, "dial udp4 127.0.0.1:53: connect: connection refused");
 }
+
+/// A script that waits for a database of whatever image goes on.
+#[test]
+fn a_database_listens_at_the_port_that_its_container_declares() {
+    let open = |image: &str, ports: Value, annotations: Value, port: u16| {
+        let container = json!({"name": "a", "image": image, "ports": ports});
+        let pod = pod(json!({"containers": [container]}), annotations);
+        let metadata = metadata("1");
+        let config = PodSandboxConfig { pod: &pod, metadata: &metadata, attempt: 0 };
+        let id = "containerd://1".into();
+        let running = [RunningContainer { container: &pod.spec.containers[0], id: &id, started_at: NOW }];
+        runtime().port_forward(&config, &running, port).is_ok()
+    };
+    let port = |port: u16| json!([{"containerPort": port}]);
+    let declared = json!({"kubarium.dev/listens": "declared"});
+    for (image, ports, annotations, asked, wanted) in [
+        ("example.com/my-postgres", port(5432), json!({}), 5432, true),
+        ("example.com/my-postgres", port(5432), json!({}), 3306, false),
+        ("example.com/my-postgres", json!([]), json!({}), 5432, false),
+        ("example.com/my-postgres", port(5432), declared, 5432, false),
+        ("example.com/web", port(8080), json!({}), 8080, false),
+        ("nginx", port(6379), json!({}), 6379, false),
+        ("bitnami/postgresql:16", json!([]), json!({}), 5432, true),
+    ] {
+        assert_eq!(open(image, ports, annotations, asked), wanted, "{image} {asked}");
+    }
+}

@@ -10,6 +10,7 @@ mod clients;
 pub(crate) mod asking;
 pub(crate) mod guestbook;
 pub(crate) mod netexec;
+pub(crate) mod no_snat;
 pub(crate) mod webhook;
 
 use std::time::Duration;
@@ -34,7 +35,15 @@ const PLAYED: &[&str] = &[
     "inclusterclient",
 ];
 /// Programs that serve and look at files or at names: what they find is made for them.
-const PREPARED: &[&str] = &["netexec", "guestbook", "porter", "webhook", "crd-conversion-webhook"];
+const PREPARED: &[&str] = &[
+    "netexec",
+    "guestbook",
+    "porter",
+    "webhook",
+    "crd-conversion-webhook",
+    "no-snat-test",
+    "no-snat-test-proxy",
+];
 const HOSTS: &str = "/etc/hosts";
 const RESOLVER: &str = "/etc/resolv.conf";
 const NEW_FILE: &str = "mount-tester new file\n";
@@ -92,6 +101,7 @@ pub(crate) fn run(player: &mut Player<'_>, line: &[String]) -> Flow {
         Some("logs-generator") => generate_logs(player, arguments),
         Some("connect") => clients::connect(player, arguments).err().unwrap_or(Flow::Exit(player.status)),
         Some("inclusterclient") => clients::poll(player, arguments).err().unwrap_or(Flow::Go),
+        Some("no-snat-test") => no_snat::begin(player),
         Some(mode) if PREPARED.contains(&mode) => player.sleep(Duration::MAX),
         Some("etc-hosts") => show_line(player, HOSTS, |text| text),
         Some("dns-suffix") => show_line(player, RESOLVER, |text| resolver_words(&text, "search")),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::pattern;
-use super::player::{Flow, Player};
+use super::player::{Flow, Player, Sink};
 use crate::bounds::{Fault, MAX_DEPTH, MAX_VARIABLES};
 use crate::programs;
 use crate::shell::{Action, Command, List, Node, Redirect, Target, When, Word, plain};
@@ -179,13 +179,17 @@ impl Player<'_> {
         // `exec` alone changes them for good.
         let is_lasting = matches!(&command.action, Action::Simple(_, words)
             if words.len() == 1 && plain(&words[0]) == Some("exec"));
-        let is_done = command.redirects.iter().all(|redirect| self.redirect(redirect));
-        let flow = if is_done {
+        let is_read = may_read(&command.action);
+        let is_done = command.redirects.iter().all(|redirect| self.redirect(redirect, is_read));
+        let mut flow = if is_done {
             self.action(&command.action)
         } else {
             self.status = 1;
-            Flow::Go
+            self.pending.take().unwrap_or(Flow::Go)
         };
+        if !matches!(flow, Flow::OutOfTime | Flow::Stopped) {
+            flow = self.send_to_connections().unwrap_or(flow);
+        }
         if is_lasting && is_done {
             return Flow::Go;
         }
@@ -202,6 +206,11 @@ impl Player<'_> {
             }
         }
         (self.out, self.errors, self.more_sinks) = (out, errors, sinks);
+        if let (Some(Redirect { target: Target::Descriptor(other @ 3..), .. }), Some(left)) = (reads, &left)
+            && let Some(Sink::Connection(_)) = self.more_sinks.get(other)
+        {
+            self.more_inputs.insert(*other, left.clone());
+        }
         self.standard_input = input.unwrap_or(left);
         flow
     }
@@ -453,4 +462,12 @@ impl Player<'_> {
         let work = if pattern.contains('*') { pattern.len().saturating_mul(text.len()) } else { text.len() };
         self.handle(work) && pattern::compare(pattern, text).0
     }
+}
+
+/// Whether a command may read its input, as far as its name says that it does not.
+fn may_read(action: &Action) -> bool {
+    let Action::Simple(_, words) = action else { return true };
+    let name = words.first().and_then(|word| plain(word));
+    !words.is_empty()
+        && !matches!(name, Some(":" | "true" | "false" | "exec" | "echo" | "printf" | "test" | "["))
 }

@@ -3,15 +3,17 @@
 //!
 //! A `Player` is one process; its files here are what it does: `control` for lists and loops, `expansion`
 //! for words, `sums` for numbers, `globs` for names of files, `streams` for what is read and said, `files`
-//! for what it writes, `background` for that and for signals.
+//! for what it writes, `dialling` for what bash takes for files, `background` for that and for signals.
 
 pub(crate) mod player;
 
 mod background;
 mod complaints;
+mod connections;
 pub(crate) mod containment;
 mod control;
 pub(crate) mod dialect;
+mod dialling;
 mod disk;
 pub mod expansion;
 mod files;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
+use super::connections::ShellConnection;
 use super::dialect::{Dialect, ShellOptions};
 use super::disk::Disk;
 use super::jobs::BackgroundJobs;
@@ -54,6 +55,8 @@ pub(crate) enum Sink {
     File(String),
     /// What a pipe or a substitution gathers.
     Gathered(usize),
+    /// One of [`Player::connections`].
+    Connection(usize),
 }
 
 pub(crate) struct Player<'a> {
@@ -111,6 +114,8 @@ pub(crate) struct Player<'a> {
     /// Where the descriptors from 3 on lead, and what is read from them.
     pub(crate) more_sinks: BTreeMap<u8, Sink>,
     pub(crate) more_inputs: BTreeMap<u8, String>,
+    /// What redirections have opened.
+    pub(crate) connections: Vec<ShellConnection>,
     /// What is said goes into a pipe.
     pub(crate) is_piped: bool,
     /// So many bytes of chance were drawn.
@@ -187,6 +192,7 @@ impl<'a> Player<'a> {
             errors: Sink::ErrorLog,
             more_sinks: BTreeMap::new(),
             more_inputs: BTreeMap::new(),
+            connections: vec![],
             is_piped: false,
             drawn: 0,
             gathered: vec![],

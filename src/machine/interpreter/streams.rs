@@ -13,8 +13,8 @@ const PIPE_BYTES: usize = 64 << 10;
 const BYTES_OF_LINE: usize = 64;
 
 impl Player<'_> {
-    /// Whether it could be done.
-    pub(crate) fn redirect(&mut self, redirect: &Redirect) -> bool {
+    /// Whether it could be done. `is_read` is whether the command may read its input.
+    pub(crate) fn redirect(&mut self, redirect: &Redirect, is_read: bool) -> bool {
         let descriptor = redirect.descriptor;
         let sink = match &redirect.target {
             Target::Descriptor(other) => return self.duplicate(descriptor, *other),
@@ -27,7 +27,7 @@ impl Player<'_> {
                 let text = self.text(word);
                 return self.read_text(descriptor, text);
             }
-            Target::Read(word) => return self.read_from(descriptor, word),
+            Target::Read(word) => return self.read_from(descriptor, word, is_read),
             Target::Write(word) | Target::Append(word) => {
                 let keeps = matches!(redirect.target, Target::Append(_));
                 self.sink(word, keeps)
@@ -49,6 +49,9 @@ impl Player<'_> {
     /// Where a file leads; says why not, when it cannot be.
     fn sink(&mut self, word: &Word, keeps: bool) -> Option<Sink> {
         let path = self.text(word);
+        if let Some(dialled) = self.dial(&path, false) {
+            return dialled.map(Sink::Connection);
+        }
         Some(match path.as_str() {
             "/dev/stdout" | "/proc/self/fd/1" | "/dev/fd/1" => self.out.clone(),
             "/dev/stderr" | "/proc/self/fd/2" | "/dev/fd/2" => self.errors.clone(),
@@ -82,6 +85,9 @@ impl Player<'_> {
     /// `2>&1`, `3>&1`, `<&3`
     fn duplicate(&mut self, descriptor: u8, other: u8) -> bool {
         if descriptor == 0 || other == 0 {
+            if !self.hear_descriptor(other) {
+                return false;
+            }
             let input = match other {
                 0 => self.standard_input.clone(),
                 other => self.more_inputs.get(&other).cloned(),
@@ -118,7 +124,9 @@ impl Player<'_> {
             0 => self.standard_input = Some(String::new()),
             1 | 2 => self.set_sink(descriptor, Sink::Nowhere),
             more => {
-                self.more_sinks.remove(&more);
+                if let Some(Sink::Connection(at)) = self.more_sinks.remove(&more) {
+                    self.connections[at].hears = false;
+                }
                 self.more_inputs.remove(&more);
             }
         }
@@ -152,8 +160,11 @@ impl Player<'_> {
         self.put(&Sink::Log, text);
     }
 
-    fn read_from(&mut self, descriptor: u8, word: &Word) -> bool {
+    fn read_from(&mut self, descriptor: u8, word: &Word, is_read: bool) -> bool {
         let path = self.text(word);
+        if let Some(dialled) = self.dial(&path, true) {
+            return dialled.is_some_and(|at| self.read_connection(descriptor, at, is_read));
+        }
         if path == "/dev/null" {
             return self.read_text(descriptor, String::new());
         }
@@ -171,6 +182,16 @@ impl Player<'_> {
         };
         self.handle(file.content.len());
         self.read_text(descriptor, file.text())
+    }
+
+    /// What comes over a connection is waited for only where somebody reads it.
+    fn read_connection(&mut self, descriptor: u8, at: usize, is_read: bool) -> bool {
+        if descriptor != 0 {
+            self.set_sink(descriptor, Sink::Connection(at));
+            return true;
+        }
+        let heard = if is_read { self.hear_connection(at) } else { Some(String::new()) };
+        heard.is_some_and(|heard| self.read_text(0, heard))
     }
 
     /// As much of what never ends as a pipe takes.
@@ -199,6 +220,7 @@ impl Player<'_> {
                 }
             }
             Sink::File(path) => self.append_file(path, text),
+            Sink::Connection(at) => self.put_into_connection(*at, text),
             Sink::Log | Sink::ErrorLog => {
                 let is_error = *sink == Sink::ErrorLog;
                 let after = self.elapsed;

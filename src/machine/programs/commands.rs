@@ -93,8 +93,8 @@ pub(crate) fn is_understood(program: &str, arguments: &[Word]) -> bool {
     match base_name(program) {
         "awk" => awk::is_understood(arguments),
         name if listens::is_known(name) => listens::is_understood(name, arguments),
-        // A script that waits for a database would wait for ever for one that is not simulated.
-        name if database_clients::is_known(name) => false,
+        // What a script's own container serves nobody knows; others are asked.
+        name if database_clients::is_known(name) => database_clients::asks_others(name, arguments),
         "exec" | "nohup" => {
             let mut programs = arguments.iter().map(|word| shell::plain(word).unwrap_or_default());
             let last = programs.find(|word| !matches!(base_name(word), "exec" | "nohup"));
@@ -125,9 +125,7 @@ pub(crate) fn read_any_script(text: &str, has_braces: bool) -> Result<Script, Un
 /// # Errors
 /// Why it is not played.
 pub(crate) fn read_command(words: &[String]) -> Result<Script, Unplayable> {
-    Script::of_command(words, |name, words| {
-        is_understood(name, words) || database_clients::asks_others(base_name(name), words)
-    })
+    Script::of_command(words, is_understood)
 }
 
 /// Reads a script for the shell that plays.

@@ -5,6 +5,7 @@ mod told;
 
 mod pod;
 mod record;
+mod traffic;
 
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -14,6 +15,7 @@ use apimachinery::options::ListOptions;
 use apimachinery::status::Status;
 use apis::core::event::EVENTS;
 use apis::core::pod::PODS;
+use apis::core::service::SERVICES;
 use apis::kind::Kind;
 use told::{condition_words, text};
 
@@ -54,8 +56,12 @@ impl Witnesses<'_> {
             going(&object, &mut told);
             if kind.plural == PODS.plural && kind.group_version.group.is_empty() {
                 self.of_pod(&object, &mut told).await?;
+                self.kept_out(namespace, name, &mut told).await;
             } else {
                 conditions(&object, &mut told);
+            }
+            if kind.plural == SERVICES.plural && kind.group_version.group.is_empty() {
+                self.kept_from_service(&object, &mut told).await?;
             }
             self.events(kind, &object, &mut told).await?;
             self.record(kind, &object, &mut told);

@@ -174,3 +174,39 @@ async fn clients_say_whether_they_reached_anybody() {
     assert!(!polled.contains("status=failed"), "{polled}");
     net.cluster.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pods_say_whether_others_see_them_by_their_own_address() {
+    let net = Net::start().await;
+    let from = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+    let mut tester = agnhost(&["no-snat-test", "--port=8080"]);
+    tester["env"] = json!([from("POD_IP", "status.podIP"), from("NODE_IP", "status.hostIP")]);
+    let first = net.pod("first-0", tester.clone()).await;
+    let other = net.pod("other-0", tester.clone()).await;
+    net.pod("proxy-0", agnhost(&["no-snat-test-proxy"])).await;
+    assert_eq!(net.proxied("first-0:8080", &format!("/checknosnat?ips={other}:8080,{first}:8080")).await, "");
+    let refused = format!("dial tcp {other}:9: connect: connection refused");
+    let refused = format!("Get \"http://{other}:9/whoami\": {refused}");
+    assert_eq!(net.proxied("first-0:8080", &format!("/checknosnat?ips={other}:9")).await, refused);
+    // Who sees another address is told of.
+    let page = net.pod("page-0", json!({"image": "hashicorp/http-echo", "args": ["-text=10.0.0.1:5"]})).await;
+    let said = net.proxied("first-0:8080", &format!("/checknosnat?ips={page}:5678")).await;
+    assert!(
+        said.starts_with(&format!("Returned ip \"10.0.0.1\" != my Pod ip \"{first}\" or my Node ip")),
+        "{said}"
+    );
+    let through = |ips: String| format!("/checknosnat?target={first}:8080&ips={ips}");
+    assert_eq!(net.proxied("proxy-0:31235", &through(format!("{other}:8080"))).await, "");
+    assert_eq!(net.proxied("proxy-0:31235", &through(format!("{other}:9"))).await, refused);
+    let nobody = net.proxied("proxy-0:31235", &format!("/checknosnat?target={other}:9&ips=a")).await;
+    assert!(
+        nobody.starts_with(&format!("error querying \"http://{other}:9/checknosnat?ips=a\", err: Get ")),
+        "{nobody}"
+    );
+    tester["env"] = json!([]);
+    tester["name"] = "main".into();
+    let spec = json!({"restartPolicy": "Never", "containers": [tester]});
+    net.create(&PODS, json!({"metadata": {"name": "lost"}, "spec": spec})).await;
+    assert_eq!(net.ended("lost").await, 1);
+    assert_eq!(net.log("lost").await.trim(), "POD_IP env var was not present in the environment");
+}

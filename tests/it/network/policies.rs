@@ -6,6 +6,7 @@ use futures::FutureExt;
 use kubarium::apimachinery::options::DeleteOptions;
 use kubarium::apis::authorization::SUBJECT_ACCESS_REVIEWS;
 use kubarium::apis::core::pod::PODS;
+use kubarium::apis::core::service::SERVICES;
 use kubarium::apis::networking::network_policy::NETWORK_POLICIES;
 use kubarium::apis::rbac::role_binding::CLUSTER_ROLE_BINDINGS;
 use kubarium::network::resolver::ResolvConf;
@@ -111,6 +112,18 @@ async fn a_trace_says_which_policy_let_a_connection_in_or_kept_it_out() {
     gets(false).await;
     let kept_out = "traffic: default/client-0 to default/web-0 at 80/TCP kept out by default/deny";
     assert_eq!(told(net, "pods", "web-0"), [kept_out]);
+    let ports = json!([{"port": 80}]);
+    let service = json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": ports}});
+    net.create(&SERVICES, service).await;
+    let why = async |kind: &str, name: &str| net.cluster.why(kind, "default", name).await.unwrap().render();
+    let by = "kept out by NetworkPolicy default/deny";
+    let from_client = format!("default/client-0 could not reach it at 80/TCP: {by}");
+    assert!(why("pod", "web-0").await.contains(&from_client));
+    assert!(
+        why("pod", "client-0").await.contains(&format!("it could not reach default/web-0 at 80/TCP: {by}"))
+    );
+    let of_service = why("service", "web").await;
+    assert!(of_service.contains("its pod web-0") && of_service.contains(&from_client), "{of_service}");
     let rule = json!({"from": [{"podSelector": {}}]});
     let selector = json!({"matchLabels": {"app": "web"}});
     net.create(&NETWORK_POLICIES, policy("allow", json!({"podSelector": selector, "ingress": [rule]}))).await;
@@ -119,6 +132,10 @@ async fn a_trace_says_which_policy_let_a_connection_in_or_kept_it_out() {
     assert_eq!(told(net, "pods", "client-0"), [kept_out, let_in]);
     assert_eq!(told(net, "networkpolicies.networking.k8s.io", "allow"), [let_in]);
     assert_eq!(told(net, "networkpolicies.networking.k8s.io", "deny"), [kept_out]);
+    for (kind, name) in [("pod", "web-0"), ("pod", "client-0"), ("service", "web")] {
+        let told = why(kind, name).await;
+        assert!(!told.contains("kept out"), "what has got through since then is no trouble: {told}");
+    }
 }
 
 /// What watches the cluster for the network asks in the names that upstream's own programs have, with no more

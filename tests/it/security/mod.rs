@@ -11,6 +11,7 @@ mod streams;
 mod structured;
 mod tokens;
 mod upgrades;
+mod vanishing;
 mod web_pages;
 pub(crate) mod wire;
 

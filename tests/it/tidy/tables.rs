@@ -295,6 +295,7 @@ pub(crate) const FLOW_USERS: &[&str] = &[
     "src/cli/terminal.rs",
     "src/witness/why/record.rs",
     "src/witness/why/told.rs",
+    "src/witness/why/traffic.rs",
     "src/apiserver/filters/exchange.rs",
     "src/apiserver/filters/flow_record.rs",
     "src/apiserver/filters/stepping.rs",

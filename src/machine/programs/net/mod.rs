@@ -15,6 +15,8 @@ mod wget;
 pub(crate) use resolver::resolve;
 
 #[cfg(test)]
+mod bash_test;
+#[cfg(test)]
 mod tests;
 
 use crate::interpreter::player::{Flow, Player};

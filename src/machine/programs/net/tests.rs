@@ -16,7 +16,7 @@ use crate::surroundings::Surroundings;
 const RESOLVER: &str =
     "nameserver 10.96.0.10\nsearch ns.svc.cluster.local svc.cluster.local cluster.local\noptions ndots:5\n";
 
-fn around() -> Surroundings {
+pub(super) fn around() -> Surroundings {
     let file = |text: &str| File::new(text.as_bytes(), 0o644);
     let tree = BTreeMap::from([
         ("/etc/resolv.conf".to_owned(), file(RESOLVER)),
@@ -118,7 +118,7 @@ fn run_in(around: &Surroundings, script: &str) -> Executed {
 }
 
 /// With answers to all that is asked.
-fn answered(around: &Surroundings, run: impl Fn(&Surroundings) -> Executed) -> Executed {
+pub(super) fn answered(around: &Surroundings, run: impl Fn(&Surroundings) -> Executed) -> Executed {
     let mut around = around.clone();
     loop {
         let executed = run(&around);
@@ -347,10 +347,19 @@ fn clients_of_databases_say_whether_somebody_is_there() {
     ] {
         assert_eq!(direct(line), Some((0, wanted.to_owned())), "{line}");
     }
-    // Of a probe nobody knows what its image serves, and a script does not wait for ever for one.
+    // Of a probe nobody knows what its image serves. Others are asked, by scripts, too.
     let command = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    for words in [&["redis-cli", "ping"][..], &["sh", "-c", "until pg_isready -h web; do sleep 1; done"]] {
+    for words in [&["redis-cli", "ping"][..], &["sh", "-c", "until pg_isready; do sleep 1; done"]] {
         assert!(exec(&command(words), &Surroundings::default(), vec![], None).is_none(), "{words:?}");
     }
     assert!(exec(&command(&["redis-cli", "-h", "10.0.0.1", "ping"]), &around(), vec![], None).is_some());
+    for script in [
+        "until pg_isready -h web -p 80 -U me; do echo waiting; sleep 1; done",
+        "DB=web; while ! mysqladmin ping -h \"$DB\" -P 80 --silent; do sleep 1; done",
+    ] {
+        let executed = answered(&around(), |around| {
+            exec(&command(&["sh", "-c", script]), around, vec![], Some(vec![])).expect("it is played")
+        });
+        assert_eq!(executed.end.map(|(_, code)| code), Some(0), "{script}");
+    }
 }
