@@ -6,10 +6,14 @@ mod context;
 mod disturbance;
 mod field_changes;
 mod info;
+mod passed_on;
+mod seen_body;
 mod told_values;
 
 pub use bounded_text::{MAX_TOLD_BYTES, bounded};
 pub use context::{Announced, LONG_BYTES, RequestContext};
 pub use disturbance::{IsSilent, RequestDisturbance, WatchStage};
 pub use info::{BESIDE, RequestInfo, is_below, is_true, query_pairs, query_value};
+pub use passed_on::PassedOn;
+pub use seen_body::seen;
 pub use told_values::{ValueReader, hide_unreadable};

@@ -18,7 +18,8 @@ use flow::{Trace as Story, WantedSteps};
 #[derive(Args)]
 pub struct Trace {
     /// Which object: KIND/NAME or KIND NAME, as deployment/web, deploy web or deployments.apps/web. KIND
-    /// alone tells of refused requests that name no object: lists, watches, creates that could not be read.
+    /// alone tells of requests that name no object: refused lists, watches and creates that could not be
+    /// read.
     /// With --user, --pod or --since it may be left out: then it is about the whole cluster.
     #[arg(num_args = 0.., value_name = "OBJECT")]
     pub object: Vec<String>,

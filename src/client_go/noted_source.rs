@@ -31,6 +31,7 @@ impl<L: ListerWatcher> ListerWatcher for NotedSource<L> {
                 component: component.clone(),
                 resource: self.resource.clone(),
                 items: u32::try_from(list.items.len()).unwrap_or(u32::MAX),
+                revision: list.resource_version,
                 again,
             });
         }

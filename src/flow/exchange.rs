@@ -173,6 +173,12 @@ impl PassingBytes {
         kept.length += bytes.len() as u64;
     }
 
+    /// All that passed by; none where that was more than is kept.
+    pub fn whole(&self) -> Option<Vec<u8>> {
+        let kept = self.0.lock();
+        (kept.length == kept.first.len() as u64).then(|| kept.first.clone())
+    }
+
     fn text(&self) -> BodyText {
         let kept = self.0.lock();
         BodyText::of(&kept.first, kept.length)

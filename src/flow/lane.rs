@@ -91,6 +91,7 @@ impl Step {
             | WebhookCalled { .. }
             | Denied { .. }
             | Validated { .. }
+            | PassedOn(_)
             | Stored { .. }
             | Terminating { .. }
             | Responded { .. }

@@ -94,3 +94,41 @@ impl NodeScore {
     /// So many nodes of an attempt are kept.
     pub const MAX: usize = 3;
 }
+
+/// A request that kube-aggregator handed to another API server (`proxyHandler.ServeHTTP`), and what came of
+/// it. What the other server stores is in no store of this cluster.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PassedOnRequest {
+    /// As `bars.agg.example.com`.
+    pub resource: Arc<str>,
+    /// Empty for cluster-scoped objects.
+    pub namespace: Arc<str>,
+    /// The object's name; empty where neither path nor body says it.
+    pub name: Arc<str>,
+    /// As `v1.agg.example.com`.
+    pub api_service: Arc<str>,
+    /// As `default/agg:443`.
+    pub service: Arc<str>,
+    /// Which endpoint of it; none where no connection came to be, or it is in this process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address: Option<Arc<str>>,
+    /// Whose word was taken for it, as `verified by CN=agg-ca (caBundle)`.
+    pub trust: Arc<str>,
+    /// The HTTP status.
+    pub code: u16,
+    /// How long it took until the answer began.
+    pub microseconds: u64,
+    /// Why there was no answer of the other server, which its client is not told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Arc<str>>,
+    /// What the other server asked here meanwhile about who asked it, and the answer; at most as many as
+    /// [`PassedOnRequest::MAX_REVIEWS`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reviews: Vec<Arc<str>>,
+}
+
+impl PassedOnRequest {
+    /// So many questions of one request are kept.
+    pub const MAX_REVIEWS: usize = 4;
+}

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::parts::{Callback, ComparedCount, DeltaType, FieldFromTo, FitRefusal, NodeScore};
+use super::parts::{Callback, ComparedCount, DeltaType, FieldFromTo, FitRefusal, NodeScore, PassedOnRequest};
 use super::uid::Uid;
 
 type Text = Arc<str>;
@@ -148,6 +148,9 @@ pub enum Step {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         grace_seconds: Option<u64>,
     },
+    /// kube-aggregator handed the request to the API server that an APIService names, and has its answer.
+    /// Boxed, since few requests are.
+    PassedOn(Box<PassedOnRequest>),
     /// The answer went back through the filters.
     Responded {
         /// The HTTP status.
@@ -220,6 +223,9 @@ pub enum Step {
         resource: Text,
         /// How many objects the list has.
         items: u32,
+        /// Of which revision it is: what happened later comes by a watch.
+        #[serde(default)]
+        revision: u64,
         /// Whether it had listed them before.
         again: bool,
     },

@@ -1,6 +1,7 @@
 //! `Trace`: the steps that one object's writes led to, and the steps that led to them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,9 @@ pub struct Trace {
     /// As what and under which keys objects are stored, by resource; as far as whoever answers knows.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub storage: BTreeMap<String, StoragePlace>,
+    /// Since when the informers that heard of the object hold its resource, as far as that is remembered.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub listed: Vec<ListedResource>,
     /// Ordered by id.
     pub steps: Vec<TraceStep>,
     /// Of a pod: who asked it and whom it asked, where NetworkPolicies had something to say of that. Of a
@@ -67,6 +71,19 @@ pub struct StoragePlace {
     pub prefix: String,
     /// Their storage version, as `apps/v1`.
     pub version: String,
+}
+
+/// The last list by which an informer got to know all objects of a resource; it is about none of them alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedResource {
+    /// As `kube-scheduler`.
+    pub component: Arc<str>,
+    /// As `pods`.
+    pub resource: Arc<str>,
+    /// What happened after this revision came by a watch.
+    pub revision: u64,
+    /// The [`Step::Listed`].
+    pub step: StepId,
 }
 
 /// What the trace of everything is about.
@@ -120,7 +137,8 @@ pub(super) fn of(first: u64, steps: Vec<Recorded>, subject: &Subject<'_>) -> (Du
     let Subject { resource, namespace, name, .. } = subject;
     let key = if namespace.is_empty() { (*name).to_owned() } else { format!("{namespace}/{name}") };
     let nameless = Subject { name: "", ..*subject };
-    let unnamed = (first..).zip(&record.steps).filter(|(_, recorded)| nameless.is_refusal(&recorded.step));
+    let is_unnamed = |step: &Step| nameless.is_refusal(step) && !matches!(step, Step::PassedOn(_));
+    let unnamed = record.steps.iter().filter(|recorded| is_unnamed(&recorded.step));
     let trace = Trace {
         subject: format!("{resource} {key}"),
         uid: life.uid,
@@ -128,6 +146,7 @@ pub(super) fn of(first: u64, steps: Vec<Recorded>, subject: &Subject<'_>) -> (Du
         unnamed_refusals: unnamed.count(),
         forgotten: first - 1,
         begins_forgotten: first > 1 && record.lacks_beginning(&life),
+        listed: record.listed(&wanted),
         steps: record.collect(&wanted),
         ..Trace::default()
     };
@@ -167,13 +186,14 @@ impl Subject<'_> {
         }
     }
 
-    /// Whether it is an attempt on the name that stored nothing. Without a name those count that are about
-    /// all namespaces, too.
+    /// Whether it is an attempt on the name that stored nothing, or one that another server answered. Without
+    /// a name those count that are about all namespaces, too.
     fn is_refusal(&self, step: &Step) -> bool {
-        let (Step::Refused { resource, namespace, name, .. }
-        | Step::DryRun { resource, namespace, name, .. }) = step
-        else {
-            return false;
+        let (resource, namespace, name) = match step {
+            Step::Refused { resource, namespace, name, .. }
+            | Step::DryRun { resource, namespace, name, .. } => (resource, namespace, name),
+            Step::PassedOn(request) => (&request.resource, &request.namespace, &request.name),
+            _ => return false,
         };
         let is_near = self.name.is_empty() && (namespace.is_empty() || self.namespace.is_empty());
         let is_there = **namespace == *self.namespace || is_near;
@@ -343,6 +363,28 @@ impl Causes {
                 pending.extend(self.effects.get(&id).into_iter().flatten());
             }
         }
+    }
+
+    /// The last list of each informer that heard of something in these steps.
+    fn listed(&self, wanted: &BTreeSet<u64>) -> Vec<ListedResource> {
+        let heard = wanted.iter().filter_map(|id| match &self.get(*id)?.step {
+            Step::InformerUpdated { component, resource, .. } => Some((component, resource)),
+            _ => None,
+        });
+        let heard: BTreeSet<(&Arc<str>, &Arc<str>)> = heard.collect();
+        let mut last = BTreeMap::new();
+        for (id, recorded) in (self.first..).zip(&self.steps) {
+            if let Step::Listed { component, resource, revision, .. } = &recorded.step
+                && heard.contains(&(component, resource))
+            {
+                last.insert((component, resource), (*revision, StepId(id)));
+            }
+        }
+        let told = last.into_iter().map(|((component, resource), (revision, step))| {
+            let (component, resource) = (component.clone(), resource.clone());
+            ListedResource { component, resource, revision, step }
+        });
+        told.collect()
     }
 
     fn start(&self, wanted: &BTreeSet<u64>) -> Duration {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::parts::{ComparedCount, FieldFromTo, FitRefusal, NodeScore};
+use super::parts::{ComparedCount, FieldFromTo, FitRefusal, NodeScore, PassedOnRequest};
 use super::step::{Operation, Step};
 
 /// Messages may have lines of their own, which would look like steps.
@@ -44,6 +44,7 @@ pub(super) fn describe(step: &Step) -> String {
             format!("webhook {webhook}: {verdict} ({:.1} ms)", *microseconds as f64 / 1000.0)
         }
         Validated { plugins, changed } => validated(plugins.as_deref(), changed),
+        PassedOn(request) => passed_on(request),
         Responded { code, audit_id: None } => format!("answered {code}"),
         Responded { code, audit_id: Some(id) } => format!("answered {code}, audit {id}"),
         DryRun { resource, namespace, name, code } => {
@@ -72,9 +73,11 @@ fn describe_storage(step: &Step) -> String {
             });
             format!("informed of {resource} {key} at {revision}{}", told.unwrap_or_default())
         }
-        Listed { resource, items, again: false, .. } => format!("listed {resource}: {items}"),
-        Listed { resource, items, .. } => {
-            format!("listed {resource} once more, its watch had ended: {items}")
+        Listed { resource, items, revision, again: false, .. } => {
+            format!("listed {resource} at {revision}: {items}")
+        }
+        Listed { resource, items, revision, .. } => {
+            format!("listed {resource} once more at {revision}, its watch had ended: {items}")
         }
         Enqueued { key, retries: 0, delay_milliseconds: 0, .. } => format!("enqueued {key}"),
         Enqueued { key, retries: 0, delay_milliseconds, .. } => {
@@ -148,6 +151,18 @@ fn validated(plugins: Option<&str>, changed: &[FieldFromTo]) -> String {
     let plugins = plugins.map(|plugins| format!(" (admission: {plugins})")).unwrap_or_default();
     let changed = if changed.is_empty() { String::new() } else { format!(", changes {}", changes(changed)) };
     format!("validated{plugins}{changed}")
+}
+
+/// To whom a request was handed, and what came of it.
+pub(super) fn passed_on(request: &PassedOnRequest) -> String {
+    let PassedOnRequest { api_service, service, address, trust, code, microseconds, why, .. } = request;
+    let place = address.as_ref().map(|address| format!(" at {address}")).unwrap_or_default();
+    let took = *microseconds as f64 / 1000.0;
+    let answer = match why {
+        None => format!("answered {code} after {took:.1} ms"),
+        Some(why) => format!("no answer: {why}"),
+    };
+    format!("passed on for APIService {api_service} to Service {service}{place}, {trust}: {answer}")
 }
 
 /// What keeps an object that was deleted.

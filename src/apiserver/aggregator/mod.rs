@@ -9,21 +9,24 @@ mod documents;
 mod in_process;
 mod local;
 mod openapi;
+mod passing_on;
 pub mod priorities;
 mod remote;
 mod remotes;
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use sync::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 use tokio::task::JoinSet;
 
+use self::passing_on::{PassingOn, Reach};
 use self::remotes::Remotes;
 use crate::registry::Registry;
+use crate::request::RequestContext;
 use crate::webhook::ServiceResolver;
 use apimachinery::status::Status;
-use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiRequest, ApiResponse};
 use apis::kind::Kind;
 use apis::scheme::Scheme;
@@ -43,6 +46,7 @@ pub struct Aggregator {
     /// At which generation of the scheme the local APIServices were in step with it; 0 when they never were.
     synced: Arc<AsyncMutex<u64>>,
     tasks: Mutex<JoinSet<()>>,
+    passing_on: PassingOn,
 }
 
 impl Aggregator {
@@ -63,6 +67,7 @@ impl Aggregator {
             started: OnceCell::new(),
             synced: Arc::default(),
             tasks: Mutex::default(),
+            passing_on: PassingOn::default(),
         }
     }
 
@@ -103,11 +108,44 @@ impl Aggregator {
     }
 
     /// Passes a request on; 503 when the server is not there, which is looked at again before it is said.
-    pub async fn proxy(&self, remote: &Arc<Remote>, request: ApiRequest, user: &UserInfo) -> ApiResponse {
-        if !remote.is_available() && !self.remotes.check(remote).await {
-            return remote::unavailable();
+    pub async fn proxy(
+        &self,
+        remote: &Arc<Remote>,
+        mut request: ApiRequest,
+        ctx: &RequestContext,
+    ) -> ApiResponse {
+        let clock = &self.remotes.clock;
+        let passage = self.passing_on.begin(ctx, remote.introduce(), &mut request, clock);
+        let is_there = if remote.is_available() { Ok(()) } else { self.remotes.ask(remote).await };
+        let (mut response, reach) = match is_there {
+            Ok(()) => remote.proxy(request, &ctx.user, |stream| self.spawn(stream)).await,
+            Err(found) => {
+                (remote::unavailable(), Reach::none(format!("{}: {}", found.reason, found.message)))
+            }
+        };
+        if let Some(passage) = passage {
+            passage.arrived(reach, clock, &mut response);
         }
-        remote.proxy(request, user, |stream| self.spawn(stream)).await
+        response
+    }
+
+    /// As `bars.agg.example.com`, of a resource that another server said it has and that somebody names as
+    /// for kubectl: `bars`, `bar`, `Bar`, a short name, or with its group.
+    pub async fn resource_named(&self, name: &str) -> Option<String> {
+        let (wanted, wanted_group) = name.split_once('.').map_or((name, None), |(a, b)| (a, Some(b)));
+        self.all().await.iter().find_map(|remote| {
+            let group = Some(&*remote.group).filter(|group| wanted_group.is_none_or(|own| own == *group))?;
+            let found = remote.plural_of(wanted)?;
+            Some(format!("{found}.{group}"))
+        })
+    }
+
+    /// A SubjectAccessReview was answered here: another server may have asked, about a request that it got
+    /// from here.
+    pub fn note_review(&self, ctx: &RequestContext, review: &Value) {
+        if ctx.info.resource == "subjectaccessreviews" {
+            self.passing_on.reviewed(&ctx.user.name, review);
+        }
     }
 
     /// What the remote servers publish at `/openapi/v2`, as far as they said; those that win over others

@@ -19,9 +19,11 @@ use tower::ServiceExt;
 
 use super::documents::Documents;
 use super::in_process::InProcessServers;
+use super::passing_on::Reach;
 use crate::registry::Registry;
+use crate::request::PassedOn;
 use crate::webhook::{
-    self, CallError, ClientConfig, ServiceReference, ServiceResolver, Transport, WebhookTarget,
+    self, CallError, ClientConfig, Reached, ServiceReference, ServiceResolver, Transport, WebhookTarget,
 };
 use apimachinery::object::Object;
 use apimachinery::user::UserInfo;
@@ -51,6 +53,8 @@ pub struct Remote {
     /// What it publishes.
     pub(super) documents: Arc<Documents>,
     service: ServiceReference,
+    /// Whose word is taken for it, in words.
+    trust: String,
     transport: Transport,
     /// The server itself, when it is in this process.
     own: Option<ApiService>,
@@ -130,6 +134,7 @@ impl Remote {
             resources: RwLock::default(),
             documents: Arc::default(),
             transport: Transport::new(&config, resolver),
+            trust: config.trust(),
             own: in_process.find(&service),
             service,
         })
@@ -154,6 +159,18 @@ impl Remote {
         self.resources.read().clone().flatten()
     }
 
+    /// The plural of a resource that it said it has, by that or another of its names.
+    pub(super) fn plural_of(&self, name: &str) -> Option<String> {
+        let resources = self.resources()?;
+        let is_it = |one: &&Value| {
+            let names = [text(one, "name"), text(one, "singularName"), text(one, "kind")];
+            let mut short = items(one, "shortNames").iter().filter_map(Value::as_str);
+            names.iter().any(|own| own.eq_ignore_ascii_case(name)) || short.any(|own| own == name)
+        };
+        let found = items(&resources, "resources").iter().find(is_it)?;
+        Some(text(found, "name").to_owned())
+    }
+
     pub(super) fn has_been_asked(&self) -> bool {
         self.resources.read().is_some()
     }
@@ -163,40 +180,61 @@ impl Remote {
         *known = Some(resources.map(Arc::new));
     }
 
-    /// Passes a request on in the name of `user`.
+    /// What is told of it where a request is passed on.
+    pub(super) fn introduce(&self) -> PassedOn {
+        let ServiceReference { namespace, name, port, .. } = &self.service;
+        let trust = if self.own.is_some() { "which is in this process" } else { &self.trust };
+        PassedOn {
+            api_service: self.name.clone(),
+            service: format!("{namespace}/{name}:{port}"),
+            trust: trust.to_owned(),
+            ..PassedOn::default()
+        }
+    }
+
+    /// Passes a request on in the name of `user`; says how it was reached, too.
     /// What comes of a connection that both want for something else than HTTP is `run` beside.
-    pub async fn proxy(
+    pub(super) async fn proxy(
         &self,
         mut request: ApiRequest,
         user: &UserInfo,
         run: impl FnOnce(BoxFuture<'static, ()>),
-    ) -> ApiResponse {
+    ) -> (ApiResponse, Reach) {
         let protocol = request.headers().get(UPGRADE).cloned();
         let client = request.extensions_mut().remove::<OnUpgrade>();
         let path = request.uri().path_and_query().cloned();
-        let Some(uri) = self.uri(path) else { return unavailable() };
+        let Some(uri) = self.uri(path) else { return (unavailable(), Reach::none("invalid URL")) };
         *request.uri_mut() = uri;
         put_identity(request.headers_mut(), user);
         if protocol.is_some() {
             request.headers_mut().insert(CONNECTION, HeaderValue::from_static("Upgrade"));
         }
         if let Some(own) = &self.own {
-            return own.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
+            let answer = own.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
+            return (answer, Reach::default());
         }
         let (parts, body) = request.into_parts();
         let mut passed = http::Request::new(body);
         (*passed.method_mut(), *passed.uri_mut(), *passed.headers_mut()) =
             (parts.method, parts.uri, parts.headers);
-        match self.transport.send(passed).await {
-            Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
-                let Some(client) = client else { return unavailable() };
-                let (response, carrying) = webhook::go_on(client, response);
-                run(Box::pin(carrying));
-                response
-            }
-            Ok(response) => response.map(Body::new),
-            Err(_) => unavailable(),
+        let response = match self.transport.send(passed).await {
+            Ok(response) => response,
+            Err(error) => return (unavailable(), Reach::none(error.message)),
+        };
+        let address = response.extensions().get().map(|Reached(address)| *address);
+        let reach = Reach { address, why: None };
+        if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+            return (response.map(Body::new), reach);
         }
+        let Some(client) = client else {
+            return (
+                unavailable(),
+                Reach::none("the client's connection cannot go on with another protocol"),
+            );
+        };
+        let (response, carrying) = webhook::go_on(client, response);
+        run(Box::pin(carrying));
+        (response, reach)
     }
 
     /// A document of it as JSON.

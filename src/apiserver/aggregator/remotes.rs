@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::in_process::InProcessServers;
-use super::remote::{ProxyIdentity, Remote, write_availability};
+use super::remote::{Availability, ProxyIdentity, Remote, write_availability};
 use crate::registry::Registry;
 use crate::webhook::ServiceResolver;
 use apimachinery::object::Object;
@@ -90,10 +90,15 @@ impl Remotes {
 
     /// Asks whether a server is there, and writes it down; says whether it is.
     pub(super) async fn check(&self, remote: &Arc<Remote>) -> bool {
+        self.ask(remote).await.is_ok()
+    }
+
+    /// As [`Remotes::check`]; says what is wrong with one that is not there.
+    pub(super) async fn ask(&self, remote: &Arc<Remote>) -> Result<(), Availability> {
         let found = remote.check(&self.registry, &self.resolver, &self.clock).await;
         let now = rfc3339(self.clock.now());
         write_availability(&self.registry, &remote.name, &found, &now).await;
-        remote.is_available()
+        if remote.is_available() { Ok(()) } else { Err(found) }
     }
 
     async fn check_all(&self) {

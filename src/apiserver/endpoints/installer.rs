@@ -76,7 +76,7 @@ async fn serve_method(server: Arc<Endpoints>, request: ApiRequest, ctx: RequestC
     }
     let Some(kind) = find_kind(&server, &info).await else {
         return match server.aggregator.remote(&info.group, &info.version).await {
-            Some(remote) => server.aggregator.proxy(&remote, request, &ctx.user).await,
+            Some(remote) => server.aggregator.proxy(&remote, request, &ctx).await,
             None => not_found(&server, &info, request.headers(), ctx.wants_objects),
         };
     };

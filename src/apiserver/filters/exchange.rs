@@ -5,21 +5,16 @@
 //! only values that are known to be none; of all others that they were there. Streams into pods and what is
 //! passed on to them is not for this.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use axum::body::Body;
-use bytes::Bytes;
 use http::HeaderMap;
-use http_body::{Frame, SizeHint};
 use sync::Mutex;
 
 use super::passed::Passed;
 use super::request_log::with_shown_query;
-use crate::request::RequestInfo;
+use crate::request::{RequestInfo, seen};
 use apimachinery::wire::{ApiResponse, DecodedBody, ObjectAnswer, StatusAnswer};
-use flow::{Exchange, Flow, MAX_HEADERS, PassingBytes, SentBody, SentMessage, StepId};
+use flow::{Exchange, Flow, MAX_HEADERS, SentBody, SentMessage, StepId};
 
 /// A longer value of a header is no more than counted.
 const MAX_VALUE_BYTES: usize = 512;
@@ -66,7 +61,7 @@ pub(super) fn keep(flow: &Flow, step: StepId, request: &mut Passed) -> Option<Ke
     let exchanges = flow.exchanges()?;
     let body = match request.extensions().get::<DecodedBody>() {
         Some(DecodedBody(tree)) => SentBody::of_tree(tree),
-        None => seen(request.body_mut()),
+        None => SentBody::Bytes(seen(request.body_mut())),
     };
     let sent = SentMessage { code: 0, headers: headers(request.headers()), body };
     let answer: Arc<Mutex<Option<SentMessage>>> = Arc::default();
@@ -85,7 +80,7 @@ impl KeptAnswer {
         } else if let Some(StatusAnswer(status)) = extensions.get() {
             SentBody::of_bytes(&serde_json::to_vec(status).unwrap_or_default())
         } else {
-            seen(response.body_mut())
+            SentBody::Bytes(seen(response.body_mut()))
         };
         let message =
             SentMessage { code: response.status().as_u16(), headers: headers(response.headers()), body };
@@ -115,49 +110,10 @@ fn headers(all: &HeaderMap) -> Vec<(Arc<str>, Option<Arc<str>>)> {
     all.iter().take(MAX_HEADERS).map(told).collect()
 }
 
-/// What passes by in this body from now on.
-fn seen(body: &mut Body) -> SentBody {
-    let passing = PassingBytes::default();
-    let seen = SeenBody { body: std::mem::take(body), passing: passing.clone() };
-    *body = Body::new(seen);
-    SentBody::Bytes(passing)
-}
-
-/// A body of which the beginning is kept while somebody reads it.
-struct SeenBody {
-    body: Body,
-    passing: PassingBytes,
-}
-
-impl http_body::Body for SeenBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let polled = Pin::new(&mut self.body).poll_frame(cx);
-        if let Poll::Ready(Some(Ok(frame))) = &polled
-            && let Some(bytes) = frame.data_ref()
-        {
-            self.passing.add(bytes);
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use axum::body::Body;
     use clock::Clock;
     use http_body_util::BodyExt;
 

@@ -2,8 +2,9 @@
 //! filters themselves know nothing of it: these layers stand between them, in the handler chain.
 //!
 //! Each layer makes its step the cause of what follows, in the request's context; the storage finds the
-//! last one there. Reads are noted only when they are refused (401 and 403), and then afterwards: nothing
-//! comes of the others, and their number would push everything else out of the record. The same holds for
+//! last one there. Reads are noted only when they are refused (401 and 403) or another server should have
+//! answered them and did not, and then afterwards: nothing comes of the others, and their number would push
+//! everything else out of the record. The same holds for
 //! renewals of leases.
 
 use std::sync::Arc;
@@ -19,14 +20,14 @@ use super::passed::{Impersonator, Passed};
 use super::{Next, Passing};
 use crate::authentication::{Authenticated, Refused, Said};
 use crate::authorizer::{self, Allowed};
-use crate::request::{RequestInfo, bounded};
+use crate::request::{PassedOn, RequestInfo, bounded};
 use apimachinery::decode::{Format, name_in};
 use apimachinery::gvk::GroupResource;
 use apimachinery::protobuf;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiResponse, Attempted, DecodedBody, InProcessUser, StatusAnswer, UnreadBody};
 use clock::Clock;
-use flow::{Flow, Operation, Step, StepId, TraceParent, is_renewal};
+use flow::{Flow, Operation, PassedOnRequest, Step, StepId, TraceParent, is_renewal};
 
 /// What is read of the body of a create that was refused before anybody read it, to learn its object's name.
 /// An attempt with a longer body has no name. It is as little as is counted nowhere else, for strangers may
@@ -121,14 +122,21 @@ fn format(headers: &HeaderMap) -> Option<Format> {
 /// Notes what came of a request.
 async fn finish(flow: &Flow, clock: &Clock, mut asked: Asked, response: &mut ApiResponse) {
     let is_read = asked.step == StepId::NONE;
-    if is_read && !is_no(response.status()) {
+    if is_read && !is_no(response) {
         return;
     }
+    let passed = response.extensions_mut().remove::<PassedOn>();
     if is_read {
         asked.step = flow.record(asked.cause, received(flow, &asked));
     }
     let cause = asked.step.cause();
     let code = response.status().as_u16();
+    let mut passed_name = None;
+    if let Some(passed) = passed {
+        let request = passed_on(flow, &asked, passed, code);
+        passed_name = Some(request.name.clone());
+        flow.record(cause, Step::PassedOn(Box::new(request)));
+    }
     if code < 400 && response.extensions().get::<Attempted>().is_none() {
         let is_persons = asked.component.is_none();
         let audit_id = is_persons.then(|| response.headers().get("audit-id")?.to_str().ok().map(Arc::from));
@@ -140,15 +148,38 @@ async fn finish(flow: &Flow, clock: &Clock, mut asked: Asked, response: &mut Api
     }
     let name = match asked.info.name.as_str() {
         "" if asked.info.is_beside() => "".into(),
+        "" if passed_name.is_some() => passed_name.unwrap_or_default(),
         "" => name_in_body(clock, asked.format, response).await.unwrap_or_default(),
         name => name.into(),
     };
     flow.record(cause, outcome(flow, &asked.info, name, response));
 }
 
-/// Whether somebody may not do what they ask for.
-fn is_no(status: StatusCode) -> bool {
-    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+/// To whom a request was handed that another server has the objects of.
+fn passed_on(flow: &Flow, asked: &Asked, passed: PassedOn, code: u16) -> PassedOnRequest {
+    let RequestInfo { group, resource, namespace, name, .. } = &*asked.info;
+    let sent = || name_in(&passed.body.as_ref()?.whole()?, asked.format?);
+    let name = if name.is_empty() { sent().unwrap_or_default() } else { name.clone() };
+    PassedOnRequest {
+        resource: flow.name(&GroupResource::new(group, resource).to_string()),
+        namespace: flow.name(namespace),
+        name: Some(name).filter(|name| name.len() <= MAX_NAME_BYTES).unwrap_or_default().into(),
+        api_service: flow.name(&passed.api_service),
+        service: flow.name(&passed.service),
+        address: passed.address.map(Arc::from),
+        trust: flow.name(&passed.trust),
+        code,
+        microseconds: u64::try_from(passed.took.as_micros()).unwrap_or(u64::MAX),
+        why: passed.why.map(|why| bounded(&why)),
+        reviews: passed.reviews.iter().map(|review| bounded(review)).collect(),
+    }
+}
+
+/// Whether somebody may not do what they ask for, or was not told why another server does not answer it.
+fn is_no(response: &ApiResponse) -> bool {
+    let is_unanswered = |passed: &PassedOn| passed.why.is_some();
+    matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+        || response.extensions().get().is_some_and(is_unanswered)
 }
 
 /// What is said of a refusal beside its status: who it was, and what authenticators and authorizers said.
@@ -217,7 +248,7 @@ pub async fn record_authenticated(flow: &Flow, mut request: Passing, next: Next<
     let known = request.story.authenticated.as_ref().filter(|_| flow.is_on() && step == StepId::NONE);
     let known = known.map(|Authenticated { user, by, .. }| Known { user: user.clone(), by });
     let mut response = next.run(request).await;
-    if let Some(known) = known.filter(|_| is_no(response.status())) {
+    if let Some(known) = known.filter(|_| is_no(&response)) {
         response.extensions_mut().insert(known);
     }
     response

@@ -61,7 +61,9 @@ impl Service<Uri> for Connector {
                 }
             };
             let failed = |error| DialError(refusal(&uri, &error));
-            tcp.call(uri.clone()).await.map(Line::new).map_err(failed)
+            let stream = tcp.call(uri.clone()).await.map_err(failed)?;
+            let to = stream.inner().peer_addr().ok();
+            Ok(Line::new(stream, to))
         })
     }
 }
@@ -83,7 +85,7 @@ async fn dial_pod(
     let shown = backend.cluster_ip.map_or(to, |address| SocketAddr::new(address, service_port));
     let dialed = dialer.dial(to).await;
     let failed = |error: std::io::Error| DialError(format!("dial tcp {shown}: {}", of_system(&error)));
-    Some(dialed.map(|stream| Line::new(TokioIo::new(stream))).map_err(failed))
+    Some(dialed.map(|stream| Line::new(TokioIo::new(stream), Some(to))).map_err(failed))
 }
 
 fn endpoint(host: &str, port: u16) -> Result<Uri, DialError> {

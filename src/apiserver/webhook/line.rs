@@ -1,6 +1,7 @@
 //! `Line`: a connection, whether it is a socket's or a pod's (Go's `net.Conn`).
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -12,18 +13,25 @@ trait Wire: Read + Write + Unpin + Send {}
 
 impl<T: Read + Write + Unpin + Send> Wire for T {}
 
-/// One connection.
-pub(super) struct Line(Box<dyn Wire>);
+/// One connection, and whom it reached.
+pub(super) struct Line(Box<dyn Wire>, Option<SocketAddr>);
+
+/// On an answer: the address that the connection was made to.
+#[derive(Clone, Copy, Debug)]
+pub struct Reached(pub SocketAddr);
 
 impl Line {
-    pub(super) fn new(wire: impl Read + Write + Unpin + Send + 'static) -> Line {
-        Line(Box::new(wire))
+    pub(super) fn new(wire: impl Read + Write + Unpin + Send + 'static, to: Option<SocketAddr>) -> Line {
+        Line(Box::new(wire), to)
     }
 }
 
 impl Connection for Line {
     fn connected(&self) -> Connected {
-        Connected::new()
+        match self.1 {
+            Some(address) => Connected::new().extra(Reached(address)),
+            None => Connected::new(),
+        }
     }
 }
 

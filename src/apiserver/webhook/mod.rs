@@ -36,6 +36,7 @@ pub use config::{ClientConfig, ServiceReference, WebhookTarget};
 pub use errors::CallError;
 pub use kubeconfig::KubeconfigError;
 pub use lanes::Lanes;
+pub use line::Reached;
 pub use pod_network::{PodDialer, PodNetwork};
 pub use redirects::Journey;
 pub use service_resolver::ServiceResolver;

@@ -87,6 +87,30 @@ fn trusted(config: &ClientConfig) -> Result<Vec<CertificateDer<'static>>, String
     }
 }
 
+impl ClientConfig {
+    /// Whose word is taken for who answers, in words.
+    pub fn trust(&self) -> String {
+        if self.insecure_skip_tls_verify {
+            return "TLS not verified (insecureSkipTLSVerify)".into();
+        }
+        if self.ca_bundle.is_empty() {
+            return "TLS verified by the system's authorities".into();
+        }
+        let names = authority_names(&self.ca_bundle);
+        let more = names.len().saturating_sub(1);
+        let first = names.into_iter().next().unwrap_or_else(|| "which cannot be read".into());
+        let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+        format!("TLS verified by the caBundle: {first}{more}")
+    }
+}
+
+/// The authorities in a bundle, as `CN=agg-ca`.
+fn authority_names(pem: &[u8]) -> Vec<String> {
+    let read = CertificateDer::pem_slice_iter(pem).filter_map(Result::ok);
+    let name = |der: CertificateDer<'_>| Some(X509Certificate::from_der(&der).ok()?.1.subject().to_string());
+    read.filter_map(name).collect()
+}
+
 /// Believes chains to the roots, and a root that shows itself: Go takes a self-signed certificate that is
 /// its own authority, which webpki does not.
 #[derive(Debug)]
@@ -229,3 +253,24 @@ macro_rules! verifies_signatures {
 
 verifies_signatures!(Nobody, Err(Error::InvalidCertificate(CertificateError::UnknownIssuer)));
 verifies_signatures!(Anybody, Ok(ServerCertVerified::assertion()));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whose_word_is_taken_is_said() {
+        let with = |ca_bundle: &str, insecure_skip_tls_verify| {
+            let (target, ca_bundle) = (WebhookTarget::Url(String::new()), ca_bundle.into());
+            ClientConfig { ca_bundle, insecure_skip_tls_verify, ..ClientConfig::new(target) }.trust()
+        };
+        assert_eq!(with("", true), "TLS not verified (insecureSkipTLSVerify)");
+        assert_eq!(with("", false), "TLS verified by the system's authorities");
+        assert_eq!(with("odd", false), "TLS verified by the caBundle: which cannot be read");
+        let authority = pki::Authority::generate(clock::Clock::real().now()).unwrap();
+        let said = with(authority.certificate_pem(), false);
+        assert!(said.starts_with("TLS verified by the caBundle: CN="), "{said}");
+        let two = with(&authority.certificate_pem().repeat(2), false);
+        assert_eq!(two, format!("{said} and 1 more"));
+    }
+}

@@ -34,7 +34,7 @@ fn message(stage: &StoryStage) -> String {
     match stage.kind {
         StageKind::Request if is_no => format!("A--xU: {words}"),
         StageKind::Request => format!("U->>A: {words}"),
-        StageKind::Checks | StageKind::Admission => format!("Note over A: {words}"),
+        StageKind::Checks | StageKind::Admission | StageKind::Aggregator => format!("Note over A: {words}"),
         StageKind::Store => format!("A->>E: {words}"),
         StageKind::Watch => format!("A-->>C: {words}"),
         StageKind::Controller => format!("C{}A: {words}", arrow(is_no)),

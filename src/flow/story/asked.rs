@@ -10,8 +10,8 @@ use super::target::RequestTarget;
 use super::units::{Unit, UnitKind};
 use crate::lane::APISERVER;
 use crate::step::{Operation, Step};
-use crate::trace::{Trace, TraceStep};
-use crate::words::{change, changes, describe, done, joined, subject, terminating};
+use crate::trace::{ListedResource, Trace, TraceStep};
+use crate::words::{change, changes, describe, done, joined, passed_on, subject, terminating};
 
 /// Tells the unit at `at`; returns the draft from which all goes on.
 pub(super) fn tell(folding: &mut Folding<'_>, at: usize) -> Option<usize> {
@@ -22,6 +22,7 @@ pub(super) fn tell(folding: &mut Folding<'_>, at: usize) -> Option<usize> {
     telling.request();
     telling.checks();
     telling.admission();
+    telling.aggregator();
     if let Some((code, why)) = unit.refusal() {
         let mut notes = vec![why.to_owned()];
         notes.extend(steps().filter_map(not_authorized));
@@ -74,6 +75,7 @@ impl<'a> RequestTelling<'_, 'a> {
             Step::Stored { resource, namespace, name, .. }
             | Step::Refused { resource, namespace, name, .. }
             | Step::DryRun { resource, namespace, name, .. } => Some(subject(resource, namespace, name)),
+            Step::PassedOn(passed) => Some(subject(&passed.resource, &passed.namespace, &passed.name)),
             _ => None,
         });
         let what = named.unwrap_or_else(|| subject(&target.resource, target.namespace, target.name));
@@ -134,6 +136,17 @@ impl<'a> RequestTelling<'_, 'a> {
         self.detail(asked.map(|asked| format!("plugins: {asked}")));
     }
 
+    /// What another server did with it is not known here: what it was asked, and what it asked, is.
+    fn aggregator(&mut self) {
+        let passed = self.steps().find_map(|step| match step {
+            Step::PassedOn(passed) => Some(passed),
+            _ => None,
+        });
+        let Some(passed) = passed else { return };
+        let notes = passed.reviews.iter().map(ToString::to_string).collect();
+        self.stage(StageKind::Aggregator, passed_on(passed), notes, StageOutcome::Done);
+    }
+
     fn store(&mut self) {
         let trace = self.folding.trace;
         let words: Vec<String> = self.steps().filter_map(|step| stored(step, trace)).collect();
@@ -178,6 +191,21 @@ impl<'a> RequestTelling<'_, 'a> {
             _ => format!("informers of {} hear of it{how}{queues}", list(&heard)),
         };
         self.stage(StageKind::Watch, words, vec![], StageOutcome::Done);
+        let lists: Vec<String> = self.lists(&heard).collect();
+        lists.into_iter().for_each(|list| self.detail(Some(list)));
+    }
+
+    /// Since when those who hear of it hold what is of its kind.
+    fn lists<'s>(&'s self, heard: &'s BTreeSet<&str>) -> impl Iterator<Item = String> + 's {
+        let resource = self.steps().find_map(Step::stores).unwrap_or_default();
+        let lists = self.folding.trace.listed.iter();
+        lists.filter(move |list| &*list.resource == resource && heard.contains(&*list.component)).map(
+            |ListedResource { component, resource, revision, step }| {
+                format!(
+                    "{component} has listed {resource} at revision {revision} ({step}), and watches since"
+                )
+            },
+        )
     }
 }
 
@@ -237,6 +265,7 @@ fn is_of(step: &Step, kind: StageKind, outcome: StageOutcome) -> bool {
         Admitted { .. } | WebhookCalled { .. } | Denied { .. } | Validated { .. } => {
             kind == StageKind::Admission
         }
+        PassedOn(_) => kind == StageKind::Aggregator,
         Stored { .. } | Terminating { .. } => kind == StageKind::Store,
         WatchDelivered { .. } | InformerUpdated { .. } => kind == StageKind::Watch,
         Responded { .. } | DryRun { .. } => kind == StageKind::Request && outcome == StageOutcome::Done,

@@ -145,6 +145,7 @@ impl StageKind {
             StageKind::Request => "request",
             StageKind::Checks => "checks",
             StageKind::Admission => "admission",
+            StageKind::Aggregator => "aggregator",
             StageKind::Store => "store",
             StageKind::Watch => "watch",
             StageKind::Controller => "controller",
@@ -166,7 +167,7 @@ const CYAN: u8 = 36;
 fn tone_of(kind: StageKind) -> u8 {
     match kind {
         StageKind::Request | StageKind::Checks | StageKind::Admission => BLUE,
-        StageKind::Store | StageKind::Watch => CYAN,
+        StageKind::Aggregator | StageKind::Store | StageKind::Watch => CYAN,
         StageKind::Controller => GREEN,
         StageKind::Scheduler => MAGENTA,
         StageKind::Kubelet => YELLOW,

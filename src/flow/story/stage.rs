@@ -16,6 +16,8 @@ pub enum StageKind {
     Checks,
     /// Admission plugins and webhooks.
     Admission,
+    /// kube-aggregator passes it on to another API server.
+    Aggregator,
     /// etcd has it.
     Store,
     /// Watches, informers and queues.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::handwritten::{Handwritten, deployment};
 use crate::lane::Lane;
-use crate::parts::{ComparedCount, FieldFromTo, FitRefusal};
+use crate::parts::{ComparedCount, FieldFromTo, FitRefusal, PassedOnRequest};
 use crate::recorded::StepId;
 use crate::step::{Operation, Step};
 use crate::trace::StoragePlace;
@@ -164,6 +164,66 @@ fn what_admission_did_is_told_with_values_webhooks_and_the_key_in_etcd() {
             "- spec.replicas: 2 -> 5",
         ],
     );
+}
+
+#[test]
+fn an_object_of_another_server_has_the_story_of_its_requests() {
+    let record = Handwritten::new();
+    let passed = |name: &str, why: Option<&str>| {
+        let path = "/apis/agg.example.com/v1/namespaces/ns/bars";
+        let asked = request(&record, None, "", "create", path);
+        let request = PassedOnRequest {
+            resource: "bars.agg.example.com".into(),
+            namespace: "ns".into(),
+            name: name.into(),
+            api_service: "v1.agg.example.com".into(),
+            service: "default/agg:443".into(),
+            address: Some("10.0.0.7:8443".into()),
+            trust: "TLS verified by the caBundle: CN=agg".into(),
+            code: 201,
+            microseconds: 3200,
+            why: why.map(Arc::from),
+            reviews: vec!["agg asked here".into()],
+        };
+        record.step(asked, Step::PassedOn(Box::new(request)));
+        record.step(asked, Step::Responded { code: 201, audit_id: None });
+    };
+    passed("a", None);
+    passed("b", Some("nobody is there"));
+    passed("", None);
+    let told = |name| record.flow.trace("bars.agg.example.com", "ns", name).story().print(Look::default());
+    let way = "passed on for APIService v1.agg.example.com to Service default/agg:443 at 10.0.0.7:8443, TLS \
+               verified by the caBundle: CN=agg";
+    let first = [
+        "creates bars.agg.example.com ns/a, as agg.example.com/v1",
+        &format!("aggregator {way}: answered 201 after 3.2 ms <- 1"),
+        "- agg asked here",
+    ];
+    contains(&told("a"), &first);
+    contains(&told("b"), &[&format!("{way}: no answer: nobody is there")]);
+    assert!(!told("a").contains("ns/b") && !told("b").contains("ns/a"));
+    contains(&told(""), &[&format!("{way}: answered 201")]);
+}
+
+#[test]
+fn who_hears_of_an_object_has_listed_its_resource_before() {
+    let record = Handwritten::new();
+    let list = |component: &str, resource: &str, revision| {
+        let (component, resource) = (component.into(), resource.into());
+        record.step(None, Step::Listed { component, resource, items: 0, revision, again: false });
+    };
+    list("kube-scheduler", "pods", 3);
+    list("kube-scheduler", "pods", 5);
+    list("kube-scheduler", "nodes", 5);
+    list("kubelet/n", "pods", 5);
+    let asked = request(&record, None, "", "create", "/api/v1/namespaces/ns/pods");
+    let stored = written(&record, asked, "pods", "a", 7);
+    record.step(stored, Step::informed("kube-scheduler".into(), "pods".into(), "ns/a".into(), 7));
+    let text = record.flow.trace("pods", "ns", "a").story().print(Look { details: true, ..Look::default() });
+    contains(&text, &["- kube-scheduler has listed pods at revision 5 (#2), and watches since"]);
+    assert!(!text.contains("nodes") && !text.contains("kubelet/n"), "{text}");
+    let brief = record.flow.trace("pods", "ns", "a").story().print(Look::default());
+    assert!(!brief.contains("has listed"), "{brief}");
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! APIServices: of the groups that are served here, and of others.
 
+use std::sync::OnceLock;
+
 use super::*;
 use kubarium::apiserver::server;
+use kubarium::flow::Flow;
 use kubarium::pki::Authority;
 
 const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
@@ -73,26 +76,11 @@ fn other_server(request: &ApiRequest) -> Value {
 
 #[tokio::test]
 async fn another_server_is_asked_over_tls_in_the_users_name() {
-    let now = Clock::real().now();
-    let authority = Authority::generate(now).unwrap();
-    let identity = authority.server(&["other.default.svc"], &[], now).unwrap();
     let echo = ApiService::new(tower::service_fn(|request: ApiRequest| async move {
         Ok(ApiResponse::new(Body::from(other_server(&request).to_string())))
     }));
-    let listener = server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
-    let tls = server::Tls { identity, client_authorities: vec![], demands_client_certificates: false };
-    let other = server::Server::start(listener, Some(&tls), echo).unwrap();
-    let port = other.address().port();
-
     let server = Server::start().await;
-    let service = json!({"metadata": {"name": "other"}, "spec": {
-        "type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}});
-    server.create("/api/v1/namespaces/default/services", service).await;
-    let mut api_service = remote("other");
-    api_service["spec"]["insecureSkipTLSVerify"] = false.into();
-    api_service["spec"]["caBundle"] = base64(authority.certificate_pem()).into();
-    api_service["spec"]["service"]["port"] = port.into();
-    server.create(API_SERVICES, api_service).await;
+    let other = put_behind(&server, echo).await;
     let line = "GET /apis/remote.example.com/v1/things?limit=5";
     let said = [("x-remote-user", "mallory"), ("authorization", "Bearer secret")];
     let answer = server.call_with(line, &said, "").await;
@@ -110,6 +98,90 @@ async fn another_server_is_asked_over_tls_in_the_users_name() {
     assert_eq!(group["versions"][0]["resources"][0]["resource"], "things", "{group}");
     assert_eq!(server.get("/apis/remote.example.com/v1").await["resources"][0]["kind"], "Thing");
     other.stop().await;
+}
+
+/// Another server, over TLS, and the Service and the APIService that lead to it.
+async fn put_behind(server: &Server, service: ApiService) -> server::Server {
+    let now = Clock::real().now();
+    let authority = Authority::generate(now).unwrap();
+    let identity = authority.server(&["other.default.svc"], &[], now).unwrap();
+    let listener = server::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let tls = server::Tls { identity, client_authorities: vec![], demands_client_certificates: false };
+    let other = server::Server::start(listener, Some(&tls), service).unwrap();
+    let port = other.address().port();
+    let service = json!({"metadata": {"name": "other"}, "spec": {
+        "type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}});
+    server.create("/api/v1/namespaces/default/services", service).await;
+    let mut api_service = remote("other");
+    api_service["spec"]["insecureSkipTLSVerify"] = false.into();
+    api_service["spec"]["caBundle"] = base64(authority.certificate_pem()).into();
+    api_service["spec"]["service"]["port"] = port.into();
+    server.create(API_SERVICES, api_service).await;
+    other
+}
+
+/// A server that asks the first one whether whoever asks it may, as a delegated authorizer does.
+fn delegating(first: Arc<OnceLock<ApiService>>) -> ApiService {
+    ApiService::new(tower::service_fn(move |request: ApiRequest| {
+        let first = first.clone();
+        async move {
+            if request.method() == http::Method::POST {
+                let asked = json!({"verb": "create", "group": "remote.example.com", "resource": "things"});
+                let review = json!({"spec": {"user": "admin", "groups": ["system:masters"],
+                    "resourceAttributes": asked}});
+                let first = Server::over(first.get().unwrap().clone());
+                first.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review).await;
+            }
+            Ok(ApiResponse::new(Body::from(other_server(&request).to_string())))
+        }
+    }))
+}
+
+async fn story(server: &Server, resource: &str, name: &str) -> (u16, String) {
+    let line = format!("GET /flowz?resource={resource}&namespace=default&name={name}&format=story");
+    let answer = server.call(&line, &Value::Null).await;
+    (answer.code, answer.text)
+}
+
+#[tokio::test]
+async fn the_way_to_another_server_is_told_and_what_it_asked_here() {
+    let server = Server::start_with(|config| config.flow = Flow::new(Clock::real())).await;
+    let first: Arc<OnceLock<ApiService>> = Arc::default();
+    assert!(first.set(server.service()).is_ok());
+    let other = put_behind(&server, delegating(first)).await;
+    let thing = json!({"apiVersion": "remote.example.com/v1", "kind": "Thing", "metadata": {"name": "x"}});
+    let answer = server.call("POST /apis/remote.example.com/v1/things", &thing).await;
+    assert_eq!(answer.code, 200, "{}", answer.text);
+    for resource in ["things.remote.example.com", "thing", "Thing"] {
+        let (code, text) = story(&server, resource, "x").await;
+        let words = [
+            "admin creates things.remote.example.com x, as remote.example.com/v1",
+            "for APIService v1.remote.example.com to Service default/other:",
+            "TLS verified by the caBundle: CN=",
+            "answered 200 after",
+            "admin asked here whether admin may create it (SubjectAccessReview): yes",
+        ];
+        assert!(code == 200 && words.iter().all(|words| text.contains(words)), "{resource} {text}");
+        assert!(text.contains(&format!(" at 127.0.0.1:{}", other.address().port())), "{text}");
+    }
+    other.stop().await;
+    let answer = server.call("DELETE /apis/remote.example.com/v1/things/x", &Value::Null).await;
+    assert_eq!((answer.code, answer.text.as_str()), (503, "service unavailable\n"));
+    let (_, text) = story(&server, "things.remote.example.com", "x").await;
+    assert!(text.contains("no answer: ") && text.contains("refused with 503"), "{text}");
+}
+
+#[tokio::test]
+async fn what_its_client_is_not_told_stands_in_the_record() {
+    let server = Server::start_with(|config| config.flow = Flow::new(Clock::real())).await;
+    server.create(API_SERVICES, remote("nobody")).await;
+    let answer = server.call("GET /apis/remote.example.com/v1/things/x", &Value::Null).await;
+    assert_eq!((answer.code, answer.text.as_str()), (503, "service unavailable\n"));
+    let (_, text) = story(&server, "things.remote.example.com", "x").await;
+    let why = "no answer: ServiceNotFound: service/nobody in \"default\" is not present";
+    assert!(text.contains("admin gets things.remote.example.com x") && text.contains(why), "{text}");
+    let (code, text) = story(&server, "others.remote.example.com", "x").await;
+    assert_eq!((code, text.contains("doesn't have a resource type")), (404, true), "{text}");
 }
 
 fn base64(text: &str) -> String {

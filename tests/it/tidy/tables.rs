@@ -65,6 +65,8 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
             "apiserver::request",
             "apiserver::webhook",
             "clock",
+            // What is told of requests that are passed on.
+            "flow",
         ],
     ),
     (
@@ -299,7 +301,10 @@ pub(crate) const FLOW_USERS: &[&str] = &[
     "src/apiserver/filters/exchange.rs",
     "src/apiserver/filters/flow_record.rs",
     "src/apiserver/filters/stepping.rs",
+    "src/apiserver/aggregator/passing_on.rs",
     "src/apiserver/request/context.rs",
+    "src/apiserver/request/passed_on.rs",
+    "src/apiserver/request/seen_body.rs",
     "src/apiserver/request/field_changes.rs",
     "src/apiserver/request/told_values.rs",
     "src/apiserver/storage/recorder.rs",

@@ -33,6 +33,7 @@ pub(crate) async fn review(scope: &mut Scope, which: usize, input: Input) -> Res
     let reviewer: &dyn Review = &*server.reviews[which];
     let mut answer = reviewer.review(&scope.ctx, scope.namespace(), question).await?;
     form.complete(&mut answer);
+    server.aggregator.note_review(&scope.ctx, &answer);
     let body = encode_for_storage(&answer).map_err(Status::internal)?;
     Ok(Answer::Object(201, scope.kind.object(body, 0).map(Arc::new).map_err(Status::internal)?))
 }

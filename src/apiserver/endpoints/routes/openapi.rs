@@ -161,5 +161,5 @@ pub(crate) async fn pass_on(
     let mut passed = ApiRequest::default();
     (*passed.method_mut(), *passed.uri_mut()) = (request.method.clone(), request.uri.clone());
     *passed.headers_mut() = request.headers.clone();
-    server.aggregator.proxy(remote, passed, &ctx.user).await
+    server.aggregator.proxy(remote, passed, ctx).await
 }
