@@ -79,6 +79,7 @@ mod ready;
 mod remote_kubelets;
 mod saving;
 mod seeing;
+mod sent_bodies;
 mod sent_spans;
 mod service_cidr;
 mod service_families;

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 
 use sync::Mutex;
 
-/// On a request from a socket that asks for another protocol: whoever let it in may end it. From then on it is
-/// as if the client had hung up. Cloning shares it.
+/// On a request from a socket that asks for another protocol: whoever let it in may end it. From then on it
+/// is as if the client had hung up. Cloning shares it.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectionCut(Arc<CutState>);
 
@@ -19,7 +19,7 @@ struct CutState {
 }
 
 impl ConnectionCut {
-    /// Now.
+    /// The connection ends now.
     pub fn make(&self) {
         self.0.is_made.store(true, Ordering::SeqCst);
         if let Some(reader) = self.0.reader.lock().take() {

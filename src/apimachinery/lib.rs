@@ -32,6 +32,7 @@ pub mod time_zone;
 pub mod der;
 
 pub mod accept;
+pub mod connection_cut;
 pub mod options;
 pub mod user;
 pub mod watch;

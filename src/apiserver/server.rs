@@ -241,6 +241,8 @@ impl Connection {
             if request.headers().contains_key(UPGRADE) {
                 // A watch over a websocket is sent past this connection's answers.
                 request.extensions_mut().insert(watches.clone());
+                // And who let it in may have to end it.
+                request.extensions_mut().insert(speaker.cut());
             }
             let (service, watches, hang_up) = (service.clone(), watches.clone(), hang_up.clone());
             async move {

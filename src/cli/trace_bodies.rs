@@ -87,7 +87,7 @@ fn write_message(text: &mut String, way: char, message: &MessageText) {
 /// What is JSON is laid out.
 fn body(body: &BodyText) -> String {
     if body.text.is_empty() && body.bytes > 0 {
-        return format!("({} bytes that are no text)", body.bytes);
+        return format!("({} bytes that are no text, or more of it than is kept)", body.bytes);
     }
     if body.is_cut {
         return format!("{}... ({} bytes in all)", body.text, body.bytes);
@@ -121,7 +121,7 @@ mod tests {
             "> }",
             "< 201",
             "<",
-            "< (9 bytes that are no text)",
+            "< (9 bytes that are no text, or more of it than is kept)",
         ];
         assert_eq!(told(&exchange, &response), lines.join("\n"));
         assert_eq!(body(&body_of("{\"a", 900, true)), "{\"a... (900 bytes in all)");

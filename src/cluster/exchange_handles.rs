@@ -5,9 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::inside::Inside;
+use super::sent_bodies::readable;
 use apimachinery::status::Status;
 use apiserver::request::ValueReader;
-use flow::{ExchangeText, MAX_BODY_BYTES, MAX_EXCHANGES, StepId};
+use flow::{ExchangeText, MAX_BODY_BYTES, MAX_EXCHANGES, SentHeaders, StepId};
 use handles::{ClusterHandle, HandleCall, Handles, answer};
 
 /// What is kept.
@@ -38,11 +39,13 @@ impl Inside {
         drop(call);
         let mut told: Vec<ExchangeText> = Vec::new();
         let mut withheld = 0;
+        let bodies =
+            |headers: &SentHeaders, bytes: &[u8], is_cut| readable(&self.scheme, headers, bytes, is_cut);
         let mut reader = ValueReader::new(&self.flow, &may_read);
         let kept = self.flow.exchanges().map_or_else(Vec::new, |exchanges| exchanges.kept(wanted));
         for (step, exchange) in kept {
             if reader.may_see(step.cause()).await {
-                told.push(exchange.text(step));
+                told.push(exchange.text(step, &bodies));
             } else {
                 withheld += 1;
             }

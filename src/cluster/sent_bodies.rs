@@ -12,8 +12,8 @@ use apimachinery::schema::{Schema, Schemas};
 use apis::scheme::Scheme;
 use flow::{ReadableBody, SentHeaders};
 
-/// So much is unpacked of a body, and so much of its JSON is told; of a longer one the beginning. Protobuf that
-/// unpacks to more is not read: its fields have no order.
+/// So much is unpacked of a body, and so much of its JSON is told; of a longer one the beginning. Protobuf
+/// that unpacks to more is not read: its fields have no order.
 const MAX_READ_BYTES: usize = 64 * 1024;
 
 /// What these bytes say, of a message with these headers; `is_cut` says that more were sent than are here.
@@ -24,8 +24,7 @@ pub(super) fn readable(
     is_cut: bool,
 ) -> Option<ReadableBody> {
     let is_packed = header(headers, "content-encoding") == "gzip";
-    let (unpacked, is_cut) =
-        if is_packed { unpack(bytes, is_cut) } else { (bytes.to_vec(), is_cut) };
+    let (unpacked, is_cut) = if is_packed { unpack(bytes, is_cut) } else { (bytes.to_vec(), is_cut) };
     let media_type = header(headers, "content-type").split(';').next().unwrap_or_default().trim();
     if media_type == protobuf::MEDIA_TYPE {
         let json = message(scheme, &unpacked).filter(|_| !is_cut)?.to_string();

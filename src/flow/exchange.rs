@@ -39,13 +39,29 @@ pub struct Exchange {
     pub response: Arc<Mutex<Option<SentMessage>>>,
 }
 
+/// Names and values; none where the value is not kept.
+pub type SentHeaders = Vec<(Arc<str>, Option<Arc<str>>)>;
+
+/// What somebody made of bytes that are no text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadableBody {
+    /// As JSON.
+    pub text: String,
+    /// Whether it is the beginning alone.
+    pub is_cut: bool,
+}
+
+/// Reads bytes that are no text, by the headers of their message; says no more where that cannot be. The last
+/// says whether more was sent than is here.
+pub type BodyReader<'a> = dyn Fn(&SentHeaders, &[u8], bool) -> Option<ReadableBody> + Send + Sync + 'a;
+
 /// Headers and a body.
 #[derive(Clone, Debug)]
 pub struct SentMessage {
     /// Of an answer its status, else 0.
     pub code: u16,
     /// Names and values; none where the value is not kept.
-    pub headers: Vec<(Arc<str>, Option<Arc<str>>)>,
+    pub headers: SentHeaders,
     /// The body.
     pub body: SentBody,
 }
@@ -88,7 +104,7 @@ pub struct MessageText {
     #[serde(default, skip_serializing_if = "is_none")]
     pub code: u16,
     /// Names and values; none where the value is not kept.
-    pub headers: Vec<(Arc<str>, Option<Arc<str>>)>,
+    pub headers: SentHeaders,
     /// The body.
     pub body: BodyText,
 }
@@ -183,6 +199,19 @@ impl PassingBytes {
         let kept = self.0.lock();
         BodyText::of(&kept.first, kept.length)
     }
+
+    /// As text; with the help of who can read what is none.
+    fn read(&self, headers: &SentHeaders, reader: &BodyReader<'_>) -> BodyText {
+        let told = self.text();
+        if !told.text.is_empty() || told.bytes == 0 {
+            return told;
+        }
+        let first = self.0.lock().first.clone();
+        match reader(headers, &first, told.is_cut) {
+            Some(ReadableBody { text, is_cut }) => BodyText { text, is_cut, ..told },
+            None => told,
+        }
+    }
 }
 
 impl SentBody {
@@ -263,16 +292,20 @@ impl BodyText {
 }
 
 impl Exchange {
-    /// As people read it.
-    pub fn text(&self, step: StepId) -> ExchangeText {
-        let response = self.response.lock().as_ref().map(SentMessage::text);
-        ExchangeText { step, line: self.line.clone(), request: self.request.text(), response }
+    /// As people read it, with the help of who can read what is no text.
+    pub fn text(&self, step: StepId, reader: &BodyReader<'_>) -> ExchangeText {
+        let response = self.response.lock().clone().map(|message| message.text(reader));
+        ExchangeText { step, line: self.line.clone(), request: self.request.text(reader), response }
     }
 }
 
 impl SentMessage {
-    fn text(&self) -> MessageText {
-        MessageText { code: self.code, headers: self.headers.clone(), body: self.body.text() }
+    fn text(&self, reader: &BodyReader<'_>) -> MessageText {
+        let body = match &self.body {
+            SentBody::Bytes(passing) => passing.read(&self.headers, reader),
+            body => body.text(),
+        };
+        MessageText { code: self.code, headers: self.headers.clone(), body }
     }
 }
 
@@ -325,8 +358,24 @@ mod tests {
         let steps: Vec<u64> = exchanges.kept(None).iter().map(|(StepId(step), _)| *step).collect();
         assert_eq!((steps.len(), steps[0], steps[1]), (MAX_EXCHANGES + 1, 1, 4));
         let [(step, one)] = &exchanges.kept(Some(StepId(1)))[..] else { panic!("one request") };
-        assert_eq!(one.text(*step).request.body.text, "people");
-        assert_eq!(one.text(*step).response, None);
+        assert_eq!(one.text(*step, &|_, _, _| None).request.body.text, "people");
+        assert_eq!(one.text(*step, &|_, _, _| None).response, None);
+    }
+
+    #[test]
+    fn what_is_no_text_is_read_by_who_can() {
+        let read = |bytes: &[u8]| {
+            let body = SentBody::of_bytes(bytes);
+            let headers = vec![("content-type".into(), Some("odd".into()))];
+            let message = SentMessage { code: 0, headers, body };
+            let told = message.text(&|headers, bytes, is_cut| {
+                let text = format!("{} {} {is_cut}", headers[0].0, bytes.len());
+                Some(ReadableBody { text, is_cut: true })
+            });
+            (told.body.text, told.body.bytes, told.body.is_cut)
+        };
+        assert_eq!(read(b"k8s\0x"), ("content-type 5 false".into(), 5, true));
+        assert_eq!(read(b"text"), ("text".into(), 4, false));
     }
 
     #[test]

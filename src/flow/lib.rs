@@ -2,8 +2,7 @@
 //!
 //! Comes in: one [`Step`] at a time, with the step that caused it. Goes out: the [`Trace`] of an object,
 //! which `/flowz` answers, and its [`TraceStory`], a line for each stage, which `kubarium trace` prints.
-//! Upstream has nothing like it in one place; the
-//! nearest are audit logs, Events and OpenTelemetry spans, each of which sees one process.
+//! Upstream has nothing like it in one place; the nearest are audit logs, Events and OpenTelemetry spans.
 //!
 //! A cause crosses from writer to reader as nothing but a resourceVersion: whoever sees an object at a
 //! revision can ask which write made it. Must not know: what any component does. Only machinery mentions it
@@ -58,9 +57,9 @@ use traffic::TrafficBook;
 
 pub use breakpoint::Breakpoint;
 pub use exchange::{
-    BodyText, Exchange, ExchangeText, Exchanges, KeepsExchanges, MAX_BODY_BYTES, MAX_EXCHANGES,
+    BodyReader, BodyText, Exchange, ExchangeText, Exchanges, KeepsExchanges, MAX_BODY_BYTES, MAX_EXCHANGES,
+    MAX_HEADERS, MessageText, PassingBytes, ReadableBody, SentBody, SentHeaders, SentMessage,
 };
-pub use exchange::{MAX_HEADERS, MessageText, PassingBytes, SentBody, SentMessage};
 pub use follow::Followed;
 pub use gate::{Gate, LetThrough, MAX_BREAKPOINTS, MAX_GONE, TooManyBreakpoints};
 pub use held::{HeldStage, HeldStep};

@@ -22,7 +22,7 @@ use super::files::{self, PageFile};
 use super::guests::Guests;
 use super::lessons;
 use super::same_origin;
-use super::visit::Visit;
+use super::visit::{OpenSockets, Visit};
 
 /// Where an invitation is exchanged for a session.
 const SESSION: &str = "/session";
@@ -43,7 +43,7 @@ const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resour
 
 /// The page of the cluster behind `api`, for these guests. To be served on loopback, without TLS.
 pub fn service(api: ApiService, guests: Guests) -> ApiService {
-    let front = Arc::new(Front { api, guests });
+    let front = Arc::new(Front { api, guests, sockets: OpenSockets::default() });
     ApiService::new(tower::service_fn(move |request: ApiRequest| {
         let front = front.clone();
         async move { Ok::<_, Infallible>(front.answer(request).await) }
@@ -53,6 +53,7 @@ pub fn service(api: ApiService, guests: Guests) -> ApiService {
 struct Front {
     api: ApiService,
     guests: Guests,
+    sockets: OpenSockets,
 }
 
 impl Front {
@@ -94,8 +95,8 @@ impl Front {
         let visit = key.and_then(|key| Some((self.guests.visit(&key)?, key)));
         let response = match visit {
             Some((visit, key)) => {
-                let (api, guests) = (self.api.clone(), self.guests.clone());
-                Visit { api, guests, key, visit }.ask(request).await
+                let (api, guests, sockets) = (self.api.clone(), self.guests.clone(), self.sockets.clone());
+                Visit { api, guests, key, visit, sockets }.ask(request).await
             }
             None => status_response(Status::unauthorized(), false),
         };

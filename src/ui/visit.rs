@@ -8,8 +8,11 @@ use axum::body::Body;
 use futures::{StreamExt, stream};
 use http::StatusCode;
 use http_body::Body as _;
+use sync::Mutex;
+use tokio::task::JoinSet;
 use tower::ServiceExt;
 
+use apimachinery::connection_cut::ConnectionCut;
 use apimachinery::wire::{ApiRequest, ApiResponse, ApiService, InProcessUser, PlainHttp, StatusAnswer};
 use clock::Clock;
 
@@ -28,6 +31,22 @@ pub(crate) struct Visit {
     /// Of the session.
     pub(crate) key: String,
     pub(crate) visit: GuestVisit,
+    pub(crate) sockets: OpenSockets,
+}
+
+/// The connections of all sessions that go on with another protocol, as shells do: each is ended with its
+/// session. Bound: one entry each, until at most [`CHECK_PERIOD`] after its end; a server has room for so
+/// many connections and no more. Cloning shares it.
+#[derive(Clone, Default)]
+pub(crate) struct OpenSockets(Arc<Mutex<JoinSet<()>>>);
+
+impl OpenSockets {
+    fn watch(&self, socket: impl Future<Output = ()> + Send + 'static) {
+        let mut sockets = self.0.lock();
+        // Those that have ended make place.
+        while sockets.try_join_next().is_some() {}
+        sockets.spawn(socket);
+    }
 }
 
 impl Visit {
@@ -36,7 +55,15 @@ impl Visit {
         // What keeps pages away from a server without credentials: here they had to have one.
         request.extensions_mut().remove::<PlainHttp>();
         introduce(&self.visit.guest, &mut request);
+        let cut = request.extensions().get::<ConnectionCut>().cloned();
         let response = self.answer(request).await;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            if let Some(cut) = cut {
+                let sockets = self.sockets.clone();
+                sockets.watch(self.cut_when_over(cut));
+            }
+            return response;
+        }
         // What is passed on for others ends with them, too.
         let is_whole = response.body().size_hint().exact().is_some();
         if is_whole { response } else { response.map(|body| self.until_over(body)) }
@@ -70,6 +97,18 @@ impl Visit {
         }))
     }
 
+    /// A shell in a pod, and whatever else is no HTTP any more, ends with the session.
+    async fn cut_when_over(mut self, cut: ConnectionCut) {
+        let clock = Clock::real();
+        while !cut.is_alone() {
+            tokio::select! {
+                biased;
+                _ = self.visit.ended.changed() => return cut.make(),
+                () = clock.sleep(CHECK_PERIOD) => self.check().await,
+            }
+        }
+    }
+
     /// Ends the session if what its guest showed holds no more.
     async fn check(&self) {
         let mut request = ApiRequest::new(Body::empty());
@@ -98,6 +137,7 @@ mod tests {
     use apimachinery::user::UserInfo;
     use apimachinery::wire::{ShownCredentials, status_response};
     use http::header::AUTHORIZATION;
+    use std::future::poll_fn;
 
     use super::*;
 
@@ -107,6 +147,11 @@ mod tests {
             if request.uri().path() == "/proxied" {
                 let mut response = ApiResponse::default();
                 *response.status_mut() = StatusCode::UNAUTHORIZED;
+                return Ok(response);
+            }
+            if request.uri().path() == "/exec" {
+                let mut response = ApiResponse::default();
+                *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
                 return Ok(response);
             }
             let is_known = request.headers().get(AUTHORIZATION).is_some_and(|given| given == "Bearer good");
@@ -127,7 +172,8 @@ mod tests {
 
     fn visit(guests: &Guests, key: &str) -> Visit {
         let visit = guests.visit(key).unwrap();
-        Visit { api: api(), guests: guests.clone(), key: key.to_owned(), visit }
+        let (guests, key, sockets) = (guests.clone(), key.to_owned(), OpenSockets::default());
+        Visit { api: api(), guests, key, visit, sockets }
     }
 
     fn asked(path: &str) -> ApiRequest {
@@ -147,6 +193,31 @@ mod tests {
         let revoked = session(&guests, "revoked");
         assert_eq!(visit(&guests, &revoked).ask(asked("/api")).await.status(), 401);
         assert!(guests.visit(&revoked).is_none());
+    }
+
+    #[tokio::test]
+    async fn a_shell_ends_with_its_session_and_nothing_is_left_of_one_that_ended_before() {
+        let guests = Guests::default();
+        let key = session(&guests, "good");
+        let exec = |cut: &ConnectionCut| {
+            let mut request = asked("/exec");
+            request.extensions_mut().insert(cut.clone());
+            request
+        };
+        let shell = ConnectionCut::default();
+        let other = ConnectionCut::default();
+        let asking = visit(&guests, &key);
+        let sockets = asking.sockets.clone();
+        assert_eq!(asking.ask(exec(&shell)).await.status(), 101);
+        let again = Visit { sockets: sockets.clone(), ..visit(&guests, &key) };
+        assert_eq!(again.ask(exec(&other)).await.status(), 101);
+        tokio::task::yield_now().await;
+        assert!(!shell.is_made());
+        guests.end(&key);
+        poll_fn(|context| shell.poll_made(context)).await;
+        poll_fn(|context| other.poll_made(context)).await;
+        let mut all = std::mem::take(&mut *sockets.0.lock());
+        while all.join_next().await.is_some() {}
     }
 
     #[tokio::test]

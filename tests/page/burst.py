@@ -5,20 +5,15 @@ Arguments: the program, kubectl.
 """
 
 import json
-import os
-import subprocess
 import sys
-import tempfile
 import time
 
-from selenium import webdriver
-from selenium.webdriver.chrome.service import Service
+from cluster import PATIENCE, opened
 
 KUBARIUM, KUBECTL = sys.argv[1:3]
 STEPS = 10_000
 # Pods whose story is repeated until there are so many steps.
 REPLICAS = 20
-PATIENCE = 120
 
 # Sends a burst to a map of its own as the cluster would: lines of at most 2,000 steps, 25 ms apart.
 BURST = """
@@ -70,14 +65,6 @@ const [wanted, done] = arguments;
 """
 
 
-def browser(folder):
-    options = webdriver.ChromeOptions()
-    for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                     "--window-size=1300,1100", f"--user-data-dir={folder}/profile"]:
-        options.add_argument(argument)
-    return webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
-
-
 def metrics(page):
     told = page.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
     return {one["name"]: one["value"] for one in told}
@@ -95,16 +82,10 @@ def tell(measured, before, after):
 
 
 def main():
-    folder = tempfile.mkdtemp(prefix="kubarium-burst-")
-    env = {**os.environ, "HOME": folder, "KUBARIUM_STATE_DIR": f"{folder}/state", "KUBECONFIG": f"{folder}/config"}
-    run = lambda *words: subprocess.run([KUBARIUM, *words], env=env, check=True, text=True, capture_output=True).stdout
-    run("up", "--detach", "--name", "burst", "--nodes", "10", "--ui")
-    page = browser(folder)
-    try:
-        kubectl = [KUBECTL, "--kubeconfig", f"{folder}/config"]
-        subprocess.run([*kubectl, "create", "deployment", "web", "--image", "nginx", "--replicas", str(REPLICAS)], check=True, capture_output=True)
-        subprocess.run([*kubectl, "rollout", "status", "deployment/web", f"--timeout={PATIENCE}s"], check=True, capture_output=True)
-        page.get(run("ui", "--name", "burst").strip())
+    with opened(KUBARIUM, "1300,1100", "--nodes", "10", "--ui") as (run, open_page):
+        page = open_page()
+        run(KUBECTL, "create", "deployment", "web", "--image", "nginx", "--replicas", str(REPLICAS))
+        run(KUBECTL, "rollout", "status", "deployment/web", f"--timeout={PATIENCE}s")
         page.set_script_timeout(PATIENCE)
         time.sleep(1)
         page.execute_cdp_cmd("Performance.enable", {})
@@ -114,9 +95,6 @@ def main():
         if len(sys.argv) > 3:
             with open(sys.argv[3], "w", encoding="utf-8") as out:
                 json.dump(measured, out)
-    finally:
-        page.quit()
-        run("down", "burst")
 
 
 main()

@@ -158,6 +158,11 @@ def the_story_of_a_pod(page):
     assert "patch" in detail.lower() or "create" in detail.lower(), detail
     sent = eventually("what was sent", lambda: "Answer: 201" in text(page, "#view-story .detail") and text(page, "#view-story .detail"))
     assert "Request: POST /api/v1/namespaces/default/pods" in sent and '"containers": [' in sent, sent
+    scored = [one for one in page.find_elements(By.CSS_SELECTOR, ".story li button") if "is best" in one.text]
+    scored[0].click()
+    table = eventually("scores by plugin", lambda: text(page, "#view-story .detail table"))
+    assert "node\ttotal" in table and "NodeResourcesFit" in table.split("\n")[0], table
+    assert "[object" not in text(page, "#view-story .detail")
     legend = eventually("who wrote which field", lambda: text(page, "#view-story .legend"))
     assert "kubelet (status)" in legend, legend
     accessible(page, "story")

@@ -14,7 +14,7 @@ use super::passed::Passed;
 use super::request_log::with_shown_query;
 use crate::request::{RequestInfo, seen};
 use apimachinery::wire::{ApiResponse, DecodedBody, ObjectAnswer, StatusAnswer};
-use flow::{Exchange, Flow, MAX_HEADERS, SentBody, SentMessage, StepId};
+use flow::{Exchange, Flow, MAX_HEADERS, SentBody, SentHeaders, SentMessage, StepId};
 
 /// A longer value of a header is no more than counted.
 const MAX_VALUE_BYTES: usize = 512;
@@ -101,7 +101,7 @@ fn line(request: &Passed) -> String {
     format!("{} {path}", request.method())
 }
 
-fn headers(all: &HeaderMap) -> Vec<(Arc<str>, Option<Arc<str>>)> {
+fn headers(all: &HeaderMap) -> SentHeaders {
     let told = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
         let is_told = TOLD_HEADERS.contains(&name.as_str()) && value.len() <= MAX_VALUE_BYTES;
         let value = value.to_str().ok().filter(|_| is_told);
@@ -147,7 +147,7 @@ mod tests {
         let response = kept.answered(ApiResponse::new(Body::from("fine")));
         assert_eq!(&response.into_body().collect().await.unwrap().to_bytes()[..], b"fine");
         let [(step, exchange)] = &flow.exchanges().unwrap().kept(None)[..] else { panic!("one") };
-        let told = exchange.text(*step);
+        let told = exchange.text(*step, &|_, _, _| None);
         assert_eq!(&*told.line, "POST /api/v1/namespaces/n/pods?fieldManager=me&token=...");
         assert_eq!(told.request.body.text, "{\"a\":1}");
         assert_eq!(told.response.as_ref().unwrap().body.text, "fine");

@@ -6,11 +6,12 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use apimachinery::connection_cut::ConnectionCut;
 use bytes::{Buf, Bytes};
 use http::{StatusCode, Version};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -35,6 +36,8 @@ struct Spoken {
     is_unsent: AtomicBool,
     /// It is not HTTP/1 any more.
     is_other: AtomicBool,
+    /// By what it may be ended from elsewhere; only where it is to go on with another protocol.
+    cut: OnceLock<ConnectionCut>,
 }
 
 /// A handler's turn; it ends when the answer's body is dropped.
@@ -66,9 +69,18 @@ impl Speaker {
         Turn(self.clone())
     }
 
+    /// By what the connection may be ended, once it has asked to go on with another protocol.
+    pub(super) fn cut(&self) -> ConnectionCut {
+        self.0.cut.get_or_init(ConnectionCut::default).clone()
+    }
+
+    fn is_cut(&self) -> bool {
+        self.0.cut.get().is_some_and(ConnectionCut::is_made)
+    }
+
     /// Whether what is written now is hyper's own.
     fn is_idle(&self) -> bool {
-        let Spoken { turns, is_unsent, is_other } = &*self.0;
+        let Spoken { turns, is_unsent, is_other, .. } = &*self.0;
         turns.load(Ordering::Acquire) == 0
             && !is_unsent.load(Ordering::Acquire)
             && !is_other.load(Ordering::Acquire)
@@ -160,6 +172,9 @@ impl<S: AsyncWrite + AsyncRead + Unpin> AsyncWrite for Explained<S> {
         cx: &mut Context<'_>,
         bytes: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.speaker.is_cut() {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
         if self.speaker.is_idle() && !self.is_refused() {
             self.instead = bytes.first().and_then(|first| explanation(first));
         }
@@ -199,7 +214,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Explained<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        if self.speaker.is_cut() {
+            return Poll::Ready(Ok(()));
+        }
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        match self.speaker.0.cut.get() {
+            Some(cut) if read.is_pending() => cut.poll_made(cx).map(Ok),
+            _ => read,
+        }
     }
 }
 
@@ -242,6 +264,24 @@ mod tests {
             let wanted = if is_explained { EXPLAINED.as_bytes() } else { REFUSAL };
             assert_eq!(heard.as_bytes(), wanted, "{version:?} {code} {drops}");
         }
+    }
+
+    #[tokio::test]
+    async fn who_is_cut_off_has_hung_up() {
+        let (near, mut far) = tokio::io::duplex(64);
+        let (mut stream, speaker) = Explained::new(near, place());
+        let cut = speaker.cut();
+        far.write_all(b"x").await.unwrap();
+        assert_eq!(stream.read_u8().await.unwrap(), b'x');
+        let reading = async { stream.read(&mut [0; 8]).await.unwrap() };
+        let cutting = async {
+            tokio::task::yield_now().await;
+            cut.make();
+        };
+        assert_eq!(tokio::join!(reading, cutting).0, 0);
+        assert!(stream.write_all(b"x").await.is_err());
+        far.write_all(b"more").await.unwrap();
+        assert_eq!(stream.read(&mut [0; 8]).await.unwrap(), 0, "whatever else it says");
     }
 
     #[tokio::test]

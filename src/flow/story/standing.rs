@@ -30,12 +30,22 @@ pub(super) fn standing(trace: &Trace, units: &[Unit<'_>]) -> Vec<String> {
         let names = finalizers.join(", ");
         format!(
             "{what} is deleted and still there: whoever put the finalizers {names} there has to do its work \
-             and take them away; when nobody does: kubectl patch KIND NAME --type=merge -p \
-             '{{\"metadata\":{{\"finalizers\":null}}}}'"
+             and take them away; when nobody does: kubectl patch {} --type=merge -p \
+             '{{\"metadata\":{{\"finalizers\":null}}}}'",
+            named(what)
         )
     });
     let forbidden = units.iter().filter_map(would_allow).take(MOST);
     pending.chain(crashing).chain(kept).chain(forbidden).collect()
+}
+
+/// As kubectl wants it: `configmaps a -n default`.
+fn named(subject: &str) -> String {
+    let (resource, key) = subject.split_once(' ').unwrap_or((subject, ""));
+    match key.split_once('/') {
+        Some((namespace, name)) => format!("{resource} {name} -n {namespace}"),
+        None => format!("{resource} {key}"),
+    }
 }
 
 /// What is true at the end, of each object of the trace.

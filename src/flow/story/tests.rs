@@ -340,6 +340,7 @@ fn a_delete_that_waits_for_a_finalizer_says_for_which() {
         &[
             "- it has 30 s to end, waits for the finalizers example.com/keep",
             " => pods ns/a is deleted and still there: whoever put the finalizers example.com/keep there",
+            "kubectl patch pods a -n ns --type=merge",
         ],
     );
     let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());

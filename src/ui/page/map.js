@@ -14,6 +14,8 @@ const MAX_NODES = 12;
 const MAX_PODS = 60;
 /** Work queues that are shown: those that moved last. */
 const MAX_QUEUES = 7;
+/** Texts, queues and pods are drawn anew so seldom at most, in milliseconds. */
+const REPAINT = 100;
 /** Lines of the list of what happened last. */
 const MAX_LINES = 40;
 const WIDTH = 1200;
@@ -224,9 +226,11 @@ export function mapView(view, record, player, tell) {
   let picture = new Picture();
   let told = [];
   let isWaiting = false;
+  let painted = 0;
 
   const paint = () => {
     isWaiting = false;
+    painted = performance.now();
     drawing.paint(picture, tell);
     const lines = told.slice(-MAX_LINES).reverse();
     showChanged(list, lines.map((step) => step.id), () => lines.map((step) => line(step, tell)));
@@ -235,7 +239,10 @@ export function mapView(view, record, player, tell) {
   const paintSoon = () => {
     if (isWaiting || view.hidden) return;
     isWaiting = true;
-    requestAnimationFrame(paint);
+    // While much happens dots move in each frame, and what is to be read changes as often as it can be read.
+    const pause = painted + REPAINT - performance.now();
+    if (pause > 0) setTimeout(() => requestAnimationFrame(paint), pause);
+    else requestAnimationFrame(paint);
   };
   const seed = async (into) => {
     const list = await json(`/api/v1/pods?limit=${MAX_SEEDED}`).catch(() => ({ items: [] }));
@@ -257,7 +264,8 @@ export function mapView(view, record, player, tell) {
     const shown = record.steps.slice(0, Math.max(player.at - record.first + 1, 0));
     for (const step of shown) picture.apply(step);
     if (record.missed) seed(picture);
-    told = shown.filter((step) => !isPeriodic(step, record)).slice(-MAX_LINES);
+    told = [];
+    for (let at = shown.length - 1; at >= 0 && told.length < MAX_LINES; at -= 1) if (!isPeriodic(shown[at], record)) told.unshift(shown[at]);
     paintSoon();
   });
   player.addEventListener("moved", paintSoon);
@@ -267,8 +275,9 @@ export function mapView(view, record, player, tell) {
 
 /** What a controller looks at every few seconds, whether or not something is new: nobody caused it. */
 function isPeriodic(step, record) {
+  if (!["Enqueued", "ReconcileStarted", "ReconcileEnded"].includes(step.step)) return false;
   const first = record.causes(step.id).at(-1) ?? step;
-  return first.step === "Enqueued" && ["Enqueued", "ReconcileStarted", "ReconcileEnded"].includes(step.step);
+  return first.step === "Enqueued";
 }
 
 /** A line of the list, with what can be asked about it. */

@@ -9,6 +9,8 @@ const CAPACITY = 65536;
 const PATIENCE = 1000;
 /** So long a frame may be busy with steps that have come all at once, in milliseconds; the others wait for the next. */
 const BUDGET = 6;
+/** As long at least, however much else the frame has done: it must get on. */
+const LEAST = 1;
 /** A pause between two steps is shown as no longer than this, in microseconds of the cluster's time. */
 const LONGEST_PAUSE = 400000;
 
@@ -104,31 +106,32 @@ export class Player extends EventTarget {
     record.addEventListener("missed", () => this.goTo(Math.max(this.at, record.first - 1)));
   }
 
-  #news() {
+  #news(began) {
     if (!this.running) {
       this.#tell("moved");
     } else if (this.live && this.speed >= 1) {
-      this.#catchUp();
+      this.#catchUp(began);
     } else {
       this.#goOn();
     }
   }
 
   /** As many at once as a frame has time for, but not past what is waited for. */
-  #catchUp() {
+  #catchUp(began = performance.now()) {
     if (this.#isCatchingUp) return;
-    const end = performance.now() + BUDGET;
+    // Where a frame has drawn already, less is left of it.
+    const end = Math.max(began + BUDGET, performance.now() + LEAST);
     while (this.running && this.at < this.#record.newest && performance.now() < end) {
       for (let many = 0; many < 50 && this.running && this.at < this.#record.newest; many += 1) this.#show(this.at + 1);
     }
     if (this.running && this.at < this.#record.newest) {
       this.#isCatchingUp = true;
-      const goOn = () => {
+      const goOn = (began) => {
         this.#isCatchingUp = false;
-        this.#news();
+        this.#news(began);
       };
       // A page that nobody sees has no frames.
-      if (document.hidden) setTimeout(goOn, BUDGET);
+      if (document.hidden) setTimeout(() => goOn(performance.now()), BUDGET);
       else requestAnimationFrame(goOn);
     }
     this.#tell("moved");

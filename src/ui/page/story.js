@@ -101,7 +101,7 @@ export function storyView(view, record) {
     chosen?.setAttribute("aria-current", "step");
     const rows = Object.entries(step).filter(([key]) => !FRAME.has(key));
     const [file, real] = SOURCES[step.step] ?? ["", ""];
-    const key = etcdKey(step);
+    const key = etcdKey(step, shown?.storage);
     const other = (one) => el("li", {}, el("button", { class: "link", onclick: () => choose(one, null) }, `#${one.id} ${one.component || "you"}: ${one.words}`));
     const causes = record.causes(step.id).slice(0, 30);
     const effects = record.effects(step.id).slice(0, 30);
@@ -174,7 +174,7 @@ function exchanged({ line, request, response }) {
 }
 
 function bodyText({ text, bytes, isCut }) {
-  if (!text) return `(${bytes} bytes that are no text)`;
+  if (!text) return `(${bytes} bytes that are no text, or more of it than is kept)`;
   if (isCut) return `${text}... (${bytes} bytes in all)`;
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
@@ -183,17 +183,36 @@ function bodyText({ text, bytes, isCut }) {
   }
 }
 
+/** A value as people read it: what is alike is a table, a row each. */
 function text(value) {
-  if (Array.isArray(value)) return el("ul", {}, value.map((one) => el("li", {}, Array.isArray(one) ? one.join(": ") : String(one))));
-  return String(value);
+  if (!Array.isArray(value)) return value !== null && typeof value === "object" ? pairs(Object.entries(value)) : String(value);
+  if (value.length && value.every((one) => !Array.isArray(one) && typeof one === "object")) return tableOf(value.map(spread));
+  return el("ul", {}, value.map((one) => el("li", {}, Array.isArray(one) ? one.join(": ") : String(one))));
 }
 
-/** Where the real apiserver would keep it. */
-function etcdKey(step) {
-  if (step.step !== "Stored") return "";
-  const [plural, ...group] = step.resource.split(".");
-  const own = group.length && !group.join(".").endsWith("k8s.io") && group.length > 1 ? `${group.join(".")}/` : "";
-  return `/registry/${own}${plural}/${step.namespace ? `${step.namespace}/` : ""}${step.name}`;
+function pairs(entries) {
+  return entries.map(([key, one]) => `${key} ${Array.isArray(one) ? one.join(", ") : one}`).join(", ");
+}
+
+/** A row of a table: pairs, as scores by plugin, are columns of their own. */
+function spread(row) {
+  return Object.fromEntries(Object.entries(row).flatMap(([key, value]) => (isPairs(value) ? value : [[key, Array.isArray(value) ? value.join(", ") : value]])));
+}
+
+function isPairs(value) {
+  return Array.isArray(value) && value.length > 0 && value.every((one) => Array.isArray(one) && one.length === 2);
+}
+
+function tableOf(rows) {
+  const columns = [...new Set(rows.flatMap(Object.keys))];
+  const head = el("tr", {}, columns.map((column) => el("th", { scope: "col" }, column)));
+  return el("div", { class: "table", tabindex: "0", role: "region", "aria-label": columns.join(", ") }, el("table", {}, el("thead", {}, head), el("tbody", {}, rows.map((row) => el("tr", {}, columns.map((column) => el("td", {}, String(row[column] ?? ""))))))));
+}
+
+/** Under which key of etcd it is, as far as the server has said where it keeps what is of its kind. */
+function etcdKey(step, storage) {
+  const place = step.step === "Stored" && storage?.[step.resource];
+  return place ? `${place.prefix}${step.namespace ? `${step.namespace}/` : ""}${step.name}` : "";
 }
 
 /** The story as one file that needs nothing else: for a talk, a book or a bug report. */

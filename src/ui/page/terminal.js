@@ -24,7 +24,10 @@ export function terminal(path, container) {
     if (bytes[0] === STDOUT || bytes[0] === STDERR) say(text);
     if (bytes[0] === ERROR) say(ended(text));
   };
-  opened.onclose = () => (input.disabled = true);
+  opened.onclose = () => {
+    input.disabled = true;
+    say("the connection has ended\n");
+  };
   opened.onerror = () => say("the shell cannot be reached\n");
   const send = (event) => {
     event.preventDefault();

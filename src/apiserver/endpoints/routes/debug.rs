@@ -25,7 +25,7 @@ const STATUS: &str = "/proc/self/status";
 /// As Go has them, with what each is; those that have no words are not known of this process.
 const PROFILES: &[(&str, &str)] = &[
     ("allocs", ""),
-    ("block", ""),
+    ("block", "How long the runtime's threads work and how often they wait; with ?debug=1"),
     ("cmdline", "The command line of this process"),
     ("goroutine", "Tasks of the runtime, which are the nearest to goroutines; with ?debug=1"),
     ("heap", "What this process has of the machine's memory; with ?debug=1"),
@@ -44,6 +44,11 @@ pub struct DebuggingOptions {
     #[arg(id = "profiling", long, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_value_t = true, default_missing_value = "true")]
     pub is_profiled: bool,
+    /// With --profiling, tell at /debug/pprof/block how long the threads of the runtime work and how often
+    /// they wait. As upstream's flag of apiserver, controller manager and scheduler, which are one process.
+    #[arg(id = "contention-profiling", long, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
+        default_value_t = false, default_missing_value = "true")]
+    pub tells_contention: bool,
 }
 
 /// Sets how much is logged, by upstream's number: 0 is least.
@@ -67,7 +72,7 @@ impl std::fmt::Debug for Verbosity {
 
 impl Default for DebuggingOptions {
     fn default() -> DebuggingOptions {
-        DebuggingOptions { is_profiled: true }
+        DebuggingOptions { is_profiled: true, tells_contention: false }
     }
 }
 
@@ -87,7 +92,10 @@ pub(crate) async fn respond(debugging: &Debugging, path: &str, request: ApiReque
         "pprof/" => html(&index()),
         "flags/v" => flag(debugging, request).await,
         flags if flags.starts_with("flags") => html(FLAGS),
-        profile => told(profile.trim_start_matches("pprof/"), query.get("debug").unwrap_or("0")),
+        profile => {
+            let debug = query.get("debug").unwrap_or("0");
+            told(debugging.options, profile.trim_start_matches("pprof/"), debug)
+        }
     }
 }
 
@@ -109,7 +117,7 @@ fn index() -> String {
     )
 }
 
-fn told(profile: &str, debug: &str) -> ApiResponse {
+fn told(options: DebuggingOptions, profile: &str, debug: &str) -> ApiResponse {
     let Some((name, words)) = PROFILES.iter().find(|(name, _)| *name == profile) else {
         // Go's words and code.
         return text_response(StatusCode::NOT_FOUND, "Unknown profile\n");
@@ -117,6 +125,11 @@ fn told(profile: &str, debug: &str) -> ApiResponse {
     let text = match *name {
         "cmdline" => Some(std::env::args().collect::<Vec<String>>().join("\0")),
         _ if debug == "0" => None,
+        "block" if options.tells_contention => waiting(),
+        "block" => {
+            let text = "what waits is told with --contention-profiling\n";
+            return text_response(StatusCode::NOT_IMPLEMENTED, text);
+        }
         "goroutine" => {
             let tasks = tokio::runtime::Handle::try_current().map(|one| one.metrics().num_alive_tasks());
             tasks.ok().map(|tasks| format!("goroutine profile: total {tasks}\n"))
@@ -136,6 +149,12 @@ fn told(profile: &str, debug: &str) -> ApiResponse {
 /// What to do where there is no such profile.
 fn instead(name: &str, words: &str) -> String {
     let id = std::process::id();
+    if name == "mutex" {
+        return format!(
+            "there is no profile \"mutex\": how long locks are waited for is counted by nobody in this process, \
+             with --contention-profiling neither. On Linux `perf trace -s -e futex -p {id}` counts waits\n"
+        );
+    }
     if words.is_empty() {
         return format!(
             "there is no profile {name:?}: this is no Go program. On Linux `perf record -g -p {id}` samples what \
@@ -145,6 +164,19 @@ fn instead(name: &str, words: &str) -> String {
     format!(
         "the profile {name:?} is there for people alone, with ?debug=1, and on Linux: this is no Go program\n"
     )
+}
+
+/// Where Go tells what goroutines wait for: here the runtime counts its threads' work and waits.
+fn waiting() -> Option<String> {
+    let metrics = tokio::runtime::Handle::try_current().ok()?.metrics();
+    let mut text = format!("block profile: {} threads of the runtime\n", metrics.num_workers());
+    for worker in 0..metrics.num_workers() {
+        let busy = metrics.worker_total_busy_duration(worker).as_secs_f64();
+        let waits = metrics.worker_park_count(worker);
+        text += &format!("# {worker}: {busy:.3} s of work, waited {waits} times\n");
+    }
+    text += &format!("# tasks that no thread has taken up yet = {}\n", metrics.global_queue_depth());
+    Some(text)
 }
 
 fn memory() -> Option<String> {
@@ -233,6 +265,9 @@ mod tests {
         for (profile, code, words) in [
             ("profile?seconds=1", 501, "perf record"),
             ("heap", 501, "with ?debug=1"),
+            ("block", 501, "with ?debug=1"),
+            ("block?debug=1", 501, "told with --contention-profiling"),
+            ("mutex?debug=1", 501, "counted by nobody"),
             ("nothing", 404, "Unknown profile"),
         ] {
             let (answered, text) = asked(&debugging, &format!("GET /debug/pprof/{profile}"), "").await;
@@ -241,8 +276,14 @@ mod tests {
         for other in ["/debug/pprofx", "/debug/api_priority_and_fairness/dump_queues", "/debug"] {
             assert!(!is_of_debug(other), "{other}");
         }
-        let off = Debugging { options: DebuggingOptions { is_profiled: false }, verbosity: None };
+        let options = DebuggingOptions { tells_contention: true, ..DebuggingOptions::default() };
+        let telling = Debugging { options, verbosity: None };
+        let (code, text) = asked(&telling, "GET /debug/pprof/block?debug=1", "").await;
+        assert!(code == 200 && text.contains("# 0: ") && text.contains("taken up yet = "), "{text}");
+        let options = DebuggingOptions { is_profiled: false, tells_contention: true };
+        let off = Debugging { options, verbosity: None };
         assert_eq!(asked(&off, "GET /debug/pprof/", "").await.0, 404);
+        assert_eq!(asked(&off, "GET /debug/pprof/block?debug=1", "").await.0, 404);
         assert_eq!(asked(&off, "PUT /debug/flags/v", "2").await.0, 404);
     }
 
