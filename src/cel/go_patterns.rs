@@ -10,8 +10,8 @@ use super::error::EvaluationError;
 
 /// Bytes that a compiled pattern of an expression may take; Go bounds them as well, if by another measure.
 const MAX_COMPILED: usize = 1 << 20;
-/// Bytes that one of a schema may take, which is compiled once: what repeats letters of every script a thousand
-/// times is among what Go takes.
+/// Bytes that one of a schema may take, which is compiled once: what repeats letters of every script a
+/// thousand times is among what Go takes.
 const MAX_COMPILED_ONCE: usize = 10 << 20;
 /// How often something may be said to repeat, as in Go.
 const MAX_REPEAT: u32 = 1_000;
