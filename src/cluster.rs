@@ -60,6 +60,7 @@ mod listening;
 mod loads;
 mod look;
 mod metrics;
+mod metrics_images;
 mod node_addresses;
 mod node_changes;
 mod node_handles;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::config::Config;
 use super::inside::Inside;
 use super::kubelet_lookup::Kubelets;
+use super::metrics_images;
 use apimachinery::options::DeleteOptions;
 use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
@@ -42,8 +43,8 @@ const OTHER_METRICS: &[Registered] = &[
 const NODE_WINDOW: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// Puts the servers behind the apiserver, if there are to be any.
-pub(super) fn serve(inside: &Inside) {
-    let Inside { config, service, scheme, flow, clock, .. } = inside;
+pub(super) fn serve(inside: &Arc<Inside>) {
+    let Inside { config, service, scheme, flow, clock, .. } = &**inside;
     if !config.metrics_server && !config.metrics_adapter {
         return;
     }
@@ -52,6 +53,7 @@ pub(super) fn serve(inside: &Inside) {
     let client = Client::new(service.clone(), user, clock.clone(), flow.clone());
     let server = MetricsServer::new(client, scheme.clone(), clock, inside.running.kubelets());
     inside.interceptors.servers.add(SERVICE.0, SERVICE.1, server.service());
+    metrics_images::stand_in(inside, SERVICE);
 }
 
 /// Registers what is served, and takes back what an earlier start registered and is served no more.

@@ -28,6 +28,11 @@ impl InProcessServers {
     }
 
     pub(super) fn find(&self, service: &ServiceReference) -> Option<ApiService> {
-        self.0.lock().get(&(service.namespace.clone(), service.name.clone())).cloned()
+        self.at(&service.namespace, &service.name)
+    }
+
+    /// What a Service of this name leads to.
+    pub fn at(&self, namespace: &str, name: &str) -> Option<ApiService> {
+        self.0.lock().get(&(namespace.to_owned(), name.to_owned())).cloned()
     }
 }

@@ -10,6 +10,8 @@ use futures::future::BoxFuture;
 use tokio::io::DuplexStream;
 
 use super::declared::forward::PodForwarding;
+use apis::views::pod::Container;
+use machine::images;
 use sync::Mutex;
 
 /// Serves one connection until its end: the connection, and the address of who asks.
@@ -37,6 +39,16 @@ pub struct OwnListener {
     pub handler: OwnHandler,
 }
 
+/// A listener for images whose program is in this process: a container of theirs serves what it does, at the
+/// ports that it names, unless the user or the pod says otherwise.
+#[derive(Clone)]
+pub struct StandIn {
+    /// Their names without registry and tag.
+    pub images: &'static [&'static str],
+    /// Who answers.
+    pub handler: OwnHandler,
+}
+
 /// What listens at ports of pods because the user says so; all kubelets of a cluster share it. Bound: one
 /// for each call of [`OwnListeners::add`].
 #[derive(Clone, Default)]
@@ -44,6 +56,8 @@ pub struct OwnListeners {
     /// Where pods may lead.
     pub forwarding: PodForwarding,
     listeners: Arc<Mutex<Vec<OwnListener>>>,
+    /// Bound: one for each call of [`OwnListeners::stand_in`].
+    stand_ins: Arc<Mutex<Vec<StandIn>>>,
 }
 
 impl OwnListeners {
@@ -52,10 +66,26 @@ impl OwnListeners {
         OwnListeners { forwarding, ..OwnListeners::default() }
     }
 
-    /// Those that there are now; what is added to the one does not answer in the other.
+    /// Those that there are now; what is added to the one does not answer in the other. Who stands in for
+    /// images is in the cluster itself, so that the other has its own.
     pub fn fork(&self) -> OwnListeners {
         let listeners = Arc::new(Mutex::new(self.listeners.lock().clone()));
-        OwnListeners { listeners, ..self.clone() }
+        OwnListeners { listeners, stand_ins: Arc::default(), ..self.clone() }
+    }
+
+    /// From now on it answers for containers of its images, where nobody else does.
+    pub fn stand_in(&self, stand_in: StandIn) {
+        self.stand_ins.lock().push(stand_in);
+    }
+
+    /// Who answers for a container at a port.
+    pub(super) fn standing_in(&self, container: &Container, port: u16) -> Option<OwnHandler> {
+        let stand_ins = self.stand_ins.lock();
+        if stand_ins.is_empty() || !container.ports.iter().any(|own| own.container_port == port) {
+            return None;
+        }
+        let image = images::base_name(&container.image);
+        stand_ins.iter().find(|own| own.images.contains(&image)).map(|own| own.handler.clone())
     }
 
     /// From now on it answers; before those that were added earlier.

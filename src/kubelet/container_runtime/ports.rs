@@ -65,6 +65,16 @@ impl SandboxPorts {
         }
         let node = ListeningNode { network: self.network.as_ref(), run: &|id| self.run(id), around };
         listening::listener((config, address), running, port, &node)
+            .or_else(|refused| self.standing_in(running, port).ok_or(refused))
+    }
+
+    fn standing_in(&self, running: &[RunningContainer<'_>], port: u16) -> Option<PortListener> {
+        running.iter().find_map(|one| {
+            let handler = self.own.standing_in(one.container, port)?;
+            let (container, started_at) = (one.container.name.clone(), one.started_at);
+            let serve: Serve = Arc::new(move |io, from, _| handler(io, from));
+            Some(PortListener { container, started_at, serve, exit: Arc::default(), listens: None })
+        })
     }
 
     /// Whether the user gave in Rust who answers at a port of a pod.

@@ -298,3 +298,44 @@ async fn load_follows_the_requests_of_a_service_and_is_shared_by_its_pods() {
     let after = fixture.get(&DEPLOYMENTS, "web").await.unwrap()["spec"]["replicas"].as_i64().unwrap();
     assert!((5..=7).contains(&after), "{size} {after}");
 }
+
+/// As its own manifest has it: whoever installs it has what was there before.
+#[tokio::test]
+async fn a_metrics_server_that_is_installed_serves_what_is_measured() {
+    use kubarium::apis::apiregistration::api_service::API_SERVICES;
+    use kubarium::apis::core::service::SERVICES;
+    const NAME: &str = "v1beta1.metrics.k8s.io";
+    let fixture = measured().await;
+    let probe = json!({"httpGet": {"path": "/readyz", "port": "https", "scheme": "HTTPS"}});
+    let server = json!({"name": "metrics-server", "image": "registry.k8s.io/metrics-server/metrics-server:v0.8.0",
+        "args": ["--secure-port=10250"], "ports": [{"name": "https", "containerPort": 10250}], "readinessProbe": probe});
+    let metadata = json!({"name": "server", "labels": {"k8s-app": "metrics-server"}});
+    fixture.create(&PODS, NAMESPACE, json!({"metadata": metadata, "spec": {"containers": [server]}})).await;
+    let ports = [json!({"name": "https", "port": 443, "targetPort": "https"})];
+    let spec = json!({"selector": {"k8s-app": "metrics-server"}, "ports": ports});
+    fixture.create(&SERVICES, NAMESPACE, json!({"metadata": {"name": "measures"}, "spec": spec})).await;
+    runs(&fixture, "server").await;
+    let service = json!({"namespace": NAMESPACE, "name": "measures", "port": 443});
+    fixture.patch(&API_SERVICES, NAME, json!({"spec": {"service": service}})).await;
+    let passed = || async {
+        let found = fixture.client.get(&API_SERVICES, "", NAME).await.ok()?.to_value();
+        (condition(&found, "Available")["reason"] == "Passed").then_some(())
+    };
+    fixture.eventually("the new server is available", passed).await;
+    fixture.pass(Duration::from_secs(20)).await;
+    let list = fixture.client.get_path(POD_METRICS).await.unwrap();
+    assert_eq!(list["items"][0]["metadata"]["name"], "server");
+    // Nobody but the apiserver says for whom it asks.
+    let ask = "wget --no-check-certificate -qO- https://measures/livez; \
+               wget --no-check-certificate -O- https://measures/apis/metrics.k8s.io/v1beta1/nodes";
+    let asking = json!({"name": "c", "image": "busybox", "command": ["sh", "-c", ask],
+        "terminationMessagePolicy": "FallbackToLogsOnError"});
+    let spec = json!({"containers": [asking], "restartPolicy": "Never"});
+    fixture.create(&PODS, NAMESPACE, json!({"metadata": {"name": "stranger"}, "spec": spec})).await;
+    let failed =
+        || async { (fixture.get(&PODS, "stranger").await?["status"]["phase"] == "Failed").then_some(()) };
+    fixture.eventually("the stranger has asked", failed).await;
+    let pod = fixture.get(&PODS, "stranger").await.unwrap();
+    let said = pod["status"]["containerStatuses"][0]["state"]["terminated"]["message"].as_str().unwrap();
+    assert!(said.starts_with("ok") && said.contains("401 Unauthorized"), "{said}");
+}
