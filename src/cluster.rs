@@ -278,6 +278,7 @@ impl Cluster {
     fn around(inside: Arc<Inside>, _mounted: Mounted, _background: JoinSet<()>) -> Cluster {
         let listeners = inside.config.listeners.clone();
         metrics::serve(&inside);
+        fault_handles::connect(&inside);
         let (server, access, publishing, etcd) = Default::default();
         Cluster { inside, server, access, _mounted, listeners, etcd, publishing, _background }
     }

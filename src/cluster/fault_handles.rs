@@ -13,11 +13,14 @@ use serde_json::{Value, json};
 /// added otherwise.
 pub(super) const OF_OBJECTS: &str = "object.";
 
+/// Faults that stop components know from now on what stops them.
+pub(super) fn connect(inside: &Arc<Inside>) {
+    inside.interceptors.faults.know(&(inside.clone() as Arc<dyn ComponentSwitch>));
+}
+
 /// Adds, lists, shows and removes them.
 pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
     let faults = inside.interceptors.faults.clone();
-    // What stops components is first needed here, where all of them are there.
-    faults.know(&(inside.clone() as Arc<dyn ComponentSwitch>));
     let on = |act: fn(&Faults, HandleCall) -> Result<Response, Status>| {
         let faults = faults.clone();
         move |call: HandleCall| std::future::ready(act(&faults, call))
