@@ -25,6 +25,8 @@ const EFFECTIVE: &[&str] = &[
     "HPAScaleToZero",
     NODE_DECLARED_FEATURES,
     POD_TOPOLOGY_LABELS,
+    // Of the controller of StatefulSets.
+    "StatefulSetSemanticRevisionComparison",
     // Fields that are dropped while they are off.
     "ClusterTrustBundleProjection",
     "ContainerStopSignals",

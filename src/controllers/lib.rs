@@ -182,7 +182,7 @@ const CONTROLLERS: &[(&str, Start)] = &[
     ("statefulset-controller", |ctx, config| {
         drop(spawn_workers(
             ctx,
-            stateful_set::StatefulSetController::new(ctx),
+            stateful_set::StatefulSetController::new(ctx, &config.feature_gates),
             config.options.concurrent_statefulset_syncs,
         ))
     }),

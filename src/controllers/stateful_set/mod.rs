@@ -31,6 +31,7 @@ use super::dependents;
 use super::expectations::Expectations;
 use super::history::History;
 use super::pod_state::next_availability_check;
+use apimachinery::feature_gates::FeatureGates;
 use apimachinery::object::{Object, split_key};
 use apimachinery::status::Status;
 use apis::apps::controller_revision::CONTROLLER_REVISIONS;
@@ -50,11 +51,13 @@ pub(crate) struct StatefulSetController {
     /// Upstream relies on the names, which nobody can take twice, and lives with the errors; here a sync
     /// waits until it sees what the one before has done.
     expectations: Expectations,
+    /// `StatefulSetSemanticRevisionComparison`
+    compares_by_meaning: bool,
 }
 
 impl StatefulSetController {
     /// With its informers.
-    pub(crate) fn new(ctx: &ComponentContext) -> StatefulSetController {
+    pub(crate) fn new(ctx: &ComponentContext, gates: &FeatureGates) -> StatefulSetController {
         let pods = ctx.informers.informer(&PODS);
         pods.add_index(CONTROLLER_INDEX, controller_index);
         let revisions = ctx.informers.informer(&CONTROLLER_REVISIONS);
@@ -65,6 +68,7 @@ impl StatefulSetController {
             claims: ctx.informers.informer(&PERSISTENT_VOLUME_CLAIMS).lister(),
             revisions: revisions.lister(),
             expectations: Expectations::new(&ctx.clock),
+            compares_by_meaning: gates.enabled("StatefulSetSemanticRevisionComparison"),
         }
     }
 
@@ -91,7 +95,7 @@ impl StatefulSetController {
         let history = self.history(ctx, work);
         let all = history.claim(&work.selector).await?;
         let pods = self.claim_pods(ctx, work).await?;
-        let revisions = revisions::find(work, &history, &all).await?;
+        let revisions = revisions::find(work, &history, &all, self.compares_by_meaning).await?;
         let updated = self.update(ctx, work, &revisions, &pods).await;
         let truncated = revisions::truncate(work, &history, &all, &revisions, &pods).await;
         updated.and(truncated)?;

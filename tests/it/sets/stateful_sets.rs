@@ -280,6 +280,23 @@ async fn revisions_come_back_and_are_forgotten() {
     assert!(fixture.get(&CONTROLLER_REVISIONS, first.as_str().unwrap()).await.is_some());
 }
 
+/// As another version left it: with `creationTimestamp: null`, and without what this one defaults.
+#[tokio::test]
+async fn a_revision_that_means_the_same_restarts_nothing() {
+    let fixture = start().await;
+    let template = json!({"$patch": "replace", "metadata": {"creationTimestamp": null, "labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "c", "image": "nginx:1"}]}});
+    let revision = json!({"metadata": {"name": "web-older", "labels": {"app": "web"}}, "revision": 1,
+        "data": {"spec": {"template": template}}});
+    fixture.create(&CONTROLLER_REVISIONS, NAMESPACE, revision).await;
+    fixture.create(&STATEFUL_SETS, NAMESPACE, stateful_set(1, json!({}))).await;
+    assert_eq!(settled(&fixture).await["status"]["updateRevision"], "web-older");
+    assert_eq!(fixture.list(&CONTROLLER_REVISIONS, "").await.len(), 1);
+    fixture.patch(&STATEFUL_SETS, "web", image("nginx:2")).await;
+    assert_ne!(settled(&fixture).await["status"]["updateRevision"], "web-older");
+    assert_eq!(fixture.list(&CONTROLLER_REVISIONS, "").await.len(), 2);
+}
+
 #[tokio::test]
 async fn pods_are_adopted_by_name_and_told_who_they_are() {
     let fixture = Fixture::start().await;
