@@ -32,6 +32,7 @@ mod pod_state;
 mod pod_template_hash;
 
 mod daemon_set;
+mod data_source_validator;
 mod deployment;
 mod replica_set;
 mod stateful_set;
@@ -79,6 +80,7 @@ mod volume_counts;
 mod volume_expander;
 mod volume_fit;
 mod volume_provisioner;
+mod volume_resize;
 mod volume_snapshots;
 
 mod node_ipam;
@@ -303,6 +305,9 @@ const CONTROLLERS: &[(&str, Start)] = &[
     }),
     ("persistentvolume-binder-controller", |ctx, config| {
         drop(spawn(ctx, volume_binder::VolumeBinder::new(ctx, &config.options)));
+    }),
+    ("persistentvolume-binder-controller", |ctx, config| {
+        drop(spawn(ctx, data_source_validator::DataSourceValidator::new(ctx, &config.scheme)));
     }),
     ("persistentvolume-binder-controller", |ctx, config| volume_snapshots::spawn(ctx, &config.scheme)),
     ("persistentvolume-binder-controller", |ctx, config| {

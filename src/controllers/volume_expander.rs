@@ -1,25 +1,58 @@
 //! Claims that ask for more than their volume has, or for other attributes (`pkg/controller/volume/expand`,
-//! and what the external resizer does): simulated disks grow at once; of others it is said who is waited for.
+//! and what the external resizer does): simulated disks grow; of others it is said who is waited for.
+//!
+//! The last part of a growth is the node's (`NodeExpander`). A kubelet asks for the claims of its pods ten
+//! times a second to hear of it; here who hears of claims anyway does it in its name, for the volumes of all
+//! drivers.
+
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::volume_provisioner::PROVISIONER;
-use apimachinery::object::{Object, split_key};
+use super::volume_resize::{self as resize, NO_NODE_PART};
+use apimachinery::labels::Selector;
+use apimachinery::object::{Object, object_key, split_key};
 use apimachinery::options::PatchType;
 use apimachinery::status::Status;
 use apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
+use apis::core::pod::PODS;
 use apis::resources::amounts;
+use apis::storage::storage_class::STORAGE_CLASSES;
 use apis::tree::{annotation, at, text};
-use apis::volumes::{PROVISIONED_BY, is_bound};
+use apis::views::pod::Pod;
+use apis::volumes::{PROVISIONED_BY, claimed_by, is_bound};
 use client_go::ComponentContext;
 use client_go::lister::Lister;
+use client_go::reference::ObjectReference;
+
+/// On a PersistentVolume: its storage cannot make it larger, and says this.
+const CANNOT_GROW: &str = "kubarium.dev/resize-error";
+/// On a PersistentVolume: its node cannot make the file system larger, and says this.
+const CANNOT_GROW_ON_NODE: &str = "kubarium.dev/node-resize-error";
+/// A parameter of a StorageClass: with `required` disks that no pod uses wait for one, as those of most
+/// drivers do.
+const NODE_PART: &str = "nodeExpansion";
+/// Of events of kubelets (`FileSystemResizeSuccess`).
+const GROWN_ON_NODE: &str = "FileSystemResizeSuccessful";
 
 /// Makes disks larger.
 pub(crate) struct VolumeExpander {
     claims: Lister,
     volumes: Lister,
+    classes: Lister,
+    pods: Lister,
+}
+
+/// A claim in the hands of one sync.
+struct Growing<'a> {
+    ctx: &'a Reconcile,
+    claim: &'a Object,
+    /// The claim.
+    tree: Value,
+    volume: Value,
 }
 
 impl VolumeExpander {
@@ -28,27 +61,152 @@ impl VolumeExpander {
         VolumeExpander {
             claims: ctx.informers.informer(&PERSISTENT_VOLUME_CLAIMS).lister(),
             volumes: ctx.informers.informer(&PERSISTENT_VOLUMES).lister(),
+            classes: ctx.informers.informer(&STORAGE_CLASSES).lister(),
+            pods: ctx.informers.informer(&PODS).lister(),
         }
     }
 
     async fn sync(&self, ctx: &Reconcile, claim: &Object) -> Result<(), Status> {
         let tree = claim.to_value();
         let Some(volume) = self.volumes.get("", text(&tree, "spec.volumeName")) else { return Ok(()) };
-        let volume = volume.to_value();
-        let is_ours = annotation(&volume, PROVISIONED_BY) == PROVISIONER;
-        if wants_more(&tree) {
-            if !is_ours {
-                let message = "didn't find a plugin capable of expanding the volume; waiting for an external \
-                               controller to process this PVC";
-                ctx.event(&PERSISTENT_VOLUME_CLAIMS, claim, "Normal", "ExternalExpanding", message);
-                return Ok(());
-            }
-            return grow(ctx, claim, &tree, &volume).await;
+        let growing = Growing { ctx, claim, tree, volume: volume.to_value() };
+        let is_ours = annotation(&growing.volume, PROVISIONED_BY) == PROVISIONER;
+        if matches!(resize::state(&growing.tree), "NodeResizePending" | "NodeResizeInProgress") {
+            return self.grow_on_node(&growing).await;
         }
-        if is_ours && wants_other_attributes(&tree) {
-            return modify(ctx, claim, &tree, &volume).await;
+        if !wants_more(&growing.tree) {
+            let is_other = is_ours && wants_other_attributes(&growing.tree);
+            return if is_other { growing.modify().await } else { Ok(()) };
         }
+        if !is_ours {
+            let message = "didn't find a plugin capable of expanding the volume; waiting for an external \
+                           controller to process this PVC";
+            growing.told("Normal", "ExternalExpanding", message);
+            return Ok(());
+        }
+        if growing.is_hopeless() { Ok(()) } else { self.grow(&growing).await }
+    }
+
+    /// The storage's part (`expandAndRecover`).
+    async fn grow(&self, growing: &Growing<'_>) -> Result<(), Status> {
+        let Growing { ctx, claim, tree, volume } = growing;
+        let (name, now) = (text(volume, "metadata.name"), ctx.clock.now());
+        let size = at(tree, "spec.resources.requests.storage");
+        let begun = growing.patch_status(resize::in_progress(tree, size, now)).await?.to_value();
+        growing.told("Normal", "Resizing", format!("External resizer is resizing volume {name}"));
+        if let Some(why) = refusal(volume, CANNOT_GROW) {
+            growing.patch_status(resize::infeasible(&begun, &why, now)).await?;
+            let why = format!("resize volume {name:?} by resizer {PROVISIONER:?} failed: {why}");
+            growing.told("Warning", "VolumeResizeFailed", why);
+            return Ok(());
+        }
+        let has = amounts(volume, "spec.capacity").remove("storage").unwrap_or_default();
+        if amounts(tree, "spec.resources.requests").remove("storage").unwrap_or_default() > has {
+            let patch = json!({"spec": {"capacity": {"storage": size}}});
+            ctx.client.patch(&PERSISTENT_VOLUMES, "", name, PatchType::Merge, &patch).await?;
+        }
+        if self.needs_node(claim, tree) {
+            // Whoever grows it on the node hears of it by this.
+            growing.patch_status(resize::pending(&begun, now)).await?;
+            let message = "Require file system resize of volume on node";
+            growing.told("Normal", "FileSystemResizeRequired", message);
+            return Ok(());
+        }
+        let annotations = json!({"annotations": {NO_NODE_PART: "true"}});
+        growing
+            .patch(&json!({"metadata": annotations, "status": resize::finished(&begun, size, now)}))
+            .await?;
+        growing.told("Normal", "VolumeResizeSuccessful", "Resize volume succeeded");
         Ok(())
+    }
+
+    /// Blocks have no file system, and where no pod has mounted it the storage can do it, unless the class
+    /// says that it cannot.
+    fn needs_node(&self, claim: &Object, tree: &Value) -> bool {
+        let class = self.classes.get("", text(tree, "spec.storageClassName")).map(|class| class.to_value());
+        let waits = class.is_some_and(|class| at(&class, "parameters")[NODE_PART] == "required");
+        text(tree, "spec.volumeMode") != "Block" && (waits || self.user_of(claim).is_some())
+    }
+
+    /// A pod that has mounted the claim.
+    fn user_of(&self, claim: &Object) -> Option<Arc<Object>> {
+        let pods = self.pods.list(&claim.metadata.namespace, &Selector::everything());
+        pods.into_iter().find(|pod| {
+            let view = pod.view::<Pod>();
+            let mut claims = view.spec.claims.claim_names(&pod.metadata.name);
+            view.status.phase == "Running" && claims.any(|name| name == claim.metadata.name)
+        })
+    }
+
+    /// The node's part (`expandOnPlugin`), as soon as a pod has the volume there.
+    async fn grow_on_node(&self, growing: &Growing<'_>) -> Result<(), Status> {
+        let Growing { ctx, claim, tree, volume } = growing;
+        let Some(pod) = self.user_of(claim) else { return Ok(()) };
+        let (name, now) = (text(volume, "metadata.name"), ctx.clock.now());
+        let recorder = ctx.recorder.named("kubelet");
+        let about = ObjectReference::of(&PODS, &pod);
+        if resize::state(tree) == "NodeResizePending" {
+            growing.patch_status(resize::on_node()).await?;
+        }
+        if let Some(why) = refusal(volume, CANNOT_GROW_ON_NODE) {
+            growing.patch_status(resize::infeasible_on_node(tree, &why, now)).await?;
+            let why = format!("NodeExpandVolume.NodeExpandVolume failed for volume {name:?} : {why}");
+            recorder.event(about, "Warning", "VolumeResizeFailed", why);
+            return Ok(());
+        }
+        let node = &pod.view::<Pod>().spec.node_name;
+        let message = format!("MountVolume.NodeExpandVolume succeeded for volume {name:?} {node}");
+        recorder.event(about, "Normal", GROWN_ON_NODE, message.clone());
+        let about = ObjectReference::of(&PERSISTENT_VOLUME_CLAIMS, claim);
+        recorder.event(about, "Normal", GROWN_ON_NODE, message);
+        let size = match at(tree, "status.allocatedResources.storage") {
+            Value::Null => at(volume, "spec.capacity.storage"),
+            size => size,
+        };
+        growing.patch_status(resize::finished(tree, size, now)).await.map(drop)
+    }
+}
+
+impl Growing<'_> {
+    /// It failed, and nothing has changed since that could make it go well.
+    fn is_hopeless(&self) -> bool {
+        let wanted = at(&self.tree, "spec.resources.requests.storage");
+        let is_same = at(&self.tree, "status.allocatedResources.storage") == wanted;
+        let cause = match resize::state(&self.tree) {
+            "ControllerResizeInfeasible" => CANNOT_GROW,
+            "NodeResizeInfeasible" => CANNOT_GROW_ON_NODE,
+            _ => return false,
+        };
+        is_same && refusal(&self.volume, cause).is_some()
+    }
+
+    async fn modify(&self) -> Result<(), Status> {
+        let (metadata, name) = (&self.claim.metadata, text(&self.volume, "metadata.name"));
+        let class = text(&self.tree, "spec.volumeAttributesClassName");
+        let message = format!("external resizer is modifying volume {} with vac {class}", metadata.name);
+        self.told("Normal", "VolumeModify", message);
+        let patch = json!({"spec": {"volumeAttributesClassName": class}});
+        self.ctx.client.patch(&PERSISTENT_VOLUMES, "", name, PatchType::Merge, &patch).await?;
+        let status = json!({"currentVolumeAttributesClassName": class, "modifyVolumeStatus": null});
+        self.patch_status(status).await?;
+        let message =
+            format!("external resizer modified volume {} with vac {class} successfully", metadata.name);
+        self.told("Normal", "VolumeModifySuccessful", message);
+        Ok(())
+    }
+
+    fn told(&self, event_type: &str, reason: &str, message: impl Into<String>) {
+        self.ctx.event(&PERSISTENT_VOLUME_CLAIMS, self.claim, event_type, reason, message);
+    }
+
+    async fn patch_status(&self, status: Value) -> Result<Arc<Object>, Status> {
+        self.patch(&json!({"status": status})).await
+    }
+
+    async fn patch(&self, patch: &Value) -> Result<Arc<Object>, Status> {
+        let (namespace, name) = (&self.claim.metadata.namespace, &self.claim.metadata.name);
+        let kind = &PERSISTENT_VOLUME_CLAIMS;
+        self.ctx.client.patch_status(kind, namespace, name, PatchType::Merge, patch).await
     }
 }
 
@@ -59,14 +217,35 @@ impl Controller for VolumeExpander {
     const WORKERS: usize = 1;
 
     fn watches(&self) -> Watches {
-        Watches::none().maps(&PERSISTENT_VOLUME_CLAIMS, |change: &Change<'_>, enqueue: &Enqueue| {
-            let claim = change.object();
-            let tree = claim.to_value();
-            if is_bound(&tree) && !claim.is_deleting() && (wants_more(&tree) || wants_other_attributes(&tree))
-            {
-                enqueue.now(claim.key());
-            }
-        })
+        let (of_pods, of_volumes) = (self.claims.clone(), self.claims.clone());
+        Watches::none()
+            .maps(&PERSISTENT_VOLUME_CLAIMS, |change: &Change<'_>, enqueue: &Enqueue| {
+                if is_to_be_looked_at(change.object()) {
+                    enqueue.now(change.object().key());
+                }
+            })
+            .maps(&PODS, move |change: &Change<'_>, enqueue: &Enqueue| {
+                let pod = change.object();
+                let view = pod.view::<Pod>();
+                if view.spec.claims.is_empty() || view.status.phase != "Running" {
+                    return;
+                }
+                let namespace = &pod.metadata.namespace;
+                for name in view.spec.claims.claim_names(&pod.metadata.name) {
+                    let waits =
+                        |claim: Arc<Object>| resize::state(&claim.to_value()).starts_with("NodeResize");
+                    if of_pods.get(namespace, &name).is_some_and(waits) {
+                        enqueue.now(object_key(namespace, &name));
+                    }
+                }
+            })
+            .maps(&PERSISTENT_VOLUMES, move |change: &Change<'_>, enqueue: &Enqueue| {
+                let Some(key) = claimed_by(&change.object().to_value()) else { return };
+                let (namespace, name) = split_key(&key);
+                if of_volumes.get(namespace, name).is_some_and(|claim| is_to_be_looked_at(&claim)) {
+                    enqueue.now(key);
+                }
+            })
     }
 
     async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
@@ -81,6 +260,20 @@ impl Controller for VolumeExpander {
     }
 }
 
+/// What a volume's annotation makes its driver answer, as gRPC says it.
+fn refusal(volume: &Value, cause: &str) -> Option<String> {
+    let words = annotation(volume, cause);
+    (!words.is_empty()).then(|| format!("rpc error: code = OutOfRange desc = {words}"))
+}
+
+/// Whether something is to be done for a claim.
+fn is_to_be_looked_at(claim: &Object) -> bool {
+    let tree = claim.to_value();
+    let is_growing = resize::state(&tree).starts_with("NodeResize");
+    let has_wishes = || wants_more(&tree) || wants_other_attributes(&tree);
+    is_bound(&tree) && !claim.is_deleting() && (is_growing || has_wishes())
+}
+
 /// Whether a bound claim asks for more than it has.
 fn wants_more(claim: &Value) -> bool {
     let wanted = amounts(claim, "spec.resources.requests").remove("storage");
@@ -92,50 +285,6 @@ fn wants_more(claim: &Value) -> bool {
 fn wants_other_attributes(claim: &Value) -> bool {
     let wanted = text(claim, "spec.volumeAttributesClassName");
     !wanted.is_empty() && wanted != text(claim, "status.currentVolumeAttributesClassName")
-}
-
-async fn grow(ctx: &Reconcile, claim: &Object, tree: &Value, volume: &Value) -> Result<(), Status> {
-    let (metadata, name) = (&claim.metadata, text(volume, "metadata.name"));
-    let wanted = at(tree, "spec.resources.requests.storage");
-    let told = |reason: &str, message: String| {
-        ctx.event(&PERSISTENT_VOLUME_CLAIMS, claim, "Normal", reason, message);
-    };
-    told("Resizing", format!("External resizer is resizing volume {name}"));
-    let has = amounts(volume, "spec.capacity").remove("storage").unwrap_or_default();
-    if amounts(tree, "spec.resources.requests").remove("storage").unwrap_or_default() > has {
-        let patch = json!({"spec": {"capacity": {"storage": wanted}}});
-        ctx.client.patch(&PERSISTENT_VOLUMES, "", name, PatchType::Merge, &patch).await?;
-    }
-    let status = json!({
-        "capacity": {"storage": wanted},
-        "allocatedResources": {"storage": wanted},
-        "allocatedResourceStatuses": null,
-    });
-    patch_status(ctx, &metadata.namespace, &metadata.name, status).await?;
-    told("VolumeResizeSuccessful", "Resize volume succeeded".into());
-    Ok(())
-}
-
-async fn modify(ctx: &Reconcile, claim: &Object, tree: &Value, volume: &Value) -> Result<(), Status> {
-    let (metadata, name) = (&claim.metadata, text(volume, "metadata.name"));
-    let class = text(tree, "spec.volumeAttributesClassName");
-    let told = |reason: &str, message: String| {
-        ctx.event(&PERSISTENT_VOLUME_CLAIMS, claim, "Normal", reason, message);
-    };
-    told("VolumeModify", format!("external resizer is modifying volume {} with vac {class}", metadata.name));
-    let patch = json!({"spec": {"volumeAttributesClassName": class}});
-    ctx.client.patch(&PERSISTENT_VOLUMES, "", name, PatchType::Merge, &patch).await?;
-    let status = json!({"currentVolumeAttributesClassName": class, "modifyVolumeStatus": null});
-    patch_status(ctx, &metadata.namespace, &metadata.name, status).await?;
-    let message = format!("external resizer modified volume {} with vac {class} successfully", metadata.name);
-    told("VolumeModifySuccessful", message);
-    Ok(())
-}
-
-async fn patch_status(ctx: &Reconcile, namespace: &str, name: &str, status: Value) -> Result<(), Status> {
-    let patch = json!({"status": status});
-    let kind = &PERSISTENT_VOLUME_CLAIMS;
-    ctx.client.patch_status(kind, namespace, name, PatchType::Merge, &patch).await.map(drop)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod snapshots;
 
 use std::sync::Arc;
 
+pub(crate) use self::kinds::GROUP as SNAPSHOT_GROUP;
 use self::kinds::{SnapshotKinds, snapshot_of};
 use super::controller::{self, Action, Change, Controller, Enqueue, Key, Reconcile, Running, Watches};
 use apimachinery::object::split_key;

@@ -77,7 +77,13 @@ impl VolumeSnapshotController {
         let Some(content) = ctx.client.find(&kinds.contents, "", name).await? else {
             return fails("SnapshotContentMissing", "VolumeSnapshotContent is missing");
         };
-        let of = content.to_value()["spec"]["volumeSnapshotRef"].clone();
+        let tree_of_content = content.to_value();
+        if tree_of_content["spec"]["source"]["snapshotHandle"].is_null() {
+            let why =
+                "VolumeSnapshotContent is dynamically provisioned while expecting a pre-provisioned one";
+            return fails("SnapshotContentMismatch", why);
+        }
+        let of = tree_of_content["spec"]["volumeSnapshotRef"].clone();
         let metadata = &snapshot.metadata;
         let is_its = text(&of, "name") == metadata.name && text(&of, "namespace") == metadata.namespace;
         match of["uid"].as_str().unwrap_or_default() {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kubarium::apimachinery::options::DeleteOptions;
+use kubarium::apis::apiextensions::custom_resource_definition::CUSTOM_RESOURCE_DEFINITIONS;
 use kubarium::apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use kubarium::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use kubarium::apis::core::pod::PODS;
@@ -10,7 +11,7 @@ use kubarium::apis::storage::storage_class::STORAGE_CLASSES;
 use kubarium::apis::storage::volume_attributes_class::VOLUME_ATTRIBUTES_CLASSES;
 use serde_json::{Value, json};
 
-use super::support::{Fixture, NAMESPACE};
+use super::support::{Fixture, NAMESPACE, condition};
 
 #[tokio::test]
 async fn a_claim_stays_as_long_as_a_pod_uses_it() {
@@ -203,6 +204,130 @@ async fn a_claim_grows() {
     let volume = fixture.get(&PERSISTENT_VOLUMES, bound["spec"]["volumeName"].as_str().unwrap()).await;
     assert_eq!(volume.unwrap()["spec"]["capacity"]["storage"], "3Gi");
     fixture.told("VolumeResizeSuccessful", "Resize volume succeeded").await;
+}
+
+/// A bound claim of a class of our disks, which may grow, and a pod that has it; without kubelets a test says
+/// when it runs.
+async fn growing(parameters: Value) -> Fixture {
+    let fixture = Fixture::start().await;
+    let class = json!({"metadata": {"name": "growing"}, "provisioner": "kubarium.dev/simulated-disk",
+        "allowVolumeExpansion": true, "parameters": parameters});
+    fixture.create(&STORAGE_CLASSES, "", class).await;
+    fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, claim("data", "1Gi", "growing")).await;
+    has_phase(&fixture, "data", "Bound").await;
+    let volume = json!({"name": "d", "persistentVolumeClaim": {"claimName": "data"}});
+    let pod = json!({"metadata": {"name": "user"}, "spec": {"nodeName": "n", "volumes": [volume],
+        "containers": [{"name": "c", "image": "nginx"}]}});
+    fixture.create(&PODS, NAMESPACE, pod).await;
+    fixture
+}
+
+async fn ask_for(fixture: &Fixture, size: &str) {
+    let more = json!({"spec": {"resources": {"requests": {"storage": size}}}});
+    fixture.patch(&PERSISTENT_VOLUME_CLAIMS, "data", more).await;
+}
+
+/// The claim, once its growth is in this state.
+async fn grows(fixture: &Fixture, state: Value) -> Value {
+    let look = || async {
+        let claim = fixture.get(&PERSISTENT_VOLUME_CLAIMS, "data").await?;
+        (claim["status"]["allocatedResourceStatuses"]["storage"] == state).then_some(claim)
+    };
+    fixture.eventually(&format!("the growth is {state}"), look).await
+}
+
+async fn annotate_volume(fixture: &Fixture, key: &str, value: Value) {
+    let claim = fixture.get(&PERSISTENT_VOLUME_CLAIMS, "data").await.unwrap();
+    let volume = claim["spec"]["volumeName"].as_str().unwrap();
+    fixture.patch(&PERSISTENT_VOLUMES, volume, json!({"metadata": {"annotations": {key: value}}})).await;
+}
+
+#[tokio::test]
+async fn a_file_system_grows_when_a_pod_has_it() {
+    let fixture = growing(json!({"nodeExpansion": "required"})).await;
+    ask_for(&fixture, "3Gi").await;
+    let waits = grows(&fixture, json!("NodeResizePending")).await;
+    assert_eq!(waits["status"]["capacity"]["storage"], "1Gi");
+    assert_eq!(waits["status"]["allocatedResources"]["storage"], "3Gi");
+    let message = "Waiting for user to (re-)start a pod to finish file system resize of volume on node.";
+    assert_eq!(condition(&waits, "FileSystemResizePending")["message"], message);
+    assert_eq!(condition(&waits, "Resizing")["status"], "True");
+    fixture.told("FileSystemResizeRequired", "Require file system resize of volume on node").await;
+    fixture.set_ready("user", "True", "10.0.0.1").await;
+    let volume = waits["spec"]["volumeName"].as_str().unwrap();
+    let message = format!("MountVolume.NodeExpandVolume succeeded for volume {volume:?} n");
+    fixture.told("FileSystemResizeSuccessful", &message).await;
+    let done = grows(&fixture, Value::Null).await;
+    assert_eq!(done["status"]["capacity"]["storage"], "3Gi");
+    assert_eq!(done["status"]["conditions"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_growth_that_fails_can_be_made_smaller_or_mended() {
+    let fixture = growing(json!({})).await;
+    annotate_volume(&fixture, "kubarium.dev/resize-error", json!("no room")).await;
+    ask_for(&fixture, "9Gi").await;
+    let failed = grows(&fixture, json!("ControllerResizeInfeasible")).await;
+    let message = "failed to expand pvc with rpc error: code = OutOfRange desc = no room";
+    assert_eq!(condition(&failed, "ControllerResizeError")["message"], message);
+    let volume = failed["spec"]["volumeName"].as_str().unwrap();
+    let message = format!(
+        "resize volume {volume:?} by resizer \"kubarium.dev/simulated-disk\" failed: rpc error: code = OutOfRange \
+         desc = no room"
+    );
+    fixture.told("VolumeResizeFailed", &message).await;
+    fixture.settle(50).await;
+    assert_eq!(fixture.events("VolumeResizeFailed").await[&message], 1, "it is not tried for ever");
+    ask_for(&fixture, "2Gi").await;
+    let look = || async {
+        let claim = fixture.get(&PERSISTENT_VOLUME_CLAIMS, "data").await?;
+        (claim["status"]["allocatedResources"]["storage"] == "2Gi").then_some(())
+    };
+    fixture.eventually("less is tried", look).await;
+    annotate_volume(&fixture, "kubarium.dev/resize-error", Value::Null).await;
+    let done = grows(&fixture, Value::Null).await;
+    assert_eq!(done["status"]["capacity"]["storage"], "2Gi");
+}
+
+#[tokio::test]
+async fn a_node_that_cannot_grow_a_file_system_says_so() {
+    let fixture = growing(json!({})).await;
+    fixture.set_ready("user", "True", "10.0.0.1").await;
+    annotate_volume(&fixture, "kubarium.dev/node-resize-error", json!("is busy")).await;
+    ask_for(&fixture, "2Gi").await;
+    let failed = grows(&fixture, json!("NodeResizeInfeasible")).await;
+    let message = "failed to expand pvc with rpc error: code = OutOfRange desc = is busy";
+    assert_eq!(condition(&failed, "NodeResizeError")["message"], message);
+    annotate_volume(&fixture, "kubarium.dev/node-resize-error", Value::Null).await;
+    assert_eq!(grows(&fixture, Value::Null).await["status"]["capacity"]["storage"], "2Gi");
+}
+
+#[tokio::test]
+async fn a_source_that_nobody_fills_volumes_from_is_told() {
+    let fixture = Fixture::start().await;
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let version =
+        json!({"name": "v1beta1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+    let names = json!({"plural": "volumepopulators", "singular": "volumepopulator", "kind": "VolumePopulator",
+        "listKind": "VolumePopulatorList"});
+    let approved =
+        json!({"api-approved.kubernetes.io": "https://github.com/kubernetes/enhancements/pull/2934"});
+    let definition = json!({"metadata": {"name": "volumepopulators.populator.storage.k8s.io", "annotations": approved},
+        "spec": {"group": "populator.storage.k8s.io", "scope": "Cluster", "names": names, "versions": [version]}});
+    fixture.create(&CUSTOM_RESOURCE_DEFINITIONS, "", definition).await;
+    let of = |kind: &str| json!({"apiGroup": "example.com", "kind": kind, "name": "source"});
+    let wants = |name: &str, kind: &str| {
+        let mut claim = claim(name, "1Gi", "none");
+        claim["spec"]["dataSourceRef"] = of(kind);
+        claim
+    };
+    let served = || async {
+        fixture.cluster.scheme().resource("populator.storage.k8s.io", "v1beta1", "volumepopulators")
+    };
+    fixture.eventually("populators are served", served).await;
+    fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, wants("data", "Nobody")).await;
+    let message = "The datasource for this PVC does not match any registered VolumePopulator";
+    fixture.told("UnrecognizedDataSourceKind", message).await;
 }
 
 #[tokio::test]
