@@ -27,6 +27,10 @@ pub struct DeviceGroup {
     pub capacity: BTreeMap<String, Value>,
     /// As a ResourceSlice has them.
     pub taints: Vec<Value>,
+    /// What somebody has to say of a device in its claim's status before its pod is bound.
+    pub binding_conditions: Vec<String>,
+    /// What somebody says there when the device cannot be had after all.
+    pub binding_failure_conditions: Vec<String>,
 }
 
 impl DeviceGroup {
@@ -77,6 +81,14 @@ impl DeviceGroup {
             }
             if !self.taints.is_empty() {
                 device["taints"] = json!(self.taints);
+            }
+            for (field, conditions) in [
+                ("bindingConditions", &self.binding_conditions),
+                ("bindingFailureConditions", &self.binding_failure_conditions),
+            ] {
+                if !conditions.is_empty() {
+                    device[field] = json!(conditions);
+                }
             }
             device
         })

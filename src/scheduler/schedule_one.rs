@@ -138,33 +138,29 @@ impl Attempts {
         let (context, pod, node) = (&self.parts.context, info.pod.clone(), chosen.node.clone());
         let framework = self.parts.profiles.of(&pod).clone();
         let is_waiting = framework.waiting_pods().has(pod.uid());
+        let is_waiting = is_waiting || framework.waits_before_binding(&chosen.state, &pod);
         // Whoever waits must not keep those from binding that it may wait for.
         if is_waiting {
             drop(permit.take());
         }
-        let status = framework.wait_on_permit(&pod, &context.clock).await;
+        let client = context.client.caused_by(step);
+        let recorder = self.recorder(&pod).caused_by(step);
+        let request = BindRequest { client: &client, recorder: &recorder, pod: &pod, node: &node };
+        let prepared = self.prepare_binding(&framework, request).await;
         if is_waiting {
             permit = self.parts.writes.clone().acquire_owned().await.ok();
         }
         let _permit = permit;
-        if !status.is_success() {
-            let failure = rejected_by_plugin(&node, status);
-            return self.take_back(info, &chosen, step, failure).await;
-        }
-        let client = context.client.caused_by(step);
-        let request = BindRequest { client: &client, pod: &pod, node: &node };
-        let status = framework.run_pre_bind(request).await;
-        if status.is_rejected() {
-            let failure = rejected_by_plugin(&node, status);
-            return self.take_back(info, &chosen, step, failure).await;
+        if let Err(failure) = prepared {
+            return self.take_back(info, &chosen, request, failure).await;
         }
         // From here on it cannot be found unschedulable: what happens in the cluster does not matter to it.
         self.parts.queue.done(pod.uid());
-        let status = if status.is_success() { self.bind(&framework, request).await } else { status };
+        let status = self.bind(&framework, request).await;
         if !status.is_success() {
             let text = format!("running Bind plugin {:?}: {status}", status.plugin);
             let failure = SchedulingFailure::error(&text);
-            return self.take_back(info, &chosen, step, failure).await;
+            return self.take_back(info, &chosen, request, failure).await;
         }
         framework.run_post_bind(&pod, &node);
         self.count(&pod, "scheduled", chosen.begun);
@@ -174,8 +170,29 @@ impl Attempts {
         tracing::info!(pod = %pod.object.shared_key(), %node, "Successfully bound pod to node");
         self.parts.queue.nominate(&pod, None);
         let text = format!("Successfully assigned {} to {node}", pod.object.key());
-        let recorder = self.recorder(&pod).caused_by(step);
+        let recorder = recorder.caused_by(step);
         recorder.event_of((&PODS, &pod.object), ("Binding", None), "Normal", "Scheduled", text);
+    }
+
+    /// Waits for what plugins wait for, and lets them write what has to be there before the binding.
+    async fn prepare_binding(
+        &self,
+        framework: &Framework,
+        request: BindRequest<'_>,
+    ) -> Result<(), SchedulingFailure> {
+        let status = framework.wait_on_permit(request.pod, &self.parts.context.clock).await;
+        if !status.is_success() {
+            return Err(rejected_by_plugin(request.node, status));
+        }
+        let status = framework.run_pre_bind(request).await;
+        if status.is_rejected() {
+            return Err(rejected_by_plugin(request.node, status));
+        }
+        if status.is_success() {
+            return Ok(());
+        }
+        let text = format!("running PreBind plugin {:?}: {status}", status.plugin);
+        Err(SchedulingFailure::error(&text))
     }
 
     /// An extender that binds goes before the plugins (`extendersBinding`).
@@ -191,16 +208,20 @@ impl Attempts {
         &self,
         info: QueuedPodInfo,
         chosen: &Chosen,
-        step: StepId,
+        request: BindRequest<'_>,
         failure: SchedulingFailure,
     ) {
         let pod = info.pod.clone();
         self.count(&pod, failure.result(), chosen.begun);
-        self.parts.profiles.of(&pod).run_unreserve(&chosen.state, &pod, &chosen.node);
+        let framework = self.parts.profiles.of(&pod);
+        framework.run_unreserve(&chosen.state, &pod, &chosen.node);
+        framework.run_take_back(request).await;
         self.parts.cache.forget(pod.uid());
         let event = (EventResource::AssignedPod, ActionType::Delete);
         self.parts.queue.move_all(Occurrence { event, old: Some(pod.object.clone()), new: None });
-        let context = self.context_of(&pod, step);
+        let mut context = self.parts.context.clone();
+        context.client = request.client.clone();
+        context.recorder = request.recorder.clone();
         handle_scheduling_failure(&self.parts, &context, info, failure).await;
     }
 

@@ -54,7 +54,7 @@ impl Attempts {
             refusals: refusals(flow, &diagnosis, snapshot.len() - feasible.len()),
         });
         if feasible.is_empty() {
-            return Err(self.run_post_filter(pod, snapshot, state, diagnosis).await);
+            return Err(self.run_post_filter(pod, snapshot, state, diagnosis, step).await);
         }
         if let [only] = feasible.as_slice() {
             return Ok(only.name.clone());
@@ -164,10 +164,16 @@ impl Attempts {
         snapshot: &Snapshot,
         state: &CycleState,
         mut diagnosis: Diagnosis,
+        step: StepId,
     ) -> SchedulingFailure {
         let statuses = &diagnosis.nodes;
         let framework = self.parts.profiles.of(pod);
         let (mut result, mut status) = framework.run_post_filter(pod, state, snapshot, statuses);
+        let client = self.parts.context.client.caused_by(step);
+        let written = framework.write_after_post_filter(&client, state).await;
+        if !written.is_success() {
+            return SchedulingFailure::error(&written.message());
+        }
         let chosen = result.as_ref().filter(|_| status.code == Code::Success);
         if let Some(chosen) = chosen
             && let Err(why) = self.parts.extenders.allow_preemption(pod, chosen).await

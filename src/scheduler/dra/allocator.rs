@@ -1,7 +1,7 @@
 //! The search: requests one after the other, each device that will do, until all have theirs
 //! (`allocateOne`). The first solution is taken.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -18,6 +18,8 @@ use entropy::Entropy;
 
 /// A claim has no more devices (`AllocationResultsMaxSize`).
 const MOST_RESULTS: usize = 32;
+/// A request has no more alternatives (`FirstAvailableDeviceRequestMaxSize`).
+const MOST_ALTERNATIVES: i64 = 8;
 /// So many devices are tried for the claims of one pod on one node; then the node counts as one that has
 /// none. Upstream bounds the time instead (`filterTimeout`), which here would stand still meanwhile.
 const MOST_STEPS: usize = 100_000;
@@ -59,6 +61,26 @@ impl Wish {
     pub(crate) fn new(claim: Value, requests: Vec<Vec<DeviceRequest>>) -> Wish {
         Wish { constraints: DeviceConstraint::of_claim(&claim), claim, requests }
     }
+
+    /// Whether a request names several kinds of devices, the best first.
+    pub(crate) fn has_alternatives(&self) -> bool {
+        let requests = items(&self.claim, "spec.devices.requests");
+        requests.iter().any(|request| !items(request, "firstAvailable").is_empty())
+    }
+
+    /// What a node earns for what it has: the more the earlier its devices stand among the alternatives
+    /// (`computeScore`).
+    pub(crate) fn score(&self, allocation: &Value) -> i64 {
+        let results = items(allocation, "devices.results");
+        let given: BTreeSet<&str> = results.iter().map(|result| text(result, "request")).collect();
+        let of_request = |request: &Value| -> i64 {
+            let name = text(request, "name");
+            let alternatives = items(request, "firstAvailable").iter().enumerate();
+            let has = |it: &Value| given.contains(format!("{name}/{}", text(it, "name")).as_str());
+            alternatives.filter(|(_, it)| has(it)).map(|(place, _)| MOST_ALTERNATIVES - place as i64).sum()
+        };
+        items(&self.claim, "spec.devices.requests").iter().map(of_request).sum()
+    }
 }
 
 /// A device for a request.
@@ -77,7 +99,7 @@ pub(crate) struct DeviceSearch<'a> {
     /// What the pod's claims want.
     pub wishes: &'a [Wish],
     /// What the node can reach.
-    pub pools: &'a BTreeMap<(String, String), DevicePool>,
+    pub pools: &'a [DevicePool],
     /// Compiled selectors.
     pub selectors: &'a SelectorCache,
     picks: Vec<Pick<'a>>,
@@ -90,7 +112,7 @@ impl<'a> DeviceSearch<'a> {
     /// Among what is not in use.
     pub(crate) fn new(
         wishes: &'a [Wish],
-        pools: &'a BTreeMap<(String, String), DevicePool>,
+        pools: &'a [DevicePool],
         selectors: &'a SelectorCache,
         in_use: &InUse,
     ) -> DeviceSearch<'a> {
@@ -138,7 +160,7 @@ impl<'a> DeviceSearch<'a> {
             return self.request(wish, request + 1);
         }
         let pools = self.pools;
-        let devices = pools.values().filter(|pool| !pool.is_incomplete);
+        let devices = pools.iter().filter(|pool| !pool.is_incomplete);
         let devices = devices.flat_map(|pool| pool.devices.iter().map(move |device| (pool, device)));
         for (place, (pool, device)) in devices.enumerate().skip(from) {
             if !self.pick(wish, wanted, pool, device)? {
@@ -162,7 +184,8 @@ impl<'a> DeviceSearch<'a> {
         let pools = self.pools;
         let picked = self.picks.len();
         let mut is_possible = true;
-        for ((_, name), pool) in pools {
+        for pool in pools {
+            let name = &pool.name;
             for device in &pool.devices {
                 if !is_possible || !self.is_selected(wish, wanted, device)? {
                     continue;

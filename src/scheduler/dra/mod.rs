@@ -14,5 +14,7 @@ pub(crate) mod constraints;
 
 pub(crate) mod allocator;
 
+pub(crate) mod binding_conditions;
+
 #[cfg(test)]
 mod tests;

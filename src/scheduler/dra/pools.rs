@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use apimachinery::object::{Object, ObjectMeta};
 use apis::tree::{at, flag, items, number, text};
@@ -27,6 +27,8 @@ pub(crate) struct NodeDevice {
 /// The devices of one pool.
 #[derive(Clone, Debug)]
 pub(crate) struct DevicePool {
+    /// The pool's name.
+    pub name: String,
     /// Those that the node can reach.
     pub devices: Vec<NodeDevice>,
     /// Its driver has not published all slices of this generation yet.
@@ -103,18 +105,25 @@ fn slice(mut tree: Value) -> PublishedSlice {
     PublishedSlice { devices: devices.collect(), spec }
 }
 
-/// The pools that a node can reach, by driver and name (`GatherPools`).
-pub(crate) fn reachable(
-    published: &PublishedPools,
-    node: &ObjectMeta,
-) -> BTreeMap<(String, String), DevicePool> {
-    let pools = published.0.iter().filter_map(|(key, pool)| {
+/// The pools that a node can reach, by driver and name (`GatherPools`); those last of which a device has to
+/// become ready first.
+pub(crate) fn reachable(published: &PublishedPools, node: &ObjectMeta) -> Vec<DevicePool> {
+    let pools = published.0.iter().filter_map(|((_, name), pool)| {
         let devices: Vec<_> = pool.slices.iter().flat_map(|slice| slice.devices_of(node)).collect();
         let PublishedPool { is_incomplete, counters, .. } = pool;
-        let found = DevicePool { devices, is_incomplete: *is_incomplete, counters: counters.clone() };
-        (!found.devices.is_empty()).then(|| (key.clone(), found))
+        let (name, counters) = (name.clone(), counters.clone());
+        let found = DevicePool { name, devices, is_incomplete: *is_incomplete, counters };
+        (!found.devices.is_empty()).then_some(found)
     });
-    pools.collect()
+    let mut pools: Vec<DevicePool> = pools.collect();
+    pools.sort_by_key(DevicePool::has_binding_conditions);
+    pools
+}
+
+impl DevicePool {
+    fn has_binding_conditions(&self) -> bool {
+        self.devices.iter().any(|device| !items(&device.tree, "bindingConditions").is_empty())
+    }
 }
 
 impl PublishedSlice {
@@ -125,8 +134,11 @@ impl PublishedSlice {
             return vec![];
         }
         let devices = self.devices.iter().filter_map(|(id, tree)| {
-            let reach = if each_says { reach(tree, node) } else { of_slice.clone() };
-            Some(NodeDevice { id: id.clone(), tree: tree.clone(), node_selector: reach? })
+            let mut selector = if each_says { reach(tree, node) } else { of_slice.clone() }?;
+            if flag(tree, "bindsToNode") {
+                selector = Some(selector_of(&node.name));
+            }
+            Some(NodeDevice { id: id.clone(), tree: tree.clone(), node_selector: selector })
         });
         devices.collect()
     }
@@ -136,15 +148,18 @@ impl PublishedSlice {
 fn reach(says: &Value, node: &ObjectMeta) -> Option<Option<Value>> {
     let name = text(says, "nodeName");
     if !name.is_empty() {
-        let field = serde_json::json!({"key": "metadata.name", "operator": "In", "values": [name]});
-        let selector = serde_json::json!({"nodeSelectorTerms": [{"matchFields": [field]}]});
-        return (name == node.name).then_some(Some(selector));
+        return (name == node.name).then(|| Some(selector_of(name)));
     }
     if flag(says, "allNodes") {
         return Some(None);
     }
     let selector = at(says, "nodeSelector");
     matches(selector, node).then(|| Some(selector.clone()))
+}
+
+fn selector_of(node: &str) -> Value {
+    let field = json!({"key": "metadata.name", "operator": "In", "values": [node]});
+    json!({"nodeSelectorTerms": [{"matchFields": [field]}]})
 }
 
 /// Whether a node is selected by a NodeSelector; nothing selects none.

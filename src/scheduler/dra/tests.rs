@@ -240,3 +240,35 @@ fn a_search_that_leads_nowhere_ends() {
     let said = allocate_on("a", &slices, &[claim(classless, json!({}))], &[]).unwrap_err().0;
     assert_eq!(said, "request r: device class nothing does not exist");
 }
+
+#[test]
+fn devices_that_are_ready_go_before_those_that_have_to_become_so() {
+    let slow = json!({"name": "slow", "bindingConditions": ["A"], "bindingFailureConditions": ["B"],
+        "bindsToNode": true});
+    let first = slice(json!({"allNodes": true}), json!([slow]), json!({"pool": {"name": "a"}}));
+    let ready = slice(json!({"allNodes": true}), json!([{"name": "ready"}]), json!({"pool": {"name": "b"}}));
+    let slices = [first, ready];
+    let two = [claim(json!([one(json!({}))]), json!({})), claim(json!([one(json!({}))]), json!({}))];
+    let found = allocate_on("a", &slices, &two, &[]).unwrap().unwrap();
+    let names = found.iter().map(|it| text(&it["devices"]["results"][0], "device"));
+    assert_eq!(names.collect::<Vec<_>>(), ["ready", "slow"]);
+    assert_eq!(found[0]["nodeSelector"], Value::Null);
+    let field = &found[1]["nodeSelector"]["nodeSelectorTerms"][0]["matchFields"][0];
+    assert_eq!(field["values"], json!(["a"]));
+    assert_eq!(found[1]["devices"]["results"][0]["bindingConditions"], json!(["A"]));
+}
+
+#[test]
+fn the_first_of_alternatives_is_worth_most() {
+    let alternative = |name: &str, count: i64| json!({"name": name, "deviceClassName": "gpu", "allocationMode": "ExactCount", "count": count});
+    for (many, points) in [(3, 8), (9, 7)] {
+        let request =
+            json!({"name": "r", "firstAvailable": [alternative("many", many), alternative("few", 2)]});
+        let wants = claim(json!([request]), json!({}));
+        let found = allocate_on("a", &[gpus()], std::slice::from_ref(&wants), &[]).unwrap().unwrap();
+        let wish = Wish::new(wants, vec![]);
+        assert!(wish.has_alternatives());
+        assert_eq!(wish.score(&found[0]), points);
+    }
+    assert!(!Wish::new(claim(json!([one(json!({}))]), json!({})), vec![]).has_alternatives());
+}

@@ -15,6 +15,8 @@ use super::points::{Point, points_of};
 use super::status::Status;
 use super::waiting_pods::{MAX_PERMIT_TIMEOUT, WaitingPods};
 use apimachinery::time::Time;
+use client_go::client::Client;
+use client_go::event_recorder::EventRecorder;
 
 /// The best that a node can score at one plugin (`framework.MaxNodeScore`).
 pub const MAX_NODE_SCORE: i64 = 100;
@@ -128,6 +130,15 @@ pub trait Plugin: Send + Sync {
         (None, Status::skip())
     }
 
+    /// What [`Plugin::post_filter`] has decided to write, so that the pod may fit the next time.
+    fn write_after_post_filter<'a>(
+        &'a self,
+        _client: &'a Client,
+        _state: &'a CycleState,
+    ) -> Option<BoxFuture<'a, Status>> {
+        None
+    }
+
     /// Before the nodes that fit are scored. `Skip`: this plugin scores nothing.
     fn pre_score(&self, _state: &mut CycleState, _pod: &PodInfo, _nodes: &[Arc<NodeInfo>]) -> Status {
         Status::skip()
@@ -168,8 +179,18 @@ pub trait Plugin: Send + Sync {
         points_of(self.name()).unwrap_or(Point::ALL)
     }
 
+    /// Whether [`Plugin::pre_bind`] waits for somebody else: whoever waits keeps no other pod from binding.
+    fn waits_before_binding(&self, _state: &CycleState, _pod: &PodInfo) -> bool {
+        false
+    }
+
     /// What has to be done before the binding is written.
     fn pre_bind<'a>(&'a self, _request: BindRequest<'a>) -> Option<BoxFuture<'a, Status>> {
+        None
+    }
+
+    /// The pod is not bound after all, and `unreserve` ran: takes back what [`Plugin::pre_bind`] wrote.
+    fn take_back<'a>(&'a self, _request: BindRequest<'a>) -> Option<BoxFuture<'a, ()>> {
         None
     }
 
@@ -186,7 +207,9 @@ pub trait Plugin: Send + Sync {
 #[derive(Clone, Copy)]
 pub struct BindRequest<'a> {
     /// Asks in the scheduler's name, on account of this attempt.
-    pub client: &'a client_go::client::Client,
+    pub client: &'a Client,
+    /// Speaks in the name of the pod's profile, on account of this attempt.
+    pub recorder: &'a EventRecorder,
     /// Which pod.
     pub pod: &'a PodInfo,
     /// To which node.

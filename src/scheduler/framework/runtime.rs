@@ -15,6 +15,7 @@ use super::pod_info::{PodInfo, QueuedPodInfo};
 use super::points::{Orders, Point};
 use super::status::{Code, Status};
 use super::waiting_pods::WaitingPods;
+use client_go::client::Client;
 use clock::Clock;
 
 /// What the Score plugins gave, in the order of the nodes.
@@ -272,6 +273,32 @@ impl Framework {
         for plugin in self.plugins_at(Point::PreBind) {
             let Some(pre_bind) = plugin.pre_bind(request) else { continue };
             let status = pre_bind.await;
+            if !status.is_success() {
+                return status.by(plugin.name());
+            }
+        }
+        Status::success()
+    }
+
+    /// Whether something is waited for before the binding.
+    pub fn waits_before_binding(&self, state: &CycleState, pod: &PodInfo) -> bool {
+        self.plugins_at(Point::PreBind).any(|plugin| plugin.waits_before_binding(state, pod))
+    }
+
+    /// What was written before a binding that did not come about is taken back.
+    pub async fn run_take_back(&self, request: BindRequest<'_>) {
+        for plugin in self.plugins_at(Point::PreBind).rev() {
+            if let Some(take_back) = plugin.take_back(request) {
+                take_back.await;
+            }
+        }
+    }
+
+    /// Writes what PostFilter plugins decided to.
+    pub async fn write_after_post_filter(&self, client: &Client, state: &CycleState) -> Status {
+        for plugin in self.plugins_at(Point::PostFilter) {
+            let Some(write) = plugin.write_after_post_filter(client, state) else { continue };
+            let status = write.await;
             if !status.is_success() {
                 return status.by(plugin.name());
             }

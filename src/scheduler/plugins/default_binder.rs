@@ -22,7 +22,7 @@ impl Plugin for DefaultBinder {
     }
 }
 
-async fn bind(BindRequest { client, pod, node }: BindRequest<'_>) -> Status {
+async fn bind(BindRequest { client, pod, node, .. }: BindRequest<'_>) -> Status {
     let metadata = &pod.object.metadata;
     let (namespace, name) = (&metadata.namespace, &metadata.name);
     let binding = json!({

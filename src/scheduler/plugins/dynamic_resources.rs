@@ -4,7 +4,7 @@
 //! Claims that are allocated say where. The others are allocated for the node that is chosen: first in
 //! memory, so that the next pod sees what is left, then in their status, when the pod is bound.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -12,8 +12,11 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use sync::Mutex;
 
+use super::args::DynamicResourcesArgs;
+use super::device_binding::{DeviceBinding, deallocate, has_devices, may_deallocate, names};
 use super::extended_resources::ExtendedResources;
 use crate::dra::allocator::{DeviceSearch, SelectorCache, Wish};
+use crate::dra::binding_conditions::{has_binding_conditions, is_slow};
 use crate::dra::in_use::InUse;
 use crate::dra::pools::{PublishedPools, matches, published, reachable};
 use crate::dra::requests::{is_allocated, of_claim};
@@ -21,18 +24,23 @@ use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, O
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{
     BindRequest, CycleState, Plugin, PostFilterCycle, PostFilterResult, PreFilterResult, Snapshot,
+    default_normalize,
 };
 use crate::framework::pod_info::PodInfo;
 use crate::framework::status::Status;
+use apimachinery::duration::parse_flag;
 use apimachinery::object::Object;
 use apimachinery::status;
+use apimachinery::time::{Time, rfc3339};
 use apis::kind::Kind;
 use apis::resource::device_class::DEVICE_CLASSES;
 use apis::resource::resource_claim::{FINALIZER, RESOURCE_CLAIMS};
 use apis::resource::resource_slice::RESOURCE_SLICES;
 use apis::tree::{at, items, set, text, texts};
 use apis::views::pod_volumes::PodResourceClaim;
+use client_go::client::Client;
 use client_go::lister::Lister;
+use clock::Clock;
 use entropy::Entropy;
 
 const NAME: &str = "DynamicResources";
@@ -52,6 +60,7 @@ pub struct DynamicResources {
     /// What was allocated for pods on their way, by the claim's uid. Bound: the claims of pods between
     /// Reserve and the moment when the watch shows what was written; whoever counts drops the others.
     in_flight: Mutex<BTreeMap<String, Value>>,
+    binding: DeviceBinding,
 }
 
 /// What is worked out for a pod once.
@@ -64,12 +73,25 @@ struct Claimed {
     pools: PublishedPools,
     /// What was found for each node.
     found: Mutex<BTreeMap<String, Vec<Value>>>,
+    /// Those of `allocated` that kept the pod from some node, by their place.
+    unavailable: Mutex<BTreeSet<usize>>,
+    /// What is to give its devices back, so that the pod may have others.
+    to_deallocate: Mutex<Option<Value>>,
 }
 
 impl DynamicResources {
     /// Reads through listers.
-    pub fn new(lister: &dyn Fn(&Arc<Kind>) -> Lister, entropy: &Entropy) -> DynamicResources {
+    pub fn new(
+        lister: &dyn Fn(&Arc<Kind>) -> Lister,
+        clock: &Clock,
+        entropy: &Entropy,
+        args: &DynamicResourcesArgs,
+    ) -> DynamicResources {
+        // Validation refuses what is no duration.
+        let timeout = parse_flag(&args.binding_timeout).unwrap_or_default();
+        let claims = lister(&RESOURCE_CLAIMS);
         DynamicResources {
+            binding: DeviceBinding { claims, clock: clock.clone(), timeout },
             claims: lister(&RESOURCE_CLAIMS),
             classes: lister(&DEVICE_CLASSES),
             slices: lister(&RESOURCE_SLICES),
@@ -138,6 +160,8 @@ impl DynamicResources {
             in_use: InUse::default(),
             pools: PublishedPools::default(),
             found: Mutex::default(),
+            unavailable: Mutex::default(),
+            to_deallocate: Mutex::default(),
         };
         if !claimed.wishes.is_empty() {
             claimed.in_use = self.in_use();
@@ -168,23 +192,33 @@ impl DynamicResources {
         search.run(&self.entropy).map_err(|error| Status::unresolvable(error.0))
     }
 
+    /// Whether all claims that have devices can be used on the node.
+    fn are_available(&self, claimed: &Claimed, node: &Object) -> bool {
+        let is_available = |claim: &Value| {
+            let selector = at(claim, "status.allocation.nodeSelector");
+            (selector.is_null() || matches(selector, &node.metadata)) && self.binding.has_hope(claim)
+        };
+        let claims = claimed.allocated.iter().enumerate();
+        let lost: Vec<usize> = claims.filter(|(_, it)| !is_available(it)).map(|(place, _)| place).collect();
+        if !lost.is_empty() {
+            claimed.unavailable.lock().extend(&lost);
+        }
+        lost.is_empty()
+    }
+
     /// Extended resources that the node lacks and that devices stand for.
     fn wants_devices(&self, pod: &PodInfo) -> bool {
         pod.requests.scalar.keys().any(|name| self.extended.is_device(name))
     }
 
-    async fn write(&self, request: BindRequest<'_>) -> Result<(), status::Status> {
-        for of in &request.pod.pod.spec.resource_claims {
-            let name = of
-                .claim_name(&request.pod.pod.status.resource_claim_statuses)
-                .filter(|name| !name.is_empty());
-            let namespace = &request.pod.object.metadata.namespace;
-            let claim = name.and_then(|name| self.claims.get(namespace, &name));
-            if let Some(claim) = claim {
-                self.reserve_claim(request, claim).await?;
-            }
+    /// The claims of the pod, with its devices and the pod itself.
+    async fn write(&self, request: BindRequest<'_>) -> Result<Vec<Value>, status::Status> {
+        let mut written = Vec::new();
+        let namespace = &request.pod.object.metadata.namespace;
+        for claim in names(request.pod).filter_map(|name| self.claims.get(namespace, &name)) {
+            written.push(self.reserve_claim(request, claim).await?);
         }
-        Ok(())
+        Ok(written)
     }
 
     /// `bindClaim`: the finalizer first, then the devices and the pod.
@@ -192,20 +226,21 @@ impl DynamicResources {
         &self,
         request: BindRequest<'_>,
         mut claim: Arc<Object>,
-    ) -> Result<(), status::Status> {
+    ) -> Result<Value, status::Status> {
         let allocation = self.in_flight.lock().get(&claim.metadata.uid).cloned();
         let (client, namespace) = (request.client, &claim.metadata.namespace.clone());
         let name = claim.metadata.name.clone();
-        for attempt in 0.. {
-            let outcome = write_claim(request, &claim, allocation.as_ref()).await;
-            match outcome {
+        let mut attempt = 0;
+        loop {
+            let now = self.binding.clock.now();
+            match write_claim(request, &claim, allocation.as_ref(), now).await {
                 Err(status) if status.is_conflict() && attempt < ATTEMPTS => {
                     claim = client.get(&RESOURCE_CLAIMS, namespace, &name).await?;
+                    attempt += 1;
                 }
                 other => return other,
             }
         }
-        Ok(())
     }
 }
 
@@ -213,7 +248,8 @@ async fn write_claim(
     request: BindRequest<'_>,
     claim: &Object,
     allocation: Option<&Value>,
-) -> Result<(), status::Status> {
+    now: Time,
+) -> Result<Value, status::Status> {
     let (namespace, name) = (&claim.metadata.namespace, &claim.metadata.name);
     let mut tree = claim.to_value();
     if let Some(allocation) = allocation.filter(|_| !is_allocated(&tree)) {
@@ -228,15 +264,18 @@ async fn write_claim(
     }
     let mut reserved = items(&tree, "status.reservedFor").to_vec();
     if reserved.iter().any(|user| text(user, "uid") == request.pod.uid()) {
-        return Ok(());
+        return Ok(tree);
     }
     let pod = &request.pod.object.metadata;
     reserved.push(json!({"resource": "pods", "name": pod.name, "uid": pod.uid}));
     set(&mut tree, "status.reservedFor", reserved);
-    request.client.update_status(&RESOURCE_CLAIMS, namespace, name, tree).await.map(drop)
+    if text(&tree, "status.allocation.allocationTimestamp").is_empty() {
+        set(&mut tree, "status.allocation.allocationTimestamp", rfc3339(now));
+    }
+    let written = request.client.update_status(&RESOURCE_CLAIMS, namespace, name, tree).await?;
+    Ok(written.to_value())
 }
 
-/// None while it is not made yet; empty when none was needed (`resourceclaim.Name`).
 impl Plugin for DynamicResources {
     fn name(&self) -> &'static str {
         NAME
@@ -268,17 +307,10 @@ impl Plugin for DynamicResources {
         if occurrence.event.0 != EventResource::ResourceClaim {
             return QueueingHint::Queue;
         }
-        let has_devices =
-            |claim: &Option<Arc<Object>>| claim.as_ref().is_some_and(|claim| is_allocated(&claim.to_value()));
+        let has_devices = |claim: &Option<Arc<Object>>| claim.as_deref().is_some_and(has_devices);
         let is_own = |claim: &Arc<Object>| {
-            let names = pod
-                .pod
-                .spec
-                .resource_claims
-                .iter()
-                .filter_map(|of| of.claim_name(&pod.pod.status.resource_claim_statuses));
             claim.metadata.namespace == pod.object.metadata.namespace
-                && names.into_iter().any(|name| name == claim.metadata.name)
+                && names(pod).any(|name| name == claim.metadata.name)
         };
         let gives_back = has_devices(&occurrence.old) && !has_devices(&occurrence.new);
         QueueingHint::queue_if(gives_back || occurrence.new.as_ref().is_some_and(is_own))
@@ -305,14 +337,10 @@ impl Plugin for DynamicResources {
             *amount > 0 && node.allocatable.amount(name) == 0 && self.extended.is_device(name)
         };
         if pod.requests.scalar.iter().any(lacks) {
-            return Status::unschedulable("cannot allocate all claims");
+            return Status::unresolvable("cannot allocate all claims");
         }
-        let reaches = |claim: &Value| {
-            let selector = at(claim, "status.allocation.nodeSelector");
-            selector.is_null() || matches(selector, &object.metadata)
-        };
-        if !claimed.allocated.iter().all(reaches) {
-            return Status::unschedulable("resourceclaim not available on the node");
+        if !self.are_available(claimed, object) {
+            return Status::unresolvable("resourceclaim not available on the node");
         }
         if claimed.wishes.is_empty() {
             return Status::success();
@@ -322,13 +350,53 @@ impl Plugin for DynamicResources {
                 claimed.found.lock().insert(node.name.to_string(), allocations);
                 Status::success()
             }
-            Ok(None) => Status::unschedulable("cannot allocate all claims"),
+            Ok(None) => Status::unresolvable("cannot allocate all claims"),
             Err(status) => status,
         }
     }
 
-    fn post_filter(&self, _: &PodInfo, _: &PostFilterCycle<'_>) -> (Option<PostFilterResult>, Status) {
-        (None, Status::unschedulable("no new claims to deallocate"))
+    /// Devices that cannot be had where the pod can go, or that did not become ready, are given back.
+    fn post_filter(&self, pod: &PodInfo, cycle: &PostFilterCycle<'_>) -> (Option<PostFilterResult>, Status) {
+        let Some(claimed) = cycle.state.read::<Claimed>(NAME) else {
+            return (None, Status::unschedulable("no new claims to deallocate"));
+        };
+        let unavailable = claimed.unavailable.lock();
+        let claims = unavailable.iter().filter_map(|place| claimed.allocated.get(*place));
+        let Some(claim) = claims.into_iter().find(|claim| may_deallocate(claim, pod)) else {
+            return (None, Status::unschedulable("still not schedulable"));
+        };
+        *claimed.to_deallocate.lock() = Some(claim.clone());
+        (None, Status::unschedulable("deallocation of ResourceClaim completed"))
+    }
+
+    fn write_after_post_filter<'a>(
+        &'a self,
+        client: &'a Client,
+        state: &'a CycleState,
+    ) -> Option<BoxFuture<'a, Status>> {
+        let claim = state.read::<Claimed>(NAME)?.to_deallocate.lock().take()?;
+        let write = async move {
+            let written = deallocate(client, &claim).await;
+            written.map_or_else(|error| Status::error(error.message), |()| Status::success())
+        };
+        Some(write.boxed())
+    }
+
+    /// Devices that are the better the earlier they stand among the alternatives of a request.
+    fn pre_score(&self, state: &mut CycleState, _: &PodInfo, _: &[Arc<NodeInfo>]) -> Status {
+        let wishes = state.read::<Claimed>(NAME).map_or(&[][..], |claimed| &claimed.wishes);
+        if wishes.iter().any(Wish::has_alternatives) { Status::success() } else { Status::skip() }
+    }
+
+    fn score(&self, state: &CycleState, _: &PodInfo, node: &NodeInfo) -> i64 {
+        let Some(claimed) = state.read::<Claimed>(NAME) else { return 0 };
+        let found = claimed.found.lock();
+        let Some(allocations) = found.get(&*node.name) else { return 0 };
+        claimed.wishes.iter().zip(allocations).map(|(wish, allocation)| wish.score(allocation)).sum()
+    }
+
+    fn normalize_scores(&self, scores: &mut [i64]) {
+        default_normalize(scores, false);
     }
 
     /// What is found for a node is as good as what is found for another.
@@ -352,10 +420,28 @@ impl Plugin for DynamicResources {
 
     fn pre_bind<'a>(&'a self, request: BindRequest<'a>) -> Option<BoxFuture<'a, Status>> {
         let has_claims = !request.pod.pod.spec.resource_claims.is_empty();
-        has_claims.then(|| {
-            let written = self.write(request);
-            async { written.await.map_or_else(|error| Status::error(error.message), |()| Status::success()) }
-                .boxed()
-        })
+        let bound = async move {
+            match self.write(request).await {
+                Err(error) => Status::error(error.message),
+                Ok(written) => {
+                    let waited = self.binding.wait(request, &written).await;
+                    waited.map_or_else(|failed| Status::error(failed.0), |()| Status::success())
+                }
+            }
+        };
+        has_claims.then(|| bound.boxed())
+    }
+
+    fn waits_before_binding(&self, state: &CycleState, pod: &PodInfo) -> bool {
+        let Some(claimed) = state.read::<Claimed>(NAME) else { return false };
+        let in_flight = self.in_flight.lock();
+        let is_given = |wish: &Wish| in_flight.get(text(&wish.claim, "metadata.uid")).is_some_and(is_slow);
+        !pod.pod.spec.resource_claims.is_empty()
+            && (claimed.allocated.iter().any(has_binding_conditions) || claimed.wishes.iter().any(is_given))
+    }
+
+    fn take_back<'a>(&'a self, request: BindRequest<'a>) -> Option<BoxFuture<'a, ()>> {
+        let has_claims = !request.pod.pod.spec.resource_claims.is_empty();
+        has_claims.then(|| self.binding.release(request).boxed())
     }
 }

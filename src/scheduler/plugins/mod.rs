@@ -38,6 +38,7 @@ pub mod pod_topology_spread;
 
 pub mod inter_pod_affinity;
 
+mod device_binding;
 pub mod dynamic_resources;
 
 pub mod default_preemption;
@@ -114,7 +115,10 @@ pub(super) fn make(
             let claims = lister(&apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS);
             Box::new(volume_restrictions::VolumeRestrictions { claims })
         }
-        "DynamicResources" => Box::new(dynamic_resources::DynamicResources::new(lister, entropy)),
+        "DynamicResources" => {
+            let args = profile.args("DynamicResources")?;
+            Box::new(dynamic_resources::DynamicResources::new(lister, clock, entropy, &args))
+        }
         "DefaultPreemption" => {
             let budgets = lister(&POD_DISRUPTION_BUDGETS);
             let args = profile.args("DefaultPreemption")?;

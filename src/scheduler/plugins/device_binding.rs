@@ -1,0 +1,131 @@
+//! The part of DynamicResources after the choice of a node: devices that take their time until their pod can
+//! be bound, and claims that give theirs back (`PreBind`, `PostFilter`, `Unreserve` of
+//! `plugins/dynamicresources`).
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::dra::binding_conditions::{BindingFailed, has_binding_conditions, is_ready, is_timed_out};
+use crate::framework::plugin::BindRequest;
+use crate::framework::pod_info::PodInfo;
+use apimachinery::object::Object;
+use apimachinery::options::PatchType;
+use apimachinery::status::Status;
+use apis::core::pod::PODS;
+use apis::resource::resource_claim::RESOURCE_CLAIMS;
+use apis::tree::{items, text};
+use client_go::client::Client;
+use client_go::lister::Lister;
+use clock::Clock;
+
+/// Until claims are looked at again whose devices are not ready.
+const POLL_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Waits for devices. It asks the watch's cache alone, and gives up after the timeout.
+pub(super) struct DeviceBinding {
+    /// Of ResourceClaims.
+    pub claims: Lister,
+    /// The cluster's.
+    pub clock: Clock,
+    /// How long devices may take (`bindingTimeout`).
+    pub timeout: Duration,
+}
+
+impl DeviceBinding {
+    /// Whether a claim that has devices can be used: they are ready, or may still become so.
+    pub(super) fn has_hope(&self, claim: &Value) -> bool {
+        is_ready(claim).is_ok_and(|ready| ready || !is_timed_out(claim, self.timeout, self.clock.now()))
+    }
+
+    /// Waits until all devices of the pod are ready. `written` are its claims as they are now: the watch may
+    /// not have shown that yet.
+    pub(super) async fn wait(
+        &self,
+        request: BindRequest<'_>,
+        written: &[Value],
+    ) -> Result<(), BindingFailed> {
+        if !written.iter().any(has_binding_conditions) {
+            return Ok(());
+        }
+        let names: Vec<String> = names(request.pod).collect();
+        let message = format!("waiting for binding conditions for device on node {}", request.node);
+        let (about, action) = ((&**PODS, &*request.pod.object), ("Scheduling", None));
+        request.recorder.event_of(about, action, "Normal", "BindingConditionsPending", message);
+        let deadline = self.clock.elapsed() + self.timeout;
+        while !self.are_ready(&self.claims_of(request.pod, &names)?)? {
+            if self.clock.elapsed() >= deadline {
+                return Err(BindingFailed("device binding timeout".into()));
+            }
+            self.clock.sleep(POLL_INTERVAL).await;
+        }
+        Ok(())
+    }
+
+    fn claims_of(&self, pod: &PodInfo, names: &[String]) -> Result<Vec<Value>, BindingFailed> {
+        let namespace = &pod.object.metadata.namespace;
+        let claim = |name: &String| {
+            let claim = self.claims.get(namespace, name);
+            let gone = || BindingFailed(format!("resourceclaim.resource.k8s.io {name:?} not found"));
+            claim.map(|claim| claim.to_value()).ok_or_else(gone)
+        };
+        names.iter().map(claim).collect()
+    }
+
+    /// `isPodReadyForBinding`
+    fn are_ready(&self, claims: &[Value]) -> Result<bool, BindingFailed> {
+        for claim in claims {
+            if is_ready(claim)? {
+                continue;
+            }
+            if is_timed_out(claim, self.timeout, self.clock.now()) {
+                let why = format!("claim {} binding timeout", text(claim, "metadata.name"));
+                return Err(BindingFailed(why));
+            }
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// The pod has its claims no longer; what they have they keep.
+    pub(super) async fn release(&self, request: BindRequest<'_>) {
+        let uid = request.pod.uid();
+        let namespace = &request.pod.object.metadata.namespace;
+        for claim in names(request.pod).filter_map(|name| self.claims.get(namespace, &name)) {
+            let patch = json!({"metadata": {"uid": claim.metadata.uid},
+                "status": {"reservedFor": [{"$patch": "delete", "uid": uid}]}});
+            let (name, kind) = (&claim.metadata.name, PatchType::StrategicMerge);
+            let patched = request.client.patch_status(&RESOURCE_CLAIMS, namespace, name, kind, &patch).await;
+            if let Err(status) = patched {
+                tracing::debug!(claim = %claim.key(), status = %status.message, "unreserve");
+            }
+        }
+    }
+}
+
+/// Whether nobody but the pod has a claim, so that its devices may be given back.
+pub(super) fn may_deallocate(claim: &Value, pod: &PodInfo) -> bool {
+    items(claim, "status.reservedFor").iter().all(|user| text(user, "uid") == pod.uid())
+}
+
+/// The claim has neither devices nor users any more.
+pub(super) async fn deallocate(client: &Client, claim: &Value) -> Result<(), Status> {
+    let mut tree = claim.clone();
+    if let Some(status) = tree["status"].as_object_mut() {
+        status.retain(|field, _| !matches!(field.as_str(), "allocation" | "reservedFor" | "devices"));
+    }
+    let (namespace, name) = (text(claim, "metadata.namespace"), text(claim, "metadata.name"));
+    client.update_status(&RESOURCE_CLAIMS, namespace, name, tree).await.map(drop)
+}
+
+/// The claims that a pod has, without those that it turned out not to need.
+pub(super) fn names(pod: &PodInfo) -> impl Iterator<Item = String> + '_ {
+    let statuses = &pod.pod.status.resource_claim_statuses;
+    let claims = pod.pod.spec.resource_claims.iter();
+    claims.filter_map(|of| of.claim_name(statuses)).filter(|name| !name.is_empty())
+}
+
+/// Whether an object is a claim with devices.
+pub(super) fn has_devices(claim: &Object) -> bool {
+    crate::dra::requests::is_allocated(&claim.to_value())
+}
