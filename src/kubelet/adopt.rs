@@ -57,6 +57,7 @@ impl PodWorker {
             cluster_dns: &node.cluster_dns,
             allocatable: &node.allocatable,
             network: &node.network,
+            images: &node.images,
             restarts_all: false,
         };
         let mut restore = |specs: &[Spec], containers: &mut [Container], statuses: &[ContainerStatus]| {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::container_runtime::services::RuntimeService;
 use super::counted::KubeletCounts;
+use super::credential_provider::ImageAccess;
 use super::node_config::{Boots, NodeConfig};
 use super::node_state::NodeState;
 use super::played::PlayedPods;
@@ -34,6 +35,8 @@ pub struct NodeRuntime {
     pub boots: Boots,
     /// What its pods are reached on, and reach others.
     pub network: Network,
+    /// Which images are not for every pod.
+    pub images: ImageAccess,
 }
 
 /// What the parts of one kubelet share. Only the state of the node in it changes.

@@ -12,6 +12,7 @@ use super::admission::{self, Rejection};
 use super::allocation::ResizeVerdict;
 use super::container_runtime::simulated::SimulatedRuntime;
 use super::counted::KubeletCounts;
+use super::credential_provider::ImageAccess;
 use super::dependencies::{Dependencies, NodeRuntime};
 use super::device_slices;
 use super::kuberuntime::context::Happening;
@@ -87,6 +88,7 @@ impl Kubelet {
             volumes: VolumesInUse::telling(state.changed.clone()),
             boots: config.boots,
             network,
+            images: ImageAccess::new(&config.options.private_registries, &config.images),
         };
         let shared = Arc::new(Dependencies { context, config, node, state, players, played, counted });
         Ok(Kubelet { shared, pods: Arc::default() })

@@ -26,6 +26,7 @@ mod pod_manager;
 mod events;
 
 pub mod device_group;
+mod device_health;
 mod device_slices;
 pub mod node_config;
 pub mod node_group;
@@ -65,6 +66,7 @@ mod pod_conditions;
 pub mod pod_status;
 pub mod status_manager;
 
+pub mod credential_provider;
 pub mod kuberuntime;
 
 pub mod backoff;

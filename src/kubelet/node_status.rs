@@ -42,9 +42,14 @@ const REGISTER_RETRY: (Duration, Duration) = (Duration::from_millis(100), Durati
 pub(crate) async fn run(kubelet: Arc<Dependencies>) {
     let context = &kubelet.context;
     tell(&kubelet, "Starting", "Starting kubelet.");
+    // The first look for images that may go comes before the disk is known (`imageGCManager.GarbageCollect`).
+    tell_as(&kubelet, "Warning", "InvalidDiskCapacity", "invalid capacity 0 on image filesystem");
     let uid: Arc<str> = register(&kubelet).await.into();
     let mut told = kubelet.state.conditions();
-    told.iter().for_each(|condition| tell_of(&kubelet, condition));
+    let is_ready = |condition: &&SaidCondition| condition.condition_type == "Ready";
+    told.iter().filter(|it| !is_ready(it)).for_each(|condition| tell_of(&kubelet, condition));
+    tell(&kubelet, "NodeAllocatableEnforced", "Updated Node Allocatable limit across pods");
+    told.iter().filter(is_ready).for_each(|condition| tell_of(&kubelet, condition));
     let mut lease = NodeLease::new(kubelet.node_name(), &uid);
     let frequency = kubelet.config.options.node_status_update_frequency;
     let mut looked_at = context.clock.now();

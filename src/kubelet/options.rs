@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use super::credential_provider::PrivateRegistries;
 use super::eviction_manager::{EvictionThresholds, SignalPeriods, SignalReclaims};
 use super::node_refusal::NodeRefusal;
 use apimachinery::duration::{parse_flag, parse_period};
@@ -33,6 +34,12 @@ pub struct KubeletOptions {
     /// How long exec, attach and port-forward stay when nobody says anything; 0 is for ever.
     #[arg(long, default_value = "4h", value_parser = parse_flag)]
     pub streaming_connection_idle_timeout: Duration,
+    /// Registries whose images are pulled with a login alone, as registry.example.com/team=user:password.
+    ///
+    /// Pods show it by Secrets of the type kubernetes.io/dockerconfigjson, in their imagePullSecrets or those
+    /// of their service account. Other registries give everything to everybody.
+    #[arg(long, default_value = "", value_name = "REGISTRY=USER:PASSWORD,...")]
+    pub private_registries: PrivateRegistries,
     /// A folder whose files are static pods, which each node runs: of each it has a mirror pod.
     #[arg(long, value_name = "DIR")]
     pub pod_manifest_path: Option<PathBuf>,

@@ -70,7 +70,9 @@ impl PodWorker {
             status.insert("message".into(), ending.message.as_str().into());
         }
         let specs = &self.pod.spec;
-        status.insert("containerStatuses".into(), self.statuses(&specs.containers, &self.containers, false));
+        let mut statuses = self.statuses(&specs.containers, &self.containers, false);
+        self.tell_device_health(&mut statuses);
+        status.insert("containerStatuses".into(), statuses);
         if !specs.init_containers.is_empty() {
             let statuses = self.statuses(&specs.init_containers, &self.init_containers, true);
             status.insert("initContainerStatuses".into(), statuses);

@@ -226,6 +226,7 @@ impl PodWorker {
     ) -> Result<Option<Time>, Option<Time>> {
         let now = context.now;
         let retried_at = self.config_retry().filter(|at| *at <= now);
+        let retried_at = retried_at.or_else(|| self.pull_retry(node).filter(|at| *at <= now));
         let Some(mounting) = &mut self.mounting else { return Ok(None) };
         if mounting.wanted.is_empty() {
             return Ok(None);
@@ -271,6 +272,19 @@ impl PodWorker {
             (State::Waiting { reason, .. }, Task::StartBackOff { until }) if reason == CONFIG_ERROR => {
                 Some(*until)
             }
+            _ => None,
+        };
+        self.all_containers().filter_map(retry).min()
+    }
+
+    /// When an image is pulled again that a registry did not give: there may be a Secret for it meanwhile.
+    fn pull_retry(&self, node: &NodeRuntime) -> Option<Time> {
+        let mounting = self.mounting.as_ref()?;
+        if node.images.is_free() || mounting.pull_secrets.is_empty() {
+            return None;
+        }
+        let retry = |(_, container): (&Spec, &Container)| match container.task {
+            Task::PullBackOff { until } => Some(until),
             _ => None,
         };
         self.all_containers().filter_map(retry).min()

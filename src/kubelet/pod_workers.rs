@@ -259,7 +259,7 @@ impl PodWorker {
         let users = self.users.clone();
         let (detail, sources) = self.mounted();
         let nothing = Sources::new();
-        let NodeRuntime { runtime, host_ips, cluster_dns, allocatable, network, .. } = node;
+        let NodeRuntime { runtime, host_ips, cluster_dns, allocatable, network, images, .. } = node;
         let mut context = SyncContext {
             now,
             pod: &pod,
@@ -277,6 +277,7 @@ impl PodWorker {
             cluster_dns,
             allocatable,
             network,
+            images,
             restarts_all: false,
         };
         if let Some(Rejection { reason, message }) = self.rejection.as_deref() {

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use super::container_runtime::pod_addresses::PodAddresses;
 use super::container_runtime::simulated::SimulatedRuntime;
 use super::container_runtime::stages::StageSet;
+use super::credential_provider::ImageAccess;
 use super::dependencies::NodeRuntime;
 use super::kuberuntime::context::Happening;
 use super::node_config::Boots;
@@ -44,6 +45,7 @@ pub(crate) fn node() -> NodeRuntime {
         volumes: VolumesInUse::default(),
         boots: Boots::default(),
         network: Network::nobody(Clock::stepped(Time::UNIX_EPOCH), Entropy::seeded(1)),
+        images: ImageAccess::default(),
     }
 }
 

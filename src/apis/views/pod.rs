@@ -262,6 +262,19 @@ pub struct Resources {
     /// What it may use.
     #[serde(deserialize_with = "nullable")]
     pub limits: BTreeMap<String, String>,
+    /// Which of the pod's devices it has.
+    #[serde(deserialize_with = "list")]
+    pub claims: Vec<ContainerClaim>,
+}
+
+/// `v1.ResourceClaim`, by which a container has devices of its pod.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct ContainerClaim {
+    /// What the pod calls the claim.
+    pub name: String,
+    /// A request of it; without, all.
+    pub request: String,
 }
 
 /// `v1.Toleration`

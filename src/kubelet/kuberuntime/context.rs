@@ -4,13 +4,14 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use super::security::PodUsers;
-use crate::container_runtime::services::{ContainerConfig, PodSandboxStatus, RuntimeService};
+use crate::container_runtime::services::{ContainerConfig, PodSandboxStatus, RuntimeError, RuntimeService};
+use crate::credential_provider::{DockerKeyring, ImageAccess};
 use crate::lifecycle::HookKind;
 use crate::prober::ProbeKind;
 use crate::volume_manager::answers_source;
 use crate::volume_manager::facts::Facts;
 use crate::volume_manager::host_files::Written;
-use crate::volume_manager::sources::Sources;
+use crate::volume_manager::sources::{Found, Source, Sources};
 use crate::volume_manager::surroundings;
 use apimachinery::object::ObjectMeta;
 use apimachinery::time::Time;
@@ -94,6 +95,8 @@ pub struct SyncContext<'a> {
     pub allocatable: &'a BTreeMap<String, String>,
     /// What the node reaches its pods on.
     pub network: &'a Network,
+    /// Which images are not for every pod.
+    pub images: &'a ImageAccess,
     /// A container has ended for which all are to be started again.
     pub restarts_all: bool,
 }
@@ -181,6 +184,19 @@ impl<'a> SyncContext<'a> {
             format!("argument lists too long: variables of the pod are over {MAX_POD_START_BYTES} bytes")
         })?);
         Ok(Some(around))
+    }
+
+    /// Why the registry of an image does not give it to the pod.
+    pub(crate) fn refuses_image(&self, image: &str) -> Option<RuntimeError> {
+        self.images.refusal(image, || {
+            let mut keyring = DockerKeyring::default();
+            for secret in &self.pod.spec.image_pull_secrets {
+                if let Some(Found::Object(secret)) = self.sources.get(&Source::Secret(secret.name.clone())) {
+                    secret.keys().iter().for_each(|(key, content)| keyring.add(key, content));
+                }
+            }
+            keyring
+        })
     }
 
     /// Why a container may not run as the user as whom it would.

@@ -7,7 +7,7 @@ use super::container::{Container, Task};
 use super::context::SyncContext;
 use super::image_names;
 use super::state::{State, waiting};
-use crate::container_runtime::services::{Image, RuntimeError};
+use crate::container_runtime::services::{Call, Image, RuntimeError};
 use apimachinery::duration;
 use apimachinery::time::Time;
 use apis::views::pod::Container as Spec;
@@ -30,13 +30,19 @@ impl Container {
         }
         let is_brought =
             || context.runtime.is_brought(&context.config(spec, self.restart_count), context.now);
-        if spec.image_pull_policy == "Never" && !is_brought() {
-            return self.refuse_to_pull(spec, context);
+        let is_never = spec.image_pull_policy == "Never";
+        if is_never && !is_brought() {
+            return self.refuse_to_pull(spec, "is not present with pull policy of Never", context);
         }
-        if spec.image_pull_policy == "Never"
-            || (context.runtime.image_status(image, context.now).is_some()
-                && spec.image_pull_policy != "Always")
-        {
+        let is_present = is_never || context.runtime.image_status(image, context.now).is_some();
+        let is_private =
+            is_present && context.images.verifies(image) && context.refuses_image(image).is_some();
+        if is_never && is_private {
+            let why = "is present with pull policy of Never but does not have the proper credentials to access \
+                       the image";
+            return self.refuse_to_pull(spec, why, context);
+        }
+        if is_present && spec.image_pull_policy != "Always" && !is_private {
             let text = format!(
                 "Container image {image:?} already present on machine and can be accessed by the pod"
             );
@@ -44,13 +50,16 @@ impl Container {
             return self.create(spec, context);
         }
         context.note(spec, "Normal", "Pulling", format!("Pulling image {image:?}"));
-        let call = context.runtime.pull_image(&context.config(spec, self.restart_count), context.now);
+        let call = match context.refuses_image(image) {
+            Some(refusal) => Call { returns_at: Some(context.now), result: Err(refusal) },
+            None => context.runtime.pull_image(&context.config(spec, self.restart_count), context.now),
+        };
         self.task = Task::Pull { began: context.now, call };
     }
 
     /// `ErrImageNeverPull`: the image may still be brought.
-    fn refuse_to_pull(&mut self, spec: &Spec, context: &mut SyncContext<'_>) {
-        let text = format!("Container image {:?} is not present with pull policy of Never", spec.image);
+    fn refuse_to_pull(&mut self, spec: &Spec, why: &str, context: &mut SyncContext<'_>) {
+        let text = format!("Container image {:?} {why}", spec.image);
         context.note(spec, "Warning", NEVER_PULLED, text.clone());
         context.note(spec, "Warning", "Failed", format!("Error: {NEVER_PULLED}"));
         self.state = waiting(NEVER_PULLED, &text);

@@ -2,12 +2,13 @@
 //! by its driver. Drivers are simulated, and have nothing to do but to say that they are done, or what is
 //! wrong.
 
-use super::sources::Found;
+use super::sources::{Found, PreparedDevice};
 use apimachinery::object::Object;
 use apis::resource::resource_claim::RESOURCE_CLAIMS;
 use apis::tree::{annotation, is_set, items, text};
 use apis::views::pod::Pod;
 use client_go::client::Client;
+use serde_json::Value;
 
 /// On a ResourceClaim: its driver cannot prepare it, and this is what it says.
 const PREPARE_ERROR: &str = "kubarium.dev/prepare-error";
@@ -28,22 +29,34 @@ pub(crate) fn claims_of(pod: &Pod) -> Vec<DeviceClaim> {
 
 /// Prepares all claims of a pod.
 pub(super) async fn prepare(client: &Client, pod: (&str, &str, &str), claims: &[DeviceClaim]) -> Found {
+    let mut devices = Vec::new();
     for (of, claim) in claims {
         let (namespace, name, _) = pod;
         let prepared = match claim.as_deref() {
             None => Err(format!("pod \"{namespace}/{name}\": ResourceClaim of {of:?} not created yet")),
-            Some("") => Ok(()),
+            Some("") => Ok(vec![]),
             Some(claim) => match client.get(&RESOURCE_CLAIMS, namespace, claim).await {
-                Ok(claim) => prepare_one(&claim, pod),
+                Ok(claim) => prepare_one(&claim, pod).map(|()| devices_of(&claim, of)),
                 Err(status) => Err(format!("fetch ResourceClaim {claim}: {}", status.message)),
             },
         };
-        if let Err(why) = prepared {
-            let why = format!("Failed to prepare dynamic resources: prepare dynamic resources: {why}");
-            return Found::Missing(why);
+        match prepared {
+            Ok(prepared) => devices.extend(prepared),
+            Err(why) => {
+                let why = format!("Failed to prepare dynamic resources: prepare dynamic resources: {why}");
+                return Found::Missing(why);
+            }
         }
     }
-    Found::Prepared
+    Found::Prepared(devices.into())
+}
+
+fn devices_of(claim: &Object, of: &str) -> Vec<PreparedDevice> {
+    let device = |result: &Value| PreparedDevice {
+        claim: of.to_owned(),
+        id: ["driver", "pool", "device"].map(|field| text(result, field).to_owned()),
+    };
+    items(&claim.to_value(), "status.allocation.devices.results").iter().map(device).collect()
 }
 
 fn prepare_one(claim: &Object, (_, pod, uid): (&str, &str, &str)) -> Result<(), String> {
@@ -64,7 +77,7 @@ fn prepare_one(claim: &Object, (_, pod, uid): (&str, &str, &str)) -> Result<(), 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     #[test]
     fn claims_are_named_by_the_pod_or_by_its_status() {

@@ -19,6 +19,8 @@ pub(crate) struct Mounting {
     pub(crate) wanted: Vec<Source>,
     /// The ConfigMap that says what its annotations do not.
     pub(crate) answers: Option<AnswersSource>,
+    /// Those of it that registries want.
+    pub(crate) pull_secrets: Vec<Source>,
     /// Whether a container is known to look at files.
     pub(crate) looks_around: bool,
     pub(crate) sources: Option<Arc<Sources>>,
@@ -41,7 +43,8 @@ impl Mounting {
         let detail = object.view::<PodDetail>();
         let mut wanted = sources::wanted(&detail, &object.metadata.name, looks_around);
         let pod = object.view::<Pod>();
-        wanted.extend(pull_secrets(&pod));
+        let pull_secrets: Vec<Source> = pull_secrets(&pod).collect();
+        wanted.extend(pull_secrets.iter().cloned());
         let answers = AnswersSource::of(&pod.metadata.annotations);
         wanted.extend(answers.iter().map(|answers| answers.source.clone()));
         wanted.sort();
@@ -52,6 +55,7 @@ impl Mounting {
         Mounting {
             wanted,
             answers,
+            pull_secrets,
             detail,
             looks_around,
             fetched_at: None,
@@ -79,7 +83,8 @@ impl Mounting {
             self.fetched_at.get_or_insert(now);
         }
         let all = sources::wanted(&self.detail, "", true).into_iter();
-        self.wanted.retain(is_claimed);
+        let pull_secrets = &self.pull_secrets;
+        self.wanted.retain(|source| is_claimed(source) || pull_secrets.contains(source));
         let answers = self.answers.iter().map(|answers| answers.source.clone());
         self.wanted.extend(all.chain(answers).filter(|source| !is_claimed(source)));
         self.wanted.sort();

@@ -47,9 +47,18 @@ pub enum Found {
     /// The volume behind a claim.
     Volume(Arc<ClaimedVolume>),
     /// The devices may be used.
-    Prepared,
+    Prepared(Arc<[PreparedDevice]>),
     /// Nothing, and why, as the kubelet says it.
     Missing(String),
+}
+
+/// A device that a driver has prepared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreparedDevice {
+    /// What the pod calls the claim that it is of.
+    pub claim: String,
+    /// Its driver, its pool and its name there.
+    pub id: [String; 3],
 }
 
 /// The values of a ConfigMap or a Secret by their keys, shared by all files that are made of them.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use kubarium::Fault;
+use kubarium::apimachinery::options::PatchType;
 use kubarium::apis::core::pod::PODS;
 use kubarium::apis::resource::device_class::DEVICE_CLASSES;
 use kubarium::apis::resource::resource_claim::{RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS};
@@ -17,11 +18,18 @@ const SLICE: &str = "gpu-gpu.example.com-0";
 
 /// A node with two devices, and a class and a template for them.
 async fn start(tolerations: Value) -> Fixture {
-    let file = "nodes: [{name: gpu, devices: [{driver: gpu.example.com, name: gpu, count: 2, \
-                attributes: {model: A100}, capacity: {memory: 80Gi}}]}]";
+    start_with("attributes: {model: A100}", tolerations).await
+}
+
+/// The same, and what else the devices say.
+async fn start_with(more: &str, tolerations: Value) -> Fixture {
+    let file = format!(
+        "nodes: [{{name: gpu, devices: [{{driver: gpu.example.com, name: gpu, count: 2, \
+         capacity: {{memory: 80Gi}}, {more}}}]}}]"
+    );
     let components = Components::NONE.controllers(true).kubelets(true).scheduler(true);
     let config = Config::new().components(components).nodes(0);
-    let config = config.node_groups(NodeGroup::read(file).unwrap());
+    let config = config.node_groups(NodeGroup::read(&file).unwrap());
     let fixture = Fixture::start_configured(config).await;
     fixture.exists(&RESOURCE_SLICES, SLICE).await;
     let class = json!({"metadata": {"name": "gpu"}, "spec": {"selectors": [
@@ -99,6 +107,31 @@ async fn a_pod_stays_as_long_as_its_claim_tolerates_the_taint() {
 }
 
 #[tokio::test]
+async fn a_container_says_how_its_devices_are() {
+    let fixture = start(json!([])).await;
+    create_pod(&fixture, "train", json!({})).await;
+    runs(&fixture, "train").await;
+    let says = |health: Value| {
+        let fixture = &fixture;
+        let look = move || {
+            let health = health.clone();
+            async move {
+                let pod = fixture.get(&PODS, "train").await?;
+                let told = &pod["status"]["containerStatuses"][0]["allocatedResourcesStatus"][0];
+                assert_eq!(told["name"], "claim:gpu");
+                assert_eq!(told["resources"][0]["resourceID"], "gpu.example.com/gpu/gpu-0");
+                (told["resources"][0]["health"] == health).then(|| told["resources"][0].clone())
+            }
+        };
+        async move { fixture.eventually("the health is told", look).await }
+    };
+    says("Healthy".into()).await;
+    let annotations = json!({"kubarium.dev/device-health": "gpu-0=Unhealthy: too many ECC errors"});
+    fixture.patch(&PODS, "train", json!({"metadata": {"annotations": annotations}})).await;
+    assert_eq!(says("Unhealthy".into()).await["message"], "too many ECC errors");
+}
+
+#[tokio::test]
 async fn a_pod_waits_until_its_devices_are_prepared() {
     let fixture = start(json!([])).await;
     // Nobody has placed it: its claim is not its own yet.
@@ -115,6 +148,91 @@ async fn a_pod_waits_until_its_devices_are_prepared() {
     );
     fixture.told("FailedPrepareDynamicResources", &message).await;
     assert_eq!(fixture.get(&PODS, "train").await.unwrap()["status"]["phase"], "Pending");
+}
+
+/// What somebody outside says of the device that a claim has.
+async fn say_of_device(fixture: &Fixture, claim: &Value, condition: &str) {
+    let result = &claim["status"]["allocation"]["devices"]["results"][0];
+    let said = json!({"type": condition, "status": "True", "reason": "Because", "message": "so it is",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let device = json!({"driver": result["driver"], "pool": result["pool"], "device": result["device"],
+        "conditions": [said]});
+    let (name, patch) =
+        (claim["metadata"]["name"].as_str().unwrap(), json!({"status": {"devices": [device]}}));
+    let kind = PatchType::Merge;
+    fixture.client.patch_status(&RESOURCE_CLAIMS, NAMESPACE, name, kind, &patch).await.unwrap();
+}
+
+/// The claim of a pod, once it has devices and nothing is said of them.
+async fn allocated(fixture: &Fixture, pod: &str) -> Value {
+    let look = || async {
+        let claims = fixture.list(&RESOURCE_CLAIMS, "").await;
+        let is_it = |claim: &Value| {
+            claim["status"]["reservedFor"][0]["name"] == pod && claim["status"]["devices"].is_null()
+        };
+        claims.into_iter().find(is_it)
+    };
+    fixture.eventually(&format!("the claim of {pod} has devices"), look).await
+}
+
+const SLOW: &str = "bindingConditions: [Attached], bindingFailureConditions: [Broken]";
+const PENDING: (&str, &str) =
+    ("BindingConditionsPending", "waiting for binding conditions for device on node gpu");
+
+#[tokio::test]
+async fn a_pod_is_bound_when_its_device_is_ready() {
+    let fixture = start_with(SLOW, json!([])).await;
+    create_pod(&fixture, "train", json!({})).await;
+    fixture.told(PENDING.0, PENDING.1).await;
+    let claim = allocated(&fixture, "train").await;
+    assert!(claim["status"]["allocation"]["allocationTimestamp"].is_string());
+    fixture.pass(Duration::from_secs(20)).await;
+    assert!(fixture.get(&PODS, "train").await.unwrap()["spec"]["nodeName"].is_null());
+    say_of_device(&fixture, &claim, "Attached").await;
+    runs(&fixture, "train").await;
+}
+
+#[tokio::test]
+async fn a_device_that_is_never_ready_is_given_back() {
+    let fixture = start_with(SLOW, json!([])).await;
+    create_pod(&fixture, "train", json!({})).await;
+    fixture.told(PENDING.0, PENDING.1).await;
+    let claim = allocated(&fixture, "train").await;
+    let name = claim["metadata"]["name"].as_str().unwrap();
+    say_of_device(&fixture, &claim, "Broken").await;
+    let message = format!(
+        "running PreBind plugin \"DynamicResources\": claim {name} binding failed: reason=Because, \
+         message=\"so it is\""
+    );
+    fixture.told("FailedScheduling", &message).await;
+    let message = "0/1 nodes are available: 1 resourceclaim not available on the node. deallocation of \
+                   ResourceClaim completed, preemption: 0/1 nodes are available: 1 Preemption is not helpful \
+                   for scheduling.";
+    fixture.told("FailedScheduling", message).await;
+    let again = allocated(&fixture, "train").await;
+    say_of_device(&fixture, &again, "Attached").await;
+    runs(&fixture, "train").await;
+}
+
+#[tokio::test]
+async fn devices_have_ten_minutes_to_become_ready() {
+    let fixture = start_with(SLOW, json!([])).await;
+    create_pod(&fixture, "train", json!({})).await;
+    let claim = allocated(&fixture, "train").await;
+    fixture.pass(Duration::from_secs(590)).await;
+    assert!(fixture.events("FailedScheduling").await.keys().all(|message| !message.contains("timeout")));
+    fixture.pass(Duration::from_secs(15)).await;
+    let is_timeout = |message: &String| {
+        message.starts_with("running PreBind plugin \"DynamicResources\": ") && message.ends_with("timeout")
+    };
+    let told = || async { fixture.events("FailedScheduling").await.keys().any(is_timeout).then_some(()) };
+    fixture.eventually("it took too long", told).await;
+    let since = &claim["status"]["allocation"]["allocationTimestamp"];
+    let anew = || async {
+        let again = allocated(&fixture, "train").await;
+        (again["status"]["allocation"]["allocationTimestamp"] != *since).then_some(())
+    };
+    fixture.eventually("it is tried anew", anew).await;
 }
 
 #[tokio::test]

@@ -169,3 +169,51 @@ async fn log(nodes: &Nodes, pod: &str, query: &str) -> (u16, String) {
     let bytes = body.collect().await.unwrap().to_bytes();
     (parts.status.as_u16(), String::from_utf8_lossy(&bytes).into_owned())
 }
+
+/// A Secret with a login for `registry.example.com`.
+async fn login(nodes: &Nodes, name: &str, user: &str, password: &str) {
+    let config = json!({"auths": {"registry.example.com": {"username": user, "password": password}}});
+    let secret = json!({"metadata": {"name": name}, "type": "kubernetes.io/dockerconfigjson",
+        "stringData": {".dockerconfigjson": config.to_string()}});
+    nodes.client.create(&SECRETS, "default", secret).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_private_registry_gives_its_images_to_whom_it_knows() {
+    let nodes = Nodes::start(0).await;
+    let mut config = NodeConfig::numbered(1);
+    config.options.private_registries = "registry.example.com=alice:secret".parse().unwrap();
+    nodes.start_kubelet(config).await;
+    let app = |secrets: Value| {
+        json!({"containers": [{"name": "app", "image": "registry.example.com/team/app:1"}],
+            "imagePullSecrets": secrets})
+    };
+    let says = |words: &'static str| {
+        move |pod: &Value| {
+            let waiting = &pod["status"]["containerStatuses"][0]["state"]["waiting"];
+            waiting["reason"] == "ErrImagePull" && waiting["message"].as_str().unwrap().ends_with(words)
+        }
+    };
+    login(&nodes, "wrong", "alice", "guess").await;
+    nodes.create_pod("anonymous", app(json!([]))).await;
+    nodes.create_pod("stranger", app(json!([{"name": "wrong"}]))).await;
+    nodes.create_pod("late", app(json!([{"name": "wrong"}, {"name": "right"}]))).await;
+    nodes.pod_when("anonymous", says("authorization failed: no basic auth credentials")).await;
+    let unauthorized = "https://registry.example.com/v2/team/app/manifests/1: 401 Unauthorized";
+    nodes.pod_when("stranger", says(unauthorized)).await;
+    nodes.pod_when("late", says(unauthorized)).await;
+    login(&nodes, "right", "alice", "secret").await;
+    nodes.pod_when("late", is_ready).await;
+    nodes.create_pod("other", app(json!([]))).await;
+    nodes.pod_when("other", says("no basic auth credentials")).await;
+    let mut never = app(json!([]));
+    never["containers"][0]["imagePullPolicy"] = "Never".into();
+    nodes.create_pod("never", never).await;
+    let refused = nodes.pod_when("never", |pod| {
+        pod["status"]["containerStatuses"][0]["state"]["waiting"]["reason"] == "ErrImageNeverPull"
+    });
+    let message = "Container image \"registry.example.com/team/app:1\" is present with pull policy of Never but \
+                   does not have the proper credentials to access the image";
+    let refused = refused.await;
+    assert_eq!(refused["status"]["containerStatuses"][0]["state"]["waiting"]["message"], message);
+}
