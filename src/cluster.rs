@@ -31,6 +31,8 @@ mod changing_nodes;
 mod cluster_info;
 mod component_choice;
 mod component_handles;
+mod component_pages;
+mod component_ports;
 mod components;
 mod condition;
 mod data_dir;
@@ -126,6 +128,7 @@ use flow::Flow;
 use kubelet::container_runtime::own_listeners::OwnListeners;
 use pki::{self, Authority, Identity};
 
+pub use component_ports::ComponentPorts;
 pub use components::{COMPONENTS, ComponentState, UnknownComponent};
 pub use condition::{BadCondition, WaitFor};
 pub use config::{Access, Components, Config, Listen};
@@ -186,6 +189,8 @@ pub struct Cluster {
     listeners: OwnListeners,
     /// Where etcd's API is served.
     etcd: Vec<Server>,
+    /// Where components have pages of their own.
+    component_ports: Vec<(&'static str, Server)>,
     /// What is open on the host.
     publishing: Option<Publishing>,
     /// What goes on beside the requests. Dropped, it ends.
@@ -279,8 +284,18 @@ impl Cluster {
         let listeners = inside.config.listeners.clone();
         metrics::serve(&inside);
         fault_handles::connect(&inside);
-        let (server, access, publishing, etcd) = Default::default();
-        Cluster { inside, server, access, _mounted, listeners, etcd, publishing, _background }
+        let (server, access, publishing, etcd, component_ports) = Default::default();
+        Cluster {
+            inside,
+            server,
+            access,
+            _mounted,
+            listeners,
+            etcd,
+            component_ports,
+            publishing,
+            _background,
+        }
     }
 
     /// What nobody waits for begins.
@@ -316,6 +331,7 @@ impl Cluster {
         self.publish().await?;
         self.open(serving).await?;
         self.open_etcd().await?;
+        self.open_component_ports().await?;
         ready::wait(&self.client(), config, &inside.running.nodes.names()).await?;
         self.ready();
         self.inside.step_from_the_start();

@@ -261,6 +261,9 @@ impl Up {
         for address in cluster.etcd_addresses() {
             progress::done("etcd", &format!("its API is served on {address}"));
         }
+        for (component, address) in cluster.component_addresses() {
+            progress::done(component, &format!("its pages are served on https://{address}"));
+        }
         for (address, target) in cluster.published() {
             progress::done("published", &format!("{address} leads to {target}"));
         }
@@ -394,6 +397,7 @@ impl Up {
         Ok(Config {
             nodes: self.nodes(),
             node_groups,
+            component_ports: self.components.ports,
             components: if self.read_only {
                 Components::NONE
             } else {

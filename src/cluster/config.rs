@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 pub use super::component_choice::Components;
+use super::component_ports::ComponentPorts;
 use super::kwok_kinds::KwokKind;
 use super::otlp_endpoint::OtlpEndpoint;
 use super::published::Publish;
@@ -117,6 +118,8 @@ pub struct Config {
     pub kubelet: KubeletOptions,
     /// The components that run from the start; see [`super::COMPONENTS`].
     pub components: Components,
+    /// Which of them have pages at a port of their own.
+    pub component_ports: ComponentPorts,
     /// On an etcd that other clusters share: how long everything takes by which one of them runs the
     /// controllers, and one the scheduler. None: they run in this one, whoever else runs them.
     pub leader_election: Option<LeaderElectionTimes>,
@@ -306,6 +309,12 @@ impl Config {
         Config { kubelet, ..self }
     }
 
+    /// Gives components ports of their own.
+    #[must_use]
+    pub fn component_ports(self, component_ports: ComponentPorts) -> Config {
+        Config { component_ports, ..self }
+    }
+
     /// Says which components run from the start.
     #[must_use]
     pub fn components(self, components: Components) -> Config {
@@ -371,6 +380,7 @@ impl Default for Config {
             scheduler: SchedulerOptions::default(),
             kubelet: KubeletOptions::default(),
             components: Components::ALL,
+            component_ports: ComponentPorts::default(),
             leader_election: Some(LeaderElectionTimes::default()),
             looks_after_itself: true,
             system_pods: false,

@@ -17,7 +17,7 @@ impl Cluster {
     /// does not wait.
     pub async fn stop(self) {
         self.serve_on().await;
-        let Cluster { inside, server, _mounted, publishing, etcd, .. } = self;
+        let Cluster { inside, server, _mounted, publishing, etcd, component_ports, .. } = self;
         inside.end_stepping();
         drop(_mounted);
         if let Some(publishing) = publishing {
@@ -36,7 +36,7 @@ impl Cluster {
         }
         // Its watches end with the store.
         inside.kv.close().await;
-        for server in etcd {
+        for server in etcd.into_iter().chain(component_ports.into_iter().map(|(_, server)| server)) {
             server.stop().await;
         }
     }

@@ -110,6 +110,7 @@ impl Inside {
         // The ports are its parent's.
         config.publish.clear();
         config.etcd = Default::default();
+        config.component_ports = Default::default();
         config.apiserver.etcd = Default::default();
         config.entropy = config.entropy.fork();
         config.listeners = config.listeners.fork();

@@ -30,6 +30,9 @@ pub enum StartError {
          a free one)"
     )]
     Publish(String, SocketAddr, std::io::Error),
+    /// A port of a component.
+    #[error("cannot open the port of {0}: {1}")]
+    ComponentPort(&'static str, String),
     /// Without TLS everybody who reaches the port is an administrator.
     #[error(
         "--listen {0} with --insecure-http lets everybody in as an administrator; leave out --insecure-http, \

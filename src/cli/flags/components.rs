@@ -2,7 +2,7 @@
 
 use clap::{ArgAction, Args};
 
-use crate::cluster::Components;
+use crate::cluster::{ComponentPorts, Components};
 use controllers::selection::Selection;
 
 /// What runs.
@@ -26,6 +26,9 @@ pub struct ComponentFlags {
     /// Serve custom.metrics.k8s.io and external.metrics.k8s.io, too: what annotations and ConfigMaps say.
     #[arg(long)]
     pub metrics_adapter: bool,
+    /// Which of it has pages at a port of its own.
+    #[command(flatten)]
+    pub ports: ComponentPorts,
 }
 
 impl ComponentFlags {

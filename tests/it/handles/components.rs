@@ -1,11 +1,13 @@
 //! Components and single controllers that are stopped and started, in three faces.
 
+use kubarium::cluster::ComponentPorts;
 use kubarium::kinds::{DEPLOYMENTS, REPLICA_SETS};
-use kubarium::{Client, Cluster, ComponentState, Config, Fault, ListOptions};
+use kubarium::{Client, Cluster, ComponentState, Config, Fault, ListOptions, Listen};
 use serde_json::{Value, json};
 
 use super::ask;
 use super::settle::web;
+use crate::support::wire::Target;
 use crate::support::{Up, texts};
 
 const DEPLOYMENT: &str = "kube-controller-manager/deployment";
@@ -199,5 +201,38 @@ async fn debug_pages_are_for_administrators_and_can_be_switched_off() {
     config.apiserver.debugging.is_profiled = false;
     let cluster = Cluster::start(config).await.unwrap();
     assert_eq!(ask(&cluster, "", "GET", index, Value::Null).await.0, 404);
+    cluster.stop().await;
+}
+
+/// Whoever asks at them is known to the apiserver, or reads no more than whether they are well.
+#[tokio::test]
+async fn components_have_pages_at_ports_of_their_own() {
+    let mut ports = ComponentPorts::default();
+    ports.scheduler_secure_port = Some(([127, 0, 0, 1], 0).into());
+    ports.controller_manager_secure_port = Some(([127, 0, 0, 1], 0).into());
+    let config = Config::new().nodes(0).listen(Listen::loopback()).component_ports(ports);
+    let cluster = Cluster::start(config).await.unwrap();
+    let access = cluster.access().unwrap();
+    let authority = access.authority_pem.unwrap();
+    let identity = access.identity.unwrap();
+    let identity = [identity.certificate_pem.into_bytes(), identity.key_pem.into_bytes()];
+    let at = cluster.component_addresses();
+    let names: Vec<&str> = at.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["kube-controller-manager", "kube-scheduler"]);
+    for ((_, address), counted) in at.iter().zip(["workqueue_depth", "scheduler_"]) {
+        let server = format!("https://{address}");
+        let mut stranger = Target::new(&server, authority.as_bytes(), None).http1().await.unwrap();
+        assert_eq!(stranger.get("/healthz").await.unwrap().json(), "ok");
+        assert_eq!(stranger.get("/metrics").await.unwrap().code, 401);
+        let administrator = Target::new(&server, authority.as_bytes(), Some(identity.clone()));
+        let mut administrator = administrator.http1().await.unwrap();
+        let metrics = administrator.get("/metrics").await.unwrap();
+        assert!(String::from_utf8_lossy(&metrics.body).contains(counted), "{metrics:?}");
+        assert_eq!(administrator.get("/configz").await.unwrap().code, 200);
+        assert_eq!(administrator.get("/nothing").await.unwrap().code, 404);
+    }
+    let fork = cluster.fork().await.unwrap();
+    assert!(fork.component_addresses().is_empty());
+    fork.stop().await;
     cluster.stop().await;
 }
