@@ -56,6 +56,7 @@ mod progress;
 mod readiness;
 mod run_folder;
 mod state;
+mod stop;
 mod style;
 mod terminal;
 mod tips;

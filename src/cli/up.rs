@@ -4,17 +4,16 @@
 use std::io::IsTerminal;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use clap::Args;
 use clap::builder::ArgPredicate;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::flags::clock::ClockChoice;
 use super::flags::components::ComponentFlags;
 use super::flags::election::ElectionFlags;
 use super::flags::values;
 use super::readiness::Readiness;
+use super::stop::{Stop, end_unless_told};
 use super::style::Style;
 use super::{Failure, data_dir, detach, kubeconfig, manifests, node, progress, say, state};
 use crate::cluster::kwok_kinds::KwokKind;
@@ -449,47 +448,6 @@ pub(super) fn clean(leftover: &state::Record) {
     let state::Record { name, kubeconfig, own_kubeconfig, .. } = leftover;
     if let Err(Failure(why)) = kubeconfig::clean(kubeconfig, name, *own_kubeconfig) {
         tracing::warn!(why, "what an earlier cluster left could not be cleaned up");
-    }
-}
-
-/// Ctrl-C and SIGTERM.
-pub(super) struct Stop {
-    interrupt: tokio::signal::unix::Signal,
-    terminate: tokio::signal::unix::Signal,
-}
-
-impl Stop {
-    pub(super) fn listen() -> Result<Stop, Failure> {
-        let on = |kind| signal(kind).map_err(|error| Failure::new("cannot listen for signals", error));
-        Ok(Stop { interrupt: on(SignalKind::interrupt())?, terminate: on(SignalKind::terminate())? })
-    }
-
-    pub(super) async fn wait(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-}
-
-/// Waits for an end; whoever tells it `again` while it serves on for `delay` did not want to wait. An end
-/// without delay is so short that it is never cut, since some tell twice what they mean once.
-pub(super) async fn end_unless_told<T>(
-    ending: impl Future<Output = T>,
-    again: impl Future<Output = ()>,
-    delay: Duration,
-) -> Result<(), Failure> {
-    let told_twice = async {
-        if delay.is_zero() {
-            std::future::pending::<()>().await;
-        }
-        again.await;
-    };
-    tokio::select! {
-        _ = ending => Ok(()),
-        () = told_twice => {
-            Err(Failure("told to stop twice, and so it did at once: --shutdown-delay-duration is cut short".into()))
-        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::{block_on, failed};
 use crate::cli::flags::values;
 use crate::cli::node;
 use crate::cli::outcome::{Failure, say};
-use crate::cli::up::Stop;
+use crate::cli::stop::Stop;
 use crate::cluster::apart::SpeaksAs;
 use crate::cluster::apart::component::{Apart, ApartKeys, KubeletListen};
 use crate::cluster::apart::remote::RequestLimits;

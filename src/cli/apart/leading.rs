@@ -8,7 +8,7 @@ use super::failed;
 use super::serving::PageFlags;
 use crate::cli::flags::election::ElectionFlags;
 use crate::cli::outcome::{Failure, say};
-use crate::cli::up::Stop;
+use crate::cli::stop::Stop;
 use crate::cluster::Config;
 use crate::cluster::apart::SpeaksAs;
 use crate::cluster::apart::component::{Apart, ApartKeys};

@@ -14,7 +14,7 @@ use super::program::{KUBE_APISERVER, log, runtime, said};
 use super::selection::{self, Selected};
 use super::{serving_files, store};
 use crate::cli::outcome::{Failure, say};
-use crate::cli::up;
+use crate::cli::{stop, up};
 use crate::cluster::{Cluster, Config, Listen};
 use apiserver::authorization::config::{AuthorizationOptions, Mode};
 use apiserver::options::ServerRunOptions;
@@ -123,7 +123,7 @@ impl KubeApiserver {
         };
         // Whoever keeps a watch open is not waited for; what was answered is in the store.
         let clock = Clock::real();
-        up::end_unless_told(clock.timeout(PATIENCE + delay, stopping), ending.wait(), delay).await
+        stop::end_unless_told(clock.timeout(PATIENCE + delay, stopping), ending.wait(), delay).await
     }
 
     async fn start(mut self, selected: Selected) -> Result<(Cluster, Option<Server>), Failure> {
