@@ -58,8 +58,8 @@ impl Controller for DataSourceValidator {
     fn watches(&self) -> Watches {
         let scheme = self.scheme.clone();
         Watches::none().maps(&PERSISTENT_VOLUME_CLAIMS, move |change: &Change<'_>, enqueue: &Enqueue| {
-            let source = source_of(change.object());
-            if is_foreign(&source) && scheme.resource(GROUP, VERSION, PLURAL).is_some() {
+            let is_installed = scheme.resource(GROUP, VERSION, PLURAL).is_some();
+            if is_installed && is_foreign(&source_of(change.object())) {
                 enqueue.now(change.object().key());
             }
         })
