@@ -1,5 +1,7 @@
 //! `DockerKeyring`: the logins that Secrets hold, by what they are for (`keyring.go`, `config.go`).
 
+use std::fmt::{self, Debug, Formatter};
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -11,12 +13,19 @@ const DEFAULT_REGISTRY: &str = "index.docker.io";
 const MAX_LOGINS: usize = 1000;
 
 /// A user and the password.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct RegistryLogin {
     /// Who wants something.
     pub user: String,
     /// By which it is known that it is them.
     pub password: String,
+}
+
+/// Flags are shown on pages, passwords nowhere.
+impl Debug for RegistryLogin {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:***", self.user)
+    }
 }
 
 /// The logins of a pod (`BasicDockerKeyring`).
@@ -155,6 +164,7 @@ mod tests {
         assert_eq!(users(&keyring, "a.io/team/x"), ["team", "host", "second"]);
         assert_eq!(users(&keyring, "a.io/x"), ["host", "second"]);
         assert_eq!(keyring.lookup("a.io/x")[0].password, "p:w");
+        assert!(!format!("{keyring:?}").contains("p:w"));
     }
 
     #[test]
