@@ -42,6 +42,7 @@ mod allocation;
 mod allocation_manager;
 pub mod eviction;
 pub mod eviction_manager;
+mod image_gc;
 mod local_storage;
 mod node_lookup;
 mod pod_importance;

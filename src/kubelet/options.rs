@@ -66,6 +66,15 @@ pub struct KubeletOptions {
     /// How much more than the threshold is to be left once it was met, as memory.available=500Mi.
     #[arg(long, default_value = "", value_name = "SIGNAL=VALUE,...")]
     pub eviction_minimum_reclaim: SignalReclaims,
+    /// When so much of the disk is used, in percent, images go that nobody uses; 100 is never.
+    #[arg(long, default_value_t = 85, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub image_gc_high_threshold: u8,
+    /// Until so much is used, in percent.
+    #[arg(long, default_value_t = 80, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    pub image_gc_low_threshold: u8,
+    /// How long an image stays at least that nobody uses.
+    #[arg(long, default_value = "2m", value_parser = parse_flag)]
+    pub minimum_image_ttl_duration: Duration,
     /// For how long a node has a condition of pressure after it was observed last.
     #[arg(long, default_value = "5m", value_parser = parse_period)]
     pub eviction_pressure_transition_period: Duration,
@@ -85,6 +94,12 @@ impl KubeletOptions {
     /// # Errors
     /// What does not, and what to say.
     pub(crate) fn check(&self) -> Result<(), NodeRefusal> {
+        let high = self.image_gc_high_threshold;
+        let low = self.image_gc_low_threshold;
+        if low >= high {
+            let why = "must be less than --image-gc-high-threshold";
+            return Err(format!("--image-gc-low-threshold {low} {why} {high}").into());
+        }
         self.eviction_soft.check(&self.eviction_soft_grace_period)
     }
 
@@ -117,5 +132,7 @@ mod tests {
         assert!(parse("--node-status-max-images=-2").is_err());
         assert!(parse("--node-status-update-frequency=0s").is_err());
         assert!(parse("--max-pods=-1").is_err());
+        assert!(parse("--image-gc-low-threshold=85").unwrap().check().is_err());
+        assert!(parse("--image-gc-low-threshold=84").unwrap().check().is_ok());
     }
 }

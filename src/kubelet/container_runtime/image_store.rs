@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::services::Image;
+use super::services::{Image, UnusedImages};
 use apimachinery::time::Time;
 use machine::images::{reference, size_bytes};
 use sync::{Mutex, MutexGuard};
@@ -14,6 +14,8 @@ const MAX_IMAGES: usize = 2000;
 #[derive(Debug, Default)]
 pub(crate) struct ImageStore {
     present: Mutex<BTreeMap<String, Time>>,
+    /// When it was last seen that a container is of it.
+    used: Mutex<BTreeMap<String, Time>>,
     /// Whether the user says which there are: nobody has brought others.
     pub(crate) are_listed: bool,
 }
@@ -55,6 +57,29 @@ impl ImageStore {
         (images, count)
     }
 
+    /// Takes images away that nobody uses, those first that nobody has used for longest (`freeSpace`).
+    pub(crate) fn remove(&self, unused: &UnusedImages<'_>, now: Time) -> i64 {
+        let mut present = self.lock();
+        let mut used = self.used.lock();
+        used.extend(unused.in_use.iter().map(|image| (image.clone(), now)));
+        used.retain(|image, _| present.contains_key(image));
+        let is_old = |since: &Time| (now - *since).to_std().is_ok_and(|age| age >= unused.min_age);
+        let may_go = present.iter().filter(|(image, since)| !unused.in_use.contains(*image) && is_old(since));
+        let mut may_go: Vec<_> =
+            may_go.map(|(image, since)| (used.get(image).copied(), *since, image.clone())).collect();
+        may_go.sort();
+        let mut freed = 0_i64;
+        for (_, _, image) in may_go {
+            if freed >= unused.bytes {
+                break;
+            }
+            freed = freed.saturating_add(i64::try_from(size_bytes(&image)).unwrap_or(i64::MAX));
+            present.remove(&image);
+            used.remove(&image);
+        }
+        freed
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Time>> {
         self.present.lock()
     }
@@ -68,6 +93,28 @@ fn of_name(name: &str) -> Image {
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn images_go_that_nobody_has_used_for_longest() {
+        let (store, now) = (ImageStore::default(), Time::UNIX_EPOCH);
+        let at = |seconds: u64| now + Duration::from_secs(seconds);
+        for image in ["a", "b", "c"] {
+            store.add(image, now);
+        }
+        store.add("young", at(590));
+        let min_age = Duration::from_secs(120);
+        let remove = |in_use: &[&str], bytes: i64, seconds: u64| {
+            let in_use = in_use.iter().map(|image| (*image).to_owned()).collect();
+            store.remove(&UnusedImages { in_use: &in_use, min_age, bytes }, at(seconds))
+        };
+        assert_eq!(remove(&["a", "c"], 0, 300), 0);
+        assert_eq!(remove(&["c"], 0, 400), 0);
+        let has = |image: &str| store.get(image, at(600)).is_some();
+        assert!(remove(&["c"], 1, 600) > 0, "b has never been used");
+        assert!(!has("b") && has("a") && has("c") && has("young"));
+        assert!(remove(&["c"], i64::MAX, 600) > 0);
+        assert!(!has("a") && has("c") && has("young"));
+    }
 
     #[test]
     fn images_are_there_when_their_pull_has_ended() {

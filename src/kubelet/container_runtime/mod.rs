@@ -8,6 +8,7 @@
 pub mod forecasts;
 pub mod process_exit;
 pub mod sandbox_status;
+pub mod unused_images;
 
 pub mod services;
 pub mod stats;

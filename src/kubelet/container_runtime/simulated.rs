@@ -20,7 +20,7 @@ use super::services::{
     AttachInput, AttachResponse, Call, Command, ContainerConfig, ContainerId, ContainerStatus, Datagram,
     ExecResponse, ExecSyncForecast, Exit, ExitedContainer, Image, PendingQuestion, PodSandboxConfig,
     PodSandboxStatus, PortListener, ProbeForecast, ProbedContainer, RunningContainer, RuntimeError,
-    RuntimeService,
+    RuntimeService, UnusedImages,
 };
 use super::simulated_container::SimulatedContainer;
 use super::stages::{Next, StageSet, Step};
@@ -239,6 +239,10 @@ impl RuntimeService for SimulatedRuntime {
 
     fn list_images(&self, limit: usize, now: Time) -> (Vec<Image>, usize) {
         self.images.list(limit, now)
+    }
+
+    fn remove_images(&self, unused: &UnusedImages<'_>, now: Time) -> i64 {
+        self.images.remove(unused, now)
     }
 
     fn knows_process(&self, container: &Container) -> bool {

@@ -10,6 +10,7 @@ use super::ranking::{PodUse, rank, says_usage};
 use super::signal::Signal;
 use super::thresholds::EvictionThreshold;
 use crate::eviction::IMMEDIATE_GRACE_SECONDS;
+use crate::image_gc::ImageGarbage;
 use crate::kubelet::Kubelet;
 use crate::kubelet_api::MeasuredPod;
 use crate::options::KubeletOptions;
@@ -43,6 +44,7 @@ impl Kubelet {
     /// Keeps its node from running out of anything, for as long as it is polled.
     pub(crate) async fn evict_under_pressure(self) {
         let mut manager = EvictionManager::default();
+        let mut garbage = ImageGarbage::default();
         let mut usages = self.shared.config.measures.changes();
         loop {
             let state = &self.shared.state;
@@ -54,7 +56,7 @@ impl Kubelet {
                 }
                 continue;
             }
-            self.synchronize(&mut manager).await;
+            self.synchronize(&mut manager, &mut garbage).await;
             let clock = &self.shared.context.clock;
             let _ = clock.timeout(MONITORING_INTERVAL, state.pressed.notified()).await;
         }
@@ -74,11 +76,14 @@ impl Kubelet {
         self.shared.config.measures.has_usages() || says()
     }
 
-    async fn synchronize(&self, manager: &mut EvictionManager) {
+    async fn synchronize(&self, manager: &mut EvictionManager, garbage: &mut ImageGarbage) {
         let now = self.shared.context.clock.now();
         let options = &self.shared.config.options;
         let mut pods = self.pods_in_use(now).await;
         let observed = if self.is_watched() { observe(&self.shared.config, &pods) } else { BTreeMap::new() };
+        if let Some(disk) = observed.get(&Signal::ImageFs) {
+            self.collect_images(garbage, (disk.capacity, disk.available), now);
+        }
         let met = manager.met(options, &observed, now);
         self.shared.state.observe_pressures(&manager.conditions(options, now));
         // What is said to be short by hand is so without numbers.
@@ -93,6 +98,10 @@ impl Kubelet {
         };
         let text = format!("Attempting to reclaim {}", signal.resource());
         self.tell_of_node("Warning", "EvictionThresholdMet", &text);
+        if signal.condition() == "DiskPressure" {
+            // Unused images go before any pod does, here beside it: what they take counts for no signal.
+            self.remove_unused_images(i64::MAX, now);
+        }
         rank(&mut pods, signal);
         let Some(chosen) = pods.iter().find(|pod| !is_critical(&pod.pod)) else { return };
         let grace = if is_soft { soft_grace(options, chosen) } else { IMMEDIATE_GRACE_SECONDS };

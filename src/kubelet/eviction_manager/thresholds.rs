@@ -9,6 +9,10 @@ use crate::node_refusal::NodeRefusal;
 use apimachinery::duration;
 use apimachinery::quantity::{Format, Quantity};
 
+/// Where containers write is what of the other two holds it: what is said of it counts for nothing
+/// (`UpdateContainerFsThresholds`).
+const DERIVED: [&str; 2] = ["containerfs.available", "containerfs.inodesFree"];
+
 /// `--eviction-hard`, `--eviction-soft`: as `memory.available<100Mi,nodefs.available<10%`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EvictionThresholds(pub(super) Vec<EvictionThreshold>);
@@ -79,6 +83,10 @@ fn pairs<T>(
                 "invalid eviction threshold syntax {statement:?}, expected <signal>{operator}<value>"
             ));
         };
+        if DERIVED.contains(&name) {
+            read(value, name)?;
+            continue;
+        }
         let Some(signal) = Signal::ALL.into_iter().find(|signal| signal.name() == name) else {
             let known = Signal::ALL.map(Signal::name).join(", ");
             return Err(format!("unsupported eviction signal {name:?}: it may be one of {known}"));
@@ -165,6 +173,8 @@ mod tests {
         let shown: Vec<String> = all.0.iter().map(|it| format!("{it} {}", it.value.of(1000))).collect();
         assert_eq!(shown, ["memory.available 100Mi", "nodefs.available 100", "imagefs.inodesFree 50"]);
         assert_eq!(read("").unwrap(), EvictionThresholds::default());
+        assert_eq!(read("containerfs.available<9%").unwrap(), EvictionThresholds::default());
+        assert!(read("containerfs.available<much").is_err());
         for (text, why) in [
             (
                 "memory.available",

@@ -99,6 +99,49 @@ async fn soft_thresholds_take_their_time_and_a_full_disk_is_emptied() {
     cluster.stop().await;
 }
 
+/// The messages of events about the node.
+async fn told(cluster: &Cluster, reason: &str) -> Vec<String> {
+    let events = cluster.client().list(&EVENTS, "", &ListOptions::default()).await.unwrap();
+    let events = events.items.iter().map(|event| event.to_value());
+    let of_reason = events.filter(|event| event["reason"] == reason);
+    of_reason.map(|event| event["message"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn images(cluster: &Cluster) -> Vec<String> {
+    let node = cluster.client().get(&NODES, "", "node-1").await.unwrap().to_value();
+    let all = node["status"]["images"].as_array().cloned().unwrap_or_default();
+    all.iter().map(|image| image["names"][0].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn images_that_nobody_uses_go_when_the_disk_is_nearly_full() {
+    let mut config = Config::new();
+    // Else the pod that fills it goes at the same share.
+    config.kubelet.eviction_hard = "nodefs.available<5%".parse().unwrap();
+    let cluster = cluster(config).await;
+    run(&cluster, "once", ("cpu", "1m"), json!({})).await;
+    cluster.client().delete(&PODS, "default", "once", &Default::default()).await.unwrap();
+    pass(&cluster, 60).await;
+    let spec = json!({"containers": [{"name": "c", "image": "busybox", "command": ["sleep", "36000"]}]});
+    let annotations = json!({"kubarium.dev/usage-ephemeral-storage": "steps 0, 86Gi at 2m"});
+    let writes = json!({"metadata": {"name": "writes", "annotations": annotations}, "spec": spec});
+    cluster.client().create(&PODS, "default", writes).await.unwrap();
+    pass(&cluster, 30).await;
+    let nginx = "docker.io/library/nginx:latest".to_owned();
+    assert!(images(&cluster).await.contains(&nginx));
+    pass(&cluster, 900).await;
+    let left = images(&cluster).await;
+    assert!(!left.contains(&nginx) && left.iter().any(|image| image.contains("busybox")), "{left:?}");
+    let why = told(&cluster, "FreeDiskSpaceFailed").await.remove(0);
+    assert!(
+        why.starts_with("Failed to garbage collect required amount of images. Attempted to free "),
+        "{why}"
+    );
+    assert!(!told(&cluster, "ImageGCFailed").await.is_empty(), "it failed twice");
+    assert_eq!(status(&cluster, "writes").await["phase"], "Running");
+    cluster.stop().await;
+}
+
 /// A disk of 100Gi has room for 6,553,600 files.
 #[tokio::test]
 async fn too_many_files_are_disk_pressure_too() {

@@ -1,0 +1,14 @@
+//! `UnusedImages`: what a runtime may take away to make room.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// Which images may go.
+pub struct UnusedImages<'a> {
+    /// Those that containers are of stay, by the names that pods have for them.
+    pub in_use: &'a BTreeSet<String>,
+    /// Younger ones stay, too.
+    pub min_age: Duration,
+    /// So many bytes are enough.
+    pub bytes: i64,
+}
