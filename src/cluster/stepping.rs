@@ -125,6 +125,9 @@ impl Inside {
         let mut taken = StepsTaken::default();
         let stepping = async {
             while !condition.holds(client).await.map_err(TimeError::from)? {
+                if !self.stepped_by()?.is_closed() {
+                    return Ok(false);
+                }
                 let is_at_breakpoint = self.next_held()?.is_some_and(|next| next.breakpoint.is_some());
                 let is_stopped = is_at_breakpoint && !taken.released.is_empty();
                 if is_stopped || taken.released.len() == MAX_STEPS {
@@ -143,7 +146,7 @@ impl Inside {
         let outcome: Result<Result<bool, StepError>, _> =
             self.for_handles.time.real.timeout(within, stepping).await;
         // Whoever let time pass is gone, perhaps before they could hold it again.
-        self.hold().await?;
+        self.hold_on().await?;
         taken.reached = outcome.unwrap_or(Ok(false))?;
         Ok(taken)
     }
@@ -162,7 +165,12 @@ impl Inside {
         let gate = self.stepped_by()?;
         let real = &self.for_handles.time.real;
         let _ = real.timeout(within, self.until_somebody_is_held(gate)).await;
-        self.hold().await
+        self.hold_on().await
+    }
+
+    /// Holds everybody again, unless somebody has let all go on meanwhile: that is the last word.
+    async fn hold_on(&self) -> Result<(), StepError> {
+        if self.stepped_by()?.is_closed() { self.hold().await } else { Ok(()) }
     }
 
     async fn until_somebody_is_held(&self, gate: &Gate) {

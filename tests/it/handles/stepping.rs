@@ -103,6 +103,25 @@ async fn a_deployment_is_stepped_until_it_is_available() {
 }
 
 #[tokio::test]
+async fn who_lets_all_go_on_while_somebody_steps_has_the_last_word() {
+    let cluster = Cluster::start(bare()).await.unwrap();
+    step(&cluster, "/pause", Value::Null).await;
+    let created = creates(&cluster, "a");
+    until_held(&cluster, 1).await;
+    let never = json!({"object": "configmap/b", "for": "create", "within": "2s"});
+    let stepping = step(&cluster, "/until", never);
+    let going_on = async {
+        // It has begun to let steps happen.
+        created.await.unwrap();
+        step(&cluster, "/continue", Value::Null).await
+    };
+    let (said, _) = tokio::join!(stepping, going_on);
+    assert_eq!((&said["reached"], &said["paused"]), (&json!(false), &json!(false)), "{said}");
+    creates(&cluster, "c").await.unwrap();
+    cluster.stop().await;
+}
+
+#[tokio::test]
 async fn a_cluster_runs_into_its_breakpoints() {
     let clock = Clock::stepped("2030-01-01T00:00:30Z".parse().unwrap());
     let cluster = Cluster::start(Config::new().nodes(1).clock(clock)).await.unwrap();
