@@ -31,7 +31,7 @@ pub mod interpreter;
 
 mod programs;
 
-mod agnhost;
+pub mod agnhost;
 
 pub mod program;
 

@@ -23,12 +23,19 @@ pub struct ServerState {
     pub(crate) is_registered: bool,
     /// How many files were sent to it.
     pub(crate) uploads: u64,
+    /// Whether one that takes a single connection has that.
+    is_taken: bool,
 }
 
 impl ServerState {
     /// Whether somebody told it to answer otherwise than by itself.
     pub fn is_told(&self) -> bool {
         self.is_serving.is_some()
+    }
+
+    /// Takes the only connection that there may be; whether it was free.
+    pub fn take(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_taken, true)
     }
 
     /// Whether there was room.

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use crate::agnhost::flags::{TLS_FILE, flag};
+use crate::agnhost::forward_tester::ForwardTester;
 use crate::agnhost::guestbook::Guestbook;
 use crate::invocation::Invocation;
 use crate::programs::names;
@@ -88,6 +89,7 @@ pub struct Server {
     grpc: Option<(i64, Health)>,
     udp: Vec<(i64, UdpServer)>,
     text: Option<(i64, TextProtocol)>,
+    forward_tester: Option<Box<(i64, ForwardTester)>>,
     /// A script that is to be played to know where it listens.
     is_scripted: bool,
 }
@@ -284,6 +286,9 @@ fn of_agnhost(mode: &str, words: &[String], mounts: &[&str], variables: &[(&str,
         }
         "liveness" => Server::http(8080, Site::Liveness),
         "no-snat-test" => Server::http(port("port", 8080)?, Site::NoSnat),
+        "port-forward-tester" => {
+            Server { forward_tester: Some(Box::new(ForwardTester::of(variables)?)), ..Server::default() }
+        }
         "no-snat-test-proxy" => Server::http(port("port", 31235)?, Site::NoSnatProxy),
         "serve-hostname" if words.iter().any(|word| matches!(word.as_str(), "--udp" | "--udp=true")) => {
             Server { udp: vec![(port("port", 9376)?, UdpServer::HostName)], ..Server::default() }
@@ -376,14 +381,19 @@ impl Server {
 
     /// Whether it takes connections at `port`.
     pub fn listens(&self, port: i64) -> bool {
-        self.site(port).is_some() || self.health(port).is_some() || self.text(port).is_some()
+        self.site(port).is_some()
+            || self.health(port).is_some()
+            || self.text(port).is_some()
+            || self.forward_tester(port).is_some()
     }
 
     /// Where it listens, and whether to datagrams.
     pub fn ports(&self) -> Vec<(i64, bool)> {
         let sites = self.sites.iter().map(|(port, _)| *port);
         let one = self.grpc.as_ref().map(|(port, _)| *port).into_iter();
-        let connected = sites.chain(one).chain(self.text.map(|(port, _)| port)).map(|port| (port, false));
+        let tester = self.forward_tester.as_ref().map(|tester| tester.0);
+        let others = self.text.map(|(port, _)| port).into_iter().chain(tester);
+        let connected = sites.chain(one).chain(others).map(|port| (port, false));
         connected.chain(self.udp.iter().map(|(port, _)| (*port, true))).collect()
     }
 
@@ -412,6 +422,11 @@ impl Server {
     /// The text protocol that it speaks at a port.
     pub fn text(&self, port: i64) -> Option<TextProtocol> {
         self.text.filter(|(own, _)| *own == port).map(|(_, protocol)| protocol)
+    }
+
+    /// agnhost's `port-forward-tester`, where it listens.
+    pub fn forward_tester(&self, port: i64) -> Option<&ForwardTester> {
+        self.forward_tester.as_deref().filter(|(own, _)| *own == port).map(|(_, tester)| tester)
     }
 
     /// What it serves at a port.

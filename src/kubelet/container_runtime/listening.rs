@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use http::{Request, Response};
 use machine::access_log;
+use machine::agnhost::forward_tester::ForwardTester;
 use machine::logs::LogLine;
 use machine::questions::{Answered, NetworkReply, Question};
 use machine::servers::{Server, TlsFiles};
@@ -17,6 +18,7 @@ use machine::web::{Backing, Served, WebAnswer, WebRequest};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 
 use super::answered::response;
+use super::forward_testing;
 use super::health_messages;
 use super::listeners::{is_all_declared, served};
 use super::request_log::AskedRun;
@@ -162,6 +164,9 @@ impl Listening {
             }
             return;
         }
+        if let Some(tester) = self.server.forward_tester(self.port) {
+            return self.test_forwarding(tester, io, &clock).await;
+        }
         if let Some(protocol) = self.server.text(self.port) {
             // Whoever hangs up in the middle has heard enough.
             return self.talk(protocol, io).await.unwrap_or_default();
@@ -195,6 +200,16 @@ impl Listening {
         let at = clock.now();
         let text = format!("{} {text}", at.format("%Y/%m/%d %H:%M:%S"));
         self.run.log.push(LogLine { at, text });
+    }
+
+    /// It ends with its first connection; whoever comes after that one waits until then.
+    async fn test_forwarding(&self, tester: &ForwardTester, io: DuplexStream, clock: &Clock) {
+        if self.run.state.lock().take() {
+            let say = |text| self.run.log.push(LogLine { at: clock.now(), text });
+            let code = forward_testing::converse(tester, io, clock, &say).await;
+            self.run.exit.ask(code);
+        }
+        std::future::pending().await
     }
 
     async fn talk(&self, protocol: TextProtocol, mut io: DuplexStream) -> std::io::Result<()> {

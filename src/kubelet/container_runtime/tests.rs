@@ -23,6 +23,7 @@ use machine::file_system::Tree;
 use machine::questions::{Answered, NetworkReply};
 use machine::surroundings::Surroundings;
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt;
 
 const NOW: Time = Time::UNIX_EPOCH;
 
@@ -270,4 +271,39 @@ fn a_database_listens_at_the_port_that_its_container_declares() {
     ] {
         assert_eq!(open(image, ports, annotations, asked), wanted, "{image} {asked}");
     }
+}
+
+#[tokio::test]
+async fn a_tester_of_port_forwards_takes_one_connection_and_ends() {
+    let env = json!([{"name": "BIND_PORT", "value": "80"}, {"name": "CHUNKS", "value": "1"},
+        {"name": "CHUNK_SIZE", "value": "3"}, {"name": "CHUNK_INTERVAL", "value": "0"}]);
+    let image = "registry.k8s.io/e2e-test-images/agnhost:2.53";
+    let given = running(json!({"name": "a", "image": image, "args": ["port-forward-tester"], "env": env}));
+    let config = PodSandboxConfig { pod: &given.pod, metadata: &given.metadata, attempt: 0 };
+    let container = &given.pod.spec.containers[0];
+    let running = [RunningContainer { container, id: &given.id, started_at: NOW }];
+    let listener = given.runtime.port_forward(&config, &running, 80).unwrap();
+    assert!(given.runtime.port_forward(&config, &running, 81).is_err());
+    let connect = || {
+        let (client, server) = network::connection();
+        let clock = Clock::stepped(NOW);
+        (client, tokio::spawn((listener.serve)(server, "10.0.0.9:4000".into(), clock.clone())), clock)
+    };
+    let (mut first, serving, clock) = connect();
+    let mut heard = String::new();
+    first.read_to_string(&mut heard).await.unwrap();
+    assert_eq!(heard, "xxx");
+    let (_second, waiting, _) = connect();
+    let code = loop {
+        tokio::select! {
+            biased;
+            code = listener.exit.asked() => break code,
+            () = tokio::task::yield_now() => {
+                clock.next_wake().into_iter().for_each(|wake| clock.advance(wake));
+            }
+        }
+    };
+    assert!(code == 0 && !waiting.is_finished());
+    serving.abort();
+    waiting.abort();
 }

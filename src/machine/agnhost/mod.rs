@@ -8,6 +8,7 @@ pub(crate) mod klog_line;
 mod clients;
 
 pub(crate) mod asking;
+pub mod forward_tester;
 pub(crate) mod guestbook;
 pub(crate) mod netexec;
 pub(crate) mod no_snat;
