@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use apis::networking::ip_range::IpRange;
+use apis::networking::ip_range::{BadRange, IpRange, IpRanges};
 
 /// A node has the addresses of one part; kubelets here hand out those of IPv4 parts of these sizes.
 pub const NODE_MASKS: std::ops::RangeInclusive<u32> = 8..=30;
@@ -24,17 +24,18 @@ impl CidrSet {
     ///
     /// # Errors
     /// Upstream's words for parts that are larger than the whole, and for too many of IPv6.
-    pub fn new(cluster: IpRange, mask: u32) -> Result<CidrSet, String> {
+    pub fn new(cluster: IpRange, mask: u32) -> Result<CidrSet, BadRange> {
         if cluster.bits > mask {
             let why = "the controller's --cluster-cidr mask size must be less than or equal to \
                        --node-cidr-mask-size configured for CIDR family";
             return Err(why.into());
         }
         if cluster.network.is_ipv6() && mask - cluster.bits > MOST_BITS_IPV6 {
-            return Err(format!(
+            let why = format!(
                 "New CIDR set failed; the node CIDR size is too big: parts of {mask} bits of \
                  --cluster-cidr {cluster} may have at most {MOST_BITS_IPV6} bits more than it has"
-            ));
+            );
+            return Err(why.into());
         }
         Ok(CidrSet { cluster, mask })
     }
@@ -60,17 +61,14 @@ impl fmt::Display for CidrSet {
 
 /// `--cluster-cidr`: one range, or one of each IP family. The first says which family is the pods' own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClusterCidrs {
-    primary: IpRange,
-    secondary: Option<IpRange>,
-}
+pub struct ClusterCidrs(IpRanges);
 
 impl ClusterCidrs {
     /// Reads one or two ranges with a comma between them.
     ///
     /// # Errors
     /// Upstream's words (`validateCIDRs`) for what is no range, or not one of each family.
-    pub fn parse(text: &str) -> Result<ClusterCidrs, String> {
+    pub fn parse(text: &str) -> Result<ClusterCidrs, BadRange> {
         let range = |text: &str| {
             let invalid = || format!("invalid CIDR address: {text}; must be a range, as 10.244.0.0/16");
             IpRange::parse(text).ok_or_else(invalid)
@@ -78,38 +76,36 @@ impl ClusterCidrs {
         let ranges = text.split(',').map(range).collect::<Result<Vec<IpRange>, String>>()?;
         let is_mixed = ranges.iter().any(|one| one.network.is_ipv4() != ranges[0].network.is_ipv4());
         let count = ranges.len();
-        if count > 1 && !is_mixed {
-            return Err(format!(
+        let why = if is_mixed {
+            format!("len of clusters is:{count} > more than max allowed of 2")
+        } else {
+            format!(
                 "len of ClusterCIDRs=={count} and they are not configured as dual stack (at least one from \
                  each IPFamily)"
-            ));
-        }
-        if count > 2 {
-            return Err(format!("len of clusters is:{count} > more than max allowed of 2"));
-        }
-        Ok(ClusterCidrs { primary: ranges[0], secondary: ranges.get(1).copied() })
+            )
+        };
+        IpRanges::of(&ranges).map(ClusterCidrs).ok_or_else(|| why.into())
     }
 
     /// The ranges, in order.
     pub fn all(&self) -> impl Iterator<Item = IpRange> + use<> {
-        [Some(self.primary), self.secondary].into_iter().flatten()
+        self.0.all()
     }
 
     /// Whether there is one of each family.
     pub fn is_dual(&self) -> bool {
-        self.secondary.is_some()
+        self.0.secondary.is_some()
     }
 
     /// Whether there is none of IPv4.
     pub fn is_ipv6_alone(&self) -> bool {
-        matches!(self.primary.network, IpAddr::V6(_)) && !self.is_dual()
+        matches!(self.0.primary.network, IpAddr::V6(_)) && !self.is_dual()
     }
 }
 
 impl fmt::Display for ClusterCidrs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let texts: Vec<String> = self.all().map(|range| range.to_string()).collect();
-        write!(f, "{}", texts.join(","))
+        self.0.fmt(f)
     }
 }
 
@@ -125,10 +121,10 @@ mod tests {
         let shown = [0, 1, 2].map(|at| parts.part(at));
         assert_eq!(shown, [Some("10.7.0.0/24".into()), Some("10.7.1.0/24".into()), None]);
         assert_eq!(set("10.7.0.0/24", 26).unwrap().part(3), Some("10.7.0.192/26".into()));
-        assert!(set("10.7.0.0/24", 16).is_err_and(|why| why.contains("--node-cidr-mask-size")));
+        assert!(set("10.7.0.0/24", 16).is_err_and(|why| why.to_string().contains("--node-cidr-mask-size")));
         let parts = set("fd00:10:244::/56", 64).unwrap();
         assert_eq!((parts.count(), parts.part(2)), (256, Some("fd00:10:244:2::/64".into())));
-        assert!(set("fd00::/40", 64).is_err_and(|why| why.contains("too big")));
+        assert!(set("fd00::/40", 64).is_err_and(|why| why.to_string().contains("too big")));
     }
 
     #[test]
@@ -143,7 +139,7 @@ mod tests {
             ("10.7.0.0/16,10.8.0.0/16", "len of ClusterCIDRs==2 and they are not configured as dual stack"),
             ("10.7.0.0/16,fd00::/56,fd01::/56", "len of clusters is:3 > more than max allowed of 2"),
         ] {
-            assert!(shown(text).is_err_and(|said| said.starts_with(why)), "{text}");
+            assert!(shown(text).is_err_and(|said| said.to_string().starts_with(why)), "{text}");
         }
     }
 }

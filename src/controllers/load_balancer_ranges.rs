@@ -3,55 +3,45 @@
 use std::fmt;
 use std::net::IpAddr;
 
-use apis::networking::ip_range::IpRange;
-
-golang::text_error! {
-    /// What is wrong with `--load-balancer-range`.
-    pub struct BadLoadBalancerRange;
-}
+use apis::networking::ip_range::{BadRange, IpRange, IpRanges};
 
 /// Where load balancers have their addresses of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LoadBalancerRanges(Vec<IpRange>);
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadBalancerRanges(IpRanges);
 
 impl LoadBalancerRanges {
     /// As `192.168.100.0/24,fd00:100::/112`.
     ///
     /// # Errors
     /// What is no range, or is one too many.
-    pub fn parse(text: &str) -> Result<LoadBalancerRanges, BadLoadBalancerRange> {
+    pub fn parse(text: &str) -> Result<LoadBalancerRanges, BadRange> {
         let range = |part: &str| {
             let why = || format!("invalid CIDR address: {part}; must be a range, as 192.168.100.0/24");
-            IpRange::parse(part.trim()).ok_or_else(|| BadLoadBalancerRange::from(why()))
+            IpRange::parse(part.trim()).ok_or_else(|| BadRange::from(why()))
         };
         let ranges = text.split(',').map(range).collect::<Result<Vec<_>, _>>()?;
-        match ranges.as_slice() {
-            [_] => {}
-            [first, second] if first.network.is_ipv4() != second.network.is_ipv4() => {}
-            _ => return Err("must be one range, or one of each IP family with a comma between them".into()),
-        }
-        Ok(LoadBalancerRanges(ranges))
+        let why = "must be one range, or one of each IP family with a comma between them";
+        IpRanges::of(&ranges).map(LoadBalancerRanges).ok_or_else(|| why.into())
     }
 
     /// Whether an address is of one of them.
     pub(crate) fn contains(&self, address: IpAddr) -> bool {
-        self.0.iter().any(|range| range.contains(address))
+        self.0.all().any(|range| range.contains(address))
     }
 
     /// Those of a Service that has these families, in their order; of one that says none, the first.
     pub(crate) fn of_families(&self, families: &[&str]) -> Vec<IpRange> {
         if families.is_empty() {
-            return self.0.iter().take(1).copied().collect();
+            return vec![self.0.primary];
         }
-        let of = |family: &&str| self.0.iter().find(|range| range.network.is_ipv4() == (*family == "IPv4"));
-        families.iter().filter_map(of).copied().collect()
+        let of = |family: &&str| self.0.all().find(|range| range.network.is_ipv4() == (*family == "IPv4"));
+        families.iter().filter_map(of).collect()
     }
 }
 
 impl fmt::Display for LoadBalancerRanges {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let texts: Vec<String> = self.0.iter().map(ToString::to_string).collect();
-        out.write_str(&texts.join(","))
+        self.0.fmt(out)
     }
 }
 

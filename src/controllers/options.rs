@@ -11,7 +11,7 @@ use super::cidr_set::{CidrSet, ClusterCidrs, NODE_MASKS, NODE_MASKS_IPV6};
 use super::load_balancer_ranges::LoadBalancerRanges;
 use super::selection::{self, Selection};
 use apimachinery::duration::parse_period;
-use apis::networking::ip_range::IpRange;
+use apis::networking::ip_range::{BadRange, IpRange};
 use component_base::flags::{choices, defaults};
 
 /// More workers of one controller than this are refused: each is a task, and waits for the same server.
@@ -179,14 +179,15 @@ impl ControllerManagerOptions {
     ///
     /// # Errors
     /// Parts that are larger than the whole, or too few of them; sizes of families that there are not.
-    pub fn pod_cidrs(&self, number: u32) -> Result<Vec<String>, String> {
+    pub fn pod_cidrs(&self, number: u32) -> Result<Vec<String>, BadRange> {
         let part = |parts: CidrSet| {
-            parts.part(number - 1).ok_or_else(|| {
+            let why = || {
                 format!(
                     "CIDR allocation failed; there are no remaining CIDRs left to allocate in the accepted range: \
                      --cluster-cidr {parts}; choose a larger range, smaller parts, or fewer --nodes"
                 )
-            })
+            };
+            parts.part(number - 1).ok_or_else(|| BadRange::from(why()))
         };
         self.cidr_sets()?.into_iter().map(part).collect()
     }
@@ -201,7 +202,7 @@ impl ControllerManagerOptions {
     ///
     /// # Errors
     /// As [`ControllerManagerOptions::pod_cidrs`].
-    fn cidr_sets(&self) -> Result<Vec<CidrSet>, String> {
+    fn cidr_sets(&self) -> Result<Vec<CidrSet>, BadRange> {
         let Some(cluster) = self.cluster_cidr else { return Ok(vec![]) };
         self.check_masks(&cluster)?;
         let of_family = |range: IpRange| match (range.network.is_ipv4(), self.node_cidr_mask_size) {
@@ -213,7 +214,7 @@ impl ControllerManagerOptions {
     }
 
     /// `setNodeCIDRMaskSizes`
-    fn check_masks(&self, cluster: &ClusterCidrs) -> Result<(), String> {
+    fn check_masks(&self, cluster: &ClusterCidrs) -> Result<(), BadRange> {
         let (any, v4, v6) =
             (self.node_cidr_mask_size, self.node_cidr_mask_size_ipv4, self.node_cidr_mask_size_ipv6);
         let why = if any.is_some() && cluster.is_dual() {
@@ -226,7 +227,7 @@ impl ControllerManagerOptions {
         } else if v6.is_some() && !cluster.is_ipv6_alone() && !cluster.is_dual() {
             "usage of --node-cidr-mask-size-ipv6 is not allowed for a single-stack IPv4 cluster"
         } else if any.is_some_and(|mask| !cluster.is_ipv6_alone() && !NODE_MASKS.contains(&mask)) {
-            return Err(format!("--node-cidr-mask-size of IPv4 {}", wrong_mask(&NODE_MASKS)));
+            return Err(format!("--node-cidr-mask-size of IPv4 {}", wrong_mask(&NODE_MASKS)).into());
         } else {
             return Ok(());
         };
@@ -339,7 +340,7 @@ mod tests {
             (vec![v4, sizes[1]], "is not allowed for a single-stack IPv4 cluster"),
             (vec![v4, "--node-cidr-mask-size=64"], "must be a whole number from 8 to 30"),
         ] {
-            assert!(cidrs(&arguments).is_err_and(|said| said.contains(why)), "{arguments:?}");
+            assert!(cidrs(&arguments).is_err_and(|said| said.to_string().contains(why)), "{arguments:?}");
         }
     }
 

@@ -5,6 +5,45 @@ use std::net::IpAddr;
 
 use crate::validation::texts::parse_cidr;
 
+golang::text_error! {
+    /// What is no range of addresses or ports, or not one that its flag takes; in upstream's words.
+    pub struct BadRange;
+}
+
+/// One range, or one of each IP family, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IpRanges {
+    /// The first.
+    pub primary: IpRange,
+    /// That of the other family.
+    pub secondary: Option<IpRange>,
+}
+
+impl IpRanges {
+    /// None for none, for two of one family, and for more than two.
+    pub fn of(ranges: &[IpRange]) -> Option<IpRanges> {
+        match *ranges {
+            [primary] => Some(IpRanges { primary, secondary: None }),
+            [primary, other] if primary.network.is_ipv4() != other.network.is_ipv4() => {
+                Some(IpRanges { primary, secondary: Some(other) })
+            }
+            _ => None,
+        }
+    }
+
+    /// The ranges, in order.
+    pub fn all(&self) -> impl Iterator<Item = IpRange> + use<> {
+        [Some(self.primary), self.secondary].into_iter().flatten()
+    }
+}
+
+impl fmt::Display for IpRanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let texts: Vec<String> = self.all().map(|range| range.to_string()).collect();
+        f.write_str(&texts.join(","))
+    }
+}
+
 /// As `10.96.0.0/16`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpRange {

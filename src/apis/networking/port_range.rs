@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use super::ip_range::BadRange;
+
 /// Ports from the first to the last, both of them included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortRange {
@@ -24,13 +26,13 @@ impl PortRange {
     ///
     /// # Errors
     /// Upstream's words (`PortRange.Set`).
-    pub fn parse(text: &str) -> Result<PortRange, String> {
+    pub fn parse(text: &str) -> Result<PortRange, BadRange> {
         let text = text.trim();
         if text.is_empty() {
             return Ok(PortRange::default());
         }
         let (first, last) = match (text.split_once('-'), text.split_once('+')) {
-            (Some(_), Some(_)) => return Err(format!("unable to parse port range: {text}")),
+            (Some(_), Some(_)) => return Err(format!("unable to parse port range: {text}").into()),
             (Some((first, last)), None) => (number(first)?, number(last)?),
             (None, Some((first, more))) => (number(first)?, number(first)?.saturating_add(number(more)?)),
             (None, None) => (number(text)?, number(text)?),
@@ -40,10 +42,10 @@ impl PortRange {
         };
         let range = PortRange { first: port(first)?, last: port(last)? };
         if range.last < range.first {
-            return Err(format!("end port cannot be less than start port: {text}"));
+            return Err(format!("end port cannot be less than start port: {text}").into());
         }
         if range.first == 0 {
-            return Err(format!("port 0 is no port: {text}"));
+            return Err(format!("port 0 is no port: {text}").into());
         }
         Ok(range)
     }
@@ -84,7 +86,7 @@ mod tests {
 
     #[test]
     fn ranges_are_read_as_upstream_reads_them() {
-        let range = |first, last| Ok(PortRange { first, last });
+        let range = |first, last| Ok::<_, String>(PortRange { first, last });
         for (text, expected) in [
             ("", range(30_000, 32_767)),
             ("30000-32767", range(30_000, 32_767)),
@@ -98,7 +100,7 @@ mod tests {
             ("x-8", Err("strconv.Atoi: parsing \"x\": invalid syntax".into())),
             ("0-8", Err("port 0 is no port: 0-8".into())),
         ] {
-            assert_eq!(PortRange::parse(text), expected, "{text}");
+            assert_eq!(PortRange::parse(text).map_err(String::from), expected, "{text}");
         }
         assert_eq!(PortRange::default().to_string(), "30000-32767");
     }

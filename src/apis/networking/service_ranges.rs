@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::ip_range::IpRange;
+use super::ip_range::{BadRange, IpRange};
 
 /// The fewest addresses that a range has (`ServiceIPRange`).
 const MIN_ADDRESSES: u128 = 8;
@@ -31,14 +31,15 @@ impl ServiceRanges {
     /// # Errors
     /// Upstream's words (`getServiceIPAndRanges`, `validateClusterIPFlags`) for what is no range, has too few
     /// addresses, or is not one of each family.
-    pub fn parse(text: &str) -> Result<ServiceRanges, String> {
+    pub fn parse(text: &str) -> Result<ServiceRanges, BadRange> {
         let parts: Vec<&str> = text.split(',').collect();
         let primary = network(parts[0]).ok_or("service-cluster-ip-range[0] is not a valid cidr")?;
         if primary.size() < MIN_ADDRESSES {
-            return Err(format!(
+            let why = format!(
                 "error determining service IP ranges for primary service cidr: the service cluster IP range \
                  must be at least {MIN_ADDRESSES} IP addresses"
-            ));
+            );
+            return Err(why.into());
         }
         let secondary = parts.get(1).map(|part| network(part));
         let secondary = match secondary {
@@ -130,7 +131,7 @@ mod tests {
                 "--service-cluster-ip-range must not contain more than two entries",
             ),
         ] {
-            assert_eq!(ServiceRanges::parse(text).unwrap_err(), why, "{text}");
+            assert_eq!(ServiceRanges::parse(text).unwrap_err().to_string(), why, "{text}");
         }
     }
 }

@@ -400,7 +400,7 @@ pub(crate) const IDIOMS: &[(&str, &str, usize)] = &[
     (
         r"\bpub(?:\([a-z ]+\))? (?:async )?fn [^;{]*-> [^;{]*Result<[^;{]*, String>",
         "an error between rooms is a type of its own",
-        134,
+        129,
     ),
 ];
 /// How many names stand for several types.
