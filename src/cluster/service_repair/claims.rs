@@ -73,8 +73,7 @@ impl AddressClaim {
 
     /// Whether it may belong to a Service that is still being written.
     fn is_young(&self, now: Time) -> bool {
-        let created =
-            self.tree["metadata"]["creationTimestamp"].as_str().and_then(|text| text.parse::<Time>().ok());
+        let created = self.object.metadata.creation_timestamp;
         created.is_some_and(|created| created + TimeDelta::seconds(WRITTEN_WITHIN) > now)
     }
 
