@@ -8,6 +8,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How long a kernel goes on asking who does not answer.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(127);
+
 /// So many questions may one process ask; one that asks more waits for an answer for ever, and its log says
 /// so.
 pub const MAX_QUESTIONS: usize = 1000;

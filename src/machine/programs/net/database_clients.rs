@@ -9,14 +9,12 @@ use std::time::Duration;
 
 use super::resolver::resolve;
 use crate::interpreter::player::{Flow, Player};
-use crate::questions::{NetworkAsk, NetworkReply, Question};
+use crate::questions::{CONNECT_TIMEOUT, NetworkAsk, NetworkReply, Question};
 use crate::shell::{self, Word};
 
 const REDIS: &[&str] = &["redis-cli", "valkey-cli"];
 const MYSQL: &[&str] = &["mysqladmin", "mariadb-admin"];
 const POSTGRES: &str = "pg_isready";
-/// How long a kernel goes on asking who does not answer.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(127);
 /// How long `pg_isready` waits unless it is told otherwise.
 const READY_TIMEOUT: Duration = Duration::from_secs(3);
 /// Flags that have a value, by which neither host nor port is said.
@@ -120,8 +118,17 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Result
     }
 }
 
-/// Whether anybody takes connections there.
-fn is_there(player: &mut Player<'_>, to: SocketAddr, within: Duration) -> Result<bool, Flow> {
+/// Whether anybody takes connections there. Whoever is in the container itself does.
+fn is_there(
+    player: &mut Player<'_>,
+    call: &DatabaseCall<'_>,
+    to: Option<SocketAddr>,
+    within: Duration,
+) -> Result<bool, Flow> {
+    if call.is_local() {
+        return Ok(true);
+    }
+    let Some(to) = to else { return Ok(false) };
     let what = NetworkAsk::Tcp { to, send: vec![], reads: false };
     let reply = player.ask(Question { what, within })?;
     Ok(matches!(reply, NetworkReply::Bytes(_) | NetworkReply::Empty))
@@ -129,11 +136,7 @@ fn is_there(player: &mut Player<'_>, to: SocketAddr, within: Duration) -> Result
 
 fn postgres(player: &mut Player<'_>, call: &DatabaseCall<'_>, to: Option<SocketAddr>) -> Result<(), Flow> {
     let host = if call.host == "localhost" { "/var/run/postgresql" } else { call.host };
-    let is_ready = call.is_local()
-        || match to {
-            Some(to) => is_there(player, to, call.within.unwrap_or(READY_TIMEOUT))?,
-            None => false,
-        };
+    let is_ready = is_there(player, call, to, call.within.unwrap_or(READY_TIMEOUT))?;
     let (said, status) = if is_ready { ("accepting connections", 0) } else { ("no response", 2) };
     if !call.is_quiet {
         player.say(&format!("{host}:{} - {said}\n", call.port));
@@ -150,11 +153,7 @@ fn mysql(
 ) -> Result<(), Flow> {
     let DatabaseCall { host, port, .. } = call;
     let program = if name == "mysqladmin" { "mysqld" } else { "mariadbd" };
-    let is_up = call.is_local()
-        || match to {
-            Some(to) => is_there(player, to, CONNECT_TIMEOUT)?,
-            None => false,
-        };
+    let is_up = is_there(player, call, to, CONNECT_TIMEOUT)?;
     match call.words.first() {
         Some(&"ping") if is_up => player.say(&format!("{program} is alive\n")),
         Some(&("status" | "version")) if is_up => {

@@ -6,10 +6,7 @@ use std::time::Duration;
 use super::resolver::{AddressFamily, resolve_of};
 use crate::interpreter::player::{Flow, Player};
 use crate::listeners::{Listens, ScriptListener};
-use crate::questions::{NetworkAsk, NetworkReply, Question};
-
-/// How long a kernel goes on asking who does not answer.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(127);
+use crate::questions::{CONNECT_TIMEOUT, NetworkAsk, NetworkReply, Question};
 
 #[derive(Default)]
 struct NetcatOptions<'a> {

@@ -1,7 +1,6 @@
 //! `openssl s_client`: speaks TLS with somebody, and tells which certificates were shown.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use base64::Engine;
 use x509_parser::parse_x509_certificate;
@@ -9,10 +8,8 @@ use x509_parser::parse_x509_certificate;
 use super::resolver::resolve;
 use crate::interpreter::player::{Flow, Player};
 use crate::programs::x509_texts::{date, name};
-use crate::questions::{NetworkAsk, NetworkReply, Question, TlsPeer, TlsTrust};
+use crate::questions::{CONNECT_TIMEOUT, NetworkAsk, NetworkReply, Question, TlsPeer, TlsTrust};
 
-/// How long a kernel goes on asking who does not answer.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(127);
 /// Letters in a line of PEM.
 const PEM_COLUMNS: usize = 64;
 /// Upstream's numbers and words of what is wrong with who was shown.
