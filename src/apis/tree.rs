@@ -128,6 +128,29 @@ pub fn set_if_zero(value: &mut Value, path: &str, new: impl Into<Value>) {
     }
 }
 
+/// Takes finalizers away from an object; whether one of them was there.
+pub fn remove_finalizers(object: &mut Value, gone: &[&str]) -> bool {
+    let own = texts(object, "metadata.finalizers");
+    let kept: Vec<String> = own.iter().filter(|own| !gone.contains(own)).map(ToString::to_string).collect();
+    let differs = kept.len() != own.len();
+    if differs {
+        set(object, "metadata.finalizers", kept);
+    }
+    differs
+}
+
+/// Gives an object the finalizers that it lacks, behind its own; whether it lacked one.
+pub fn add_finalizers(object: &mut Value, wanted: &[&str]) -> bool {
+    let own = texts(object, "metadata.finalizers");
+    let missing = wanted.iter().filter(|wanted| !own.contains(wanted));
+    let all: Vec<String> = own.iter().chain(missing).map(ToString::to_string).collect();
+    let differs = all.len() != own.len();
+    if differs {
+        set(object, "metadata.finalizers", all);
+    }
+    differs
+}
+
 /// Takes away what is at `path`.
 pub fn remove(value: &mut Value, path: &str) -> Option<Value> {
     match path.rsplit_once('.') {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::stocked::Stock;
+use apis::core::secret::LEGACY_TOKEN_TRACKING;
 
 /// What the server or a controller writes into every object.
 const METADATA: [&str; 9] = [
@@ -87,11 +88,8 @@ const OF_COMPONENTS: [&str; 9] = [
 /// Namespaces that every cluster has, with what is in the latter two.
 const OF_EVERY_CLUSTER: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 /// ConfigMaps that every cluster has.
-const CONFIG_MAPS_OF_EVERY_CLUSTER: [&str; 3] = [
-    "kube-root-ca.crt",
-    "extension-apiserver-authentication",
-    "kube-apiserver-legacy-service-account-token-tracking",
-];
+const CONFIG_MAPS_OF_EVERY_CLUSTER: [&str; 3] =
+    ["kube-root-ca.crt", "extension-apiserver-authentication", LEGACY_TOKEN_TRACKING];
 
 /// What is exported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

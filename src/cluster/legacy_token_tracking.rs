@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use apimachinery::status::Status;
 use apimachinery::time::Time;
 use apis::core::config_map::CONFIG_MAPS;
+use apis::core::secret::LEGACY_TOKEN_TRACKING;
 use client_go::client::Client;
 
 pub(super) const NAMESPACE: &str = "kube-system";
-pub(super) const NAME: &str = "kube-apiserver-legacy-service-account-token-tracking";
 
 /// Writes it down, unless a day is there already.
 ///
@@ -18,7 +18,8 @@ pub(super) const NAME: &str = "kube-apiserver-legacy-service-account-token-track
 /// The server's refusal.
 pub(crate) async fn publish(client: &Client, now: Time) -> Result<(), Status> {
     let day = now.date_naive().to_string();
-    let config_map = json!({"metadata": {"name": NAME, "namespace": NAMESPACE}, "data": {"since": day}});
+    let config_map =
+        json!({"metadata": {"name": LEGACY_TOKEN_TRACKING, "namespace": NAMESPACE}, "data": {"since": day}});
     match client.create(&CONFIG_MAPS, NAMESPACE, config_map).await {
         Err(status) if status.is_already_exists() => mend(client, &day).await,
         created => created.map(drop),
@@ -26,7 +27,7 @@ pub(crate) async fn publish(client: &Client, now: Time) -> Result<(), Status> {
 }
 
 async fn mend(client: &Client, day: &str) -> Result<(), Status> {
-    let mut found = client.get(&CONFIG_MAPS, NAMESPACE, NAME).await?.to_value();
+    let mut found = client.get(&CONFIG_MAPS, NAMESPACE, LEGACY_TOKEN_TRACKING).await?.to_value();
     if has_day(&found) {
         return Ok(());
     }
@@ -34,7 +35,7 @@ async fn mend(client: &Client, day: &str) -> Result<(), Status> {
         found["data"] = json!({});
     }
     found["data"]["since"] = day.into();
-    client.update(&CONFIG_MAPS, NAMESPACE, NAME, found).await.map(drop)
+    client.update(&CONFIG_MAPS, NAMESPACE, LEGACY_TOKEN_TRACKING, found).await.map(drop)
 }
 
 fn has_day(config_map: &Value) -> bool {

@@ -20,6 +20,7 @@ use apimachinery::watch::WatchEvent;
 use apis::core::config_map::CONFIG_MAPS;
 use apis::core::endpoints::ENDPOINTS;
 use apis::core::namespace::NAMESPACES;
+use apis::core::secret::LEGACY_TOKEN_TRACKING;
 use apis::core::service::SERVICES;
 use apis::discovery::endpoint_slice::ENDPOINT_SLICES;
 use apis::kind::Kind;
@@ -65,7 +66,7 @@ async fn wait_for_loss(client: &Client, has_clients: bool) -> Result<(), Status>
         (watch(&ENDPOINT_SLICES, api_endpoints::NAMESPACE, named(api_endpoints::NAME)).await?, false),
     ];
     if has_clients {
-        let (namespace, name) = (legacy_token_tracking::NAMESPACE, legacy_token_tracking::NAME);
+        let (namespace, name) = (legacy_token_tracking::NAMESPACE, LEGACY_TOKEN_TRACKING);
         watches.push((watch(&CONFIG_MAPS, namespace, named(name)).await?, false));
     }
     loop {

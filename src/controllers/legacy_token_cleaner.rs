@@ -15,7 +15,9 @@ use apimachinery::status::Status;
 use apimachinery::time::Time;
 use apis::core::config_map::CONFIG_MAPS;
 use apis::core::pod::PODS;
-use apis::core::secret::{LEGACY_TOKEN_INVALID_SINCE, LEGACY_TOKEN_LAST_USED, SECRETS};
+use apis::core::secret::{
+    LEGACY_TOKEN_INVALID_SINCE, LEGACY_TOKEN_LAST_USED, LEGACY_TOKEN_TRACKING, SECRETS,
+};
 use apis::core::service_account::SERVICE_ACCOUNTS;
 use apis::tree::{annotation, items, text};
 use client_go::component::ComponentContext;
@@ -26,7 +28,7 @@ const CHECK_PERIOD: Duration = Duration::from_secs(24 * 60 * 60);
 const EVERYTHING: &str = "secrets";
 const TYPE: &str = "kubernetes.io/service-account-token";
 /// Since when the server notes who uses such tokens.
-const TRACKING: (&str, &str) = ("kube-system", "kube-apiserver-legacy-service-account-token-tracking");
+const TRACKING: (&str, &str) = ("kube-system", LEGACY_TOKEN_TRACKING);
 
 /// Looks once a day.
 pub(crate) struct LegacyTokenCleaner {

@@ -17,7 +17,7 @@ use apimachinery::options::{DeleteOptions, PatchType, Preconditions};
 use apimachinery::status::Status;
 use apis::core::pod::PODS;
 use apis::resource::resource_claim::{FINALIZER, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS};
-use apis::tree::{is_set, items, set, text, texts};
+use apis::tree::{is_set, items, remove_finalizers, set, text};
 use apis::views::pod::Pod;
 use apis::views::pod_volumes::PodResourceClaim;
 use client_go::ComponentContext;
@@ -182,13 +182,9 @@ impl ResourceClaimController {
 
     /// Without devices nothing keeps a claim.
     async fn let_go(&self, ctx: &Reconcile, claim: &Object, mut tree: Value) -> Result<(), Status> {
-        let finalizers: Vec<String> =
-            texts(&tree, "metadata.finalizers").into_iter().map(str::to_owned).collect();
-        let kept: Vec<String> = finalizers.iter().filter(|it| *it != FINALIZER).cloned().collect();
-        if kept.len() == finalizers.len() {
+        if !remove_finalizers(&mut tree, &[FINALIZER]) {
             return Ok(());
         }
-        set(&mut tree, "metadata.finalizers", kept);
         let (namespace, name) = (&claim.metadata.namespace, &claim.metadata.name);
         let written = ctx.client.update(&RESOURCE_CLAIMS, namespace, name, tree).await;
         written.map(drop).or_else(|status| if status.is_not_found() { Ok(()) } else { Err(status) })

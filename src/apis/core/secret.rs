@@ -22,6 +22,10 @@ pub const LEGACY_TOKEN_LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 /// On a token's Secret: since which day the token counts no more (`serviceaccount.InvalidSinceLabelKey`).
 pub const LEGACY_TOKEN_INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
 
+/// The ConfigMap in `kube-system` that says since when such tokens are tracked
+/// (`legacytokentracking.ConfigMapName`).
+pub const LEGACY_TOKEN_TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
+
 /// `secrets`
 pub static SECRETS: Builtin = LazyLock::new(|| {
     Kind::builtin("", "v1", "Secret", "secrets", "io.k8s.api.core.v1")

@@ -9,7 +9,7 @@ use apimachinery::object::{Object, split_key};
 use apimachinery::options::PatchType;
 use apimachinery::quantity::Quantity;
 use apimachinery::status::Status;
-use apis::tree::{annotation, text, texts};
+use apis::tree::{annotation, remove_finalizers, text};
 use apis::volumes::PROVISIONED_BY;
 
 /// Keeps a content for its snapshot (`VolumeSnapshotContentFinalizer`).
@@ -103,11 +103,8 @@ pub(super) async fn drop_finalizers(
     finalizers: &[&str],
 ) -> Result<(), Status> {
     let mut tree = object.to_value();
-    let all: Vec<String> = texts(&tree, "metadata.finalizers").into_iter().map(str::to_owned).collect();
-    let kept: Vec<&String> = all.iter().filter(|own| !finalizers.contains(&own.as_str())).collect();
-    if kept.len() == all.len() {
+    if !remove_finalizers(&mut tree, finalizers) {
         return Ok(());
     }
-    tree["metadata"]["finalizers"] = json!(kept);
     ctx.client.update(kind, &object.metadata.namespace, &object.metadata.name, tree).await.map(drop)
 }

@@ -16,7 +16,7 @@ use apimachinery::options::{DeleteOptions, ListOptions, PatchType};
 use apimachinery::quantity::{Format, Quantity};
 use apimachinery::status::Status;
 use apimachinery::time::{Time, rfc3339};
-use apis::tree::{annotation, text, texts};
+use apis::tree::{add_finalizers, annotation, text};
 
 /// Keeps a snapshot that has a content (`VolumeSnapshotBoundFinalizer`).
 const BOUND: &str = "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection";
@@ -291,15 +291,9 @@ async fn end_content(ctx: &Reconcile, kinds: &SnapshotKinds, name: &str) -> Resu
 /// With the finalizers that keep it.
 async fn keep(ctx: &Reconcile, kinds: &SnapshotKinds, snapshot: Arc<Object>) -> Result<Arc<Object>, Status> {
     let mut tree = snapshot.to_value();
-    let mut finalizers: Vec<String> =
-        texts(&tree, "metadata.finalizers").into_iter().map(str::to_owned).collect();
-    let missing: Vec<&str> =
-        [AS_SOURCE, BOUND].into_iter().filter(|wanted| finalizers.iter().all(|own| own != wanted)).collect();
-    if missing.is_empty() {
+    if !add_finalizers(&mut tree, &[AS_SOURCE, BOUND]) {
         return Ok(snapshot);
     }
-    finalizers.extend(missing.into_iter().map(str::to_owned));
-    tree["metadata"]["finalizers"] = json!(finalizers);
     let (namespace, name) = (&snapshot.metadata.namespace, &snapshot.metadata.name);
     ctx.client.update(&kinds.snapshots, namespace, name, tree).await
 }
