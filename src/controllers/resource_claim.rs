@@ -253,7 +253,8 @@ impl Controller for ResourceClaimController {
         let pods = move |change: &Change<'_>, enqueue: &Enqueue| {
             let pod = change.object();
             // Most pods have none: those are not read, because what was read of an object is kept with it.
-            if !pod.mentions("resourceClaims") {
+            // This stands in `resourceClaims` and in `extendedResourceClaimStatus`.
+            if !pod.mentions("esourceClaim") {
                 return;
             }
             enqueue.now(format!("{OF_POD}{}", pod.key()));

@@ -97,7 +97,7 @@ struct Pick<'a> {
 /// The search for one node.
 pub(crate) struct DeviceSearch<'a> {
     /// What the pod's claims want.
-    pub wishes: &'a [Wish],
+    pub wishes: &'a [&'a Wish],
     /// What the node can reach.
     pub pools: &'a [DevicePool],
     /// Compiled selectors.
@@ -111,7 +111,7 @@ pub(crate) struct DeviceSearch<'a> {
 impl<'a> DeviceSearch<'a> {
     /// Among what is not in use.
     pub(crate) fn new(
-        wishes: &'a [Wish],
+        wishes: &'a [&'a Wish],
         pools: &'a [DevicePool],
         selectors: &'a SelectorCache,
         in_use: &InUse,

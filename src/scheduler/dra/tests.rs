@@ -62,6 +62,7 @@ fn allocate_on(
     let wishes: Result<Vec<Wish>, AllocationError> =
         claims.iter().map(|claim| Ok(Wish::new(claim.clone(), of_claim(claim, &of_class)?))).collect();
     let (wishes, selectors) = (wishes?, SelectorCache::default());
+    let wishes: Vec<&Wish> = wishes.iter().collect();
     let pools = reachable(&published(slices), &node(name));
     let mut in_use = InUse::default();
     taken.iter().for_each(|allocation| in_use.add(allocation));

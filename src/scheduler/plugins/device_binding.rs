@@ -2,25 +2,30 @@
 //! be bound, and claims that give theirs back (`PreBind`, `PostFilter`, `Unreserve` of
 //! `plugins/dynamicresources`).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::dra::binding_conditions::{BindingFailed, has_binding_conditions, is_ready, is_timed_out};
+use crate::dra::requests::is_allocated;
 use crate::framework::plugin::BindRequest;
 use crate::framework::pod_info::PodInfo;
 use apimachinery::object::Object;
 use apimachinery::options::PatchType;
 use apimachinery::status::Status;
+use apimachinery::time::{Time, rfc3339};
 use apis::core::pod::PODS;
-use apis::resource::resource_claim::RESOURCE_CLAIMS;
-use apis::tree::{items, text};
+use apis::resource::resource_claim::{FINALIZER, RESOURCE_CLAIMS};
+use apis::tree::{add_finalizers, items, set, text};
 use client_go::client::Client;
 use client_go::lister::Lister;
 use clock::Clock;
 
 /// Until claims are looked at again whose devices are not ready.
 const POLL_INTERVAL: Duration = Duration::from_secs(5);
+/// A write that meets another one is tried again so often.
+const ATTEMPTS: usize = 5;
 
 /// Waits for devices. It asks the watch's cache alone, and gives up after the timeout.
 pub(super) struct DeviceBinding {
@@ -48,28 +53,28 @@ impl DeviceBinding {
         if !written.iter().any(has_binding_conditions) {
             return Ok(());
         }
-        let names: Vec<String> = names(request.pod).collect();
         let message = format!("waiting for binding conditions for device on node {}", request.node);
         let (about, action) = ((&**PODS, &*request.pod.object), ("Scheduling", None));
         request.recorder.event_of(about, action, "Normal", "BindingConditionsPending", message);
         let deadline = self.clock.elapsed() + self.timeout;
-        while !self.are_ready(&self.claims_of(request.pod, &names)?)? {
+        let mut claims = written.to_vec();
+        while !self.are_ready(&claims)? {
             if self.clock.elapsed() >= deadline {
                 return Err(BindingFailed("device binding timeout".into()));
             }
             self.clock.sleep(POLL_INTERVAL).await;
+            claims = self.as_they_are(&claims)?;
         }
         Ok(())
     }
 
-    fn claims_of(&self, pod: &PodInfo, names: &[String]) -> Result<Vec<Value>, BindingFailed> {
-        let namespace = &pod.object.metadata.namespace;
-        let claim = |name: &String| {
-            let claim = self.claims.get(namespace, name);
+    fn as_they_are(&self, claims: &[Value]) -> Result<Vec<Value>, BindingFailed> {
+        let newest = |claim: &Value| {
+            let (namespace, name) = (text(claim, "metadata.namespace"), text(claim, "metadata.name"));
             let gone = || BindingFailed(format!("resourceclaim.resource.k8s.io {name:?} not found"));
-            claim.map(|claim| claim.to_value()).ok_or_else(gone)
+            self.claims.get(namespace, name).map(|claim| claim.to_value()).ok_or_else(gone)
         };
-        names.iter().map(claim).collect()
+        claims.iter().map(newest).collect()
     }
 
     /// `isPodReadyForBinding`
@@ -87,6 +92,27 @@ impl DeviceBinding {
         Ok(true)
     }
 
+    /// `bindClaim`: the finalizer first, then the devices, if they are new, and the pod.
+    pub(super) async fn reserve_claim(
+        &self,
+        request: BindRequest<'_>,
+        mut claim: Arc<Object>,
+        allocation: Option<&Value>,
+    ) -> Result<Value, Status> {
+        let (client, namespace) = (request.client, &claim.metadata.namespace.clone());
+        let name = claim.metadata.name.clone();
+        let mut attempt = 0;
+        loop {
+            match write_claim(request, &claim, allocation, self.clock.now()).await {
+                Err(status) if status.is_conflict() && attempt < ATTEMPTS => {
+                    claim = client.get(&RESOURCE_CLAIMS, namespace, &name).await?;
+                    attempt += 1;
+                }
+                other => return other,
+            }
+        }
+    }
+
     /// The pod has its claims no longer; what they have they keep.
     pub(super) async fn release(&self, request: BindRequest<'_>) {
         let uid = request.pod.uid();
@@ -101,6 +127,34 @@ impl DeviceBinding {
             }
         }
     }
+}
+
+async fn write_claim(
+    request: BindRequest<'_>,
+    claim: &Object,
+    allocation: Option<&Value>,
+    now: Time,
+) -> Result<Value, Status> {
+    let (namespace, name) = (&claim.metadata.namespace, &claim.metadata.name);
+    let mut tree = claim.to_value();
+    if let Some(allocation) = allocation.filter(|_| !is_allocated(&tree)) {
+        if add_finalizers(&mut tree, &[FINALIZER]) {
+            tree = request.client.update(&RESOURCE_CLAIMS, namespace, name, tree).await?.to_value();
+        }
+        set(&mut tree, "status.allocation", allocation.clone());
+    }
+    let mut reserved = items(&tree, "status.reservedFor").to_vec();
+    if reserved.iter().any(|user| text(user, "uid") == request.pod.uid()) {
+        return Ok(tree);
+    }
+    let pod = &request.pod.object.metadata;
+    reserved.push(json!({"resource": "pods", "name": pod.name, "uid": pod.uid}));
+    set(&mut tree, "status.reservedFor", reserved);
+    if text(&tree, "status.allocation.allocationTimestamp").is_empty() {
+        set(&mut tree, "status.allocation.allocationTimestamp", rfc3339(now));
+    }
+    let written = request.client.update_status(&RESOURCE_CLAIMS, namespace, name, tree).await?;
+    Ok(written.to_value())
 }
 
 /// Whether nobody but the pod has a claim, so that its devices may be given back.
@@ -127,5 +181,5 @@ pub(super) fn names(pod: &PodInfo) -> impl Iterator<Item = String> + '_ {
 
 /// Whether an object is a claim with devices.
 pub(super) fn has_devices(claim: &Object) -> bool {
-    crate::dra::requests::is_allocated(&claim.to_value())
+    is_allocated(&claim.to_value())
 }

@@ -9,12 +9,14 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sync::Mutex;
 
 use super::args::DynamicResourcesArgs;
 use super::device_binding::{DeviceBinding, deallocate, has_devices, may_deallocate, names};
-use super::extended_resources::ExtendedResources;
+use super::extended_claims::{
+    ExtendedClaims, ExtendedVariant, ExtendedWish, delete_claim, is_extended_claim_of,
+};
 use crate::dra::allocator::{DeviceSearch, SelectorCache, Wish};
 use crate::dra::binding_conditions::{has_binding_conditions, is_slow};
 use crate::dra::in_use::InUse;
@@ -31,12 +33,11 @@ use crate::framework::status::Status;
 use apimachinery::duration::parse_flag;
 use apimachinery::object::Object;
 use apimachinery::status;
-use apimachinery::time::{Time, rfc3339};
 use apis::kind::Kind;
 use apis::resource::device_class::DEVICE_CLASSES;
-use apis::resource::resource_claim::{FINALIZER, RESOURCE_CLAIMS};
+use apis::resource::resource_claim::RESOURCE_CLAIMS;
 use apis::resource::resource_slice::RESOURCE_SLICES;
-use apis::tree::{at, items, set, text, texts};
+use apis::tree::{at, items, text};
 use apis::views::pod_volumes::PodResourceClaim;
 use client_go::client::Client;
 use client_go::lister::Lister;
@@ -46,15 +47,13 @@ use entropy::Entropy;
 const NAME: &str = "DynamicResources";
 /// So many pods use a claim at most (`ResourceClaimReservedForMaxSize`).
 const MOST_RESERVED: usize = 256;
-/// A write that meets another one is tried again so often.
-const ATTEMPTS: usize = 5;
 
 /// The plugin.
 pub struct DynamicResources {
     claims: Lister,
     classes: Lister,
     slices: Lister,
-    extended: ExtendedResources,
+    extended: ExtendedClaims,
     entropy: Entropy,
     selectors: SelectorCache,
     /// What was allocated for pods on their way, by the claim's uid. Bound: the claims of pods between
@@ -68,15 +67,26 @@ struct Claimed {
     /// Those that have devices.
     allocated: Vec<Value>,
     wishes: Vec<Wish>,
+    /// What is wished beside them for extended resources that are devices.
+    extended: Option<ExtendedWish>,
     /// Nothing where there are no wishes, as the pools.
     in_use: InUse,
     pools: PublishedPools,
     /// What was found for each node.
-    found: Mutex<BTreeMap<String, Vec<Value>>>,
+    found: Mutex<BTreeMap<String, FoundDevices>>,
     /// Those of `allocated` that kept the pod from some node, by their place.
     unavailable: Mutex<BTreeSet<usize>>,
     /// What is to give its devices back, so that the pod may have others.
     to_deallocate: Mutex<Option<Value>>,
+}
+
+/// What a node has for a pod.
+#[derive(Default)]
+struct FoundDevices {
+    /// For all wishes; behind them for extended resources.
+    allocations: Vec<Value>,
+    /// What the last of them is for, if it is for extended resources.
+    extended: Option<Arc<ExtendedVariant>>,
 }
 
 impl DynamicResources {
@@ -95,7 +105,7 @@ impl DynamicResources {
             claims: lister(&RESOURCE_CLAIMS),
             classes: lister(&DEVICE_CLASSES),
             slices: lister(&RESOURCE_SLICES),
-            extended: ExtendedResources::new(lister(&DEVICE_CLASSES)),
+            extended: ExtendedClaims::new(lister(&RESOURCE_CLAIMS), lister(&DEVICE_CLASSES)),
             entropy: entropy.clone(),
             selectors: SelectorCache::default(),
             in_flight: Mutex::default(),
@@ -157,39 +167,54 @@ impl DynamicResources {
         let mut claimed = Claimed {
             allocated,
             wishes,
+            extended: self.extended.wish(pod),
             in_use: InUse::default(),
             pools: PublishedPools::default(),
             found: Mutex::default(),
             unavailable: Mutex::default(),
             to_deallocate: Mutex::default(),
         };
-        if !claimed.wishes.is_empty() {
+        if !claimed.wishes.is_empty() || claimed.extended.is_some() {
             claimed.in_use = self.in_use();
             claimed.pools = published(&self.slices.all());
         }
         Ok(claimed)
     }
 
-    /// What the watch shows, and what is on its way.
+    /// What the watch shows, and what is on its way. A claim that the watch shows no longer is gone: before
+    /// it was given devices the watch had shown it.
     fn in_use(&self) -> InUse {
         let mut in_use = InUse::default();
         let mut in_flight = self.in_flight.lock();
+        let mut waiting: BTreeMap<String, Value> = BTreeMap::new();
         for claim in self.claims.all() {
             let tree = claim.to_value();
             if is_allocated(&tree) {
-                in_flight.remove(&claim.metadata.uid);
                 in_use.add(at(&tree, "status.allocation"));
+            } else if let Some((uid, allocation)) = in_flight.remove_entry(&claim.metadata.uid) {
+                in_use.add(&allocation);
+                waiting.insert(uid, allocation);
             }
         }
-        in_flight.values().for_each(|allocation| in_use.add(allocation));
+        *in_flight = waiting;
+        self.extended.add_to(&mut in_use);
         in_use
     }
 
-    /// The devices of the node for all wishes.
-    fn allocate(&self, claimed: &Claimed, node: &Object) -> Result<Option<Vec<Value>>, Status> {
-        let pools = reachable(&claimed.pools, &node.metadata);
-        let search = DeviceSearch::new(&claimed.wishes, &pools, &self.selectors, &claimed.in_use);
-        search.run(&self.entropy).map_err(|error| Status::unresolvable(error.0))
+    /// The devices of the node for all wishes, and for what extended resources it lacks.
+    fn allocate(&self, claimed: &Claimed, pod: &PodInfo, node: &NodeInfo) -> Result<FoundDevices, Status> {
+        let wish = claimed.extended.as_ref();
+        let extended = wish.map(|wish| self.extended.variant(wish, pod, node)).transpose()?.flatten();
+        let wishes = claimed.wishes.iter().chain(extended.as_deref().map(|variant| &variant.wish));
+        let wishes: Vec<&Wish> = wishes.collect();
+        let Some(object) = node.object.as_ref().filter(|_| !wishes.is_empty()) else {
+            return Ok(FoundDevices::default());
+        };
+        let pools = reachable(&claimed.pools, &object.metadata);
+        let search = DeviceSearch::new(&wishes, &pools, &self.selectors, &claimed.in_use);
+        let found = search.run(&self.entropy).map_err(|error| Status::unresolvable(error.0))?;
+        let allocations = found.ok_or_else(|| Status::unresolvable("cannot allocate all claims"))?;
+        Ok(FoundDevices { allocations, extended })
     }
 
     /// Whether all claims that have devices can be used on the node.
@@ -206,74 +231,28 @@ impl DynamicResources {
         lost.is_empty()
     }
 
-    /// Extended resources that the node lacks and that devices stand for.
-    fn wants_devices(&self, pod: &PodInfo) -> bool {
-        pod.requests.scalar.keys().any(|name| self.extended.is_device(name))
-    }
-
     /// The claims of the pod, with its devices and the pod itself.
     async fn write(&self, request: BindRequest<'_>) -> Result<Vec<Value>, status::Status> {
         let mut written = Vec::new();
         let namespace = &request.pod.object.metadata.namespace;
         for claim in names(request.pod).filter_map(|name| self.claims.get(namespace, &name)) {
-            written.push(self.reserve_claim(request, claim).await?);
+            let allocation = self.in_flight.lock().get(&claim.metadata.uid).cloned();
+            written.push(self.binding.reserve_claim(request, claim, allocation.as_ref()).await?);
         }
+        written.extend(self.extended.write(request, &self.binding).await?);
         Ok(written)
-    }
-
-    /// `bindClaim`: the finalizer first, then the devices and the pod.
-    async fn reserve_claim(
-        &self,
-        request: BindRequest<'_>,
-        mut claim: Arc<Object>,
-    ) -> Result<Value, status::Status> {
-        let allocation = self.in_flight.lock().get(&claim.metadata.uid).cloned();
-        let (client, namespace) = (request.client, &claim.metadata.namespace.clone());
-        let name = claim.metadata.name.clone();
-        let mut attempt = 0;
-        loop {
-            let now = self.binding.clock.now();
-            match write_claim(request, &claim, allocation.as_ref(), now).await {
-                Err(status) if status.is_conflict() && attempt < ATTEMPTS => {
-                    claim = client.get(&RESOURCE_CLAIMS, namespace, &name).await?;
-                    attempt += 1;
-                }
-                other => return other,
-            }
-        }
     }
 }
 
-async fn write_claim(
-    request: BindRequest<'_>,
-    claim: &Object,
-    allocation: Option<&Value>,
-    now: Time,
-) -> Result<Value, status::Status> {
-    let (namespace, name) = (&claim.metadata.namespace, &claim.metadata.name);
-    let mut tree = claim.to_value();
-    if let Some(allocation) = allocation.filter(|_| !is_allocated(&tree)) {
-        let mut finalizers: Vec<String> =
-            texts(&tree, "metadata.finalizers").into_iter().map(str::to_owned).collect();
-        if !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
-            finalizers.push(FINALIZER.to_owned());
-            set(&mut tree, "metadata.finalizers", finalizers);
-            tree = request.client.update(&RESOURCE_CLAIMS, namespace, name, tree).await?.to_value();
-        }
-        set(&mut tree, "status.allocation", allocation.clone());
+impl Claimed {
+    fn is_nothing(&self) -> bool {
+        self.allocated.is_empty() && self.wishes.is_empty() && self.extended.is_none()
     }
-    let mut reserved = items(&tree, "status.reservedFor").to_vec();
-    if reserved.iter().any(|user| text(user, "uid") == request.pod.uid()) {
-        return Ok(tree);
+
+    /// The claim for extended resources that an earlier attempt has left.
+    fn stale(&self) -> Option<&Object> {
+        self.extended.as_ref()?.stale.as_deref()
     }
-    let pod = &request.pod.object.metadata;
-    reserved.push(json!({"resource": "pods", "name": pod.name, "uid": pod.uid}));
-    set(&mut tree, "status.reservedFor", reserved);
-    if text(&tree, "status.allocation.allocationTimestamp").is_empty() {
-        set(&mut tree, "status.allocation.allocationTimestamp", rfc3339(now));
-    }
-    let written = request.client.update_status(&RESOURCE_CLAIMS, namespace, name, tree).await?;
-    Ok(written.to_value())
 }
 
 impl Plugin for DynamicResources {
@@ -311,16 +290,19 @@ impl Plugin for DynamicResources {
         let is_own = |claim: &Arc<Object>| {
             claim.metadata.namespace == pod.object.metadata.namespace
                 && names(pod).any(|name| name == claim.metadata.name)
+                || is_extended_claim_of(claim, pod)
         };
         let gives_back = has_devices(&occurrence.old) && !has_devices(&occurrence.new);
-        QueueingHint::queue_if(gives_back || occurrence.new.as_ref().is_some_and(is_own))
+        let newest = occurrence.new.as_ref().or(occurrence.old.as_ref());
+        QueueingHint::queue_if(gives_back || newest.is_some_and(is_own))
     }
 
     fn pre_filter(&self, state: &mut CycleState, pod: &PodInfo, _: &Snapshot) -> (PreFilterResult, Status) {
-        if pod.pod.spec.resource_claims.is_empty() && !self.wants_devices(pod) {
+        if pod.pod.spec.resource_claims.is_empty() && pod.requests.scalar.is_empty() {
             return (None, Status::skip());
         }
         match self.look(pod) {
+            Ok(claimed) if claimed.is_nothing() => (None, Status::skip()),
             Ok(claimed) => {
                 state.write(NAME, claimed);
                 (None, Status::success())
@@ -333,24 +315,14 @@ impl Plugin for DynamicResources {
         let (Some(claimed), Some(object)) = (state.read::<Claimed>(NAME), node.object.as_ref()) else {
             return Status::success();
         };
-        let lacks = |(name, amount): (&String, &i64)| {
-            *amount > 0 && node.allocatable.amount(name) == 0 && self.extended.is_device(name)
-        };
-        if pod.requests.scalar.iter().any(lacks) {
-            return Status::unresolvable("cannot allocate all claims");
-        }
         if !self.are_available(claimed, object) {
             return Status::unresolvable("resourceclaim not available on the node");
         }
-        if claimed.wishes.is_empty() {
-            return Status::success();
-        }
-        match self.allocate(claimed, object) {
-            Ok(Some(allocations)) => {
-                claimed.found.lock().insert(node.name.to_string(), allocations);
+        match self.allocate(claimed, pod, node) {
+            Ok(found) => {
+                claimed.found.lock().insert(node.name.to_string(), found);
                 Status::success()
             }
-            Ok(None) => Status::unresolvable("cannot allocate all claims"),
             Err(status) => status,
         }
     }
@@ -360,6 +332,9 @@ impl Plugin for DynamicResources {
         let Some(claimed) = cycle.state.read::<Claimed>(NAME) else {
             return (None, Status::unschedulable("no new claims to deallocate"));
         };
+        if claimed.stale().is_some() {
+            return (None, Status::unschedulable("deletion of ResourceClaim completed"));
+        }
         let unavailable = claimed.unavailable.lock();
         let claims = unavailable.iter().filter_map(|place| claimed.allocated.get(*place));
         let Some(claim) = claims.into_iter().find(|claim| may_deallocate(claim, pod)) else {
@@ -374,9 +349,17 @@ impl Plugin for DynamicResources {
         client: &'a Client,
         state: &'a CycleState,
     ) -> Option<BoxFuture<'a, Status>> {
-        let claim = state.read::<Claimed>(NAME)?.to_deallocate.lock().take()?;
+        let claimed = state.read::<Claimed>(NAME)?;
+        let (stale, claim) = (claimed.stale(), claimed.to_deallocate.lock().take());
+        if stale.is_none() && claim.is_none() {
+            return None;
+        }
         let write = async move {
-            let written = deallocate(client, &claim).await;
+            let written = match (stale, claim) {
+                (Some(stale), _) => delete_claim(client, stale).await,
+                (None, Some(claim)) => deallocate(client, &claim).await,
+                (None, None) => Ok(()),
+            };
             written.map_or_else(|error| Status::error(error.message), |()| Status::success())
         };
         Some(write.boxed())
@@ -391,8 +374,8 @@ impl Plugin for DynamicResources {
     fn score(&self, state: &CycleState, _: &PodInfo, node: &NodeInfo) -> i64 {
         let Some(claimed) = state.read::<Claimed>(NAME) else { return 0 };
         let found = claimed.found.lock();
-        let Some(allocations) = found.get(&*node.name) else { return 0 };
-        claimed.wishes.iter().zip(allocations).map(|(wish, allocation)| wish.score(allocation)).sum()
+        let Some(found) = found.get(&*node.name) else { return 0 };
+        claimed.wishes.iter().zip(&found.allocations).map(|(wish, allocation)| wish.score(allocation)).sum()
     }
 
     fn normalize_scores(&self, scores: &mut [i64]) {
@@ -400,18 +383,22 @@ impl Plugin for DynamicResources {
     }
 
     /// What is found for a node is as good as what is found for another.
-    fn reserve(&self, state: &CycleState, _: &PodInfo, node: &str) -> Status {
+    fn reserve(&self, state: &CycleState, pod: &PodInfo, node: &str) -> Status {
         let Some(claimed) = state.read::<Claimed>(NAME) else { return Status::success() };
-        let found = claimed.found.lock().remove(node).unwrap_or_default();
+        let mut found = claimed.found.lock().remove(node).unwrap_or_default();
+        if let Some(variant) = found.extended {
+            self.extended.reserve(pod, variant, found.allocations.pop().unwrap_or_default());
+        }
         let mut in_flight = self.in_flight.lock();
-        for (wish, allocation) in claimed.wishes.iter().zip(found) {
+        for (wish, allocation) in claimed.wishes.iter().zip(found.allocations) {
             in_flight.insert(text(&wish.claim, "metadata.uid").to_owned(), allocation);
         }
         Status::success()
     }
 
-    fn unreserve(&self, state: &CycleState, _: &PodInfo, _: &str) {
+    fn unreserve(&self, state: &CycleState, pod: &PodInfo, _: &str) {
         let Some(claimed) = state.read::<Claimed>(NAME) else { return };
+        self.extended.unreserve(pod);
         let mut in_flight = self.in_flight.lock();
         for wish in &claimed.wishes {
             in_flight.remove(text(&wish.claim, "metadata.uid"));
@@ -419,7 +406,8 @@ impl Plugin for DynamicResources {
     }
 
     fn pre_bind<'a>(&'a self, request: BindRequest<'a>) -> Option<BoxFuture<'a, Status>> {
-        let has_claims = !request.pod.pod.spec.resource_claims.is_empty();
+        let has_claims =
+            !request.pod.pod.spec.resource_claims.is_empty() || self.extended.is_reserved(request.pod);
         let bound = async move {
             match self.write(request).await {
                 Err(error) => Status::error(error.message),
@@ -436,12 +424,19 @@ impl Plugin for DynamicResources {
         let Some(claimed) = state.read::<Claimed>(NAME) else { return false };
         let in_flight = self.in_flight.lock();
         let is_given = |wish: &Wish| in_flight.get(text(&wish.claim, "metadata.uid")).is_some_and(is_slow);
-        !pod.pod.spec.resource_claims.is_empty()
-            && (claimed.allocated.iter().any(has_binding_conditions) || claimed.wishes.iter().any(is_given))
+        self.extended.is_reserved(pod)
+            || !pod.pod.spec.resource_claims.is_empty()
+                && (claimed.allocated.iter().any(has_binding_conditions)
+                    || claimed.wishes.iter().any(is_given))
     }
 
     fn take_back<'a>(&'a self, request: BindRequest<'a>) -> Option<BoxFuture<'a, ()>> {
-        let has_claims = !request.pod.pod.spec.resource_claims.is_empty();
-        has_claims.then(|| self.binding.release(request).boxed())
+        let has_claims =
+            !request.pod.pod.spec.resource_claims.is_empty() || !request.pod.requests.scalar.is_empty();
+        let taken_back = async move {
+            self.binding.release(request).await;
+            self.extended.take_back(request).await;
+        };
+        has_claims.then(|| taken_back.boxed())
     }
 }

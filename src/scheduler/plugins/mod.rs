@@ -40,6 +40,8 @@ pub mod inter_pod_affinity;
 
 mod device_binding;
 pub mod dynamic_resources;
+mod extended_claims;
+mod extended_requests;
 
 pub mod default_preemption;
 

@@ -94,6 +94,12 @@ async fn a_kubelet_writes_what_is_its_own() {
     let refused = message(kubelet.update_status(&PODS, "team", "node-1", pod).await);
     let wanted = "pods \"node-1\" is forbidden: node \"node-1\" cannot update labels through pod status";
     assert_eq!(refused, wanted);
+    let mut pod = client.get(&PODS, "team", "node-1").await.unwrap().to_value();
+    pod["status"]["extendedResourceClaimStatus"] =
+        json!({"requestMappings": [], "resourceClaimName": "other"});
+    let refused = message(kubelet.update_status(&PODS, "team", "node-1", pod).await);
+    let wanted = "pods \"node-1\" is forbidden: node \"node-1\" cannot update extended resource claim status";
+    assert_eq!(refused, wanted);
 
     let lease = |name: &str| json!({"metadata": {"name": name}, "spec": {}});
     kubelet.create(&LEASES, "kube-node-lease", lease("node-1")).await.unwrap();

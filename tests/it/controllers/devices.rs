@@ -85,6 +85,23 @@ async fn a_pod_has_a_device_of_its_node_until_it_is_tainted() {
 }
 
 #[tokio::test]
+async fn devices_are_free_when_their_claims_are_gone_before_anybody_else_asks() {
+    let fixture = start(json!([])).await;
+    for round in ["a", "b"] {
+        let names = [format!("{round}-1"), format!("{round}-2")];
+        for name in &names {
+            create_pod(&fixture, name, json!({})).await;
+            runs(&fixture, name).await;
+        }
+        for name in &names {
+            fixture.delete(&PODS, name, "Background").await;
+        }
+        let none = || async { fixture.list(&RESOURCE_CLAIMS, "").await.is_empty().then_some(()) };
+        fixture.eventually("no claim is left", none).await;
+    }
+}
+
+#[tokio::test]
 async fn a_pod_stays_as_long_as_its_claim_tolerates_the_taint() {
     let fixture = start(json!([{"key": "broken", "operator": "Exists", "effect": "NoExecute",
         "tolerationSeconds": 30}]))

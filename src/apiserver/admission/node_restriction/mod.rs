@@ -335,6 +335,10 @@ impl RestrictedWrite<'_> {
         if !equal(at(self.object, claims), at(self.old, claims)) {
             return self.refuse(format!("node {node:?} cannot update resource claim statues"));
         }
+        let extended = "status.extendedResourceClaimStatus";
+        if !equal(at(self.object, extended), at(self.old, extended)) {
+            return self.refuse(format!("node {node:?} cannot update extended resource claim status"));
+        }
         Ok(())
     }
 

@@ -154,6 +154,7 @@ fn refers_to(pod_name: &str, pod: &Value, vertex: Vertex, name: &str) -> bool {
             let mut generated = items(pod, "status.resourceClaimStatuses").iter();
             named.any(|claim| claim == name)
                 || generated.any(|status| text(status, "resourceClaimName") == name)
+                || text(pod, "status.extendedResourceClaimStatus.resourceClaimName") == name
         }
         Vertex::Volume | Vertex::Attachment | Vertex::ResourceSlice | Vertex::Pod => false,
     }
@@ -271,14 +272,15 @@ mod tests {
                     {"projected": {"sources": [{"secret": {"name": "projected"}}]}},
                     {"persistentVolumeClaim": {"claimName": "data"}}, {"name": "scratch", "ephemeral": {}}],
             },
-            "status": {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "gpu-x"}]},
+            "status": {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "gpu-x"}],
+                "extendedResourceClaimStatus": {"resourceClaimName": "extended"}},
         });
         for (vertex, names) in [
             (Vertex::Secret, &["pull", "env-from", "env", "volume", "projected"][..]),
             (Vertex::ConfigMap, &["env-map", "map", "answers"]),
             (Vertex::ServiceAccount, &["robot"]),
             (Vertex::Claim, &["data", "web-scratch"]),
-            (Vertex::ResourceClaim, &["gpu-x"]),
+            (Vertex::ResourceClaim, &["gpu-x", "extended"]),
         ] {
             for name in names {
                 assert!(refers_to("web", &pod, vertex, name), "{vertex:?} {name}");
