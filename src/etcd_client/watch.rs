@@ -30,6 +30,8 @@ pub struct EtcdWatch {
     /// All up to here has been delivered.
     upto: Revision,
     stream: Option<MemberWatch>,
+    /// Whether it is known that the stream misses nothing.
+    is_whole: bool,
     /// What came of a message that comes in parts. Bound: what etcd takes in one transaction.
     parts: Vec<Event>,
     /// Of which change etcd said last that it does not know what was there before.
@@ -78,13 +80,24 @@ impl EtcdClient {
         let (client, prefix) = (self.clone(), prefix.to_owned());
         let mut watch = EtcdWatch::after(after, client, prefix, asked);
         watch.open().await.map_err(|failure| error_of(failure.status()))?;
+        watch.check_whole().await?;
+        watch.is_whole = true;
         Ok(watch)
     }
 }
 
 impl EtcdWatch {
     fn after(upto: Revision, client: EtcdClient, prefix: String, asked: Arc<Notify>) -> EtcdWatch {
-        EtcdWatch { client, prefix, upto, stream: None, parts: Vec::new(), doubted: 0, asked }
+        EtcdWatch {
+            client,
+            prefix,
+            upto,
+            stream: None,
+            is_whole: false,
+            parts: Vec::new(),
+            doubted: 0,
+            asked,
+        }
     }
 
     /// Waits for changes, or for progress. Can be dropped and called again without losing anything.
@@ -107,6 +120,14 @@ impl EtcdWatch {
                 self.open_again().await;
                 continue;
             };
+            if !self.is_whole {
+                match self.check_whole().await {
+                    Ok(()) => self.is_whole = true,
+                    Err(gone @ (Error::Compacted { .. } | Error::Closed)) => return Err(gone),
+                    Err(_) => self.give_up(),
+                }
+                continue;
+            }
             let message = tokio::select! {
                 biased;
                 () = self.asked.notified() => {
@@ -190,6 +211,19 @@ impl EtcdWatch {
         }
     }
 
+    /// Whether nothing is missing from a stream that was opened. etcd before 3.5.15 forgets what was deleted
+    /// at the very revision up to which it is compacted, and does not tell a watch that begins there (etcd
+    /// issue 18089). Such a watch is taken for one that compaction has overtaken.
+    async fn check_whole(&self) -> Result<(), Error> {
+        if self.upto == 0 {
+            return Ok(());
+        }
+        match self.client.get(&self.prefix, Some(self.upto)).await {
+            Err(Error::FutureRevision { .. }) => Ok(()),
+            asked => asked.map(drop),
+        }
+    }
+
     /// Goes on, as soon as somebody answers.
     async fn open_again(&mut self) {
         if let Err(failure) = self.open().await {
@@ -203,7 +237,10 @@ impl EtcdWatch {
     async fn open(&mut self) -> Result<(), CallFailure> {
         let connected = self.client.connected(Purpose::Watches).await.map_err(CallFailure::Dial)?;
         match self.client.in_time(self.create(connected.clone())).await {
-            Ok(stream) => self.stream = Some(stream),
+            Ok(stream) => {
+                self.stream = Some(stream);
+                self.is_whole = false;
+            }
             Err(failure) => {
                 self.client.connections().give_up(&connected);
                 return Err(failure);

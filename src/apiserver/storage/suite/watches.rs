@@ -132,6 +132,23 @@ async fn a_watch_of_a_forgotten_revision_is_an_error_event() {
     }
 }
 
+/// An etcd before 3.5.15 forgets such a deletion, and tells a watch what comes behind it.
+#[tokio::test]
+async fn a_deletion_at_the_revision_of_a_compaction_is_not_overlooked() {
+    for mut subject in StoreSubject::all().await {
+        subject.put("n/a", "", "1").await;
+        let before = subject.put("n/a", "", "2").await;
+        let deleted = subject.delete("n/a").await;
+        subject.put("n/b", "", "1").await;
+        subject.store.kv().compact(deleted).await.unwrap();
+        subject.cacher = None;
+        let mut watch = subject.watch("", &from(before)).await.unwrap();
+        let events = take(&mut watch, 1).await;
+        let is_told = events[0] == format!("DELETED n/a@{deleted}") || events[0].starts_with("ERROR 410 ");
+        assert!(is_told, "{events:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_watch_from_before_the_cache_reads_the_log() {
     let mut subject = StoreSubject::new(false);
