@@ -16,6 +16,9 @@ pub struct Backing<'a> {
     pub answers: &'a Arc<Vec<Answered>>,
 }
 
+/// What stands between what one client said and how it ended.
+pub(super) const MARK: &str = "\u{1}";
+
 /// A question that is to be answered first, and how long after the beginning it is asked.
 pub(crate) type AskFirst = (Duration, Question);
 

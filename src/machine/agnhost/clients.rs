@@ -11,10 +11,8 @@ use super::flags::flag;
 use super::klog_line;
 use crate::interpreter::player::{Flow, Player};
 use crate::programs::resolve;
-use crate::questions::{HttpQuestion, NetworkAsk, NetworkReply, Question, TlsTrust};
+use crate::questions::{CONNECT_TIMEOUT, HttpQuestion, NetworkAsk, NetworkReply, Question, TlsTrust};
 
-/// What a kernel takes to give up.
-const PATIENCE: Duration = Duration::from_secs(127);
 /// Where a pod has its own account's token.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
@@ -44,7 +42,7 @@ pub(super) fn connect(player: &mut Player<'_>, arguments: &[String]) -> Result<(
         NetworkAsk::Tcp { to, send: vec![], reads: false }
     };
     let within = flag(arguments, "timeout").and_then(golang::duration::parse).filter(|time| !time.is_zero());
-    let why = match player.ask(Question { what, within: within.unwrap_or(PATIENCE) })? {
+    let why = match player.ask(Question { what, within: within.unwrap_or(CONNECT_TIMEOUT) })? {
         NetworkReply::Refused => "REFUSED",
         NetworkReply::TimedOut(_) => "TIMEOUT",
         NetworkReply::Unreachable => "OTHER: connect: no route to host",
@@ -113,7 +111,7 @@ fn healthz(player: &mut Player<'_>) -> Option<Question> {
         body: vec![],
         tls: Some(TlsTrust { server_name: host.to_string(), everybody: false, authorities }),
     };
-    Some(Question { what: NetworkAsk::Http(Box::new(http)), within: PATIENCE })
+    Some(Question { what: NetworkAsk::Http(Box::new(http)), within: CONNECT_TIMEOUT })
 }
 
 fn say(player: &mut Player<'_>, text: &str) {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::asking::{AskFirst, Backing};
+use super::asking::{AskFirst, Backing, MARK};
 use crate::requests::{WebAnswer, WebRequest, parameter};
 use crate::server_state::ServerState;
 
@@ -12,8 +12,6 @@ use crate::server_state::ServerState;
 const MAX_TRIES: usize = 100;
 /// `createHTTPClient` waits so long, and `dialUDP` too.
 const PATIENCE: u64 = 5;
-/// What stands between what one try said and how it ended.
-const MARK: &str = "\u{1}";
 
 /// Nothing for a path that is answered at once.
 pub(crate) fn answer(

@@ -1,9 +1,9 @@
 //! agnhost's `no-snat-test` and the proxy in front of it: whether others see a pod by its own address.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use super::asking::{AskFirst, Backing};
+use super::asking::{AskFirst, Backing, MARK};
 use crate::interpreter::player::{Flow, Player};
 use crate::requests::{WebAnswer, WebRequest, parameter};
 
@@ -46,13 +46,12 @@ fn check(others: &str, asked: &WebRequest<'_>, backing: Backing<'_>) -> Result<W
         return Ok(WebAnswer::text(400, format!("ips may be {MAX_ASKED} at most\n")));
     }
     let node = backing.around.and_then(|around| around.variables.get("NODE_IP")).map_or("", String::as_str);
+    let urls: Vec<String> = others.iter().map(|other| format!("http://{other}/whoami")).collect();
     let mut errors = vec![];
-    for other in others {
-        let url = format!("http://{other}/whoami");
-        let (code, said) = get(&url, backing)?;
-        let seen = said.rsplit_once(':').map_or(said.as_str(), |(address, _)| address);
+    for ((url, other), (code, said)) in urls.iter().zip(others).zip(get_all(&urls, backing)?) {
+        let seen = said.parse::<SocketAddr>().map_or(said, |from| from.ip().to_string());
         if code != 0 {
-            errors.push(unreached(&url, other, code));
+            errors.push(unreached(url, other, code));
         } else if seen == node && seen != asked.address {
             let own = asked.address;
             errors.push(format!("Returned ip {seen:?} != my Pod ip {own:?}, == my Node ip {node:?} - SNAT"));
@@ -92,18 +91,23 @@ fn not_found() -> WebAnswer {
     WebAnswer::text(404, "404 page not found\n")
 }
 
-/// How a client ended, and what it was answered.
-fn get(url: &str, backing: Backing<'_>) -> Result<(i32, String), Box<AskFirst>> {
-    run(&format!("curl -s --max-time {SECONDS} \"$URL\""), url, backing)
+/// How a client of each ended, and what it was answered. One script asks all: what it asks is numbered.
+fn get_all(urls: &[String], backing: Backing<'_>) -> Result<Vec<(i32, String)>, Box<AskFirst>> {
+    let names: Vec<String> = (0..urls.len()).map(|at| format!("URL{at}")).collect();
+    let one =
+        |name: &String| format!("curl -s --max-time {SECONDS} \"${name}\"; printf '%s' \"{MARK}$?{MARK}\"; ");
+    let script: String = names.iter().map(one).collect();
+    let variables: Vec<(&str, &str)> =
+        names.iter().map(String::as_str).zip(urls.iter().map(String::as_str)).collect();
+    let ran = backing.run(&script, &variables)?;
+    let said: Vec<&str> = ran.out.split(MARK).collect();
+    Ok(said.chunks_exact(2).map(|said| (said[1].parse().unwrap_or(137), said[0].to_owned())).collect())
 }
 
-/// With the code of the answer in the last line.
+/// How a client ended, and what it was answered, with the code of that in the last line.
 fn get_with_code(url: &str, backing: Backing<'_>) -> Result<(i32, String), Box<AskFirst>> {
-    run(&format!("curl -s --max-time {SECONDS} -w '\\n%{{http_code}}' \"$URL\""), url, backing)
-}
-
-fn run(script: &str, url: &str, backing: Backing<'_>) -> Result<(i32, String), Box<AskFirst>> {
-    let ran = backing.run(script, &[("URL", url)])?;
+    let script = format!("curl -s --max-time {SECONDS} -w '\\n%{{http_code}}' \"$URL\"");
+    let ran = backing.run(&script, &[("URL", url)])?;
     Ok((ran.end.map_or(137, |(_, code)| code), ran.out))
 }
 

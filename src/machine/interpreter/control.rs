@@ -270,7 +270,9 @@ impl Player<'_> {
             if !words.is_empty() && !is_special(&words[0]) {
                 before.push((name, self.variables.get(name).cloned()));
             }
-            told.push((name.as_str(), value.clone()));
+            if self.options.tells {
+                told.push((name.as_str(), value.clone()));
+            }
             self.set(name, value);
         }
         if self.options.tells && self.fault.is_none() && self.pending.is_none() && self.abort.is_none() {

@@ -11,10 +11,8 @@ use super::dialect::Dialect;
 use super::player::{Flow, Player, Sink};
 use crate::bounds::{Fault, MAX_MEMORY_BYTES};
 use crate::programs::resolve;
-use crate::questions::{NetworkAsk, NetworkReply, Question};
+use crate::questions::{CONNECT_TIMEOUT, NetworkAsk, NetworkReply, Question};
 
-/// How long a kernel goes on asking who does not answer.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(127);
 /// How long somebody has to take what is said to him who hears no answer.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 /// A process has so many open files; the next one is refused.

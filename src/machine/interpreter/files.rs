@@ -46,16 +46,24 @@ impl Player<'_> {
     pub(crate) fn own_path(&self, path: &str) -> String {
         let path = file_system::absolute(&self.folder, path);
         match path.rsplit_once('/') {
-            Some((above, name)) => file_system::absolute(&self.real_path(above), name),
+            Some((above, name)) => file_system::absolute(&self.real_path(&format!("{above}/")), name),
             None => path,
         }
     }
 
-    /// The path with its first link followed; none without links.
+    /// A symbolic link that stands there itself.
+    pub(crate) fn own_link(&self, path: &str) -> Option<File> {
+        self.own_file(&self.own_path(path)).filter(File::is_link)
+    }
+
+    /// The path with its first link followed; none without links, and where it is longer than a path may be.
     fn one_link_further(&self, path: &str) -> Option<String> {
+        if path.len() > MAX_PATH_BYTES {
+            return None;
+        }
         let ends = path.match_indices('/').map(|(at, _)| at).skip(1).chain([path.len()]);
         for end in ends {
-            if let Some(link) = self.entry(&path[..end]).filter(|file| file.is_link()) {
+            if let Some(link) = self.entry(&path[..end]).filter(|file| leads_on(file)) {
                 let above = path[..end].rsplit_once('/').map_or("/", |(above, _)| above);
                 let target = file_system::absolute(above, &link.text());
                 return Some(file_system::absolute("/", &format!("{target}{}", &path[end..])));
@@ -102,17 +110,18 @@ impl Player<'_> {
         if is_circle { Err("Too many levels of symbolic links") } else { Ok(path) }
     }
 
-    /// Opens a file to write into it; what was in it is kept or not.
+    /// Opens a file to write into it; what was in it is kept or not. Where it is stays, whatever folder the
+    /// shell goes to.
     ///
     /// # Errors
     /// As the C library says it.
-    pub(crate) fn open_file(&mut self, path: &str, keeps: bool) -> Result<(), &'static str> {
+    pub(crate) fn open_file(&mut self, path: &str, keeps: bool) -> Result<String, &'static str> {
         let path = self.writable_path(path)?;
         match self.file(&path).filter(|_| keeps) {
-            Some(file) => self.put_file(path, Some(file)),
+            Some(file) => self.put_file(path.clone(), Some(file)),
             None => self.write_file(&path, vec![])?,
         }
-        Ok(())
+        Ok(path)
     }
 
     /// Adds to a file that was opened.
@@ -122,9 +131,8 @@ impl Player<'_> {
 
     /// Adds bytes, which need not be a text, to a file that was opened.
     pub(crate) fn append_bytes(&mut self, path: &str, bytes: &[u8]) {
-        let path = self.real_path(path);
-        let Some(Some(file)) = self.written.get_mut(&path) else {
-            let _ = self.write_file(&path, bytes.to_vec());
+        let Some(Some(file)) = self.written.get_mut(path) else {
+            let _ = self.write_file(path, bytes.to_vec());
             return;
         };
         let copied = if Arc::strong_count(&file.content) > 1 { file.content.len() } else { 0 };
@@ -200,4 +208,9 @@ impl Player<'_> {
         let mut shown = shown.take_while(|(path, _)| path.starts_with(folder));
         written.any(|(_, file)| file.is_some()) || shown.any(|(path, _)| is_there(path))
     }
+}
+
+/// Whether it is a link to what may be a path.
+fn leads_on(file: &File) -> bool {
+    file.is_link() && file.content.len() <= MAX_PATH_BYTES
 }

@@ -59,7 +59,7 @@ impl Player<'_> {
             "/proc/1/fd/2" => Sink::ErrorLog,
             "/dev/null" => Sink::Nowhere,
             _ => match self.open_file(&path, keeps) {
-                Ok(()) => Sink::File(path),
+                Ok(path) => Sink::File(path),
                 Err(why) => {
                     let said = match self.dialect {
                         Dialect::Bash => self.says_shell(&format!("{path}: {why}")),

@@ -1,6 +1,10 @@
 //! Files that are copied, moved and linked.
 
+use super::play;
 use super::scripts::told_in;
+use crate::file_system::Mount;
+use crate::given::given;
+use crate::surroundings::{Surroundings, kept_mount};
 
 #[track_caller]
 fn says(cases: &[(&str, &str)]) {
@@ -39,7 +43,48 @@ fn files_and_folders_are_copied_and_moved() {
             "mkdir /data/a; mkdir /data/a; mkdir -p /data/a/b; mkdir -m 700 /data/m; stat -c %a /data/m",
             "mkdir: can't create directory '/data/a': File exists\n700\n",
         ),
+        (
+            "cd /data; echo a > x; mv x x; mv x .; cat x",
+            "mv: 'x' and 'x' are the same file\nmv: 'x' and './x' are the same file\na\n",
+        ),
+        (
+            "cd /data; mkdir d; echo a > d/x; mv d d/sub; cat d/x",
+            "mv: recursion detected, omitting directory 'd/sub'\na\n",
+        ),
+        (
+            "cd /data; mkdir -p d/sub; echo a > d/x; mv d d/sub; cat d/x",
+            "mv: recursion detected, omitting directory 'd/sub/d'\na\n",
+        ),
+        (
+            "cd /data; exec 3>log; cd /; echo a >&3; cat /data/log; cat /log",
+            "a\ncat: can't open '/log': No such file or directory\n",
+        ),
     ]);
+}
+
+#[test]
+fn what_cannot_be_moved_stays() {
+    let read_only = |path: &str| Mount { is_read_only: true, ..kept_mount(path) };
+    let around =
+        Surroundings { mounts: vec![kept_mount("/data"), read_only("/fixed")], ..Surroundings::default() };
+    let script = "echo a > /data/x; mv /data/x /fixed/x; cat /data/x; mv /fixed/y /data; echo $?";
+    let container = given("busybox", &["sh", "-c", script], &[]);
+    let played = play(&container.invocation(), &around, None).expect("it is played");
+    let said: Vec<&str> = played.lines.iter().map(|line| line.text.as_str()).collect();
+    let words = "Read-only file system";
+    let wanted = [
+        format!("mv: can't create '/fixed/x': {words}"),
+        "a".into(),
+        format!("mv: can't rename '/fixed/y': {words}"),
+        "1".into(),
+    ];
+    assert_eq!(said, wanted);
+}
+
+#[test]
+fn links_are_no_longer_than_paths() {
+    let script = "cd /data; x=aaaaaaaaaaaaaaaa; for i in 1 2 3 4 5 6 7 8 9; do x=$x$x; done; ln -s l/$x l; [ -L l ] || echo none";
+    assert_eq!(told_in("busybox", &["sh", "-c", script]).0, "ln: l: File name too long\nnone\n");
 }
 
 #[test]
@@ -69,6 +114,14 @@ fn links_lead_to_what_they_name() {
         ("cd /data; echo a > x; ln x y; cat y; ln none z", "a\nln: none: No such file or directory\n"),
         ("cd /data; echo a > x; ln -s x l; cp l c; cp -a l k; rm x; cat c; readlink k", "a\nx\n"),
         ("cd /data; mkdir s; ln -s ../x s/l; tar cf a.tar s; rm -r s; tar xf a.tar; readlink s/l", "../x\n"),
+        (
+            "cd /data; mkdir d e; ln -s d l; echo b > e/f; tar cf a.tar -C e f; tar xf a.tar -C l; cat d/f; ls l/",
+            "b\nf\n",
+        ),
+        (
+            "cd /data; mkdir d; ln -s d l; echo x > d/f; gzip l/f; ls d; grep -r x l/../d | wc -l; find l/ -type f",
+            "f.gz\n0\nl/f.gz\n",
+        ),
         ("readlink /data; echo $?", "1\n"),
     ]);
 }

@@ -31,7 +31,7 @@ fn is_so(player: &mut Player<'_>, words: &[&str]) -> bool {
         }
         ["-e" | "-a" | "-r" | "-w" | "-O" | "-G", path] => file(path).is_some() || player.is_folder(path),
         ["-p", path] => file(path).is_some_and(|file| file.is_pipe()),
-        ["-L" | "-h", path] => player.own_file(&player.own_path(path)).is_some_and(|file| file.is_link()),
+        ["-L" | "-h", path] => player.own_link(path).is_some(),
         ["-S" | "-b" | "-c" | "-u" | "-g" | "-k", _] => false,
         ["-t", _] => player.terminal().is_some(),
         ["-v", name] => player.variables.get(name).is_some(),

@@ -1,6 +1,7 @@
 //! `cp`, `mv`, `install` and `ln`: files and folders that get another place.
 
 use super::names::base_name;
+use crate::bounds::MAX_PATH_BYTES;
 use crate::file_system::{self, File, PERMISSIONS};
 use crate::images;
 use crate::interpreter::player::Player;
@@ -64,7 +65,7 @@ pub(super) fn run(player: &mut Player<'_>, program: &str, words: &[&str]) {
     let call = CopyCall::read(program, words);
     if program == "install" && call.has("d") {
         let mode = call.mode.unwrap_or(0o755);
-        return call.sources.iter().for_each(|path| make_folder(player, path, mode));
+        return call.sources.iter().for_each(|path| make_folder(player, program, (path, mode), true));
     }
     if program == "ln" {
         return link(player, &call);
@@ -79,15 +80,6 @@ pub(super) fn run(player: &mut Player<'_>, program: &str, words: &[&str]) {
     for source in &call.sources {
         let place = if is_folder && !call.has("T") { below(target, source) } else { (*target).to_owned() };
         copy(player, program, &call, (source, &place));
-    }
-}
-
-fn make_folder(player: &mut Player<'_>, path: &str, mode: u32) {
-    let full = player.real_path(path);
-    match player.check_writable(&full) {
-        _ if player.is_folder(&full) => {}
-        Ok(()) => player.put_file(full, Some(File::folder(mode))),
-        Err(why) => player.fail(&format!("install: can't create directory '{path}': {why}\n")),
     }
 }
 
@@ -117,18 +109,26 @@ fn copy(player: &mut Player<'_>, program: &str, call: &CopyCall<'_>, (source, ta
     let keeps_links = program == "mv" || call.has("adP");
     let from = if keeps_links { player.own_path(source) } else { player.real_path(source) };
     let to = player.real_path(target);
+    if from == to {
+        return player.fail(&format!("{program}: '{source}' and '{target}' are the same file\n"));
+    }
+    if program == "mv"
+        && let Err(why) = player.check_writable(&from)
+    {
+        return player.fail(&format!("mv: can't rename '{source}': {why}\n"));
+    }
     if call.has("n") && player.file(&to).is_some_and(|file| !file.is_folder) {
         return;
     }
-    match player.own_file(&from) {
+    let is_done = match player.own_file(&from) {
         Some(file) if !file.is_folder => put(player, program, (target, &to), moded(file, call)),
         None if !player.is_folder(&from) => return copy_unseen(player, program, call, (source, target)),
         _ if program == "cp" && !call.has("rRa") => {
             return player.fail(&format!("cp: omitting directory '{source}'\n"));
         }
         folder => copy_folder(player, program, (folder, &from), (target, &to)),
-    }
-    if program == "mv" {
+    };
+    if is_done && program == "mv" {
         let files = player.files();
         let gone = files.into_keys().filter(|path| file_system::is_within(&from, path));
         gone.for_each(|path| player.put_file(path, None));
@@ -142,25 +142,32 @@ fn moded(file: File, call: &CopyCall<'_>) -> File {
     }
 }
 
+/// Whether all of it is there.
 fn copy_folder(
     player: &mut Player<'_>,
     program: &str,
     (folder, from): (Option<File>, &str),
     (target, to): (&str, &str),
-) {
+) -> bool {
     if file_system::is_within(from, to) {
-        return player.fail(&format!("{program}: recursion detected, omitting directory '{target}'\n"));
+        player.fail(&format!("{program}: recursion detected, omitting directory '{target}'\n"));
+        return false;
     }
     let files = player.files();
     if !player.is_folder(to) {
         let own = folder.unwrap_or_else(|| File::folder(0o755));
-        put(player, program, (target, to), own);
+        if !put(player, program, (target, to), own) {
+            return false;
+        }
     }
     let below = files.into_iter().filter(|(path, _)| path != from && file_system::is_within(from, path));
     for (path, file) in below {
         let place = format!("{}{}", to.trim_end_matches('/'), &path[from.trim_end_matches('/').len()..]);
-        put(player, program, (&place, &place), file);
+        if !put(player, program, (&place, &place), file) {
+            return false;
+        }
     }
+    true
 }
 
 /// What an image brings: of most images nobody knows what they have. An init container that copies a program
@@ -178,20 +185,23 @@ fn copy_unseen(player: &mut Player<'_>, program: &str, call: &CopyCall<'_>, (sou
     put(player, program, (target, &to), moded(unseen, call));
 }
 
-fn put(player: &mut Player<'_>, program: &str, (shown, path): (&str, &str), file: File) {
+/// Whether it is there.
+fn put(player: &mut Player<'_>, program: &str, (shown, path): (&str, &str), file: File) -> bool {
     if !player.handle(file.content.len()) {
-        return;
+        return false;
     }
-    match player.check_writable(path) {
-        Ok(()) => player.put_file(path.to_owned(), Some(file)),
-        Err(why) => player.fail(&format!("{program}: can't create '{shown}': {why}\n")),
+    if let Err(why) = player.check_writable(path) {
+        player.fail(&format!("{program}: can't create '{shown}': {why}\n"));
+        return false;
     }
+    player.put_file(path.to_owned(), Some(file));
+    true
 }
 
 /// `ln [-sfnT] TARGET... PLACE`
 fn link(player: &mut Player<'_>, call: &CopyCall<'_>) {
     let target = call.target.unwrap_or(".");
-    let is_into = is_folder(player, target) && !(call.has("nT") && is_link(player, target));
+    let is_into = is_folder(player, target) && !(call.has("nT") && player.own_link(target).is_some());
     for source in &call.sources {
         let shown = if is_into && !call.has("T") { below(target, source) } else { target.to_owned() };
         let place = player.own_path(&shown);
@@ -201,14 +211,13 @@ fn link(player: &mut Player<'_>, call: &CopyCall<'_>) {
         }
         let file = if call.has("s") { Some(File::link(source)) } else { linked(player, source) };
         match file {
-            Some(file) => put(player, "ln", (&shown, &place), file),
+            Some(_) if source.len() > MAX_PATH_BYTES => {
+                player.fail(&format!("ln: {shown}: File name too long\n"));
+            }
+            Some(file) => drop(put(player, "ln", (&shown, &place), file)),
             None => player.fail(&format!("ln: {source}: No such file or directory\n")),
         }
     }
-}
-
-fn is_link(player: &Player<'_>, path: &str) -> bool {
-    player.own_file(&player.own_path(path)).is_some_and(|file| file.is_link())
 }
 
 /// What a hard link shows. It is a copy: what is written to one of the two later is not seen in the other.
@@ -229,7 +238,7 @@ pub(super) fn tell_links(player: &mut Player<'_>, program: &str, flags: &[&str],
         let told = if is_whole {
             Some(player.real_path(path))
         } else {
-            player.own_file(&player.own_path(path)).filter(File::is_link).map(|file| file.text())
+            player.own_link(path).map(|file| file.text())
         };
         match told {
             Some(told) => player.say(&format!("{told}\n")),
@@ -244,16 +253,19 @@ pub(super) fn mkdir(player: &mut Player<'_>, words: &[&str]) {
     let is_needed = call.has("pP");
     let mode = call.mode.unwrap_or(0o755) & PERMISSIONS;
     for path in call.sources.iter().chain(&call.target) {
-        let full = player.real_path(path);
-        if player.file(&full).is_some() || player.is_folder(&full) {
-            if !is_needed {
-                player.fail(&format!("mkdir: can't create directory '{path}': File exists\n"));
-            }
-            continue;
-        }
-        match player.check_writable(&full) {
-            Ok(()) => player.put_file(full, Some(File::folder(mode))),
-            Err(why) => player.fail(&format!("mkdir: can't create directory '{path}': {why}\n")),
-        }
+        make_folder(player, "mkdir", (path, mode), is_needed);
+    }
+}
+
+fn make_folder(player: &mut Player<'_>, program: &str, (path, mode): (&str, u32), may_be: bool) {
+    let full = player.real_path(path);
+    let is_there = player.file(&full).is_some() || player.is_folder(&full);
+    if is_there && may_be {
+        return;
+    }
+    let made = if is_there { Err("File exists") } else { player.check_writable(&full) };
+    match made {
+        Ok(()) => player.put_file(full, Some(File::folder(mode))),
+        Err(why) => player.fail(&format!("{program}: can't create directory '{path}': {why}\n")),
     }
 }

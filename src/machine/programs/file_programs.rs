@@ -162,7 +162,7 @@ fn du(player: &mut Player<'_>, flags: &[&str], paths: &[&str]) {
     let has = |letter: char| flags.iter().any(|flag| flag.contains(letter));
     let paths = if paths.is_empty() { vec!["."] } else { paths.to_vec() };
     for path in paths {
-        let full = file_system::absolute(&player.folder, path);
+        let full = player.real_path(path);
         let is_there = player.file(&full).is_some() || player.is_folder(&full);
         if !is_there {
             player.fail(&format!("du: {path}: No such file or directory\n"));

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::tools::AllPrograms;
-use crate::file_system::{self, File};
+use crate::file_system::File;
 use crate::interpreter::player::{Flow, Player};
 
 /// What a command line asks for.
@@ -45,7 +45,7 @@ pub(super) fn run(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) ->
     };
     let mut hits = Vec::new();
     for root in &call.roots {
-        let full = file_system::absolute(&player.folder, root);
+        let full = if root.ends_with('/') { player.real_path(root) } else { player.own_path(root) };
         let found = below(player, &full);
         if found.is_empty() {
             player.fail(&format!("find: {root}: No such file or directory\n"));
@@ -194,9 +194,9 @@ impl<'w> FindCall<'w> {
             FindAction::Delete => {
                 // What is below comes first.
                 for hit in hits.iter().rev() {
-                    let full = file_system::absolute(&player.folder, hit);
+                    let full = player.own_path(hit);
                     match player.check_writable(&full) {
-                        Ok(()) if player.file(&full).is_some() => player.put_file(full, None),
+                        Ok(()) if player.own_file(&full).is_some() => player.put_file(full, None),
                         Ok(()) => {}
                         Err(why) => player.fail(&format!("find: {hit}: {why}\n")),
                     }

@@ -7,7 +7,6 @@ use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
 use crate::bounds::{Fault, MAX_FILE_BYTES};
-use crate::file_system;
 use crate::interpreter::player::Player;
 
 /// The first two bytes of a stream.
@@ -59,7 +58,7 @@ pub(super) fn run(player: &mut Player<'_>, name: &str, flags: &[&str], paths: &[
         return;
     }
     for path in paths {
-        let full = file_system::absolute(&player.folder, path);
+        let full = player.own_path(path);
         let Some(file) = player.file(&full).filter(|file| !file.is_folder) else {
             player.fail(&format!("{name}: {path}: No such file or directory\n"));
             continue;

@@ -1,7 +1,7 @@
 //! Programs that tell of the machine and change it: disks, memory, sockets, terminals, package managers.
 
 use super::openssl;
-use crate::file_system::{self, FIFO, File};
+use crate::file_system::{FIFO, File};
 use crate::interpreter::player::{Flow, Player};
 use crate::standard_input::TerminalSize;
 
@@ -157,7 +157,7 @@ fn mktemp(player: &mut Player<'_>, words: &[&str]) {
     let mut number = player.written.len();
     let path = loop {
         let name = format!("{number:0>width$}").replace('0', "a").replace('1', "b").replace('2', "c");
-        let path = file_system::absolute(&player.folder, &format!("{stem}{name}"));
+        let path = player.own_path(&format!("{stem}{name}"));
         if player.file(&path).is_none() || player.spend(1) != Flow::Go {
             break path;
         }
@@ -174,7 +174,7 @@ fn mktemp(player: &mut Player<'_>, words: &[&str]) {
 /// Pipes with names: here files, since one who writes is done before anybody reads.
 fn make_pipes(player: &mut Player<'_>, words: &[&str]) {
     for path in words.iter().filter(|word| !word.starts_with('-')) {
-        let full = file_system::absolute(&player.folder, path);
+        let full = player.own_path(path);
         if player.file(&full).is_some() {
             player.fail(&format!("mkfifo: {path}: File exists\n"));
         } else if let Err(why) = player.check_writable(&full) {

@@ -128,6 +128,11 @@ fn create(player: &mut Player<'_>, asked: &TarCommand<'_>, home: &str) {
             is_whole = false;
         }
         for (name, file) in found {
+            if file.is_link() && file.content.len() > LINK_TARGET.1 {
+                player.complain(&format!("tar: {name}: link is too long\n"));
+                is_whole = false;
+                continue;
+            }
             if !player.handle(file.content.len() + BLOCK_BYTES) {
                 return;
             }
@@ -160,8 +165,8 @@ fn create(player: &mut Player<'_>, asked: &TarCommand<'_>, home: &str) {
 
 /// A file, or a folder and all below it, by their names in an archive.
 fn found(player: &mut Player<'_>, path: &str) -> BTreeMap<String, File> {
-    let full = file_system::absolute(&player.folder, path);
-    let is_folder = player.is_folder(&full);
+    let full = if path.ends_with('/') { player.real_path(path) } else { player.own_path(path) };
+    let is_folder = player.is_folder(&full) && player.own_link(path).is_none();
     let name = path.trim_start_matches('/').trim_end_matches('/');
     let own_name = if name.is_empty() { "." } else { name };
     let mut found = BTreeMap::new();
@@ -188,8 +193,7 @@ fn add(archive: &mut Vec<u8>, name: &str, file: &File) {
     }
     if file.is_link() {
         let mut block = header(&name, 0o777, LINK, 0);
-        let target = &file.content[..file.content.len().min(LINK_TARGET.1)];
-        block[LINK_TARGET.0..LINK_TARGET.0 + target.len()].copy_from_slice(target);
+        block[LINK_TARGET.0..LINK_TARGET.0 + file.content.len()].copy_from_slice(&file.content);
         archive.extend(with_checksum(block));
         return;
     }
@@ -283,7 +287,7 @@ fn extract(player: &mut Player<'_>, entry: &ArchiveEntry<'_>) {
     if name.split('/').any(|part| part == "..") {
         return player.fail(&format!("tar: name with '..' skipped: '{}'\n", entry.name));
     }
-    let path = file_system::absolute(&player.folder, name);
+    let path = player.own_path(name);
     let file = match entry.kind {
         FILE | 0 => File::new(entry.content, entry.mode & 0o7777),
         FOLDER if player.is_folder(&path) => return,

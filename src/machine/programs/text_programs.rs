@@ -248,7 +248,7 @@ fn grepped(player: &mut Player<'_>, call: &GrepCall<'_>) -> Vec<String> {
     let roots = if call.paths.is_empty() { vec!["."] } else { call.paths.clone() };
     let mut all = Vec::new();
     for root in roots {
-        let full = crate::file_system::absolute(&player.folder, root);
+        let full = player.real_path(root);
         let files = player.files();
         let below =
             files.iter().filter(|(path, file)| !file.is_folder && crate::file_system::is_within(&full, path));
