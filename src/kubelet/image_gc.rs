@@ -60,9 +60,7 @@ impl Kubelet {
     pub(crate) fn remove_unused_images(&self, bytes: i64, now: Time) -> i64 {
         let mut in_use = BTreeSet::new();
         for entry in self.pods.state().workers.values().filter(|entry| !entry.is_terminated) {
-            let spec = &entry.pod.spec;
-            let all = spec.init_containers.iter().chain(&spec.containers).chain(&spec.ephemeral_containers);
-            in_use.extend(all.map(|container| container.image.clone()));
+            in_use.extend(entry.pod.spec.all_containers().map(|container| container.image.clone()));
         }
         let min_age = self.shared.config.options.minimum_image_ttl_duration;
         let unused = UnusedImages { in_use: &in_use, min_age, bytes };
@@ -78,7 +76,8 @@ impl Kubelet {
 fn to_free((capacity, left): (i64, i64), of_images: i64, (high, low): (u8, u8)) -> i64 {
     let used = capacity.saturating_sub(left).saturating_add(of_images);
     let share = |percent: u8| (i128::from(capacity) * i128::from(percent) / 100) as i64;
-    if capacity <= 0 || used < share(high) { 0 } else { used - share(low) }
+    // At 100 nothing is ever freed.
+    if capacity <= 0 || high >= 100 || used < share(high) { 0 } else { used - share(low) }
 }
 
 #[cfg(test)]
@@ -93,6 +92,7 @@ mod tests {
             assert_eq!(to_free((1000, left), of_images, (85, 80)), expected, "{left} {of_images}");
         }
         assert_eq!(to_free((0, 0), 0, (85, 80)), 0);
-        assert_eq!(to_free((i64::MAX, 0), i64::MAX, (100, 0)), i64::MAX);
+        assert_eq!(to_free((i64::MAX, 0), i64::MAX, (99, 0)), i64::MAX);
+        assert_eq!(to_free((1000, 0), 1000, (100, 80)), 0);
     }
 }

@@ -56,7 +56,7 @@ pub struct OwnListeners {
     /// Where pods may lead.
     pub forwarding: PodForwarding,
     listeners: Arc<Mutex<Vec<OwnListener>>>,
-    /// Bound: one for each call of [`OwnListeners::stand_in`].
+    /// Bound: one for each list of images.
     stand_ins: Arc<Mutex<Vec<StandIn>>>,
 }
 
@@ -75,7 +75,10 @@ impl OwnListeners {
 
     /// From now on it answers for containers of its images, where nobody else does.
     pub fn stand_in(&self, stand_in: StandIn) {
-        self.stand_ins.lock().push(stand_in);
+        let mut stand_ins = self.stand_ins.lock();
+        // Of a cluster that was started earlier with the same configuration.
+        stand_ins.retain(|own| own.images != stand_in.images);
+        stand_ins.push(stand_in);
     }
 
     /// Who answers for a container at a port.

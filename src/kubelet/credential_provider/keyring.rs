@@ -105,21 +105,56 @@ fn matches(place: &str, repository: &str) -> bool {
         && hosts.iter().zip(&labels).all(|(pattern, label)| is_like(pattern.as_bytes(), label.as_bytes()))
 }
 
-/// `filepath.Match` of one label, of which users write the stars and question marks.
+/// `filepath.Match` of one label, of which users write the stars and question marks: the last star takes more
+/// when what follows it does not fit, so that it costs the product of both lengths at most.
 fn is_like(pattern: &[u8], text: &[u8]) -> bool {
-    match (pattern.split_first(), text.split_first()) {
-        (None, None) => true,
-        (Some((b'*', rest)), _) => (0..=text.len()).any(|from| is_like(rest, &text[from..])),
-        (Some((b'?', rest)), Some((_, others))) => is_like(rest, others),
-        (Some((wanted, rest)), Some((found, others))) => wanted == found && is_like(rest, others),
-        _ => false,
+    let mut at = 0;
+    let mut here = 0;
+    let mut star = None;
+    while here < text.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, here));
+                at += 1;
+            }
+            Some(wanted) if *wanted == b'?' || *wanted == text[here] => {
+                at += 1;
+                here += 1;
+            }
+            _ => {
+                let Some((star_at, reach)) = &mut star else { return false };
+                *reach += 1;
+                at = *star_at + 1;
+                here = *reach;
+            }
+        }
     }
+    pattern[at..].iter().all(|rest| *rest == b'*')
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn labels_are_like_patterns() {
+        for (pattern, text, fits) in [
+            ("*", "", true),
+            ("a*", "abc", true),
+            ("*c", "abc", true),
+            ("a?c", "abc", true),
+            ("*b*", "abc", true),
+            ("a*b*d", "abcbd", true),
+            ("a*b", "abc", false),
+            ("?", "", false),
+            ("abc", "ab", false),
+        ] {
+            assert_eq!(is_like(pattern.as_bytes(), text.as_bytes()), fits, "{pattern} {text}");
+        }
+        assert!(is_like(&[b'*'; 100_000], b"registry"));
+        assert!(!is_like(&[&b"*a".repeat(50_000)[..], b"x"].concat(), &[b'a'; 200]));
+    }
 
     fn of(entries: &[(&str, &str)]) -> DockerKeyring {
         let mut keyring = DockerKeyring::default();

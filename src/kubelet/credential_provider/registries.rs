@@ -28,7 +28,8 @@ impl FromStr for PrivateRegistries {
 
     fn from_str(text: &str) -> Result<PrivateRegistries, PrivateRegistriesError> {
         let one = |text: &str| {
-            let wrong = || PrivateRegistriesError(text.to_owned());
+            // The password is nobody's business.
+            let wrong = || PrivateRegistriesError(text.split('=').next().unwrap_or_default().to_owned());
             let (place, login) = text.split_once('=').ok_or_else(wrong)?;
             let (user, password) = login.split_once(':').ok_or_else(wrong)?;
             if place.is_empty() || place.contains("://") || user.is_empty() {

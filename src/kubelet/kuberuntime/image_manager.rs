@@ -35,14 +35,16 @@ impl Container {
             return self.refuse_to_pull(spec, "is not present with pull policy of Never", context);
         }
         let is_present = is_never || context.runtime.image_status(image, context.now).is_some();
-        let is_private =
-            is_present && context.images.verifies(image) && context.refuses_image(image).is_some();
+        let is_verified = is_present && context.images.verifies(image);
+        let is_pulled = !is_present || spec.image_pull_policy == "Always";
+        let refusal = if is_verified || is_pulled { context.refuses_image(image) } else { None };
+        let is_private = is_verified && refusal.is_some();
         if is_never && is_private {
             let why = "is present with pull policy of Never but does not have the proper credentials to access \
                        the image";
             return self.refuse_to_pull(spec, why, context);
         }
-        if is_present && spec.image_pull_policy != "Always" && !is_private {
+        if !is_pulled && !is_private {
             let text = format!(
                 "Container image {image:?} already present on machine and can be accessed by the pod"
             );
@@ -50,7 +52,7 @@ impl Container {
             return self.create(spec, context);
         }
         context.note(spec, "Normal", "Pulling", format!("Pulling image {image:?}"));
-        let call = match context.refuses_image(image) {
+        let call = match refusal {
             Some(refusal) => Call { returns_at: Some(context.now), result: Err(refusal) },
             None => context.runtime.pull_image(&context.config(spec, self.restart_count), context.now),
         };

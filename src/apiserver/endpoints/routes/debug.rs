@@ -123,7 +123,7 @@ fn told(options: DebuggingOptions, profile: &str, debug: &str) -> ApiResponse {
         return text_response(StatusCode::NOT_FOUND, "Unknown profile\n");
     };
     let text = match *name {
-        "cmdline" => Some(std::env::args().collect::<Vec<String>>().join("\0")),
+        "cmdline" => Some(without_secrets(std::env::args()).join("\0")),
         _ if debug == "0" => None,
         "block" if options.tells_contention => waiting(),
         "block" => {
@@ -144,6 +144,26 @@ fn told(options: DebuggingOptions, profile: &str, debug: &str) -> ApiResponse {
         Some(text) => text_response(StatusCode::OK, text),
         None => text_response(StatusCode::NOT_IMPLEMENTED, instead(name, words)),
     }
+}
+
+/// Flags whose values have passwords in them.
+const SECRET_FLAGS: &[&str] = &["--private-registries"];
+
+/// A command line, but for passwords.
+fn without_secrets(arguments: impl Iterator<Item = String>) -> Vec<String> {
+    let mut hides_next = false;
+    let mut shown = Vec::new();
+    for argument in arguments {
+        let flag = argument.split_once('=').map_or(argument.as_str(), |(flag, _)| flag);
+        let is_secret = SECRET_FLAGS.contains(&flag);
+        shown.push(match (hides_next, is_secret && flag.len() < argument.len()) {
+            (true, _) => "...".to_owned(),
+            (_, true) => format!("{flag}=..."),
+            _ => argument.clone(),
+        });
+        hides_next = is_secret && flag.len() == argument.len();
+    }
+    shown
 }
 
 /// What to do where there is no such profile.
@@ -285,6 +305,13 @@ mod tests {
         assert_eq!(asked(&off, "GET /debug/pprof/", "").await.0, 404);
         assert_eq!(asked(&off, "GET /debug/pprof/block?debug=1", "").await.0, 404);
         assert_eq!(asked(&off, "PUT /debug/flags/v", "2").await.0, 404);
+    }
+
+    #[test]
+    fn no_password_stands_in_the_command_line() {
+        let line = "kubarium up --private-registries a.io=u:p --nodes 2 --private-registries=b.io=v:q -v=2";
+        let shown = without_secrets(line.split(' ').map(str::to_owned)).join(" ");
+        assert_eq!(shown, "kubarium up --private-registries ... --nodes 2 --private-registries=... -v=2");
     }
 
     #[tokio::test]
