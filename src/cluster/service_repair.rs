@@ -2,7 +2,8 @@
 //! have written the Service; somebody may have deleted an IPAddress, or a range; what an earlier release or
 //! another server has stored may lack the claims (`ipallocator/controller.RepairIPAddress`,
 //! `portallocator/controller.Repair`). Where servers share an etcd that is looked at every three minutes. On
-//! a store of its own a server knows by the Services alone what is held; it looks once at what it finds.
+//! a store of its own a server knows by the Services alone what is held; it looks at what it finds until it
+//! has looked once.
 
 mod addresses;
 mod claims;
@@ -37,7 +38,8 @@ use client_go::event_recorder::EventRecorder;
 /// How often it is looked (`repairLoopInterval`).
 const REPAIR_EVERY: Duration = Duration::from_secs(3 * 60);
 
-/// Looks at once and then every three minutes, for as long as it is polled; once at a store of its own.
+/// Looks at once and then every three minutes, for as long as it is polled; at a store of its own until it
+/// has looked once.
 pub(super) fn following(inside: Arc<Inside>) -> impl Future<Output = ()> {
     inside.clock.clone().named("kube-apiserver").tracked(follow(inside))
 }
@@ -56,12 +58,11 @@ async fn follow(inside: Arc<Inside>) {
         book: PortBook::of(inside.config.apiserver.services.service_node_port_range),
     };
     loop {
-        if let Err(status) = repair.look(&inside.kv, &inside.storage, clock.now()).await {
-            tracing::info!(status.message, "what Services hold is not looked at just now");
-        }
-        // Who looks once stays for what was told to be written.
-        if !inside.kv.is_shared() {
-            std::future::pending::<()>().await;
+        match repair.look(&inside.kv, &inside.storage, clock.now()).await {
+            // Who looks once stays for what was told to be written.
+            Ok(()) if !inside.kv.is_shared() => return std::future::pending().await,
+            Ok(()) => {}
+            Err(status) => tracing::info!(status.message, "what Services hold is not looked at just now"),
         }
         clock.sleep(REPAIR_EVERY).await;
     }

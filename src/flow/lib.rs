@@ -302,8 +302,8 @@ impl Flow {
         record.traffic.lock().add(sort, now);
     }
 
-    /// Of pods, and of policies.
-    fn traffic_of(&self, subject: &Subject<'_>) -> Vec<JudgedTraffic> {
+    /// What policies said of the traffic of a pod, and what a policy said.
+    pub fn traffic_of(&self, subject: &Subject<'_>) -> Vec<JudgedTraffic> {
         let is_policy = subject.resource == NETWORK_POLICIES;
         let Some(record) = self.record.as_ref().filter(|_| is_policy || subject.resource == PODS) else {
             return vec![];

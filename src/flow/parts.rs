@@ -113,7 +113,7 @@ pub struct PassedOnRequest {
     /// Which endpoint of it; none where no connection came to be, or it is in this process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub address: Option<Arc<str>>,
-    /// Whose word was taken for it, as `verified by CN=agg-ca (caBundle)`.
+    /// Whose word was taken for it, as `TLS verified by the caBundle: CN=agg-ca`.
     pub trust: Arc<str>,
     /// The HTTP status.
     pub code: u16,

@@ -14,7 +14,7 @@ use apimachinery::status::Status;
 use apimachinery::time::Time;
 use apis::networking::ip_address::IP_ADDRESSES;
 use apis::tree::text;
-use apiserver::registry::service::ip_addresses::{ALLOCATOR, FAMILY, MANAGED_BY};
+use apiserver::registry::service::ip_addresses::{ALLOCATOR, MANAGED_BY, labels_of};
 
 /// So long an address may be claimed by a Service that is still being written.
 const WRITTEN_WITHIN: i64 = 60;
@@ -58,8 +58,7 @@ impl AddressClaim {
 
     /// `verifyIPAddressLabels`
     pub(super) fn is_labelled(&self, address: IpAddr) -> bool {
-        let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
-        self.label(FAMILY) == Some(family) && self.is_managed()
+        labels_of(address).iter().all(|(name, value)| self.label(name) == Some(value))
     }
 
     /// By the allocator; others look after their own.
@@ -142,7 +141,7 @@ pub(super) mod tests {
         let created = said["created"].as_str().unwrap_or("2026-01-01T00:00:00Z");
         let tree = json!({
             "metadata": {"name": said["name"], "creationTimestamp": created,
-                "labels": {FAMILY: family, MANAGED_BY: manager}},
+                "labels": {"ipaddress.kubernetes.io/ip-family": family, MANAGED_BY: manager}},
             "spec": {"parentRef": said["parent"]},
         });
         Arc::new(Object::from_value(&tree, vec![]).unwrap())

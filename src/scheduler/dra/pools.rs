@@ -116,7 +116,7 @@ pub(crate) fn reachable(published: &PublishedPools, node: &ObjectMeta) -> Vec<De
         (!found.devices.is_empty()).then_some(found)
     });
     let mut pools: Vec<DevicePool> = pools.collect();
-    pools.sort_by_key(DevicePool::has_binding_conditions);
+    pools.sort_by_cached_key(DevicePool::has_binding_conditions);
     pools
 }
 

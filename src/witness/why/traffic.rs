@@ -3,10 +3,12 @@
 use serde_json::Value;
 
 use super::told::{Explanation, Witnesses, text};
+use apimachinery::labels::Selector;
 use apimachinery::options::ListOptions;
 use apimachinery::status::Status;
 use apis::core::pod::PODS;
 use apis::networking::network_policy::NETWORK_POLICIES;
+use apis::tree::string_map;
 use flow::{JudgedTraffic, Subject, TrafficSort};
 
 /// So many sorts of traffic are told of, the last ones.
@@ -18,7 +20,7 @@ impl Witnesses<'_> {
     pub(super) async fn kept_out(&self, namespace: &str, pod: &str, told: &mut Explanation) {
         let resource = PODS.group_resource().to_string();
         let subject = Subject { resource: &resource, namespace, name: pod, uid: "" };
-        let traffic = self.client.flow().trace_of(&subject).traffic;
+        let traffic = self.client.flow().traffic_of(&subject);
         let own = format!("{namespace}/{pod}");
         let mut lines = vec![];
         for kept in traffic.iter().rev().filter(|seen| is_kept_out(seen, &traffic)) {
@@ -35,19 +37,17 @@ impl Witnesses<'_> {
         service: &Value,
         told: &mut Explanation,
     ) -> Result<(), Status> {
-        let Some(selector) = service["spec"]["selector"].as_object().filter(|all| !all.is_empty()) else {
+        let selector = string_map(service, "spec.selector");
+        if selector.is_empty() {
             return Ok(());
-        };
+        }
         let namespace = text(&service["metadata"]["namespace"]);
-        let list = self.client.list(&PODS, namespace, &ListOptions::default()).await?;
-        for pod in list.items.iter() {
-            let has =
-                |key: &str, value: &Value| pod.metadata.labels.get(key).map(String::as_str) == value.as_str();
-            if selector.iter().all(|(key, value)| has(key, value)) {
-                let mut of_pod = Explanation::new(format!("its pod {}", pod.metadata.name));
-                self.kept_out(namespace, &pod.metadata.name, &mut of_pod).await;
-                told.because.extend(Some(of_pod).filter(|of_pod| !of_pod.because.is_empty()));
-            }
+        let mut options = ListOptions::default();
+        options.predicate.labels = Selector::from_labels(&selector);
+        for pod in self.client.list(&PODS, namespace, &options).await?.items.iter() {
+            let mut of_pod = Explanation::new(format!("its pod {}", pod.metadata.name));
+            self.kept_out(namespace, &pod.metadata.name, &mut of_pod).await;
+            told.because.extend(Some(of_pod).filter(|of_pod| !of_pod.because.is_empty()));
         }
         Ok(())
     }
@@ -65,11 +65,15 @@ impl Witnesses<'_> {
 
 /// Whether it was kept out when it was seen last.
 fn is_kept_out(seen: &JudgedTraffic, all: &[JudgedTraffic]) -> bool {
-    let place = |sort: &TrafficSort| (sort.from.clone(), sort.to.clone(), sort.port, sort.protocol.clone());
     let is_later = |other: &JudgedTraffic| other.last_microseconds > seen.last_microseconds;
-    let own = place(&seen.sort);
+    let is_same = |other: &JudgedTraffic| place(&other.sort) == place(&seen.sort);
     !seen.sort.is_allowed
-        && !all.iter().any(|other| other.sort.is_allowed && is_later(other) && place(&other.sort) == own)
+        && !all.iter().any(|other| other.sort.is_allowed && is_later(other) && is_same(other))
+}
+
+/// Between whom it is.
+fn place(sort: &TrafficSort) -> (&str, &str, u16, &str) {
+    (&sort.from, &sort.to, sort.port, &sort.protocol)
 }
 
 fn words(kept: &JudgedTraffic, own: &str) -> String {

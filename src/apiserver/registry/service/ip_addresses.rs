@@ -1,5 +1,6 @@
 //! IPAddress objects: one for each address that a Service holds (`ipallocator.Allocator`).
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use apis::networking::ip_range::IpRange;
 use apis::tree::{items, text, texts};
 
 /// By which label an IPAddress says of which family it is (`LabelIPAddressFamily`), ...
-pub const FAMILY: &str = "ipaddress.kubernetes.io/ip-family";
+const FAMILY: &str = "ipaddress.kubernetes.io/ip-family";
 /// ... by which one who looks after it (`LabelManagedBy`), ...
 pub const MANAGED_BY: &str = "ipaddress.kubernetes.io/managed-by";
 /// ... and what it says there of those that Services hold.
@@ -77,12 +78,18 @@ pub(super) fn usable_ranges(object: &Object) -> Vec<IpRange> {
     ranges.filter(|_| is_usable).collect()
 }
 
+/// The labels of an IPAddress that a Service holds.
+pub fn labels_of(address: IpAddr) -> [(&'static str, &'static str); 2] {
+    let family = if address.is_ipv4() { families::V4 } else { families::V6 };
+    [(FAMILY, family), (MANAGED_BY, ALLOCATOR)]
+}
+
 /// The IPAddress of a service with this metadata.
 pub fn address_of(metadata: &Value, address: IpAddr) -> Value {
     let (namespace, name) = (text(metadata, "namespace"), text(metadata, "name"));
-    let family = if address.is_ipv4() { families::V4 } else { families::V6 };
+    let labels = BTreeMap::from(labels_of(address));
     json!({
-        "metadata": {"name": address.to_string(), "labels": {FAMILY: family, MANAGED_BY: ALLOCATOR}},
+        "metadata": {"name": address.to_string(), "labels": labels},
         "spec": {"parentRef": {"resource": "services", "namespace": namespace, "name": name}},
     })
 }
