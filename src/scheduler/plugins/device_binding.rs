@@ -137,12 +137,11 @@ async fn write_claim(
 ) -> Result<Value, Status> {
     let (namespace, name) = (&claim.metadata.namespace, &claim.metadata.name);
     let mut tree = claim.to_value();
-    if let Some(allocation) = allocation.filter(|_| !is_allocated(&tree)) {
-        if add_finalizers(&mut tree, &[FINALIZER]) {
-            tree = request.client.update(&RESOURCE_CLAIMS, namespace, name, tree).await?.to_value();
-        }
-        set(&mut tree, "status.allocation", allocation.clone());
+    let is_new = allocation.is_some() && !is_allocated(&tree);
+    if is_new && add_finalizers(&mut tree, &[FINALIZER]) {
+        tree = request.client.update(&RESOURCE_CLAIMS, namespace, name, tree).await?.to_value();
     }
+    allocate(&mut tree, allocation, now)?;
     let mut reserved = items(&tree, "status.reservedFor").to_vec();
     if reserved.iter().any(|user| text(user, "uid") == request.pod.uid()) {
         return Ok(tree);
@@ -150,11 +149,24 @@ async fn write_claim(
     let pod = &request.pod.object.metadata;
     reserved.push(json!({"resource": "pods", "name": pod.name, "uid": pod.uid}));
     set(&mut tree, "status.reservedFor", reserved);
-    if text(&tree, "status.allocation.allocationTimestamp").is_empty() {
-        set(&mut tree, "status.allocation.allocationTimestamp", rfc3339(now));
-    }
     let written = request.client.update_status(&RESOURCE_CLAIMS, namespace, name, tree).await?;
     Ok(written.to_value())
+}
+
+/// Gives a claim its devices, unless it has some: those that it has stay as they are. It may have lost them since
+/// they were looked at, and then nobody may use it.
+fn allocate(claim: &mut Value, allocation: Option<&Value>, now: Time) -> Result<(), Status> {
+    if is_allocated(claim) {
+        return Ok(());
+    }
+    let Some(allocation) = allocation else {
+        let (namespace, name) = (text(claim, "metadata.namespace"), text(claim, "metadata.name"));
+        let why = format!("claim {namespace}/{name} got deallocated elsewhere in the meantime");
+        return Err(Status::internal(why));
+    };
+    set(claim, "status.allocation", allocation.clone());
+    set(claim, "status.allocation.allocationTimestamp", rfc3339(now));
+    Ok(())
 }
 
 /// Whether nobody but the pod has a claim, so that its devices may be given back.
@@ -182,4 +194,34 @@ pub(super) fn names(pod: &PodInfo) -> impl Iterator<Item = String> + '_ {
 /// Whether an object is a claim with devices.
 pub(super) fn has_devices(claim: &Object) -> bool {
     is_allocated(&claim.to_value())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_given_once_and_their_time_with_them() {
+        let now: Time = "2026-01-01T00:00:00Z".parse().unwrap();
+        let given = json!({"devices": {"results": [{"device": "gpu-0"}]}});
+        let claim = || json!({"metadata": {"namespace": "ns", "name": "a"}});
+        let mut new = claim();
+        allocate(&mut new, Some(&given), now).unwrap();
+        assert_eq!(new["status"]["allocation"]["allocationTimestamp"], "2026-01-01T00:00:00Z");
+        assert_eq!(new["status"]["allocation"]["devices"], given["devices"]);
+        // Another allocator gave it, or an earlier release.
+        let mut known = claim();
+        set(&mut known, "status.allocation", given.clone());
+        let before = known.clone();
+        allocate(&mut known, Some(&json!({})), now).unwrap();
+        assert_eq!(known, before);
+        let mut lost = claim();
+        let why = allocate(&mut lost, None, now).unwrap_err();
+        assert!(
+            why.message.contains("claim ns/a got deallocated elsewhere in the meantime"),
+            "{}",
+            why.message
+        );
+        assert_eq!(lost, claim());
+    }
 }
