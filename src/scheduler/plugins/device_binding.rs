@@ -153,8 +153,8 @@ async fn write_claim(
     Ok(written.to_value())
 }
 
-/// Gives a claim its devices, unless it has some: those that it has stay as they are. It may have lost them since
-/// they were looked at, and then nobody may use it.
+/// Gives a claim its devices, unless it has some: those that it has stay as they are. It may have lost them
+/// since they were looked at, and then nobody may use it.
 fn allocate(claim: &mut Value, allocation: Option<&Value>, now: Time) -> Result<(), Status> {
     if is_allocated(claim) {
         return Ok(());
