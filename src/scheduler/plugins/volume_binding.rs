@@ -48,7 +48,7 @@ pub struct VolumeBinding {
     bind_timeout: Duration,
     clock: Clock,
     /// What was decided for pods that are on their way, by uid. Bound: one entry for each pod between Reserve
-    /// and the end of its binding cycle.
+    /// and the end of its PreBind.
     decided: Mutex<BTreeMap<String, Vec<BindingDecision>>>,
 }
 
@@ -253,6 +253,8 @@ impl VolumeBinding {
             }
             self.clock.sleep(POLL_INTERVAL).await;
         }
+        // From here on the volumes say themselves whose they are.
+        self.decided().remove(request.pod.uid());
         Status::success()
     }
 
@@ -349,10 +351,6 @@ impl Plugin for VolumeBinding {
     fn pre_bind<'a>(&'a self, request: BindRequest<'a>) -> Option<BoxFuture<'a, Status>> {
         let has_claims = !request.pod.pod.spec.claims.is_empty();
         has_claims.then(|| -> BoxFuture<'a, Status> { Box::pin(self.bind_volumes(request)) })
-    }
-
-    fn post_bind(&self, pod: &PodInfo, _: &str) {
-        self.decided().remove(pod.uid());
     }
 }
 

@@ -9,6 +9,7 @@ use kubarium::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use kubarium::apis::core::pod::PODS;
 use kubarium::apis::storage::storage_class::STORAGE_CLASSES;
 use kubarium::apis::storage::volume_attributes_class::VOLUME_ATTRIBUTES_CLASSES;
+use kubarium::cluster::Components;
 use serde_json::{Value, json};
 
 use super::support::{Fixture, NAMESPACE, condition};
@@ -127,6 +128,30 @@ async fn a_claim_may_wait_for_its_first_consumer() {
     let reference = json!({"kind": "PersistentVolumeClaim", "name": "data", "namespace": NAMESPACE});
     fixture.patch(&PERSISTENT_VOLUMES, "v", json!({"spec": {"claimRef": reference}})).await;
     has_phase(&fixture, "data", "Bound").await;
+}
+
+/// The scheduler does not remember for ever for whom it chose a volume.
+#[tokio::test]
+async fn a_volume_that_was_released_by_hand_is_chosen_again() {
+    let fixture = Fixture::start_with(Components::ALL).await;
+    let class = json!({"metadata": {"name": "ssd"}, "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer"});
+    fixture.create(&STORAGE_CLASSES, "", class).await;
+    let mut kept = volume("v", "1Gi", "ssd");
+    kept["spec"]["persistentVolumeReclaimPolicy"] = "Retain".into();
+    fixture.create(&PERSISTENT_VOLUMES, "", kept).await;
+    for name in ["first", "second"] {
+        fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, claim(name, "1Gi", "ssd")).await;
+        let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": name}}]);
+        let pod = json!({"metadata": {"name": name}, "spec": {"volumes": volumes, "terminationGracePeriodSeconds": 0,
+            "containers": [{"name": "c", "image": "i"}]}});
+        fixture.create(&PODS, NAMESPACE, pod).await;
+        has_phase(&fixture, name, "Bound").await;
+        fixture.delete(&PODS, name, "Background").await;
+        fixture.delete(&PERSISTENT_VOLUME_CLAIMS, name, "Background").await;
+        fixture.gone(&PERSISTENT_VOLUME_CLAIMS, name).await;
+        fixture.patch(&PERSISTENT_VOLUMES, "v", json!({"spec": {"claimRef": null}})).await;
+    }
 }
 
 #[tokio::test]
