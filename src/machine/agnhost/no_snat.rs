@@ -49,7 +49,8 @@ fn check(others: &str, asked: &WebRequest<'_>, backing: Backing<'_>) -> Result<W
     let urls: Vec<String> = others.iter().map(|other| format!("http://{other}/whoami")).collect();
     let mut errors = vec![];
     for ((url, other), (code, said)) in urls.iter().zip(others).zip(get_all(&urls, backing)?) {
-        let seen = said.parse::<SocketAddr>().map_or(said, |from| from.ip().to_string());
+        let from = said.trim_end().parse::<SocketAddr>();
+        let seen = from.map_or(said, |from| from.ip().to_string());
         if code != 0 {
             errors.push(unreached(url, other, code));
         } else if seen == node && seen != asked.address {

@@ -188,6 +188,8 @@ async fn pods_say_whether_others_see_them_by_their_own_address() {
     let refused = format!("dial tcp {other}:9: connect: connection refused");
     let refused = format!("Get \"http://{other}:9/whoami\": {refused}");
     assert_eq!(net.proxied("first-0:8080", &format!("/checknosnat?ips={other}:9")).await, refused);
+    let both = format!("/checknosnat?ips={other}:8080,{other}:9");
+    assert_eq!(net.proxied("first-0:8080", &both).await, refused, "each is asked");
     // Who sees another address is told of.
     let page = net.pod("page-0", json!({"image": "hashicorp/http-echo", "args": ["-text=10.0.0.1:5"]})).await;
     let said = net.proxied("first-0:8080", &format!("/checknosnat?ips={page}:5678")).await;
