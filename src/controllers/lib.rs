@@ -237,7 +237,7 @@ const CONTROLLERS: &[(&str, Start)] = &[
     }),
     ("service-cidr-controller", |ctx, _| drop(spawn(ctx, service_cidr::ServiceCidrController::new(ctx)))),
     ("service-lb-controller", |ctx, config| {
-        if let Some(ranges) = config.options.load_balancer_range.clone() {
+        if let Some(ranges) = config.options.load_balancer_range {
             drop(spawn(ctx, service_load_balancer::ServiceLoadBalancerController::new(ctx, ranges)));
         }
     }),
