@@ -226,6 +226,11 @@ impl Controller for VolumeExpander {
             })
             .maps(&PODS, move |change: &Change<'_>, enqueue: &Enqueue| {
                 let pod = change.object();
+                // Most pods have none: those are not read, because what was read of an object is kept with it.
+                if of_pods.is_empty() || !(pod.mentions("persistentVolumeClaim") || pod.mentions("ephemeral"))
+                {
+                    return;
+                }
                 let view = pod.view::<Pod>();
                 if view.spec.claims.is_empty() || view.status.phase != "Running" {
                     return;
