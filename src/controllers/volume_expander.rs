@@ -226,7 +226,7 @@ impl Controller for VolumeExpander {
             })
             .maps(&PODS, move |change: &Change<'_>, enqueue: &Enqueue| {
                 let pod = change.object();
-                // Most pods have none: those are not read, because what was read of an object is kept with it.
+                // Most pods have none and are not read: what was read of an object is kept with it.
                 if of_pods.is_empty() || !(pod.mentions("persistentVolumeClaim") || pod.mentions("ephemeral"))
                 {
                     return;
