@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use tokio::signal::unix::{Signal, SignalKind, signal};
-
 use crate::cli::outcome::Failure;
 use crate::cli::parent::Parent;
+use crate::cli::stop::Stop;
 
 /// Set, it goes on when who started it is gone: for a shell script that leaves it running.
 const OUTLIVE: &str = "KUBARIUM_OUTLIVE_PARENT";
@@ -15,28 +14,22 @@ pub(crate) const PATIENCE: Duration = Duration::from_millis(700);
 
 /// Waits for the end. Made before anything else, so that nothing is missed.
 pub(crate) struct Ending {
-    interrupt: Signal,
-    terminate: Signal,
+    stop: Stop,
     parent: Parent,
 }
 
 impl Ending {
     /// Listens for signals, and remembers whose child this is.
     pub(crate) fn listen() -> Result<Ending, Failure> {
-        let on = |kind| signal(kind).map_err(|error| Failure::new("cannot listen for signals", error));
+        let stop = Stop::listen()?;
         let is_bound = std::env::var_os(OUTLIVE).is_none_or(|value| value.is_empty());
-        Ok(Ending {
-            interrupt: on(SignalKind::interrupt())?,
-            terminate: on(SignalKind::terminate())?,
-            parent: if is_bound { Parent::now() } else { Parent::nobody() },
-        })
+        Ok(Ending { stop, parent: if is_bound { Parent::now() } else { Parent::nobody() } })
     }
 
     /// Returns at the first reason to end.
     pub(crate) async fn wait(&mut self) {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+            () = self.stop.wait() => {}
             () = self.parent.gone() => {}
         }
     }
