@@ -195,18 +195,15 @@ impl PassingBytes {
         (kept.length == kept.first.len() as u64).then(|| kept.first.clone())
     }
 
-    fn text(&self) -> BodyText {
-        let kept = self.0.lock();
-        BodyText::of(&kept.first, kept.length)
-    }
-
     /// As text; with the help of who can read what is none.
-    fn read(&self, headers: &SentHeaders, reader: &BodyReader<'_>) -> BodyText {
-        let told = self.text();
+    fn text(&self, headers: &SentHeaders, reader: &BodyReader<'_>) -> BodyText {
+        let kept = self.0.lock();
+        let told = BodyText::of(&kept.first, kept.length);
         if !told.text.is_empty() || told.bytes == 0 {
             return told;
         }
-        let first = self.0.lock().first.clone();
+        let first = kept.first.clone();
+        drop(kept);
         match reader(headers, &first, told.is_cut) {
             Some(ReadableBody { text, is_cut }) => BodyText { text, is_cut, ..told },
             None => told,
@@ -234,9 +231,9 @@ impl SentBody {
         SentBody::Bytes(passing)
     }
 
-    fn text(&self) -> BodyText {
+    fn text(&self, headers: &SentHeaders, reader: &BodyReader<'_>) -> BodyText {
         match self {
-            SentBody::Bytes(passing) => passing.text(),
+            SentBody::Bytes(passing) => passing.text(headers, reader),
             SentBody::Tree(tree) => {
                 let text = tree.to_string();
                 BodyText::of(&text.as_bytes()[..text.len().min(MAX_BODY_BYTES)], text.len() as u64)
@@ -301,10 +298,7 @@ impl Exchange {
 
 impl SentMessage {
     fn text(&self, reader: &BodyReader<'_>) -> MessageText {
-        let body = match &self.body {
-            SentBody::Bytes(passing) => passing.read(&self.headers, reader),
-            body => body.text(),
-        };
+        let body = self.body.text(&self.headers, reader);
         MessageText { code: self.code, headers: self.headers.clone(), body }
     }
 }
@@ -323,6 +317,10 @@ mod tests {
 
     fn flow() -> Flow {
         Flow::new(Clock::stepped(chrono::DateTime::UNIX_EPOCH))
+    }
+
+    fn text(body: &SentBody) -> BodyText {
+        body.text(&vec![], &|_, _, _| None)
     }
 
     fn exchange(body: &str) -> Exchange {
@@ -380,12 +378,12 @@ mod tests {
 
     #[test]
     fn of_a_long_body_the_beginning_is_kept() {
-        let body = SentBody::of_bytes("ä".repeat(MAX_BODY_BYTES).as_bytes()).text();
+        let body = text(&SentBody::of_bytes("ä".repeat(MAX_BODY_BYTES).as_bytes()));
         assert_eq!((body.text.len(), body.bytes, body.is_cut), (MAX_BODY_BYTES, 2 * 16 * 1024, true));
-        let odd = SentBody::of_bytes(format!("x{}", "ä".repeat(MAX_BODY_BYTES)).as_bytes()).text();
+        let odd = text(&SentBody::of_bytes(format!("x{}", "ä".repeat(MAX_BODY_BYTES)).as_bytes()));
         assert_eq!(odd.text.len(), MAX_BODY_BYTES - 1, "it would end within a letter");
         for binary in [&b"k8s\0\n\x02"[..], &[0xff, 0xfe]] {
-            let told = SentBody::of_bytes(binary).text();
+            let told = text(&SentBody::of_bytes(binary));
             assert_eq!((told.text.as_str(), told.bytes), ("", binary.len() as u64));
         }
     }
@@ -394,11 +392,11 @@ mod tests {
     fn a_small_tree_is_shared_and_a_large_one_cut() {
         let small = Arc::new(json!({"a": [1, null]}));
         assert!(matches!(SentBody::of_tree(&small), SentBody::Tree(_)));
-        assert_eq!(SentBody::of_tree(&small).text().text, "{\"a\":[1,null]}");
+        assert_eq!(text(&SentBody::of_tree(&small)).text, "{\"a\":[1,null]}");
         for large in [json!({"a": "x".repeat(MAX_BODY_BYTES)}), json!(vec![0; MAX_BODY_BYTES])] {
             let body = SentBody::of_tree(&Arc::new(large));
             assert!(matches!(body, SentBody::Bytes(_)));
-            let told = body.text();
+            let told = text(&body);
             assert!(told.is_cut && told.text.len() == MAX_BODY_BYTES, "{}", told.bytes);
         }
     }
