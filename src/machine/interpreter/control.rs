@@ -195,9 +195,13 @@ impl Player<'_> {
         }
         // What was not read from a descriptor can be read later.
         let left = self.standard_input.take();
-        if let (Some(Redirect { target: Target::Descriptor(other @ 3..), .. }), Some(left)) = (reads, &left) {
-            self.more_inputs.insert(*other, left.clone());
-        }
+        let behind = match (reads, &left) {
+            (Some(Redirect { target: Target::Descriptor(other @ 3..), .. }), Some(left)) => {
+                Some((*other, left.clone()))
+            }
+            _ => None,
+        };
+        self.more_inputs.extend(behind.clone());
         let unread = std::mem::take(&mut self.more_inputs);
         self.more_inputs = inputs;
         for (descriptor, own) in &mut self.more_inputs {
@@ -206,11 +210,9 @@ impl Player<'_> {
             }
         }
         (self.out, self.errors, self.more_sinks) = (out, errors, sinks);
-        if let (Some(Redirect { target: Target::Descriptor(other @ 3..), .. }), Some(left)) = (reads, &left)
-            && let Some(Sink::Connection(_)) = self.more_sinks.get(other)
-        {
-            self.more_inputs.insert(*other, left.clone());
-        }
+        let is_connected =
+            |(other, _): &(u8, String)| matches!(self.more_sinks.get(other), Some(Sink::Connection(_)));
+        self.more_inputs.extend(behind.filter(is_connected));
         self.standard_input = input.unwrap_or(left);
         flow
     }

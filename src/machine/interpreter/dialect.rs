@@ -24,22 +24,16 @@ impl Dialect {
             _ => Dialect::Ash,
         }
     }
-}
 
-impl Dialect {
     /// What `set -x` says of a command: bash tells each variable for itself, Debian's quotes nothing.
     pub(crate) fn traced(self, assignments: &[(&str, String)], words: &[String]) -> String {
-        let words = words.iter().map(|word| self.quoted(word));
-        let mut told: Vec<String> =
-            assignments.iter().map(|(name, value)| format!("{name}={}", self.quoted(value))).collect();
-        if self == Dialect::Bash && !told.is_empty() {
-            told = vec![told.join("\n+ ")];
-            if words.len() > 0 {
-                told[0].push_str("\n+");
-            }
+        let between = if self == Dialect::Bash { "\n+ " } else { " " };
+        let set = |(name, value): &(&str, String)| format!("{name}={}", self.quoted(value));
+        let mut told: Vec<String> = assignments.iter().map(set).collect();
+        if !words.is_empty() {
+            told.push(words.iter().map(|word| self.quoted(word)).collect::<Vec<_>>().join(" "));
         }
-        told.extend(words);
-        if told.is_empty() { String::new() } else { format!("+ {}\n", told.join(" ")) }
+        if told.is_empty() { String::new() } else { format!("+ {}\n", told.join(between)) }
     }
 
     /// A word that reads as itself (BusyBox' `maybe_single_quote`).
