@@ -17,7 +17,7 @@ use std::time::Duration;
 use self::addresses::HeldAddresses;
 use self::claims::AddressClaims;
 use self::clerk::AddressClerk;
-use self::holder::Holder;
+use self::holder::{Holder, Holders};
 use self::ports::{PortBook, PortWarning};
 use super::inside::Inside;
 use apimachinery::object::Object;
@@ -82,7 +82,7 @@ impl ServiceRepair {
         let addresses = self.client.list(&IP_ADDRESSES, "", &ListOptions::default()).await?;
         let (stored, revision) = storage.range_allocation(NODE_PORTS).await?;
         let services = self.client.list(&SERVICES, "", &ListOptions::default()).await?;
-        let holders: Vec<Holder> = services.items.iter().map(Holder::of).collect();
+        let holders = Holders::of(services.items.iter().map(Holder::of));
         let claims = AddressClaims::of(&addresses.items);
         let ranges = self.ranges().await?;
         HeldAddresses { claims: &claims, holders: &holders, ranges: &ranges }.mend(&self.clerk).await?;
@@ -90,7 +90,7 @@ impl ServiceRepair {
             claim.look(&self.clerk, &holders, now).await?;
         }
         if !kv.is_shared() {
-            self.tell_of_ports(self.book.wrong(&holders));
+            self.tell_of_ports(self.book.wrong(holders.all()));
             return Ok(());
         }
         let range = self.book.range().to_string();
@@ -110,9 +110,9 @@ impl ServiceRepair {
         &mut self,
         storage: &Storage,
         (stored, revision): (RangeAllocation, u64),
-        holders: &[Holder],
+        holders: &Holders,
     ) -> Result<(), Status> {
-        let (mended, warnings) = self.book.mended(&stored, holders);
+        let (mended, warnings) = self.book.mended(&stored, holders.all());
         self.tell_of_ports(warnings);
         if mended != stored {
             // Whoever was faster is looked at next time.

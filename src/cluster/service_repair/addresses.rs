@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::claims::AddressClaims;
 use super::clerk::AddressClerk;
-use super::holder::Holder;
+use super::holder::{Holder, Holders};
 use apimachinery::status::Status;
 use apis::core::service::SERVICES;
 use apis::networking::ip_range::IpRange;
@@ -13,7 +13,7 @@ use apis::networking::ip_range::IpRange;
 /// What there was at one moment.
 pub(super) struct HeldAddresses<'a> {
     pub(super) claims: &'a AddressClaims,
-    pub(super) holders: &'a [Holder],
+    pub(super) holders: &'a Holders,
     pub(super) ranges: &'a [IpRange],
 }
 
@@ -37,7 +37,7 @@ struct AddressWarning {
 
 impl HeldAddresses<'_> {
     pub(super) async fn mend(&self, clerk: &AddressClerk) -> Result<(), Status> {
-        for holder in self.holders {
+        for holder in self.holders.all() {
             for ip in &holder.ips {
                 if let Some(fault) = self.fault(holder, ip) {
                     self.mend_one(clerk, (holder, ip), &fault).await?;
@@ -57,11 +57,11 @@ impl HeldAddresses<'_> {
         if !claim.is_of_services() {
             return Some(AddressFault::WrongReference);
         }
-        if holder.is_called(claim.parent()) {
-            return (!claim.is_labelled(address)).then_some(AddressFault::WrongLabels);
-        }
-        match self.holders.iter().find(|other| other.is_called(claim.parent())) {
+        match self.holders.named(claim.parent()) {
             None => Some(AddressFault::WrongReference),
+            Some(own) if std::ptr::eq(own, holder) => {
+                (!claim.is_labelled(address)).then_some(AddressFault::WrongLabels)
+            }
             Some(other) if other.has(ip) => Some(AddressFault::AlreadyAllocated),
             // The claim is looked at by itself, and is gone the next time.
             Some(_) => None,
@@ -132,11 +132,15 @@ mod tests {
     use super::*;
 
     /// What is said of the last of these Services, which holds one address.
-    fn told(holders: &[Holder], claims: &[serde_json::Value]) -> Option<(&'static str, String)> {
+    fn told(
+        holders: impl IntoIterator<Item = Holder>,
+        claims: &[serde_json::Value],
+    ) -> Option<(&'static str, String)> {
         let claims: Vec<_> = claims.iter().map(claim).collect();
         let ranges = [IpRange::parse("10.96.0.0/16").unwrap(), IpRange::parse("fd00::/64").unwrap()];
-        let seen = HeldAddresses { claims: &AddressClaims::of(&claims), holders, ranges: &ranges };
-        let last = holders.last().unwrap();
+        let holders = Holders::of(holders);
+        let seen = HeldAddresses { claims: &AddressClaims::of(&claims), holders: &holders, ranges: &ranges };
+        let last = holders.all().last().unwrap();
         let fault = seen.fault(last, &last.ips[0])?;
         Some(warning(last, &last.ips[0], &fault).map_or(("", String::new()), |one| (one.reason, one.note)))
     }
@@ -149,19 +153,19 @@ mod tests {
             assert_eq!(found, Some((reason, note.to_owned())));
         };
         let good = json!({"name": "10.96.0.7", "parent": of("web")});
-        assert_eq!(told(&[web("10.96.0.7")], &[good]), None);
+        assert_eq!(told([web("10.96.0.7")], &[good]), None);
         says(
-            told(&[web("10.96.0.x")], &[]),
+            told([web("10.96.0.x")], &[]),
             "ClusterIPNotValid",
             "Cluster IP 10.96.0.x is not a valid IP; please recreate Service",
         );
         says(
-            told(&[web("10.97.0.7")], &[]),
+            told([web("10.97.0.7")], &[]),
             "ClusterIPOutOfRange",
             "Cluster IP [IPv4]: 10.97.0.7 is not within any configured Service CIDR; please recreate service",
         );
         says(
-            told(&[web("fd00::7")], &[]),
+            told([web("fd00::7")], &[]),
             "ClusterIPNotAllocated",
             "Cluster IP [IPv6]: fd00::7 is not allocated; repairing",
         );
@@ -170,19 +174,19 @@ mod tests {
         let gateway = json!({"group": "gateway.networking.k8s.io", "resource": "gateways", "name": "web"});
         for parent in [gateway, of("gone")] {
             let claim = json!({"name": "10.96.0.7", "parent": parent});
-            says(told(&[web("10.96.0.7")], &[claim]), "ClusterIPNotAllocated", wrong);
+            says(told([web("10.96.0.7")], &[claim]), "ClusterIPNotAllocated", wrong);
         }
         let of_other = json!({"name": "10.96.0.7", "parent": of("api")});
         let twice = [service("api", &["10.96.0.7"], &[]), web("10.96.0.7")];
         says(
-            told(&twice, std::slice::from_ref(&of_other)),
+            told(twice, std::slice::from_ref(&of_other)),
             "ClusterIPAlreadyAllocated",
             "Cluster IP [IPv4]:10.96.0.7 was assigned to multiple services; please recreate service",
         );
         // One that holds it no longer has its claim released by whoever looks at claims.
         let moved = [service("api", &["10.96.0.8"], &[]), web("10.96.0.7")];
-        assert_eq!(told(&moved, &[of_other]), None);
+        assert_eq!(told(moved, &[of_other]), None);
         let unlabelled = json!({"name": "10.96.0.7", "parent": of("web"), "family": "IPv6"});
-        says(told(&[web("10.96.0.7")], &[unlabelled]), "", "");
+        says(told([web("10.96.0.7")], &[unlabelled]), "", "");
     }
 }

@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 use serde_json::Value;
 
 use super::clerk::AddressClerk;
-use super::holder::Holder;
+use super::holder::Holders;
 use apimachinery::object::Object;
 use apimachinery::status::Status;
 use apimachinery::time::Time;
@@ -80,7 +80,7 @@ impl AddressClaim {
     pub(super) async fn look(
         &self,
         clerk: &AddressClerk,
-        holders: &[Holder],
+        holders: &Holders,
         now: Time,
     ) -> Result<(), Status> {
         let Some((reason, note)) = self.is_lost(holders, now) else { return Ok(()) };
@@ -91,7 +91,7 @@ impl AddressClaim {
     }
 
     /// Why nobody needs it, as a reason and for people.
-    fn is_lost(&self, holders: &[Holder], now: Time) -> Option<(&'static str, String)> {
+    fn is_lost(&self, holders: &Holders, now: Time) -> Option<(&'static str, String)> {
         let (name, parent) = (self.name(), self.parent());
         if !self.is_managed() {
             return None;
@@ -101,7 +101,7 @@ impl AddressClaim {
             let note = "appears to have been modified, not referencing a Service";
             return Some(("IPAddressNotAllocated", format!("IPAddress {name} {note} {shown}: cleaning up")));
         }
-        let holder = holders.iter().find(|holder| holder.is_called(parent));
+        let holder = holders.named(parent);
         if self.is_young(now) || holder.is_some_and(|holder| holder.has(name)) {
             return None;
         }
@@ -150,7 +150,7 @@ pub(super) mod tests {
     #[test]
     fn a_claim_that_nobody_needs_is_known_and_a_young_one_left_alone() {
         let now: Time = "2026-01-01T00:01:00Z".parse().unwrap();
-        let holders = [service("web", &["10.96.0.7"], &[])];
+        let holders = Holders::of([service("web", &["10.96.0.7"], &[])]);
         let lost = |said: Value| {
             let claims = AddressClaims::of(&[claim(&said)]);
             claims

@@ -1,12 +1,13 @@
 //! A Service, as far as it holds addresses and ports.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use apimachinery::object::Object;
-use apis::tree::{items, text, texts};
+use apimachinery::object::{Object, object_key};
+use apis::tree::{text, texts};
+use apiserver::registry::service::node_ports;
 
 /// A Service and what it holds.
 pub(super) struct Holder {
@@ -18,21 +19,30 @@ pub(super) struct Holder {
 impl Holder {
     pub(super) fn of(object: &Arc<Object>) -> Holder {
         let tree = object.to_value();
-        let is_port =
-            |port: &Value| port.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
-        let ports = items(&tree, "spec.ports").iter().map(|port| &port["nodePort"]);
-        let ports = ports.chain([&tree["spec"]["healthCheckNodePort"]]).filter_map(is_port).collect();
         let ips = texts(&tree, "spec.clusterIPs").into_iter().filter(|ip| *ip != "None").map(str::to_owned);
-        Holder { object: object.clone(), ips: ips.collect(), ports }
-    }
-
-    pub(super) fn is_called(&self, parent: &Value) -> bool {
-        text(parent, "namespace") == self.object.metadata.namespace
-            && text(parent, "name") == self.object.metadata.name
+        Holder { object: object.clone(), ips: ips.collect(), ports: node_ports(&tree).collect() }
     }
 
     pub(super) fn has(&self, ip: &str) -> bool {
         self.ips.iter().any(|own| own == ip)
+    }
+}
+
+/// All Services, in the order of their keys.
+pub(super) struct Holders(BTreeMap<String, Holder>);
+
+impl Holders {
+    pub(super) fn of(holders: impl IntoIterator<Item = Holder>) -> Holders {
+        Holders(holders.into_iter().map(|holder| (holder.object.key(), holder)).collect())
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Holder> + Clone {
+        self.0.values()
+    }
+
+    /// The one that a `ParentReference` names.
+    pub(super) fn named(&self, parent: &Value) -> Option<&Holder> {
+        self.0.get(&object_key(text(parent, "namespace"), text(parent, "name")))
     }
 }
 

@@ -31,28 +31,20 @@ impl PortBook {
     }
 
     /// What is wrong where the Services alone say which ports are taken.
-    pub(super) fn wrong(&self, holders: &[Holder]) -> Vec<PortWarning> {
-        let range = self.range.to_string();
-        let mut all = RangeAllocation::of(range.clone());
-        (0..self.range.ports().len()).for_each(|place| all.take(place));
-        PortBook::of(self.range).mended(&all, holders).1
+    pub(super) fn wrong<'a>(&self, holders: impl Iterator<Item = &'a Holder>) -> Vec<PortWarning> {
+        self.claimed(|_| true, holders).1
     }
 
     /// What should be taken, and what is wrong with what is.
-    pub(super) fn mended(
+    pub(super) fn mended<'a>(
         &mut self,
         stored: &RangeAllocation,
-        holders: &[Holder],
+        holders: impl Iterator<Item = &'a Holder> + Clone,
     ) -> (RangeAllocation, Vec<PortWarning>) {
-        let mut rebuilt = RangeAllocation::of(stored.range.clone());
-        let mut warnings = Vec::new();
-        for holder in holders {
-            for port in &holder.ports {
-                self.unclaimed.remove(port);
-                let warning = self.take(*port, stored, &mut rebuilt);
-                warnings.extend(warning.map(|(reason, text)| (holder.object.clone(), reason, text)));
-            }
+        for port in holders.clone().flat_map(|holder| &holder.ports) {
+            self.unclaimed.remove(port);
         }
+        let (mut rebuilt, warnings) = self.claimed(|place| stored.has(place), holders);
         for place in stored.places() {
             let place_in_range = u16::try_from(place).unwrap_or(u16::MAX);
             let port = self.range.first.saturating_add(place_in_range);
@@ -63,11 +55,28 @@ impl PortBook {
         (rebuilt, warnings)
     }
 
+    /// What Services hold, and what is wrong with it where these places are known to be taken.
+    fn claimed<'a>(
+        &self,
+        is_known: impl Fn(usize) -> bool,
+        holders: impl Iterator<Item = &'a Holder>,
+    ) -> (RangeAllocation, Vec<PortWarning>) {
+        let mut taken = RangeAllocation::of(self.range.to_string());
+        let mut warnings = Vec::new();
+        for holder in holders {
+            for port in &holder.ports {
+                let warning = self.take(*port, &is_known, &mut taken);
+                warnings.extend(warning.map(|(reason, text)| (holder.object.clone(), reason, text)));
+            }
+        }
+        (taken, warnings)
+    }
+
     fn take(
         &self,
         port: u16,
-        stored: &RangeAllocation,
-        rebuilt: &mut RangeAllocation,
+        is_known: impl Fn(usize) -> bool,
+        taken: &mut RangeAllocation,
     ) -> Option<(&'static str, String)> {
         let range = self.range;
         if !range.contains(port) {
@@ -75,13 +84,12 @@ impl PortBook {
             return Some(("PortOutOfRange", text));
         }
         let place = usize::from(port - range.first);
-        if rebuilt.has(place) {
+        if taken.has(place) {
             let text = format!("Port {port} was assigned to multiple services; please recreate service");
             return Some(("PortAlreadyAllocated", text));
         }
-        rebuilt.take(place);
-        let is_known = stored.has(place);
-        (!is_known).then(|| ("PortNotAllocated", format!("Port {port} is not allocated; repairing")))
+        taken.take(place);
+        (!is_known(place)).then(|| ("PortNotAllocated", format!("Port {port} is not allocated; repairing")))
     }
 
     /// Nobody has this port; whether that was seen often enough.
@@ -114,24 +122,24 @@ mod tests {
         let mut book = PortBook::of(range);
         let holders = [service("a", &[], &[30_001]), service("b", &[], &[30_001, 30_003, 31_000])];
         let stored = taken(&[1, 5]);
-        let (first, warnings) = book.mended(&stored, &holders);
+        let (first, warnings) = book.mended(&stored, holders.iter());
         assert_eq!(first.places().collect::<Vec<_>>(), [1, 3, 5], "one was missing, one may be written yet");
         let told: Vec<(&str, &str)> =
             warnings.iter().map(|(object, reason, _)| (&*object.metadata.name, *reason)).collect();
         let wanted = [("b", "PortAlreadyAllocated"), ("b", "PortNotAllocated"), ("b", "PortOutOfRange")];
         assert_eq!(told, wanted);
         assert_eq!(warnings[1].2, "Port 30003 is not allocated; repairing");
-        let alone: Vec<&str> = book.wrong(&holders).iter().map(|(_, reason, _)| *reason).collect();
+        let alone: Vec<&str> = book.wrong(holders.iter()).iter().map(|(_, reason, _)| *reason).collect();
         assert_eq!(alone, ["PortAlreadyAllocated", "PortOutOfRange"]);
-        let (second, _) = book.mended(&first, &holders);
+        let (second, _) = book.mended(&first, holders.iter());
         assert!(second.has(5));
-        let (third, _) = book.mended(&second, &holders);
+        let (third, _) = book.mended(&second, holders.iter());
         assert_eq!(third.places().collect::<Vec<_>>(), [1, 3]);
         assert!(book.unclaimed.is_empty());
         // One that is used meanwhile begins anew.
-        let (_, _) = book.mended(&taken(&[1, 3, 6]), &holders);
-        let (_, _) = book.mended(&taken(&[1, 3, 6]), &[service("c", &[], &[30_006])]);
-        let (again, _) = book.mended(&taken(&[1, 3, 6]), &holders);
+        let (_, _) = book.mended(&taken(&[1, 3, 6]), holders.iter());
+        let (_, _) = book.mended(&taken(&[1, 3, 6]), [service("c", &[], &[30_006])].iter());
+        let (again, _) = book.mended(&taken(&[1, 3, 6]), holders.iter());
         assert!(again.has(6) && book.unclaimed.contains_key(&30_006));
     }
 }

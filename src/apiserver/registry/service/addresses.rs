@@ -18,9 +18,14 @@ pub(super) fn held(service: &Value) -> Held {
         value.as_array().into_iter().flatten().filter_map(|item| item.as_str().map(str::to_owned)).collect()
     };
     let ips = if needs_cluster_ip(service) { texts(&spec["clusterIPs"]) } else { vec![] };
+    Held { ips: ips.iter().filter_map(|ip| ip.parse().ok()).collect(), ports: node_ports(service).collect() }
+}
+
+/// The node ports that a Service has, that of its health check among them.
+pub fn node_ports(service: &Value) -> impl Iterator<Item = u16> + '_ {
+    let spec = &service["spec"];
     let ports = spec["ports"].as_array().into_iter().flatten().map(|port| &port["nodePort"]);
-    let ports = ports.chain([&spec["healthCheckNodePort"]]).filter_map(port_number);
-    Held { ips: ips.iter().filter_map(|ip| ip.parse().ok()).collect(), ports: ports.collect() }
+    ports.chain([&spec["healthCheckNodePort"]]).filter_map(port_number)
 }
 
 /// Fills in what is missing, of what is free for an allocation that begins. What the old state holds already

@@ -25,6 +25,7 @@ use apimachinery::options::ListOptions;
 use apimachinery::status::Status;
 use apis::kind::Kind;
 
+pub use addresses::node_ports;
 pub use allocators::{Allocation, Allocators};
 pub use options::ServiceOptions;
 
