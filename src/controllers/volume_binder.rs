@@ -171,7 +171,7 @@ impl VolumeBinder {
         };
         let uses = |pod: &Arc<Object>| {
             let view = pod.view::<Pod>();
-            view.spec.claims.claim_names(&pod.metadata.name).any(|name| name == claim.metadata.name)
+            view.spec.claims.has(&pod.metadata.name, &claim.metadata.name)
         };
         let waiting = pods.into_iter().filter(|pod| waits(pod) && uses(pod));
         waiting.map(|pod| pod.metadata.name.clone()).collect()

@@ -133,8 +133,7 @@ impl VolumeExpander {
         let pods = self.pods.list(&claim.metadata.namespace, &Selector::everything());
         pods.into_iter().find(|pod| {
             let view = pod.view::<Pod>();
-            let mut claims = view.spec.claims.claim_names(&pod.metadata.name);
-            view.status.phase == "Running" && claims.any(|name| name == claim.metadata.name)
+            view.status.phase == "Running" && view.spec.claims.has(&pod.metadata.name, &claim.metadata.name)
         })
     }
 

@@ -44,6 +44,11 @@ impl ClaimedVolumes {
     pub fn claim_names<'a>(&'a self, pod: &'a str) -> impl Iterator<Item = String> + 'a {
         self.claims.iter().map(move |claim| claim.claim_name(pod))
     }
+
+    /// Whether a pod of this name uses a claim.
+    pub fn has(&self, pod: &str, claim: &str) -> bool {
+        self.claim_names(pod).any(|name| name == claim)
+    }
 }
 
 /// `v1.PodResourceClaim`: one of the two names is there.

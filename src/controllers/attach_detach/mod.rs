@@ -104,7 +104,8 @@ impl AttachDetachController {
         let mut users = VolumeUsers::new();
         for pod in self.pods.list(namespace, &Selector::everything()) {
             let view = pod.view::<Pod>();
-            if !view.spec.node_name.is_empty() && !view.is_terminal() && has_claim(&pod, &view, &claim) {
+            let has_claim = || view.spec.claims.has(&pod.metadata.name, &claim.metadata.name);
+            if !view.spec.node_name.is_empty() && !view.is_terminal() && has_claim() {
                 users.entry(view.spec.node_name.to_string()).or_default().push(pod);
             }
         }
@@ -324,10 +325,6 @@ impl Controller for AttachDetachController {
             outcome => outcome,
         }
     }
-}
-
-fn has_claim(pod: &Object, view: &Pod, claim: &Object) -> bool {
-    view.spec.claims.claim_names(&pod.metadata.name).any(|name| name == claim.metadata.name)
 }
 
 fn enqueue_volume(claim: &Object, enqueue: &Enqueue) {

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use super::claims::claim_names;
+use super::claims::{claim_names, uses_claim};
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot};
@@ -144,10 +144,9 @@ impl Plugin for NodeVolumeLimits {
             (EventResource::AssignedPod, Some(gone), _) => {
                 QueueingHint::queue_if(!gone.view::<Pod>().spec.claims.is_empty())
             }
-            (EventResource::PersistentVolumeClaim, _, Some(claim)) => QueueingHint::queue_if(
-                claim.metadata.namespace == pod.object.metadata.namespace
-                    && claim_names(pod).any(|name| name == claim.metadata.name),
-            ),
+            (EventResource::PersistentVolumeClaim, _, Some(claim)) => {
+                QueueingHint::queue_if(uses_claim(pod, claim))
+            }
             _ => QueueingHint::Queue,
         }
     }

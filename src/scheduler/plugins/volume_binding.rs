@@ -13,7 +13,7 @@ use serde_json::Value;
 use sync::{Mutex, MutexGuard};
 
 use super::args::VolumeBindingArgs;
-use super::claims::claim_names;
+use super::claims::{claim_names, uses_claim};
 use super::storage_capacity::{self, StorageCapacity};
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
@@ -298,11 +298,7 @@ impl Plugin for VolumeBinding {
     fn queueing_hint(&self, pod: &PodInfo, occurrence: &Occurrence) -> QueueingHint {
         let Some(new) = occurrence.new.as_ref() else { return QueueingHint::Queue };
         let is_claim = occurrence.event.0 == EventResource::PersistentVolumeClaim;
-        let is_own = || {
-            new.metadata.namespace == pod.object.metadata.namespace
-                && claim_names(pod).any(|name| name == new.metadata.name)
-        };
-        QueueingHint::queue_if(!is_claim || is_own())
+        QueueingHint::queue_if(!is_claim || uses_claim(pod, new))
     }
 
     fn pre_filter(&self, state: &mut CycleState, pod: &PodInfo, _: &Snapshot) -> (PreFilterResult, Status) {

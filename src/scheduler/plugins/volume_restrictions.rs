@@ -12,7 +12,7 @@ use apis::tree::{at, text, texts};
 use apis::views::pod::Pod;
 use client_go::lister::Lister;
 
-use super::claims::claim_names;
+use super::claims::{claim_names, uses_claim};
 
 const NAME: &str = "VolumeRestrictions";
 
@@ -43,10 +43,9 @@ impl Plugin for VolumeRestrictions {
     fn queueing_hint(&self, pod: &PodInfo, occurrence: &Occurrence) -> QueueingHint {
         let own_namespace = &pod.object.metadata.namespace;
         match (occurrence.event.0, &occurrence.old, &occurrence.new) {
-            (EventResource::PersistentVolumeClaim, _, Some(claim)) => QueueingHint::queue_if(
-                claim.metadata.namespace == *own_namespace
-                    && claim_names(pod).any(|name| name == claim.metadata.name),
-            ),
+            (EventResource::PersistentVolumeClaim, _, Some(claim)) => {
+                QueueingHint::queue_if(uses_claim(pod, claim))
+            }
             (EventResource::AssignedPod, Some(gone), _) => {
                 let (metadata, view) = (&gone.metadata, gone.view::<Pod>());
                 let shares = metadata.namespace == *own_namespace
