@@ -85,11 +85,15 @@ impl Mounting {
         let all = sources::wanted(&self.detail, "", true).into_iter();
         let pull_secrets = &self.pull_secrets;
         self.wanted.retain(|source| is_claimed(source) || pull_secrets.contains(source));
-        let answers = self.answers.iter().map(|answers| answers.source.clone());
-        self.wanted.extend(all.chain(answers).filter(|source| !is_claimed(source)));
+        let answers = self.answers.as_ref().map(|answers| answers.source.clone());
+        self.want(all.chain(answers).filter(|source| !is_claimed(source)));
+        self.looks_around = true;
+    }
+
+    fn want(&mut self, more: impl IntoIterator<Item = Source>) {
+        self.wanted.extend(more);
         self.wanted.sort();
         self.wanted.dedup();
-        self.looks_around = true;
     }
 
     /// Whether what was fetched is fetched again from time to time.
@@ -109,9 +113,7 @@ impl Mounting {
             let mounted = sources::wanted(&self.detail, "", self.looks_around);
             self.wanted.retain(|source| *source != old.source || mounted.contains(source));
         }
-        self.wanted.extend(answers.iter().map(|answers| answers.source.clone()));
-        self.wanted.sort();
-        self.wanted.dedup();
+        self.want(answers.iter().map(|answers| answers.source.clone()));
         self.asks |= answers.is_some();
         self.answers = answers;
         self.forget_missing_answers();
