@@ -22,7 +22,7 @@ const SPDY: &str = "Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k
     X-Stream-Protocol-Version: portforward.k8s.io\r\n";
 const WEBSOCKET: &str = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n";
-/// `RST_STREAM` and how it is told on a [`SpdyClient`].
+/// `RST_STREAM`.
 const RESET: u8 = 3;
 /// So many pairs of streams on a connection, so many channels, and connections that have these.
 const PAIRS: u32 = 500;
@@ -285,6 +285,14 @@ async fn streams_of_a_command_that_are_reset_do_not_end_it() {
     house.cluster.stop().await;
 }
 
+/// Reads until what came ends so.
+async fn hear_until(io: &mut TlsStream<TcpStream>, end: &[u8]) {
+    let mut heard = vec![];
+    while !heard.ends_with(end) {
+        heard.push(io.read_u8().await.unwrap());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_process_hears_the_end_of_who_vanishes_if_it_hears_one_client_alone() {
     let house = House::start().await;
@@ -299,18 +307,12 @@ async fn a_process_hears_the_end_of_who_vanishes_if_it_hears_one_client_alone() 
             let mut client = SpdyClient::connect(&house.target, &path).await;
             let streams = client.command(&["error", "stdin", "stdout"]).await;
             client.say(streams[1], "hello\n").await;
-            let mut head = vec![];
-            while !head.ends_with(b"hello\n") {
-                head.push(client.io.read_u8().await.unwrap());
-            }
+            hear_until(&mut client.io, b"hello\n").await;
             client.vanish();
         } else {
             let (_, mut io) = upgraded(&house.target, &path, WEBSOCKET).await;
             io.write_all(&message(0, "hello\n")).await.unwrap();
-            let mut head = vec![];
-            while !head.ends_with(b"hello\n") {
-                head.push(io.read_u8().await.unwrap());
-            }
+            hear_until(&mut io, b"hello\n").await;
             vanish(&io);
         }
     }
@@ -323,10 +325,7 @@ async fn a_process_hears_the_end_of_who_vanishes_if_it_hears_one_client_alone() 
         let mut client = SpdyClient::connect(&house.target, &path).await;
         let streams = client.command(&["error", "stdin", "stdout"]).await;
         client.say(streams[1], "again\n").await;
-        let mut head = vec![];
-        while !head.ends_with(b"again\n") {
-            head.push(client.io.read_u8().await.unwrap());
-        }
+        hear_until(&mut client.io, b"again\n").await;
     }
     house.cluster.stop().await;
 }
