@@ -221,8 +221,10 @@ fn definition(request: &Value) -> ReviewVerdict {
 
 /// `/crdconvert`: objects of `stable.example.com` from one version to the other.
 pub(crate) fn convert(asked: &WebRequest<'_>) -> WebAnswer {
-    if asked.target.split('?').next() != Some("/crdconvert") {
-        return WebAnswer::text(404, "404 page not found\n");
+    match asked.target.split('?').next() {
+        Some("/crdconvert") => {}
+        Some("/readyz") => return WebAnswer::text(200, "ok"),
+        _ => return WebAnswer::text(404, "404 page not found\n"),
     }
     let kind = asked.header("content-type").unwrap_or_default();
     if kind != "application/json" {
@@ -355,6 +357,9 @@ mod tests {
         assert_eq!((code("/none", "{}"), code("/pods", "{"), code("/pods", "{}")), (404, 400, 400));
         assert_eq!(convert(&asked("/crdconvert", b"[")).code, 400);
         assert_eq!(answer(&asked("/readyz", b""), "").body, "ok");
+        let ready = convert(&asked("/readyz?a", b""));
+        assert_eq!((ready.code, &*ready.body), (200, "ok"));
+        assert_eq!(convert(&asked("/ready", b"")).code, 404);
     }
 
     #[test]
