@@ -33,6 +33,7 @@ mod component_choice;
 mod component_handles;
 mod component_pages;
 mod component_ports;
+mod component_zpages;
 mod components;
 mod condition;
 mod data_dir;

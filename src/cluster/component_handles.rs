@@ -1,18 +1,18 @@
 //! Stopping and starting components over HTTP, and reading what they count.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::component_zpages::ComponentZPages;
 use super::components::UnknownComponent;
 use super::inside::Inside;
 use apimachinery::status::Status;
-use apiserver::endpoints::routes::version::VersionInfo;
 use axum::body::Body;
 use axum::response::Response;
 use component_base::metrics::Render;
-use component_base::zpages;
 use handles::{ClusterHandle, HandleCall, Handles, answer};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method};
@@ -99,9 +99,10 @@ async fn read_page(inside: Arc<Inside>, call: HandleCall) -> Result<Response, St
         }
         "healthz" | "livez" | "readyz" => Ok(page("ok".into(), PLAIN)),
         "configz" => Ok(page(configz(&inside, name).await, JSON)),
-        "flagz" => Ok(page(zpages::flagz(component(name), &inside.running.flags(name)), PLAIN)),
-        "statusz" => Ok(page(statusz(&inside, name), PLAIN)),
         other => {
+            if let Some(text) = zpages(&inside, name).page(other) {
+                return Ok(page(text, PLAIN));
+            }
             let why = format!(
                 "no page is named {other:?}; there are metrics, healthz, livez, readyz, configz, statusz and flagz"
             );
@@ -117,17 +118,16 @@ async fn configz(inside: &Inside, name: &str) -> String {
     inside.running.configz(name).unwrap_or_else(|| json!({})).to_string()
 }
 
-/// As upstream calls it: each kubelet is `kubelet`.
-fn component(name: &str) -> &str {
-    name.split_once('/').map_or(name, |(component, _)| component)
-}
-
-/// All components are as old as the cluster, and of one version.
-fn statusz(inside: &Inside, name: &str) -> String {
-    let up = inside.clock.elapsed();
-    let started = (inside.clock.now() - up).format(zpages::UNIX_DATE).to_string();
-    let version = VersionInfo::default().git_version;
-    zpages::statusz(component(name), &started, up, &version, &[])
+/// What `statusz` and `flagz` of a component show.
+pub(super) fn zpages(inside: &Arc<Inside>, name: &str) -> ComponentZPages {
+    let (running, asked) = (Arc::downgrade(inside), name.to_owned());
+    ComponentZPages {
+        component: name.split_once('/').map_or(name, |(component, _)| component).to_owned(),
+        clock: inside.clock.clone(),
+        flags: Arc::new(move || {
+            running.upgrade().map_or_else(BTreeMap::new, |inside| inside.running.flags(&asked))
+        }),
+    }
 }
 
 /// What a kubelet says of its pods.

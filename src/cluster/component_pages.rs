@@ -7,9 +7,11 @@ use super::Cluster;
 use super::apart::ApartError;
 use super::apart::delegated::Delegated;
 use super::apart::pages::{self, OwnPages};
+use super::component_handles::zpages;
 use super::elections::{CONTROLLER_MANAGER, SCHEDULER};
 use super::inside::Inside;
 use super::start_error::StartError;
+use apiserver::endpoints::routes::debug::Debugging;
 use apiserver::server::Server;
 use component_base::metrics::Render;
 
@@ -53,5 +55,8 @@ async fn serve(inside: &Arc<Inside>, name: &'static str, address: SocketAddr) ->
         metrics.iter().for_each(|metrics| metrics.render(&mut text));
         text
     });
-    pages::serve(address, identity, (Arc::new(delegated), authority), OwnPages { counted, configz }).await
+    let debugging =
+        Debugging { options: inside.config.apiserver.debugging, verbosity: inside.config.verbosity.clone() };
+    let own = OwnPages { counted, configz, zpages: zpages(inside, name), debugging };
+    pages::serve(address, identity, (Arc::new(delegated), authority), own).await
 }

@@ -14,6 +14,7 @@ use crate::cluster::apart::SpeaksAs;
 use crate::cluster::apart::component::ApartKeys;
 use crate::cluster::apart::remote::RequestLimits;
 use crate::cluster::{Components, Config};
+use apiserver::endpoints::routes::debug::Verbosity;
 use apiserver::options::FeatureOptions;
 use controllers::options::ControllerManagerOptions;
 use pki::{Authority, AuthorityKeys};
@@ -65,11 +66,16 @@ pub struct ControllerManagerCommand {
 
 impl ControllerManagerCommand {
     /// Runs until it is told to end, or the Lease is lost.
-    pub fn run(self) -> Result<(), Failure> {
+    pub fn run(self, verbosity: Verbosity) -> Result<(), Failure> {
         self.controllers.selection().map_err(Failure)?;
         let speaks_as =
             if self.use_service_account_credentials { SpeaksAs::Accounts } else { SpeaksAs::Itself };
-        let flags = LedFlags { connection: &self.connection, election: &self.election, pages: &self.pages };
+        let flags = LedFlags {
+            connection: &self.connection,
+            election: &self.election,
+            pages: &self.pages,
+            verbosity,
+        };
         let keys = |authority: &str| self.keys(authority);
         block_on(CONTROLLER_MANAGER.run(flags, self.config(), speaks_as, keys))
     }

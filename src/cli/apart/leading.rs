@@ -14,6 +14,7 @@ use crate::cluster::apart::SpeaksAs;
 use crate::cluster::apart::component::{Apart, ApartKeys};
 use crate::cluster::apart::remote::RequestLimits;
 use crate::cluster::elections::{self, RELEASE_WITHIN};
+use apiserver::endpoints::routes::debug::Verbosity;
 use client_go::leader_election::{LeaderElectionConfig, LeaderElector};
 use clock::Clock;
 
@@ -51,6 +52,8 @@ pub(super) struct LedFlags<'a> {
     pub(super) connection: &'a ConnectionFlags,
     pub(super) election: &'a LeaderFlags,
     pub(super) pages: &'a PageFlags,
+    /// Sets how much is logged.
+    pub(super) verbosity: Verbosity,
 }
 
 impl LedComponent {
@@ -72,7 +75,7 @@ impl LedComponent {
             connected = Apart::connect(config, api, keys) => connected.map_err(failed)?,
             () = stop.wait() => return Ok(()),
         };
-        let _pages = flags.pages.serve(&apart, self.port, &authority).await?;
+        let _pages = flags.pages.serve(&apart, (self.name, self.port), flags.verbosity, &authority).await?;
         self.lead(&mut apart, election, &mut stop).await
     }
 

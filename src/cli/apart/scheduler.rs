@@ -11,6 +11,7 @@ use crate::cluster::apart::SpeaksAs;
 use crate::cluster::apart::component::ApartKeys;
 use crate::cluster::apart::remote::RequestLimits;
 use crate::cluster::{Components, Config};
+use apiserver::endpoints::routes::debug::Verbosity;
 use apiserver::options::FeatureOptions;
 use scheduler::options::SchedulerOptions;
 
@@ -44,11 +45,16 @@ pub struct SchedulerCommand {
 
 impl SchedulerCommand {
     /// Runs until it is told to end, or the Lease is lost.
-    pub fn run(self) -> Result<(), Failure> {
+    pub fn run(self, verbosity: Verbosity) -> Result<(), Failure> {
         let mut config = Config::new().nodes(0).flow(false).components(Components::NONE.scheduler(true));
         config.scheduler = self.scheduler;
         config.apiserver.features = self.features;
-        let flags = LedFlags { connection: &self.connection, election: &self.election, pages: &self.pages };
+        let flags = LedFlags {
+            connection: &self.connection,
+            election: &self.election,
+            pages: &self.pages,
+            verbosity,
+        };
         block_on(SCHEDULER.run(flags, config, SpeaksAs::Itself, |_| Ok(ApartKeys::default())))
     }
 }

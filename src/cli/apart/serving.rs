@@ -9,6 +9,7 @@ use super::failed;
 use crate::cli::outcome::{Failure, say};
 use crate::cluster::apart::component::Apart;
 use crate::cluster::apart::pages;
+use apiserver::endpoints::routes::debug::{Debugging, DebuggingOptions, Verbosity};
 use apiserver::server::Server;
 use clock::Clock;
 use pki::Identity;
@@ -17,7 +18,8 @@ use pki::Identity;
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Pages")]
 pub struct PageFlags {
-    /// Where healthz, livez, readyz, metrics and configz are served, over TLS; upstream's is every address.
+    /// Where healthz, livez, readyz, metrics, configz, statusz, flagz and /debug/pprof are served, over TLS;
+    /// upstream's is every address.
     #[arg(long, default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST), value_name = "ADDRESS")]
     pub bind_address: IpAddr,
     /// At which port; 0 is none. Upstream's default of the component.
@@ -29,6 +31,9 @@ pub struct PageFlags {
     /// What is shown.
     #[command(flatten)]
     pub serving: ServingFlags,
+    /// What is shown for debugging.
+    #[command(flatten)]
+    pub debugging: DebuggingOptions,
 }
 
 impl PageFlags {
@@ -36,7 +41,8 @@ impl PageFlags {
     pub(super) async fn serve(
         &self,
         apart: &Apart,
-        default_port: u16,
+        (component, default_port): (&str, u16),
+        verbosity: Verbosity,
         authority: &str,
     ) -> Result<Option<Server>, Failure> {
         let port = self.secure_port.unwrap_or(default_port);
@@ -50,7 +56,9 @@ impl PageFlags {
             None => pages::self_signed(address, &Clock::real()).map_err(failed)?,
         };
         let delegated = apart.delegated(&authority).map_err(failed)?;
-        let served = pages::serve(address, identity, (delegated, &authority), apart.own_pages()).await;
+        let debugging = Debugging { options: self.debugging, verbosity: Some(verbosity) };
+        let own = apart.own_pages(component, debugging);
+        let served = pages::serve(address, identity, (delegated, &authority), own).await;
         let server = served.map_err(|why| failed(format!("--secure-port: {why}")))?;
         say(format!("Serving securely on {}.", server.address()));
         Ok(Some(server))

@@ -9,20 +9,21 @@ use super::program::{KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER, log, said};
 use crate::cli::apart::controller_manager::ControllerManagerCommand;
 use crate::cli::apart::scheduler::SchedulerCommand;
 use crate::cli::outcome::{Failure, say};
+use apiserver::endpoints::routes::debug::Verbosity;
 
 const OF_CONTROLLERS: &str = include_str!("kube_controller_manager_flags.txt");
 const OF_SCHEDULER: &str = include_str!("kube_scheduler_flags.txt");
 
 /// Runs until it is told to end, or the Lease is lost.
-pub(super) fn run_controllers(words: Vec<String>) -> Result<(), Failure> {
+pub(super) fn run_controllers(words: Vec<String>, verbosity: Verbosity) -> Result<(), Failure> {
     let read = read(controllers(), OF_CONTROLLERS, words)?;
-    read.map_or(Ok(()), |read: ControllerManagerCommand| read.run())
+    read.map_or(Ok(()), |read: ControllerManagerCommand| read.run(verbosity))
 }
 
 /// Runs until it is told to end, or the Lease is lost.
-pub(super) fn run_scheduler(words: Vec<String>) -> Result<(), Failure> {
+pub(super) fn run_scheduler(words: Vec<String>, verbosity: Verbosity) -> Result<(), Failure> {
     let read = read(scheduler(), OF_SCHEDULER, words)?;
-    read.map_or(Ok(()), |read: SchedulerCommand| read.run())
+    read.map_or(Ok(()), |read: SchedulerCommand| read.run(verbosity))
 }
 
 fn controllers() -> Command {

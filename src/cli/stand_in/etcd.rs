@@ -25,6 +25,7 @@ use crate::cluster::etcd_api::{self, ShownValues};
 use apimachinery::duration::parse_flag;
 use apimachinery::wire::ApiService;
 use apis::scheme::Scheme;
+use apiserver::endpoints::routes::debug::Verbosity;
 use clock::Clock;
 use etcd::{Error, Kv, Options};
 use etcd_server::options::ListenOptions;
@@ -62,7 +63,7 @@ pub struct Etcd {
 }
 
 /// Runs until it is told to end.
-pub fn run(words: Vec<String>) -> Result<(), Failure> {
+pub fn run(words: Vec<String>, _verbosity: Verbosity) -> Result<(), Failure> {
     let mut command = Etcd::command();
     let flags = Flags { served: &command, known: UNSERVED, is_plain_go: true };
     let normal = flags.read(words).map_err(Failure)?;

@@ -17,6 +17,7 @@ use crate::cli::outcome::{Failure, say};
 use crate::cli::{stop, up};
 use crate::cluster::{Cluster, Config, Listen};
 use apiserver::authorization::config::{AuthorizationOptions, Mode};
+use apiserver::endpoints::routes::debug::Verbosity;
 use apiserver::options::ServerRunOptions;
 use apiserver::server::{Server, bind};
 use apiserver::storage::options::EtcdOptions;
@@ -53,7 +54,7 @@ struct KubeApiserver {
 }
 
 /// Runs until it is told to end.
-pub fn run(words: Vec<String>) -> Result<(), Failure> {
+pub fn run(words: Vec<String>, verbosity: Verbosity) -> Result<(), Failure> {
     let mut command = command();
     let flags = Flags { served: &command, known: UNSERVED, is_plain_go: false };
     let normal = flags.read(words).map_err(Failure)?;
@@ -73,7 +74,7 @@ pub fn run(words: Vec<String>) -> Result<(), Failure> {
     up::raise_file_limit();
     // Whatever is written is for its owner alone: keys, secrets, who did what.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-    runtime()?.block_on(server.serve(selected))
+    runtime()?.block_on(server.serve(selected, verbosity))
 }
 
 fn command() -> clap::Command {
@@ -109,11 +110,11 @@ impl KubeApiserver {
         }
     }
 
-    async fn serve(self, selected: Selected) -> Result<(), Failure> {
+    async fn serve(self, selected: Selected, verbosity: Verbosity) -> Result<(), Failure> {
         let mut ending = Ending::listen()?;
         let delay = self.apiserver.shutdown.delay;
         let (cluster, plain) = tokio::select! {
-            started = self.start(selected) => started?,
+            started = self.start(selected, verbosity) => started?,
             () = ending.wait() => return Ok(()),
         };
         ending.wait().await;
@@ -126,12 +127,18 @@ impl KubeApiserver {
         stop::end_unless_told(clock.timeout(PATIENCE + delay, stopping), ending.wait(), delay).await
     }
 
-    async fn start(mut self, selected: Selected) -> Result<(Cluster, Option<Server>), Failure> {
+    async fn start(
+        mut self,
+        selected: Selected,
+        verbosity: Verbosity,
+    ) -> Result<(Cluster, Option<Server>), Failure> {
         let store = store::ask(&self.apiserver.etcd.servers).await?;
         let service = self.apiserver.services.service_cluster_ip_range.api_server();
         let addresses = [self.bind_address, service];
         serving_files::complete(&mut self.apiserver.secure_serving, &self.cert_dir, addresses)?;
-        let cluster = store::start(self.config(store.as_ref(), selected)?).await?;
+        let mut config = self.config(store.as_ref(), selected)?;
+        config.verbosity = Some(verbosity);
+        let cluster = store::start(config).await?;
         let plain = self.listen_without_tls(&cluster).await?;
         if let Some(address) = cluster.address() {
             log(format!("Serving securely on {address}"));

@@ -34,6 +34,7 @@ use std::process::ExitCode;
 
 use super::log;
 use super::outcome::Failure;
+use apiserver::endpoints::routes::debug::Verbosity;
 use program::{ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER};
 
 /// The names, and what is done under each with the words after it.
@@ -44,16 +45,16 @@ const NAMES: &[(&str, Run)] = &[
     (KUBE_SCHEDULER, components::run_scheduler),
 ];
 
-type Run = fn(Vec<String>) -> Result<(), Failure>;
+type Run = fn(Vec<String>, Verbosity) -> Result<(), Failure>;
 
 /// Runs as the program whose name this one was called by, if it was.
 pub fn run_as_called() -> Option<ExitCode> {
     let mut words = std::env::args_os();
     let run = called(&words.next()?)?;
-    log::start(0);
+    let verbosity = log::start(0);
     let words = words.map(OsString::into_string).collect::<Result<Vec<_>, _>>();
     let words = words.map_err(|word| Failure(format!("{} is not UTF-8", word.display())));
-    Some(match words.and_then(run) {
+    Some(match words.and_then(|words| run(words, verbosity)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure(text)) => {
             // As upstream's commands begin what they refuse.

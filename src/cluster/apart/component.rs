@@ -10,6 +10,7 @@ use super::delegated::Delegated;
 use super::kubelet_port::KubeletPorts;
 use super::pages::{self, CountedText, OwnPages};
 use super::remote::RemoteApi;
+use crate::cluster::component_zpages::ComponentZPages;
 use crate::cluster::components::{ComponentKeys, Parts, Running};
 use crate::cluster::config::Config;
 use crate::cluster::data_plane::DataPlane;
@@ -21,6 +22,7 @@ use apimachinery::user::UserInfo;
 use apis::core::node::NODES;
 use apis::scheme::Scheme;
 use apiserver::authentication::service_account::issuer::TokenIssuer;
+use apiserver::endpoints::routes::debug::Debugging;
 use apiserver::server::{Server, advertised};
 use apiserver::webhook::{PodNetwork, ServiceResolver};
 use client_go::client::Client;
@@ -241,11 +243,21 @@ impl Apart {
         self.running.nodes.names()
     }
 
-    /// What its components say of themselves at their port.
-    pub(crate) fn own_pages(&self) -> OwnPages {
-        let names = self.running.list().into_iter().map(|state| state.name);
-        let configz = names.filter_map(|name| self.running.configz(&name)).next();
-        OwnPages { counted: self.counted(), configz: configz.unwrap_or_default().to_string().into() }
+    /// What its components say of themselves at their port; upstream calls them `component` there.
+    pub(crate) fn own_pages(&self, component: &str, debugging: Debugging) -> OwnPages {
+        let running = self.running.clone();
+        let configz = running.list().into_iter().find_map(|state| running.configz(&state.name));
+        let name = component.to_owned();
+        OwnPages {
+            counted: self.counted(),
+            configz: configz.unwrap_or_default().to_string().into(),
+            zpages: ComponentZPages {
+                component: component.to_owned(),
+                clock: self.config.clock.clone(),
+                flags: Arc::new(move || running.flags(&name)),
+            },
+            debugging,
+        }
     }
 
     /// Writes what its components count.

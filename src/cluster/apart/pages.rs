@@ -1,17 +1,21 @@
 //! The pages of a component at its own port (`--secure-port`, `--bind-address`): `healthz`, `livez` and
-//! `readyz` for everybody, `metrics` and `configz` for whoever may read them.
+//! `readyz` for everybody; `metrics`, `configz`, `statusz`, `flagz` and `debug` for whoever may read them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::body::Body;
+use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use serde_json::json;
 
 use super::ApartError;
 use super::delegated::{Delegated, PresentedProof};
-use apimachinery::status::Status;
-use apimachinery::wire::{ApiRequest, ApiResponse, ApiService, text_response};
+use crate::cluster::component_zpages::ComponentZPages;
+use apimachinery::status::{Status, StatusDetails};
+use apimachinery::user::UserInfo;
+use apimachinery::wire::{ApiRequest, ApiResponse, ApiService, status_response, text_response};
+use apiserver::endpoints::routes::debug::{Debugging, is_of_debug};
 use apiserver::server::{Server, Tls, bind};
 use clock::Clock;
 use pki::{Authority, Identity};
@@ -29,6 +33,10 @@ pub(crate) struct OwnPages {
     pub(crate) counted: CountedText,
     /// What it goes by, as JSON.
     pub(crate) configz: Arc<str>,
+    /// `statusz` and `flagz`.
+    pub(crate) zpages: ComponentZPages,
+    /// What is shown below `/debug`.
+    pub(crate) debugging: Debugging,
 }
 
 /// Serves the pages.
@@ -43,10 +51,7 @@ pub(crate) async fn serve(
 ) -> Result<Server, ApartError> {
     let service = ApiService::new(tower::service_fn(move |request: ApiRequest| {
         let (delegated, own) = (delegated.clone(), own.clone());
-        async move {
-            let (path, presented) = (request.uri().path().to_owned(), delegated.presented(&request));
-            Ok(answer(&path, presented, &delegated, &own).await)
-        }
+        async move { Ok(answer(request, &delegated, &own).await) }
     }));
     listen(address, identity, authority, service).await
 }
@@ -82,15 +87,26 @@ pub(crate) fn self_signed(address: SocketAddr, clock: &Clock) -> Result<Identity
     made.map_err(|error| ApartError(error.to_string()))
 }
 
-async fn answer(path: &str, presented: PresentedProof, delegated: &Delegated, own: &OwnPages) -> ApiResponse {
-    match path {
-        "/healthz" | "/livez" | "/readyz" => text_response(http::StatusCode::OK, "ok"),
-        "/metrics" | "/configz" => match may_read(path, presented, delegated).await {
-            Ok(()) if path == "/metrics" => page((own.counted)(), METRICS),
-            Ok(()) => page(own.configz.to_string(), JSON),
-            Err(status) => refused(&status),
-        },
-        _ => text_response(http::StatusCode::NOT_FOUND, "404 page not found\n"),
+/// All but whether it is well is for whom the apiserver lets read it, also what there is not.
+async fn answer(request: ApiRequest, delegated: &Delegated, own: &OwnPages) -> ApiResponse {
+    let path = request.uri().path().to_owned();
+    if ["/healthz", "/livez", "/readyz"].contains(&path.as_str()) {
+        return text_response(StatusCode::OK, "ok");
+    }
+    let verb = request.method().as_str().to_ascii_lowercase();
+    let presented = delegated.presented(&request);
+    if let Err(status) = may(&verb, &path, presented, delegated).await {
+        return status_response(status, false);
+    }
+    match path.as_str() {
+        "/metrics" => page((own.counted)(), METRICS),
+        "/configz" => page(own.configz.to_string(), JSON),
+        debug if is_of_debug(debug) => own.debugging.respond(debug, request).await,
+        other => {
+            let shown = other.strip_prefix('/').and_then(|name| own.zpages.page(name));
+            let missing = || text_response(StatusCode::NOT_FOUND, "404 page not found\n");
+            shown.map_or_else(missing, |text| text_response(StatusCode::OK, text))
+        }
     }
 }
 
@@ -100,18 +116,22 @@ fn page(text: String, content_type: HeaderValue) -> ApiResponse {
     response
 }
 
-async fn may_read(path: &str, presented: PresentedProof, delegated: &Delegated) -> Result<(), Status> {
-    let user = delegated.authenticate(presented).await?;
-    let attributes = json!({"nonResourceAttributes": {"verb": "get", "path": path}});
+async fn may(verb: &str, path: &str, presented: PresentedProof, delegated: &Delegated) -> Result<(), Status> {
+    let user = match presented {
+        // Who shows nothing is nobody in particular, which a ClusterRole may let read something.
+        PresentedProof::Nothing => UserInfo::anonymous(),
+        shown => delegated.authenticate(shown).await?,
+    };
+    let attributes = json!({"nonResourceAttributes": {"verb": verb, "path": path}});
     if delegated.allows(&user, &attributes).await? {
         return Ok(());
     }
-    let text = format!("forbidden: User {:?} cannot get path {path:?}", user.name);
-    Err(Status::failure(403, "Forbidden", text))
+    let text = format!("forbidden: User {:?} cannot {verb} path {path:?}", user.name);
+    Err(Status::failure(403, "Forbidden", text).with_details(StatusDetails::default()))
 }
 
-/// In plain text, as components say it.
+/// In plain text, as kubelets say it.
 pub(super) fn refused(status: &Status) -> ApiResponse {
-    let code = http::StatusCode::from_u16(status.code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    let code = StatusCode::from_u16(status.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     text_response(code, format!("{}\n", status.message))
 }

@@ -219,16 +219,32 @@ async fn components_have_pages_at_ports_of_their_own() {
     let at = cluster.component_addresses();
     let names: Vec<&str> = at.iter().map(|(name, _)| *name).collect();
     assert_eq!(names, ["kube-controller-manager", "kube-scheduler"]);
-    for ((_, address), counted) in at.iter().zip(["workqueue_depth", "scheduler_"]) {
+    for ((name, address), counted) in at.iter().zip(["workqueue_depth", "scheduler_"]) {
         let server = format!("https://{address}");
         let mut stranger = Target::new(&server, authority.as_bytes(), None).http1().await.unwrap();
         assert_eq!(stranger.get("/healthz").await.unwrap().json(), "ok");
-        assert_eq!(stranger.get("/metrics").await.unwrap().code, 401);
+        for page in ["/metrics", "/debug/pprof/", "/nothing"] {
+            let refused = stranger.get(page).await.unwrap();
+            let text = format!("forbidden: User \"system:anonymous\" cannot get path \"{page}\"");
+            assert_eq!((refused.code, &refused.json()["message"]), (403, &text.into()), "{page}");
+        }
         let administrator = Target::new(&server, authority.as_bytes(), Some(identity.clone()));
         let mut administrator = administrator.http1().await.unwrap();
         let metrics = administrator.get("/metrics").await.unwrap();
         assert!(String::from_utf8_lossy(&metrics.body).contains(counted), "{metrics:?}");
-        assert_eq!(administrator.get("/configz").await.unwrap().code, 200);
+        for (page, words) in [
+            ("/configz", "{"),
+            ("/statusz", name),
+            ("/flagz", name),
+            ("/debug/pprof/", "<title>/debug/pprof/</title>"),
+            ("/debug/pprof/goroutine?debug=1", "goroutine profile: total "),
+            ("/debug/flags", "full flags configurable"),
+        ] {
+            let told = administrator.get(page).await.unwrap();
+            let text = String::from_utf8_lossy(&told.body);
+            assert!(told.code == 200 && text.contains(words), "{name}{page}: {} {text}", told.code);
+        }
+        assert_eq!(administrator.get("/debug/pprof").await.unwrap().code, 302);
         assert_eq!(administrator.get("/nothing").await.unwrap().code, 404);
     }
     let fork = cluster.fork().await.unwrap();

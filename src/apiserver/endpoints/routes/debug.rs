@@ -9,12 +9,11 @@
 use std::sync::Arc;
 
 use clap::{ArgAction, Args};
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
 use crate::endpoints::query::Query;
-use crate::endpoints::response::writers::moved;
 use crate::request::is_below;
 use apimachinery::wire::{ApiRequest, ApiResponse, text_response};
 
@@ -45,7 +44,7 @@ pub struct DebuggingOptions {
         default_value_t = true, default_missing_value = "true")]
     pub is_profiled: bool,
     /// With --profiling, tell at /debug/pprof/block how long the threads of the runtime work and how often
-    /// they wait. As upstream's flag of apiserver, controller manager and scheduler, which are one process.
+    /// they wait: of the whole process, whatever runs in it.
     #[arg(id = "contention-profiling", long, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_value_t = false, default_missing_value = "true")]
     pub tells_contention: bool,
@@ -77,24 +76,26 @@ impl Default for DebuggingOptions {
 }
 
 /// Whether a path is one of these pages'.
-pub(crate) fn is_of_debug(path: &str) -> bool {
+pub fn is_of_debug(path: &str) -> bool {
     ["/debug/pprof", "/debug/flags"].iter().any(|root| is_below(path, root))
 }
 
-/// The page at a path for which [`is_of_debug`].
-pub(crate) async fn respond(debugging: &Debugging, path: &str, request: ApiRequest) -> ApiResponse {
-    if !debugging.options.is_profiled {
-        return text_response(StatusCode::NOT_FOUND, "404 page not found\n");
-    }
-    let query = Query::parse(request.uri().query().unwrap_or_default());
-    match path.trim_start_matches("/debug/") {
-        "pprof" => moved("/debug/pprof/"),
-        "pprof/" => html(&index()),
-        "flags/v" => flag(debugging, request).await,
-        flags if flags.starts_with("flags") => html(FLAGS),
-        profile => {
-            let debug = query.get("debug").unwrap_or("0");
-            told(debugging.options, profile.trim_start_matches("pprof/"), debug)
+impl Debugging {
+    /// The page at a path for which [`is_of_debug`].
+    pub async fn respond(&self, path: &str, request: ApiRequest) -> ApiResponse {
+        if !self.options.is_profiled {
+            return text_response(StatusCode::NOT_FOUND, "404 page not found\n");
+        }
+        let query = Query::parse(request.uri().query().unwrap_or_default());
+        match path.trim_start_matches("/debug/") {
+            "pprof" => found("/debug/pprof/"),
+            "pprof/" => html(&index()),
+            "flags/v" => flag(self, request).await,
+            flags if flags.starts_with("flags") => html(FLAGS),
+            profile => {
+                let debug = query.get("debug").unwrap_or("0");
+                told(self.options, profile.trim_start_matches("pprof/"), debug)
+            }
         }
     }
 }
@@ -238,6 +239,14 @@ fn set(debugging: &Debugging, level: &str) -> Result<String, String> {
     Ok(format!("successfully set klog.logging.verbosity to {level}"))
 }
 
+/// To another page, as Go's `http.Redirect` says it.
+fn found(place: &'static str) -> ApiResponse {
+    let mut response = html(&format!("<a href=\"{place}\">Found</a>.\n\n"));
+    *response.status_mut() = StatusCode::FOUND;
+    response.headers_mut().insert(LOCATION, HeaderValue::from_static(place));
+    response
+}
+
 fn html(page: &str) -> ApiResponse {
     let mut response = text_response(StatusCode::OK, page.to_owned());
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
@@ -258,7 +267,7 @@ mod tests {
         let request = request.unwrap();
         let path = request.uri().path().to_owned();
         assert!(is_of_debug(&path), "{path}");
-        let response = respond(debugging, &path, request).await;
+        let response = debugging.respond(&path, request).await;
         let code = response.status().as_u16();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
         (code, String::from_utf8(bytes.to_vec()).unwrap())
@@ -267,7 +276,7 @@ mod tests {
     #[tokio::test]
     async fn what_can_be_told_is_and_what_cannot_says_so() {
         let debugging = Debugging::default();
-        assert_eq!(asked(&debugging, "GET /debug/pprof", "").await.0, 301);
+        assert_eq!(asked(&debugging, "GET /debug/pprof", "").await.0, 302);
         let (code, page) = asked(&debugging, "GET /debug/pprof/", "").await;
         assert!(
             code == 200 && page.contains("<a href='heap?debug=1'>") && page.contains("profile, symbol"),
