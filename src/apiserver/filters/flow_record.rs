@@ -24,6 +24,7 @@ use crate::request::{PassedOn, RequestInfo, bounded};
 use apimachinery::decode::{Format, name_in};
 use apimachinery::gvk::GroupResource;
 use apimachinery::protobuf;
+use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiResponse, Attempted, DecodedBody, InProcessUser, StatusAnswer, UnreadBody};
 use clock::Clock;
@@ -231,10 +232,18 @@ fn outcome(flow: &Flow, info: &RequestInfo, name: Arc<str>, response: &ApiRespon
         return Step::DryRun { resource, namespace, name, code };
     }
     let why = match response.extensions().get() {
-        Some(StatusAnswer(status)) => bounded(&status.message),
+        Some(StatusAnswer(status)) => bounded(&with_causes(status)),
         None => response.status().canonical_reason().unwrap_or_default().into(),
     };
     Step::Refused { resource, namespace, name, code, why }
+}
+
+/// What the client was told, with what stands beside the message alone, as which budget forbids an eviction.
+fn with_causes(status: &Status) -> String {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let beside = causes.filter(|cause| cause.field.is_empty() && !status.message.contains(&cause.message));
+    let said = std::iter::once(&status.message).chain(beside.map(|cause| &cause.message));
+    said.map(String::as_str).collect::<Vec<_>>().join(" ")
 }
 
 /// Behind authentication: notes who asks.
@@ -318,6 +327,7 @@ mod tests {
     use super::super::chain::{Chain, endpoint, from_fn, from_fn_with_state as with};
     use super::super::request_info::resolve_request_info;
     use super::*;
+    use apimachinery::status::{StatusCause, StatusDetails};
     use apimachinery::user::UserInfo;
     use clock::Clock;
     use flow::Operation;
@@ -398,6 +408,20 @@ mod tests {
         let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
         send(&flow, http::Method::GET, "somebody", 404).await;
         assert_eq!(flow.record(None, Step::VALIDATED), StepId(1), "what is not there is no refusal");
+    }
+
+    #[test]
+    fn what_stands_beside_the_message_is_told_once() {
+        let status = Status::failure(429, "TooManyRequests", "Cannot evict pod.");
+        assert_eq!(with_causes(&status), "Cannot evict pod.");
+        let cause = |field: &str, message: &str| StatusCause {
+            reason: "DisruptionBudget".into(),
+            message: message.into(),
+            field: field.into(),
+        };
+        let causes = vec![cause("", "The budget b needs 2."), cause("", "evict"), cause("spec.x", "bad")];
+        let status = status.with_details(StatusDetails { causes, ..StatusDetails::default() });
+        assert_eq!(with_causes(&status), "Cannot evict pod. The budget b needs 2.");
     }
 
     #[test]
