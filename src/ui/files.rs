@@ -79,17 +79,6 @@ mod tests {
     }
 
     #[test]
-    fn the_code_that_a_step_leads_to_is_there() {
-        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let named: Vec<&str> = FILES.iter().flat_map(|file| file.text.split('"')).collect();
-        let sources: Vec<&&str> = named.iter().filter(|word| word.starts_with("src/")).collect();
-        assert!(sources.len() > 20, "{sources:?}");
-        for source in sources {
-            assert!(root.join(source).is_file(), "{source}");
-        }
-    }
-
-    #[test]
     fn no_file_names_another_server_or_brings_a_script_in_line() {
         for file in FILES {
             let text = file.text.replace("http://www.w3.org/", "");

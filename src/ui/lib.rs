@@ -18,6 +18,7 @@ mod guests;
 mod lessons;
 mod same_origin;
 mod service;
+mod sources;
 mod visit;
 
 pub use guests::{Guest, Guests, INVITATION_LASTS, MAX_INVITATIONS, MAX_SESSIONS, SESSION_LASTS};

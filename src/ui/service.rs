@@ -22,12 +22,15 @@ use super::files::{self, PageFile};
 use super::guests::Guests;
 use super::lessons;
 use super::same_origin;
+use super::sources;
 use super::visit::{OpenSockets, Visit};
 
 /// Where an invitation is exchanged for a session.
 const SESSION: &str = "/session";
 /// The course, as JSON.
 const LESSONS: &str = "/lessons.json";
+/// Where the code is that does a step, as JSON.
+const SOURCES: &str = "/sources.json";
 /// Of an invitation, as it is sent; more is none.
 const MAX_INVITATION_BYTES: usize = 256;
 /// How a websocket of a browser, which can send no header of its own, says its token; upstream's form.
@@ -58,14 +61,18 @@ struct Front {
 
 impl Front {
     async fn answer(&self, request: ApiRequest) -> ApiResponse {
-        let file = files::named(request.uri().path()).filter(|_| is_read(request.method()));
+        let path = request.uri().path();
+        let is_read = is_read(request.method());
+        let file = files::named(path).filter(|_| is_read);
         if let Some(why) = same_origin::refusal(&request, file.is_some()) {
             return plain(StatusCode::FORBIDDEN, why);
         }
         match file {
             Some(file) => shown(file, request.headers()),
-            None if request.uri().path() == SESSION => self.enter(request).await,
-            None if request.uri().path() == LESSONS && is_read(request.method()) => course(),
+            None if path == SESSION => self.enter(request).await,
+            None if path == LESSONS && is_read => told(lessons::as_json()),
+            None if path == SOURCES && is_read => told(sources::as_json()),
+            None if path.starts_with(sources::ROOT) => source(path),
             None => self.forward(request).await,
         }
     }
@@ -137,10 +144,22 @@ fn shown(file: &PageFile, headers: &HeaderMap) -> ApiResponse {
     closed(response, PAGE_POLICY)
 }
 
-fn course() -> ApiResponse {
-    let mut response = ApiResponse::new(Body::from(lessons::as_json()));
+/// What is the same for everybody.
+fn told(json: String) -> ApiResponse {
+    let mut response = ApiResponse::new(Body::from(json));
     set(&mut response, CONTENT_TYPE, "application/json");
     closed(response, ANSWER_POLICY)
+}
+
+/// A file of our own code.
+fn source(path: &str) -> ApiResponse {
+    let Some(page) = sources::page(path) else {
+        return plain(StatusCode::NOT_FOUND, "of this code nothing is shown: it does no step itself");
+    };
+    let mut response = ApiResponse::new(Body::from(page));
+    set(&mut response, CONTENT_TYPE, "text/html; charset=utf-8");
+    set(&mut response, CACHE_CONTROL, "no-cache");
+    closed(response, PAGE_POLICY)
 }
 
 fn plain(code: StatusCode, text: impl Into<String>) -> ApiResponse {
@@ -246,6 +265,23 @@ mod tests {
         assert_eq!(asked(&page, "GET /session", &[], "").await.0, 405);
         let evil = [("origin", "http://evil.example")];
         assert_eq!(asked(&page, "POST /session", &evil, &used).await.0, 403);
+    }
+
+    #[tokio::test]
+    async fn our_code_is_shown_to_whoever_looks_from_the_page() {
+        let (page, _) = page();
+        let (code, told) = asked(&page, "GET /sources.json", &[], "").await;
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        let link = told["Bound"]["link"].as_str().unwrap();
+        assert!(
+            code == 200 && link.starts_with("/source/src/scheduler/plugins/default_binder.rs#L"),
+            "{link}"
+        );
+        let (code, text) = asked(&page, &format!("GET {}", link.split('#').next().unwrap()), &[], "").await;
+        assert!(code == 200 && text.contains("async fn bind("), "{text}");
+        assert_eq!(asked(&page, "GET /source/src/main.rs", &[], "").await.0, 404);
+        let foreign = [("sec-fetch-site", "cross-site")];
+        assert_eq!(asked(&page, "GET /source/src/etcd/writer.rs", &foreign, "").await.0, 403);
     }
 
     #[tokio::test]

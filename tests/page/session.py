@@ -154,7 +154,8 @@ def the_story_of_a_pod(page):
     stored[0].click()
     eventually("the step", lambda: "Stored" in text(page, "#view-story .detail"))
     detail = text(page, "#view-story .detail")
-    assert "/registry/pods/default/web-" in detail and "src/etcd/writer.rs" in detail, detail
+    assert "/registry/pods/default/web-" in detail and "src/etcd/writer.rs:" in detail, detail
+    the_code_of_a_step(page)
     assert "patch" in detail.lower() or "create" in detail.lower(), detail
     sent = eventually("what was sent", lambda: "Answer: 201" in text(page, "#view-story .detail") and text(page, "#view-story .detail"))
     assert "Request: POST /api/v1/namespaces/default/pods" in sent and '"containers": [' in sent, sent
@@ -166,6 +167,31 @@ def the_story_of_a_pod(page):
     legend = eventually("who wrote which field", lambda: text(page, "#view-story .legend"))
     assert "kubelet (status)" in legend, legend
     accessible(page, "story")
+
+
+def the_code_of_a_step(page):
+    """A link to the line of our code, in a tab of its own, which the same process serves."""
+    before = page.current_window_handle
+    page.find_element(By.CSS_SELECTOR, "#view-story .detail a").click()
+    other = eventually("another tab", lambda: [one for one in page.window_handles if one != before])[0]
+    page.switch_to.window(other)
+    assert "fn stage_write(" in eventually("the line", lambda: text(page, ".source li:target"))
+    assert page.current_url.startswith(f"{ORIGIN}/source/src/etcd/writer.rs#L"), page.current_url
+    accessible(page, "source")
+    page.close()
+    page.switch_to.window(before)
+
+
+def a_story_to_take_along(page):
+    """One file, in which each step opens, which asks nobody for anything."""
+    page.execute_cdp_cmd("Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": FOLDER})
+    button(page, "Save as HTML").click()
+    made = lambda: [one for one in os.listdir(FOLDER) if one.startswith("pods-default-web-") and one.endswith(".html")]
+    with open(os.path.join(FOLDER, eventually("a file", made)[0]), encoding="utf-8") as file:
+        saved = file.read()
+    step = saved.split("created pods default/web-")[1].split("</details>")[0]
+    assert "/registry/pods/default/web-" in step and "src/etcd/writer.rs:" in step, step
+    assert "http:" not in saved and "https:" not in saved and "src=" not in saved and "href=" not in saved, saved
 
 
 def objects_and_a_shell(page):
@@ -252,6 +278,7 @@ def main():
         stand_still_and_go_back(page)
         hold_the_cluster(page)
         the_story_of_a_pod(page)
+        a_story_to_take_along(page)
         objects_and_a_shell(page)
         apply_and_delete(page)
         a_lesson(page)

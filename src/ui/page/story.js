@@ -5,56 +5,20 @@ import { json, kindNamed, pathOf } from "./api.js";
 import { calmly, el, labelled, show } from "./dom.js";
 import { yamlOf } from "./yaml.js";
 
-/** Where the code is that does a step, and what the real component is called. */
-const SOURCES = {
-  RequestReceived: ["src/apiserver/filters/request_info.rs", "filters.WithRequestInfo"],
-  TraceContinued: ["src/apiserver/filters/flow_record.rs", "filters.WithTracing"],
-  Authenticated: ["src/apiserver/filters/authentication.rs", "filters.WithAuthentication"],
-  NotAuthenticated: ["src/apiserver/filters/authentication.rs", "filters.WithAuthentication"],
-  Impersonated: ["src/apiserver/filters/impersonation/mod.rs", "filters.WithImpersonation"],
-  Authorized: ["src/apiserver/filters/authorization.rs", "filters.WithAuthorization"],
-  NotAuthorized: ["src/apiserver/filters/authorization.rs", "filters.WithAuthorization"],
-  Admitted: ["src/apiserver/admission/mod.rs", "admission.MutationInterface"],
-  WebhookCalled: ["src/apiserver/admission/webhook/mod.rs", "admission/plugin/webhook"],
-  Denied: ["src/apiserver/admission/mod.rs", "admission.ValidationInterface"],
-  Validated: ["src/apiserver/registry/create.rs", "rest.BeforeCreate"],
-  Stored: ["src/etcd/writer.rs", "etcd, an mvcc write"],
-  Terminating: ["src/apiserver/registry/deletion.rs", "rest.BeforeDelete"],
-  PassedOn: ["src/apiserver/aggregator/remote.rs", "kube-aggregator proxyHandler"],
-  Responded: ["src/apiserver/handler_chain.rs", "handlers/responsewriters"],
-  DryRun: ["src/apiserver/registry/store.rs", "registry.DryRunnableStorage"],
-  Refused: ["src/apiserver/filters/flow_record.rs", "responsewriters.ErrorNegotiated"],
-  WatchDelivered: ["src/apiserver/storage/cacher.rs", "storage/cacher"],
-  Listed: ["src/client_go/reflector.rs", "client-go Reflector.list"],
-  InformerUpdated: ["src/client_go/shared_informer.rs", "client-go SharedIndexInformer"],
-  Enqueued: ["src/client_go/workqueue/mod.rs", "client-go workqueue.Add"],
-  ReconcileStarted: ["src/controllers/controller.rs", "syncHandler"],
-  ReconcileEnded: ["src/controllers/controller.rs", "processNextWorkItem"],
-  SchedulingAttempt: ["src/scheduler/schedule_one.rs", "ScheduleOne"],
-  Filtered: ["src/scheduler/framework/runtime.rs", "RunFilterPlugins"],
-  Scored: ["src/scheduler/framework/runtime.rs", "RunScorePlugins"],
-  Assumed: ["src/scheduler/schedule_one.rs", "assume"],
-  Bound: ["src/scheduler/plugins/default_binder.rs", "DefaultBinder"],
-  PodWorkerSync: ["src/kubelet/pod_workers.rs", "podWorkers"],
-  SandboxCreated: ["src/kubelet/pod_workers.rs", "CRI RunPodSandbox"],
-  ImagePulled: ["src/kubelet/pod_workers.rs", "CRI PullImage"],
-  ContainerCreated: ["src/kubelet/pod_workers.rs", "CRI CreateContainer"],
-  ContainerStarted: ["src/kubelet/pod_workers.rs", "CRI StartContainer"],
-  ContainerExited: ["src/kubelet/pod_workers.rs", "CRI StopContainer"],
-  SandboxStopped: ["src/kubelet/pod_workers.rs", "CRI StopPodSandbox"],
-  EventRecorded: ["src/client_go/event_recorder.rs", "client-go EventRecorder"],
-};
 /** What every step has, told apart from what it says. */
 const FRAME = new Set(["id", "cause", "atMicroseconds", "step", "component", "words"]);
 
 /** The view; `tell` shows the story of an object. */
 export function storyView(view, record) {
+  /** By a step's name: where the code is that does it, and what the real component is called. */
+  let sources = {};
+  fetch("/sources.json").then(async (response) => (sources = await response.json())).catch(() => {});
   let shown = null;
   let chosen = null;
   const kind = el("input", { value: "pods", size: "24", required: true });
   const namespace = el("input", { value: "default", size: "16" });
   const name = el("input", { size: "28", required: true });
-  const save = el("button", { type: "button", onclick: () => saveStory(shown, list) }, "Save as HTML");
+  const save = el("button", { type: "button", onclick: saveStory }, "Save as HTML");
   const form = el("form", { class: "bar", onsubmit: asked }, labelled("Kind", kind), labelled("Namespace", namespace), labelled("Name", name), el("button", {}, "Tell"), save);
   const said = el("p", { role: "status" });
   const list = el("ol", { class: "story", "aria-label": "Steps" });
@@ -83,15 +47,8 @@ export function storyView(view, record) {
     const end = told.steps.at(-1);
     const length = end ? `${told.steps.length} steps in ${(end.atMicroseconds / 1000).toFixed(1)} ms` : "nothing is recorded";
     show(said, `${told.subject}: ${length}${told.beginsForgotten ? "; the beginning is forgotten" : ""}`);
-    let before = "";
-    const lines = told.steps.map((step) => {
-      const full = record.get(step.id) ?? { ...step, words: step.step, component: "" };
-      const heading = full.component !== before ? el("li", { class: "heading" }, full.component || "you") : null;
-      before = full.component;
-      const open = (event) => choose(full, event.currentTarget);
-      return [heading, el("li", {}, el("button", { class: "link", onclick: open }, `${(step.atMicroseconds / 1000).toFixed(3)} ms  ${full.words}`))];
-    });
-    show(list, lines.flat());
+    const opening = (step) => el("button", { class: "link", onclick: (event) => choose(step, event.currentTarget) }, line(step));
+    show(list, [...listOf(told, opening).children]);
   }
 
   /** What is known of a step: what it says, what it is caused by back to the first, what it led to. */
@@ -99,9 +56,6 @@ export function storyView(view, record) {
     chosen?.removeAttribute("aria-current");
     chosen = button;
     chosen?.setAttribute("aria-current", "step");
-    const rows = Object.entries(step).filter(([key]) => !FRAME.has(key));
-    const [file, real] = SOURCES[step.step] ?? ["", ""];
-    const key = etcdKey(step, shown?.storage);
     const other = (one) => el("li", {}, el("button", { class: "link", onclick: () => choose(one, null) }, `#${one.id} ${one.component || "you"}: ${one.words}`));
     const causes = record.causes(step.id).slice(0, 30);
     const effects = record.effects(step.id).slice(0, 30);
@@ -112,13 +66,41 @@ export function storyView(view, record) {
       detail,
       el("h2", {}, `#${step.id} ${step.step}`),
       el("p", {}, step.words),
-      el("dl", {}, rows.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, text(value))]), key ? [el("dt", {}, "etcd key"), el("dd", {}, el("code", {}, key))] : [], file ? [el("dt", {}, "our code"), el("dd", {}, el("code", {}, file)), el("dt", {}, "the real one"), el("dd", {}, real)] : []),
+      facts(step, shown?.storage, placeOf(step)),
       sent,
       el("h3", {}, "Caused by"),
       causes.length ? el("ol", {}, causes.map(other)) : el("p", {}, "nobody: it is where this story begins"),
       el("h3", {}, "Led to"),
       effects.length ? el("ol", {}, effects.map(other)) : el("p", {}, "nothing yet"),
     );
+  }
+
+  /** Where our code is that does a step, and what does it in the real cluster. */
+  function placeOf(step) {
+    const source = sources[step.step];
+    if (!source) return [];
+    const words = `${source.file}:${source.line}`;
+    return [["our code", el("a", { href: source.link, target: "_blank" }, words), words], ["the real one", source.real, source.real]];
+  }
+
+  /** The story as one file that needs nothing else: for a talk, a book or a bug report. */
+  async function saveStory() {
+    if (!shown) return;
+    const style = await (await fetch("/page/style.css")).text();
+    const list = listOf(shown, (step) => el("details", {}, el("summary", {}, line(step)), facts(step, shown.storage, placeOf(step).map(([term, , words]) => [term, words]))));
+    download(shown, fileOf(shown, style, list));
+  }
+
+  /** The steps, below the component in which each happened. */
+  function listOf(told, shownAs) {
+    let before = "";
+    const lines = told.steps.map((step) => {
+      const full = record.get(step.id) ?? { ...step, words: step.step, component: "" };
+      const heading = full.component !== before ? el("li", { class: "heading" }, full.component || "you") : null;
+      before = full.component;
+      return [heading, el("li", {}, shownAs({ ...full, atMicroseconds: step.atMicroseconds }))];
+    });
+    return el("ol", { class: "story" }, lines.flat());
   }
 
   /** The object as it is, each field with who wrote it. */
@@ -215,20 +197,40 @@ function etcdKey(step, storage) {
   return place ? `${place.prefix}${step.namespace ? `${step.namespace}/` : ""}${step.name}` : "";
 }
 
-/** The story as one file that needs nothing else: for a talk, a book or a bug report. */
-async function saveStory(told, list) {
-  if (!told) return;
-  const style = await (await fetch("/page/style.css")).text();
+function line(step) {
+  return `${(step.atMicroseconds / 1000).toFixed(3)} ms  ${step.words}`;
+}
+
+/** What a step says, under which key of etcd it is, and `more`. */
+function facts(step, storage, more) {
+  const rows = Object.entries(step).filter(([key]) => !FRAME.has(key));
+  const key = etcdKey(step, storage);
+  const all = [...rows.map(([term, value]) => [term, text(value)]), ...(key ? [["etcd key", el("code", {}, key)]] : []), ...more];
+  return el("dl", {}, all.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)]));
+}
+
+/** A page by itself, in which each step opens without a script. */
+function fileOf(told, style, list) {
   const page = document.implementation.createHTMLDocument(`The story of ${told.subject}`);
-  const sheet = page.createElement("style");
-  sheet.textContent = style;
-  const title = page.createElement("h1");
-  title.textContent = `The story of ${told.subject}`;
-  const data = page.createElement("script");
-  data.type = "application/json";
-  data.textContent = JSON.stringify(told).replaceAll("<", "\\u003c");
-  page.head.append(sheet);
-  page.body.append(title, page.importNode(list, true), data);
+  page.documentElement.lang = "en";
+  const add = (tag, text, to, attributes = {}) => {
+    const made = page.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    made.textContent = text;
+    to.append(made);
+    return made;
+  };
+  add("meta", "", page.head, { charset: "utf-8" });
+  add("meta", "", page.head, { name: "viewport", content: "width=device-width, initial-scale=1" });
+  add("style", `${style}\n.story { max-height: none; }\n`, page.head);
+  const main = add("main", "", page.body);
+  add("h1", `The story of ${told.subject}`, main);
+  main.append(page.importNode(list, true));
+  add("script", JSON.stringify(told).replaceAll("<", "\\u003c"), page.body, { type: "application/json" });
+  return page;
+}
+
+function download(told, page) {
   const file = new Blob([`<!doctype html>\n${page.documentElement.outerHTML}`], { type: "text/html" });
   const link = el("a", { href: URL.createObjectURL(file), download: `${told.subject.replaceAll(/[ /]/g, "-")}.html` });
   link.click();
