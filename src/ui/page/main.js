@@ -1,7 +1,7 @@
 // The page: who looks, what they look at.
 
 import { enter } from "./api.js";
-import { el, show } from "./dom.js";
+import { el, show, showChanged } from "./dom.js";
 import { CausalRecord, Player } from "./record.js";
 import { mapView } from "./map.js";
 import { storyView } from "./story.js";
@@ -38,11 +38,12 @@ function walk(event) {
 
 async function start() {
   const user = await enter();
-  show(element("who"), user);
   const record = new CausalRecord();
   const player = new Player(record);
-  record.addEventListener("trouble", (event) => show(element("who"), `${user} (${event.detail})`));
-  record.addEventListener("steps", () => show(element("who"), user), { passive: true });
+  const who = (trouble) => showChanged(element("who"), trouble, () => (trouble ? `${user} (${trouble})` : user));
+  who("");
+  record.addEventListener("trouble", (event) => who(event.detail));
+  record.addEventListener("steps", () => who(""));
   const story = storyView(element("view-story"), record);
   const tell = (resource, namespace, name) => {
     choose("story");

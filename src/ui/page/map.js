@@ -16,6 +16,8 @@ const MAX_PODS = 60;
 const MAX_QUEUES = 7;
 /** Texts, queues and pods are drawn anew so seldom at most, in milliseconds. */
 const REPAINT = 100;
+/** As seldom, while there is nothing but what controllers look at from time to time: a page at rest costs nothing. */
+const CALM = 5000;
 /** Lines of the list of what happened last. */
 const MAX_LINES = 40;
 const WIDTH = 1200;
@@ -31,8 +33,16 @@ const PLACES = {
   kubelets: [20, 430, 1160, 160, "Nodes", "kubelets, and their pods"],
 };
 
+/** The places of components that have been asked for, since each step asks. */
+const found = new Map();
+
 /** Where a step happened: the place in the drawing. */
 function placeOf(component) {
+  if (!found.has(component)) found.set(component, find(component));
+  return found.get(component);
+}
+
+function find(component) {
   if (PLACES[component]) return component;
   if (component === "") return "you";
   if (component === "default-scheduler") return "kube-scheduler";
@@ -225,39 +235,50 @@ export function mapView(view, record, player, tell) {
   show(view, steppingBar(view), controls.bar, el("div", { class: "map" }, drawing.root, canvas), list);
   let picture = new Picture();
   let told = [];
-  let isWaiting = false;
+  let due = Infinity;
+  let timer = null;
   let painted = 0;
+  let isCalm = false;
 
   const paint = () => {
-    isWaiting = false;
+    due = Infinity;
+    isCalm = follows();
     painted = performance.now();
     drawing.paint(picture, tell);
     const lines = told.slice(-MAX_LINES).reverse();
     showChanged(list, lines.map((step) => step.id), () => lines.map((step) => line(step, tell)));
     controls.paint();
   };
-  const paintSoon = () => {
-    if (isWaiting || view.hidden) return;
-    isWaiting = true;
-    // While much happens dots move in each frame, and what is to be read changes as often as it can be read.
-    const pause = painted + REPAINT - performance.now();
-    if (pause > 0) setTimeout(() => requestAnimationFrame(paint), pause);
+  const follows = () => player.live && player.running && player.speed >= 1;
+  // While much happens dots move in each frame, and what is to be read changes as often as it can be read.
+  const paintWithin = (milliseconds) => {
+    const now = performance.now();
+    const at = Math.max(painted + milliseconds, now);
+    if (view.hidden || at >= due) return;
+    due = at;
+    clearTimeout(timer);
+    if (at > now) timer = setTimeout(() => requestAnimationFrame(paint), at - now);
     else requestAnimationFrame(paint);
+  };
+  const paintSoon = () => {
+    isCalm = false;
+    paintWithin(REPAINT);
   };
   const seed = async (into) => {
     const list = await json(`/api/v1/pods?limit=${MAX_SEEDED}`).catch(() => ({ items: [] }));
     into.seed(list.items);
     paintSoon();
   };
-  player.addEventListener("move", ({ detail: step }) => {
+  player.onMove = (step) => {
     picture.apply(step);
-    if (!isPeriodic(step, record)) told.push(step);
+    const isNews = !isPeriodic(step, record);
+    if (isNews) told.push(step);
     if (told.length > 4 * MAX_LINES) told = told.slice(-MAX_LINES);
     const between = movement(step, record);
     if (between && between[0] !== between[1]) moving.send(...between, kindOf(step));
-    drawing.touch(placeOf(step.component));
-    paintSoon();
-  });
+    if (isNews) drawing.touch(placeOf(step.component));
+    if (isNews) paintSoon();
+  };
   player.addEventListener("jump", () => {
     picture = new Picture();
     moving.clear();
@@ -268,7 +289,7 @@ export function mapView(view, record, player, tell) {
     for (let at = shown.length - 1; at >= 0 && told.length < MAX_LINES; at -= 1) if (!isPeriodic(shown[at], record)) told.unshift(shown[at]);
     paintSoon();
   });
-  player.addEventListener("moved", paintSoon);
+  player.addEventListener("moved", () => paintWithin(isCalm && follows() ? CALM : REPAINT));
   view.addEventListener("chosen", paintSoon);
   paint();
 }

@@ -85,7 +85,7 @@ export class CausalRecord extends EventTarget {
   }
 }
 
-/** How a record is shown. `move` says each step once, in order; `jump` that the picture is to be made anew. */
+/** How a record is shown: each step once and in order to `onMove`; `jump` says that the picture is to be made anew. */
 export class Player extends EventTarget {
   /** The last step that was shown. */
   at = 0;
@@ -95,6 +95,8 @@ export class Player extends EventTarget {
   speed = 1;
   /** Stands still where a step's words have this in them. */
   until = "";
+  /** Not an event, since there are thousands at once. */
+  onMove = () => {};
   #record;
   #timer = null;
   #isCatchingUp = false;
@@ -155,7 +157,7 @@ export class Player extends EventTarget {
     const step = this.#record.get(id);
     this.at = id;
     if (!step) return;
-    this.dispatchEvent(new CustomEvent("move", { detail: step }));
+    this.onMove(step);
     if (this.until && step.words.includes(this.until)) this.pause();
   }
 

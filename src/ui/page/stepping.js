@@ -23,6 +23,7 @@ export function steppingBar(view) {
     try {
       paint(await json(`${ROOT}${path}`, { method, body: body && JSON.stringify(body) }));
     } catch (error) {
+      painted = "";
       show(said, error.message);
     } finally {
       isAsking = false;
@@ -46,7 +47,12 @@ export function steppingBar(view) {
   const bar = el("div", { class: "bar", role: "toolbar", "aria-label": "Stepping the cluster" }, hold, next, stage, labelled("Object", object), labelled("is", wanted), until, labelled("Before a", where), labelled("of", what), stop);
   const root = el("div", { class: "stepping", hidden: true }, bar, said, places, held);
 
+  let painted = "";
   const paint = (state) => {
+    // What rests is not drawn anew at each look.
+    const shown = JSON.stringify([state.paused, state.heldCount, state.held, state.gone, state.breakpoints]);
+    if (shown === painted) return;
+    painted = shown;
     root.hidden = false;
     hold.textContent = state.paused ? "Let all go on" : "Hold cluster";
     const more = state.heldCount - Math.min(state.held.length, MAX_SHOWN);
