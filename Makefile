@@ -17,7 +17,8 @@
 # make upstream KUBE_BIN=FOLDER  which of our expectations the real etcd, kube-apiserver and controllers of that
 #              folder do not meet; not part of `make test`
 # make picture  the picture of README, from the page of a cluster at work, in Chromium
-# make burst   how fluently the page draws 10,000 steps that come at once, in Chromium: frames a second, where the time goes
+# make burst   what the page costs, in Chromium: frames a second while 10,000 steps come at once, and where the time goes; the
+#              processor time of a page at rest; how much longer 1,000 replicas take while it is open (of the release build)
 # make wheel   the wheel for PyPI, by maturin; make npm  the package for npm; make devcontainer  the feature with its
 #              program: each with the program that is released, below target
 
@@ -84,6 +85,9 @@ chromium:
 burst: python-client chromium kubectl
 	$(CARGO) build --profile quick
 	target/python-client/bin/python tests/page/burst.py target/quick/kubarium kubectl
+	target/python-client/bin/python tests/page/idle.py target/quick/kubarium kubectl
+	$(CARGO) build --release
+	target/python-client/bin/python tests/page/rollout.py target/release/kubarium kubectl
 
 picture: python-client chromium kubectl
 	$(CARGO) build --profile quick

@@ -68,3 +68,44 @@ def browse(folder, size):
                      "--hide-scrollbars", f"--window-size={size}", f"--user-data-dir={folder}/profile"]:
         options.add_argument(argument)
     return webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+
+
+def processes_of(browser):
+    """Chromium's processes: all that the driver has started."""
+    parents = {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError), open(f"/proc/{name}/stat", encoding="utf-8") as stat:
+            parents[int(name)] = int(stat.read().rpartition(")")[2].split()[1])
+    found = [browser.service.process.pid]
+    for one in found:
+        found += [child for child, parent in parents.items() if parent == one]
+    return found[1:]
+
+
+def used(process):
+    """Seconds of processor time, of its threads."""
+    with open(f"/proc/{process}/stat", encoding="utf-8") as stat:
+        fields = stat.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def kind(process):
+    with open(f"/proc/{process}/cmdline", encoding="utf-8") as line:
+        words = line.read().replace("\0", " ").split()
+    return next((word.split("=")[1] for word in words if word.startswith("--type=")), "browser")
+
+
+class Spent:
+    """The processor time of Chromium's processes while this is open: seconds by their kind."""
+
+    def __init__(self, browser):
+        self.browser = browser
+        self.by_kind = {}
+
+    def __enter__(self):
+        self.before = {one: used(one) for one in processes_of(self.browser)}
+        return self
+
+    def __exit__(self, *_):
+        for one, seconds in self.before.items():
+            self.by_kind[kind(one)] = self.by_kind.get(kind(one), 0) + used(one) - seconds
