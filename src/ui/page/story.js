@@ -88,7 +88,7 @@ export function storyView(view, record) {
     if (!shown) return;
     const style = await (await fetch("/page/style.css")).text();
     const list = listOf(shown, (step) => el("details", {}, el("summary", {}, line(step)), facts(step, shown.storage, placeOf(step).map(([term, , words]) => [term, words]))));
-    download(shown, fileOf(shown, style, list));
+    download(shown, styled(fileOf(shown, list), style));
   }
 
   /** The steps, below the component in which each happened. */
@@ -210,7 +210,7 @@ function facts(step, storage, more) {
 }
 
 /** A page by itself, in which each step opens without a script. */
-function fileOf(told, style, list) {
+function fileOf(told, list) {
   const page = document.implementation.createHTMLDocument(`The story of ${told.subject}`);
   page.documentElement.lang = "en";
   const add = (tag, text, to, attributes = {}) => {
@@ -222,7 +222,6 @@ function fileOf(told, style, list) {
   };
   add("meta", "", page.head, { charset: "utf-8" });
   add("meta", "", page.head, { name: "viewport", content: "width=device-width, initial-scale=1" });
-  add("style", `${style}\n.story { max-height: none; }\n`, page.head);
   const main = add("main", "", page.body);
   add("h1", `The story of ${told.subject}`, main);
   main.append(page.importNode(list, true));
@@ -230,8 +229,15 @@ function fileOf(told, style, list) {
   return page;
 }
 
-function download(told, page) {
-  const file = new Blob([`<!doctype html>\n${page.documentElement.outerHTML}`], { type: "text/html" });
+/** Its text, with the style in it: as an element that would be of this page, whose policy allows none. */
+function styled(page, style) {
+  const tag = "style";
+  const rules = `<${tag}>${style}\n.story { max-height: none; }\n</${tag}></head>`;
+  return `<!doctype html>\n${page.documentElement.outerHTML.replace("</head>", () => rules)}`;
+}
+
+function download(told, html) {
+  const file = new Blob([html], { type: "text/html" });
   const link = el("a", { href: URL.createObjectURL(file), download: `${told.subject.replaceAll(/[ /]/g, "-")}.html` });
   link.click();
   URL.revokeObjectURL(link.href);
