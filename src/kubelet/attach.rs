@@ -210,7 +210,7 @@ impl AttachedClient {
             drop(loan);
             let sources = fetch.perform(&self.kubelet.shared.context.client).await;
             loan = pods.borrow(&self.namespace, &self.pod).await?;
-            loan = self.kubelet.provide(loan, sources).await;
+            loan = self.kubelet.provide(loan, sources, self.now()).await;
         }
         let (kubelet, now, uid) = (self.kubelet.clone(), self.now(), loan.uid.clone());
         let is_heard = !matches!(heard, AttachInput::Nothing);

@@ -61,7 +61,8 @@ impl Kubelet {
             drop(loan);
             let sources = fetch.perform(&self.shared.context.client).await;
             loan = self.pods.borrow(namespace, pod).await.ok_or_else(not_found)?;
-            loan = self.provide(loan, sources).await;
+            // What was fetched is there when the command looks.
+            loan = self.provide(loan, sources, now).await;
         }
         let (kubelet, own) = (self.clone(), command.clone());
         let run = move || loan.exec(&kubelet.shared.node, now, &own);
@@ -77,8 +78,8 @@ impl Kubelet {
     }
 
     /// Hands over what was fetched for a pod that somebody looks into.
-    pub(crate) async fn provide(&self, mut loan: Loan, sources: Sources) -> Loan {
-        let (kubelet, now) = (self.clone(), self.shared.context.clock.now());
+    pub(crate) async fn provide(&self, mut loan: Loan, sources: Sources, now: Time) -> Loan {
+        let kubelet = self.clone();
         let provide = move || {
             loan.provide(sources, &kubelet.shared.node, now);
             loan
@@ -101,6 +102,8 @@ impl PodWorker {
 
     /// None when the container does not run; nothing in it when the command is not known.
     fn exec(&mut self, node: &NodeRuntime, now: Time, command: &Command) -> Option<Option<Executed>> {
+        // What other containers left meanwhile is there, too.
+        self.look_again(node, now);
         let held = self.held_facts()?;
         let facts = held.facts(node);
         let Facts { pod, metadata, .. } = facts;

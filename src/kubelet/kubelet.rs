@@ -84,7 +84,7 @@ impl Kubelet {
             host_ips: config.addresses.clone(),
             cluster_dns: config.cluster_dns.clone(),
             allocatable: config.allocatable(),
-            host_files: HostFiles::default(),
+            host_files: HostFiles::of_node(&config.name, &config.addresses),
             volumes: VolumesInUse::telling(state.changed.clone()),
             boots: config.boots,
             network,

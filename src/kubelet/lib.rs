@@ -15,6 +15,7 @@ pub mod server;
 pub mod attach;
 pub mod exec;
 mod hearing;
+mod host_ports;
 pub mod kubelet_api;
 mod port_forward;
 mod talking;

@@ -53,6 +53,16 @@ impl Kubelet {
     /// # Errors
     /// That nobody listens there, or nobody has that address.
     pub async fn accept(&self, to: SocketAddr) -> Result<Accept, Obstacle> {
+        let accept = self.accept_at(to).await;
+        if matches!(accept, Err(Obstacle::Refused))
+            && let Some(behind) = self.behind_host_port(to, "TCP")
+        {
+            return self.accept_at(behind).await;
+        }
+        accept
+    }
+
+    async fn accept_at(&self, to: SocketAddr) -> Result<Accept, Obstacle> {
         let ip = to.ip().to_string();
         for uid in self.shared.node.runtime.pods_at(&ip) {
             let look = |worker: &PodWorker| self.listener(worker, to.port()).ok();
@@ -74,6 +84,22 @@ impl Kubelet {
     /// # Errors
     /// That nobody listens there, or nobody has that address.
     pub async fn ask_at(
+        &self,
+        to: SocketAddr,
+        from: SocketAddr,
+        datagram: &[u8],
+    ) -> Result<Option<Vec<u8>>, Obstacle> {
+        let answer = self.answer_at(to, from, datagram).await;
+        match answer {
+            Err(Obstacle::Refused) => match self.behind_host_port(to, "UDP") {
+                Some(behind) => self.answer_at(behind, from, datagram).await,
+                None => answer,
+            },
+            answer => answer,
+        }
+    }
+
+    async fn answer_at(
         &self,
         to: SocketAddr,
         from: SocketAddr,

@@ -123,7 +123,7 @@ impl Kubelet {
         let Some(fetch) = self.pods.look(namespace, pod, PodWorker::refresh).await.flatten() else { return };
         let sources = fetch.perform(&self.shared.context.client).await;
         if let Some(loan) = self.pods.borrow(namespace, pod).await {
-            self.provide(loan, sources).await;
+            self.provide(loan, sources, self.shared.context.clock.now()).await;
         }
     }
 

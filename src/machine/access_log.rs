@@ -18,7 +18,7 @@ pub fn line(
 ) -> Option<String> {
     let of_go = |text: String| format!("{} {text}", at.format("%Y/%m/%d %H:%M:%S"));
     Some(match server.site(port)? {
-        Site::Welcome(web, _) if web.name == "nginx" => {
+        Site::Pages(pages) if pages.web.name == "nginx" => {
             format!(
                 "{} {:?} {:?} \"-\"",
                 common(asked, answered, at),
@@ -26,7 +26,7 @@ pub fn line(
                 header(asked, "user-agent")
             )
         }
-        Site::Welcome(..) => common(asked, answered, at),
+        Site::Pages(_) => common(asked, answered, at),
         Site::NetExec(_) => klog_line::of(format!("GET {}", asked.target), at),
         Site::Speaker(Speaker::HelloApp, _) => of_go(format!("Serving request: {}", path(asked))),
         Site::Speaker(Speaker::HttpEcho, _) => of_go(format!(

@@ -22,6 +22,8 @@ pub mod url;
 
 mod dns;
 
+pub mod image_files;
+mod image_identity;
 pub mod images;
 pub mod invocation;
 
@@ -44,10 +46,12 @@ pub mod logs;
 pub mod requests;
 
 pub mod script_listeners;
+mod served_files;
 pub mod server_state;
 pub mod servers;
 pub mod text_servers;
 pub mod web;
+pub mod web_servers;
 
 #[cfg(test)]
 mod given;

@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::bounds::{Fault, MAX_START_BYTES, MAX_WORD_BYTES};
 use crate::interpreter::containment::{contained, told_broken};
@@ -22,6 +23,8 @@ pub(crate) enum Program {
     Shell(&'static str),
     /// Ends at once and well.
     Nothing,
+    /// Waits until it is told to end: the image `pause`.
+    Pause,
     /// Cannot begin.
     Faulty(Fault),
 }
@@ -66,7 +69,7 @@ pub fn looks_around(invocation: &Invocation<'_>) -> bool {
         }
         Some(Program::Shell(_)) => true,
         Some(Program::Agnhost(line)) => agnhost::looks_around(&line),
-        Some(Program::Nothing | Program::Faulty(_)) | None => false,
+        Some(Program::Nothing | Program::Pause | Program::Faulty(_)) | None => false,
     }
 }
 
@@ -86,6 +89,7 @@ impl Program {
             Program::Agnhost(line) => agnhost::run(player, line),
             Program::Shell(name) => run_typed_shell(player, name),
             Program::Nothing => Flow::Go,
+            Program::Pause => player.sleep(Duration::MAX),
             Program::Faulty(fault) => player.stop(fault.clone()),
         })
     }
@@ -122,7 +126,11 @@ fn read_program(invocation: &Invocation<'_>, around: Option<&Surroundings>) -> O
         return Some(Program::Shell(shell));
     }
     if command.is_empty() && !images::runs_a_shell(invocation.image) {
-        return (images::base_name(invocation.image) == "hello-world").then_some(Program::Nothing);
+        return match images::base_name(invocation.image) {
+            "hello-world" => Some(Program::Nothing),
+            "pause" => Some(Program::Pause),
+            _ => None,
+        };
     }
     let words: Vec<String> = command.into_iter().chain(args).collect();
     let name = words.first().map(|program| names::base_name(program));

@@ -13,38 +13,9 @@ use crate::invocation::Invocation;
 use crate::programs::names;
 use crate::requests::parameter;
 use crate::text_servers::{PORT_VARIABLES, TEXT_SERVERS, TextProtocol};
-use crate::{agnhost, file_system, images, program, script_listeners};
+use crate::web_servers::WebPages;
+use crate::{agnhost, images, program, script_listeners, served_files};
 
-/// A web server whose image welcomes whoever asks.
-#[derive(Debug, PartialEq)]
-pub(crate) struct WebServer {
-    /// What it calls itself.
-    pub(crate) name: &'static str,
-    repositories: &'static [&'static str],
-    pages: &'static [&'static str],
-    /// Where it is configured.
-    folders: &'static [&'static str],
-}
-
-const WEB_SERVERS: &[WebServer] = &[
-    WebServer {
-        name: "nginx",
-        repositories: &[
-            "docker.io/library/nginx",
-            "registry.k8s.io/e2e-test-images/nginx",
-            "registry.k8s.io/e2e-test-images/nginx-new",
-            "registry.k8s.io/nginx-slim",
-        ],
-        pages: &["/", "/index.html", "/50x.html"],
-        folders: &["/etc/nginx", "/usr/share/nginx"],
-    },
-    WebServer {
-        name: "Apache",
-        repositories: &["docker.io/library/httpd", "registry.k8s.io/e2e-test-images/httpd"],
-        pages: &["/", "/index.html"],
-        folders: &["/usr/local/apache2"],
-    },
-];
 /// Servers that say the same whatever the path: their repositories, and where they listen.
 const SPEAKERS: &[(&str, i64, Speaker)] = &[
     ("docker.io/hashicorp/http-echo", 5678, Speaker::HttpEcho),
@@ -56,26 +27,6 @@ const SPEAKERS: &[(&str, i64, Speaker)] = &[
     ("k8s.gcr.io/echoserver", 8080, Speaker::EchoServer),
     ("registry.k8s.io/echoserver", 8080, Speaker::EchoServer),
     ("gcr.io/google_containers/echoserver", 8080, Speaker::EchoServer),
-];
-/// Folders and files that agnhost's image has, beside what is mounted: `test-webserver` serves them.
-const AGNHOST_FILES: &[&str] = &[
-    "/",
-    "/agnhost",
-    "/bin",
-    "/dev",
-    "/etc",
-    "/etc/hostname",
-    "/etc/hosts",
-    "/etc/passwd",
-    "/etc/resolv.conf",
-    "/home",
-    "/lib",
-    "/proc",
-    "/root",
-    "/sys",
-    "/tmp",
-    "/usr",
-    "/var",
 ];
 /// After so long agnhost's `liveness` fails its health check.
 const LIVENESS_FAILS_AFTER: Duration = Duration::from_secs(10);
@@ -135,8 +86,8 @@ pub(crate) enum Speaker {
 /// Pages by their paths.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Site {
-    /// The welcome of a web server, and nothing else.
-    Welcome(&'static WebServer, String),
+    /// The pages of a web server.
+    Pages(WebPages),
     /// Files, among them whatever is below these folders.
     Files(Vec<String>),
     /// The host's name, whatever the path: agnhost's `serve-hostname`.
@@ -209,11 +160,7 @@ pub fn server(invocation: &Invocation<'_>, mounts: &[&str], variables: &[(&str, 
         let is_elsewhere = variables.iter().any(moves);
         return text_server(*protocol, *port, invocation).filter(|_| !is_elsewhere);
     }
-    let web = WEB_SERVERS.iter().find(|web| web.repositories.contains(&&*repository))?;
-    let is_ours = |mount: &&str| web.folders.iter().any(|folder| mount.starts_with(folder));
-    let is_plain = invocation.command.is_empty() && invocation.args.is_empty();
-    let is_known = is_plain && !mounts.iter().any(is_ours);
-    is_known.then(|| Server::http(80, Site::Welcome(web, images::tag(invocation.image).to_owned())))
+    WebPages::of(invocation, mounts).map(|pages| Server::http(80, Site::Pages(pages)))
 }
 
 /// Elsewhere than usual, or with a program of its own, it may be anything.
@@ -429,6 +376,11 @@ impl Server {
         self.forward_tester.as_deref().filter(|(own, _)| *own == port).map(|(_, tester)| tester)
     }
 
+    /// Whether what it says depends on files that somebody may write.
+    pub fn serves_files(&self) -> bool {
+        self.sites.iter().any(|(_, site)| matches!(site, Site::Files(_) | Site::Pages(_)))
+    }
+
     /// What it serves at a port.
     pub(crate) fn site(&self, port: i64) -> Option<&Site> {
         self.sites.iter().find(|(own, _)| *own == port).map(|(_, site)| site)
@@ -453,8 +405,8 @@ impl Server {
             Site::Guestbook(_) | Site::Webhook(_) | Site::Conversion => return None,
             Site::Health | Site::Audit | Site::NoSnat | Site::NoSnatProxy => return None,
             Site::Text(_) | Site::Porter(_) | Site::HostName | Site::Speaker(..) => found(true),
-            Site::Welcome(web, _) => found(web.pages.contains(&plain)),
-            Site::Files(folders) => found(is_file(folders, plain)),
+            Site::Pages(pages) => found(pages.welcomes(plain)?),
+            Site::Files(folders) => found(served_files::is_believed(folders, plain)),
             Site::NetExec(instead) => return net_exec(instead.as_deref().unwrap_or(path)),
             Site::Liveness if plain == "/healthz" => {
                 return Some(vec![
@@ -471,12 +423,6 @@ impl Server {
         };
         Some(vec![(Duration::ZERO, page)])
     }
-}
-
-fn is_file(folders: &[String], path: &str) -> bool {
-    let path = if path.len() > 1 { path.trim_end_matches('/') } else { path };
-    let is_in = |folder: &String| file_system::is_within(folder, path);
-    AGNHOST_FILES.contains(&path) || folders.iter().any(is_in)
 }
 
 fn net_exec(path: &str) -> Option<Vec<(Duration, Page)>> {

@@ -12,8 +12,11 @@ use crate::agnhost::{netexec, no_snat, webhook};
 use crate::questions;
 use crate::requests::parameter;
 pub use crate::requests::{Served, WebAnswer, WebRequest};
+use crate::served_files;
 use crate::server_state::ServerState;
-use crate::servers::{Page, Server, Site, Speaker, WebServer};
+use crate::servers::{Page, Server, Site, Speaker};
+use crate::surroundings::Surroundings;
+use crate::web_servers::WebPages;
 
 impl Server {
     /// What comes of a request at `port` of a server that remembers `state`, and has `backing`.
@@ -36,6 +39,8 @@ impl Server {
                 Some(Ok(WebAnswer::text(code, "")))
             }
             Some(Site::Health) => Some(Ok(told_of_health(asked, state))),
+            Some(Site::Files(folders)) => Some(Ok(served_files::of_agnhost(folders, asked, backing.around))),
+            Some(Site::Pages(pages)) => of_volume(pages, asked, backing.around).map(Ok),
             _ => None,
         };
         match answered.unwrap_or_else(|| Ok(self.answer(port, asked))) {
@@ -86,7 +91,7 @@ impl Server {
 impl Site {
     fn page(&self, code: u16, asked: &WebRequest<'_>) -> WebAnswer {
         match self {
-            Site::Welcome(web, tag) => welcome(web, tag, code, asked),
+            Site::Pages(pages) => welcome(pages, code, asked),
             Site::HostName => WebAnswer::text(code, asked.host_name),
             Site::Text(text) => WebAnswer::text(code, text.as_str()),
             Site::Porter(text) => {
@@ -124,14 +129,27 @@ impl Site {
     }
 }
 
-fn welcome(web: &WebServer, tag: &str, code: u16, asked: &WebRequest<'_>) -> WebAnswer {
-    let is_version = tag.starts_with(|c: char| c.is_ascii_digit());
-    let version = tag.split('-').next().filter(|_| is_version).map(|version| format!("/{version}"));
-    let name = format!("{}{}", web.name, version.unwrap_or_default());
+/// A page that is a file; nothing where the image's own pages are meant.
+fn of_volume(pages: &WebPages, asked: &WebRequest<'_>, around: Option<&Surroundings>) -> Option<WebAnswer> {
+    let path = asked.target.split('?').next().unwrap_or_default();
+    let mut answer = match served_files::answer(pages.web.root, asked, around) {
+        Some(answer) => answer,
+        None if !pages.is_hidden && pages.web.pages.contains(&path) => return None,
+        // No listing of a folder.
+        None if path.ends_with('/') && pages.is_hidden => return Some(welcome(pages, 403, asked)),
+        None => return Some(welcome(pages, 404, asked)),
+    };
+    answer.headers.push(("server", pages.name()));
+    Some(answer)
+}
+
+fn welcome(pages: &WebPages, code: u16, asked: &WebRequest<'_>) -> WebAnswer {
+    let name = pages.name();
     let code = if matches!(asked.method, "GET" | "HEAD") { code } else { 405 };
-    let page = match (code, web.name) {
+    let page = match (code, pages.web.name) {
         (200, "nginx") => html("Welcome to nginx!", "If you see this page, a simulated nginx answers."),
         (200, _) => "<html><body><h1>It works!</h1></body></html>\n".to_owned(),
+        (403, _) => html("403 Forbidden", &name),
         (404, _) => html("404 Not Found", &name),
         _ => html("405 Not Allowed", &name),
     };

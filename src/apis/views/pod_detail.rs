@@ -176,6 +176,16 @@ pub struct Volume {
     pub persistent_volume_claim: Option<ClaimSource>,
     /// A volume for which a claim is made that lives as long as the pod.
     pub ephemeral: Option<IgnoredAny>,
+    /// What an image holds.
+    pub image: Option<ImageSource>,
+}
+
+/// `v1.ImageVolumeSource`
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ImageSource {
+    /// The image, as a container names its own.
+    pub reference: String,
 }
 
 /// `v1.PersistentVolumeClaimVolumeSource`

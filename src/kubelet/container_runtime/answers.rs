@@ -125,6 +125,11 @@ impl Run<'_> {
         }
     }
 
+    /// Whether somebody wrote files beside its process.
+    fn has_foreign_files(&self) -> bool {
+        self.around.is_some_and(|around| !around.foreign.is_empty())
+    }
+
     /// Loopback is the node's own, which pods of its network share.
     fn is_own(&self, host: &str) -> bool {
         let is_loopback = host == "localhost" || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback());
@@ -157,6 +162,7 @@ fn of_http(http: &HttpGetAction, run: &Run<'_>) -> Ahead {
         Ok(Listener::Known(server)) if scheme == "https" && server.is_plain(port) => {
             at_once(failed("http: server gave HTTP response to HTTPS client"))
         }
+        Ok(Listener::Known(server)) if server.serves_files() && run.has_foreign_files() => Ahead::Asked,
         // Whether its certificate is there, and what headers change, only the server knows.
         Ok(Listener::Known(server)) if !server.is_plain(port) || !http.http_headers.is_empty() => {
             Ahead::Asked

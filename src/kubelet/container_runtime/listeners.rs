@@ -2,6 +2,7 @@
 
 use machine::servers::{Server, server};
 use machine::surroundings::{OpenPort, program_of};
+use machine::web_servers;
 
 use super::{declared, invocation};
 use crate::kuberuntime::state::is_sidecar;
@@ -59,6 +60,12 @@ pub(super) fn served(container: &Container) -> Option<Server> {
     let mounts: Vec<&str> = container.volume_mounts.iter().map(|mount| mount.mount_path.as_str()).collect();
     let variables = container.env.iter().map(|variable| (variable.name.as_str(), variable.value.as_str()));
     server(&invocation::of(container), &mounts, &variables.collect::<Vec<_>>())
+}
+
+/// Whether a container serves files of its volumes.
+pub(super) fn serves_volumes(container: &Container) -> bool {
+    let mounts: Vec<&str> = container.volume_mounts.iter().map(|mount| mount.mount_path.as_str()).collect();
+    web_servers::serves_volumes(&invocation::of(container), &mounts)
 }
 
 /// Where servers of a pod listen, as who looks in sees it: those that are known, and those that it declares.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 
 use super::declared::{self, DeclaredListener};
+use super::listeners;
 use super::listening::{self, AskedDatagram, ListeningNode};
 use super::own_listeners::OwnListeners;
 use super::request_log::AskedRun;
@@ -15,7 +16,7 @@ use super::services::{
 };
 use apimachinery::object::ObjectMeta;
 use apimachinery::time::Time;
-use apis::views::pod::Pod;
+use apis::views::pod::{Container, Pod};
 use machine::logs::LogLine;
 use machine::surroundings::Surroundings;
 use network::Network;
@@ -75,6 +76,17 @@ impl SandboxPorts {
             let serve: Serve = Arc::new(move |io, from, _| handler(io, from));
             Some(PortListener { container, started_at, serve, exit: Arc::default(), listens: None })
         })
+    }
+
+    /// Somebody wrote files in a container: where those are served, whoever knew the answer asks again.
+    pub(super) fn note_files(&self, container: &Container, around: &Surroundings) {
+        let serves_files = || listeners::served(container).is_some_and(|server| server.serves_files());
+        if !around.foreign.is_empty()
+            && serves_files()
+            && let Some(network) = &self.network
+        {
+            network.stir();
+        }
     }
 
     /// Whether the user gave in Rust who answers at a port of a pod.

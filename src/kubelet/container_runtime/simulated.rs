@@ -246,7 +246,7 @@ impl RuntimeService for SimulatedRuntime {
     }
 
     fn knows_process(&self, container: &Container) -> bool {
-        program::is_known(&invocation::of(container))
+        program::is_known(&invocation::of(container)) || listeners::serves_volumes(container)
     }
 
     fn looks_around(&self, container: &Container) -> bool {
@@ -405,6 +405,7 @@ impl RuntimeService for SimulatedRuntime {
         };
         let open = listeners::open_ports(config.pod);
         let response = played::exec(config.container, Arc::make_mut(&mut around), (command, open), now);
+        self.ports.note_files(config.container, &around);
         self.containers().entry(id.clone()).and_modify(|container| container.around = Some(around));
         Some(response)
     }

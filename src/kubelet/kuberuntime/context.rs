@@ -18,9 +18,12 @@ use apimachinery::time::Time;
 use apis::views::pod::{Container as Spec, Pod};
 use apis::views::pod_detail::PodDetail;
 use machine::bounds::MAX_POD_START_BYTES;
-use machine::file_system::Left;
+use machine::file_system::{self, File, Left, Mount};
 use machine::surroundings::Surroundings;
 use network::Network;
+
+/// Of a folder that is made for a `subPath`.
+const SUB_PATH_MODE: u32 = 0o755;
 
 /// What happened in a sync, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,13 +172,17 @@ impl<'a> SyncContext<'a> {
     /// # Errors
     /// The message of `CreateContainerConfigError`.
     pub fn surroundings(
-        &self,
+        &mut self,
         spec: &Spec,
         restart_count: i64,
         started_at: Time,
     ) -> Result<Option<Surroundings>, String> {
-        let Some(facts) = self.facts() else { return Ok(None) };
-        let around = surroundings::surroundings(&facts, spec, restart_count, started_at, &self.written)?;
+        let Some(mut around) = self.found(spec, restart_count, started_at)? else { return Ok(None) };
+        let missing = self.missing_sub_paths(&around);
+        if !missing.is_empty() {
+            self.written.keep(missing);
+            around = self.found(spec, restart_count, started_at)?.unwrap_or_default();
+        }
         if !self.runtime.knows_process(spec) {
             return Ok(None);
         }
@@ -184,6 +191,27 @@ impl<'a> SyncContext<'a> {
             format!("argument lists too long: variables of the pod are over {MAX_POD_START_BYTES} bytes")
         })?);
         Ok(Some(around))
+    }
+
+    fn found(&self, spec: &Spec, restarts: i64, started_at: Time) -> Result<Option<Surroundings>, String> {
+        let Some(facts) = self.facts() else { return Ok(None) };
+        surroundings::surroundings(&facts, spec, restarts, started_at, &self.written).map(Some)
+    }
+
+    /// The folders of volumes that a container mounts by their `subPath` and that nobody made yet
+    /// (`SafeMakeDir`).
+    fn missing_sub_paths(&self, around: &Surroundings) -> Vec<Left> {
+        let by_path = around.mounts.iter().filter(|mount| mount.is_kept && !mount.sub_path.is_empty());
+        let is_missing = |mount: &&Mount| {
+            let files = self.written.files(&mount.volume);
+            !files.keys().any(|path| file_system::is_within(&mount.sub_path, path))
+        };
+        let made = by_path.filter(is_missing).map(|mount| Left {
+            volume: mount.volume.clone(),
+            path: mount.sub_path.clone(),
+            file: Some(File::folder(SUB_PATH_MODE)),
+        });
+        made.collect()
     }
 
     /// Why the registry of an image does not give it to the pod.

@@ -16,6 +16,12 @@ pub type Files = BTreeMap<String, File>;
 /// a disk that is full; a container that sees so much is stopped when it writes more.
 const PODS_ON_A_NODE: usize = 8;
 
+/// Of the node's own files.
+const NODE_FILE_MODE: u32 = 0o644;
+/// What `/etc/hosts` of a node of kind begins with.
+const NODE_HOSTS: &str = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\nfe00::0\tip6-localnet\n\
+     ff00::0\tip6-mcastprefix\nff02::1\tip6-allnodes\nff02::2\tip6-allrouters\n";
+
 /// The files of a node by their absolute paths. Cloning shares them.
 #[derive(Clone, Debug, Default)]
 pub struct HostFiles(Arc<Mutex<Files>>);
@@ -29,6 +35,15 @@ pub struct Written {
 }
 
 impl HostFiles {
+    /// Those that a node has from the beginning: its own `/etc/hosts` and `/etc/hostname`.
+    pub fn of_node(name: &str, addresses: &[String]) -> HostFiles {
+        let mut hosts = NODE_HOSTS.to_owned();
+        addresses.iter().for_each(|address| hosts.push_str(&format!("{address}\t{name}\n")));
+        let files = [("/etc/hosts", hosts), ("/etc/hostname", format!("{name}\n"))];
+        let files = files.map(|(path, text)| (path.to_owned(), File::new(text, NODE_FILE_MODE)));
+        HostFiles(Arc::new(Mutex::new(files.into())))
+    }
+
     /// All below a folder, by their paths in it.
     fn below(&self, folder: &str) -> Files {
         let folder = file_system::absolute("/", folder);
@@ -100,6 +115,15 @@ mod tests {
     fn left(volume: &str, path: &str, text: Option<&str>) -> Vec<Left> {
         let file = text.map(|text| File::new(text.as_bytes(), 0o644));
         vec![Left { volume: volume.into(), path: path.into(), file }]
+    }
+
+    #[test]
+    fn a_node_has_files_of_its_own() {
+        let mut pod = Written::new();
+        pod.set_host(&HostFiles::of_node("node-1", &["172.18.0.2".into()]));
+        let hosts = pod.files("/etc/hosts")[""].text();
+        assert!(hosts.starts_with("127.0.0.1\tlocalhost\n") && hosts.ends_with("\n172.18.0.2\tnode-1\n"));
+        assert_eq!(pod.files("/etc").into_keys().collect::<Vec<_>>(), ["hostname", "hosts"]);
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub mod in_use;
 pub mod facts;
 pub mod host_files;
 
+mod cgroup_files;
 mod downward;
 mod env_file;
 mod environment;

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use super::cgroup_files;
 use super::downward;
 use super::host_files::{Files, Written};
 use super::sources::{self, Found, Source};
@@ -14,6 +15,7 @@ use apis::views::pod::Container;
 use apis::views::pod_detail::{ContainerDetail, DownwardSource, KeyedSource, Volume};
 use machine::bounds::MAX_PATH_BYTES;
 use machine::file_system::{self, File, Mount, Tree};
+use machine::image_files;
 use machine::interpreter::expansion::expand;
 
 /// Permissions of files, when nobody says.
@@ -65,16 +67,17 @@ pub fn mounts(
             return Err(format!("unable to provision SubPath `{sub_path}`: must not contain '..'"));
         }
         let volume = facts.detail.spec.volumes.iter().find(|volume| volume.name == mount.name);
-        let is_kept = volume.is_none_or(|volume| !is_of_objects(volume));
+        let is_made = volume.is_some_and(is_of_objects);
+        let is_image = volume.is_some_and(|volume| volume.image.is_some());
         let host_path = volume.and_then(|volume| volume.host_path.as_ref()).map(|source| &source.path);
         let medium = volume.and_then(|volume| volume.empty_dir.as_ref()).map(|source| source.medium.as_str());
         Ok(Mount {
             path: mount.mount_path.clone(),
             sub_path: sub_path.trim_matches('/').to_owned(),
             volume: host_path.map_or_else(|| mount.name.clone(), |path| file_system::absolute("/", path)),
-            is_read_only: mount.read_only,
-            is_memory: !is_kept || medium == Some("Memory"),
-            is_kept,
+            is_read_only: mount.read_only || is_image,
+            is_memory: is_made || medium == Some("Memory"),
+            is_kept: !is_made && !is_image,
         })
     };
     detail.volume_mounts.iter().map(mount).collect()
@@ -82,7 +85,9 @@ pub fn mounts(
 
 /// The files of all volumes of a container, where it has them, and those that every container has.
 pub fn view(facts: &Facts<'_>, own: &Container, mounts: &[Mount], written: &Written) -> Tree {
-    let mut tree = Tree::new();
+    let of_image = image_files::files(&own.image).into_iter();
+    let mut tree: Tree = of_image.map(|(path, file)| (format!("/{path}"), file)).collect();
+    tree.extend(cgroup_files::files(&own.resources));
     tree.insert("/etc/hosts".into(), File::new(hosts(facts).into_bytes(), DEFAULT_MODE));
     tree.insert(
         "/etc/hostname".into(),
@@ -91,10 +96,12 @@ pub fn view(facts: &Facts<'_>, own: &Container, mounts: &[Mount], written: &Writ
     tree.insert("/etc/resolv.conf".into(), File::new(resolv_conf(facts).into_bytes(), DEFAULT_MODE));
     for mount in mounts {
         let volume = facts.detail.spec.volumes.iter().find(|volume| volume.name == mount.volume);
+        let image = volume.and_then(|volume| volume.image.as_ref());
         let made = volume.and_then(|volume| of_objects(facts, volume, Some(own)));
-        let files = match made {
-            Some(files) => files.unwrap_or_default(),
-            None => written.files(&mount.volume),
+        let files = match (image, made) {
+            (Some(image), _) => image_files::files(&image.reference),
+            (None, Some(files)) => files.unwrap_or_default(),
+            (None, None) => written.files(&mount.volume),
         };
         let folder = mount.path.trim_end_matches('/');
         for (path, file) in files {

@@ -44,6 +44,7 @@ const PREPARED: &[&str] = &[
     "crd-conversion-webhook",
     "no-snat-test",
     "no-snat-test-proxy",
+    "test-webserver",
 ];
 const HOSTS: &str = "/etc/hosts";
 const RESOLVER: &str = "/etc/resolv.conf";
@@ -57,6 +58,7 @@ pub(crate) fn command_line(image: &str, command: &[String], arguments: &[String]
     let mut line: Vec<String> = match (name, command) {
         ("agnhost", []) => vec!["/agnhost".into()],
         ("agnhost", command) if is_binary(&command[0]) => command.to_vec(),
+        (name, []) if is_picture(name) => vec!["/agnhost".into(), "test-webserver".into()],
         ("mounttest" | "entrypoint-tester" | "logs-generator", []) => vec![format!("/{name}"), name.into()],
         ("nonewprivs", []) => return Some(vec!["nonewprivs".into()]),
         _ => return None,
@@ -72,18 +74,29 @@ pub(crate) fn command_line(image: &str, command: &[String], arguments: &[String]
 /// Whether a program looks at what volumes and Services say.
 pub(crate) fn looks_around(line: &[String]) -> bool {
     let mode = line.get(1).map_or("", String::as_str);
-    let has_own =
-        matches!(mode, "mounttest" | "inclusterclient" | "webhook" | "crd-conversion-webhook" | "porter");
+    let has_own = matches!(
+        mode,
+        "mounttest" | "inclusterclient" | "webhook" | "crd-conversion-webhook" | "porter" | "test-webserver"
+    );
     has_own || flag(line, TLS_FILE).is_some()
 }
 
 /// The subcommand of a container of that image that serves something.
 pub(crate) fn serves<'a>(invocation: &Invocation<'a>) -> Option<&'a str> {
-    if images::base_name(invocation.image) != "agnhost" {
+    let name = images::base_name(invocation.image);
+    if is_picture(name) && invocation.words().next().is_none() {
+        return Some("test-webserver");
+    }
+    if name != "agnhost" {
         return None;
     }
     let mut words = invocation.words();
     words.find(|word| !is_binary(word) && !word.starts_with('-')).map(String::as_str)
+}
+
+/// Images that serve a picture, made from agnhost's.
+pub(crate) fn is_picture(name: &str) -> bool {
+    matches!(name, "kitten" | "nautilus")
 }
 
 fn is_binary(word: &str) -> bool {

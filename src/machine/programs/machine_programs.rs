@@ -108,19 +108,27 @@ fn top(player: &mut Player<'_>) {
     ));
 }
 
+/// `mount`, and `mount -t TYPE`.
 fn mounts(player: &mut Player<'_>, words: &[&str]) {
-    if !words.is_empty() {
-        return player.fail("mount: permission denied (are you root?)\n");
-    }
-    let mut said =
-        "overlay on / type overlay (rw,relatime)\nproc on /proc type proc (rw,nosuid,nodev,noexec)\n\
-                    tmpfs on /dev type tmpfs (rw,nosuid)\n"
-            .to_owned();
-    for mount in &player.around.mounts {
+    let wanted = match words {
+        [] => None,
+        ["-t", kind] => Some(*kind),
+        _ => return player.fail("mount: permission denied (are you root?)\n"),
+    };
+    let own = [
+        ("overlay", "/", "overlay", "rw,relatime"),
+        ("proc", "/proc", "proc", "rw,nosuid,nodev,noexec"),
+        ("tmpfs", "/dev", "tmpfs", "rw,nosuid"),
+        ("cgroup", "/sys/fs/cgroup", "cgroup2", "ro,nosuid,nodev,noexec,relatime"),
+    ];
+    let of_volumes = player.around.mounts.iter().map(|mount| {
         let (device, kind) = if mount.is_memory { ("tmpfs", "tmpfs") } else { ("/dev/vda1", "ext4") };
-        let way = if mount.is_read_only { "ro" } else { "rw" };
-        said.push_str(&format!("{device} on {} type {kind} ({way},relatime)\n", mount.path));
-    }
+        (device, mount.path.as_str(), kind, if mount.is_read_only { "ro,relatime" } else { "rw,relatime" })
+    });
+    let all = own.into_iter().chain(of_volumes);
+    let shown = all.filter(|(_, _, kind, _)| wanted.is_none_or(|wanted| wanted == *kind));
+    let said: String =
+        shown.map(|(device, at, kind, how)| format!("{device} on {at} type {kind} ({how})\n")).collect();
     player.say(&said);
 }
 

@@ -2,6 +2,7 @@
 
 mod attaching;
 mod auth;
+mod container_files;
 mod custom_resources;
 mod declarative;
 mod deleting;

@@ -1,0 +1,144 @@
+//! What a container finds: files of its image and of its volumes, what others left there a moment ago, its own
+//! limits; and ports of its node.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use crate::support::{Kubectl, with_each_kubectl};
+
+const AGNHOST: &str = "registry.k8s.io/e2e-test-images/agnhost:2.53";
+const WAITS: &str = "trap exit TERM; while true; do sleep 1; done";
+
+fn pod(name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
+}
+
+fn shell(name: &str, script: &str, mounts: Value) -> Value {
+    json!({"name": name, "image": "busybox", "command": ["sh", "-c", script], "volumeMounts": mounts})
+}
+
+fn create(kubectl: &Kubectl, objects: &[Value]) {
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
+    let mut command = kubectl.command("create -f -");
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(list.to_string().as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn files_come_from_images_volumes_and_other_containers() {
+    with_each_kubectl(|_, kubectl| {
+        let shared = json!({
+            "restartPolicy": "Never",
+            "volumes": [{"name": "v", "emptyDir": {}}],
+            "containers": [
+                shell("main", WAITS, json!([
+                    {"name": "v", "mountPath": "/all"},
+                    {"name": "v", "mountPath": "/own", "subPathExpr": "a/$(HOSTNAME)"},
+                ])),
+                shell("other", "echo hello > /data/said", json!([{"name": "v", "mountPath": "/data"}])),
+            ],
+        });
+        let mut of_node = json!({
+            "volumes": [
+                {"name": "hosts", "hostPath": {"path": "/etc/hosts", "type": "File"}},
+                {"name": "image", "image": {"reference": "registry.k8s.io/e2e-test-images/kitten:1.8"}},
+            ],
+            "containers": [shell("main", WAITS, json!([
+                {"name": "hosts", "mountPath": "/etc/hosts-original"},
+                {"name": "image", "mountPath": "/image"},
+            ]))],
+        });
+        of_node["containers"][0]["resources"] =
+            json!({"requests": {"cpu": "1"}, "limits": {"cpu": "1500m", "memory": "64Mi"}});
+        create(kubectl, &[pod("shared", shared), pod("node", of_node)]);
+        kubectl.ok("wait --for=condition=Ready pod/node --timeout=60s");
+        // The first look sees what was left and fetched meanwhile.
+        kubectl.until("get pod shared -o jsonpath='{.status.containerStatuses[1].state}'", |state| {
+            state.contains("terminated")
+        });
+        assert_eq!(kubectl.ok("exec shared -c main -- cat /all/said"), "hello\n");
+        assert_eq!(kubectl.ok("exec shared -c main -- sh -c 'test -d /all/a/shared; echo $?'"), "0\n");
+        let folder = "/var/run/secrets/kubernetes.io/serviceaccount";
+        assert_eq!(kubectl.ok(&format!("exec node -- cat {folder}/namespace")), "default");
+        let node = kubectl.ok("get pod node -o jsonpath='{.spec.nodeName}'");
+        assert!(kubectl.ok("exec node -- cat /etc/hosts-original").ends_with(&format!("\t{node}\n")));
+        assert_eq!(kubectl.ok("exec node -- cat /image/data.json"), "{\n  \"image\": \"kitten.jpg\"\n}\n");
+        assert!(kubectl.ok("exec node -- cat /image/etc/os-release").contains("Alpine Linux"));
+        assert!(kubectl.fails("exec node -- touch /image/new").contains("Read-only file system"));
+        let mounted = kubectl.ok("exec node -- mount -t cgroup2");
+        assert!(mounted.starts_with("cgroup on /sys/fs/cgroup type cgroup2 "), "{mounted}");
+        assert_eq!(kubectl.ok("exec node -- cat /sys/fs/cgroup/cpu.max"), "150000 100000\n");
+        assert_eq!(kubectl.ok("exec node -- cat /sys/fs/cgroup/memory.max"), "67108864\n");
+    });
+}
+
+#[test]
+fn web_servers_serve_the_files_that_are_there() {
+    with_each_kubectl(|_, kubectl| {
+        kubectl.ok("create configmap pages --from-literal=index.html=mine --from-literal=a.json={}");
+        let mounts = json!([{"name": "pages", "mountPath": "/usr/share/nginx/html"}]);
+        let mounted = json!({
+            "volumes": [{"name": "pages", "configMap": {"name": "pages"}}],
+            "containers": [{"name": "c", "image": "nginx:1.27", "volumeMounts": mounts}],
+        });
+        let probe = json!({"httpGet": {"path": "/localhost.crt", "port": 80}, "periodSeconds": 1, "failureThreshold": 1});
+        let files =
+            json!({"name": "c", "image": AGNHOST, "args": ["test-webserver"], "readinessProbe": probe});
+        let picture = json!({"name": "c", "image": "registry.k8s.io/e2e-test-images/nautilus:1.8"});
+        create(
+            kubectl,
+            &[
+                pod("mounted", mounted),
+                pod("files", json!({"containers": [files]})),
+                pod("picture", json!({"containers": [picture]})),
+            ],
+        );
+        kubectl.ok("run plain --image=nginx:1.27");
+        kubectl.ok("wait --for=condition=Ready pod --all --timeout=60s");
+        let page = |pod: &str, path: &str| {
+            kubectl.ok(&format!("get --raw /api/v1/namespaces/default/pods/{pod}:80/proxy/{path}"))
+        };
+        assert_eq!((page("mounted", ""), page("mounted", "a.json")), ("mine".into(), "{}".into()));
+        assert!(page("plain", "").contains("Welcome to nginx!"));
+        kubectl.ok("exec plain -- sh -c 'echo written > /usr/share/nginx/html/index.html'");
+        assert_eq!(page("plain", ""), "written\n");
+        assert_eq!(page("picture", "data.json"), "{\n  \"image\": \"nautilus.jpg\"\n}\n");
+        assert!(page("files", "localhost.crt").starts_with("-----BEGIN CERTIFICATE-----\n"));
+        kubectl.ok("exec files -- mv -v /localhost.crt /tmp/");
+        let gone = kubectl.fails("get --raw /api/v1/namespaces/default/pods/files:80/proxy/localhost.crt");
+        assert!(gone.contains("NotFound"), "{gone}");
+        kubectl.ok("wait --for=condition=Ready=false pod/files --timeout=60s");
+        kubectl.ok("exec files -- mv -v /tmp/localhost.crt /");
+        kubectl.ok("wait --for=condition=Ready pod/files --timeout=60s");
+        assert!(page("files", "localhost.crt").starts_with("-----BEGIN CERTIFICATE-----\n"));
+    });
+}
+
+#[test]
+fn a_port_of_the_node_leads_to_the_pod_that_asked_for_it() {
+    with_each_kubectl(|_, kubectl| {
+        let ports = json!([{"containerPort": 8080, "hostPort": 8088}]);
+        let web = json!({"name": "c", "image": AGNHOST, "args": ["netexec"], "ports": ports});
+        let client = json!({"containers": [shell("c", WAITS, json!([]))], "hostNetwork": true});
+        create(kubectl, &[pod("web", json!({"containers": [web]})), pod("client", client)]);
+        kubectl.ok("wait --for=condition=Ready pod --all --timeout=60s");
+        let node = kubectl.ok("get pod web -o jsonpath='{.status.hostIP}'");
+        assert_eq!(kubectl.ok(&format!("exec client -- wget -q -O- http://{node}:8088/hostname")), "web");
+        let nobody = kubectl.fails(&format!("exec client -- wget -q -O- http://{node}:8089/"));
+        assert!(nobody.contains("Connection refused"), "{nobody}");
+    });
+}
+
+#[test]
+fn a_pause_container_never_ends_by_itself() {
+    with_each_kubectl(|_, kubectl| {
+        kubectl.ok("create job waits --image=registry.k8s.io/pause:3.10");
+        kubectl.ok("create job ends --image=busybox -- true");
+        kubectl.ok("wait --for=condition=Complete job/ends --timeout=60s");
+        let ready = "get job waits -o jsonpath='{.status.ready}/{.status.succeeded}'";
+        kubectl.until(ready, |counts| counts == "1/");
+    });
+}
