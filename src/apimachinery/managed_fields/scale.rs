@@ -44,9 +44,9 @@ impl ScaleHandler<'_> {
         for mut entry in parent.0 {
             let Some(path) = (self.replicas_path)(&entry.id.api_version) else { continue };
             if entry.set().has(&path_of(&path)) {
-                let mut id = entry.id.clone();
-                id.api_version = SCALE_VERSION.into();
-                match left.position(&id) {
+                // Of a version of its own, an updater of the Scale is another than that of the workload, as
+                // upstream: only who applied still has what it had.
+                match left.position(&entry.id) {
                     Some(at) => {
                         left.0.remove(at);
                     }
@@ -59,8 +59,9 @@ impl ScaleHandler<'_> {
         for entry in left.0.into_iter().filter(|entry| entry.set().has(&path_of(REPLICAS))) {
             let mut id = entry.id;
             id.api_version = self.api_version.into();
-            // Without a time, as upstream: it looks it up among the workload's owners.
-            all.put(ManagerEntry::new(id, None, Set::of(&[path_of(&path)])));
+            // Without a time, as upstream: it looks it up among the workload's owners. Beside an entry of the
+            // same name, if there is one.
+            all.0.push(ManagerEntry::new(id, None, Set::of(&[path_of(&path)])));
         }
         all.encode()
     }

@@ -243,7 +243,13 @@ fn owners_of_replicas_are_owners_of_the_scale() {
     let handler = ScaleHandler { parent: Some(&parent), api_version: "apps/v1", replicas_path: &path };
     let scale = handler.to_subresource().unwrap();
     assert_eq!(scale, json!([entry("create", "autoscaling/v1", r#"{"f:spec":{"f:replicas":{}}}"#)]));
-    assert_eq!(handler.to_parent(Some(&scale)).unwrap(), parent);
+    // An updater of the Scale is another than that of the workload, even when it has changed nothing.
+    let split = handler.to_parent(Some(&scale)).unwrap();
+    let replicas = r#"{"f:spec":{"f:replicas":{}}}"#;
+    let shown = |at: usize| [&split[at]["manager"], &split[at]["fieldsV1"]];
+    assert_eq!(shown(0), [&json!("create"), &json!(replicas)], "{split}");
+    assert_eq!(shown(1), [&json!("create"), &json!(r#"{"f:spec":{"f:paused":{}}}"#)], "{split}");
+    assert_eq!(split[0].get("time"), None, "{split}");
     let taken = json!([entry("scale", "autoscaling/v1", r#"{"f:spec":{"f:replicas":{}}}"#)]);
     let owners = Managed::decode(handler.to_parent(Some(&taken))).unwrap();
     let shown: Vec<(String, usize, bool)> = owners
