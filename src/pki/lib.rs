@@ -2,8 +2,8 @@
 //! `/etc/kubernetes/pki`).
 //!
 //! With a data dir the authority is kept in `DIR/pki` (`ca.crt`, `ca.key`, and `sa.key` for service account
-//! tokens, all with mode 0600), so that a kubeconfig and tokens go on working over a restart; without, they
-//! live as long as the process.
+//! tokens, all with mode 0600; beside it `sa.pub` for other programs), so that a kubeconfig and tokens go on
+//! working over a restart; without, they live as long as the process.
 
 #![warn(missing_docs, unreachable_pub)]
 
@@ -28,6 +28,8 @@ use files::write_private;
 const CERTIFICATE: &str = "ca.crt";
 const KEY: &str = "ca.key";
 const SIGNING_KEY: &str = "sa.key";
+/// Its public half, for kube-apiservers that check tokens with it: of a private key they take fewer forms.
+const PUBLIC_KEY: &str = "sa.pub";
 
 /// The length in bytes of every second ECDSA signature on P-256 in DER; others have one more or some less.
 const USUAL_SIGNATURE: usize = 71;
@@ -121,11 +123,14 @@ impl AuthorityKeys {
         if unfinished.exists() {
             fs::remove_dir_all(&unfinished).map_err(failed)?;
         }
-        let files = [
-            (KEY, &self.key_pem),
-            (CERTIFICATE, &self.certificate_pem),
-            (SIGNING_KEY, &self.signing_key_pem),
+        let mut files = vec![
+            (KEY, self.key_pem.clone()),
+            (CERTIFICATE, self.certificate_pem.clone()),
+            (SIGNING_KEY, self.signing_key_pem.clone()),
         ];
+        // A key that somebody brought may be of a sort that is not read here.
+        let public = KeyPair::from_pem(&self.signing_key_pem).map(|pair| pair.public_key_pem());
+        files.extend(public.ok().map(|text| (PUBLIC_KEY, text)));
         for (name, text) in files {
             write_private(&unfinished.join(name), text.as_bytes()).map_err(failed)?;
         }
@@ -318,6 +323,8 @@ mod tests {
         assert_eq!(parsed.subject().to_string(), "CN=kubernetes-admin, O=system:masters");
         assert_eq!(parsed.issuer().to_string(), "CN=kubernetes");
         let keys = second.keys(&load_signing_key(dir.path()).unwrap());
+        let pair = KeyPair::from_pem(&keys.signing_key_pem).unwrap();
+        assert_eq!(fs::read_to_string(dir.path().join("sa.pub")).unwrap(), pair.public_key_pem());
         let copy = tempfile::tempdir().unwrap();
         let folder = copy.path().join("pki");
         keys.write(&folder).unwrap();
