@@ -28,7 +28,8 @@ pub(super) async fn delete_all_content(
     for kind in pods {
         delete_kind(ctx, &kind, namespace, &mut outcome).await;
     }
-    if !outcome.remaining.is_empty() {
+    outcome.waits_for_pods = !outcome.remaining.is_empty();
+    if outcome.waits_for_pods {
         return outcome;
     }
     for kind in others {

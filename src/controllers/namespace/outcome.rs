@@ -12,6 +12,8 @@ pub(super) struct NamespaceOutcome {
     pub undiscovered: Vec<String>,
     /// What could not be deleted, and why.
     pub failures: Vec<Status>,
+    /// Whether nothing but the pods was looked at, since they have not gone yet.
+    pub waits_for_pods: bool,
     /// How many objects of each resource are left.
     pub remaining: BTreeMap<GroupResource, usize>,
     /// How many of those have each finalizer.
