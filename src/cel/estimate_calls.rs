@@ -64,7 +64,9 @@ impl Call<'_, '_> {
             ("reverse", 0) => allocating(target, 1.0),
             ("flatten", 0) => allocating(target, 1.0),
             ("flatten", 1) => allocating(target, self.number(0).unwrap_or(u64::MAX) as f64),
-            ("distinct" | "sort", 0) => {
+            // Whatever is in the list, although it costs more to compare texts.
+            ("distinct", 0) => allocating(product(target, target), 2.0),
+            ("sort", 0) => {
                 let (cost, size) = sorting(target, self.element().map_or(&Type::Dyn, |(of, _)| of));
                 (cost, Some(size))
             }
