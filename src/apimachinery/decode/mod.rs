@@ -91,7 +91,11 @@ pub struct ForeignType {
 pub fn decode(target: &DecodeTarget, body: &[u8], format: Format) -> Result<Decoded, DecodeError> {
     match format {
         Format::Json => decode_json(target, body),
-        Format::Yaml if first_byte(body) == Some(b'{') => decode_json(target, body),
+        Format::Yaml if first_byte(body) == Some(b'{') => {
+            let mut decoded = decode_json(target, body)?;
+            lose_points(&mut decoded.value);
+            Ok(decoded)
+        }
         Format::Yaml => {
             let document =
                 yaml::to_json(body).map_err(|error| refusal::unrecognized(target, &error, body))?;
