@@ -28,9 +28,11 @@ fn subdomain(name: &str, unit: &str) -> Vec<String> {
     collect((name.len(), 253, unit), fits, DNS1123_SUBDOMAIN)
 }
 
-/// `IsDNS1123Label`: namespaces, containers.
+/// `IsDNS1123Label`: namespaces, containers. Of what would be a subdomain only the dots are wrong.
 pub fn dns1123_label(name: &str) -> Vec<String> {
-    collect((name.len(), 63, "characters"), is_label(name, |_| true), DNS1123_LABEL)
+    let fits_between_dots = name.split('.').all(|label| is_label(label, |_| true));
+    let words = if fits_between_dots { "must not contain dots" } else { DNS1123_LABEL };
+    collect((name.len(), 63, "characters"), is_label(name, |_| true), words)
 }
 
 /// `IsDNS1035Label`: services of old.
@@ -137,7 +139,8 @@ mod tests {
         for (key, ok) in [("app", true), ("a.io/B_c", true), ("/b", false), ("a/b/c", false), ("a/", false)] {
             assert_eq!(qualified_name(key).is_empty(), ok, "{key}");
         }
-        assert!(dns1123_label("a.b")[0].starts_with("a lowercase RFC 1123 label must consist"));
+        assert!(dns1123_label("a.B")[0].starts_with("a lowercase RFC 1123 label must consist"));
+        assert_eq!(dns1123_label("a.b"), ["must not contain dots"]);
         assert!(dns1035_label("1a")[0].contains("start with an alphabetic character"));
         assert_eq!(label_value(&"x".repeat(64)), ["must be no more than 63 bytes"]);
     }
