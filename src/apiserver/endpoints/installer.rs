@@ -20,7 +20,7 @@ use super::handlers::{create, delete, deletecollection, get, list, patch, review
 use super::query::Query;
 use super::response::answer::Answer;
 use super::response::list_body::ListBody;
-use super::response::negotiation::{Output, Restrictions, negotiate};
+use super::response::negotiation::{Output, Restrictions, negotiate, route};
 use super::routes::{debug, index};
 use super::subresources::{binding, connect, eviction, log, rollback, token};
 use crate::endpoints::response::unread_watches::UnreadWatches;
@@ -188,7 +188,13 @@ fn scope(
     let output = if wants_objects || reads_text {
         Output::default()
     } else {
-        negotiate(&parts.headers, &query, restrictions(&kind))
+        let is_routed = if kind.is_custom {
+            Ok(())
+        } else {
+            route(&parts.headers, matches!(&*ctx.info.verb, "list" | "watch"))
+        };
+        is_routed
+            .and_then(|()| negotiate(&parts.headers, &query, restrictions(&kind)))
             .map_err(|status| Box::new(negotiated_status_response(&parts.headers, status, wants_objects)))?
     };
     if let Some(warning) = kind.deprecated.filter(|_| !wants_objects) {

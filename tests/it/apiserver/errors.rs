@@ -151,8 +151,9 @@ async fn a_body_has_a_limit_and_an_answer_a_form() {
     let text = "Request entity too large: limit is 3145728";
     assert_eq!(answer.status(), (413, "RequestEntityTooLarge".into(), text.into()));
     let refused = server.get_as(CONFIG_MAPS, "text/plain").await;
-    let text = "only the following media types are accepted: application/json, application/yaml, \
-        application/vnd.kubernetes.protobuf";
+    let text = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
+        application/vnd.kubernetes.protobuf, application/json;stream=watch, \
+        application/vnd.kubernetes.protobuf;stream=watch";
     assert_eq!(refused.status(), (406, "NotAcceptable".into(), text.into()));
 }
 

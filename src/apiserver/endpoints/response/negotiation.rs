@@ -5,7 +5,7 @@ use http::header::{ACCEPT, USER_AGENT};
 
 use crate::endpoints::query::Query;
 use apimachinery::accept::{Accepted, MediaType, accepted};
-use apimachinery::status::Status;
+use apimachinery::status::{Status, StatusDetails};
 
 const ALL: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 /// YAML has no frames.
@@ -56,6 +56,25 @@ pub(crate) enum Restrictions {
         /// Only their metadata can be protobuf.
         is_custom: bool,
     },
+}
+
+/// Whether a built-in kind is asked for a form that its route can write, whatever its parameters: upstream's
+/// router (go-restful) looks before anybody negotiates, in other words, and knows no `application/*`.
+///
+/// # Errors
+/// 406 when there is none.
+pub(crate) fn route(headers: &HeaderMap, is_list: bool) -> Result<(), Status> {
+    let Some(header) = headers.get(ACCEPT).and_then(|value| value.to_str().ok()) else { return Ok(()) };
+    let is_written = |clause: &str| {
+        let media_type = clause.split(';').next().unwrap_or_default().trim();
+        media_type == "*/*" || MediaType::ALL.iter().any(|known| known.name() == media_type)
+    };
+    if header.is_empty() || header.split(',').any(is_written) {
+        return Ok(());
+    }
+    let types = if is_list { format!("{ALL}, {STREAMS}") } else { ALL.to_owned() };
+    let text = format!("406: Not Acceptable\n\nAvailable representations: {types}");
+    Err(Status::failure(406, "NotAcceptable", text).with_details(StatusDetails::default()))
 }
 
 /// The best form that both sides know.
@@ -220,6 +239,23 @@ mod tests {
             ("application/json;v=v1", OBJECTS),
         ] {
             assert_eq!(output(accept, restrictions).unwrap_err().code, 406, "{accept}");
+        }
+    }
+
+    #[test]
+    fn a_route_knows_what_it_can_write() {
+        let routed = |accept: &str, is_list| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, accept.parse().unwrap());
+            route(&headers, is_list).map_err(|status| status.message)
+        };
+        let lists = "406: Not Acceptable\n\nAvailable representations: application/json, application/yaml, \
+            application/vnd.kubernetes.protobuf, application/json;stream=watch, \
+            application/vnd.kubernetes.protobuf;stream=watch";
+        assert_eq!(routed("text/html, text/plain;q=0.5", true).unwrap_err(), lists);
+        assert!(routed("application/*", false).unwrap_err().ends_with(ALL));
+        for accept in ["text/html, */*;q=0.1", "application/json;as=Chart;v=v1", "", "x, application/yaml"] {
+            routed(accept, false).unwrap();
         }
     }
 
