@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::lister::Lister;
 use super::{Attributes, Initializer, Operation, Plugin, forbidden};
 use apimachinery::quantity::Quantity;
-use apimachinery::status::Status;
+use apimachinery::status::{Status, StatusCause};
 use apis::resources::{Amounts, amounts, pod_requests};
 use apis::tree::{at, string_map, text};
 
@@ -24,21 +24,24 @@ impl PodResizeValidator {
         PodResizeValidator { nodes: Lister::new(with, "", "v1", "nodes") }
     }
 
-    async fn check(&self, pod: &Value) -> Result<(), String> {
+    /// # Errors
+    /// Why not, and the reason that machines are told.
+    async fn check(&self, pod: &Value) -> Result<(), (String, Option<&'static str>)> {
         let name = text(pod, "spec.nodeName");
         let node = match self.nodes.get("", name).await {
             Ok(Some(node)) => node.to_value(),
-            Ok(None) => return Err(format!("node {name:?} not found")),
-            Err(status) => return Err(format!("failed to get node {name:?}: {}", status.message)),
+            Ok(None) => return Err((format!("node {name:?} not found"), None)),
+            Err(status) => return Err((format!("failed to get node {name:?}: {}", status.message), None)),
         };
-        fits(&pod_requests(pod), &amounts(&node, "status.allocatable"))?;
         match string_map(&node, "metadata.labels").get(OS).map(String::as_str) {
-            Some("linux") => Ok(()),
-            os => {
-                let os = os.unwrap_or_default();
-                Err(format!("pod resize is only supported on linux nodes, node {name:?} is {os:?}"))
+            None | Some("linux") => {}
+            Some(os) => {
+                let why = format!("pod resize is only supported on linux nodes, node {name:?} is {os:?}");
+                return Err((why, Some("UnsupportedPlatform")));
             }
         }
+        fits(&pod_requests(pod), &amounts(&node, "status.allocatable"))
+            .map_err(|why| (why, Some("NodeCapacity")))
     }
 }
 
@@ -61,7 +64,13 @@ impl Plugin for PodResizeValidator {
             if text(pod, "spec.nodeName").is_empty() || at(pod, "spec") == at(old, "spec") {
                 return Ok(());
             }
-            self.check(pod).await.map_err(|why| forbidden(attributes, object, &why))
+            self.check(pod).await.map_err(|(why, reason)| {
+                let mut status = forbidden(attributes, object, &why);
+                let cause =
+                    reason.map(|reason| StatusCause { reason: reason.into(), ..StatusCause::default() });
+                status.details.get_or_insert_default().causes.extend(cause);
+                status
+            })
         })
     }
 }
@@ -78,6 +87,6 @@ fn fits(requests: &Amounts, allocatable: &Amounts) -> Result<(), String> {
     if missing.is_empty() {
         Ok(())
     } else {
-        Err(format!("Node didn't have enough allocatable resources: {}", missing.join("; ")))
+        Err(format!("node didn't have enough allocatable resources: {}", missing.join("; ")))
     }
 }
