@@ -90,10 +90,8 @@ impl Registry {
 
     async fn create_by_update(&self, update: &Update<'_>) -> Result<Arc<Object>, Status> {
         let mut new = update.change.change(None).await?;
-        if resource_version(&new)? != 0 {
-            // It was there once, and is not what the client thinks it is.
-            return Err(Status::modified(&update.kind.group_resource(), update.name));
-        }
+        // Which one the client believes to replace says nothing, as upstream does not ask.
+        set(&mut new, "resourceVersion", Value::Null);
         if text(&new, "name").is_empty() {
             set(&mut new, "name", update.name);
         }
