@@ -94,7 +94,6 @@ fn text_of(pod: &Object, field: &str) -> String {
 
 /// `UpdatePodCondition`: the time of transition changes only with the status.
 fn set_scheduled(pod: &mut Value, now: &str) {
-    let generation = pod["metadata"]["generation"].clone();
     let conditions = member_mut(pod, "status").entry("conditions").or_insert_with(|| json!([]));
     if !conditions.is_array() {
         *conditions = json!([]);
@@ -103,11 +102,8 @@ fn set_scheduled(pod: &mut Value, now: &str) {
     let is_scheduled = |condition: &Value| condition["type"] == "PodScheduled";
     let since = conditions.iter().find(|condition| is_scheduled(condition) && condition["status"] == "True");
     let since = since.map_or(json!(now), |condition| condition["lastTransitionTime"].clone());
-    let mut condition =
+    let condition =
         json!({"type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": since});
-    if !generation.is_null() {
-        condition["observedGeneration"] = generation;
-    }
     match conditions.iter_mut().find(|condition| is_scheduled(condition)) {
         Some(found) => *found = condition,
         None => conditions.push(condition),

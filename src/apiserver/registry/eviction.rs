@@ -203,12 +203,8 @@ fn check_and_decrement(budget: &mut Value, pod: &str, now: &str) -> Result<(), S
 
 /// The condition `DisruptionTarget`, by which its owner knows that the pod has not failed of itself.
 fn set_disruption_target(pod: &mut Value, now: &str) {
-    let generation = pod["metadata"]["generation"].clone();
     let mut condition = json!({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
         "message": "Eviction API: evicting", "lastProbeTime": null, "lastTransitionTime": now});
-    if !generation.is_null() {
-        condition["observedGeneration"] = generation;
-    }
     let conditions = &mut pod["status"]["conditions"];
     if !conditions.is_array() {
         *conditions = json!([]);
