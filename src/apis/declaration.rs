@@ -181,6 +181,12 @@ impl Kind {
         self
     }
 
+    /// Kept by upstream as an older version with the same fields: servers of the release before read it.
+    pub fn kept_as(mut self, version: &'static str) -> Kind {
+        self.kept_version = Some(version);
+        self
+    }
+
     /// With a Scale of its own version, as versions of old had.
     pub fn with_own_scale(mut self) -> Kind {
         self.has_own_scale = true;

@@ -85,6 +85,8 @@ pub struct Kind {
     pub returns_deleted: bool,
     /// What upstream keeps it under in etcd, when that is not its plural: part of the words of errors.
     pub etcd_key: Option<&'static str>,
+    /// The version that upstream keeps it as, when that is an older one with the same fields.
+    pub kept_version: Option<&'static str>,
     /// Whether its Scale is of its own version and not `autoscaling/v1`.
     pub has_own_scale: bool,
     /// What a quota measures of it, beside how many there are.
@@ -201,6 +203,7 @@ impl Kind {
             gated: None,
             returns_deleted: false,
             etcd_key: None,
+            kept_version: None,
             has_own_scale: false,
             measure: &ByNumber,
             is_custom: false,

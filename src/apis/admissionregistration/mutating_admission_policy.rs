@@ -26,6 +26,7 @@ pub static MUTATING_ADMISSION_POLICIES: Builtin = LazyLock::new(|| {
     let kind = "MutatingAdmissionPolicy";
     Kind::builtin(GROUP, "v1", kind, "mutatingadmissionpolicies", DEFINITION)
         .cluster_scoped()
+        .kept_as("v1beta1")
         .in_categories(&["api-extensions"])
         .with_generation()
         .printed(columns(), cells)
@@ -44,6 +45,7 @@ pub static MUTATING_ADMISSION_POLICY_BINDINGS: Builtin = LazyLock::new(|| {
     let kind = "MutatingAdmissionPolicyBinding";
     Kind::builtin(GROUP, "v1", kind, "mutatingadmissionpolicybindings", DEFINITION)
         .cluster_scoped()
+        .kept_as("v1beta1")
         .in_categories(&["api-extensions"])
         .with_generation()
         .printed(binding_columns(), binding_cells)

@@ -95,7 +95,8 @@ fn sort_key(resource: &Value, is_custom: bool) -> &str {
 pub(crate) fn storage_version_hash(kind: &Kind) -> String {
     let stored = kind.storage_kind();
     let version = &stored.group_version;
-    let text = format!("{}/{}/{}", version.group, version.version, stored.kind);
+    let kept = stored.kept_version.unwrap_or(&version.version);
+    let text = format!("{}/{kept}/{}", version.group, stored.kind);
     BASE64_STANDARD.encode(&Sha256::digest(text)[..8])
 }
 
