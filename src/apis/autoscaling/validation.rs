@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::tree::at;
 use crate::validation::resources::{ResourcePlace, quantity, resource_name};
-use crate::validation::{Field, equal};
+use crate::validation::{Field, NOT_NEGATIVE, equal};
 use apimachinery::field_error::FieldErrors;
 use apimachinery::names::{dns1123_label, path_segment_name};
 
@@ -75,7 +75,7 @@ fn scaling_rules(rules: &Field, errors: &mut FieldErrors) {
     }
     let tolerance = rules.child("tolerance");
     if tolerance.is_set() && quantity(&tolerance).sign() < 0 {
-        tolerance.invalid("must be greater or equal to zero", errors);
+        tolerance.invalid(NOT_NEGATIVE, errors);
     }
     rules.child("selectPolicy").one_of_if_set(&["Disabled", "Max", "Min"], errors);
     let policies = rules.child("policies");

@@ -147,13 +147,6 @@ fn validate(node: &Value, errors: &mut FieldErrors) {
     if families.len() > 2 || families.len() == 2 && families[0] == families[1] {
         ranges.invalid("may specify no more than one CIDR for each IP family", errors);
     }
-    let all = ranges.items();
-    let is_again = repeats(all.iter().map(|one| one.text()));
-    for (at, range) in all.iter().enumerate() {
-        if is_again[at] {
-            range.duplicate(errors);
-        }
-    }
 }
 
 fn taints(taints: &Field, errors: &mut FieldErrors) {

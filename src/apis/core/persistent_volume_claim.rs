@@ -181,7 +181,8 @@ fn data_sources_agree(spec: &Field, errors: &mut FieldErrors) {
     } else {
         return;
     };
-    errors.invalid(spec.path.as_str(), &json!(old.path), words);
+    // Upstream shows the path of the field, of which nothing can be shown.
+    errors.invalid(spec.path.as_str(), &json!({}), words);
 }
 
 /// What of a claim's status says how far its growth is, and of which resources.
@@ -201,9 +202,9 @@ fn validate_status_update(new: &Value, errors: &mut FieldErrors) {
         not_negative(&amount, errors);
     }
     for (name, state) in status.child("allocatedResourceStatuses").members() {
-        resource_key(name, "status.allocatedResourceStatus", errors);
+        resource_key(name, "status.allocatedResourceStatuses", errors);
         if !STATES.contains(&state.text()) {
-            errors.not_supported("status.allocatedResourceStatus", &json!(name), STATES);
+            errors.not_supported("status.allocatedResourceStatuses", &json!(name), STATES);
         }
     }
     for (name, amount) in status.child("allocatedResources").members() {
@@ -241,11 +242,12 @@ fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
     }
     storage_class_upgrade(new, old, &mut allowed, errors);
     if text(new, "status.phase") == "Bound" {
-        for path in ["spec.resources.requests.storage", "spec.volumeAttributesClassName"] {
-            if is_set(new, path) {
-                set(&mut allowed, path, at(old, path).clone());
-            }
+        const STORAGE: &str = "spec.resources.requests.storage";
+        const CLASS: &str = "spec.volumeAttributesClassName";
+        if is_set(new, STORAGE) {
+            set(&mut allowed, STORAGE, at(old, STORAGE).clone());
         }
+        set(&mut allowed, CLASS, at(old, CLASS).clone());
     }
     if !equal(&allowed["spec"], &old["spec"]) {
         let words = "spec is immutable after creation except resources.requests and volumeAttributesClassName for \
@@ -262,10 +264,11 @@ fn validate_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
     let mode = Field::of(new, "spec.volumeMode").shown_as("volumeMode");
     mode.immutable(&Field::of(old, "spec.volumeMode"), errors);
     let class = Field::of(new, "spec.volumeAttributesClassName");
-    if is_set(old, "spec.volumeAttributesClassName") && !class.is_set() {
-        class.forbidden("update from non-nil value to nil is forbidden", errors);
-    } else if !text(old, "spec.volumeAttributesClassName").is_empty() && class.is_zero() {
-        class.forbidden("update from non-nil value to an empty string is forbidden", errors);
+    let has_changed = !equal(class.value, at(old, "spec.volumeAttributesClassName"));
+    if has_changed && class.is_zero() && is_set(old, "status.currentVolumeAttributesClassName") {
+        let to = if class.is_set() { "empty string" } else { "nil" };
+        let when = "is forbidden when status.currentVolumeAttributesClassName is not nil";
+        class.forbidden(format!("update to {to} {when}"), errors);
     }
 }
 

@@ -71,9 +71,6 @@ fn defaults(slice: &mut Value) {
 fn validate(slice: &Value, errors: &mut FieldErrors) {
     let kind = Field::of(slice, "addressType");
     kind.one_of(&["FQDN", "IPv4", "IPv6"], errors);
-    for endpoint in at_most(&Field::of(slice, "endpoints"), 1000, errors) {
-        one_endpoint(&endpoint, kind.text(), errors);
-    }
     let ports = at_most(&Field::of(slice, "ports"), 20_000, errors);
     let mut names = BTreeSet::new();
     for port in ports {
@@ -91,6 +88,9 @@ fn validate(slice: &Value, errors: &mut FieldErrors) {
         if protocol.is_set() {
             protocol.invalid_each(qualified_name(protocol.text()), errors);
         }
+    }
+    for endpoint in at_most(&Field::of(slice, "endpoints"), 1000, errors) {
+        one_endpoint(&endpoint, kind.text(), errors);
     }
 }
 

@@ -10,7 +10,6 @@ use crate::table::{Column, age};
 use crate::tree::text;
 use crate::validation::Field;
 use crate::validation::labels::labels;
-use crate::validation::texts::shown_each;
 use apimachinery::field_error::FieldErrors;
 use apimachinery::names::dns1123_label;
 use apimachinery::object::Object;
@@ -45,7 +44,7 @@ fn cells(object: &Object, now: Time) -> Vec<Value> {
 
 /// `ValidateRuntimeClass`
 fn validate_create(class: &Value, errors: &mut FieldErrors) {
-    shown_each(&Field::of(class, "handler"), dns1123_label, errors);
+    Field::of(class, "handler").must_follow(dns1123_label, errors);
     let fixed = Field::of(class, "overhead.podFixed").shown_as("overhead");
     requirements_of_overhead(&fixed, errors);
     let scheduling = Field::of(class, "scheduling");

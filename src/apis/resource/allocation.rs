@@ -115,6 +115,13 @@ fn shared_id(device: &Value) -> String {
     parts.join("/").trim_end_matches('/').to_owned()
 }
 
+/// As Go shows it, with its own names for the fields.
+fn shown_id(device: &Value) -> String {
+    let [driver, pool, name, share] =
+        ["driver", "pool", "device", "shareID"].map(|field| json!(device[field].as_str().unwrap_or("")));
+    format!(r#"{{"Driver":{driver},"Pool":{pool},"Device":{name},"ShareID":{share}}}"#)
+}
+
 /// `validateDeviceStatus`, of each.
 fn device_statuses(devices: &Field, allocation: &Field, errors: &mut FieldErrors) {
     let given: BTreeSet<String> = items(allocation.value, "devices.results").iter().map(shared_id).collect();
@@ -127,7 +134,7 @@ fn device_statuses(devices: &Field, allocation: &Field, errors: &mut FieldErrors
         let id = shared_id(device.value);
         if !given.contains(&id) {
             let words = "must be an allocated device in the claim";
-            errors.push(device.path.as_str(), ErrorType::Invalid, id.clone(), words);
+            errors.push(device.path.as_str(), ErrorType::Invalid, shown_id(device.value), words);
         }
         let list = device.child("conditions");
         if list.items().len() > MOST_CONDITIONS {

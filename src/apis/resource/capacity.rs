@@ -60,7 +60,7 @@ fn valid_range(most: &Field, default: &Field, range: &Field, errors: &mut FieldE
         at("min", &least, "min is larger than capacity value", most, errors);
     }
     if quantity(default) < quantity(&least) {
-        at("default", default, "default is less than min", &least, errors);
+        at("min", default, "default is less than min", &least, errors);
     }
     if greatest.is_set() {
         if quantity(&least) > quantity(&greatest) {

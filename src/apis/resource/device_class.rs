@@ -9,7 +9,6 @@ use crate::print::name;
 use crate::rules::{RULES, Rules};
 use crate::table::{Column, age};
 use crate::validation::Field;
-use crate::validation::resources::extended_resource_name;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
 use serde_json::Value;
@@ -21,12 +20,6 @@ pub static DEVICE_CLASSES: Builtin = LazyLock::new(|| {
         .with_generation()
         .printed(vec![Column::name(), Column::age()], cells)
         .governed_by(Rules {
-            validate: |class, errors| {
-                let extended = Field::of(class, "spec.extendedResourceName");
-                if extended.is_set() {
-                    extended_resource_name(&extended, errors);
-                }
-            },
             validate_create: |new, errors| class(&Field::of(new, "spec"), None, errors),
             validate_update: |new, old, errors| {
                 class(&Field::of(new, "spec"), Some(&Field::of(old, "spec")), errors);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::device_selector::device_environment;
 use super::names::{fully_qualified_name, pool_name};
 use crate::tree::*;
+use crate::validation::resources::extended_resource_name;
 use crate::validation::texts::{csi_driver_name, shown_each};
 use crate::validation::{Field, at_most, equal};
 use apimachinery::field_error::{ErrorType, FieldErrors};
@@ -214,6 +215,10 @@ pub(super) fn class(spec: &Field, old: Option<&Field>, errors: &mut FieldErrors)
     selectors(&spec.child("selectors"), is_stored("selectors"), errors);
     for one in at_most(&spec.child("config"), MOST, errors) {
         configuration(&one, is_stored("config"), errors);
+    }
+    let extended = spec.child("extendedResourceName");
+    if extended.is_set() {
+        extended_resource_name(&extended, errors);
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::tree::{items, remove, text};
 use crate::validation::labels::label_selector;
 use crate::validation::resources::quantity;
-use crate::validation::texts::{csi_driver_name, token_seconds};
+use crate::validation::texts::{csi_driver_name, shown_each, token_seconds};
 use crate::validation::{Field, IMMUTABLE, NOT_NEGATIVE, equal};
 use apimachinery::field_error::FieldErrors;
 use apimachinery::names::{dns1123_subdomain, qualified_name};
@@ -99,7 +99,7 @@ pub(super) fn node_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
 /// `ValidateCSIStorageCapacity`
 pub(super) fn capacity(capacity: &Value, errors: &mut FieldErrors) {
     label_selector(&Field::of(capacity, "nodeTopology"), errors);
-    Field::of(capacity, "storageClassName").must_follow(dns1123_subdomain, errors);
+    shown_each(&Field::of(capacity, "storageClassName"), dns1123_subdomain, errors);
     let size = Field::of(capacity, "capacity");
     if quantity(&size).sign() < 0 {
         size.invalid(NOT_NEGATIVE, errors);

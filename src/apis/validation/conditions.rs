@@ -38,10 +38,10 @@ fn condition_of(condition: &Field, errors: &mut FieldErrors) {
         generation.invalid("must be greater than or equal to zero", errors);
     }
     if time.is_zero() {
-        time.required("must be set", errors);
+        time.required("", errors);
     }
     if reason.is_zero() {
-        reason.required("must be set", errors);
+        reason.required("", errors);
     } else {
         if !is_reason(reason.text()) {
             reason.invalid(REASON, errors);

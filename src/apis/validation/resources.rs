@@ -53,14 +53,12 @@ pub fn resource_name(name: &str, field: &Field, place: ResourcePlace, errors: &m
     let value: Value = name.into();
     let field = Field { path: field.path.clone(), value: &value };
     field.invalid_each(qualified_name(name), errors);
-    if errors.0.len() > before {
-        return;
-    }
     let is_plain = !name.contains('/');
-    if is_plain && !is_standard(name) {
-        return field.invalid("must be a standard resource type or fully qualified", errors);
+    if errors.0.len() == before && is_plain && !is_standard(name) {
+        field.invalid("must be a standard resource type or fully qualified", errors);
     }
     match place {
+        ResourcePlace::Pod if errors.0.len() > before => {}
         ResourcePlace::Container if is_plain && !is_container_standard(name) => {
             field.invalid("must be a standard resource for containers", errors);
         }

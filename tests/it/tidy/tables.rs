@@ -411,7 +411,6 @@ pub(crate) const FIELD_ROOMS: &[&str] = &["src/apis/", "src/apiserver/admission/
 /// Names in such texts that no schema has: of resources and quotas, of keys in ConfigMaps, of CEL's variables, of a
 /// kind that is history, and where upstream's own errors and selectors name a field as nobody writes it.
 pub(crate) const NOT_FIELDS: &[&str] = &[
-    "allocatedResourceStatus",
     "attachedRequired",
     "authorizer",
     "ca",

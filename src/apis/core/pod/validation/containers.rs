@@ -10,8 +10,7 @@ use super::{probes, resource_claims, security};
 use crate::tree;
 use crate::validation::resources::{ResourcePlace, requirements};
 use crate::validation::texts::{
-    config_map_key, descending_path, environment_variable_name, file_path, no_backsteps, port_name,
-    port_number,
+    config_map_key, descending_path, environment_variable_name, no_backsteps, port_name, port_number,
 };
 use crate::validation::{Field, at_most, push};
 use apimachinery::field_error::{ErrorType, FieldErrors};
@@ -206,11 +205,11 @@ fn environment_variable(variable: &Field, errors: &mut FieldErrors) {
 }
 
 fn file_key_ref(reference: &Field, errors: &mut FieldErrors) {
-    reference.child("volumeName").require(errors);
-    if reference.child("path").require(errors) {
-        file_path(&reference.child("path"), errors);
-    }
     reference.child("key").must_follow(environment_variable_name, errors);
+    reference.child("volumeName").must_follow(dns1123_label, errors);
+    if reference.child("path").require(errors) {
+        no_backsteps(&reference.child("path"), errors);
+    }
 }
 
 fn key_ref(reference: &Field, errors: &mut FieldErrors) {

@@ -144,6 +144,7 @@ fn spec(spec: &Field, pod: Option<&str>, errors: &mut FieldErrors) {
     references(spec, errors);
     requirements_of_overhead(&spec.child("overhead"), errors);
     security::operating_system(spec, errors);
+    references::volumes_of_file_keys(spec, errors);
 }
 
 fn pod_resources(resources: &Field, errors: &mut FieldErrors) {

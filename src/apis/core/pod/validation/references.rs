@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::validation::Field;
-use apimachinery::field_error::FieldErrors;
+use crate::validation::{Field, push};
+use apimachinery::field_error::{ErrorType, FieldErrors};
 use apimachinery::names::qualified_name;
 
 /// The fields that a variable can have the value of.
@@ -91,5 +91,22 @@ fn divisor(reference: &Field, errors: &mut FieldErrors) {
     if !matches!(divisor, "" | "0") && !SIZES.split(", ").any(|size| size == divisor) {
         let words = format!("only divisor's values {SIZES} are supported with the {kind} resource");
         errors.invalid(format!("{}.divisor", reference.path), resource.value, words);
+    }
+}
+
+/// `validateFileKeyRefVolumes`: files that variables come from are in volumes of type `emptyDir`.
+pub(super) fn volumes_of_file_keys(spec: &Field, errors: &mut FieldErrors) {
+    let volumes = spec.each("volumes");
+    let lists = ["initContainers", "containers", "ephemeralContainers"];
+    let variables = lists.iter().flat_map(|list| spec.each(list)).flat_map(|container| container.each("env"));
+    for reference in variables.map(|variable| variable.child("valueFrom").child("fileKeyRef")) {
+        let name = reference.child("volumeName");
+        let volume = volumes.iter().rev().find(|volume| volume.child("name").text() == name.text());
+        match volume {
+            _ if !reference.is_set() => {}
+            None => push(errors, &name.path, ErrorType::NotFound, name.text(), ""),
+            Some(volume) if volume.child("emptyDir").is_set() => {}
+            Some(_) => name.invalid("referenced volume must be of type emptyDir", errors),
+        }
     }
 }
