@@ -15,7 +15,8 @@
 # make schemas UPSTREAM=FOLDER  the tables of facts anew from a checkout of kubernetes/kubernetes, and what differs;
 #              with CHECK=--check nothing is written, and a difference fails
 # make upstream KUBE_BIN=FOLDER  which of our expectations the real etcd, kube-apiserver and controllers of that
-#              folder do not meet; not part of `make test`
+#              folder do not meet; not part of `make test`. With ON_OURS=1 kube-apiserver keeps its objects in
+#              `kubarium etcd` instead of that etcd
 # make picture  the picture of README, from the page of a cluster at work, in Chromium
 # make burst   what the page costs, in Chromium: frames a second while 10,000 steps come at once, and where the time goes; the
 #              processor time of a page at rest; how much longer 1,000 replicas take while it is open (of the release build)
@@ -146,7 +147,7 @@ schemas:
 
 upstream:
 	@sh tests/find-upstream.sh "$(KUBE_BIN)"
-	KUBARIUM_UPSTREAM="$(abspath $(KUBE_BIN))" $(CARGO) test --all-features --no-fail-fast --test it -- \
+	KUBARIUM_UPSTREAM="$(abspath $(KUBE_BIN))" KUBARIUM_UPSTREAM_ON_OURS="$(ON_OURS)" $(CARGO) test --all-features --no-fail-fast --test it -- \
 		--test-threads 1 --nocapture $(EXPECTATIONS)
 
 clean:

@@ -76,6 +76,9 @@ struct Story {
     /// Runs when nothing else does: it looks at or changes what all share.
     #[serde(default)]
     serial: bool,
+    /// Its pods ask each other, which nodes alone do not carry.
+    #[serde(default)]
+    asks_pods: bool,
     steps: Vec<Step>,
 }
 
@@ -173,14 +176,17 @@ impl Area {
 }
 
 impl Story {
-    /// Nodes of ours have no port that another's server could ask for logs.
+    /// Nodes of ours have no port that another's server could ask for logs, and no network beneath them.
     fn can_be_asked_elsewhere(&self) -> bool {
         let is_log = |step: &Step| step.request.split('?').next().is_some_and(|path| path.ends_with("/log"));
         let has_log = self.steps.iter().any(is_log);
         if has_log {
             eprintln!("not asked: {}: nothing serves the logs of simulated nodes", self.row);
         }
-        !has_log
+        if self.asks_pods {
+            eprintln!("not asked: {}: nothing carries what simulated pods ask each other", self.row);
+        }
+        !has_log && !self.asks_pods
     }
 
     async fn run(self, service: ApiService, namespace: String) -> Result<(), String> {

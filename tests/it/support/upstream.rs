@@ -41,6 +41,8 @@ use super::PATIENCE;
 
 /// Names the folder with the programs; without it everything is held against ours.
 pub(crate) const VARIABLE: &str = "KUBARIUM_UPSTREAM";
+/// Set, `kubarium etcd` is beneath the real server in place of etcd: both have to keep the same for it.
+const ON_OURS: &str = "KUBARIUM_UPSTREAM_ON_OURS";
 /// Without these there is nothing to ask.
 pub(crate) const NEEDED: [&str; 2] = ["etcd", "kube-apiserver"];
 const CONTROLLER_MANAGER: &str = "kube-controller-manager";
@@ -100,16 +102,7 @@ impl ControlPlane {
 
     fn start_etcd_and_apiserver(&mut self, clock: &Clock) {
         let client = format!("http://127.0.0.1:{}", free_port());
-        let peer = format!("http://127.0.0.1:{}", free_port());
-        self.run(
-            "etcd",
-            &[
-                format!("--data-dir={}", self.path("etcd-data")),
-                format!("--listen-client-urls={client}"),
-                format!("--advertise-client-urls={client}"),
-                format!("--listen-peer-urls={peer}"),
-            ],
-        );
+        self.start_etcd(&client);
         let ranges = ServiceRanges::default();
         let addresses = [IpAddr::V4(Ipv4Addr::LOCALHOST), ranges.api_server()];
         let identity = self.authority.server(&["localhost", "kubernetes"], &addresses, clock.now()).unwrap();
@@ -131,10 +124,24 @@ impl ControlPlane {
                 "--allow-privileged=true".into(),
                 format!("--service-cluster-ip-range={ranges}"),
                 "--service-account-issuer=https://kubernetes.default.svc.cluster.local".into(),
-                format!("--service-account-key-file={}", self.path("pki/sa.key")),
+                format!("--service-account-key-file={}", self.path("pki/sa.pub")),
                 format!("--service-account-signing-key-file={}", self.path("pki/sa.key")),
             ],
         );
+    }
+
+    fn start_etcd(&mut self, client: &str) {
+        let mut arguments = vec![
+            format!("--data-dir={}", self.path("etcd-data")),
+            format!("--listen-client-urls={client}"),
+            format!("--advertise-client-urls={client}"),
+        ];
+        if std::env::var_os(ON_OURS).is_some_and(|value| !value.is_empty()) {
+            arguments.insert(0, "etcd".into());
+            return self.run_program(Path::new(env!("CARGO_BIN_EXE_kubarium")), "etcd", &arguments);
+        }
+        arguments.push(format!("--listen-peer-urls=http://127.0.0.1:{}", free_port()));
+        self.run("etcd", &arguments);
     }
 
     fn start_components(&mut self, clock: &Clock) {
@@ -175,16 +182,19 @@ impl ControlPlane {
     }
 
     fn run(&mut self, name: &str, arguments: &[String]) {
+        self.run_program(&self.bin.join(name), name, arguments);
+    }
+
+    fn run_program(&mut self, program: &Path, name: &str, arguments: &[String]) {
         let log = File::create(self.path(&format!("{name}.log"))).unwrap();
-        let child = Command::new(self.bin.join(name))
+        let child = Command::new(program)
             .args(arguments)
             .current_dir(self.folder.path())
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log)
             .spawn();
-        self.processes
-            .push(child.unwrap_or_else(|error| panic!("{}: {error}", self.bin.join(name).display())));
+        self.processes.push(child.unwrap_or_else(|error| panic!("{}: {error}", program.display())));
     }
 
     /// Ready is who says so, and has the namespace that everybody uses.

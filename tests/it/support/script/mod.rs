@@ -235,6 +235,12 @@ impl Runner {
         if answer.code != code {
             return Err(format!("code {} instead of {code}: {}", answer.code, shown()));
         }
+        for (name, path) in &step.save {
+            let found =
+                matching::at(&answer.body, path).ok_or_else(|| format!("no {path} in {}", shown()))?;
+            let text = found.as_str().map_or_else(|| found.to_string(), String::from);
+            self.saved.insert(name.clone(), text);
+        }
         matching::holds(&self.filled_tree(&step.answer), &answer.body, "")
             .map_err(|why| format!("{why}\n  in {}", shown()))?;
         for (name, wanted) in &step.header {
@@ -249,19 +255,13 @@ impl Runner {
                 .map_err(|why| format!("{why}\n  in {events}"))?;
         }
         self.in_order(step, &answer.events).map_err(|why| format!("{why}\n  in {events}"))?;
-        for (name, path) in &step.save {
-            let found =
-                matching::at(&answer.body, path).ok_or_else(|| format!("no {path} in {}", shown()))?;
-            let text = found.as_str().map_or_else(|| found.to_string(), String::from);
-            self.saved.insert(name.clone(), text);
-        }
         Ok(())
     }
 
     fn filled(&self, text: &str) -> String {
-        let saved = |found: &Captures| {
-            self.saved.get(&found[1]).unwrap_or_else(|| panic!("nothing is saved as {}", &found[1])).clone()
-        };
+        // What an earlier step could not save is left as it stands: this one fails, and the others are asked, too.
+        let saved =
+            |found: &Captures| self.saved.get(&found[1]).cloned().unwrap_or_else(|| found[0].to_owned());
         self.placeholder.replace_all(text, saved).into_owned()
     }
 
