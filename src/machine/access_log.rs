@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use chrono::{DateTime, Utc};
 
-use crate::agnhost::klog_line;
+use crate::agnhost::{guestbook, klog_line, netexec};
 use crate::requests::{WebAnswer, WebRequest};
 use crate::servers::{Server, Site, Speaker};
 
@@ -27,7 +27,10 @@ pub fn line(
             )
         }
         Site::Pages(_) => common(asked, answered, at),
-        Site::NetExec(_) => klog_line::of(format!("GET {}", asked.target), at),
+        Site::NetExec(Some(path)) => klog_line::of(netexec::logged(&netexec::overridden(asked, path)), at),
+        Site::NetExec(None) => klog_line::of(netexec::logged(asked), at),
+        Site::HostName => klog_line::of(format!("HTTP request from {}", asked.from), at),
+        Site::Guestbook(_) => klog_line::of(guestbook::logged(asked)?, at),
         Site::Speaker(Speaker::HelloApp, _) => of_go(format!("Serving request: {}", path(asked))),
         Site::Speaker(Speaker::HttpEcho, _) => of_go(format!(
             "{} {} \"{} {} HTTP/1.1\" {} {} {:?} 24.1µs",
@@ -94,7 +97,9 @@ mod tests {
         let texts = ["-text=hi".to_owned()];
         let netexec = ["netexec".to_owned()];
         let hello = "1970/01/01 00:00:00 Serving request: /a";
-        let klog = "I0101 00:00:00.000000       1 log.go:245] GET /a?b=c";
+        let klog = |text: &str| Some(format!("I0101 00:00:00.000000       1 log.go:245] {text}"));
+        let named = ["serve-hostname".to_owned()];
+        let book = ["guestbook".to_owned()];
         for (image, args, port, wanted) in [
             ("nginx", &[][..], 80, Some(format!("{common} \"-\" \"curl/8\" \"-\""))),
             ("httpd", &[], 80, Some(common.to_owned())),
@@ -108,7 +113,9 @@ mod tests {
                 ),
             ),
             ("gcr.io/google-samples/hello-app", &[], 8080, Some(hello.into())),
-            ("e2e/agnhost", &netexec, 8080, Some(klog.into())),
+            ("e2e/agnhost", &netexec, 8080, klog("GET /")),
+            ("e2e/agnhost", &named, 9376, klog("HTTP request from 10.0.0.9:4000")),
+            ("e2e/agnhost", &book, 80, None),
             ("traefik/whoami", &[], 80, None),
         ] {
             let server = server(&Invocation::new(image, &[], args), &[], &[]).unwrap();

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::bounds::{Fault, MAX_STEPS};
 use crate::file_system::{Change, File};
-use crate::images;
 use crate::interpreter::containment::contained;
 use crate::interpreter::player::{Flow, Player};
 use crate::interpreter::variables::Variables;
@@ -13,6 +12,7 @@ use crate::programs::{database_clients, names, read_any_script, read_command, re
 use crate::questions::Question;
 use crate::shell::{Script, Unplayable};
 use crate::surroundings::Surroundings;
+use crate::{agnhost, images};
 
 /// A command that was run beside a container's process.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +57,10 @@ pub fn exec_told(
     files: Vec<Change>,
     standard_input: Option<Vec<u8>>,
 ) -> Option<Executed> {
+    if let Some(line) = agnhost::command_line(&around.image, command, &[]) {
+        let run = |player: &mut Player<'_>| agnhost::run(player, &line);
+        return Some(play(&mut { MAX_STEPS }, &run, around, files, standard_input));
+    }
     let script = match read_command(command) {
         Ok(script) => script,
         // A script of a volume is a program, too.
@@ -70,7 +74,15 @@ pub fn exec_told(
         }
         Err(Unplayable::Faulty(fault)) => return Some(Executed::of_fault(&fault)),
     };
-    Some(play(&mut { MAX_STEPS }, &script, around, files, standard_input))
+    Some(play(&mut { MAX_STEPS }, &of_script(&script), around, files, standard_input))
+}
+
+/// How a script is played beside the container's process.
+fn of_script(script: &Script) -> impl Fn(&mut Player<'_>) -> Flow {
+    move |player: &mut Player<'_>| {
+        let flow = player.list(&script.list);
+        player.finish(flow)
+    }
 }
 
 /// Runs with so many steps, of which it takes what it uses.
@@ -87,12 +99,12 @@ pub fn exec_within(
         Err(Unplayable::Unknown) => return None,
         Err(Unplayable::Faulty(fault)) => return Some(Executed::of_fault(&fault)),
     };
-    Some(play(steps, &script, around, files, standard_input))
+    Some(play(steps, &of_script(&script), around, files, standard_input))
 }
 
 fn play(
     steps: &mut usize,
-    script: &Script,
+    run: &dyn Fn(&mut Player<'_>) -> Flow,
     around: &Surroundings,
     files: Vec<Change>,
     standard_input: Option<Vec<u8>>,
@@ -101,10 +113,7 @@ fn play(
     player.standard_input =
         standard_input.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     player.raw_input = standard_input.filter(|bytes| str::from_utf8(bytes).is_err());
-    let flow = contained(&mut player, |player| {
-        let flow = player.list(&script.list);
-        player.finish(flow)
-    });
+    let flow = contained(&mut player, |player| run(player));
     *steps = player.steps_left;
     executed(player, files, flow)
 }

@@ -65,15 +65,59 @@ impl WebAnswer {
         WebAnswer::typed(code, "text/plain; charset=utf-8", body)
     }
 
+    /// As Go's `http.Error` says it: a line that no browser takes for anything else.
+    pub(crate) fn error(code: u16, why: impl std::fmt::Display) -> WebAnswer {
+        let mut answer = WebAnswer::text(code, format!("{why}\n"));
+        answer.headers.push(("x-content-type-options", "nosniff".to_owned()));
+        answer
+    }
+
+    /// Of a path that is not there (`http.NotFound`).
+    pub(crate) fn not_found() -> WebAnswer {
+        WebAnswer::error(404, "404 page not found")
+    }
+
     pub(crate) fn typed(code: u16, media_type: &str, body: impl Into<String>) -> WebAnswer {
         let headers = vec![("content-type", media_type.to_owned())];
         WebAnswer { code, headers, body: body.into(), ..WebAnswer::default() }
     }
 }
 
-/// A parameter of a query, decoded.
+/// A parameter of a query, decoded. As Go reads it, a pair with a semicolon is none.
 pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
-    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let pairs = query.split('&').filter(|pair| !pair.contains(';'));
+    let mut pairs = pairs.filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.find(|(key, value)| *key == name && !value.is_empty())?;
     Some(percent_decode_str(&value.replace('+', " ")).decode_utf8_lossy().into_owned())
+}
+
+/// As Go writes the names of headers: `user-agent` is `User-Agent`.
+pub(crate) fn canonical(name: &str) -> String {
+    let capital = |part: &str| {
+        let mut letters = part.chars();
+        letters
+            .next()
+            .map_or(String::new(), |first| first.to_ascii_uppercase().to_string() + letters.as_str())
+    };
+    name.split('-').map(capital).collect::<Vec<_>>().join("-")
+}
+
+/// As Go's `encoding/json` writes it, so that no page takes it for markup.
+pub(crate) fn json_text(value: &serde_json::Value) -> String {
+    value.to_string().replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_go_would_not_read_or_write_as_it_is() {
+        assert_eq!(parameter("a=b;c&d=e%3Bf", "a"), None);
+        assert_eq!(parameter("a=b;c&d=e%3Bf", "d").as_deref(), Some("e;f"));
+        assert_eq!(json_text(&serde_json::json!(["a->b"])), "[\"a-\\u003eb\"]");
+        let gone = WebAnswer::not_found();
+        assert_eq!((gone.code, &*gone.body), (404, "404 page not found\n"));
+        assert_eq!(gone.headers[1], ("x-content-type-options", "nosniff".to_owned()));
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// So many keys a guestbook keeps; what comes beyond is refused.
+/// So many keys a guestbook keeps, and so much of anything else a server; what comes beyond is refused.
 const MAX_ENTRIES: usize = 1000;
 /// So long may a key or a value be; a longer one is refused.
 const MAX_ENTRY_BYTES: usize = 16 << 10;
@@ -21,13 +21,72 @@ pub struct ServerState {
     pub(crate) replicas: Vec<String>,
     /// Whether a replica has what its primary keeps.
     pub(crate) is_registered: bool,
+    /// Who told it of himself, and how often (agnhost's `nettest`). Bound: [`MAX_ENTRIES`].
+    pub(crate) received: BTreeMap<String, u64>,
+    /// What was wrong with what it was told. Bound: [`MAX_ENTRIES`].
+    pub(crate) errors: Vec<String>,
+    /// What its metrics are; nothing before somebody asked. Bound: [`MAX_ENTRIES`].
+    metrics: Vec<ExternalMetric>,
     /// How many files were sent to it.
     pub(crate) uploads: u64,
     /// Whether one that takes a single connection has that.
     is_taken: bool,
 }
 
+/// A metric of agnhost's `external-metrics`.
+#[derive(Clone, Debug)]
+pub(crate) struct ExternalMetric {
+    pub(crate) name: String,
+    pub(crate) labels: BTreeMap<String, String>,
+    /// Of those that are there from the start nobody said labels.
+    pub(crate) is_bare: bool,
+    pub(crate) value: i64,
+    /// Whether who asks for it is told that it failed.
+    pub(crate) fails: bool,
+}
+
 impl ServerState {
+    /// All metrics; some are there from the start.
+    pub(crate) fn metrics(&mut self) -> &mut Vec<ExternalMetric> {
+        if self.metrics.is_empty() {
+            let first = [("queue_messages_ready", 100), ("http_requests_total", 500)];
+            let metric = |(name, value): (&str, i64)| ExternalMetric {
+                name: name.to_owned(),
+                labels: BTreeMap::new(),
+                is_bare: true,
+                value,
+                fails: false,
+            };
+            self.metrics.extend(first.map(metric));
+        }
+        &mut self.metrics
+    }
+
+    /// In the place of that with the same name and labels. Whether there was room.
+    pub(crate) fn keep_metric(&mut self, metric: ExternalMetric) -> bool {
+        let metrics = self.metrics();
+        let at = metrics.iter().position(|old| old.name == metric.name && old.labels == metric.labels);
+        match at {
+            Some(at) => metrics[at] = metric,
+            None if metrics.len() >= MAX_ENTRIES => return false,
+            None => metrics.push(metric),
+        }
+        true
+    }
+
+    /// Somebody told of himself.
+    pub(crate) fn receive(&mut self, name: String) {
+        if self.received.contains_key(&name) || self.received.len() < MAX_ENTRIES {
+            *self.received.entry(name).or_default() += 1;
+        }
+    }
+
+    pub(crate) fn note_error(&mut self, error: String) {
+        if self.errors.len() < MAX_ENTRIES {
+            self.errors.push(error);
+        }
+    }
+
     /// Whether somebody told it to answer otherwise than by itself.
     pub fn is_told(&self) -> bool {
         self.is_serving.is_some()
@@ -60,6 +119,10 @@ impl ServerState {
 mod tests {
     use super::*;
 
+    fn state_metric() -> ExternalMetric {
+        ServerState::default().metrics().remove(0)
+    }
+
     #[test]
     fn a_guestbook_is_full_at_its_bounds() {
         let mut state = ServerState::default();
@@ -68,5 +131,14 @@ mod tests {
         assert!(!state.keep("1".into(), "x".repeat(MAX_ENTRY_BYTES + 1)));
         (0..2 * MAX_REPLICAS).for_each(|number| state.register(number.to_string()));
         assert_eq!(state.replicas.len(), MAX_REPLICAS);
+        for number in 0..2 * MAX_ENTRIES {
+            state.receive(number.to_string());
+            state.note_error(number.to_string());
+        }
+        assert_eq!((state.received.len(), state.errors.len()), (MAX_ENTRIES, MAX_ENTRIES));
+        let metric = |name: &str| ExternalMetric { name: name.to_owned(), ..state_metric() };
+        let kept =
+            (0..2 * MAX_ENTRIES).filter(|number| state.keep_metric(metric(&number.to_string()))).count();
+        assert_eq!((kept, state.metrics().len()), (MAX_ENTRIES - 2, MAX_ENTRIES));
     }
 }

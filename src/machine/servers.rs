@@ -6,9 +6,11 @@
 
 use std::time::Duration;
 
-use crate::agnhost::flags::{TLS_FILE, flag};
+use crate::agnhost::flags::{TLS_FILE, flag, is_set};
 use crate::agnhost::forward_tester::ForwardTester;
 use crate::agnhost::guestbook::Guestbook;
+use crate::agnhost::modes::RememberingMode;
+use crate::agnhost::{modes, netexec};
 use crate::invocation::Invocation;
 use crate::programs::names;
 use crate::requests::parameter;
@@ -52,6 +54,8 @@ pub struct TlsFiles {
     pub certificate: String,
     /// Its key.
     pub key: String,
+    /// Where nothing is mounted there, the image has one, or makes one when it starts.
+    pub has_own: bool,
     ports: Vec<i64>,
 }
 
@@ -116,6 +120,8 @@ pub(crate) enum Site {
     Webhook(String),
     /// agnhost's `crd-conversion-webhook`.
     Conversion,
+    /// One of agnhost that remembers what it is told.
+    Mode(RememberingMode),
 }
 
 /// gRPC's health protocol, as agnhost speaks it.
@@ -237,15 +243,14 @@ fn of_agnhost(mode: &str, words: &[String], mounts: &[&str], variables: &[(&str,
             Server { forward_tester: Some(Box::new(ForwardTester::of(variables)?)), ..Server::default() }
         }
         "no-snat-test-proxy" => Server::http(port("port", 31235)?, Site::NoSnatProxy),
-        "serve-hostname" if words.iter().any(|word| matches!(word.as_str(), "--udp" | "--udp=true")) => {
-            Server { udp: vec![(port("port", 9376)?, UdpServer::HostName)], ..Server::default() }
-        }
-        "serve-hostname" if words.iter().any(|word| matches!(word.as_str(), "--tcp" | "--tcp=true")) => {
-            Server { text: Some((port("port", 9376)?, TextProtocol::HostName)), ..Server::default() }
+        "serve-hostname" if is_set(words, "udp") || is_set(words, "tcp") => {
+            let port = port("port", 9376)?;
+            let text = is_set(words, "tcp").then_some((port, TextProtocol::HostName));
+            let udp = is_set(words, "udp").then_some((port, UdpServer::HostName));
+            Server { text, udp: udp.into_iter().collect(), ..Server::default() }
         }
         "serve-hostname" => Server::http(port("port", 9376)?, Site::HostName),
-        // It finds no peers: whoever looks finds it running.
-        "nettest" => Server::http(port("port", 8080)?, Site::Text("running".into())),
+        "tcp-reset" => Server { text: Some((port("port", 8080)?, TextProtocol::Reset)), ..Server::default() },
         "guestbook" => {
             let replica_of = flag(words, "replicaof").map(str::to_owned);
             let guestbook = Guestbook { backend_port: port("backend-port", 6379)?, replica_of };
@@ -263,7 +268,13 @@ fn of_agnhost(mode: &str, words: &[String], mounts: &[&str], variables: &[(&str,
                 ..Server::default()
             }
         }
-        _ => return None,
+        _ => {
+            let (port, mode) = modes::serving(mode, words)?;
+            let own = |name: &str| format!("/tmp/cert/apiserver.{name}");
+            let tls = TlsFiles { certificate: own("crt"), key: own("key"), has_own: true, ports: vec![port] };
+            let tls = Some(tls).filter(|_| mode == RememberingMode::ExternalMetrics);
+            Server { tls, ..Server::http(port, Site::Mode(mode)) }
+        }
     })
 }
 
@@ -273,9 +284,9 @@ fn porter(words: &[String], variables: &[(&str, &str)]) -> Server {
     let variable = |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
     let file = |name, usual: &str| variable(name).unwrap_or(usual).to_owned();
     let (certificate, key) = (file("CERT_FILE", "/localhost.crt"), file("KEY_FILE", "/localhost.key"));
-    let mut tls = TlsFiles { certificate, key, ports: vec![] };
-    let is_json =
-        words.iter().any(|word| matches!(word.as_str(), "--json-response" | "--json-response=true"));
+    let has_own = variable("CERT_FILE").is_none() && variable("KEY_FILE").is_none();
+    let mut tls = TlsFiles { certificate, key, has_own, ports: vec![] };
+    let is_json = is_set(words, "json-response");
     for (name, value) in variables {
         let Some((kind, Ok(port))) = name
             .strip_prefix("SERVE_")
@@ -316,7 +327,9 @@ impl Server {
         let files = (file(TLS_FILE), file("tls-private-key-file"));
         if let (Some(certificate), Some(key)) = files {
             let ports = self.sites.iter().map(|(port, _)| *port).collect();
-            self.tls = Some(TlsFiles { certificate, key, ports });
+            // Those of the image stand at its root.
+            let has_own = certificate == "/localhost.crt" && key == "/localhost.key";
+            self.tls = Some(TlsFiles { certificate, key, has_own, ports });
         }
         self
     }
@@ -353,17 +366,12 @@ impl Server {
     /// listen.
     pub fn datagram(&self, port: i64, said: &[u8], from: &str, host_name: &str) -> Option<Option<Vec<u8>>> {
         let (_, server) = self.udp.iter().find(|(own, _)| *own == port)?;
-        let said = String::from_utf8_lossy(said);
-        let said = said.trim();
-        let (command, rest) = said.split_once(' ').unwrap_or((said, ""));
-        let answer = match (server, command.to_ascii_lowercase().as_str()) {
-            (UdpServer::Text(text), _) => Some(text.as_str()),
-            (UdpServer::HostName, _) | (_, "hostname") => Some(host_name),
-            (_, "echo") => Some(rest),
-            (_, "clientip") => Some(from),
-            _ => None,
+        let answer = match server {
+            UdpServer::Text(text) => Some(text.clone()),
+            UdpServer::HostName => Some(host_name.to_owned()),
+            UdpServer::NetExec => netexec::datagram(&String::from_utf8_lossy(said), (port, from, host_name)),
         };
-        Some(answer.map(|text| text.as_bytes().to_vec()))
+        Some(answer.map(String::into_bytes))
     }
 
     /// The text protocol that it speaks at a port.
@@ -402,7 +410,7 @@ impl Server {
         let found = |is_there: bool| Page::Status(if is_there { 200 } else { 404 });
         let (plain, query) = path.split_once('?').unwrap_or((path, ""));
         let page = match site {
-            Site::Guestbook(_) | Site::Webhook(_) | Site::Conversion => return None,
+            Site::Guestbook(_) | Site::Webhook(_) | Site::Conversion | Site::Mode(_) => return None,
             Site::Health | Site::Audit | Site::NoSnat | Site::NoSnatProxy => return None,
             Site::Text(_) | Site::Porter(_) | Site::HostName | Site::Speaker(..) => found(true),
             Site::Pages(pages) => found(pages.welcomes(plain)?),
@@ -417,7 +425,6 @@ impl Server {
             Site::Liveness => match plain {
                 "/started" => found(true),
                 "/redirect" => Page::Moved(302, parameter(query, "loc").unwrap_or_default()),
-                "/sleep-headers" | "/sleep-body" | "/slow-response" => return None,
                 _ => found(false),
             },
         };

@@ -26,8 +26,8 @@ const SERVE_HOSTNAME_LINGERS: Duration = Duration::from_secs(60);
 enum Handling {
     /// It goes on.
     Ignores,
-    /// It ends so long after.
-    Lingers(Duration),
+    /// It ends so long after, with such a code.
+    Lingers(Duration, i32),
     /// A script is run; its functions are those of the text.
     Runs(String),
 }
@@ -52,7 +52,7 @@ pub fn end(
     };
     match handling(invocation)? {
         Handling::Ignores => goes_on(),
-        Handling::Lingers(time) => Some((time, 0)),
+        Handling::Lingers(time, code) => Some((time, code)),
         // A shell looks at its traps between commands.
         Handling::Runs(script) => {
             let busy = process::play(invocation, around, Some(ran)).map_or(ran, |played| played.until);
@@ -92,21 +92,25 @@ fn exit_of(handler: &str, around: &Surroundings) -> Exits {
 fn handling(invocation: &Invocation<'_>) -> Option<Handling> {
     let words: Vec<String> = invocation.words().cloned().collect();
     let signal = invocation.stop_signal.unwrap_or(DEFAULT_SIGNAL);
-    if let Some(mode) = agnhost::serves(invocation) {
-        return of_agnhost(mode, &words).filter(|_| signal == DEFAULT_SIGNAL);
+    if let Some(handling) = agnhost::mode(invocation).and_then(|mode| of_agnhost(mode, &words)) {
+        return Some(handling).filter(|_| signal == DEFAULT_SIGNAL);
     }
     let is_shell = words.first().is_some_and(|word| names::is_shell(names::base_name(word)));
     let at = words.iter().position(|word| names::is_command_flag(word)).filter(|_| is_shell)?;
     of_script(words.get(at + 1)?, signal)
 }
 
+/// Most of its modes have no handler: Go ends them with 2, as process 1 that no signal can kill.
 fn of_agnhost(mode: &str, words: &[String]) -> Option<Handling> {
+    let seconds = || flags::flag(words, "delay-shutdown").and_then(|seconds| seconds.parse().ok());
     match mode {
-        "serve-hostname" => Some(Handling::Lingers(SERVE_HOSTNAME_LINGERS)),
-        "netexec" => {
-            let seconds: u64 = flags::flag(words, "delay-shutdown")?.parse().ok()?;
-            Some(Handling::Lingers(Duration::from_secs(seconds)))
+        "serve-hostname" => Some(Handling::Lingers(SERVE_HOSTNAME_LINGERS, 0)),
+        "netexec" => Some(Handling::Lingers(Duration::from_secs(seconds().unwrap_or(0)), 0)),
+        "nettest" | "net" if seconds().is_some_and(|seconds| seconds > 0) => {
+            Some(Handling::Lingers(Duration::from_secs(seconds().unwrap_or(0)), 0))
         }
+        "tcp-reset" => Some(Handling::Lingers(Duration::ZERO, 0)),
+        mode if agnhost::is_mode(mode) => Some(Handling::Lingers(Duration::ZERO, 2)),
         _ => None,
     }
 }
@@ -241,6 +245,12 @@ mod tests {
         let agnhost = |words: &[&str]| given("e2e/agnhost:2", &[], words);
         assert_eq!(ended(&agnhost(&["serve-hostname"]), 10), Some((60, 0)));
         assert_eq!(ended(&agnhost(&["netexec", "--delay-shutdown=15"]), 10), Some((15, 0)));
-        assert!(!is_known(&agnhost(&["netexec"]).invocation()));
+        assert_eq!(ended(&agnhost(&["netexec"]), 10), Some((0, 0)));
+        assert_eq!(ended(&agnhost(&["nettest", "--delay-shutdown", "7"]), 10), Some((7, 0)));
+        for words in [&["liveness"][..], &["pause"], &[]] {
+            assert_eq!(ended(&agnhost(words), 10), Some((0, 2)), "{words:?}");
+        }
+        let trapped = given("e2e/agnhost:2", &["sh", "-c", "trap 'exit 3' TERM; sleep 20"], &[]);
+        assert_eq!(ended(&trapped, 10), Some((10, 3)));
     }
 }

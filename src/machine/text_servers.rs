@@ -52,6 +52,8 @@ pub enum TextProtocol {
     Memcached,
     /// agnhost's `serve-hostname --tcp`: its name, and the end.
     HostName,
+    /// agnhost's `tcp-reset`: it hangs up on whoever says anything.
+    Reset,
     /// PostgreSQL lets everybody in, and plays no query.
     Postgres,
     /// MySQL says who it is, and no more.
@@ -92,6 +94,7 @@ impl TextProtocol {
             TextProtocol::Redis => redis(store, received),
             TextProtocol::Memcached => memcached(store, received),
             TextProtocol::Postgres => postgres(received),
+            TextProtocol::Reset => Some(HeardText { taken: received.len(), says: vec![], ends: true }),
             TextProtocol::HostName | TextProtocol::MySql => None,
         };
         let is_too_long = heard.is_none() && received.len() > MAX_COMMAND_BYTES;

@@ -10,7 +10,7 @@ use crate::access_log;
 pub use crate::agnhost::asking::Backing;
 use crate::agnhost::{netexec, no_snat, webhook};
 use crate::questions;
-use crate::requests::parameter;
+use crate::requests::canonical;
 pub use crate::requests::{Served, WebAnswer, WebRequest};
 use crate::served_files;
 use crate::server_state::ServerState;
@@ -27,8 +27,17 @@ impl Server {
         state: &mut ServerState,
         backing: Backing<'_>,
     ) -> Served {
+        let instead;
+        let asked = match self.site(port) {
+            Some(Site::NetExec(Some(path))) => {
+                instead = netexec::overridden(asked, path);
+                &instead
+            }
+            _ => asked,
+        };
         let answered = match self.site(port) {
-            Some(Site::NetExec(None)) => netexec::answer(asked, state, backing),
+            Some(Site::NetExec(_)) => netexec::answer(asked, state, backing, port),
+            Some(Site::Mode(mode)) => Some(mode.answer(asked, state, backing)),
             Some(Site::Guestbook(guestbook)) => Some(guestbook.answer(asked, state, backing)),
             Some(Site::NoSnat) => Some(no_snat::answer(asked, backing)),
             Some(Site::NoSnatProxy) => Some(no_snat::pass_on(asked, backing)),
@@ -117,13 +126,13 @@ impl Site {
                 let host = asked.host_name;
                 WebAnswer::text(code, format!("Hello, world!\nVersion: {version}\nHostname: {host}\n"))
             }
-            Site::NetExec(_) => net_exec(code, asked),
+            Site::NetExec(_) => netexec::page(asked, 0),
             Site::Liveness if code == 500 => {
                 WebAnswer::text(code, format!("error: {}", asked.uptime.as_secs_f64()))
             }
             Site::Liveness if asked.target.starts_with("/healthz") => WebAnswer::text(code, "ok"),
-            Site::Liveness => WebAnswer::text(code, format!("{}", asked.uptime.as_secs_f64())),
-            _ if code == 404 => WebAnswer::text(code, "404 page not found\n"),
+            Site::Liveness if code == 200 => WebAnswer::text(code, golang::duration::format(asked.uptime)),
+            _ if code == 404 => WebAnswer::not_found(),
             _ => WebAnswer::text(code, ""),
         }
     }
@@ -170,28 +179,9 @@ fn told_of_health(asked: &WebRequest<'_>, state: &mut ServerState) -> WebAnswer 
     match asked.target.split('?').next() {
         Some("/make-serving") => state.is_serving = Some(true),
         Some("/make-not-serving") => state.is_serving = Some(false),
-        _ => return WebAnswer::text(404, "404 page not found\n"),
+        _ => return WebAnswer::not_found(),
     }
-    WebAnswer::text(200, format!("{}s", asked.uptime.as_secs_f64()))
-}
-
-/// agnhost's `netexec`, but for what needs a shell or a network.
-fn net_exec(code: u16, asked: &WebRequest<'_>) -> WebAnswer {
-    let (path, query) = asked.target.split_once('?').unwrap_or((asked.target, ""));
-    let named = |name: &str| parameter(query, name).unwrap_or_default();
-    let body = match path {
-        "/hostname" | "/hostName" => asked.host_name.to_owned(),
-        "/clientip" => asked.from.to_owned(),
-        "/echo" => named("msg"),
-        "/header" => {
-            let key = named("key").to_ascii_lowercase();
-            let value = asked.headers.iter().find(|(name, _)| *name == key).map(|(_, value)| *value);
-            value.unwrap_or_default().to_owned()
-        }
-        "/healthz" => String::new(),
-        _ => format!("NOW: {}", asked.now),
-    };
-    WebAnswer::text(code, body)
+    WebAnswer::text(200, golang::duration::format(asked.uptime))
 }
 
 /// `ealen/echo-server`, but for its environment.
@@ -263,17 +253,6 @@ fn who_am_i(asked: &WebRequest<'_>) -> String {
     lines.join("\n") + "\n"
 }
 
-/// As Go writes the names of headers: `user-agent` is `User-Agent`.
-fn canonical(name: &str) -> String {
-    let capital = |part: &str| {
-        let mut letters = part.chars();
-        letters
-            .next()
-            .map_or(String::new(), |first| first.to_ascii_uppercase().to_string() + letters.as_str())
-    };
-    name.split('-').map(capital).collect::<Vec<_>>().join("-")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -284,7 +263,8 @@ mod tests {
         let args: Vec<String> = args.iter().map(|word| (*word).to_owned()).collect();
         let server = server(&Invocation::new(image, &[], &args), &[], &[]).unwrap();
         let headers = vec![("user-agent", "curl/8"), ("host", "web")];
-        server.answer(
+        let backing = Backing { around: None, answers: &Default::default() };
+        let served = server.serve(
             port,
             &WebRequest {
                 method: "GET",
@@ -297,7 +277,13 @@ mod tests {
                 now: "2026-01-01T00:00:00Z",
                 body: b"",
             },
-        )
+            &mut ServerState::default(),
+            backing,
+        );
+        match served {
+            Served::Answer(answer) => answer,
+            Served::Asks(..) => panic!("{image} asks first for {target}"),
+        }
     }
 
     #[test]
@@ -311,16 +297,23 @@ mod tests {
             ("e2e/agnhost:2", &["netexec"], 8080, "/clientip", 200, "10.0.0.9:4000"),
             ("e2e/agnhost:2", &["netexec"], 8080, "/echo?msg=a%20b&code=418", 418, "a b"),
             ("e2e/agnhost:2", &["netexec"], 8080, "/header?key=User-Agent", 200, "curl/8"),
+            ("e2e/agnhost:2", &["netexec"], 8080, "/header", 200, "{\"User-Agent\":[\"curl/8\"]}"),
             ("e2e/agnhost:2", &["netexec"], 8080, "/", 200, "NOW: 2026-01-01T00:00:00Z"),
-            ("e2e/agnhost:2", &["liveness"], 8080, "/healthz", 500, "error: 20"),
+            ("e2e/agnhost:2", &["netexec"], 8080, "/readyz", 200, "ok"),
+            ("e2e/agnhost:2", &["netexec"], 8080, "/healthz", 200, ""),
+            ("e2e/agnhost:2", &["netexec", "--http-port=81"], 81, "/serverport", 200, "81"),
             (
                 "e2e/agnhost:2",
-                &["liveness"],
+                &["netexec"],
                 8080,
-                "/slow-response",
-                501,
-                "What is answered to /slow-response is not simulated.\n",
+                "/redirect?code=b",
+                200,
+                "argument 'code' must be an integer or empty, got \"b\"\n",
             ),
+            ("e2e/agnhost:2", &["netexec", "--http-override=/echo?code=202&msg=x"], 8080, "/", 202, "x"),
+            ("e2e/agnhost:2", &["liveness"], 8080, "/healthz", 500, "error: 20"),
+            ("e2e/agnhost:2", &["liveness"], 8080, "/started", 200, "20s"),
+            ("e2e/agnhost:2", &["liveness"], 8080, "/slow-response", 404, "404 page not found\n"),
             ("e2e/agnhost:2", &["fake-gitserver"], 8000, "/x", 200, "I am a fake git server"),
             (
                 "k8s.gcr.io/echoserver:1.4",

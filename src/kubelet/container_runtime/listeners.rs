@@ -126,7 +126,7 @@ mod tests {
             (agnhost(&["liveness"]), 8080, "/", &missing),
             (agnhost(&["serve-hostname"]), 9376, "/any", &found),
             (agnhost(&["guestbook"]), 80, "/any", &None),
-            (agnhost(&["nettest"]), 8080, "/status", &found),
+            (agnhost(&["nettest"]), 8080, "/status", &None),
             (image("nginx:1.25"), 80, "/", &found),
             (image("nginx:1.25"), 80, "/healthz", &missing),
             (image("registry.k8s.io/e2e-test-images/httpd:2.4.38-4"), 80, "/index.html", &found),

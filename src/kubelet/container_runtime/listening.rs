@@ -188,8 +188,10 @@ impl Listening {
 
     /// As its volumes show them now.
     fn identity(&self, files: &TlsFiles) -> Option<TlsIdentity> {
-        let around = self.around.as_ref()?;
-        let (certificate, key) = (around.newest_file(&files.certificate)?, around.newest_file(&files.key)?);
+        let mounted = |path: &str| self.around.as_ref().and_then(|around| around.newest_file(path));
+        let (Some(certificate), Some(key)) = (mounted(&files.certificate), mounted(&files.key)) else {
+            return self.run.identity.get_or_init(own_identity).clone().filter(|_| files.has_own);
+        };
         let identity = TlsIdentity::new(certificate.text().as_bytes(), key.text().as_bytes());
         identity
             .inspect_err(|why| tracing::warn!(address = self.address, why = why.0, "no TLS in a pod"))
@@ -317,6 +319,13 @@ impl Listening {
             _ => Answered { reply: NetworkReply::Unreachable, took: Duration::ZERO },
         }
     }
+}
+
+/// What an image has, or makes when it starts: nobody vouches for it.
+fn own_identity() -> Option<TlsIdentity> {
+    let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+    let made = rcgen::generate_simple_self_signed(names).ok()?;
+    TlsIdentity::new(made.cert.pem().as_bytes(), made.signing_key.serialize_pem().as_bytes()).ok()
 }
 
 fn too_much() -> WebAnswer {

@@ -7,9 +7,10 @@ use machine::logs::LogLine;
 use machine::server_state::ServerState;
 use machine::text_servers::TextStore;
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::services::ProcessExit;
+use network::tls::TlsIdentity;
 use sync::Mutex;
 use tokio::sync::watch;
 
@@ -19,11 +20,13 @@ const MAX_LINES: usize = 5000;
 const MAX_LINE_BYTES: usize = 8 << 10;
 
 /// What is kept of a run of a container that somebody has asked: its requests, and what its server was told.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct AskedRun {
     pub(super) log: RequestLog,
     pub(super) store: Mutex<TextStore>,
     pub(super) state: Mutex<ServerState>,
+    /// The certificate that its image has, or made when it started; nothing while nobody asked for that.
+    pub(super) identity: OnceLock<Option<TlsIdentity>>,
     /// Its process ends when somebody asks it to.
     pub(super) exit: Arc<ProcessExit>,
 }

@@ -8,13 +8,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 
 use super::flags::flag;
-use super::klog_line;
+use super::{in_cluster, klog_line};
 use crate::interpreter::player::{Flow, Player};
 use crate::programs::resolve;
-use crate::questions::{CONNECT_TIMEOUT, HttpQuestion, NetworkAsk, NetworkReply, Question, TlsTrust};
-
-/// Where a pod has its own account's token.
-const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+use crate::questions::{CONNECT_TIMEOUT, NetworkAsk, NetworkReply, Question};
 
 /// `connect HOST:PORT`: whether anybody is there, and if not, in one word why.
 pub(super) fn connect(player: &mut Player<'_>, arguments: &[String]) -> Result<(), Flow> {
@@ -34,22 +31,45 @@ pub(super) fn connect(player: &mut Player<'_>, arguments: &[String]) -> Result<(
         return Ok(());
     };
     let to = SocketAddr::new(address, port);
-    let is_udp = flag(arguments, "protocol") == Some("udp");
+    let within = flag(arguments, "timeout").and_then(golang::duration::parse).filter(|time| !time.is_zero());
+    let is_udp = match flag(arguments, "protocol") {
+        None | Some("" | "tcp") => false,
+        Some("udp") => true,
+        Some("sctp") => {
+            // Nobody speaks it here.
+            wait(player, within.unwrap_or_default())?;
+            player.fail("TIMEOUT\n");
+            return Ok(());
+        }
+        Some(other) => {
+            player.fail(&format!("Unsupported protocol\n{other}"));
+            return Ok(());
+        }
+    };
     let what = if is_udp {
         let said = flag(arguments, "udp-data").unwrap_or("hostname");
         NetworkAsk::Udp { to, send: format!("{said}\n").into_bytes() }
     } else {
         NetworkAsk::Tcp { to, send: vec![], reads: false }
     };
-    let within = flag(arguments, "timeout").and_then(golang::duration::parse).filter(|time| !time.is_zero());
     let why = match player.ask(Question { what, within: within.unwrap_or(CONNECT_TIMEOUT) })? {
-        NetworkReply::Refused => "REFUSED",
-        NetworkReply::TimedOut(_) => "TIMEOUT",
-        NetworkReply::Unreachable => "OTHER: connect: no route to host",
+        NetworkReply::Refused if is_udp => format!("REFUSED: read udp {to}: read: connection refused"),
+        NetworkReply::TimedOut(_) if is_udp => format!("TIMEOUT: read udp {to}: i/o timeout"),
+        NetworkReply::Unreachable if is_udp => format!("UNKNOWN: write udp {to}: write: no route to host"),
+        NetworkReply::Refused => "REFUSED".to_owned(),
+        NetworkReply::TimedOut(_) => "TIMEOUT".to_owned(),
+        NetworkReply::Unreachable => format!("OTHER: dial tcp {to}: connect: no route to host"),
         _ => return Ok(()),
     };
     player.fail(&format!("{why}\n"));
     Ok(())
+}
+
+fn wait(player: &mut Player<'_>, time: Duration) -> Result<(), Flow> {
+    match player.pause(time) {
+        Flow::Go => Ok(()),
+        flow => Err(flow),
+    }
 }
 
 /// What is no flag, nor a flag's value.
@@ -69,52 +89,25 @@ fn place(arguments: &[String]) -> Option<&str> {
 
 /// `inclusterclient`: asks the apiserver for its health, with the token that its volume holds then.
 pub(super) fn poll(player: &mut Player<'_>, arguments: &[String]) -> Result<(), Flow> {
-    say(player, "started");
+    klog_line::say_at(player, ('I', "main.go:61"), "started");
     let seconds = flag(arguments, "poll-interval").and_then(|seconds| seconds.parse().ok()).unwrap_or(30);
     loop {
-        match player.pause(Duration::from_secs(seconds)) {
-            Flow::Go => {}
-            flow => return Err(flow),
-        }
-        say(player, "calling /healthz");
-        let Some(question) = healthz(player) else {
-            player.fail("err: unable to load in-cluster configuration\n");
-            return Err(Flow::Exit(1));
+        wait(player, Duration::from_secs(seconds))?;
+        klog_line::say_at(player, ('I', "main.go:79"), "calling /healthz");
+        let header = in_cluster::authorization(player);
+        let (Some(header), Some(question)) = (header, in_cluster::question(player, "/healthz")) else {
+            return Err(klog_line::fatal(player, format!("err: {}", in_cluster::WHY_NONE)));
         };
+        let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(format!("salt|{header}")));
+        klog_line::say_at(player, ('I', "main.go:96"), format!("authz_header={hash}"));
         let reply = player.ask(question)?;
         if !matches!(&reply, NetworkReply::Web(web) if web.code == 200) {
-            say(player, "status=failed");
+            klog_line::say_at(player, ('E', "main.go:82"), "status=failed");
             let why = match reply {
                 NetworkReply::Web(web) => format!("{} {}", web.code, String::from_utf8_lossy(&web.body)),
                 _ => "connection refused".to_owned(),
             };
-            say(player, &format!("error checking /healthz: {why}"));
+            klog_line::say_at(player, ('E', "main.go:83"), format!("error checking /healthz: {why}"));
         }
     }
-}
-
-/// Nothing where there is no account, or no apiserver.
-fn healthz(player: &mut Player<'_>) -> Option<Question> {
-    let read = |name: &str| player.file(&format!("{ACCOUNT}/{name}")).map(|file| file.text());
-    let (token, authorities) = (read("token")?, read("ca.crt")?);
-    let host = player.variables.get("KUBERNETES_SERVICE_HOST")?.parse().ok()?;
-    let port = player.variables.get("KUBERNETES_SERVICE_PORT")?.parse().ok()?;
-    let header = format!("Bearer {}", token.trim());
-    let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(format!("salt|{header}")));
-    say(player, &format!("authz_header={hash}"));
-    let to = SocketAddr::new(host, port);
-    let http = HttpQuestion {
-        to: Some(to),
-        method: "GET".into(),
-        target: "/healthz".into(),
-        headers: vec![("Host".into(), to.to_string()), ("Authorization".into(), header)],
-        body: vec![],
-        tls: Some(TlsTrust { server_name: host.to_string(), everybody: false, authorities }),
-    };
-    Some(Question { what: NetworkAsk::Http(Box::new(http)), within: CONNECT_TIMEOUT })
-}
-
-fn say(player: &mut Player<'_>, text: &str) {
-    let line = klog_line::of(text.to_owned(), player.now());
-    player.say(&(line + "\n"));
 }

@@ -22,6 +22,7 @@ struct PrimaryStore {
     data: BTreeMap<String, String>,
 }
 
+const EMPTY_KEY: &str = "cannot set with empty key.";
 /// How a client asks.
 const GET: &str = "curl -sf --max-time 5 \"$URL\"";
 
@@ -48,7 +49,7 @@ impl Guestbook {
             }
             "/set" => self.set(named("key"), named("value"), state, backing),
             "/guestbook" => self.front(query, backing),
-            _ => Ok(WebAnswer::text(404, "404 page not found\n")),
+            _ => Ok(WebAnswer::not_found()),
         }
     }
 
@@ -81,7 +82,7 @@ impl Guestbook {
         backing: Backing<'_>,
     ) -> Result<WebAnswer, Box<AskFirst>> {
         if key.is_empty() {
-            return Ok(WebAnswer::text(400, "cannot set with empty key.\n"));
+            return Ok(WebAnswer::error(400, EMPTY_KEY));
         }
         let mut script = String::new();
         let mut urls = vec![];
@@ -96,10 +97,10 @@ impl Guestbook {
         let variables: Vec<(&str, &str)> = urls.iter().map(|(name, url)| (&**name, &**url)).collect();
         let ran = backing.run(&script, &variables)?;
         if !state.keep(key, value) {
-            return Ok(WebAnswer::text(417, "the guestbook is full\n"));
+            return Ok(WebAnswer::error(417, "the guestbook is full"));
         }
         if ran.end.is_none_or(|(_, code)| code != 0) {
-            return Ok(WebAnswer::text(417, "encountered error while propagating to a replica\n"));
+            return Ok(WebAnswer::error(417, "encountered error while propagating to a replica"));
         }
         Ok(WebAnswer::text(200, json!({"message": "Updated"}).to_string()))
     }
@@ -108,19 +109,36 @@ impl Guestbook {
         let named = |name: &str| parameter(query, name).unwrap_or_default();
         let (command, key, value) = (named("cmd").to_ascii_lowercase(), named("key"), named("value"));
         let host = match command.as_str() {
-            "set" if key.is_empty() => return Ok(WebAnswer::text(400, "cannot set with empty key.\n")),
+            "set" if key.is_empty() => return Ok(WebAnswer::error(400, EMPTY_KEY)),
             "set" => "agnhost-primary",
             "get" => "agnhost-replica",
-            other => return Ok(WebAnswer::text(400, format!("unsupported cmd: '{other}'\n"))),
+            other => return Ok(WebAnswer::error(400, format!("unsupported cmd: '{other}'"))),
         };
         let url = format!("http://{host}:{}/{command}?key={key}&value={value}", self.backend_port);
         let ran = backing.run(GET, &[("URL", &url)])?;
         Ok(match ran.end {
             Some((_, 0)) => WebAnswer::text(200, ran.out),
-            Some((_, 6)) => WebAnswer::text(400, format!("host and/or port param are invalid. {host}\n")),
-            _ => WebAnswer::text(417, format!("encountered error: nobody answers at {host}\n")),
+            Some((_, 6)) => {
+                let why = format!("lookup {host}: no such host");
+                WebAnswer::error(400, format!("host and/or port param are invalid. {why}"))
+            }
+            _ => WebAnswer::error(417, format!("encountered error: nobody answers at {host}")),
         })
     }
+}
+
+/// What it writes into its log of a request.
+pub(crate) fn logged(asked: &WebRequest<'_>) -> Option<String> {
+    let (path, query) = asked.target.split_once('?').unwrap_or((asked.target, ""));
+    let names: &[&str] = match path {
+        "/register" => &["host"],
+        "/get" => &["key"],
+        "/set" => &["key", "value"],
+        "/guestbook" => &["cmd", "key", "value"],
+        _ => return None,
+    };
+    let told = names.iter().map(|name| format!("{name}={}", parameter(query, name).unwrap_or_default()));
+    Some(format!("GET {path}?{}", told.collect::<Vec<_>>().join("&")))
 }
 
 fn register(host: String, state: &mut ServerState) -> WebAnswer {

@@ -6,18 +6,25 @@ pub(crate) mod flags;
 pub(crate) mod klog_line;
 
 mod clients;
+mod external_metrics;
+mod fake_registry;
+mod in_cluster;
+mod issuer_discovery;
+mod mount_test;
+mod starting;
 
 pub(crate) mod asking;
 pub mod forward_tester;
 pub(crate) mod guestbook;
+pub(crate) mod modes;
 pub(crate) mod netexec;
+pub(crate) mod nettest;
 pub(crate) mod no_snat;
 pub(crate) mod webhook;
 
 use std::time::Duration;
 
 use self::flags::{TLS_FILE, flag};
-use crate::file_system::{self, File};
 use crate::images;
 use crate::interpreter::player::{Flow, Player};
 use crate::invocation::Invocation;
@@ -28,12 +35,13 @@ const PLAYED: &[&str] = &[
     "entrypoint-tester",
     "pause",
     "logs-generator",
-    "fake-gitserver",
     "etc-hosts",
     "dns-suffix",
     "dns-server-list",
     "connect",
     "inclusterclient",
+    "nonewprivs",
+    "test-service-account-issuer-discovery",
 ];
 /// Programs that serve and look at files or at names: what they find is made for them.
 const PREPARED: &[&str] = &[
@@ -44,13 +52,24 @@ const PREPARED: &[&str] = &[
     "crd-conversion-webhook",
     "no-snat-test",
     "no-snat-test-proxy",
+    "audit-proxy",
+    "external-metrics",
+    "fake-gitserver",
+    "fake-registry-server",
+    "grpc-health-checking",
+    "liveness",
+    "nettest",
+    "serve-hostname",
+    "tcp-reset",
     "test-webserver",
 ];
+/// The others that wait for ever.
+const OTHERS: &[&str] =
+    &["net", "port-forward-tester", "resource-consumer-controller", "mtlsserver", "mtlsclient"];
 const HOSTS: &str = "/etc/hosts";
 const RESOLVER: &str = "/etc/resolv.conf";
-const NEW_FILE: &str = "mount-tester new file\n";
-/// What `statfs` calls tmpfs is a name; any other type is its number, here that of ext4.
-const EXT4: &str = "61267";
+/// `logs-generator` waits at least so long between two lines.
+const MIN_PAUSE: Duration = Duration::from_nanos(1);
 
 /// The command line of a container of such an image: the program that is played, with its arguments.
 pub(crate) fn command_line(image: &str, command: &[String], arguments: &[String]) -> Option<Vec<String>> {
@@ -76,7 +95,14 @@ pub(crate) fn looks_around(line: &[String]) -> bool {
     let mode = line.get(1).map_or("", String::as_str);
     let has_own = matches!(
         mode,
-        "mounttest" | "inclusterclient" | "webhook" | "crd-conversion-webhook" | "porter" | "test-webserver"
+        "mounttest"
+            | "inclusterclient"
+            | "test-service-account-issuer-discovery"
+            | "nettest"
+            | "test-webserver"
+            | "webhook"
+            | "crd-conversion-webhook"
+            | "porter"
     );
     has_own || flag(line, TLS_FILE).is_some()
 }
@@ -99,6 +125,18 @@ pub(crate) fn is_picture(name: &str) -> bool {
     matches!(name, "kitten" | "nautilus")
 }
 
+/// The subcommand of a container of that image, which pauses when it is told none.
+pub(crate) fn mode<'a>(invocation: &Invocation<'a>) -> Option<&'a str> {
+    let is_ours = images::base_name(invocation.image) == "agnhost";
+    let says_nothing = invocation.words().all(|word| is_binary(word));
+    serves(invocation).or((is_ours && says_nothing).then_some("pause"))
+}
+
+/// Whether it is one that goes on until it is stopped.
+pub(crate) fn is_mode(mode: &str) -> bool {
+    mode == "pause" || PREPARED.contains(&mode) || OTHERS.contains(&mode)
+}
+
 fn is_binary(word: &str) -> bool {
     matches!(word, "/agnhost" | "agnhost" | "/agnhost-2")
 }
@@ -107,7 +145,7 @@ fn is_binary(word: &str) -> bool {
 pub(crate) fn run(player: &mut Player<'_>, line: &[String]) -> Flow {
     let arguments = line.get(2..).unwrap_or_default();
     match line.get(1).map(String::as_str) {
-        Some("mounttest") => mount_test(player, arguments),
+        Some("mounttest") => mount_test::run(player, arguments),
         Some("entrypoint-tester") => {
             player.say(&format!("[{}]\n", line.join(" ")));
             Flow::Go
@@ -115,20 +153,24 @@ pub(crate) fn run(player: &mut Player<'_>, line: &[String]) -> Flow {
         Some("logs-generator") => generate_logs(player, arguments),
         Some("connect") => clients::connect(player, arguments).err().unwrap_or(Flow::Exit(player.status)),
         Some("inclusterclient") => clients::poll(player, arguments).err().unwrap_or(Flow::Go),
-        Some("no-snat-test") => no_snat::begin(player),
-        Some(mode) if PREPARED.contains(&mode) => player.sleep(Duration::MAX),
+        Some("test-service-account-issuer-discovery") => issuer_discovery::run(player, arguments),
+        Some("nonewprivs") => effective_user(player),
+        Some("nettest") => nettest::NetTest::of(arguments).run(player),
+        Some(mode) if PREPARED.contains(&mode) => starting::begin(player, mode, arguments),
         Some("etc-hosts") => show_line(player, HOSTS, |text| text),
         Some("dns-suffix") => show_line(player, RESOLVER, |text| resolver_words(&text, "search")),
         Some("dns-server-list") => show_line(player, RESOLVER, |text| resolver_words(&text, "nameserver")),
         Some(_) => {
-            player.say("Paused\n");
+            player.say("Paused\nSignals registered\n");
             player.sleep(Duration::MAX)
         }
-        None => {
-            player.say(&format!("Effective uid: {}\n", player.around.user));
-            Flow::Go
-        }
+        None => effective_user(player),
     }
+}
+
+fn effective_user(player: &mut Player<'_>) -> Flow {
+    player.say(&format!("Effective uid: {}\n", player.around.user));
+    Flow::Go
 }
 
 /// What is made of a file, as a line.
@@ -144,133 +186,34 @@ fn resolver_words(text: &str, keyword: &str) -> String {
     lines.flat_map(str::split_whitespace).collect::<Vec<_>>().join(",")
 }
 
-/// Looks at files in a fixed order, whatever that of its flags.
-fn mount_test(player: &mut Player<'_>, arguments: &[String]) -> Flow {
-    let mut is_well = true;
-    if let Some(path) = flag(arguments, "fs_type") {
-        let mount = file_system::mount_of(&player.around.mounts, path);
-        let kind = if mount.is_some_and(|mount| mount.is_memory) { "tmpfs" } else { EXT4 };
-        player.say(&format!("mount type of {path:?}: {kind}\n"));
-    }
-    for (name, mode) in [
-        ("new_file_0644", 0o644),
-        ("new_file_0666", 0o666),
-        ("new_file_0660", 0o660),
-        ("new_file_0777", 0o777),
-    ] {
-        let Some(path) = flag(arguments, name) else { continue };
-        match player.write_file(path, NEW_FILE.into()) {
-            Ok(()) => {
-                player.put_file(path.to_owned(), Some(File::new(NEW_FILE.as_bytes(), mode)));
-                show_content(player, path);
-            }
-            Err(why) => {
-                let why = why.to_lowercase();
-                player.say(&format!("error writing new file {path:?}: open {path}: {why}\n"));
-                is_well = false;
-            }
-        }
-    }
-    for (name, what) in [("file_mode", "mode"), ("file_perm", "perms"), ("file_owner", "owner")] {
-        let Some(path) = flag(arguments, name) else { continue };
-        is_well &= show_file(player, what, path);
-    }
-    if let Some(path) = flag(arguments, "file_content") {
-        is_well &= show_content(player, path);
-    }
-    player.status = i32::from(!is_well);
-    match flag(arguments, "file_content_in_loop") {
-        Some(path) => show_in_loop(player, path, arguments),
-        None => Flow::Exit(player.status),
-    }
-}
-
-fn show_file(player: &mut Player<'_>, what: &str, path: &str) -> bool {
-    let Some(file) = player.file(path).or_else(|| root_of_volume(player, path)) else {
-        player.say(&format!("error Lstat {path:?}: lstat {path}: no such file or directory\n"));
-        return false;
-    };
-    let permissions = file.permissions();
-    match what {
-        "mode" if file.is_folder => {
-            player.say(&format!("mode of file {path:?}: d{}\n", permissions.replacen('-', "", 1)));
-        }
-        "owner" => {
-            player
-                .say(&format!("owner UID of {path:?}: 0\nowner GID of {path:?}: {}\n", player.around.group));
-        }
-        what => player.say(&format!("{what} of file {path:?}: {permissions}\n")),
-    }
-    true
-}
-
-/// Everybody may write into a volume.
-fn root_of_volume(player: &Player<'_>, path: &str) -> Option<File> {
-    let is_root = player.around.mounts.iter().any(|mount| mount.path.trim_end_matches('/') == path);
-    is_root.then(|| File::folder(0o777))
-}
-
-fn show_content(player: &mut Player<'_>, path: &str) -> bool {
-    match player.file(path) {
-        Some(file) => {
-            player.say(&format!("content of file {path:?}: {}\n", file.text()));
-            true
-        }
-        None => {
-            let why = format!("open {path}: no such file or directory");
-            player.say(&format!("error reading file content for {path:?}: {why}\n"));
-            false
-        }
-    }
-}
-
-/// Every two seconds, until the content is what is expected or the time is over.
-fn show_in_loop(player: &mut Player<'_>, path: &str, arguments: &[String]) -> Flow {
-    let retry_time = flag(arguments, "retry_time").and_then(|seconds| seconds.parse().ok()).unwrap_or(180);
-    let breaks = flag(arguments, "break_on_expected_content") != Some("false");
-    let end = player.elapsed.saturating_add(Duration::from_secs(retry_time));
-    while player.elapsed < end {
-        match player.file(path).map(|file| file.text()) {
-            None => {
-                let why = format!("open {path}: no such file or directory");
-                player.say(&format!("Error reading file {path}: {why}, retrying\n"));
-            }
-            Some(text) => {
-                player.say(&format!("content of file {path:?}: {text}\n"));
-                if breaks && text == NEW_FILE {
-                    return Flow::Exit(0);
-                }
-                if breaks {
-                    player.say(&format!("Unexpected content. Expected: {NEW_FILE}. Retrying"));
-                }
-            }
-        }
-        match player.pause(Duration::from_secs(2)) {
-            Flow::Go => {}
-            flow => return flow,
-        }
-    }
-    Flow::Exit(player.status)
-}
-
 /// So many lines in so much time, each a request as an apiserver would log it.
 fn generate_logs(player: &mut Player<'_>, arguments: &[String]) -> Flow {
-    let total: u32 = flag(arguments, "log-lines-total").and_then(|count| count.parse().ok()).unwrap_or(0);
-    let duration = flag(arguments, "run-duration").and_then(golang::duration::parse);
-    let pause = duration.unwrap_or_default() / total.max(1);
-    for number in 0..total {
-        match player.pause(pause) {
+    let given = |long: &str, short: &str| {
+        let at = arguments.iter().position(|word| word == short);
+        flag(arguments, long).or_else(|| arguments.get(at? + 1).map(String::as_str))
+    };
+    let total: i64 = given("log-lines-total", "-t").and_then(|count| count.parse().ok()).unwrap_or(0);
+    let Some(count) = u32::try_from(total).ok().filter(|count| *count > 0) else {
+        let why = format!("Invalid total number of lines: {total}");
+        return klog_line::klog_fatal(player, "logs_generator.go:64", why);
+    };
+    let duration = given("run-duration", "-d").and_then(golang::duration::parse).unwrap_or_default();
+    if duration.is_zero() {
+        return klog_line::klog_fatal(player, "logs_generator.go:68", "Invalid duration: 0s");
+    }
+    for number in 0..count {
+        let method = ["GET", "POST", "PUT"][number as usize % 3];
+        let namespace = ["kube-system", "default", "ns"][number as usize / 3 % 3];
+        let status = 200 + u64::from(number) * 37 % 400;
+        let request = format!("{method} /api/v1/namespaces/{namespace}/pods/p{number} {status}");
+        klog_line::say_at(player, ('I', "logs_generator.go:76"), format!("{number} {request}"));
+        match player.pause((duration / count).max(MIN_PAUSE)) {
             Flow::Go => {}
             flow => return flow,
         }
-        let at = player.now();
-        let method = ["GET", "POST", "PUT"][number as usize % 3];
-        let namespace = ["kube-system", "default", "ns"][number as usize / 3 % 3];
-        let status = 200 + number * 37 % 400;
-        player.say(&format!(
-            "I{} 1 logs_generator.go:76] {number} {method} /api/v1/namespaces/{namespace}/pods/p{number} {status}\n",
-            at.format("%m%d %H:%M:%S%.6f      "),
-        ));
     }
     Flow::Exit(0)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,34 +1,14 @@
 //! agnhost's `no-snat-test` and the proxy in front of it: whether others see a pod by its own address.
 
-use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
+use std::net::SocketAddr;
 
 use super::asking::{AskFirst, Backing, MARK};
-use crate::interpreter::player::{Flow, Player};
 use crate::requests::{WebAnswer, WebRequest, parameter};
 
-/// The variables that it cannot do without.
-const ADDRESSES: [&str; 2] = ["POD_IP", "NODE_IP"];
 /// So many others does one request ask at most; one that names more is refused.
 const MAX_ASKED: usize = 100;
 /// How long another one is asked.
 const SECONDS: u64 = 30;
-
-/// It serves as long as it knows its own addresses.
-pub(super) fn begin(player: &mut Player<'_>) -> Flow {
-    for name in ADDRESSES {
-        let why = match player.variables.get(name) {
-            None => format!("{name} env var was not present in the environment\n"),
-            Some(text) if text.parse::<IpAddr>().is_err() => {
-                format!("{name} env var contained {text:?}, which is not an IP address\n")
-            }
-            Some(_) => continue,
-        };
-        player.fail(&why);
-        return Flow::Exit(1);
-    }
-    player.sleep(Duration::MAX)
-}
 
 /// `/whoami`, and `/checknosnat?ips=HOST:PORT,...`, which asks that of others.
 pub(crate) fn answer(asked: &WebRequest<'_>, backing: Backing<'_>) -> Result<WebAnswer, Box<AskFirst>> {
@@ -89,7 +69,7 @@ pub(crate) fn pass_on(asked: &WebRequest<'_>, backing: Backing<'_>) -> Result<We
 }
 
 fn not_found() -> WebAnswer {
-    WebAnswer::text(404, "404 page not found\n")
+    WebAnswer::not_found()
 }
 
 /// How a client of each ended, and what it was answered. One script asks all: what it asks is numbered.

@@ -31,7 +31,8 @@ impl ReviewVerdict {
 
     fn response(self, uid: &Value) -> Value {
         let mut response = json!({"uid": uid, "allowed": !self.is_denied});
-        if let Some(result) = self.result {
+        if let Some(mut result) = self.result {
+            result["metadata"] = json!({});
             response["status"] = result;
         }
         if let Some(patch) = self.patch {
@@ -49,20 +50,20 @@ pub(crate) fn answer(asked: &WebRequest<'_>, sidecar: &str) -> WebAnswer {
     if path == "/readyz" {
         return WebAnswer::text(200, "ok");
     }
-    let Some(judge) = judge(path) else { return WebAnswer::text(404, "404 page not found\n") };
+    let Some(judge) = judge(path) else { return WebAnswer::not_found() };
     // Whoever says something else hears nothing.
     if asked.header("content-type") != Some("application/json") {
         return WebAnswer::text(200, "");
     }
     let review: Value = match serde_json::from_slice(asked.body) {
         Ok(review) => review,
-        Err(error) => return WebAnswer::text(400, format!("Request could not be decoded: {error}\n")),
+        Err(error) => return WebAnswer::error(400, format!("Request could not be decoded: {error}")),
     };
     let is_known = matches!(&review["apiVersion"], Value::String(version)
         if matches!(version.as_str(), "admission.k8s.io/v1" | "admission.k8s.io/v1beta1"));
     if !is_known || review["kind"] != "AdmissionReview" {
         let (version, kind) = (text(&review["apiVersion"]), text(&review["kind"]));
-        return WebAnswer::text(400, format!("Unsupported group version kind: {version}, Kind={kind}\n"));
+        return WebAnswer::error(400, format!("Unsupported group version kind: {version}, Kind={kind}"));
     }
     let request = &review["request"];
     if path == "/pods" && request["object"]["metadata"]["labels"][MARK] == "wait-forever" {
@@ -79,7 +80,10 @@ type Judge = fn(&Value, &str) -> ReviewVerdict;
 
 fn judge(path: &str) -> Option<Judge> {
     Some(match path {
-        "/always-allow-delay-5s" => |_, _| ReviewVerdict::default(),
+        "/always-allow-delay-5s" => |_, _| ReviewVerdict {
+            result: Some(json!({"message": "this webhook allows all requests"})),
+            ..ReviewVerdict::default()
+        },
         "/always-deny" => {
             |_, _| ReviewVerdict::denied(json!({"message": "this webhook denies all requests"}))
         }
@@ -122,7 +126,7 @@ fn is_of(request: &Value, resource: &str) -> bool {
 
 fn pods(request: &Value) -> ReviewVerdict {
     if !is_of(request, "pods") {
-        return ReviewVerdict::denied(json!({"message": "expect resource to be pods"}));
+        return ReviewVerdict::denied(json!({"message": "expect resource to be /v1, Resource=pods"}));
     }
     let pod = &request["object"];
     let mut why = String::new();
@@ -224,21 +228,22 @@ pub(crate) fn convert(asked: &WebRequest<'_>) -> WebAnswer {
     match asked.target.split('?').next() {
         Some("/crdconvert") => {}
         Some("/readyz") => return WebAnswer::text(200, "ok"),
-        _ => return WebAnswer::text(404, "404 page not found\n"),
+        _ => return WebAnswer::not_found(),
     }
     let kind = asked.header("content-type").unwrap_or_default();
     if kind != "application/json" {
-        return WebAnswer::text(400, format!("invalid Content-Type header `{kind}`\n"));
+        return WebAnswer::error(400, format!("invalid Content-Type header `{kind}`"));
     }
     let mut review: Value = match serde_json::from_slice(asked.body) {
         Ok(review) => review,
         Err(error) => {
-            return WebAnswer::text(400, format!("failed to deserialize body with error {error}\n"));
+            let body = String::from_utf8_lossy(asked.body);
+            return WebAnswer::error(400, format!("failed to deserialize body ({body}) with error {error}"));
         }
     };
     if review["kind"] != "ConversionReview" {
         let (version, kind) = (text(&review["apiVersion"]), text(&review["kind"]));
-        return WebAnswer::text(400, format!("Unsupported group version kind: {version}, Kind={kind}\n"));
+        return WebAnswer::error(400, format!("Unsupported group version kind: {version}, Kind={kind}"));
     }
     let request = review["request"].take();
     let wanted = text(&request["desiredAPIVersion"]);
@@ -249,11 +254,10 @@ pub(crate) fn convert(asked: &WebRequest<'_>) -> WebAnswer {
         Err(why) => json!({"convertedObjects": null, "result": {"status": "Failure", "message": why}}),
     };
     response["uid"] = request["uid"].clone();
-    if let Some(review) = review.as_object_mut() {
-        review.remove("request");
-    }
+    // The real one empties what it was asked, and leaves it there.
+    review["request"] = json!({"uid": "", "desiredAPIVersion": "", "objects": null});
     review["response"] = response;
-    WebAnswer::typed(200, "application/json", review.to_string())
+    WebAnswer::typed(200, "application/json", format!("{review}\n"))
 }
 
 fn converted(object: &Value, wanted: &str) -> Result<Value, String> {
@@ -320,7 +324,7 @@ mod tests {
         };
         assert_eq!(reviewed("/pods", pod(json!({}), "main")), json!({"uid": "1", "allowed": true}));
         let both = "the pod contains unwanted label; the pod contains unwanted container name;";
-        let denied = json!({"uid": "1", "allowed": false, "status": {"message": both}});
+        let denied = json!({"uid": "1", "allowed": false, "status": {"metadata": {}, "message": both}});
         assert_eq!(reviewed("/pods", pod(json!({MARK: DISALLOW}), "webhook-disallow")), denied);
         let first = json!([{"op": "add", "path": "/metadata/labels", "value": {"added-label": "yes"}}]);
         assert_eq!(reviewed("/add-label", pod(json!({}), "a"))["patch"], first);

@@ -8,8 +8,10 @@ use bytes::Bytes;
 use futures::FutureExt;
 use http::Request;
 use http_body_util::BodyExt;
+use kubarium::apis::core::config_map::CONFIG_MAPS;
 use kubarium::apis::core::pod::PODS;
 use kubarium::apis::core::service::SERVICES;
+use kubarium::apis::rbac::role_binding::ROLE_BINDINGS;
 use serde_json::{Value, json};
 
 use super::Net;
@@ -211,4 +213,120 @@ async fn pods_say_whether_others_see_them_by_their_own_address() {
     net.create(&PODS, json!({"metadata": {"name": "lost"}, "spec": spec})).await;
     assert_eq!(net.ended("lost").await, 1);
     assert_eq!(net.log("lost").await.trim(), "POD_IP env var was not present in the environment");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nettest_finds_its_peers_through_the_api_and_hears_of_hooks() {
+    let net = Net::start().await;
+    let subject = json!({"kind": "ServiceAccount", "name": "default", "namespace": "default"});
+    let role = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"});
+    let binding = json!({"metadata": {"name": "view"}, "roleRef": role, "subjects": [subject]});
+    net.create(&ROLE_BINDINGS, binding).await;
+    net.service("agnhost-nettest", json!([{"port": 8080}])).await;
+    let peer = agnhost(&["nettest", "--peers=1", "--service=agnhost-nettest"]);
+    let address = net.pod("nettest-0", peer).await;
+    let on = &net;
+    let passed =
+        || async move { (on.proxied("nettest-0:8080", "/status").await == "pass").then_some(()) }.boxed();
+    net.until(passed).await;
+    let read: Value = serde_json::from_str(&net.proxied("nettest-0:8080", "/read").await).unwrap();
+    assert_eq!((&read["Hostname"], &read["Sent"]["nettest-0"]), (&json!("nettest-0"), &json!(1)), "{read}");
+    assert!(net.log("nettest-0").await.contains("Server version: "));
+    // As upstream's test of hooks has it.
+    let told = format!("wget -O- --post-data='{{\"Source\": \"prestop\"}}' http://{address}:8080/write");
+    let said = json!({"name": "main", "image": "busybox", "command": ["sh", "-c", told]});
+    net.create(
+        &PODS,
+        json!({"metadata": {"name": "tells"}, "spec": {"restartPolicy": "Never", "containers": [said]}}),
+    )
+    .await;
+    assert_eq!(net.ended("tells").await, 0);
+    let read: Value = serde_json::from_str(&net.proxied("nettest-0:8080", "/read").await).unwrap();
+    assert_eq!(read["Received"]["prestop"], 1, "{read}");
+    net.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_of_the_image_are_there_without_a_volume() {
+    let net = Net::start().await;
+    let mut porter = agnhost(&["porter"]);
+    porter["env"] = json!([{"name": "SERVE_TLS_PORT_443", "value": "safe"}]);
+    let porter = net.pod("porter-0", porter).await;
+    let metrics = net.pod("metrics-0", agnhost(&["external-metrics"])).await;
+    let pages =
+        [("safe", format!("https://{porter}:443/")), ("ok", format!("https://{metrics}:6443/readyz"))];
+    for (word, url) in pages {
+        let asks = json!({"name": "main", "image": "curlimages/curl", "command": ["curl", "-sk", url]});
+        let spec = json!({"restartPolicy": "Never", "containers": [asks]});
+        net.create(&PODS, json!({"metadata": {"name": word}, "spec": spec})).await;
+        assert_eq!(net.ended(word).await, 0, "{word}");
+        assert_eq!(net.log(word).await.trim(), word);
+    }
+    net.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_are_served_over_tcp_and_udp_and_files_of_volumes_over_http() {
+    let net = Net::start().await;
+    let named = net.pod("named-0", agnhost(&["serve-hostname", "--http=false", "--tcp", "--udp"])).await;
+    let to = SocketAddr::new(named, 9376);
+    let answer = net.cluster.network().ask(named, to, Bytes::from("x")).await;
+    assert_eq!(answer.unwrap().unwrap(), "named-0");
+    let mut heard = String::new();
+    let mut io = net.cluster.network().connect(named, to).await.unwrap();
+    tokio::io::AsyncReadExt::read_to_string(&mut io, &mut heard).await.unwrap();
+    assert_eq!(heard, "named-0");
+    let reset = net.pod("reset-0", agnhost(&["tcp-reset"])).await;
+    assert_eq!(net.get(named, SocketAddr::new(reset, 8080), "/").await, None);
+    net.create(&CONFIG_MAPS, json!({"metadata": {"name": "files"}, "data": {"found": "OK\n"}})).await;
+    let mount = json!([{"name": "files", "mountPath": "/files"}]);
+    let serves =
+        json!({"name": "serves", "image": AGNHOST, "args": ["test-webserver"], "volumeMounts": mount});
+    let volume = json!({"name": "files", "configMap": {"name": "files"}});
+    let spec = json!({"containers": [serves], "volumes": [volume]});
+    net.create(&PODS, json!({"metadata": {"name": "files-0"}, "spec": spec})).await;
+    net.address("files-0").await;
+    assert_eq!(net.proxied("files-0:80", "/files/found").await, "OK\n");
+    assert_ne!(net.proxied("files-0:80", "/files/none").await, "OK\n");
+    net.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_has_the_password_pulls_from_the_registry() {
+    let net = Net::start().await;
+    let registry =
+        SocketAddr::new(net.pod("registry-0", agnhost(&["fake-registry-server", "--private"])).await, 5000);
+    assert_eq!(net.get(registry.ip(), registry, "/v2/").await.unwrap(), "Unauthorized\n");
+    let script =
+        format!("curl -sL -u user:password http://{registry}/v2/pause/manifests/testing | grep -c linux");
+    let pulls = json!({"name": "main", "image": "curlimages/curl", "command": ["sh", "-c", script]});
+    net.create(
+        &PODS,
+        json!({"metadata": {"name": "pulls"}, "spec": {"restartPolicy": "Never", "containers": [pulls]}}),
+    )
+    .await;
+    assert_eq!(net.ended("pulls").await, 0);
+    net.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_checked_by_what_its_issuer_publishes() {
+    let net = Net::start().await;
+    let token =
+        json!({"serviceAccountToken": {"path": "sa-token", "expirationSeconds": 600, "audience": "checked"}});
+    let volume = json!({"name": "token", "projected": {"sources": [token]}});
+    let mount = json!([{"name": "token", "mountPath": "/var/run/secrets/tokens"}]);
+    for (name, audience, code, word) in [
+        ("right", "checked", 0, "OK: Got valid claims from token!"),
+        ("wrong", "other", 1, "oidc: expected audience \"other\" got [\"checked\"]"),
+    ] {
+        let path = "--token-path=/var/run/secrets/tokens/sa-token";
+        let args = ["test-service-account-issuer-discovery", path, "--audience", audience];
+        let container = json!({"name": "main", "image": AGNHOST, "args": args, "volumeMounts": mount});
+        let spec = json!({"restartPolicy": "Never", "containers": [container], "volumes": [volume]});
+        net.create(&PODS, json!({"metadata": {"name": name}, "spec": spec})).await;
+        let (ended, log) = (net.ended(name).await, net.log(name).await);
+        assert!(ended == code && log.contains(word), "{name}: {ended} {log}");
+    }
+    net.cluster.stop().await;
 }
