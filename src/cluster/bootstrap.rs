@@ -21,6 +21,8 @@ use controllers::SIMULATED_DISK_PROVISIONER;
 
 /// `controlplane/controller/systemnamespaces`
 const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+/// Who manages the fields of what the server makes for itself.
+const SERVER: &str = "kube-apiserver";
 
 /// Creates what is not there yet of what components build on; somebody may have changed the rest.
 ///
@@ -95,7 +97,8 @@ fn about(what: &'static str) -> impl Fn(Status) -> Error {
 }
 
 async fn make_namespace(client: &Client, name: &str) -> Result<(), Status> {
-    match client.create(&NAMESPACES, "", json!({"metadata": {"name": name}})).await {
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    match client.create_strictly(&NAMESPACES, "", &namespace, SERVER).await {
         Err(refused) if !refused.is_already_exists() => Err(refused),
         _ => Ok(()),
     }
@@ -105,9 +108,8 @@ async fn make_namespace(client: &Client, name: &str) -> Result<(), Status> {
 pub(super) async fn make_service(client: &Client, address: IpAddr) -> Result<(), Status> {
     match client.get(&SERVICES, "default", "kubernetes").await {
         Err(status) if status.is_not_found() => {
-            let Err(refused) = client.create(&SERVICES, "default", service(address)).await else {
-                return Ok(());
-            };
+            let made = client.create_strictly(&SERVICES, "default", &service(address), SERVER).await;
+            let Err(refused) = made else { return Ok(()) };
             // Another server may have been faster, and then the address is taken before the Service is there.
             client.get(&SERVICES, "default", "kubernetes").await.map(drop).map_err(|_| refused)
         }
@@ -117,6 +119,8 @@ pub(super) async fn make_service(client: &Client, address: IpAddr) -> Result<(),
 
 fn service(address: IpAddr) -> Value {
     json!({
+        "apiVersion": "v1",
+        "kind": "Service",
         "metadata": {
             "name": "kubernetes",
             "namespace": "default",

@@ -28,8 +28,8 @@ const PRIORITIES: &[(&str, &str, u32, u32)] = &[
     ("coordination.k8s.io", "v1", 16500, 15),
     ("node.k8s.io", "v1", 16300, 15),
     ("discovery.k8s.io", "v1", 16200, 15),
+    ("resource.k8s.io", "v1", 16200, 21),
     ("flowcontrol.apiserver.k8s.io", "v1", 16100, 21),
-    ("resource.k8s.io", "v1", 15900, 15),
 ];
 
 /// The group whose kinds are the aggregator's own; it has no APIService and comes before all but the core.

@@ -114,6 +114,10 @@ async fn a_token_request_is_checked_as_upstream_checks_it() {
     })
     .await;
     let path = format!("POST {ACCOUNTS}/builder/token");
+    let asked = guarded.admin(&path, &json!({"spec": {"expirationSeconds": 900}})).await.json();
+    let owner = &asked["metadata"]["managedFields"][0];
+    assert_eq!(owner["subresource"], "token", "{asked}");
+    assert_eq!(owner["fieldsV1"], json!({"f:spec": {"f:expirationSeconds": {}}}));
     let kind = "TokenRequest.authentication.k8s.io";
     let pod = json!({"metadata": {"name": "p"}, "spec": {"serviceAccountName": "other",
         "containers": [{"name": "c", "image": "i"}]}});

@@ -28,12 +28,12 @@ pub(crate) struct FieldManagement<'s> {
 }
 
 impl<'s> FieldManagement<'s> {
-    pub(super) fn new(scope: &'s Scope, form: &'s Form) -> Self {
+    pub(crate) fn new(scope: &'s Scope, form: &'s Form) -> Self {
         Self { scope, form }
     }
 
     /// Sets the owners in `new`, which is to replace `live`.
-    pub(super) fn update(&self, live: Option<&Value>, new: &mut Value) {
+    pub(crate) fn update(&self, live: Option<&Value>, new: &mut Value) {
         self.with_manager(|manager, empty| manager.update(live, empty, new));
     }
 

@@ -12,7 +12,7 @@ pub(crate) mod form;
 mod initializers_field;
 pub mod long_work;
 
-mod field_manager;
+pub(crate) mod field_manager;
 mod initializers;
 mod owners;
 

@@ -1,7 +1,7 @@
 //! Discovery in one answer (KEP-3352, `endpoints/discovery/aggregated`): `/api` and `/apis` with everything
 //! below.
 
-use http::header::{CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -91,6 +91,7 @@ pub(crate) fn respond(groups: &[Group], headers: &HeaderMap, form: Form, is_core
         response.headers_mut().insert(name, HeaderValue::from_str(value).expect("plain text"));
     }
     response.headers_mut().append(VARY, HeaderValue::from_static("Accept"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("public"));
     response
 }
 
@@ -215,9 +216,12 @@ mod tests {
     fn what_is_known_is_not_sent_again() {
         let groups = groups(&Scheme::builtin());
         let first = respond(&groups, &HeaderMap::new(), V2, false);
+        assert_eq!(first.headers()[CACHE_CONTROL], "public", "whoever has it may keep it, and ask again");
         let mut headers = HeaderMap::new();
         headers.insert(IF_NONE_MATCH, first.headers()[ETAG].clone());
-        assert_eq!(respond(&groups, &headers, V2, false).status(), StatusCode::NOT_MODIFIED);
+        let again = respond(&groups, &headers, V2, false);
+        assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(again.headers()[CACHE_CONTROL], "public");
         assert_eq!(respond(&groups, &headers, V2, true).status(), StatusCode::OK);
     }
 }

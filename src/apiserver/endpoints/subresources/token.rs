@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::admission::Operation;
 use crate::authentication::service_account::issuer::{Reference, TokenIssuer, TokenRequest};
 use crate::endpoints::handlers::body::Input;
+use crate::endpoints::handlers::field_manager::FieldManagement;
 use crate::endpoints::handlers::form::Form;
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
@@ -37,6 +38,8 @@ pub(crate) async fn create_token(scope: &mut Scope, input: Input) -> Result<Answ
     let mut request = form.decode(&scope.ctx, raw, options.field_validation)?;
     ensure_namespace(&mut request, scope.namespace())?;
     form.apply_defaults(&mut request)?;
+    form.complete(&mut request);
+    FieldManagement::new(scope, &form).update(None, &mut request);
     let attributes = scope.attributes(Operation::Create, scope.name());
     scope.server.admission.admit(&attributes, Some(&mut request), None).await?;
     form.complete(&mut request);

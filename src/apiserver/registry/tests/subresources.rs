@@ -26,6 +26,7 @@ async fn a_pod_is_bound_once() {
     let conditions = bound["status"]["conditions"].as_array().unwrap();
     let scheduled = conditions.iter().find(|condition| condition["type"] == "PodScheduled").unwrap();
     assert_eq!(scheduled["status"], "True");
+    assert_eq!(scheduled.get("observedGeneration"), None, "the kubelet says it later");
     assert_eq!(
         message(bind("node-2").await),
         "Operation cannot be fulfilled on pods/binding \"a\": pod a is already assigned to node \"node-1\""
