@@ -37,10 +37,8 @@ pub fn complete(schema: &Schema, value: &mut Value) {
                 }
             }
             for (name, field) in fields.always() {
-                match map.get_mut(name) {
-                    None => add_absent(name, field, map),
-                    Some(value) if is_lost(field, value) => *value = Value::Null,
-                    Some(_) => {}
+                if !map.contains_key(name) {
+                    add_absent(name, field, map);
                 }
             }
         }
@@ -52,12 +50,6 @@ pub fn complete(schema: &Schema, value: &mut Value) {
         }
         _ => {}
     }
-}
-
-/// Stored in protobuf, as upstream does, an empty list is none.
-fn is_lost(field: &Schema, value: &Value) -> bool {
-    let is_collection = matches!(field.resolve().shape, Shape::List(_) | Shape::Map(_));
-    field.presence == Presence::Null && is_collection && is_zero(value)
 }
 
 fn add_absent(name: &str, field: &Schema, map: &mut Map<String, Value>) {
