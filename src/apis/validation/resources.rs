@@ -198,7 +198,8 @@ mod tests {
             ),
             (
                 json!({"limits": {"gpu": "1"}}),
-                "r.limits[gpu]: Invalid value: \"gpu\": must be a standard resource type or fully qualified",
+                "[r.limits[gpu]: Invalid value: \"gpu\": must be a standard resource type or fully qualified, \
+                 r.limits[gpu]: Invalid value: \"gpu\": must be a standard resource for containers]",
             ),
             (
                 json!({"limits": {"pods": "1"}}),
