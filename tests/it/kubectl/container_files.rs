@@ -102,6 +102,8 @@ fn web_servers_serve_the_files_that_are_there() {
             kubectl.ok(&format!("get --raw /api/v1/namespaces/default/pods/{pod}:80/proxy/{path}"))
         };
         assert_eq!((page("mounted", ""), page("mounted", "a.json")), ("mine".into(), "{}".into()));
+        let tls = kubectl.ok("get --raw /api/v1/namespaces/default/pods/https:porter:443/proxy/");
+        assert_eq!(tls, "secret", "with the certificate of its image");
         assert!(page("plain", "").contains("Welcome to nginx!"));
         kubectl.ok("exec plain -- sh -c 'echo written > /usr/share/nginx/html/index.html'");
         assert_eq!(page("plain", ""), "written\n");

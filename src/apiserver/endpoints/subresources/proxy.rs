@@ -10,6 +10,7 @@ use http::header::{
     LOCATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
 use http::{HeaderMap, Method, Request, StatusCode};
+use network::tls::{self, PeerTrust, TlsFailure};
 use serde_json::Value;
 
 use super::html_links::rewrite_links;
@@ -88,6 +89,8 @@ struct ProxyBackend {
     pod: Value,
     address: String,
     port: u16,
+    /// Whoever shows whatever certificate is believed, as upstream believes pods.
+    is_tls: bool,
 }
 
 /// Hands the request on, and the answer back.
@@ -105,15 +108,12 @@ pub(super) async fn proxy(scope: &mut Scope, object: &Value, input: Input) -> Re
         return Ok(Answer::Raw(moved(&format!("{prefix}/{query}"))));
     }
     let rest = if rest.is_empty() { "/" } else { rest };
-    let backend = match &*scope.kind.plural {
+    let mut backend = match &*scope.kind.plural {
         "pods" => pod_backend(object, named.port)?,
         "services" => service_backend(scope, object, &named).await?,
         _ => return to_node(scope, object, &named, rest).await,
     };
-    if named.scheme == "https" {
-        let why = "http: server gave HTTP response to HTTPS client";
-        return Err(unreachable(why));
-    }
+    backend.is_tls = named.scheme == "https";
     let body = input.bytes(&scope.headers).await?;
     let mut request = Request::new(body);
     *request.method_mut() = scope.method.clone();
@@ -204,7 +204,7 @@ async fn to_node(
 }
 
 async fn ask(scope: &Scope, backend: &ProxyBackend, request: Request<Bytes>) -> Result<ApiResponse, Status> {
-    let ProxyBackend { pod, address, port } = backend;
+    let ProxyBackend { pod, address, port, is_tls } = backend;
     let wanted = PortForwardRequest {
         node: text(pod, "spec.nodeName").to_owned(),
         namespace: text(pod, "metadata.namespace").to_owned(),
@@ -218,13 +218,28 @@ async fn ask(scope: &Scope, backend: &ProxyBackend, request: Request<Bytes>) -> 
             .replace(&format!("dial tcp4 127.0.0.1:{port}"), &format!("dial tcp {address}:{port}"));
         unreachable(&why)
     })?;
-    let asked = network::http_client::ask(&scope.server.clock, io, request).await;
+    let clock = &scope.server.clock;
+    let asked = if *is_tls {
+        let trust = PeerTrust { everybody: true, ..PeerTrust::default() };
+        let io = tls::connect(io, address, &trust).await.map_err(|failure| unreachable(no_tls(failure)))?;
+        network::http_client::ask(clock, io, request).await
+    } else {
+        network::http_client::ask(clock, io, request).await
+    };
     let response = asked.map_err(|error| unreachable(&error.to_string()))?;
     let is_upgrade = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     if response.status().is_informational() && !is_upgrade {
         return Err(unreachable("the answer is no whole one"));
     }
     Ok(response.map(Body::new))
+}
+
+fn no_tls(failure: TlsFailure) -> &'static str {
+    match failure {
+        TlsFailure::NoTls => "http: server gave HTTP response to HTTPS client",
+        TlsFailure::Untrusted => "tls: failed to verify certificate",
+        TlsFailure::Ended => "EOF",
+    }
 }
 
 /// `/api/v1/namespaces/a/pods/b/proxy`, and what is asked of the pod.
@@ -245,7 +260,7 @@ fn pod_backend(pod: &Value, port: &str) -> Result<ProxyBackend, Status> {
     let mut first = || declared.next().map_or(80, |port| number(port, "containerPort"));
     let number = if port.is_empty() { u16::try_from(first()).ok() } else { port.parse().ok() };
     let no_port = || unreachable(&format!("dial tcp: lookup tcp/{port}: unknown port"));
-    Ok(ProxyBackend { pod: pod.clone(), address, port: number.ok_or_else(no_port)? })
+    Ok(ProxyBackend { pod: pod.clone(), address, port: number.ok_or_else(no_port)?, is_tls: false })
 }
 
 /// The pod of one ready endpoint.
@@ -278,7 +293,7 @@ async fn service_backend(
     let pods = pods.items.iter().map(|pod| pod.to_value());
     let mut running = pods.filter(|pod| text(pod, "status.phase") == "Running");
     let pod = running.next().ok_or_else(unknown)?;
-    Ok(ProxyBackend { pod, address, port })
+    Ok(ProxyBackend { pod, address, port, is_tls: false })
 }
 
 fn asked_headers(own: &HeaderMap, backend: &ProxyBackend, uri: &str) -> HeaderMap {
@@ -310,7 +325,8 @@ fn strip(headers: &mut HeaderMap) {
 
 /// A redirect within the pod, as a path of the apiserver (`proxy.Transport.rewriteURL`).
 fn moved_below(location: &str, prefix: &str, backend: &ProxyBackend) -> Option<HeaderValue> {
-    let own = format!("http://{}:{}", backend.address, backend.port);
+    let scheme = if backend.is_tls { "https" } else { "http" };
+    let own = format!("{scheme}://{}:{}", backend.address, backend.port);
     let path = location.strip_prefix(&own).unwrap_or(location);
     let is_path = path.starts_with('/') && !path.starts_with("//") && !is_below(path, prefix);
     let moved = if path.is_empty() { format!("{prefix}/") } else { format!("{prefix}{path}") };
@@ -367,7 +383,7 @@ mod tests {
 
     #[tokio::test]
     async fn links_of_pages_lead_through_the_proxy_up_to_a_size() {
-        let backend = ProxyBackend { pod: Value::Null, address: "10.0.0.1".into(), port: 80 };
+        let backend = ProxyBackend { pod: Value::Null, address: "10.0.0.1".into(), port: 80, is_tls: false };
         let page = |body: String| {
             let mut response = ApiResponse::new(Body::from(body));
             let html = HeaderValue::from_static("text/html; charset=utf-8");
@@ -386,7 +402,7 @@ mod tests {
 
     #[test]
     fn redirects_stay_below_the_path_of_the_apiserver() {
-        let backend = ProxyBackend { pod: Value::Null, address: "10.0.0.1".into(), port: 80 };
+        let backend = ProxyBackend { pod: Value::Null, address: "10.0.0.1".into(), port: 80, is_tls: false };
         let moved = |location| moved_below(location, "/p/proxy", &backend);
         assert_eq!(moved("/a?b"), HeaderValue::from_str("/p/proxy/a?b").ok());
         assert_eq!(moved("http://10.0.0.1:80/a"), HeaderValue::from_str("/p/proxy/a").ok());
