@@ -205,9 +205,15 @@ fn objects() -> Vec<Case> {
         ),
         invalid(
             "/api/v1/namespaces",
+            json!({"metadata": {"name": "a_b"}}),
+            ("Namespace", ""),
+            ("metadata.name", "FieldValueInvalid", &format!(r#"Invalid value: "a_b": {label}"#)),
+        ),
+        invalid(
+            "/api/v1/namespaces",
             json!({"metadata": {"name": "a.b"}}),
             ("Namespace", ""),
-            ("metadata.name", "FieldValueInvalid", &format!(r#"Invalid value: "a.b": {label}"#)),
+            ("metadata.name", "FieldValueInvalid", r#"Invalid value: "a.b": must not contain dots"#),
         ),
         invalid(
             MAPS,

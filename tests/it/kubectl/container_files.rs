@@ -88,9 +88,12 @@ fn web_servers_serve_the_files_that_are_there() {
         let files =
             json!({"name": "c", "image": AGNHOST, "args": ["test-webserver"], "readinessProbe": probe});
         let picture = json!({"name": "c", "image": "registry.k8s.io/e2e-test-images/nautilus:1.8"});
+        let says = json!([{"name": "SERVE_TLS_PORT_443", "value": "secret"}]);
+        let porter = json!({"name": "c", "image": AGNHOST, "args": ["porter"], "env": says});
         create(
             kubectl,
             &[
+                pod("porter", json!({"containers": [porter]})),
                 pod("mounted", mounted),
                 pod("files", json!({"containers": [files]})),
                 pod("picture", json!({"containers": [picture]})),
