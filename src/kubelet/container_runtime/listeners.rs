@@ -22,7 +22,7 @@ pub(crate) enum Listener {
     Nobody,
     /// Somebody whom another container of the pod may be or not, as it runs.
     Beside,
-    Known(Server),
+    Known(Box<Server>),
     /// Somebody whom the pod declares.
     Declared,
 }
@@ -42,7 +42,7 @@ pub(crate) fn listener(pod: &Pod, container: &Container, port: i64) -> Listener 
             Some(server) if server.is_scripted() => return Listener::Beside,
             Some(server) if server.listens(port) => {
                 let is_own = other.name == container.name;
-                return if is_own { Listener::Known(server) } else { Listener::Beside };
+                return if is_own { Listener::Known(Box::new(server)) } else { Listener::Beside };
             }
             server => is_certain &= server.is_some(),
         }
