@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use super::kubelet::Kubelet;
+use super::kuberuntime::state::is_sidecar;
 use apis::views::pod::{ContainerPort, Pod};
 
 impl Kubelet {
@@ -29,7 +30,7 @@ fn mapped<'a>(pod: &'a Pod, to: SocketAddr, protocol: &str) -> Option<&'a Contai
     if pod.spec.host_network {
         return None;
     }
-    let sidecars = pod.spec.init_containers.iter().filter(|one| one.restart_policy.is_some());
+    let sidecars = pod.spec.init_containers.iter().filter(|one| is_sidecar(one));
     let ports = pod.spec.containers.iter().chain(sidecars).flat_map(|container| &container.ports);
     let is_meant = |host_ip: &str| match host_ip.parse::<std::net::IpAddr>() {
         Ok(ip) => ip.is_unspecified() || ip == to.ip(),

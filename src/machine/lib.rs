@@ -23,7 +23,7 @@ pub mod url;
 mod dns;
 
 pub mod image_files;
-mod image_identity;
+pub mod image_identity;
 pub mod images;
 pub mod invocation;
 

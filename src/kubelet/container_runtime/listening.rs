@@ -9,6 +9,7 @@ use futures::FutureExt;
 use http::{Request, Response};
 use machine::access_log;
 use machine::agnhost::forward_tester::ForwardTester;
+use machine::image_identity::LOCALHOST;
 use machine::logs::LogLine;
 use machine::questions::{Answered, NetworkReply, Question};
 use machine::servers::{Server, TlsFiles};
@@ -323,9 +324,8 @@ impl Listening {
 
 /// What an image has, or makes when it starts: nobody vouches for it.
 fn own_identity() -> Option<TlsIdentity> {
-    let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
-    let made = rcgen::generate_simple_self_signed(names).ok()?;
-    TlsIdentity::new(made.cert.pem().as_bytes(), made.signing_key.serialize_pem().as_bytes()).ok()
+    let own = LOCALHOST.as_ref()?;
+    TlsIdentity::new(&own.certificate, &own.key).ok()
 }
 
 fn too_much() -> WebAnswer {
