@@ -1,9 +1,9 @@
 //! Many clusters beside each other, in one process and in many: they start and end, and nothing is left of them.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Stdio};
+use std::process::Child;
 
 use kubarium::{Cluster, Components, Config, Listen};
 
@@ -44,12 +44,14 @@ fn twenty_processes_beside_each_other_leave_nothing() {
     let home = tempfile::tempdir().unwrap();
     fs::create_dir(home.path().join("tmp")).unwrap();
     let names: Vec<String> = (0..PROCESSES).map(|number| format!("c{number}")).collect();
+    let log = |name: &String| home.path().join(format!("{name}.log"));
     let up = |name: &String| {
+        let printed = File::create(log(name)).unwrap();
         let mut up = command(home.path());
         up.env("TMPDIR", home.path().join("tmp"));
         up.args(["up", "--nodes", "1", "--name", name])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stdout(printed.try_clone().unwrap())
+            .stderr(printed)
             .spawn()
             .unwrap()
     };
@@ -58,7 +60,11 @@ fn twenty_processes_beside_each_other_leave_nothing() {
     // One after the other, so that the patience is with each: twenty that start at once share the machine.
     for name in &names {
         eventually(&format!("{name} to be ready"), || {
-            assert!(children.iter_mut().all(|child| child.try_wait().unwrap().is_none()), "one has ended");
+            for (name, child) in names.iter().zip(&mut children) {
+                if let Some(status) = child.try_wait().unwrap() {
+                    panic!("{name} ended with {status}:\n{}", fs::read_to_string(log(name)).unwrap());
+                }
+            }
             record(name).exists().then_some(())
         });
     }
@@ -73,8 +79,9 @@ fn twenty_processes_beside_each_other_leave_nothing() {
     assert_eq!(servers.len(), PROCESSES, "each has its context and its port");
     let down = command(home.path()).args(["down", "--all"]).output().unwrap();
     assert!(down.status.success(), "{}", texts(&down).1);
-    for child in &mut children {
-        assert!(eventually("a process to end", || child.try_wait().unwrap()).success());
+    for (name, child) in names.iter().zip(&mut children) {
+        let status = eventually("a process to end", || child.try_wait().unwrap());
+        assert!(status.success(), "{name}: {}", fs::read_to_string(log(name)).unwrap());
     }
     for folder in ["state", "tmp"] {
         let left: Vec<_> = fs::read_dir(home.path().join(folder)).unwrap().collect();

@@ -3,8 +3,9 @@
 
 use std::fs;
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_yaml::{Mapping, Value};
 
@@ -13,8 +14,11 @@ use apimachinery::yaml;
 use clock::Clock;
 use files::write_private;
 
-/// How often the lock is tried: an edit takes some milliseconds, and whoever died with the lock never ends.
-const ATTEMPTS: usize = 100;
+/// How long one edit may take: some milliseconds, and many on a disk that is slow to sync. Whoever died with
+/// the lock never ends.
+const EDIT: Duration = Duration::from_secs(5);
+/// How long is waited at most while others edit, one after the other.
+const TURN: Duration = Duration::from_secs(60);
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -75,7 +79,8 @@ impl Lock {
             fs::create_dir_all(folder)?;
         }
         let clock = Clock::real();
-        for _ in 0..ATTEMPTS {
+        let mut patience = Patience::default();
+        while patience.lasts(clock.elapsed(), made(&lock)) {
             match fs::OpenOptions::new().write(true).create_new(true).open(&lock) {
                 Ok(_) => return Ok(Lock(lock)),
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => clock.block_thread(PAUSE),
@@ -84,6 +89,33 @@ impl Lock {
         }
         let text = format!("{} exists: somebody is editing it (or died so: remove it)", lock.display());
         Err(std::io::Error::new(ErrorKind::AlreadyExists, text))
+    }
+}
+
+/// Which file a lock is, and since when.
+type Made = (u64, SystemTime);
+
+/// None if it is gone.
+fn made(lock: &Path) -> Option<Made> {
+    let there = fs::metadata(lock).ok()?;
+    Some((there.ino(), there.modified().ok()?))
+}
+
+/// How much longer somebody waits for the lock.
+#[derive(Default)]
+struct Patience {
+    holder: Option<Made>,
+    /// When this holder was seen first.
+    since: Duration,
+}
+
+impl Patience {
+    /// Whether it lasts: a lock that goes from hand to hand is made anew each time, so nobody died with it.
+    fn lasts(&mut self, waited: Duration, holder: Option<Made>) -> bool {
+        if holder != self.holder {
+            *self = Patience { holder, since: waited };
+        }
+        waited < TURN && waited - self.since < EDIT
     }
 }
 
@@ -119,5 +151,19 @@ mod tests {
             waiting.join().unwrap()
         });
         assert!(edits.is_ok());
+    }
+
+    #[test]
+    fn patience_is_with_each_who_edits_and_not_for_ever() {
+        let second = Duration::from_secs(1);
+        let held = |number| Some((number, SystemTime::UNIX_EPOCH));
+        let mut patience = Patience::default();
+        assert!(patience.lasts(second, held(1)));
+        assert!(patience.lasts(EDIT, held(1)), "it is held since a second after the start");
+        assert!(patience.lasts(EDIT + second, held(2)), "another has it");
+        assert!(patience.lasts(EDIT * 2, None), "it is free, and taken before us");
+        assert!(patience.lasts(EDIT * 2 + second, held(2)));
+        assert!(!patience.lasts(EDIT * 3 + second, held(2)), "one holds it too long");
+        assert!(!patience.lasts(TURN, held(3)), "all together do");
     }
 }
