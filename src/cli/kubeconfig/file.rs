@@ -5,7 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use serde_yaml::{Mapping, Value};
 
@@ -92,13 +92,13 @@ impl Lock {
     }
 }
 
-/// Which file a lock is, and since when.
-type Made = (u64, SystemTime);
+/// Which file a lock is, and since when: the inode, seconds and nanoseconds.
+type Made = (u64, i64, i64);
 
 /// None if it is gone.
 fn made(lock: &Path) -> Option<Made> {
     let there = fs::metadata(lock).ok()?;
-    Some((there.ino(), there.modified().ok()?))
+    Some((there.ino(), there.mtime(), there.mtime_nsec()))
 }
 
 /// How much longer somebody waits for the lock.
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn patience_is_with_each_who_edits_and_not_for_ever() {
         let second = Duration::from_secs(1);
-        let held = |number| Some((number, SystemTime::UNIX_EPOCH));
+        let held = |number| Some((number, 0, 0));
         let mut patience = Patience::default();
         assert!(patience.lasts(second, held(1)));
         assert!(patience.lasts(EDIT, held(1)), "it is held since a second after the start");
