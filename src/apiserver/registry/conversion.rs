@@ -26,6 +26,11 @@ pub trait Converter: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<Value>, Status>>;
 }
 
+/// What there is of a custom kind whose versions a webhook turns into one another.
+pub(super) fn webhook(kind: &Kind) -> Option<&CustomResource> {
+    CustomResource::of(kind).filter(|custom| custom.webhook.is_some())
+}
+
 /// The kind that is stored.
 pub(super) fn storage_kind(kind: &Arc<Kind>) -> Arc<Kind> {
     if let Some(storage) = kind.custom.as_ref().and_then(|custom| custom.storage().cloned()) {

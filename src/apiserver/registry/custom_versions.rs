@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::Registry;
-use super::conversion::{Converter, object_of, present};
+use super::conversion::{Converter, object_of, present, webhook};
+use super::converted_view::ConvertedView;
 use apimachinery::feature_gates::FeatureGates;
 use apimachinery::list::List;
 use apimachinery::object::Object;
@@ -26,10 +27,6 @@ const VERSION: &str = "\u{1}version";
 /// Events that may wait between the storage and whoever watches another version; at the bound the storage's
 /// own bound counts.
 const CHANNEL: usize = 100;
-
-fn webhook(kind: &Kind) -> Option<&CustomResource> {
-    CustomResource::of(kind).filter(|custom| custom.webhook.is_some())
-}
 
 /// The kind whose rules a write keeps to: of a custom kind the version that was asked for, of a built-in kind
 /// the one that is stored.
@@ -81,11 +78,12 @@ impl Registry {
         Ok(list)
     }
 
-    /// A watch of stored objects in the form of `kind`.
+    /// A watch of stored objects in the form of `kind`, through `view` if the storage does not select.
     pub(super) fn present_watch(
         &self,
         kind: &Arc<Kind>,
         mut events: mpsc::Receiver<WatchEvent>,
+        mut view: Option<ConvertedView>,
     ) -> mpsc::Receiver<WatchEvent> {
         if kind.stored.is_none() && webhook(kind).is_none() {
             return events;
@@ -93,8 +91,19 @@ impl Registry {
         let (kind, registry) = (kind.clone(), self.clone());
         let (sender, receiver) = mpsc::channel(CHANNEL);
         self.0.clock.spawn(async move {
-            while let Some(event) = events.recv().await {
+            loop {
+                let event = tokio::select! {
+                    biased;
+                    () = sender.closed() => return,
+                    event = events.recv() => event,
+                };
+                let Some(event) = event else { return };
                 let event = registry.present_event(&kind, event).await.unwrap_or_else(WatchEvent::error);
+                let told = match &mut view {
+                    Some(view) => view.told(event),
+                    None => Some(event),
+                };
+                let Some(event) = told else { continue };
                 let is_last = matches!(event, WatchEvent::Error(_));
                 if sender.send(event).await.is_err() || is_last {
                     return;

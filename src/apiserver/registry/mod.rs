@@ -24,6 +24,7 @@ mod auto_update;
 mod bootstrap;
 mod bootstrapped;
 mod conversion;
+mod converted_view;
 mod custom_versions;
 mod derived;
 mod flow_schema;

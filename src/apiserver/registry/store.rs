@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use tokio::sync::mpsc;
 
 use super::bootstrapped::Bootstrapped;
-use super::conversion::{Converter, encode_options, storage_kind};
+use super::conversion::{Converter, storage_kind};
 use super::derived;
 use super::service::Allocators;
 use crate::storage::Storage;
@@ -133,9 +133,7 @@ impl Registry {
         if kind.derived.is_some() {
             return derived::list(kind, options);
         }
-        let options = encode_options(kind, options);
-        let list = self.0.storage.list(&storage_kind(kind), namespace, &options).await?;
-        self.present_list(kind, list).await
+        self.list_presented(kind, namespace, options).await
     }
 
     /// Whether nobody has to be asked to know that there is no object of a kind: a look into our own store,
@@ -155,9 +153,7 @@ impl Registry {
         namespace: &str,
         options: &ListOptions,
     ) -> Result<mpsc::Receiver<WatchEvent>, Status> {
-        let options = encode_options(kind, options);
-        let events = self.0.storage.watch(&storage_kind(kind), namespace, &options).await?;
-        Ok(self.present_watch(kind, events))
+        self.watch_presented(kind, namespace, options).await
     }
 
     /// How many objects there are; no cache is made for the answer.

@@ -21,7 +21,7 @@ mod patches;
 mod protobuf;
 mod security;
 mod versions;
-mod watches;
+pub(crate) mod watches;
 mod webhook_client;
 
 use std::sync::Arc;

@@ -4,16 +4,40 @@ use super::*;
 
 /// The first `count` events of a watch.
 pub(crate) async fn events(server: &Server, path: &str, accept: &str, count: usize) -> Vec<Value> {
-    let mut request = request(&format!("GET {path}"), &[("accept", accept)], String::new());
-    request.extensions_mut().insert(InProcessUser(server.user.clone()));
-    let response = server.send(request).await;
-    assert_eq!(response.status(), 200);
-    let (mut body, mut text) = (response.into_body(), String::new());
-    while text.lines().count() < count {
-        let frame = body.frame().await.expect("the watch goes on").expect("memory");
-        text += &String::from_utf8_lossy(frame.data_ref().expect("data"));
+    let mut watching = Watching::start(server, path, accept).await;
+    let mut events = vec![];
+    while events.len() < count {
+        events.push(watching.next().await);
     }
-    text.lines().map(|line| serde_json::from_str(line).expect("a line is an event")).collect()
+    events
+}
+
+/// A watch that is read event by event.
+pub(crate) struct Watching {
+    body: Body,
+    text: String,
+}
+
+impl Watching {
+    pub(crate) async fn start(server: &Server, path: &str, accept: &str) -> Watching {
+        let mut request = request(&format!("GET {path}"), &[("accept", accept)], String::new());
+        request.extensions_mut().insert(InProcessUser(server.user.clone()));
+        let response = server.send(request).await;
+        assert_eq!(response.status(), 200);
+        Watching { body: response.into_body(), text: String::new() }
+    }
+
+    pub(crate) async fn next(&mut self) -> Value {
+        loop {
+            if let Some((line, rest)) = self.text.split_once('\n') {
+                let event = serde_json::from_str(line).expect("a line is an event");
+                self.text = rest.to_owned();
+                return event;
+            }
+            let frame = self.body.frame().await.expect("the watch goes on").expect("memory");
+            self.text += &String::from_utf8_lossy(frame.data_ref().expect("data"));
+        }
+    }
 }
 
 fn types(events: &[Value]) -> Vec<&str> {

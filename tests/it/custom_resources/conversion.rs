@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::{DEFINITIONS, definition, established};
 use crate::apiserver::Server;
+use crate::apiserver::watches::Watching;
 
 /// A webhook that counts its calls.
 struct Webhook {
@@ -94,27 +95,102 @@ fn convert(object: &Value, wanted: &str) -> Value {
 fn versions(storage: &str) -> Value {
     let of = |name: &str, fields: Value| {
         json!({"name": name, "served": true, "storage": name == storage,
+            "selectableFields": fields.as_object().unwrap().keys()
+                .map(|field| json!({"jsonPath": format!(".{field}")})).collect::<Vec<_>>(),
             "schema": {"openAPIV3Schema": {"type": "object", "properties": fields}}})
     };
     let text = json!({"type": "string"});
     json!([of("v1", json!({"hostPort": text})), of("v2", json!({"host": text, "port": text}))])
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_converts_objects_lists_and_what_was_stored_before() {
+/// A server with a kind whose versions the webhook turns into one another.
+async fn with_webhook(storage: &str) -> (Server, Webhook) {
     let (server, webhook) = (Server::start().await, Webhook::start().await);
     let conversion = json!({"strategy": "Webhook", "webhook": {
         "conversionReviewVersions": ["v1"], "clientConfig": webhook.client_config()}});
-    let spec = json!({"versions": versions("v1"), "conversion": conversion});
+    let spec = json!({"versions": versions(storage), "conversion": conversion});
     server.create(DEFINITIONS, definition("converted.example.com", &json!({ "spec": spec }))).await;
     established(&server, "foos.converted.example.com").await;
-    let path = |version: &str| format!("/apis/converted.example.com/{version}/namespaces/default/foos");
-    let foo = |version: &str, name: &str, fields: Value| {
-        let mut tree = json!({"apiVersion": format!("converted.example.com/{version}"), "kind": "Foo",
-            "metadata": {"name": name}});
-        tree.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        tree
+    (server, webhook)
+}
+
+fn path(version: &str) -> String {
+    format!("/apis/converted.example.com/{version}/namespaces/default/foos")
+}
+
+fn foo(version: &str, name: &str, fields: Value) -> Value {
+    let mut tree = json!({"apiVersion": format!("converted.example.com/{version}"), "kind": "Foo",
+        "metadata": {"name": name}});
+    tree.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    tree
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    list["items"].as_array().unwrap().iter().map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
+}
+
+async fn told(watching: &mut Watching) -> [String; 3] {
+    let event = watching.next().await;
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let object = &event["object"];
+    [text(&event["type"]), text(&object["metadata"]["name"]), text(&object["hostPort"])]
+}
+
+/// Objects are stored as `host` and `port`; one who asks for `hostPort` selects by it, as in its own version.
+#[tokio::test(flavor = "multi_thread")]
+async fn fields_are_selected_in_the_version_that_is_asked_for() {
+    let (server, webhook) = with_webhook("v2").await;
+    for (name, port) in [("a", "1"), ("b", "2"), ("c", "1"), ("d", "2"), ("e", "1")] {
+        server.create(&path("v2"), foo("v2", name, json!({"host": "h", "port": port}))).await;
+    }
+    let selected = |fields: &str| format!("{}?fieldSelector={fields}", path("v1"));
+    let list = server.get(&selected("hostPort=h:1")).await;
+    assert_eq!(names(&list), ["a", "c", "e"]);
+    assert_eq!(list["items"][0]["hostPort"], "h:1");
+    assert_eq!(names(&server.get(&selected("hostPort!=h:1,metadata.name=b")).await), ["b"]);
+    let page = server.get(&format!("{}&limit=2", selected("hostPort=h:1"))).await;
+    assert_eq!(names(&page), ["a", "c"]);
+    let next = page["metadata"]["continue"].as_str().unwrap();
+    let page = server.get(&format!("{}&limit=2&continue={next}", selected("hostPort=h:1"))).await;
+    assert_eq!((names(&page), &page["metadata"]["continue"]), (vec!["e"], &json!("")));
+
+    // From a state, and from a revision before the changes: what was in view leaves it, and the other way
+    // about.
+    let revision = list["metadata"]["resourceVersion"].as_str().unwrap();
+    let merge = |name: &'static str, port: &'static str| {
+        let patch = json!({"port": port}).to_string();
+        let path = format!("{}/{name}", path("v2"));
+        let server = &server;
+        async move { assert_eq!(server.patch(&path, "application/merge-patch+json", &patch).await.code, 200) }
     };
+    let json = "application/json";
+    let watch = format!("{}&watch=1", selected("hostPort=h:1"));
+    let mut from_state = Watching::start(&server, &watch, json).await;
+    for name in ["a", "c", "e"] {
+        assert_eq!(told(&mut from_state).await, ["ADDED", name, "h:1"]);
+    }
+    let now = format!("{watch}&sendInitialEvents=false&resourceVersionMatch=NotOlderThan");
+    let mut from_now = Watching::start(&server, &now, json).await;
+    merge("a", "2").await;
+    merge("b", "1").await;
+    let answer = server.call(&format!("DELETE {}/c", path("v1")), &Value::Null).await;
+    assert_eq!(answer.code, 200, "{}", answer.text);
+    merge("d", "3").await;
+    merge("e", "1x").await;
+    let changes = [("DELETED", "a"), ("ADDED", "b"), ("DELETED", "c"), ("DELETED", "e")];
+    let mut from_revision =
+        Watching::start(&server, &format!("{watch}&resourceVersion={revision}"), json).await;
+    for watching in [&mut from_state, &mut from_now, &mut from_revision] {
+        for (event, name) in changes {
+            assert_eq!(told(watching).await, [event, name, "h:1"]);
+        }
+    }
+    webhook.listening.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_converts_objects_lists_and_what_was_stored_before() {
+    let (server, webhook) = with_webhook("v1").await;
     server.create(&path("v1"), foo("v1", "a", json!({"hostPort": "h:1"}))).await;
     assert_eq!(webhook.calls.load(Ordering::Relaxed), 0, "the stored version needs nobody");
     let a = server.get(&format!("{}/a", path("v2"))).await;
