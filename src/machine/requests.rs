@@ -65,6 +65,11 @@ impl WebAnswer {
         WebAnswer::typed(code, "text/plain; charset=utf-8", body)
     }
 
+    /// Of the type that Go's servers take a text for, if they are not told one.
+    pub(crate) fn sniffed(code: u16, body: &str) -> WebAnswer {
+        WebAnswer::typed(code, sniffed_type(body), body)
+    }
+
     /// As Go's `http.Error` says it: a line that no browser takes for anything else.
     pub(crate) fn error(code: u16, why: impl std::fmt::Display) -> WebAnswer {
         let mut answer = WebAnswer::text(code, format!("{why}\n"));
@@ -80,6 +85,42 @@ impl WebAnswer {
     pub(crate) fn typed(code: u16, media_type: &str, body: impl Into<String>) -> WebAnswer {
         let headers = vec![("content-type", media_type.to_owned())];
         WebAnswer { code, headers, body: body.into(), ..WebAnswer::default() }
+    }
+}
+
+/// With what HTML begins (`net/http.DetectContentType`, the sniffing standard of WHATWG); a tag ends there.
+const BEGINNINGS_OF_HTML: [&str; 17] = [
+    "<!doctype html",
+    "<html",
+    "<head",
+    "<script",
+    "<iframe",
+    "<h1",
+    "<div",
+    "<font",
+    "<table",
+    "<a",
+    "<style",
+    "<title",
+    "<b",
+    "<body",
+    "<br",
+    "<p",
+    "<!--",
+];
+
+fn sniffed_type(text: &str) -> &'static str {
+    let begun = text.trim_start_matches(['\t', '\n', '\x0c', '\r', ' ']);
+    let is_html = BEGINNINGS_OF_HTML.iter().any(|beginning| {
+        begun.get(..beginning.len()).is_some_and(|start| start.eq_ignore_ascii_case(beginning))
+            && begun[beginning.len()..].starts_with([' ', '>'])
+    });
+    if is_html {
+        "text/html; charset=utf-8"
+    } else if begun.starts_with("<?xml") {
+        "text/xml; charset=utf-8"
+    } else {
+        "text/plain; charset=utf-8"
     }
 }
 
@@ -119,5 +160,17 @@ mod tests {
         let gone = WebAnswer::not_found();
         assert_eq!((gone.code, &*gone.body), (404, "404 page not found\n"));
         assert_eq!(gone.headers[1], ("x-content-type-options", "nosniff".to_owned()));
+    }
+
+    #[test]
+    fn a_text_is_of_the_type_that_it_looks_like() {
+        let html = ["<a href=\"/rewriteme\">test</a>", "\n <HTML>", "<!DOCTYPE html>", "<!-- x", "<b>"];
+        for text in html {
+            assert_eq!(sniffed_type(text), "text/html; charset=utf-8", "{text}");
+        }
+        for text in ["", "<abc>", "<a", "x<a >", "<!DOCTYPE", "é"] {
+            assert_eq!(sniffed_type(text), "text/plain; charset=utf-8", "{text}");
+        }
+        assert_eq!(sniffed_type(" <?xml version"), "text/xml; charset=utf-8");
     }
 }

@@ -102,7 +102,7 @@ impl Site {
         match self {
             Site::Pages(pages) => welcome(pages, code, asked),
             Site::HostName => WebAnswer::text(code, asked.host_name),
-            Site::Text(text) => WebAnswer::text(code, text.as_str()),
+            Site::Text(text) => WebAnswer::sniffed(code, text),
             Site::Porter(text) => {
                 let answered = json!({"Method": asked.method, "Body": text});
                 WebAnswer::typed(code, "application/json", answered.to_string())
