@@ -29,7 +29,7 @@ impl Kubelet {
         let kubelet = self.clone();
         // With the kubelet it ends, too: the next one asks again.
         self.shared.context.tasks.spawn("a question to the network", async move {
-            let answered = kubelet.shared.ask_network(&asker.address, &asker.asked.question).await;
+            let answered = kubelet.ask_network(&asker.address, &asker.asked.question).await;
             kubelet.hear(asker, answered).await;
         });
     }
@@ -42,11 +42,26 @@ impl Kubelet {
         self.pods.wake(&uid);
     }
 
+    /// Asks in the name of a pod with this address. Loopback of the node's own network leads where a port of
+    /// the node leads; else it is the pod's, which the network knows.
+    async fn ask_network(&self, from: &str, question: &Question) -> Answered {
+        let mut question = question.clone();
+        let is_of_the_node = from.parse().is_ok_and(|address| self.is_own(address));
+        if is_of_the_node
+            && let Some((to, protocol)) = question.what.destination()
+            && to.ip().is_loopback()
+            && let Some(behind) = self.behind_host_port(*to, protocol)
+        {
+            *to = behind;
+        }
+        self.shared.ask_network(from, &question).await
+    }
+
     /// What the network answers somebody in a pod.
     pub(crate) async fn answer(&self, namespace: &str, pod: &str, question: &Question) -> Answered {
         let address = self.pods.look(namespace, pod, |worker| worker.address().to_owned()).await;
         match address {
-            Some(address) => self.shared.ask_network(&address, question).await,
+            Some(address) => self.ask_network(&address, question).await,
             None => Answered { reply: NetworkReply::Unreachable, took: std::time::Duration::ZERO },
         }
     }

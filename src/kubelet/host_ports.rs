@@ -7,10 +7,10 @@ use super::kuberuntime::state::is_sidecar;
 use apis::views::pod::{ContainerPort, Pod};
 
 impl Kubelet {
-    /// Where a port of the node's own addresses leads; nothing where no pod asked for it. Pods of the node's
-    /// network listen there themselves.
+    /// Where a port of the node's own addresses leads, or of its loopback; nothing where no pod asked for it.
+    /// Pods of the node's network listen there themselves.
     pub(crate) fn behind_host_port(&self, to: SocketAddr, protocol: &str) -> Option<SocketAddr> {
-        if !self.is_own(to.ip()) {
+        if !self.is_own(to.ip()) && !to.ip().is_loopback() {
             return None;
         }
         let state = self.pods.state();
@@ -65,6 +65,8 @@ mod tests {
         assert_eq!(leads(&own, "172.18.0.2:8080", "UDP"), Some(53));
         assert_eq!(leads(&own, "172.18.0.3:8080", "UDP"), None, "another address");
         assert_eq!(leads(&own, "172.18.0.2:8443", "TCP"), None, "for the node's own loopback");
+        assert_eq!(leads(&own, "127.0.0.1:8443", "TCP"), Some(443));
+        assert_eq!(leads(&own, "127.0.0.1:8080", "UDP"), None, "for another address");
         assert_eq!(leads(&own, "172.18.0.2:80", "TCP"), None);
         let mut shared = spec;
         shared["hostNetwork"] = true.into();

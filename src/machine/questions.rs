@@ -60,6 +60,18 @@ pub enum NetworkAsk {
     Ping(IpAddr),
 }
 
+impl NetworkAsk {
+    /// Whom it is asked, by which protocol of a port; an echo request has none.
+    pub fn destination(&mut self) -> Option<(&mut SocketAddr, &'static str)> {
+        match self {
+            NetworkAsk::Http(asked) => asked.to.as_mut().map(|to| (to, "TCP")),
+            NetworkAsk::Tcp { to, .. } | NetworkAsk::Tls { to, .. } => Some((to, "TCP")),
+            NetworkAsk::Udp { to, .. } => Some((to, "UDP")),
+            NetworkAsk::Ping(_) => None,
+        }
+    }
+}
+
 /// A request over HTTP/1.1.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HttpQuestion {

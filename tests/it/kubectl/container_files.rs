@@ -128,12 +128,25 @@ fn a_port_of_the_node_leads_to_the_pod_that_asked_for_it() {
         let ports = json!([{"containerPort": 8080, "hostPort": 8088}]);
         let web = json!({"name": "c", "image": AGNHOST, "args": ["netexec"], "ports": ports});
         let client = json!({"containers": [shell("c", WAITS, json!([]))], "hostNetwork": true});
-        create(kubectl, &[pod("web", json!({"containers": [web]})), pod("client", client)]);
+        let ports = json!([{"containerPort": 8080, "hostPort": 8087, "hostIP": "127.0.0.1"}]);
+        let near = json!({"name": "c", "image": AGNHOST, "args": ["netexec"], "ports": ports});
+        // On the node of the first: loopback is of one node.
+        let beside = json!({"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"beside": "near"}}}]}});
+        let mut near = pod("near", json!({"containers": [near]}));
+        near["metadata"]["labels"] = json!({"beside": "near"});
+        let mut client = client;
+        client["affinity"] = beside;
+        create(kubectl, &[pod("web", json!({"containers": [web]})), near, pod("client", client)]);
         kubectl.ok("wait --for=condition=Ready pod --all --timeout=60s");
         let node = kubectl.ok("get pod web -o jsonpath='{.status.hostIP}'");
         assert_eq!(kubectl.ok(&format!("exec client -- wget -q -O- http://{node}:8088/hostname")), "web");
-        let nobody = kubectl.fails(&format!("exec client -- wget -q -O- http://{node}:8089/"));
-        assert!(nobody.contains("Connection refused"), "{nobody}");
+        assert_eq!(kubectl.ok("exec client -- wget -q -O- http://127.0.0.1:8087/hostname"), "near");
+        let own = kubectl.ok("get pod client -o jsonpath='{.status.hostIP}'");
+        for nobody in [format!("{node}:8089"), format!("{own}:8087")] {
+            let refused = kubectl.fails(&format!("exec client -- wget -q -O- http://{nobody}/"));
+            assert!(refused.contains("Connection refused"), "{nobody}: {refused}");
+        }
     });
 }
 
