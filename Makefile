@@ -2,7 +2,7 @@
 # make check   the quick look before a commit: format, lints, the tests of what changed; no root, no network
 # make unit ROOM=scheduler  the tests beside the code of one crate below src, with the dependencies that all others use
 # make test    everything: format, lints, every test, with the real kubectl
-# make bench   the budgets, in a table
+# make bench   the budgets, in a table; with KUBE_BIN=FOLDER those on an etcd, too, beside kube-apiserver of that folder
 # make first-day  what a newcomer waits for, from a clone with nothing cached: takes minutes, on a quiet machine
 # make sim SEEDS=1000  clusters to which much happens, in an order that each seed draws, and that get where they
 #              were to get; operators under faults; every story told twice: takes minutes
@@ -34,7 +34,8 @@ export RUST_TEST_THREADS ?= 4
 # What is said of the real one: cases, stories, and what is compared with its published documents.
 EXPECTATIONS = cases:: conformance::every_story conformance::operations conformance::lifecycle \
 	conformance::discovery apiserver::discovery::each_list apiserver::openapi::each_client \
-	apiserver::admission::plugins_that_are_on apiserver::admission::pods_are_kept_secure
+	apiserver::admission::plugins_that_are_on apiserver::admission::pods_are_kept_secure \
+	apart::controllers_and_a_scheduler
 
 .PHONY: run check unit test linted fmt clippy kubectl etcdctl etcd python-client javascript-client chromium burst picture wheel npm devcontainer bench bench-hot first-day sim chaos fuzz deny schemas upstream clean
 
@@ -122,7 +123,7 @@ devcontainer:
 	cp target/release/kubarium target/devcontainer/
 
 bench:
-	$(CARGO) bench --bench budgets
+	KUBARIUM_UPSTREAM="$(abspath $(KUBE_BIN))" $(CARGO) bench --bench budgets
 
 bench-hot:
 	$(CARGO) bench --bench create --bench object --bench patch --bench schedule --bench store --bench watch

@@ -14,6 +14,7 @@ mod network;
 mod pods;
 mod requests;
 mod server;
+mod shared;
 mod start;
 mod table;
 
@@ -63,4 +64,5 @@ const SCENARIOS: &[Scenario] = &[
     ("kit", kit::measure),
     ("network", network::measure),
     ("forward", forward::measure),
+    ("shared", shared::measure),
 ];

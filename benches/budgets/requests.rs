@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use http::Method;
 use serde_json::json;
+use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
-use crate::server::{Server, config_map, median, milliseconds, namespace, percentile, runtime};
+use crate::server::{Process, Server, config_map, median, milliseconds, namespace, percentile, runtime};
 use crate::support::wire::{Answer, Error, Target, Wire};
 use crate::table::Row;
 
@@ -20,28 +21,42 @@ pub(crate) const PATH: &str = "/api/v1/namespaces/bench/configmaps";
 /// 32 connections that create ConfigMaps of 1 KB as fast as they can.
 pub(crate) fn creates() -> Vec<Row> {
     let server = Server::start(1);
-    let runtime = runtime();
-    let measured = |work: &dyn Fn(Wire, usize) -> Work| {
-        let before = server.cpu();
-        let start = Instant::now();
-        runtime.block_on(side_by_side(&server.target, work)).unwrap();
-        let per_second = CREATES as f64 / start.elapsed().as_secs_f64();
-        (milliseconds(server.wait_until_quiet() - before) / CREATES as f64, per_second)
-    };
-    runtime.block_on(async { namespace(&mut server.target.http1().await.unwrap(), "bench").await });
-    let (create, creates) = measured(&|wire, first| Box::pin(create_each(wire, first)));
-    let (get, gets) = measured(&|wire, first| Box::pin(get_each(wire, first)));
-    let (update, updates) = measured(&|wire, first| Box::pin(update_each(wire, first)));
+    runtime().block_on(async { namespace(&mut server.target.http1().await.unwrap(), "bench").await });
+    let Costs { create, get, update } = costs(&server);
     vec![
-        Row::new("32 TLS connections creating ConfigMaps of 1 KB, CPU each", create, "ms")
+        Row::new("32 TLS connections creating ConfigMaps of 1 KB, CPU each", create.0, "ms")
             .budget(0.1)
             .real("0.55"),
-        Row::new("the same, a second", creates, "").real("3000"),
-        Row::new("32 TLS connections getting them, CPU each", get, "ms").real("0.24"),
-        Row::new("the same, a second", gets, "").real("7200"),
-        Row::new("32 TLS connections updating them, CPU each", update, "ms").real("0.65"),
-        Row::new("the same, a second", updates, "").real("2700"),
+        Row::new("the same, a second", create.1, "").real("3000"),
+        Row::new("32 TLS connections getting them, CPU each", get.0, "ms").real("0.24"),
+        Row::new("the same, a second", get.1, "").real("7200"),
+        Row::new("32 TLS connections updating them, CPU each", update.0, "ms").real("0.65"),
+        Row::new("the same, a second", update.1, "").real("2700"),
     ]
+}
+
+/// Of each verb: milliseconds of processor time each, and how many a second.
+pub(crate) struct Costs {
+    pub create: (f64, f64),
+    pub get: (f64, f64),
+    pub update: (f64, f64),
+}
+
+/// What many requests at once cost a server.
+pub(crate) fn costs(process: &Process) -> Costs {
+    let runtime = runtime();
+    let measured = |work: &dyn Fn(Wire, usize) -> Work| {
+        let before = process.cpu();
+        let start = Instant::now();
+        runtime.block_on(side_by_side(&process.target, work)).unwrap();
+        let per_second = CREATES as f64 / start.elapsed().as_secs_f64();
+        (milliseconds(process.wait_until_quiet() - before) / CREATES as f64, per_second)
+    };
+    Costs {
+        create: measured(&|wire, first| Box::pin(create_each(wire, first))),
+        get: measured(&|wire, first| Box::pin(get_each(wire, first))),
+        update: measured(&|wire, first| Box::pin(update_each(wire, first))),
+    }
 }
 
 /// What one connection does.
@@ -81,34 +96,38 @@ async fn update_each(mut wire: Wire, first: usize) {
 /// One connection, a request after the other.
 pub(crate) fn latency() -> Vec<Row> {
     let server = Server::start(1);
-    runtime().block_on(one_after_the_other(&server.target)).unwrap()
+    let runtime = runtime();
+    runtime.block_on(async { namespace(&mut server.target.http1().await.unwrap(), "bench").await });
+    let real = ["1", "0.5", "1", "1.1", "1"];
+    let latencies = runtime.block_on(latencies(&server.target)).unwrap();
+    let row = |((verb, p50), real)| {
+        Row::new(format!("one TLS connection, ConfigMap of 1 KB: {verb}, p50"), p50, "ms").real(real)
+    };
+    latencies.into_iter().zip(real).map(row).collect()
 }
 
-async fn one_after_the_other(target: &Target) -> Result<Vec<Row>, Error> {
+/// Verbs, and the milliseconds that half of the requests take at most, one after the other.
+pub(crate) async fn latencies(target: &Target) -> Result<Vec<(&'static str, f64)>, Error> {
     let mut wire = target.http1().await?;
-    namespace(&mut wire, "bench").await;
-    let mut rows = Vec::new();
-    let verbs: [(&str, &str, Method); 5] = [
-        ("create", "1", Method::POST),
-        ("get", "0.5", Method::GET),
-        ("update", "1", Method::PUT),
-        ("merge patch", "1.1", Method::PATCH),
-        ("delete", "1", Method::DELETE),
+    let verbs: [(&str, Method); 5] = [
+        ("create", Method::POST),
+        ("get", Method::GET),
+        ("update", Method::PUT),
+        ("merge patch", Method::PATCH),
+        ("delete", Method::DELETE),
     ];
-    for (verb, real, method) in verbs {
+    let mut latencies = vec![];
+    for (verb, method) in verbs {
         let mut taken = Vec::with_capacity(SEQUENTIAL);
         for number in 0..SEQUENTIAL {
-            let name = format!("c{number}");
+            let name = format!("s{number}");
             let start = Instant::now();
             expect(if verb == "create" { 201 } else { 200 }, one(&mut wire, &method, &name).await?);
             taken.push(milliseconds(start.elapsed()));
         }
-        rows.push(
-            Row::new(format!("one TLS connection, ConfigMap of 1 KB: {verb}, p50"), median(&mut taken), "ms")
-                .real(real),
-        );
+        latencies.push((verb, median(&mut taken)));
     }
-    Ok(rows)
+    Ok(latencies)
 }
 
 async fn one(wire: &mut Wire, method: &Method, name: &str) -> Result<Answer, Error> {
@@ -137,6 +156,15 @@ pub(crate) fn watch() -> Vec<Row> {
         rows.push(Row::new(format!("{what}, p99"), percentile(&mut taken, 99), "ms").real(p99));
     }
     rows
+}
+
+/// Microseconds of processor time for each event that one of 100 watchers is told, the creates among them.
+pub(crate) fn event_cost(runtime: &Runtime, process: &Process) -> f64 {
+    let watchers = 100;
+    process.wait_until_quiet();
+    let before = process.cpu();
+    runtime.block_on(watched(&process.target, watchers)).unwrap();
+    milliseconds(process.wait_until_quiet() - before) * 1e3 / (watchers * WATCHED) as f64
 }
 
 /// For each create, how long until the last watcher has it.

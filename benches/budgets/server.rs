@@ -1,6 +1,7 @@
 //! The measured process, and what the kernel says of it.
 
 use std::fs;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -14,8 +15,24 @@ use crate::support::wire::{Target, Wire};
 /// A kubarium of its own.
 pub(crate) struct Server {
     up: Up,
+    /// What is measured of it.
+    pub process: Process,
+}
+
+/// A process that serves the API, whoever started it.
+pub(crate) struct Process {
+    /// As the kernel knows it.
+    pub pid: u32,
     /// How to reach it.
     pub target: Target,
+}
+
+impl Deref for Server {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.process
+    }
 }
 
 impl Server {
@@ -26,9 +43,14 @@ impl Server {
 
     /// The same with more arguments to `up`.
     pub(crate) fn start_with(nodes: usize, more: &[&str]) -> Server {
-        let up = Up::start_with(&[&["--nodes", &nodes.to_string()], more].concat());
+        Server::start_alone(&[&["--nodes", &nodes.to_string()], more].concat())
+    }
+
+    /// Starts one with these arguments to `up` alone.
+    pub(crate) fn start_alone(arguments: &[&str]) -> Server {
+        let up = Up::start_with(arguments);
         let target = Target::of_kubeconfig(&up.folder().join("kubeconfig"));
-        let server = Server { up, target };
+        let server = Server { process: Process { pid: up.pid(), target }, up };
         server.wait_until_quiet();
         server
     }
@@ -37,10 +59,12 @@ impl Server {
     pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.up.folder().join("kubeconfig")
     }
+}
 
+impl Process {
     /// Processor time, user and system, of all its threads.
     pub(crate) fn cpu(&self) -> Duration {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.up.pid())).unwrap();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap();
         // The name, in parentheses, may hold blanks; what follows it does not.
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
         let ticks: u64 = fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap();
@@ -50,7 +74,7 @@ impl Server {
 
     /// Resident memory.
     pub(crate) fn resident_mib(&self) -> f64 {
-        resident_mib_of(self.up.pid())
+        resident_mib_of(self.pid)
     }
 
     /// Waits until it has used next to no processor time for a while, so that whatever follows from what was

@@ -1,5 +1,6 @@
 //! The table: a line for each figure, with its budget and what the real thing needs.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::Write as _;
 
@@ -10,13 +11,13 @@ pub(crate) struct Row {
     unit: &'static str,
     budget: Option<f64>,
     /// What a real control plane needs on a machine of this size, in the same unit.
-    real: &'static str,
+    real: Cow<'static, str>,
 }
 
 impl Row {
     /// A figure without a budget.
     pub(crate) fn new(what: impl Into<String>, figure: f64, unit: &'static str) -> Row {
-        Row { what: what.into(), figure, unit, budget: None, real: "" }
+        Row { what: what.into(), figure, unit, budget: None, real: Cow::Borrowed("") }
     }
 
     /// The most that it may be.
@@ -26,7 +27,12 @@ impl Row {
 
     /// The same figure of kube-apiserver 1.36 with etcd, controller manager and scheduler.
     pub(crate) fn real(self, real: &'static str) -> Row {
-        Row { real, ..self }
+        Row { real: real.into(), ..self }
+    }
+
+    /// The same figure of upstream's program, measured in this run.
+    pub(crate) fn measured(self, real: f64) -> Row {
+        Row { real: rounded(real).into(), ..self }
     }
 }
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{command, eventually, kubectls, texts};
+use crate::support::{command, eventually, kubectls, texts, upstream};
 
 /// One process of a cluster. Killed when dropped.
 struct Component {
@@ -18,11 +18,16 @@ struct Component {
 
 impl Component {
     fn start(folder: &Path, name: &str, arguments: &[&str]) -> Component {
+        let mut program = command(folder);
+        program.args(arguments);
+        Component::run(folder, name, program)
+    }
+
+    fn run(folder: &Path, name: &str, mut program: Command) -> Component {
         let log = folder.join(format!("{name}.log"));
         let out = fs::File::options().create(true).append(true).open(&log).unwrap();
-        let mut command = command(folder);
-        command.args(arguments).stdout(out.try_clone().unwrap()).stderr(out);
-        Component { child: command.spawn().unwrap(), log }
+        program.stdout(out.try_clone().unwrap()).stderr(out);
+        Component { child: program.spawn().unwrap(), log }
     }
 
     fn said(&self) -> String {
@@ -165,6 +170,59 @@ fn pods_run_are_reached_and_outlive_the_apiserver() {
         component.signal("-TERM");
         assert!(component.end().success());
     }
+}
+
+impl Apart {
+    /// Upstream's program, where `make upstream` names a folder with it; ours of the same name.
+    fn controller_manager_and_scheduler(&self) -> [Component; 2] {
+        let Some(bin) = upstream::asked().filter(|bin| upstream::has_components(bin)) else {
+            let at_no_port = &["--secure-port", "0"];
+            return [("controllers", "controller-manager"), ("scheduler", "scheduler")]
+                .map(|(name, subcommand)| self.component(name, subcommand, at_no_port));
+        };
+        let key = |name: &str| self.folder.path().join("data/pki").join(name).display().to_string();
+        let common = ["--kubeconfig".to_owned(), self.kubeconfig(), "--leader-elect=false".to_owned()];
+        let keys = [
+            format!("--root-ca-file={}", key("ca.crt")),
+            format!("--service-account-private-key-file={}", key("sa.key")),
+            "--use-service-account-credentials=true".to_owned(),
+        ];
+        let programs = [("kube-controller-manager", &keys[..]), ("kube-scheduler", &[])];
+        programs.map(|(name, own)| {
+            let mut program = Command::new(bin.join(name));
+            program.args(common.iter().chain(own)).arg("--secure-port=0").current_dir(self.folder.path());
+            Component::run(self.folder.path(), name, program)
+        })
+    }
+}
+
+/// With `make upstream` those are upstream's, which know nothing of us.
+#[test]
+fn controllers_and_a_scheduler_do_their_work_whoever_wrote_them() {
+    let apart = Apart::start(&[]);
+    let _others = apart.controller_manager_and_scheduler();
+    let _kubelet = apart.component("kubelet", "kubelet", &["--nodes", "2"]);
+    eventually("the account", || apart.kubectl(&["get", "serviceaccount", "default"]).ok());
+    apart.ok(&["create", "deployment", "web", "--image=nginx", "--replicas=3"]);
+    apart.ok(&["expose", "deployment", "web", "--port=80"]);
+    apart.until(READY, "3");
+    let addresses = "jsonpath={.items[*].endpoints[?(@.conditions.ready==true)].addresses[0]}";
+    let slices = ["get", "endpointslices", "-l", "kubernetes.io/service-name=web", "-o", addresses];
+    eventually("three endpoints", || (apart.ok(&slices).split_whitespace().count() == 3).then_some(()));
+    apart.ok(&["set", "image", "deployment/web", "nginx=nginx:1.29"]);
+    apart.ok(&["rollout", "status", "deployment/web", "--timeout=60s"]);
+    apart.ok(&["create", "job", "pi", "--image=busybox", "--", "true"]);
+    apart.ok(&["wait", "--for=condition=Complete", "job/pi", "--timeout=60s"]);
+    apart.ok(&["create", "cronjob", "tick", "--image=busybox", "--schedule=0 0 1 1 *", "--", "true"]);
+    apart.ok(&["create", "job", "tock", "--from=cronjob/tick"]);
+    apart.ok(&["wait", "--for=condition=Complete", "job/tock", "--timeout=60s"]);
+    apart.ok(&["delete", "deployment,cronjob", "--all"]);
+    apart.until(&["get", "replicasets,pods", "-l", "app=web", "-o", "name"], "");
+    apart.until(&["get", "jobs", "-o", "name"], "job.batch/pi\n");
+    apart.ok(&["create", "namespace", "there"]);
+    apart.ok(&["create", "configmap", "c", "--namespace=there"]);
+    apart.ok(&["delete", "namespace", "there", "--timeout=60s"]);
+    assert!(apart.kubectl(&["get", "configmap", "c", "--namespace=there"]).is_err());
 }
 
 /// What somebody with a token is answered at another port of this machine.

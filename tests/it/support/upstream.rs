@@ -60,10 +60,15 @@ pub(crate) fn has_components(bin: &Path) -> bool {
 
 /// A control plane. Dropped, its processes end and its folder goes.
 pub(crate) struct ControlPlane {
-    server: String,
-    authority: Authority,
+    /// Where the apiserver is reached: host and port.
+    pub server: String,
+    /// Who signs for everybody.
+    pub authority: Authority,
     contexts: Vec<ComponentContext>,
-    processes: Vec<Child>,
+    /// etcd, the apiserver, then the others.
+    pub processes: Vec<Child>,
+    /// Where etcd is reached: a URL.
+    pub etcd: String,
     bin: PathBuf,
     folder: TempDir,
 }
@@ -75,8 +80,9 @@ impl ControlPlane {
         let clock = Clock::real();
         let authority = Authority::load_or_generate(&folder.path().join("pki"), clock.now()).unwrap();
         let server = format!("127.0.0.1:{}", free_port());
-        let (contexts, processes) = (vec![], vec![]);
-        let mut plane = ControlPlane { server, authority, contexts, processes, bin: bin.to_owned(), folder };
+        let (contexts, processes, bin) = (vec![], vec![], bin.to_owned());
+        let etcd = format!("http://127.0.0.1:{}", free_port());
+        let mut plane = ControlPlane { server, authority, contexts, processes, etcd, bin, folder };
         plane.start_etcd_and_apiserver(&clock);
         plane.wait_until_ready().await;
         if let Some(nodes) = nodes {
@@ -101,7 +107,7 @@ impl ControlPlane {
     }
 
     fn start_etcd_and_apiserver(&mut self, clock: &Clock) {
-        let client = format!("http://127.0.0.1:{}", free_port());
+        let client = self.etcd.clone();
         self.start_etcd(&client);
         let ranges = ServiceRanges::default();
         let addresses = [IpAddr::V4(Ipv4Addr::LOCALHOST), ranges.api_server()];
