@@ -45,10 +45,11 @@ impl Kubelet {
     /// Asks in the name of a pod with this address. Loopback of the node's own network leads where a port of
     /// the node leads; else it is the pod's, which the network knows.
     async fn ask_network(&self, from: &str, question: &Question) -> Answered {
+        if !from.parse().is_ok_and(|address| self.is_own(address)) {
+            return self.shared.ask_network(from, question).await;
+        }
         let mut question = question.clone();
-        let is_of_the_node = from.parse().is_ok_and(|address| self.is_own(address));
-        if is_of_the_node
-            && let Some((to, protocol)) = question.what.destination()
+        if let Some((to, protocol)) = question.what.destination()
             && to.ip().is_loopback()
             && let Some(behind) = self.behind_host_port(*to, protocol)
         {

@@ -39,9 +39,9 @@ impl ConvertedView {
     }
 
     fn has_seen(&mut self, objects: &[Arc<Object>]) {
-        let matching = objects.iter().filter(|object| self.matches(object)).cloned();
-        let matching: Vec<Arc<Object>> = matching.collect();
-        self.seen.extend(matching.into_iter().map(|object| (object.shared_key().clone(), object)));
+        let field_names = self.kind.field_names();
+        let matching = objects.iter().filter(|object| self.predicate.matches(object, &field_names));
+        self.seen.extend(matching.map(|object| (object.shared_key().clone(), object.clone())));
     }
 
     /// What the watcher is told of a change: coming into view is an addition, leaving it a deletion of the
@@ -74,13 +74,14 @@ impl Registry {
             let list = self.0.storage.list(&stored, namespace, &encode_options(kind, options)).await?;
             return self.present_list(kind, list).await;
         };
-        let view = ConvertedView::new(kind, &options.predicate);
+        let field_names = kind.field_names();
         let limit = options.limit.filter(|limit| *limit > 0);
         let mut found: Vec<Arc<Object>> = vec![];
         loop {
             let page = self.0.storage.list(&stored, namespace, &asked).await?;
             let page = self.present_list(kind, page).await?;
-            found.extend(page.items.iter().filter(|object| view.matches(object)).cloned());
+            let matching = page.items.iter().filter(|object| options.predicate.matches(object, &field_names));
+            found.extend(matching.cloned());
             let wanted = limit.map_or(0, |limit| limit.saturating_sub(found.len()));
             if wanted == 0 || page.continue_token.is_empty() {
                 let (items, remaining_item_count) = (found.into(), None);
@@ -113,16 +114,21 @@ impl Registry {
             return Ok(self.present_watch(kind, events, Some(view)));
         }
         // What was in view before the first event says whether that is an addition.
-        let mut before = ListOptions { predicate: asked.predicate.clone(), ..ListOptions::default() };
-        if revision.is_none() {
-            let now = self.0.storage.list(&stored, namespace, &before).await?;
+        let before = ListOptions {
+            predicate: asked.predicate.clone(),
+            resource_version_match: revision.as_ref().map(|_| "Exact".into()),
+            resource_version: revision,
+            ..ListOptions::default()
+        };
+        let listed = self.0.storage.list(&stored, namespace, &before).await;
+        if before.resource_version.is_none()
+            && let Ok(now) = &listed
+        {
             asked.resource_version = Some(now.resource_version.to_string());
         }
         // The watch is the first to say what is wrong with its options.
         let events = self.0.storage.watch(&stored, namespace, &asked).await?;
-        before.resource_version = asked.resource_version;
-        before.resource_version_match = Some("Exact".into());
-        match self.0.storage.list(&stored, namespace, &before).await {
+        match listed {
             Ok(list) => view.has_seen(&self.present_list(kind, list).await?.items),
             Err(status) if status.code == 410 => return Ok(ended_by(status)),
             Err(status) => return Err(status),

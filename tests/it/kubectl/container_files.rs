@@ -127,7 +127,6 @@ fn a_port_of_the_node_leads_to_the_pod_that_asked_for_it() {
     with_each_kubectl(|_, kubectl| {
         let ports = json!([{"containerPort": 8080, "hostPort": 8088}]);
         let web = json!({"name": "c", "image": AGNHOST, "args": ["netexec"], "ports": ports});
-        let client = json!({"containers": [shell("c", WAITS, json!([]))], "hostNetwork": true});
         let ports = json!([{"containerPort": 8080, "hostPort": 8087, "hostIP": "127.0.0.1"}]);
         let near = json!({"name": "c", "image": AGNHOST, "args": ["netexec"], "ports": ports});
         // On the node of the first: loopback is of one node.
@@ -135,8 +134,8 @@ fn a_port_of_the_node_leads_to_the_pod_that_asked_for_it() {
             {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"beside": "near"}}}]}});
         let mut near = pod("near", json!({"containers": [near]}));
         near["metadata"]["labels"] = json!({"beside": "near"});
-        let mut client = client;
-        client["affinity"] = beside;
+        let client =
+            json!({"containers": [shell("c", WAITS, json!([]))], "hostNetwork": true, "affinity": beside});
         create(kubectl, &[pod("web", json!({"containers": [web]})), near, pod("client", client)]);
         kubectl.ok("wait --for=condition=Ready pod --all --timeout=60s");
         let node = kubectl.ok("get pod web -o jsonpath='{.status.hostIP}'");

@@ -107,8 +107,7 @@ impl ControlPlane {
     }
 
     fn start_etcd_and_apiserver(&mut self, clock: &Clock) {
-        let client = self.etcd.clone();
-        self.start_etcd(&client);
+        self.start_etcd();
         let ranges = ServiceRanges::default();
         let addresses = [IpAddr::V4(Ipv4Addr::LOCALHOST), ranges.api_server()];
         let identity = self.authority.server(&["localhost", "kubernetes"], &addresses, clock.now()).unwrap();
@@ -118,7 +117,7 @@ impl ControlPlane {
         self.run(
             "kube-apiserver",
             &[
-                format!("--etcd-servers={client}"),
+                format!("--etcd-servers={}", self.etcd),
                 "--bind-address=127.0.0.1".into(),
                 format!("--secure-port={port}"),
                 format!("--cert-dir={}", self.path("certificates")),
@@ -136,7 +135,8 @@ impl ControlPlane {
         );
     }
 
-    fn start_etcd(&mut self, client: &str) {
+    fn start_etcd(&mut self) {
+        let client = &self.etcd;
         let mut arguments = vec![
             format!("--data-dir={}", self.path("etcd-data")),
             format!("--listen-client-urls={client}"),
