@@ -72,6 +72,9 @@ impl PodWorker {
         let ephemeral = &status.ephemeral_container_statuses;
         restore(&pod.spec.ephemeral_containers, &mut self.ephemeral_containers, ephemeral);
         self.restarts_all |= context.restarts_all;
+        if self.all_containers().any(|(_, container)| container.has_run()) {
+            self.image_volumes.adopt();
+        }
         if pod.is_terminal() {
             self.state = WorkerState::Terminated;
             self.sandbox = Sandbox::Stopped(addresses.unwrap_or_default());

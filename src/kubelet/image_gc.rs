@@ -61,6 +61,9 @@ impl Kubelet {
         let mut in_use = BTreeSet::new();
         for entry in self.pods.state().workers.values().filter(|entry| !entry.is_terminated) {
             in_use.extend(entry.pod.spec.all_containers().map(|container| container.image.clone()));
+            // Of a worker that is lent out they are not known.
+            let volumes = entry.worker.iter().flat_map(|worker| worker.image_volumes.references());
+            in_use.extend(volumes.map(str::to_owned));
         }
         let min_age = self.shared.config.options.minimum_image_ttl_duration;
         let unused = UnusedImages { in_use: &in_use, min_age, bytes };

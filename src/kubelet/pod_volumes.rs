@@ -284,10 +284,10 @@ impl PodWorker {
             return None;
         }
         let retry = |(_, container): (&Spec, &Container)| match container.task {
-            Task::PullBackOff { until } => Some(until),
+            Task::Pull(ref pull) => pull.retry(),
             _ => None,
         };
-        self.all_containers().filter_map(retry).min()
+        self.all_containers().filter_map(retry).chain(self.image_volumes.retries()).min()
     }
 
     /// Shows running containers what their volumes hold now; what their commands do may depend on it.

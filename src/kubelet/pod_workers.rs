@@ -15,6 +15,7 @@ use super::container_runtime::{declared, used};
 use super::dependencies::NodeRuntime;
 use super::kuberuntime::container::{Container, grace_period};
 use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
+use super::kuberuntime::image_volumes::ImageVolumes;
 use super::kuberuntime::security::PodUsers;
 use super::kuberuntime::state::{RestartPolicy, State, is_sidecar};
 use super::sandbox_state::Sandbox;
@@ -24,6 +25,7 @@ use apimachinery::object::Object;
 use apimachinery::time::Time;
 use apis::views::meta::Condition;
 use apis::views::pod::{self, Container as Spec, Pod};
+use apis::views::pod_detail::PodDetail;
 use machine::bounds::MAX_POD_START_BYTES;
 
 /// A sidecar has so long to end however long those before it took (`minimumGracePeriodInSeconds`).
@@ -79,6 +81,8 @@ pub struct PodWorker {
     pub(crate) network_changes: u64,
     /// How often it had been said otherwise what pods use when it was looked at last.
     pub(crate) usage_changes: u64,
+    /// The images that it has as volumes.
+    pub(crate) image_volumes: ImageVolumes,
     /// All its containers are being ended to begin anew.
     pub(crate) restarts_all: bool,
     /// Its resources were changed while it ran.
@@ -152,6 +156,7 @@ impl PodWorker {
             has_new_listeners: false,
             network_changes: node.network.count_changes(),
             usage_changes: node.runtime.count_usage_changes(),
+            image_volumes: ImageVolumes::of(&object.view::<PodDetail>()),
             restarts_all: false,
             resize: None,
             foreign_phase: None,
@@ -339,11 +344,14 @@ impl PodWorker {
             return earliest([deadline, self.restart_all(context)]);
         }
         self.begin_resize(context);
+        let images = self.image_volumes.advance(context);
         let (is_initialized, init) = self.advance_init_containers(context);
-        let mut due = earliest([deadline, init, self.advance_ephemeral_containers(context)]);
+        let mut due = earliest([deadline, images, init, self.advance_ephemeral_containers(context)]);
         if is_initialized {
             for (container, spec) in self.containers.iter_mut().zip(&context.pod.spec.containers) {
-                due = earliest([due, container.advance(spec, context)]);
+                if self.image_volumes.let_start(container, spec, context) {
+                    due = earliest([due, container.advance(spec, context)]);
+                }
             }
         }
         due = earliest([due, self.evict_for_storage(context)]);
@@ -365,7 +373,9 @@ impl PodWorker {
         self.ephemeral_containers.extend(new);
         let mut due = None;
         for (container, spec) in self.ephemeral_containers.iter_mut().zip(specs) {
-            due = earliest([due, container.advance(spec, context)]);
+            if self.image_volumes.let_start(container, spec, context) {
+                due = earliest([due, container.advance(spec, context)]);
+            }
         }
         due
     }
@@ -408,7 +418,9 @@ impl PodWorker {
     fn advance_init_containers(&mut self, context: &mut SyncContext<'_>) -> (bool, Option<Time>) {
         let mut due = None;
         for (container, spec) in self.init_containers.iter_mut().zip(&context.pod.spec.init_containers) {
-            due = earliest([due, container.advance(spec, context)]);
+            if self.image_volumes.let_start(container, spec, context) {
+                due = earliest([due, container.advance(spec, context)]);
+            }
             let passed = if is_sidecar(spec) {
                 container.started || (container.has_run() && !container.begins_anew)
             } else {

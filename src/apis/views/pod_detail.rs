@@ -186,6 +186,8 @@ pub struct Volume {
 pub struct ImageSource {
     /// The image, as a container names its own.
     pub reference: String,
+    /// `Always`, `IfNotPresent`, `Never`.
+    pub pull_policy: String,
 }
 
 /// `v1.PersistentVolumeClaimVolumeSource`

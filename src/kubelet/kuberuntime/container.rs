@@ -10,9 +10,10 @@ use std::time::Duration;
 
 use super::context::SyncContext;
 use super::hooks::{PostStart, PreStop, StopPurpose};
+use super::image_manager::Pull;
 use super::state::{RestartAction, RestartPolicy, State, Terminated, waiting};
 use crate::backoff::Backoff;
-use crate::container_runtime::services::{Call, ContainerId, Exit, Image, RuntimeError, RuntimeService};
+use crate::container_runtime::services::{Call, ContainerId, Exit, RuntimeError, RuntimeService};
 use crate::prober::Probers;
 use apimachinery::duration;
 use apimachinery::time::Time;
@@ -58,17 +59,7 @@ pub struct Container {
 pub(crate) enum Task {
     /// It is not its turn.
     Idle,
-    Pull {
-        began: Time,
-        call: Call<Image>,
-    },
-    ShowBackOff {
-        until: Time,
-        failed_at: Time,
-    },
-    PullBackOff {
-        until: Time,
-    },
+    Pull(Pull),
     Create(Call<ContainerId>),
     StartBackOff {
         until: Time,
@@ -225,7 +216,7 @@ impl Container {
     fn replace(&mut self, spec: &Spec, context: &mut SyncContext<'_>) {
         match &mut self.task {
             Task::Run(_) => self.restart_as(spec, "definition changed, will be restarted", context),
-            Task::Pull { .. } | Task::ShowBackOff { .. } | Task::PullBackOff { .. } => {
+            Task::Pull(_) => {
                 self.pulls = Backoff::default();
                 self.pull(spec, context);
             }
@@ -298,11 +289,9 @@ impl Container {
             Task::Idle | Task::Done => None,
             Task::Run(running) => running.due(),
             Task::PreStop(hook) => Some(hook.due()),
-            Task::Pull { call: Call { returns_at, .. }, .. } => *returns_at,
+            Task::Pull(pull) => pull.due(),
             Task::Create(call) => call.returns_at,
-            Task::ShowBackOff { until, .. }
-            | Task::PullBackOff { until }
-            | Task::StartBackOff { until }
+            Task::StartBackOff { until }
             | Task::Stop { until, .. }
             | Task::Replace { until, .. }
             | Task::Restart { until, .. }
@@ -313,12 +302,7 @@ impl Container {
     fn step(&mut self, spec: &Spec, due: Time, context: &mut SyncContext<'_>) {
         match std::mem::replace(&mut self.task, Task::Done) {
             Task::Idle | Task::Done => {}
-            Task::Pull { began, call } => match call.result {
-                Ok(image) => self.pulled(spec, began, &image, context),
-                Err(error) => self.pull_failed(spec, began, &error, context),
-            },
-            Task::ShowBackOff { failed_at, .. } => self.show_pull_back_off(spec, failed_at, context),
-            Task::PullBackOff { .. } => self.pull(spec, context),
+            Task::Pull(pull) => self.go_on_pulling(spec, pull, context),
             Task::Create(call) => match call.result {
                 Ok(id) => self.start(spec, id, context),
                 Err(error) => self.start_failed(spec, &error, context),
@@ -345,6 +329,11 @@ impl Container {
             }
             Task::CrashLoopBackOff { .. } => self.restart(spec, context),
         }
+    }
+
+    /// Whether anything was done for it.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.task != Task::Idle
     }
 
     /// CRI `CreateContainer`.

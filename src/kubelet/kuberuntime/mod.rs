@@ -16,5 +16,7 @@ mod anew;
 mod hooks;
 mod image_manager;
 mod image_names;
+pub(crate) mod image_volumes;
+mod pulling;
 mod running;
 mod stopping;

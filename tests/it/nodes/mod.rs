@@ -1,6 +1,7 @@
 //! Scheduler and kubelets against a real apiserver, in memory: pods in, what becomes of them out.
 
 mod events;
+mod image_volumes;
 mod kubelet;
 mod pressure;
 mod profiles;
