@@ -28,6 +28,7 @@ mod background;
 mod bootstrap;
 mod bootstrap_roles;
 mod changing_nodes;
+mod claimed_files;
 mod cluster_info;
 mod component_choice;
 mod component_handles;

@@ -9,6 +9,8 @@ use apiserver::authentication::{AuthenticationOptions, ConfigError};
 use client_go::client::Client;
 
 const NAMESPACE: &str = "kube-system";
+/// The code of the refusal to read what cannot be decoded.
+const UNREADABLE: u16 = 500;
 const NAME: &str = "extension-apiserver-authentication";
 
 /// What it says: the authorities of clients, and those and the headers of front proxies, if there are any.
@@ -29,7 +31,8 @@ pub(crate) fn data(config: &AuthenticationOptions, authority_pem: &str) -> Resul
     Ok(data)
 }
 
-/// Writes it down; what is there from an earlier start is replaced.
+/// Writes it down; what is there from an earlier start is replaced, unless nobody can read it (its key is
+/// missing from `--encryption-provider-config`): then all else is served nevertheless.
 ///
 /// # Errors
 /// The server's refusal.
@@ -37,7 +40,13 @@ pub(crate) async fn publish(client: &Client, data: Value) -> Result<(), Status> 
     let config_map = json!({"metadata": {"name": NAME, "namespace": NAMESPACE}, "data": data});
     match client.create(&CONFIG_MAPS, NAMESPACE, config_map.clone()).await {
         Err(status) if status.is_already_exists() => {
-            client.update(&CONFIG_MAPS, NAMESPACE, NAME, config_map).await.map(drop)
+            match client.update(&CONFIG_MAPS, NAMESPACE, NAME, config_map).await {
+                Err(status) if status.code == UNREADABLE => {
+                    tracing::warn!("{NAMESPACE}/{NAME} is left as it is: {}", status.message);
+                    Ok(())
+                }
+                updated => updated.map(drop),
+            }
         }
         created => created.map(drop),
     }

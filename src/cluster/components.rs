@@ -32,6 +32,7 @@ use flow::Flow;
 use kubelet::kubelet::Kubelet;
 use kubelet::node_config::NodeConfig;
 use kubelet::node_refusal::NodeRefusal;
+use kubelet::volume_manager::claimed_files::ClaimedFiles;
 use network::Network;
 use pki::Authority;
 use scheduler::options::SchedulerOptions;
@@ -118,6 +119,7 @@ pub(super) struct Running {
     pub(super) measures: MeasureBook,
     /// The requests that Services are said to get.
     pub(super) loads: LoadBook,
+    pub(super) claimed_files: ClaimedFiles,
     kubelets: Arc<Kubelets>,
     /// What each running component runs. Bound: one entry for each component.
     contexts: Mutex<BTreeMap<String, ComponentContext>>,
@@ -174,6 +176,7 @@ impl Running {
             book: StageBook::default(),
             measures: MeasureBook::default(),
             loads: LoadBook::default(),
+            claimed_files: ClaimedFiles::default(),
             kubelets,
             contexts: Mutex::default(),
             manager: Mutex::new(ManagerParts { wanted, running: None }),
@@ -458,7 +461,8 @@ impl Running {
         let context = self.context(&name, ("kubelet", &node.name), user);
         let players = self.kubelets.players(&self.parts.clock);
         let (book, measures, loads) = (self.book.clone(), self.measures.clone(), self.loads.clone());
-        let config = NodeConfig { book, measures, loads, ..node.clone() };
+        let claimed_files = self.claimed_files.clone();
+        let config = NodeConfig { book, measures, loads, claimed_files, ..node.clone() };
         let kubelet = Kubelet::new(context.clone(), config, players, self.parts.network.clone());
         let kubelet = kubelet.expect("a node is looked at before it is registered");
         kubelet.start();

@@ -4,12 +4,16 @@ use std::net::SocketAddr;
 
 use super::Cluster;
 use super::config::Config;
-use super::inside::Inside;
+use super::inside::{Inside, MASTERS};
 use super::publishing::{Publishing, PublishingParts};
 use super::start_error::StartError;
 use super::{api_endpoints, authentication_trust, cluster_info, etcd_api, legacy_token_tracking};
+use apimachinery::user::UserInfo;
 use apiserver::server::{self, Server};
 use apiserver::storage::ByteStore;
+
+/// In whose name the apiserver asks itself.
+const APISERVER: &str = "system:apiserver";
 
 impl Cluster {
     /// Opens ports of Services on the host, if it is to.
@@ -39,7 +43,8 @@ impl Cluster {
     /// Publishes what clients have to know of the apiserver, as objects.
     pub(super) async fn tell_clients(&self) -> Result<(), StartError> {
         let Inside { clock, config, keys, storage, .. } = &*self.inside;
-        let (client, authentication) = (self.client(), &config.apiserver.authentication);
+        let authentication = &config.apiserver.authentication;
+        let client = self.client().acting_as(UserInfo::authenticated(APISERVER, &[MASTERS]));
         let trust = authentication_trust::data(authentication, keys.authority.certificate_pem())?;
         authentication_trust::publish(&client, trust).await?;
         legacy_token_tracking::publish(&client, clock.now()).await?;

@@ -124,6 +124,20 @@ pub(crate) async fn copy(
     Ok(CopiedStore { keys, revision })
 }
 
+/// Whether a file that is written is for an etcd.
+pub(crate) fn is_for_etcd(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "db")
+}
+
+/// Writes a snapshot as etcd's own.
+///
+/// # Errors
+/// The file is there already, or cannot be written.
+pub(crate) fn save(snapshot: &Snapshot, file: &Path) -> Result<(), StoreCopyError> {
+    let kv = Kv::load(snapshot.image(), Options::default(), Clock::real())?;
+    write_file(&kv, file).map(drop)
+}
+
 async fn read(from: &StorePlace, clock: &Clock) -> Result<Snapshot, StoreCopyError> {
     let image = match from {
         StorePlace::DataDir(folder) => return read_data_dir(folder, clock).await,

@@ -39,7 +39,7 @@ impl PodWorker {
         let nothing = Sources::new();
         let mut unheard = Vec::new();
         let mut written = Written::new();
-        written.set_host(&node.host_files);
+        written.set_host(&node.host_files, &node.claimed_files);
         let mut context = SyncContext {
             now,
             pod: &pod,

@@ -10,6 +10,7 @@ use super::node_config::{Boots, NodeConfig};
 use super::node_state::NodeState;
 use super::played::PlayedPods;
 use super::players::Players;
+use super::volume_manager::claimed_files::ClaimedFiles;
 use super::volume_manager::host_files::HostFiles;
 use super::volume_manager::in_use::VolumesInUse;
 use apimachinery::object::Object;
@@ -29,6 +30,8 @@ pub struct NodeRuntime {
     pub allocatable: BTreeMap<String, String>,
     /// What its pods share of its files.
     pub host_files: HostFiles,
+    /// What is in the volumes behind claims, whichever node has them.
+    pub claimed_files: ClaimedFiles,
     /// The volumes that its pods use.
     pub volumes: VolumesInUse,
     /// The starts of its machine: what ran before the last one runs no more.

@@ -85,6 +85,7 @@ impl Kubelet {
             cluster_dns: config.cluster_dns.clone(),
             allocatable: config.allocatable(),
             host_files: HostFiles::of_node(&config.name, &config.addresses),
+            claimed_files: config.claimed_files.clone(),
             volumes: VolumesInUse::telling(state.changed.clone()),
             boots: config.boots,
             network,

@@ -14,6 +14,7 @@ use super::device_group::DeviceGroup;
 use super::node_refusal::NodeRefusal;
 use super::node_system_info::NodeSystemInfo;
 use super::options::KubeletOptions;
+use super::volume_manager::claimed_files::ClaimedFiles;
 use ::stages::{MeasureBook, StageBook};
 use apimachinery::quantity::Quantity;
 use apimachinery::time::Time;
@@ -96,6 +97,8 @@ pub struct NodeConfig {
     pub measures: MeasureBook,
     /// The requests that Services are said to get.
     pub loads: LoadBook,
+    /// What is in the volumes behind claims, of the whole cluster.
+    pub claimed_files: ClaimedFiles,
     /// What its kubelet is told.
     pub options: KubeletOptions,
     /// What listens at ports of its pods because the user says so.
@@ -141,6 +144,7 @@ impl NodeConfig {
             book: StageBook::default(),
             measures: MeasureBook::default(),
             loads: LoadBook::default(),
+            claimed_files: ClaimedFiles::default(),
             options,
             listeners: OwnListeners::default(),
             runtime: OwnRuntime::default(),

@@ -158,7 +158,7 @@ impl PodWorker {
     pub(crate) fn written_until(&mut self, node: &NodeRuntime, now: Time) -> Written {
         let Some(mounting) = &mut self.mounting else { return Written::new() };
         let mut written = std::mem::take(&mut mounting.written);
-        written.set_host(&node.host_files);
+        written.set_host(&node.host_files, &node.claimed_files);
         for (spec, container) in self.all_containers() {
             let config = self.config(spec, container);
             container.running_id().into_iter().for_each(|id| {

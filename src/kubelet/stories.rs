@@ -19,6 +19,7 @@ use super::dependencies::NodeRuntime;
 use super::kuberuntime::context::Happening;
 use super::node_config::Boots;
 use super::pod_workers::{PodWorker, WorkerState};
+use super::volume_manager::claimed_files::ClaimedFiles;
 use super::volume_manager::host_files::HostFiles;
 use super::volume_manager::in_use::VolumesInUse;
 use super::volume_manager::sources::Sources;
@@ -42,6 +43,7 @@ pub(crate) fn node() -> NodeRuntime {
         cluster_dns: "10.96.0.10".into(),
         allocatable: BTreeMap::new(),
         host_files: HostFiles::default(),
+        claimed_files: ClaimedFiles::default(),
         volumes: VolumesInUse::default(),
         boots: Boots::default(),
         network: Network::nobody(Clock::stepped(Time::UNIX_EPOCH), Entropy::seeded(1)),

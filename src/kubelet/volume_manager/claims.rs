@@ -16,6 +16,7 @@ use apis::tree::{items, text};
 use apis::views::pod_detail::Volume;
 use apis::volumes::{attached_as, is_bound, is_for_one_pod};
 use client_go::client::Client;
+use machine::file_system;
 
 /// A pod whose volume does not come for so long is told (`podAttachAndMountTimeout`).
 pub(crate) const ATTACH_TIMEOUT: Duration = Duration::from_secs(123);
@@ -129,8 +130,11 @@ async fn claimed(client: &Client, volume: &Object, node: &str) -> Result<Claimed
             attached.any(|attached| text(attached, "name") == unique_name)
         }
     };
+    let folders = [text(&tree, "spec.hostPath.path"), text(&tree, "spec.local.path")];
+    let folder = folders.into_iter().find(|folder| !folder.is_empty()).unwrap_or_default();
+    let folder = if folder.is_empty() { String::new() } else { file_system::absolute("/", folder) };
     let (name, is_for_one_pod) = (volume.metadata.name.clone(), is_for_one_pod(&tree));
-    Ok(ClaimedVolume { name, unique_name, is_at_hand, is_for_one_pod })
+    Ok(ClaimedVolume { name, unique_name, is_at_hand, is_for_one_pod, folder })
 }
 
 #[cfg(test)]
@@ -147,7 +151,13 @@ mod tests {
 
     fn found(is_at_hand: bool) -> Found {
         let name = "pv".to_owned();
-        Found::Volume(Arc::new(ClaimedVolume { name, is_at_hand, is_for_one_pod: true, unique_name: None }))
+        Found::Volume(Arc::new(ClaimedVolume {
+            name,
+            is_at_hand,
+            is_for_one_pod: true,
+            unique_name: None,
+            folder: String::new(),
+        }))
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::claimed_files::ClaimedFiles;
 use machine::bounds::{MAX_FILE_BYTES, MAX_FILES};
 use machine::file_system::Left;
 use machine::file_system::{self, File};
@@ -16,6 +17,8 @@ pub type Files = BTreeMap<String, File>;
 /// a disk that is full; a container that sees so much is stopped when it writes more.
 const PODS_ON_A_NODE: usize = 8;
 
+/// Before the name of a PersistentVolume that is no folder of a node: no clean path begins so.
+pub const CLAIMED: &str = "//";
 /// Of the node's own files.
 const NODE_FILE_MODE: u32 = 0o644;
 /// What `/etc/hosts` of a node of kind begins with.
@@ -32,6 +35,7 @@ pub struct Written {
     /// By the volumes' names.
     volumes: BTreeMap<String, Files>,
     host: HostFiles,
+    claimed: ClaimedFiles,
 }
 
 impl HostFiles {
@@ -70,14 +74,18 @@ impl Written {
         Written::default()
     }
 
-    /// From now on on this node.
-    pub fn set_host(&mut self, host: &HostFiles) {
+    /// From now on on this node, in this cluster.
+    pub fn set_host(&mut self, host: &HostFiles, claimed: &ClaimedFiles) {
         self.host = host.clone();
+        self.claimed = claimed.clone();
     }
 
-    /// What is in a volume; the name of one that is the node's is its path there.
+    /// What is in a volume; the name of one that is the node's is its path there, and that of one behind a
+    /// claim begins with [`CLAIMED`].
     pub fn files(&self, volume: &str) -> Files {
-        if volume.starts_with('/') {
+        if let Some(volume) = volume.strip_prefix(CLAIMED) {
+            self.claimed.files(volume)
+        } else if volume.starts_with('/') {
             self.host.below(volume)
         } else {
             self.volumes.get(volume).cloned().unwrap_or_default()
@@ -87,7 +95,9 @@ impl Written {
     /// Notes what a container left.
     pub fn keep(&mut self, left: Vec<Left>) {
         for Left { volume, path, file } in left {
-            if volume.starts_with('/') {
+            if let Some(volume) = volume.strip_prefix(CLAIMED) {
+                self.claimed.put(volume, path, file)
+            } else if volume.starts_with('/') {
                 self.host.put(file_system::absolute(&volume, &path), file)
             } else {
                 put(self.volumes.entry(volume).or_default(), path, file, 1)
@@ -120,7 +130,7 @@ mod tests {
     #[test]
     fn a_node_has_files_of_its_own() {
         let mut pod = Written::new();
-        pod.set_host(&HostFiles::of_node("node-1", &["172.18.0.2".into()]));
+        pod.set_host(&HostFiles::of_node("node-1", &["172.18.0.2".into()]), &ClaimedFiles::default());
         let hosts = pod.files("/etc/hosts")[""].text();
         assert!(hosts.starts_with("127.0.0.1\tlocalhost\n") && hosts.ends_with("\n172.18.0.2\tnode-1\n"));
         assert_eq!(pod.files("/etc").into_keys().collect::<Vec<_>>(), ["hostname", "hosts"]);
@@ -130,7 +140,9 @@ mod tests {
     fn pods_of_a_node_share_its_files() {
         let node = HostFiles::default();
         let mut pods = [Written::new(), Written::new(), Written::new()];
-        pods[..2].iter_mut().for_each(|pod| pod.set_host(&node));
+        let claimed = ClaimedFiles::default();
+        pods[..2].iter_mut().for_each(|pod| pod.set_host(&node, &claimed));
+        pods[2].set_host(&HostFiles::default(), &claimed);
         pods[0].keep(left("/data", "a/b", Some("1")));
         pods[0].keep(left("/database", "c", Some("2")));
         pods[0].keep(left("own", "d", Some("3")));
@@ -141,6 +153,9 @@ mod tests {
         assert_eq!(seen(&pods[1], "/"), ["data/a/b", "database/c"]);
         assert_eq!((seen(&pods[0], "own").len(), seen(&pods[1], "own").len()), (1, 0));
         assert!(seen(&pods[2], "/data").is_empty(), "another node's");
+        pods[0].keep(left("//pv", "e", Some("4")));
+        assert_eq!(seen(&pods[2], "//pv"), ["e"]);
+        assert!(seen(&pods[1], "/pv").is_empty());
         pods[1].keep(left("/data", "a/b", None));
         assert!(seen(&pods[0], "/data").is_empty());
     }

@@ -18,6 +18,8 @@ pub struct ClaimedVolume {
     pub is_at_hand: bool,
     /// Only one pod may have it.
     pub is_for_one_pod: bool,
+    /// The folder of its node that it is; empty when it is none.
+    pub folder: String,
 }
 
 /// Who uses what on one node.
@@ -99,7 +101,13 @@ mod tests {
 
     fn volume(is_for_one_pod: bool) -> ClaimedVolume {
         let unique_name = Some("kubernetes.io/csi/d^h".to_owned());
-        ClaimedVolume { name: "v".into(), unique_name, is_at_hand: true, is_for_one_pod }
+        ClaimedVolume {
+            name: "v".into(),
+            unique_name,
+            is_at_hand: true,
+            is_for_one_pod,
+            folder: String::new(),
+        }
     }
 
     #[test]

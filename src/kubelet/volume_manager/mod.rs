@@ -12,6 +12,7 @@ pub(crate) mod claims;
 pub(crate) mod devices;
 pub mod in_use;
 
+pub mod claimed_files;
 pub mod facts;
 pub mod host_files;
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::cgroup_files;
 use super::downward;
-use super::host_files::{Files, Written};
+use super::host_files::{CLAIMED, Files, Written};
 use super::sources::{self, Found, Source};
 use crate::volume_manager::facts::Facts;
 use apis::views::pod::Container;
@@ -74,7 +74,11 @@ pub fn mounts(
         Ok(Mount {
             path: mount.mount_path.clone(),
             sub_path: sub_path.trim_matches('/').to_owned(),
-            volume: host_path.map_or_else(|| mount.name.clone(), |path| file_system::absolute("/", path)),
+            volume: match (host_path, volume.and_then(|volume| claimed(facts, volume))) {
+                (Some(path), _) => file_system::absolute("/", path),
+                (None, Some(claimed)) => claimed,
+                (None, None) => mount.name.clone(),
+            },
             is_read_only: mount.read_only || is_image,
             is_memory: is_made || medium == Some("Memory"),
             is_kept: !is_made && !is_image,
@@ -116,6 +120,17 @@ pub fn view(facts: &Facts<'_>, own: &Container, mounts: &[Mount], written: &Writ
         }
     }
     tree
+}
+
+/// Where the files of a volume are that is claimed; nothing before it is known which one it is.
+fn claimed(facts: &Facts<'_>, volume: &Volume) -> Option<String> {
+    let source = sources::claim(volume, &facts.metadata.name)?;
+    let claimed = facts.sources.get(&source).and_then(Found::volume)?;
+    Some(if claimed.folder.is_empty() {
+        format!("{CLAIMED}{}", claimed.name)
+    } else {
+        claimed.folder.clone()
+    })
 }
 
 fn is_of_objects(volume: &Volume) -> bool {

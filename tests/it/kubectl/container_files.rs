@@ -76,6 +76,38 @@ fn files_come_from_images_volumes_and_other_containers() {
 }
 
 #[test]
+fn what_is_in_a_claimed_volume_stays_for_the_next_pod() {
+    with_each_kubectl(|_, kubectl| {
+        let resources = json!({"requests": {"storage": "1Gi"}});
+        let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+            "spec": {"accessModes": ["ReadWriteMany"], "resources": resources}});
+        let with_claim = |name: &str, script: &str, node: &str| {
+            let volumes = json!([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]);
+            let main = shell("main", script, json!([{"name": "v", "mountPath": "/p", "subPath": "of"}]));
+            let selector = json!({"kubernetes.io/hostname": node});
+            let mut made = json!({"volumes": volumes, "containers": [main]});
+            if !node.is_empty() {
+                made["nodeSelector"] = selector;
+            }
+            pod(name, made)
+        };
+        let writes = format!("echo first > /p/f; {WAITS}");
+        create(kubectl, &[claim, with_claim("one", &writes, "")]);
+        kubectl.ok("wait --for=condition=Ready pod/one --timeout=60s");
+        let node = kubectl.ok("get pod one -o jsonpath='{.spec.nodeName}'");
+        kubectl.ok("delete pod one --wait");
+        create(kubectl, &[with_claim("two", WAITS, &node)]);
+        kubectl.ok("wait --for=condition=Ready pod/two --timeout=60s");
+        assert_eq!(kubectl.ok("exec two -- cat /p/f"), "first\n");
+        kubectl.ok("exec two -- sh -c 'echo second > /p/g; rm /p/f'");
+        kubectl.ok("delete pod two --wait");
+        create(kubectl, &[with_claim("three", WAITS, "")]);
+        kubectl.ok("wait --for=condition=Ready pod/three --timeout=60s");
+        assert_eq!(kubectl.ok("exec three -- sh -c 'cd /p; echo *; cat *'"), "g\nsecond\n");
+    });
+}
+
+#[test]
 fn web_servers_serve_the_files_that_are_there() {
     with_each_kubectl(|_, kubectl| {
         kubectl.ok("create configmap pages --from-literal=index.html=mine --from-literal=a.json={}");
