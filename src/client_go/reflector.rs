@@ -76,6 +76,9 @@ pub trait ReflectorStore: Send + Sync + 'static {
     fn delete(&self, object: Arc<Object>);
     /// Nothing else happened up to this revision.
     fn bookmark(&self, resource_version: u64);
+
+    /// A list was refused, and is tried again: whoever waits for the first one may want to do without.
+    fn list_failed(&self) {}
 }
 
 /// Fills `store` from `lister_watcher` for as long as [`Reflector::run`] runs.
@@ -153,6 +156,7 @@ impl<L: ListerWatcher, S: ReflectorStore> Reflector<L, S> {
             }
             Err(status) => {
                 warn_of(&status, "failed to list");
+                self.store.list_failed();
                 if status.is_not_found() {
                     // There is no such resource, so an empty list is the truth; somebody may wait for a list.
                     self.store.replace(vec![], 0);

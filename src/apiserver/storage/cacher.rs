@@ -5,7 +5,7 @@
 
 mod freshness;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -53,6 +53,8 @@ struct CacherShared {
     progress: AtomicU64,
     /// The newest revision of the kind that a writer was told of.
     acknowledged: AtomicU64,
+    /// It was never filled, and the last list failed: what is asked for is read from etcd.
+    cannot_fill: AtomicBool,
     /// Wakes in the order in which they came whoever waits for a revision.
     progressed: Notify,
     /// Somebody may be due earlier than the timer thinks.
@@ -94,6 +96,7 @@ impl Cacher {
             cache: RwLock::new(cache),
             progress: AtomicU64::new(known),
             acknowledged: AtomicU64::new(0),
+            cannot_fill: AtomicBool::new(false),
             progressed: Notify::new(),
             due_changed: Notify::new(),
         });
@@ -139,6 +142,7 @@ impl Cacher {
                 let cached = shared.read().objects().get(key).cloned();
                 return shared.store.get_newest(&shared.kind, key, cached).await;
             }
+            _ if shared.cannot_fill() => return shared.store.get(&shared.kind, key).await,
             At::Any if shared.read().revision() == 0 => return shared.store.get(&shared.kind, key).await,
             // A writer that was answered may ask for what it wrote.
             At::Any if !shared.has_reached(shared.acknowledged.load(Ordering::Acquire)) => {
@@ -163,7 +167,11 @@ impl Cacher {
             },
             at => match shared.state(at).await {
                 Ok(state) => state,
-                Err(_) if matches!(at, At::Newest | At::Any) || !shared.store.kv().tells_progress() => {
+                Err(_)
+                    if matches!(at, At::Newest | At::Any)
+                        || shared.cannot_fill()
+                        || !shared.store.kv().tells_progress() =>
+                {
                     return shared.store.list(&shared.kind, request).await;
                 }
                 Err(status) => return Err(status),
@@ -230,6 +238,7 @@ impl Drop for Cacher {
 impl ReflectorStore for CacherShared {
     fn replace(&self, items: Vec<Arc<Object>>, resource_version: u64) {
         self.write().replace(items, resource_version);
+        self.cannot_fill.store(false, Ordering::Release);
         self.reach(resource_version);
         let mut watchers = self.lock_watchers();
         // What happened between the last event and this list is not known: everybody has to begin anew.
@@ -254,6 +263,13 @@ impl ReflectorStore for CacherShared {
         self.lock_watchers().advance(resource_version);
         self.reach(resource_version);
     }
+
+    fn list_failed(&self) {
+        if !self.has_reached(1) {
+            self.cannot_fill.store(true, Ordering::Release);
+            self.progressed.notify_waiters();
+        }
+    }
 }
 
 impl CacherShared {
@@ -274,6 +290,10 @@ impl CacherShared {
     fn snapshot_at(&self, revision: Revision) -> Option<Snapshot> {
         let readable = revision >= self.store.kv().compact_revision();
         self.read().snapshot_at(revision).filter(|_| readable)
+    }
+
+    fn cannot_fill(&self) -> bool {
+        self.cannot_fill.load(Ordering::Acquire)
     }
 
     fn has_reached(&self, revision: Revision) -> bool {

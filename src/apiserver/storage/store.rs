@@ -344,7 +344,7 @@ impl Store {
         found: &KeyValue,
         revision: Revision,
     ) -> Result<Arc<Object>, Status> {
-        let plain = if self.encryption.is_off() {
+        let plain = if self.encryption.keeps_as_is(&found.value) {
             found.value.clone()
         } else {
             self.encryption.from_storage(kind, &found.key, &found.value).map_err(|error| {

@@ -70,7 +70,7 @@ impl CacherShared {
             loop {
                 // Asked for before looking, so that progress in between is not missed.
                 let progressed = self.progressed.notified();
-                if self.has_reached(revision) {
+                if self.has_reached(revision) || self.cannot_fill() {
                     return;
                 }
                 progressed.await;
@@ -86,7 +86,10 @@ impl CacherShared {
             }
         };
         let reached = self.store.clock().timeout(within, asking).await;
-        reached.map_err(|_| too_large(revision, self.store.kv().seen_revision()))
+        match reached {
+            Ok(()) if self.has_reached(revision) => Ok(()),
+            _ => Err(too_large(revision, self.store.kv().seen_revision())),
+        }
     }
 
     /// Never ends. Our own store needs to be asked once.

@@ -18,7 +18,7 @@ use bytes::Bytes;
 
 use apis::kind::Kind;
 use clock::Clock;
-use rules::{EncryptionRule, Provider, rule};
+use rules::{ENCRYPTED, EncryptionRule, Provider, rule};
 
 pub use config::Mistake;
 pub use rules::TransformError;
@@ -57,6 +57,11 @@ impl Encryption {
         self.rules.is_empty() && self.followed.is_none()
     }
 
+    /// Whether nothing is encrypted, and these bytes were kept that way, too.
+    pub fn keeps_as_is(&self, kept: &[u8]) -> bool {
+        self.is_off() && !kept.starts_with(ENCRYPTED)
+    }
+
     /// The bytes to keep under `key`, which is bound to them where the cipher can do that.
     ///
     /// # Errors
@@ -80,7 +85,11 @@ impl Encryption {
     /// No provider has a key for them, or they were tampered with.
     pub fn from_storage(&self, kind: &Kind, key: &str, kept: &Bytes) -> Result<Bytes, TransformError> {
         let rules = self.rules();
-        let Some(rule) = rule(&rules, kind) else { return Ok(kept.clone()) };
+        let Some(rule) = rule(&rules, kind) else {
+            let is_plain = !kept.starts_with(ENCRYPTED);
+            let why = || TransformError("identity transformer tried to read encrypted data".into());
+            return is_plain.then(|| kept.clone()).ok_or_else(why);
+        };
         let mut failure = None;
         for provider in &rule.providers {
             match provider.read(key, kept) {
@@ -188,6 +197,10 @@ mod tests {
         let identity = encryption("[secrets]", "[{identity: {}}]");
         let error = identity.from_storage(&SECRETS, key, &kept).unwrap_err().to_string();
         assert_eq!(error, "no matching prefix found");
+        let nothing = Encryption::default();
+        assert!(nothing.keeps_as_is(&plain) && !nothing.keeps_as_is(&kept));
+        let error = nothing.from_storage(&SECRETS, key, &kept).unwrap_err().to_string();
+        assert_eq!(error, "identity transformer tried to read encrypted data");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::cipher::Cipher;
 use apis::kind::Kind;
 
 /// What every value that a provider has written begins with.
-const ENCRYPTED: &[u8] = b"k8s:enc:";
+pub(super) const ENCRYPTED: &[u8] = b"k8s:enc:";
 
 /// One entry of `resources`; the first that names a resource counts.
 pub(super) struct EncryptionRule {

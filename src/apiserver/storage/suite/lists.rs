@@ -135,6 +135,38 @@ async fn lists_are_of_the_revision_that_is_asked_for() {
 }
 
 #[tokio::test]
+async fn what_cannot_be_read_is_said_at_once_and_all_is_well_without_it() {
+    let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+    let kv = Kv::open(Options::default(), clock.clone()).unwrap();
+    let key = "/registry/pods/n/bad";
+    let put = Op::Put { value: "k8s:enc:aescbc:v1:key1:...".into(), lease: None };
+    kv.txn(key, Expect::Any, put).await.unwrap();
+    let kind = Kind::builtin("", "v1", "Pod", "pods", "io.k8s.api.core.v1");
+    let subject = StoreSubject::over(kv.clone().into(), clock, kind, true);
+    let cacher = subject.cacher.as_ref().unwrap();
+    // Time stands still meanwhile: whoever waited would wait for ever.
+    for at in [At::Newest, At::Any, At::NotOlderThan(1), At::Exact(1)] {
+        let refused = cacher.list(&ListRequest { at, ..ListRequest::everything() }).await.unwrap_err();
+        let message = "Internal error occurred: unable to transform key \"/registry/pods/n/bad\": identity \
+                       transformer tried to read encrypted data";
+        assert_eq!((refused.code, &*refused.message), (500, message), "{at:?}");
+    }
+    assert!(subject.get("n/bad", At::NotOlderThan(1)).await.is_err());
+    assert!(subject.get("n/good", At::Any).await.unwrap().is_none());
+    kv.txn(key, Expect::Any, Op::Delete).await.unwrap();
+    subject.put("n/good", "", "1").await;
+    assert_eq!(names(&subject.list("", &ListOptions::default()).await.unwrap()), ["n/good"]);
+    let is_filled = || cacher.contents().is_some();
+    subject
+        .stepping(async {
+            while !is_filled() {
+                tokio::task::yield_now().await
+            }
+        })
+        .await;
+}
+
+#[tokio::test]
 async fn expiring_objects_share_a_lease_and_go() {
     let kind = Kind::builtin("", "v1", "Pod", "pods", "io.k8s.api.core.v1");
     let subject = StoreSubject::of(kind.living_for(Duration::from_secs(3600)), true);

@@ -29,7 +29,7 @@ use apimachinery::watch::WatchEvent;
 use apis::kind::Kind;
 use clock::Clock;
 use entropy::Entropy;
-use etcd::{Kv, Options};
+use etcd::{Expect, Kv, Op, Options};
 use etcds::TestEtcd;
 
 /// A store of pods, read directly or through a cacher.
