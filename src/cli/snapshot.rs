@@ -7,7 +7,7 @@ use clap::Subcommand;
 
 use super::connection::Context;
 use super::{Failure, choice, say};
-use crate::cluster::{Export, Snapshot};
+use crate::cluster::{Export, Snapshot, store_copy};
 use clock::Clock;
 
 /// Keep a whole cluster in a file, make a data dir of it, or write its objects as YAML.
@@ -15,9 +15,11 @@ use clock::Clock;
 pub enum SnapshotCommand {
     /// Write a running cluster to a file, which `up --snapshot` starts another from.
     ///
-    /// The file has mode 0600: it holds all Secrets, and the keys that the cluster signs with.
+    /// The file has mode 0600: it holds all Secrets, and the keys that the cluster signs with. One that ends
+    /// in .db is etcd's: `etcdctl snapshot restore` makes an etcd of it. It has no keys.
     Save {
-        /// The file.
+        /// The file; one for etcd ends in .db, and is not there yet.
+        #[arg(value_name = "FILE|FILE.db")]
         file: PathBuf,
         /// The cluster's name; else the only one that runs, or that of kubectl's current context.
         #[arg(long, env = "KUBARIUM_NAME", value_name = "NAME")]
@@ -62,6 +64,12 @@ impl SnapshotCommand {
 }
 
 fn save(file: &Path, name: Option<&str>, without_keys: bool) -> Result<(), Failure> {
+    if store_copy::is_for_etcd(file) {
+        let snapshot = live(name, false)?;
+        super::block_on(async { store_copy::save(&snapshot, file).map_err(failure) })?;
+        say(format!("saved {} ({snapshot}) for etcd: without the cluster's keys", file.display()));
+        return Ok(());
+    }
     let snapshot = live(name, !without_keys)?;
     snapshot.write(file).map_err(failure)?;
     say(format!("saved {} ({snapshot})", file.display()));

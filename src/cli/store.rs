@@ -102,7 +102,7 @@ impl CopyCommand {
         let path = PathBuf::from(&self.to);
         match self.etcd(&self.to) {
             Some(etcd) => etcd,
-            None if path.extension().is_some_and(|extension| extension == "db") => {
+            None if store_copy::is_for_etcd(&path) => {
                 StorePlace::File { path, prefix: self.etcd_prefix.clone() }
             }
             None => StorePlace::DataDir(path),

@@ -87,6 +87,11 @@ pub(crate) fn auth_status(server: &EtcdServer, _request: &Empty) -> Result<AuthS
     Ok(AuthStatusResponse { header: header(server.kv()?.revision()), enabled: false, auth_revision: 1 })
 }
 
+/// `Auth.AuthDisable`: there is nothing to disable.
+pub(crate) fn auth_disable(server: &EtcdServer, _request: &Empty) -> Result<HeaderResponse, EtcdStatus> {
+    Ok(HeaderResponse { header: header(server.kv()?.revision()) })
+}
+
 /// `grpc.health.v1.Health`: 1 is serving, 2 is not.
 pub(crate) async fn health(server: &EtcdServer, body: Body) -> Response<Body> {
     unary(body, async |_: Empty, _| {

@@ -50,8 +50,9 @@ pub struct Etcd {
     /// Where clients are served; http://localhost:2379 when nothing is said.
     #[command(flatten)]
     listen: ListenOptions,
-    /// List of this member's client URLs to advertise to the public.
-    #[arg(long, value_delimiter = ',', default_value = DEFAULT_URL, value_name = "URL")]
+    /// List of this member's client URLs to advertise to the public; those that are listened on when
+    /// nothing is said.
+    #[arg(long, value_delimiter = ',', value_name = "URL")]
     advertise_client_urls: Vec<String>,
     /// How often a quiet watch that wants it is told how far it is.
     #[arg(long, default_value = "10m", value_parser = parse_flag, value_name = "DURATION")]
@@ -121,10 +122,17 @@ impl Etcd {
         let held = held.clone();
         let options = ServerOptions {
             name: self.name.clone(),
-            client_urls: self.advertise_client_urls.clone(),
+            client_urls: self.advertised(),
             progress_interval: self.watch_progress_notify_interval,
         };
         EtcdServer::new(Arc::new(move || held.kv()), values, options)
+    }
+
+    fn advertised(&self) -> Vec<String> {
+        if !self.advertise_client_urls.is_empty() {
+            return self.advertise_client_urls.clone();
+        }
+        self.listen.listen_client_urls.iter().map(ToString::to_string).collect()
     }
 
     /// The data dir, made if need be, for its owner alone.

@@ -19,6 +19,7 @@ async fn it_says_what_it_is() {
     let _: HeaderResponse = call(&server, "Maintenance/Defragment", &Empty {}).await.unwrap();
     let auth: AuthStatusResponse = call(&server, "Auth/AuthStatus", &Empty {}).await.unwrap();
     assert!(!auth.enabled);
+    let _: HeaderResponse = call(&server, "Auth/AuthDisable", &Empty {}).await.unwrap();
     for (method, code, words) in [
         ("Auth/Authenticate", 9, "etcdserver: authentication is not enabled"),
         ("Auth/UserAdd", 12, "keeps no users and roles"),

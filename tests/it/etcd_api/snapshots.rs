@@ -44,6 +44,25 @@ fn a_snapshot_of_an_etcd_is_shown_and_taken_over() {
 }
 
 #[test]
+fn what_a_cluster_saves_for_etcd_is_a_snapshot_of_one() {
+    let up = Up::start_with(&["--nodes", "1"]);
+    let kubectl = Kubectl::new(&kubectls()[0], &up);
+    kubectl.ok("create configmap a --from-literal=k=v");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cluster.db").display().to_string();
+    let saved = up.kubarium(&["snapshot", "save", &file]);
+    assert!(saved.status.success(), "{}", texts(&saved).1);
+    let mut restore = Command::new("etcdctl");
+    restore.env("ETCDCTL_API", "3").args(["snapshot", "restore", &file, "--data-dir"]);
+    let restored = restore.arg(folder.path().join("etcd")).output().unwrap();
+    assert!(restored.status.success(), "{}", texts(&restored).1);
+    let shown = Up::start_with(&["--etcd-snapshot", &file, "--read-only"]);
+    assert_eq!(Kubectl::new(&kubectls()[0], &shown).ok(UID), kubectl.ok(UID));
+    let again = texts(&up.kubarium(&["snapshot", "save", &file])).1;
+    assert!(again.contains("is there already: choose another file"), "{again}");
+}
+
+#[test]
 fn what_is_no_snapshot_of_an_etcd_is_refused_with_words() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("other");
