@@ -145,7 +145,7 @@ async fn what_cannot_be_read_is_said_at_once_and_all_is_well_without_it() {
     let subject = StoreSubject::over(kv.clone().into(), clock, kind, true);
     let cacher = subject.cacher.as_ref().unwrap();
     // Time stands still meanwhile: whoever waited would wait for ever.
-    for at in [At::Newest, At::Any, At::NotOlderThan(1), At::Exact(1)] {
+    for at in [At::Newest, At::Any, At::NotOlderThan(2), At::Exact(2)] {
         let refused = cacher.list(&ListRequest { at, ..ListRequest::everything() }).await.unwrap_err();
         let message = "Internal error occurred: unable to transform key \"/registry/pods/n/bad\": identity \
                        transformer tried to read encrypted data";
