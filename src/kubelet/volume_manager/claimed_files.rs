@@ -117,7 +117,8 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_lost() {
-        let (files, text) = (ClaimedFiles::default(), "a".repeat(MAX_FILE_BYTES));
+        let files = ClaimedFiles::default();
+        let text = "a".repeat(MAX_FILE_BYTES - "f".len());
         for volume in 0..=MAX_CLAIMED_BYTES / MAX_FILE_BYTES {
             files.put(&volume.to_string(), "f".into(), Some(File::new(text.as_bytes(), MODE)));
         }
