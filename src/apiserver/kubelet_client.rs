@@ -198,11 +198,9 @@ pub struct Executed {
     /// Its exit code.
     pub code: i32,
     /// What it said.
-    pub out: String,
-    /// What it said that is no text, behind `out`.
-    pub bytes: Vec<u8>,
+    pub out: Vec<u8>,
     /// What it said of errors.
-    pub errors: String,
+    pub errors: Vec<u8>,
     /// It reads what is not there, or the line that was typed goes on in the next one.
     pub is_waiting: bool,
     /// What a shell remembers until the next line is typed; nothing when it has ended.

@@ -27,6 +27,7 @@ use kubelet::kubelet::Kubelet;
 use kubelet::node_config::NodeConfig;
 use kubelet::players::Players;
 use kubelet::server::LogOptions;
+use machine::byte_text;
 use machine::standard_input::TerminalSize;
 use network::address_range::AddressRange;
 
@@ -214,8 +215,9 @@ fn terminal(window: WindowSize) -> TerminalSize {
 /// What a command said, when it has ended: one that never does is not waited for.
 fn executed(played: machine::exec::Executed) -> Executed {
     let code = played.end.map_or(137, |(_, code)| code);
-    let machine::exec::Executed { out, bytes, errors, is_waiting, shell, .. } = played;
-    Executed { code, out, bytes, errors, is_waiting, shell }
+    let machine::exec::Executed { out, errors, is_waiting, shell, .. } = played;
+    let [out, errors] = [out, errors].map(|said| byte_text::bytes_of(&said).into_owned());
+    Executed { code, out, errors, is_waiting, shell }
 }
 
 /// Numbers below zero were refused by the apiserver.

@@ -16,6 +16,7 @@ use super::server::RunTimes;
 use super::volume_manager::facts::Facts;
 use super::volume_manager::surroundings;
 use apimachinery::time::Time;
+use machine::byte_text;
 use machine::standard_input::TerminalSize;
 
 /// So many pieces wait for either side; then the other one waits.
@@ -191,7 +192,8 @@ impl AttachedClient {
             // A terminal has one output, whose lines end as a typewriter's.
             let is_error = is_error && !self.is_terminal;
             let text = if self.is_terminal { text.replace('\n', "\r\n") } else { text };
-            if to.send((is_error, text.into())).await.is_err() {
+            let bytes = byte_text::bytes_of(&text).into_owned();
+            if to.send((is_error, bytes)).await.is_err() {
                 self.hang_up().await;
                 return false;
             }

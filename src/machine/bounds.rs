@@ -23,8 +23,10 @@ pub const MAX_STEPS: usize = 200_000;
 pub const BYTES_PER_STEP: usize = 128;
 /// The variables of a script.
 pub const MAX_VARIABLES: usize = 10_000;
-/// Their names and values in bytes together, and also what pipes, substitutions and `exec` gather.
+/// Their names and values in bytes together, and also what pipes and substitutions gather.
 pub const MAX_MEMORY_BYTES: usize = 2 << 20;
+/// What a command of `exec` says, with what is gathered within it: an archive of all files has room.
+pub const MAX_EXEC_BYTES: usize = 2 * MAX_FILE_BYTES;
 /// The files that the containers of a pod leave, each container for itself.
 pub const MAX_FILES: usize = 1000;
 /// Their paths and contents in bytes together.

@@ -12,19 +12,17 @@ use crate::programs::{database_clients, names, read_any_script, read_command, re
 use crate::questions::Question;
 use crate::shell::{Script, Unplayable};
 use crate::surroundings::Surroundings;
-use crate::{agnhost, images};
+use crate::{agnhost, byte_text, images};
 
 /// A command that was run beside a container's process.
 #[derive(Clone, Debug, Default)]
 pub struct Executed {
     /// How long it took and its code; nothing when it never ends.
     pub end: Option<(Duration, i32)>,
-    /// What it said.
+    /// What it said ([`byte_text`]).
     pub out: String,
     /// What it said of errors.
     pub errors: String,
-    /// What it said that is no text, behind `out`.
-    pub bytes: Vec<u8>,
     /// What it wrote, beside what was written before.
     pub written: Vec<Change>,
     /// It reads what is not there, or the line that was typed goes on in the next one.
@@ -110,9 +108,7 @@ fn play(
     standard_input: Option<Vec<u8>>,
 ) -> Executed {
     let mut player = Player::new(around, None, files.clone()).gathering().with_steps(*steps);
-    player.standard_input =
-        standard_input.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    player.raw_input = standard_input.filter(|bytes| str::from_utf8(bytes).is_err());
+    player.standard_input = standard_input.as_deref().map(byte_text::text_of);
     let flow = contained(&mut player, |player| run(player));
     *steps = player.steps_left;
     executed(player, files, flow)
@@ -146,7 +142,6 @@ fn executed(mut player: Player<'_>, before: Vec<Change>, flow: Flow) -> Executed
         _ => Some((player.elapsed, player.status)),
     };
     let (out, mut errors) = player.said();
-    let bytes = player.raw_out.take().unwrap_or_default();
     player.fault.iter().for_each(|fault| errors.push_str(&format!("sh: {fault}\n")));
     let mut shell = player.variables.into_map();
     shell.insert("PWD".into(), player.folder);
@@ -154,7 +149,7 @@ fn executed(mut player: Player<'_>, before: Vec<Change>, flow: Flow) -> Executed
     let written = player.written.into_iter().filter(|(path, file)| before.get(path) != Some(file)).collect();
     let question = player.question.map(|question| (player.elapsed, question));
     let is_waiting = player.is_waiting;
-    Executed { end, out, errors, bytes, written, is_waiting, question, shell }
+    Executed { end, out, errors, written, is_waiting, question, shell }
 }
 
 impl Executed {

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::byte_text;
+
 /// A file; folders are only where one has a mode of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
@@ -101,9 +103,9 @@ impl File {
         File { content: Arc::default(), mode, is_folder: true }
     }
 
-    /// Its bytes as a text.
+    /// Its bytes as a text ([`byte_text`]).
     pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.content).into_owned()
+        byte_text::text_of(&self.content)
     }
 
     /// As `ls -l` and Go write it: `-rw-r--r--`.

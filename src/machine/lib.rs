@@ -11,6 +11,7 @@
 #![warn(missing_docs)]
 
 pub mod bounds;
+pub mod byte_text;
 
 pub mod file_system;
 pub mod standard_input;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::bounds::Fault;
+use crate::byte_text;
 use crate::file_system::{self, Change, File, Left};
 pub use crate::interpreter::player::Line;
 use crate::interpreter::player::{Flow, Player};
@@ -135,6 +136,7 @@ fn played(mut player: Player<'_>, flow: Flow) -> Played {
 pub fn termination_message(played: &Played, code: i32, around: &Surroundings) -> String {
     let written = played.written.iter().find(|(written, _)| *written == around.message_path);
     let text = written.and_then(|(_, file)| file.as_ref()).map(File::text).unwrap_or_default();
+    let text = byte_text::shown(&text).into_owned();
     if !text.is_empty() {
         return cut(text, MAX_MESSAGE_BYTES);
     }
@@ -175,6 +177,8 @@ pub fn is_kept(around: &Surroundings, path: &str) -> bool {
     file_system::mount_of(&around.mounts, path).is_some_and(|mount| mount.is_kept)
 }
 
+#[cfg(test)]
+mod bytes;
 #[cfg(test)]
 mod hearing;
 #[cfg(test)]

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use crate::byte_text;
+
 /// So much is taken that somebody says to one run of a process; it does not hear more.
 pub const MAX_SAID_BYTES: usize = 1 << 20;
 
@@ -85,14 +87,14 @@ impl StandardInput {
         self.is_terminal.then(|| said.unwrap_or_default())
     }
 
-    /// The letters that are whole; bytes that are none are replaced.
+    /// The letters that are whole, and bytes that are part of none.
     fn take_whole(&mut self) -> String {
         let whole = match std::str::from_utf8(&self.unfinished) {
             Err(error) if error.error_len().is_none() => error.valid_up_to(),
             _ => self.unfinished.len(),
         };
         let rest = self.unfinished.split_off(whole);
-        let text = String::from_utf8_lossy(&self.unfinished).into_owned();
+        let text = byte_text::text_of(&self.unfinished);
         self.unfinished = rest;
         text
     }

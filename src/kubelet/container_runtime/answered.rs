@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode};
+use machine::byte_text;
 use machine::requests::WebAnswer;
 
 pub(super) fn response(answered: WebAnswer) -> Response<Bytes> {
-    let mut response = Response::new(Bytes::from(answered.body));
+    let mut response = Response::new(Bytes::from(byte_text::bytes_of(&answered.body).into_owned()));
     // What is not the end of an answer is none.
     let code = StatusCode::from_u16(answered.code).ok().filter(|code| !code.is_informational());
     *response.status_mut() = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);

@@ -16,6 +16,7 @@ use apis::views::pod::{Container, Pod};
 use apis::views::probe::{ExecAction, HttpGetAction, PortAction, Probe};
 use clock::after;
 use machine::bounds::MAX_STEPS;
+use machine::byte_text;
 use machine::file_system::Change;
 use machine::servers::{Page, Server};
 use machine::surroundings::Surroundings;
@@ -326,7 +327,7 @@ fn exec_answer(
     Some(match executed.end {
         Some((took, _)) if took > within => Answer::Failure(timed_out(&action.command, within)),
         Some((_, 0)) => Answer::Success,
-        Some(_) => Answer::Failure(executed.out + &executed.errors),
+        Some(_) => Answer::Failure(byte_text::shown(&(executed.out + &executed.errors)).into_owned()),
         None => Answer::Failure(timed_out(&action.command, within)),
     })
 }

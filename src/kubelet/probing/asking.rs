@@ -16,6 +16,7 @@ use crate::prober::ProbeKind;
 use apis::views::pod::Container as Spec;
 use apis::views::probe::Probe;
 use golang::first_bytes::first_bytes;
+use machine::byte_text;
 use machine::exec::Executed;
 
 /// So much of what a command says is told (`maxReadLength`).
@@ -163,7 +164,7 @@ fn judged(executed: &Executed) -> ProbeAnswer {
     match executed.end {
         Some((_, 0)) => ProbeAnswer::Success,
         _ => {
-            let said = executed.out.clone() + &executed.errors;
+            let said = byte_text::shown(&executed.out).into_owned() + &byte_text::shown(&executed.errors);
             ProbeAnswer::Failure(first_bytes(&said, MAX_SAID_BYTES).to_owned())
         }
     }

@@ -106,12 +106,10 @@ impl Player<'_> {
     /// One after the other, each given what the one before said.
     fn pipeline(&mut self, commands: &[Command]) -> Flow {
         let mut input = self.standard_input.take();
-        let mut raw = None;
         let mut failed = 0;
         for (at, command) in commands.iter().enumerate() {
             let is_last = at + 1 == commands.len();
             self.standard_input = input.take();
-            self.raw_input = raw.take().or(self.raw_input.take());
             self.status = 0;
             let flow = if is_last {
                 self.isolated(|player| player.command(command))
@@ -120,7 +118,6 @@ impl Player<'_> {
                 let (said, flow) = self.gather(|player| player.isolated(|player| player.command(command)));
                 self.is_piped = was_piped;
                 input = Some(said);
-                raw = self.raw_pipes.remove(&self.gathered.len());
                 flow
             };
             failed = if self.status == 0 { failed } else { self.status };

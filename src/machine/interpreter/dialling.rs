@@ -10,6 +10,7 @@ use super::connections::ShellConnection;
 use super::dialect::Dialect;
 use super::player::{Flow, Player, Sink};
 use crate::bounds::{Fault, MAX_MEMORY_BYTES};
+use crate::byte_text;
 use crate::programs::resolve;
 use crate::questions::{CONNECT_TIMEOUT, NetworkAsk, NetworkReply, Question};
 
@@ -76,7 +77,7 @@ impl Player<'_> {
 
     /// Keeps what is written to a connection.
     pub(crate) fn put_into_connection(&mut self, at: usize, text: &str) {
-        self.connections[at].unsent.extend_from_slice(text.as_bytes());
+        self.connections[at].unsent.extend_from_slice(&byte_text::bytes_of(text));
         if self.connections.iter().map(|connection| connection.unsent.len()).sum::<usize>() > MAX_MEMORY_BYTES
         {
             self.stop(Fault::Memory);
@@ -90,7 +91,7 @@ impl Player<'_> {
             return Some(String::new());
         }
         match self.say_to_connection(at, CONNECT_TIMEOUT) {
-            Ok(NetworkReply::Bytes(bytes)) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+            Ok(NetworkReply::Bytes(bytes)) => Some(byte_text::text_of(&bytes)),
             Ok(_) => Some(String::new()),
             Err(flow) => {
                 self.pending = Some(flow);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::disk;
 use super::player::Player;
 use crate::bounds::{Fault, MAX_PATH_BYTES};
+use crate::byte_text;
 use crate::file_system::{self, File, Tree};
 
 /// So many links are followed one after another (`ELOOP`): then the path stays, and nothing is there.
@@ -126,7 +127,7 @@ impl Player<'_> {
 
     /// Adds to a file that was opened.
     pub(crate) fn append_file(&mut self, path: &str, text: &str) {
-        self.append_bytes(path, text.as_bytes());
+        self.append_bytes(path, &byte_text::bytes_of(text));
     }
 
     /// Adds bytes, which need not be a text, to a file that was opened.

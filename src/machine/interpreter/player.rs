@@ -12,7 +12,8 @@ use super::disk::Disk;
 use super::jobs::BackgroundJobs;
 use super::transcript::Transcript;
 use super::variables::Variables;
-use crate::bounds::{BYTES_PER_STEP, Fault, MAX_MEMORY_BYTES, MAX_STEPS, MAX_VARIABLES};
+use crate::bounds::{BYTES_PER_STEP, Fault, MAX_EXEC_BYTES, MAX_MEMORY_BYTES, MAX_STEPS, MAX_VARIABLES};
+use crate::byte_text;
 use crate::file_system::{Change, File};
 use crate::listeners::{MAX_LISTENERS, ScriptListener};
 use crate::questions::{Answered, MAX_HEARD_BYTES, MAX_QUESTIONS, NetworkReply, Question};
@@ -101,12 +102,8 @@ pub(crate) struct Player<'a> {
     pub(crate) pending: Option<Flow>,
     pub(crate) folder: String,
     pub(crate) standard_input: Option<String>,
-    /// What is to be read as bytes, where they are no text.
-    pub(crate) raw_input: Option<Vec<u8>>,
-    /// What pipes carry that is no text, by their place among what is gathered: where that is all they carry.
-    pub(crate) raw_pipes: BTreeMap<usize, Vec<u8>>,
-    /// What `exec` says that is no text, behind all that is; none where nobody could take it.
-    pub(crate) raw_out: Option<Vec<u8>>,
+    /// So many bytes may be gathered at once.
+    pub(crate) most_gathered: usize,
     /// Something was to be read that is not there.
     pub(crate) is_waiting: bool,
     pub(crate) out: Sink,
@@ -120,7 +117,7 @@ pub(crate) struct Player<'a> {
     pub(crate) is_piped: bool,
     /// So many bytes of chance were drawn.
     drawn: u64,
-    pub(crate) gathered: Vec<String>,
+    pub(crate) gathered: Vec<Vec<u8>>,
     /// What was written, and `None` where something was removed.
     pub(crate) written: BTreeMap<String, Option<File>>,
     pub(crate) disk: Disk,
@@ -184,9 +181,7 @@ impl<'a> Player<'a> {
             pending: None,
             folder: around.folder.clone(),
             standard_input: None,
-            raw_input: None,
-            raw_pipes: BTreeMap::new(),
-            raw_out: None,
+            most_gathered: MAX_MEMORY_BYTES,
             is_waiting: false,
             out: Sink::Log,
             errors: Sink::ErrorLog,
@@ -237,15 +232,16 @@ impl<'a> Player<'a> {
     /// What is said goes nowhere but into [`Player::said`].
     pub(crate) fn gathering(mut self) -> Player<'a> {
         (self.out, self.errors) = (Sink::Gathered(0), Sink::Gathered(1));
-        self.gathered = vec![String::new(), String::new()];
-        self.raw_out = Some(vec![]);
+        self.gathered = vec![vec![], vec![]];
+        self.most_gathered = MAX_EXEC_BYTES;
         self
     }
 
     /// The standard output and the standard error.
     pub(crate) fn said(&mut self) -> (String, String) {
         let mut said = std::mem::take(&mut self.gathered).into_iter();
-        (said.next().unwrap_or_default(), said.next().unwrap_or_default())
+        let mut next = || byte_text::text_of(&said.next().unwrap_or_default());
+        (next(), next())
     }
 
     /// Stops the script.
@@ -300,10 +296,10 @@ impl<'a> Player<'a> {
     /// What `play` says, instead of its going to the output.
     pub(crate) fn gather(&mut self, play: impl FnOnce(&mut Player<'a>) -> Flow) -> (String, Flow) {
         let out = std::mem::replace(&mut self.out, Sink::Gathered(self.gathered.len()));
-        self.gathered.push(String::new());
+        self.gathered.push(vec![]);
         let flow = play(self);
         self.out = out;
-        (self.gathered.pop().unwrap_or_default(), flow)
+        (byte_text::text_of(&self.gathered.pop().unwrap_or_default()), flow)
     }
 
     /// Chance, as `/dev/urandom` has it: the same for the same run, so that it can be played again.

@@ -2,7 +2,8 @@
 
 use super::dialect::Dialect;
 use super::player::{Line, Player, Sink};
-use crate::bounds::{Fault, MAX_FILE_BYTES, MAX_LOG_BYTES, MAX_MEMORY_BYTES};
+use crate::bounds::{Fault, MAX_LOG_BYTES, MAX_MEMORY_BYTES};
+use crate::byte_text;
 use crate::shell::{Redirect, Target, Word};
 
 /// A line of the log is no longer than so.
@@ -198,11 +199,7 @@ impl Player<'_> {
     pub(crate) fn endless_text(&mut self, path: &str) -> Option<String> {
         match path {
             "/dev/zero" => self.handle(PIPE_BYTES).then(|| "\0".repeat(PIPE_BYTES)),
-            "/dev/urandom" | "/dev/random" => {
-                // Letters of one byte, so that it stays a text.
-                let bytes = self.random_bytes(PIPE_BYTES);
-                Some(bytes.into_iter().map(|byte| char::from(byte & 0x7f)).collect())
-            }
+            "/dev/urandom" | "/dev/random" => Some(byte_text::text_of(&self.random_bytes(PIPE_BYTES))),
             _ => None,
         }
     }
@@ -214,8 +211,12 @@ impl Player<'_> {
         match sink {
             Sink::Nowhere => {}
             Sink::Gathered(at) => {
-                self.gathered.get_mut(*at).into_iter().for_each(|gathered| gathered.push_str(text));
-                if self.gathered.iter().map(String::len).sum::<usize>() > MAX_MEMORY_BYTES {
+                let bytes = byte_text::bytes_of(text);
+                self.gathered
+                    .get_mut(*at)
+                    .into_iter()
+                    .for_each(|gathered| gathered.extend_from_slice(&bytes));
+                if self.gathered.iter().map(Vec::len).sum::<usize>() > self.most_gathered {
                     self.stop(Fault::Memory);
                 }
             }
@@ -253,7 +254,7 @@ impl Player<'_> {
     }
 
     fn finish_line(&mut self) {
-        let text = std::mem::take(&mut self.unfinished);
+        let text = byte_text::shown(&std::mem::take(&mut self.unfinished)).into_owned();
         self.log_bytes += text.len() + BYTES_OF_LINE;
         self.lines.push(Line { after: self.elapsed, text });
         if self.log_bytes > MAX_LOG_BYTES {
@@ -271,45 +272,14 @@ impl Player<'_> {
         self.lines.drain(..gone);
     }
 
-    /// To the standard output, where bytes stay what they are as far as whoever takes them can.
-    pub(crate) fn say_bytes(&mut self, bytes: Vec<u8>) {
-        let bytes = match String::from_utf8(bytes) {
-            Ok(text) => return self.say(&text),
-            Err(error) => error.into_bytes(),
-        };
-        self.say_raw(bytes);
+    /// Bytes to the standard output, whether they are a text or not.
+    pub(crate) fn say_bytes(&mut self, bytes: &[u8]) {
+        self.say(&byte_text::text_of(bytes));
     }
 
-    /// Bytes to the standard output behind all texts, whether they are one or not.
-    pub(crate) fn say_raw(&mut self, bytes: Vec<u8>) {
-        if !self.handle(bytes.len()) {
-            return;
-        }
-        match (self.out.clone(), &mut self.raw_out) {
-            (Sink::Gathered(0), Some(raw)) if raw.len() + bytes.len() <= 2 * MAX_FILE_BYTES => {
-                raw.extend(bytes)
-            }
-            (Sink::File(path), _) => self.append_bytes(&path, &bytes),
-            (Sink::Gathered(at), _) => {
-                self.say(&String::from_utf8_lossy(&bytes));
-                // Whoever reads it looks whether it is all that there is.
-                self.raw_pipes.insert(at, bytes);
-            }
-            _ => self.say(&String::from_utf8_lossy(&bytes)),
-        }
-    }
-
-    /// All that is to be read, as it came.
+    /// All that is to be read, as the bytes that it is.
     pub(crate) fn input_bytes(&mut self) -> Vec<u8> {
-        let is_it = |raw: &Vec<u8>| self.standard_input.as_deref() == Some(&*String::from_utf8_lossy(raw));
-        match self.raw_input.take_if(|raw| is_it(raw)) {
-            Some(raw) => {
-                self.standard_input = None;
-                self.handle(raw.len());
-                raw
-            }
-            None => self.input().into_bytes(),
-        }
+        byte_text::bytes_of(&self.input()).into_owned()
     }
 
     /// All that is to be read.

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use super::input::input;
+use crate::byte_text;
 use crate::interpreter::pattern;
 use crate::interpreter::player::Player;
 
@@ -124,7 +125,7 @@ fn sort(player: &mut Player<'_>, words: &[&str]) -> Option<String> {
     let said = joined(lines.into_iter());
     match target {
         Some(path) => {
-            if let Err(why) = player.write_file(path, said.into_bytes()) {
+            if let Err(why) = player.write_file(path, byte_text::bytes_of(&said).into_owned()) {
                 player.fail(&format!("sort: {path}: {why}\n"));
             }
             None

@@ -4,6 +4,7 @@ use super::copying;
 use super::input::read;
 use super::tar;
 use super::tools::AllPrograms;
+use crate::byte_text;
 use crate::file_system::{self, FIFO, File, PERMISSIONS};
 use crate::interpreter::player::{Flow, Player};
 
@@ -58,15 +59,10 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str], all: &All
 fn cat(player: &mut Player<'_>, paths: &[&str]) {
     if paths.is_empty() || paths == ["-"] {
         let input = player.input_bytes();
-        return player.say_bytes(input);
+        return player.say_bytes(&input);
     }
     let mut status = 0;
     for path in paths {
-        let raw = player.file(path).filter(|file| str::from_utf8(&file.content).is_err());
-        if let Some(file) = raw.filter(|file| !file.is_folder) {
-            player.say_bytes(file.content.to_vec());
-            continue;
-        }
         match read(player, "cat", path) {
             Some(text) => player.say(&text),
             None => status = 1,
@@ -151,7 +147,7 @@ fn tee(player: &mut Player<'_>, flags: &[&str], paths: &[&str]) {
     for path in paths {
         let old = player.file(path).filter(|_| flags.contains(&"-a"));
         let mut content = old.map_or_else(Vec::new, |file| file.content.to_vec());
-        content.extend_from_slice(input.as_bytes());
+        content.extend_from_slice(&byte_text::bytes_of(&input));
         write(player, "tee", path, content);
     }
     player.say(&input);

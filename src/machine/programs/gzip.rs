@@ -53,7 +53,7 @@ pub(super) fn run(player: &mut Player<'_>, name: &str, flags: &[&str], paths: &[
     if paths.is_empty() || paths == ["-"] {
         let input = player.input_bytes();
         if let Some(made) = made(player, name, "stdin", &input, unpacks) {
-            player.say_bytes(made);
+            player.say_bytes(&made);
         }
         return;
     }
@@ -65,7 +65,7 @@ pub(super) fn run(player: &mut Player<'_>, name: &str, flags: &[&str], paths: &[
         };
         let Some(made) = made(player, name, path, &file.content, unpacks) else { continue };
         if to_output {
-            player.say_bytes(made);
+            player.say_bytes(&made);
             continue;
         }
         let target = match (unpacks, path.strip_suffix(".gz").or(path.strip_suffix(".tgz"))) {

@@ -15,9 +15,12 @@ pub(crate) fn input(player: &mut Player<'_>, program: &str, paths: &[&str]) -> O
     Some(all)
 }
 
-/// The text of a file; says why not, when there is none. Of the image's own files nothing is known, so
-/// they are empty.
+/// The text of a file, of one that never ends as much as a pipe takes; says why not, when there is none. Of
+/// the image's own files nothing is known, so they are empty.
 pub(crate) fn read(player: &mut Player<'_>, program: &str, path: &str) -> Option<String> {
+    if let Some(text) = player.endless_text(path) {
+        return Some(text);
+    }
     match player.file(path) {
         Some(file) if file.is_folder => {
             player.fail(&format!("{program}: read error: Is a directory\n"));

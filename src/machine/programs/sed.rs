@@ -4,6 +4,7 @@ mod syntax;
 
 use super::input::{input, read};
 use crate::bounds::{Fault, MAX_MEMORY_BYTES};
+use crate::byte_text;
 use crate::interpreter::player::Player;
 use syntax::{SedAction, SedAddress, SedCommand, SedPiece, SedSubstitution, commands};
 
@@ -27,7 +28,7 @@ pub(super) fn run(player: &mut Player<'_>, words: &[&str]) {
         for path in &call.paths {
             let Some(text) = read(player, "sed", path) else { continue };
             let edited = edited(player, &mut commands, &text, call.is_quiet);
-            if let Err(why) = player.write_file(path, edited.into_bytes()) {
+            if let Err(why) = player.write_file(path, byte_text::bytes_of(&edited).into_owned()) {
                 player.fail(&format!("sed: {path}: {why}\n"));
             }
         }

@@ -151,7 +151,7 @@ fn create(player: &mut Player<'_>, asked: &TarCommand<'_>, home: &str) {
         archive = gzip::packed(&archive);
     }
     match asked.archive {
-        None => player.say_raw(archive),
+        None => player.say_bytes(&archive),
         Some(path) => {
             if let Err(why) = player.write_file(&file_system::absolute(home, path), archive) {
                 return player.fail(&format!("tar: can't open '{path}': {why}\n"));
@@ -382,10 +382,11 @@ mod tests {
         let files = [("/data/a", &every[..]), (&long, b"text"), ("/other", b"no")];
         let made = run(&["tar", "cf", "-", "/data"], &files, None);
         assert_eq!(made.errors, "tar: removing leading '/' from member names\n");
-        assert_eq!(made.bytes.len() % BLOCK_BYTES, 0);
-        let listed = run(&["tar", "tf", "-"], &[], Some(made.bytes.clone()));
+        let archive = crate::byte_text::bytes_of(&made.out).into_owned();
+        assert_eq!(archive.len() % BLOCK_BYTES, 0);
+        let listed = run(&["tar", "tf", "-"], &[], Some(archive.clone()));
         assert_eq!(listed.out, format!("data/\ndata/a\n{}\n", &long[1..]));
-        let read = run(&["tar", "-xmf", "-", "-C", "/tmp"], &[], Some(made.bytes));
+        let read = run(&["tar", "-xmf", "-", "-C", "/tmp"], &[], Some(archive));
         let written: BTreeMap<_, _> = read.written.into_iter().collect();
         let file = written["/tmp/data/a"].as_ref().unwrap();
         assert_eq!((&*file.content, file.mode), (&every, 0o640));

@@ -5,6 +5,7 @@ use super::input::{input, read};
 use super::matching::compiled;
 use super::names::base_name;
 use crate::bounds::{Fault, MAX_FILE_BYTES};
+use crate::byte_text;
 use crate::interpreter::player::Player;
 
 const PROGRAMS: &[&str] = &[
@@ -16,6 +17,9 @@ pub(crate) fn is_known(name: &str) -> bool {
     PROGRAMS.contains(&name)
 }
 
+/// So long are the lines of `base64`.
+const BASE64_COLUMNS: usize = 76;
+
 /// Runs one of them.
 pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) {
     let (flags, rest): (Vec<&str>, Vec<&str>) =
@@ -26,7 +30,7 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) {
         "head" => head(player, words),
         "wc" => wc(player, &flags, &rest),
         "diff" | "cmp" => diff(player, name, &flags, &rest),
-        "base64" => base64(player, &flags, &rest),
+        "base64" => base64(player, words),
         "hexdump" | "od" => hexdump(player, &rest),
         "basename" => {
             let name = rest.first().map(|path| base_name(path)).unwrap_or_default();
@@ -100,14 +104,15 @@ fn head(player: &mut Player<'_>, words: &[&str]) {
             }
             let made = if *path == "/dev/zero" { vec![0; wanted] } else { player.random_bytes(wanted) };
             player.handle(made.len());
-            return player.say_bytes(made);
+            return player.say_bytes(&made);
         }
         _ => match input(player, "head", &paths) {
             Some(text) => text,
             None => return,
         },
     };
-    player.say_bytes(text.into_bytes().into_iter().take(wanted).collect());
+    let bytes = byte_text::bytes_of(&text);
+    player.say_bytes(&bytes[..wanted.min(bytes.len())]);
 }
 
 /// Whether files are alike; in what they are not is not said but that they are not.
@@ -291,17 +296,17 @@ fn grep_text(
     !hits.is_empty()
 }
 
-/// Lines, words and bytes.
-type Counts = [usize; 3];
+/// Lines, words, letters and bytes.
+type Counts = [usize; 4];
 
 /// Each file for itself, and all of them together when there are several.
 fn wc(player: &mut Player<'_>, flags: &[&str], paths: &[&str]) {
     let asked: String = flags.iter().flat_map(|flag| flag.chars()).collect();
     let said = |counts: &Counts| {
-        let wanted = ['l', 'w', 'c'].iter().zip(counts).filter(|(flag, _)| asked.contains(**flag));
+        let wanted = ['l', 'w', 'm', 'c'].iter().zip(counts).filter(|(flag, _)| asked.contains(**flag));
         let numbers: Vec<String> = wanted.map(|(_, count)| count.to_string()).collect();
         match numbers.as_slice() {
-            [] => counts.map(|count| format!("{count:>9}")).join(" "),
+            [] => [counts[0], counts[1], counts[3]].map(|count| format!("{count:>9}")).join(" "),
             [number] => number.clone(),
             numbers => numbers.iter().map(|number| format!("{number:>9}")).collect::<Vec<_>>().join(" "),
         }
@@ -310,7 +315,8 @@ fn wc(player: &mut Player<'_>, flags: &[&str], paths: &[&str]) {
         let counts = counted(&player.input());
         return player.say(&format!("{}\n", said(&counts)));
     }
-    let (mut total, mut status) = ([0; 3], 0);
+    let mut total = Counts::default();
+    let mut status = 0;
     for path in paths {
         let Some(text) = read(player, "wc", path) else {
             status = 1;
@@ -327,20 +333,48 @@ fn wc(player: &mut Player<'_>, flags: &[&str], paths: &[&str]) {
 }
 
 fn counted(text: &str) -> Counts {
-    [text.matches('\n').count(), text.split_whitespace().count(), text.len()]
+    let letters = byte_text::shown(text).chars().count();
+    [text.matches('\n').count(), text.split_whitespace().count(), letters, byte_text::byte_count(text)]
 }
 
-fn base64(player: &mut Player<'_>, flags: &[&str], paths: &[&str]) {
+/// `base64 [-d] [-w COLUMNS] [FILE]`
+fn base64(player: &mut Player<'_>, words: &[&str]) {
     use base64::Engine;
     let engine = base64::engine::general_purpose::STANDARD;
-    let Some(text) = input(player, "base64", paths) else { return };
-    if !flags.iter().any(|flag| matches!(*flag, "-d" | "--decode")) {
-        return player.say(&format!("{}\n", engine.encode(text)));
+    let mut columns = BASE64_COLUMNS;
+    let mut decodes = false;
+    let mut paths = vec![];
+    let mut words = words.iter().copied();
+    while let Some(word) = words.next() {
+        let width = match word {
+            "-" => continue,
+            "-w" | "--wrap" => words.next(),
+            _ => word.strip_prefix("--wrap=").or(word.strip_prefix("-w")),
+        };
+        match width {
+            Some(width) => columns = width.parse().unwrap_or(BASE64_COLUMNS),
+            None if word.starts_with('-') => decodes |= word == "--decode" || word.contains('d'),
+            None => paths.push(word),
+        }
     }
-    match engine.decode(text.trim()) {
-        Ok(bytes) => player.say(&String::from_utf8_lossy(&bytes)),
+    let Some(text) = input(player, "base64", &paths) else { return };
+    if !decodes {
+        return player.say(&wrapped(&engine.encode(byte_text::bytes_of(&text).as_ref()), columns));
+    }
+    let letters: String = text.split_whitespace().collect();
+    match engine.decode(letters) {
+        Ok(bytes) => player.say_bytes(&bytes),
         Err(_) => player.fail("base64: invalid input\n"),
     }
+}
+
+/// Lines of so many letters; of none, one that has no end.
+fn wrapped(letters: &str, columns: usize) -> String {
+    if columns == 0 {
+        return letters.to_owned();
+    }
+    let lines = letters.as_bytes().chunks(columns).map(String::from_utf8_lossy);
+    lines.flat_map(|line| [line, "\n".into()]).collect()
 }
 
 /// `hexdump -C`, of a file that a volume shows.

@@ -7,6 +7,7 @@ use sha2::{Digest, Sha256, Sha512};
 
 use super::input::read;
 use crate::bounds::{Fault, MAX_FILE_BYTES};
+use crate::byte_text;
 use crate::interpreter::player::{Flow, Player};
 
 const PROGRAMS: &[&str] =
@@ -94,7 +95,7 @@ fn dd(player: &mut Player<'_>, words: &[&str]) {
                 return player.fail(&format!("dd: can't open '{path}': {why}\n"));
             }
         }
-        None => player.say_bytes(taken),
+        None => player.say_bytes(&taken),
     }
     player.complain(&told);
 }
@@ -139,8 +140,8 @@ fn which(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) {
 
 fn checksums(player: &mut Player<'_>, name: &str, words: &[&str]) {
     let sum = |text: &str| match name {
-        "sha256sum" => format!("{:x}", Sha256::digest(text)),
-        _ => format!("{:x}", Sha512::digest(text)),
+        "sha256sum" => format!("{:x}", Sha256::digest(byte_text::bytes_of(text))),
+        _ => format!("{:x}", Sha512::digest(byte_text::bytes_of(text))),
     };
     if words.is_empty() {
         let text = player.input();

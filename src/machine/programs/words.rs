@@ -1,6 +1,7 @@
 //! `echo` and `printf`: what they make of words.
 
 use crate::bounds::MAX_MEMORY_BYTES;
+use crate::byte_text;
 use crate::interpreter::dialect::Dialect;
 
 /// Words with blanks between them. Debian's shell reads escapes without being asked to.
@@ -53,6 +54,7 @@ pub(super) fn unescape(text: &str) -> (String, bool) {
     (out, false)
 }
 
+/// The letter or the byte of so many digits.
 fn code(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, base: u32, most: usize, first: u32) -> char {
     let mut value = first;
     for _ in 0..most {
@@ -60,7 +62,7 @@ fn code(letters: &mut std::iter::Peekable<std::str::Chars<'_>>, base: u32, most:
         value = value * base + digit;
         letters.next();
     }
-    char::from_u32(value & 0xff).unwrap_or_default()
+    byte_text::letter_of((value & 0xff) as u8)
 }
 
 /// The most digits that a precision asks for: what the library can show.

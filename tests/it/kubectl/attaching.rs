@@ -129,6 +129,8 @@ fn files_are_copied_both_ways_as_they_are() {
         fs::write(folder.path().join("files/text"), "a text\n").unwrap();
         kubectl.ok(&format!("cp {} box:/tmp/copied", path("files/bytes")));
         assert_eq!(kubectl.ok("exec box -- stat -c %s /tmp/copied"), "100000\n");
+        assert_eq!(kubectl.ok("exec box -- sh -c 'cat /tmp/copied | tee /tmp/b | wc -c'"), "100000\n");
+        assert_eq!(kubectl.ok("exec box -- sh -c 'cmp /tmp/copied /tmp/b && echo same'"), "same\n");
         kubectl.ok(&format!("cp box:/tmp/copied {}", path("back")));
         assert!(fs::read(folder.path().join("back")).unwrap() == every);
         kubectl.ok(&format!("cp {} box:/tmp", path("files")));

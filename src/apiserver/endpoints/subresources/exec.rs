@@ -157,11 +157,10 @@ impl Session {
         io: &mut dyn Channels,
         executed: Result<Executed, Status>,
     ) -> std::io::Result<CommandOutcome> {
-        let Executed { code, out, bytes, errors, .. } = match executed {
+        let Executed { code, out, errors, .. } = match executed {
             Ok(executed) => executed,
             Err(status) => return Ok(Err(status.message)),
         };
-        let text = |text: String| if self.streams.is_terminal { text.replace('\n', "\r\n") } else { text };
         let errors_to = if self.streams.is_terminal {
             (OUT, self.streams.sends.0)
         } else {
@@ -169,11 +168,9 @@ impl Session {
         };
         for ((channel, is_sent), said) in [((OUT, self.streams.sends.0), out), (errors_to, errors)] {
             if is_sent && !said.is_empty() {
-                io.send(channel, text(said).as_bytes()).await?;
+                let said = if self.streams.is_terminal { typewritten(&said) } else { said };
+                io.send(channel, &said).await?;
             }
-        }
-        if self.streams.sends.0 && !bytes.is_empty() {
-            io.send(OUT, &bytes).await?;
         }
         Ok(Ok(code))
     }
@@ -219,7 +216,7 @@ impl Session {
                     Entered::GoesOn => {
                         let errors =
                             format!("{}: syntax error: unexpected end of file\n", self.request.command[0]);
-                        let executed = Executed { code: 2, errors, ..Executed::default() };
+                        let executed = Executed { code: 2, errors: errors.into(), ..Executed::default() };
                         last = self.tell(io, Ok(executed)).await?;
                     }
                     Entered::Done(outcome) => last = outcome,
@@ -322,6 +319,17 @@ enum Entered {
     GoesOn,
 }
 
+/// With ends of lines as a terminal has them.
+fn typewritten(said: &[u8]) -> Vec<u8> {
+    said.split_inclusive(|byte| *byte == b'\n').fold(Vec::with_capacity(said.len()), |mut out, line| {
+        match line.strip_suffix(b"\n") {
+            Some(line) => out.extend([line, b"\r\n"].concat()),
+            None => out.extend_from_slice(line),
+        }
+        out
+    })
+}
+
 fn is_shell(command: &[String]) -> bool {
     let name = command.first().map_or("", |program| program.rsplit('/').next().unwrap_or(program));
     matches!(name, "sh" | "bash" | "ash") && command.len() == 1
@@ -358,7 +366,8 @@ mod tests {
         fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<Executed, Status>> {
             let shown = request.window.map_or("none".to_owned(), |it| format!("{} {}", it.height, it.width));
             let shell = Some(Shell::new());
-            async move { Ok(Executed { out: format!("<{shown}>"), shell, ..Executed::default() }) }.boxed()
+            async move { Ok(Executed { out: format!("<{shown}>").into(), shell, ..Executed::default() }) }
+                .boxed()
         }
     }
 

@@ -150,11 +150,11 @@ async fn run(asked: &AskedStreams<'_>, node: String, target: (&str, &str, &str))
     let request = exec_request(node, target, command.split(' ').collect());
     let executed = asked.kubelets.exec(request).await?;
     if executed.code != 0 {
-        let why = format!("command '{command}' exited with {}: {}", executed.code, executed.errors);
+        let errors = String::from_utf8_lossy(&executed.errors);
+        let why = format!("command '{command}' exited with {}: {errors}", executed.code);
         return Err(Status::internal(why));
     }
-    let mut said = (executed.out + &executed.errors).into_bytes();
-    said.extend(executed.bytes);
+    let said = [executed.out, executed.errors].concat();
     let mut response = ApiResponse::new(Body::from(said));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     Ok(Answer::Raw(response))

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::curl_options::CurlOptions;
 use super::resolver::resolve_of;
+use crate::byte_text;
 use crate::interpreter::player::{Flow, Player};
 use crate::questions::{self, HttpQuestion, NetworkAsk, NetworkReply, Question, TlsTrust, WebReply};
 use crate::url::{BadUrl, WebUrl};
@@ -166,7 +167,11 @@ fn fetch(
         method: method.to_owned(),
         target: target(options, url),
         headers: headers(options, url, method),
-        body: if method == "GET" || method == "HEAD" { vec![] } else { body(player, options).into_bytes() },
+        body: if method == "GET" || method == "HEAD" {
+            vec![]
+        } else {
+            byte_text::bytes_of(&body(player, options)).into_owned()
+        },
         tls: trust,
     };
     let connect_within = options.connect_timeout.filter(|_| options.max_time.is_none());
@@ -277,7 +282,7 @@ fn tell(player: &mut Player<'_>, options: &CurlOptions, fetched: &Fetched, begun
                 said = fetched.heads.clone() + &head(web);
             }
             if shows_body {
-                said.push_str(&String::from_utf8_lossy(&web.body));
+                said.push_str(&byte_text::text_of(&web.body));
             }
             meter(player, options, size);
             put(player, options, &fetched.url, said);
@@ -314,7 +319,7 @@ fn put(player: &mut Player<'_>, options: &CurlOptions, url: &WebUrl, said: Strin
         None | Some("-") => player.say(&said),
         Some("/dev/null") => {}
         Some(path) => {
-            if let Err(why) = player.write_file(path, said.into_bytes()) {
+            if let Err(why) = player.write_file(path, byte_text::bytes_of(&said).into_owned()) {
                 let text = format!("client returned ERROR on write, {path}: {why}");
                 fail(player, options, 23, &text);
             }

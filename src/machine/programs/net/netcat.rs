@@ -46,7 +46,7 @@ pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
         return Ok(());
     };
     let to = SocketAddr::new(address, port);
-    let send = if options.only_looks { vec![] } else { player.input().into_bytes() };
+    let send = if options.only_looks { vec![] } else { player.input_bytes() };
     let what = if options.is_udp {
         NetworkAsk::Udp { to, send }
     } else {
@@ -73,7 +73,7 @@ fn tell(player: &mut Player<'_>, options: &NetcatOptions<'_>, reply: &NetworkRep
                 player.complain(&format!("{to} open\n"));
             }
             if let NetworkReply::Bytes(bytes) = reply {
-                player.say(&String::from_utf8_lossy(bytes));
+                player.say_bytes(bytes);
             }
         }
     }

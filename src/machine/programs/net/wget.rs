@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::resolver::resolve;
+use crate::byte_text;
 use crate::interpreter::player::{Flow, Player};
 use crate::questions::{self, HttpQuestion, NetworkAsk, NetworkReply, Question, TlsTrust, WebReply};
 use crate::url::{BadUrl, WebUrl};
@@ -194,7 +195,7 @@ fn ask(
         method: if options.post.is_some() { "POST" } else { "GET" }.to_owned(),
         target: url.target.clone(),
         headers,
-        body: options.post.clone().unwrap_or_default().into_bytes(),
+        body: byte_text::bytes_of(options.post.as_deref().unwrap_or_default()).into_owned(),
         // BusyBox looks at no certificate.
         tls: url.is_secure.then(|| TlsTrust {
             server_name: url.host.clone(),
@@ -243,7 +244,7 @@ fn keep(
         if !options.is_quiet {
             player.complain(&format!("writing to stdout\n{}written to stdout\n", bar("-")));
         }
-        player.say(&String::from_utf8_lossy(&web.body));
+        player.say_bytes(&web.body);
         return Ok(());
     }
     if path != "/dev/null" {
