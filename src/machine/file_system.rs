@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use crate::byte_text;
 
 /// A file; folders are only where one has a mode of its own.
@@ -15,6 +17,19 @@ pub struct File {
     pub mode: u32,
     /// A folder has no bytes.
     pub is_folder: bool,
+    /// Who wrote it and when; none of what was there from the start, which is root's.
+    pub stamp: Option<FileStamp>,
+}
+
+/// Who made a file, and when it was written last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileStamp {
+    /// When (`mtime`).
+    pub modified: DateTime<Utc>,
+    /// The owner's number.
+    pub user: i64,
+    /// Its group's.
+    pub group: i64,
 }
 
 /// Files by their absolute paths.
@@ -69,6 +84,8 @@ const OF_EVERY_IMAGE: [&str; 8] = ["/etc/", "/proc/", "/sys/", "/usr/", "/bin/",
 pub const FIFO: u32 = 0o010_000;
 /// Of a mode: a symbolic link, whose bytes are the path that it leads to (`S_IFLNK`).
 pub const LINK: u32 = 0o120_000;
+/// Of a folder's mode: what is in it only its owner takes away (`S_ISVTX`).
+pub const STICKY: u32 = 0o1000;
 /// What of a mode says who may do what.
 pub const PERMISSIONS: u32 = 0o7777;
 
@@ -90,17 +107,17 @@ impl File {
 
     /// A file of these bytes.
     pub fn new(content: impl Into<Vec<u8>>, mode: u32) -> File {
-        File { content: Arc::new(content.into()), mode, is_folder: false }
+        File { content: Arc::new(content.into()), mode, is_folder: false, stamp: None }
     }
 
     /// A file that shares its bytes with others.
     pub fn of(content: &Arc<Vec<u8>>, mode: u32) -> File {
-        File { content: content.clone(), mode, is_folder: false }
+        File { content: content.clone(), mode, is_folder: false, stamp: None }
     }
 
     /// A folder.
     pub fn folder(mode: u32) -> File {
-        File { content: Arc::default(), mode, is_folder: true }
+        File { content: Arc::default(), mode, is_folder: true, stamp: None }
     }
 
     /// Its bytes as a text ([`byte_text`]).
@@ -113,6 +130,7 @@ impl File {
         let kind = match self {
             _ if self.is_pipe() => "p",
             _ if self.is_link() => "l",
+            _ if self.is_folder => "d",
             _ => "-",
         };
         let mut text = String::from(kind);
@@ -121,6 +139,11 @@ impl File {
             for (bit, letter) in [(4, 'r'), (2, 'w'), (1, 'x')] {
                 text.push(if bits & bit != 0 { letter } else { '-' });
             }
+        }
+        if self.is_folder && self.mode & STICKY != 0 {
+            let last = if text.ends_with('x') { 't' } else { 'T' };
+            text.pop();
+            text.push(last);
         }
         text
     }
@@ -172,5 +195,7 @@ mod tests {
         assert!(is_within("/a/", "/a/b") && is_within("/a", "/a") && !is_within("/a", "/ab"));
         assert_eq!(File::new(*b"", 0o640).permissions(), "-rw-r-----");
         assert_eq!(File::new(*b"", FIFO | 0o640).permissions(), "prw-r-----");
+        assert_eq!(File::folder(0o755).permissions(), "drwxr-xr-x");
+        assert_eq!(File::folder(0o1777).permissions(), "drwxrwxrwt");
     }
 }

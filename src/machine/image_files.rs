@@ -1,11 +1,19 @@
 //! Files that well-known images bring: what is read of them most, from a container or an image volume.
 
 use crate::agnhost::is_picture;
-use crate::file_system::{File, Tree};
+use crate::file_system::{File, STICKY, Tree};
 use crate::image_identity::LOCALHOST;
 use crate::images;
 
 const MODE: u32 = 0o644;
+/// What stands in the root of an image of BusyBox.
+const OF_BUSYBOX: &[&str] =
+    &["bin", "dev", "etc", "home", "lib", "lib64", "proc", "root", "sys", "tmp", "usr", "var"];
+/// What stands in the root of most distributions.
+const OF_MOST: &[&str] = &[
+    "bin", "dev", "etc", "home", "lib", "media", "mnt", "opt", "proc", "root", "run", "sbin", "srv", "sys",
+    "tmp", "usr", "var",
+];
 
 /// What `/etc/os-release` says of who made an image.
 struct Distribution {
@@ -41,6 +49,22 @@ pub fn files(image: &str) -> Tree {
         tree.insert("localhost.key".to_owned(), File::of(&identity.key, MODE));
     }
     tree
+}
+
+/// Folders that an image is known to have, by their absolute paths.
+pub(crate) fn folders(image: &str) -> Tree {
+    let names = match images::base_name(image) {
+        name if !images::runs_a_shell(image) || name.is_empty() => &[][..],
+        "busybox" => OF_BUSYBOX,
+        _ => OF_MOST,
+    };
+    let mode = |name: &str| match name {
+        "tmp" => 0o777 | STICKY,
+        "root" => 0o700,
+        "proc" | "sys" => 0o555,
+        _ => 0o755,
+    };
+    names.iter().map(|name| (format!("/{name}"), File::folder(mode(name)))).collect()
 }
 
 /// agnhost's image is made from Alpine Linux, and has a certificate.

@@ -42,6 +42,8 @@ pub struct Surroundings {
     pub user: i64,
     /// And in which group.
     pub group: i64,
+    /// In which ones beside it.
+    pub groups: Vec<i64>,
     /// Whether only volumes may be written.
     pub is_root_read_only: bool,
     /// Kernel parameters.

@@ -125,6 +125,9 @@ pub struct SecurityContext {
     pub run_as_group: Option<i64>,
     /// The group of the volumes.
     pub fs_group: Option<i64>,
+    /// More groups.
+    #[serde(deserialize_with = "list")]
+    pub supplemental_groups: Vec<i64>,
     /// Whether only volumes may be written.
     pub read_only_root_filesystem: Option<bool>,
     /// Kernel parameters.

@@ -43,6 +43,7 @@ pub fn surroundings(
         hostname: facts.kernel_hostname().into_owned(),
         user: own.run_as_user.or(of_pod.run_as_user).unwrap_or(0),
         group: own.run_as_group.or(of_pod.run_as_group).unwrap_or(0),
+        groups: of_pod.supplemental_groups.iter().chain(&of_pod.fs_group).copied().collect(),
         is_root_read_only: own.read_only_root_filesystem == Some(true),
         sysctls: sysctls.collect(),
         started_at: now,

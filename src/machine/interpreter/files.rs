@@ -6,7 +6,7 @@ use super::disk;
 use super::player::Player;
 use crate::bounds::{Fault, MAX_PATH_BYTES};
 use crate::byte_text;
-use crate::file_system::{self, File, Tree};
+use crate::file_system::{self, File, FileStamp, Tree};
 
 /// So many links are followed one after another (`ELOOP`): then the path stays, and nothing is there.
 const MAX_LINKS: usize = 40;
@@ -99,8 +99,12 @@ impl Player<'_> {
     pub(crate) fn write_file(&mut self, path: &str, content: Vec<u8>) -> Result<(), &'static str> {
         let path = self.writable_path(path)?;
         self.handle(content.len());
-        let mode = self.file(&path).map_or(0o644, |file| file.mode);
-        self.put_file(path, Some(File::new(content, mode)));
+        let old = self.file(&path);
+        let mode = old.as_ref().map_or(0o644, |file| file.mode);
+        let mut file = File::new(content, mode);
+        // Who writes into another's file does not own it.
+        file.stamp = old.map(|old| FileStamp { modified: self.now(), ..self.stamp_of(&old) });
+        self.put_file(path, Some(file));
         Ok(())
     }
 
@@ -132,10 +136,12 @@ impl Player<'_> {
 
     /// Adds bytes, which need not be a text, to a file that was opened.
     pub(crate) fn append_bytes(&mut self, path: &str, bytes: &[u8]) {
+        let modified = self.now();
         let Some(Some(file)) = self.written.get_mut(path) else {
             let _ = self.write_file(path, bytes.to_vec());
             return;
         };
+        file.stamp = file.stamp.map(|stamp| FileStamp { modified, ..stamp });
         let copied = if Arc::strong_count(&file.content) > 1 { file.content.len() } else { 0 };
         Arc::make_mut(&mut file.content).extend_from_slice(bytes);
         self.disk.bytes += bytes.len();
@@ -144,8 +150,24 @@ impl Player<'_> {
         self.check_disk();
     }
 
-    /// Puts a file where it belongs, or removes what is there.
+    /// Puts a file where it belongs, or removes what is there. One that nobody owns yet is this process's.
     pub(crate) fn put_file(&mut self, path: String, file: Option<File>) {
+        let own = self.own_stamp();
+        self.keep_file(path, file.map(|file| File { stamp: file.stamp.or(Some(own)), ..file }));
+    }
+
+    /// Of what this process writes now.
+    pub(crate) fn own_stamp(&self) -> FileStamp {
+        FileStamp { modified: self.now(), user: self.around.user, group: self.around.group }
+    }
+
+    /// Whose a file is, and when it was written: what nobody wrote is root's, and as old as the process.
+    pub(crate) fn stamp_of(&self, file: &File) -> FileStamp {
+        file.stamp.unwrap_or(FileStamp { modified: self.around.started_at, user: 0, group: 0 })
+    }
+
+    /// Puts a file as it is where it belongs, or removes what is there.
+    pub(crate) fn keep_file(&mut self, path: String, file: Option<File>) {
         match self.written.get(&path) {
             Some(old) => self.disk.remove(&path, old.as_ref()),
             None => self.hide(&path),

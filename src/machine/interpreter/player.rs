@@ -12,7 +12,7 @@ use super::disk::Disk;
 use super::jobs::BackgroundJobs;
 use super::transcript::Transcript;
 use super::variables::Variables;
-use crate::bounds::{BYTES_PER_STEP, Fault, MAX_EXEC_BYTES, MAX_MEMORY_BYTES, MAX_STEPS, MAX_VARIABLES};
+use crate::bounds::{BYTES_PER_STEP, Fault, MAX_MEMORY_BYTES, MAX_STEPS, MAX_VARIABLES};
 use crate::byte_text;
 use crate::file_system::{Change, File};
 use crate::listeners::{MAX_LISTENERS, ScriptListener};
@@ -102,8 +102,8 @@ pub(crate) struct Player<'a> {
     pub(crate) pending: Option<Flow>,
     pub(crate) folder: String,
     pub(crate) standard_input: Option<String>,
-    /// So many bytes may be gathered at once.
-    pub(crate) most_gathered: usize,
+    /// What it says is gathered for whoever has it run beside a process.
+    pub(crate) is_executed: bool,
     /// Something was to be read that is not there.
     pub(crate) is_waiting: bool,
     pub(crate) out: Sink,
@@ -181,7 +181,7 @@ impl<'a> Player<'a> {
             pending: None,
             folder: around.folder.clone(),
             standard_input: None,
-            most_gathered: MAX_MEMORY_BYTES,
+            is_executed: false,
             is_waiting: false,
             out: Sink::Log,
             errors: Sink::ErrorLog,
@@ -212,7 +212,7 @@ impl<'a> Player<'a> {
             listens: vec![],
         };
         for (path, file) in files {
-            player.put_file(path, file);
+            player.keep_file(path, file);
         }
         player
     }
@@ -233,7 +233,7 @@ impl<'a> Player<'a> {
     pub(crate) fn gathering(mut self) -> Player<'a> {
         (self.out, self.errors) = (Sink::Gathered(0), Sink::Gathered(1));
         self.gathered = vec![vec![], vec![]];
-        self.most_gathered = MAX_EXEC_BYTES;
+        self.is_executed = true;
         self
     }
 
@@ -242,6 +242,11 @@ impl<'a> Player<'a> {
         let mut said = std::mem::take(&mut self.gathered).into_iter();
         let mut next = || byte_text::text_of(&said.next().unwrap_or_default());
         (next(), next())
+    }
+
+    /// Whether what is said now is neither for a file nor for a pipe.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.out == Sink::Log || self.is_executed && self.out == Sink::Gathered(0)
     }
 
     /// Stops the script.

@@ -2,7 +2,7 @@
 
 use super::dialect::Dialect;
 use super::player::{Line, Player, Sink};
-use crate::bounds::{Fault, MAX_LOG_BYTES, MAX_MEMORY_BYTES};
+use crate::bounds::{Fault, MAX_EXEC_BYTES, MAX_LOG_BYTES, MAX_MEMORY_BYTES};
 use crate::byte_text;
 use crate::shell::{Redirect, Target, Word};
 
@@ -212,11 +212,12 @@ impl Player<'_> {
             Sink::Nowhere => {}
             Sink::Gathered(at) => {
                 let bytes = byte_text::bytes_of(text);
+                let most = if self.is_executed { MAX_EXEC_BYTES } else { MAX_MEMORY_BYTES };
                 self.gathered
                     .get_mut(*at)
                     .into_iter()
                     .for_each(|gathered| gathered.extend_from_slice(&bytes));
-                if self.gathered.iter().map(Vec::len).sum::<usize>() > self.most_gathered {
+                if self.gathered.iter().map(Vec::len).sum::<usize>() > most {
                     self.stop(Fault::Memory);
                 }
             }

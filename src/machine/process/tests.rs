@@ -107,7 +107,7 @@ fn processes_say_what_they_find() {
         (&["cat", "/nothing"], &["cat: can't open '/nothing': No such file or directory"]),
         (&["env"], &["A=a b"]),
         (&["echo", "$(A)", "$(C)"], &["a b $(C)"]),
-        (&["sh", "-c", "ls /etc/c; ls -l /etc/c | wc -l"], &["k", "1"]),
+        (&["sh", "-c", "ls /etc/c; ls -l /etc/c | wc -l"], &["k", "2"]),
         (&["/bin/echo", "-n", "DONE"], &["DONE"]),
         (&["sh", "-c", "echo 'a b' > /tmp/x; cat /tmp/x | awk {'print $2'}"], &["b"]),
         (&["sh", "-c", "wc -l /etc/hosts_ | awk {'print $1'}"], &["0"]),

@@ -3,6 +3,8 @@
 use std::time::Duration;
 
 use super::conditions::holds;
+use super::dates;
+use super::ends;
 use super::names::base_name;
 use super::net::database_clients;
 use super::shells::{run_file, run_shell, source};
@@ -179,7 +181,9 @@ pub(crate) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) 
         ("exec" | "nohup", words) => return instead(player, name, words),
         ("eval", words) => return player.evaluate(&words.join(" ")),
         ("." | "source", [path, ..]) => return source(player, path),
-        ("command" | "type", ["-v" | "-V", words @ ..]) | ("type", words) => places(player, words),
+        ("command", ["-v", words @ ..]) => places(player, words),
+        ("type", ["-t", words @ ..]) => tell_kinds(player, words, true),
+        ("command", ["-V", words @ ..]) | ("type", words) => tell_kinds(player, words, false),
         ("command" | "builtin" | "time" | "nice" | "setsid" | "tini" | "dumb-init", words) => {
             return run_behind(player, words);
         }
@@ -196,7 +200,7 @@ pub(crate) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) 
             player.status = i32::from(!holds(player, words));
         }
         ("false", _) => player.status = 1,
-        ("tail", words) if text_programs::is_plain_tail(words) => text_programs::tail(player, words),
+        ("tail", words) if ends::is_plain_tail(words) => ends::tail(player, words),
         (name, words) if builtins::NAMES.contains(&name) => return builtins::run(player, name, words),
         (name, words) if PROGRAMS.contains(&name) => simple(player, name, words),
         (name, words) => return run_other(player, name, words),
@@ -272,6 +276,30 @@ fn places(player: &mut Player<'_>, words: &[&str]) {
     }
 }
 
+/// `type NAME...`: what each is; a word for it alone with `-t`.
+fn tell_kinds(player: &mut Player<'_>, words: &[&str], is_short: bool) {
+    for word in words {
+        let place = builtins::place(player, word, is_known);
+        let (short, told) = match &place {
+            None if is_short => {
+                player.status = 1;
+                continue;
+            }
+            None => {
+                let missing = player.says_shell(&format!("type: {word}: not found"));
+                let plain = format!("{word}: not found\n");
+                player.complain(if player.dialect == Dialect::Bash { &missing } else { &plain });
+                player.status = if player.dialect == Dialect::Bash { 1 } else { 127 };
+                continue;
+            }
+            Some(_) if player.functions.contains_key(*word) => ("function", "a function".to_owned()),
+            Some(place) if place == word && !word.contains('/') => ("builtin", "a shell builtin".to_owned()),
+            Some(place) => ("file", place.clone()),
+        };
+        player.say(&if is_short { format!("{short}\n") } else { format!("{word} is {told}\n") });
+    }
+}
+
 fn cd(player: &mut Player<'_>, words: &[&str]) {
     let home = player.variable("HOME");
     let old = player.variable("OLDPWD");
@@ -322,10 +350,7 @@ fn simple(player: &mut Player<'_>, name: &str, words: &[&str]) {
             Some(value) => format!("{value}\n"),
             None => return player.status = 1,
         },
-        ("date", words) => match misread_date(words) {
-            Some(word) => return player.fail(&format!("date: invalid date '{word}'\n")),
-            None => date(player, words),
-        },
+        ("date", words) => return dates::date(player, words),
         ("uptime", _) => uptime(player),
         ("whoami", _) if player.around.user == 0 => "root\n".into(),
         ("whoami", _) => {
@@ -371,15 +396,6 @@ fn pi(player: &mut Player<'_>, program: &str) -> Flow {
     flow
 }
 
-/// What `date` takes for a time to be set, and cannot read; the word behind an option is the option's.
-fn misread_date<'a>(words: &[&'a str]) -> Option<&'a str> {
-    let is_option = |word: &str| word.starts_with(['-', '+']);
-    let first = words.first().filter(|word| !is_option(word));
-    let later =
-        words.windows(2).find(|pair| !is_option(pair[1]) && (pair[0] == "-u" || pair[0].starts_with('+')));
-    first.or(later.map(|pair| &pair[1])).copied()
-}
-
 /// How long the machine runs, and that nothing waits.
 fn uptime(player: &Player<'_>) -> String {
     let now = player.now();
@@ -387,30 +403,22 @@ fn uptime(player: &Player<'_>) -> String {
     format!(" {} up {minutes} min,  load average: 0.00, 0.00, 0.00\n", now.format("%H:%M:%S"))
 }
 
-fn date(player: &Player<'_>, words: &[&str]) -> String {
-    let now = player.now();
-    let format = words.iter().find_map(|word| word.strip_prefix('+'));
-    match format.unwrap_or("%a %b %e %H:%M:%S UTC %Y") {
-        format
-            if chrono::format::StrftimeItems::new(format).any(|item| item == chrono::format::Item::Error) =>
-        {
-            format!("{format}\n")
-        }
-        format => format!("{}\n", now.format(format)),
-    }
-}
-
 fn id(player: &Player<'_>, words: &[&str]) -> String {
-    let user = player.around.user;
-    let group = player.around.group;
-    match words {
-        ["-u", ..] => format!("{user}\n"),
-        ["-g", ..] | ["-G", ..] => format!("{group}\n"),
-        _ => {
-            let name = |id: i64| if id == 0 { "0(root)".to_owned() } else { id.to_string() };
-            format!("uid={} gid={} groups={}\n", name(user), name(group), name(group))
-        }
+    let around = player.around;
+    let others = around.groups.iter().filter(|group| **group != around.group);
+    let groups: Vec<i64> = std::iter::once(&around.group).chain(others).copied().collect();
+    let is_named = words.iter().any(|word| word.starts_with('-') && word.contains('n'));
+    let plain = |id: &i64| if *id == 0 && is_named { "root".to_owned() } else { id.to_string() };
+    let asked = words.iter().find_map(|word| word.strip_prefix('-')).unwrap_or_default();
+    match asked.chars().find(|letter| "ugG".contains(*letter)) {
+        Some('u') => return format!("{}\n", plain(&around.user)),
+        Some('g') => return format!("{}\n", plain(&around.group)),
+        Some(_) => return groups.iter().map(plain).collect::<Vec<_>>().join(" ") + "\n",
+        None => {}
     }
+    let name = |id: &i64| if *id == 0 { "0(root)".to_owned() } else { id.to_string() };
+    let groups = groups.iter().map(name).collect::<Vec<_>>().join(",");
+    format!("uid={} gid={} groups={groups}\n", name(&around.user), name(&around.group))
 }
 
 /// The parts of the system's name that are asked for, in their order.

@@ -1,5 +1,7 @@
 //! `test`, `[` and `[[`.
 
+use chrono::{DateTime, Utc};
+
 use crate::bounds::MAX_DEPTH;
 use crate::interpreter::player::Player;
 use crate::shell::{Part, Word};
@@ -35,10 +37,17 @@ fn is_so(player: &mut Player<'_>, words: &[&str]) -> bool {
         ["-S" | "-b" | "-c" | "-u" | "-g" | "-k", _] => false,
         ["-t", _] => player.terminal().is_some(),
         ["-v", name] => player.variables.get(name).is_some(),
+        [one, "-nt", other] => modified(player, one) > modified(player, other),
+        [one, "-ot", other] => modified(player, one) < modified(player, other),
         [a, operator, b] => compares(a, operator, b),
         _ => false,
     };
     is_so == (negations % 2 == 0)
+}
+
+/// When a file was written last; what is not there is older than all.
+fn modified(player: &Player<'_>, path: &str) -> Option<DateTime<Utc>> {
+    player.file(path).map(|file| player.stamp_of(&file).modified)
 }
 
 fn compares(a: &str, operator: &str, b: &str) -> bool {

@@ -50,6 +50,12 @@ impl<'w> CopyCall<'w> {
         call
     }
 
+    /// A copy is as new as it is, unless it is to be as what it was made from.
+    fn stamped(&self, program: &str, file: File) -> File {
+        let keeps = program == "mv" || program != "ln" && self.has("pa");
+        File { stamp: file.stamp.filter(|_| keeps), ..file }
+    }
+
     fn has(&self, letters: &str) -> bool {
         self.letters.contains(|letter| letters.contains(letter))
     }
@@ -121,12 +127,14 @@ fn copy(player: &mut Player<'_>, program: &str, call: &CopyCall<'_>, (source, ta
         return;
     }
     let is_done = match player.own_file(&from) {
-        Some(file) if !file.is_folder => put(player, program, (target, &to), moded(file, call)),
+        Some(file) if !file.is_folder => {
+            put(player, program, (target, &to), call.stamped(program, moded(file, call)))
+        }
         None if !player.is_folder(&from) => return copy_unseen(player, program, call, (source, target)),
         _ if program == "cp" && !call.has("rRa") => {
             return player.fail(&format!("cp: omitting directory '{source}'\n"));
         }
-        folder => copy_folder(player, program, (folder, &from), (target, &to)),
+        folder => copy_folder(player, program, call, (folder, &from), (target, &to)),
     };
     if is_done && program == "mv" {
         let files = player.files();
@@ -146,6 +154,7 @@ fn moded(file: File, call: &CopyCall<'_>) -> File {
 fn copy_folder(
     player: &mut Player<'_>,
     program: &str,
+    call: &CopyCall<'_>,
     (folder, from): (Option<File>, &str),
     (target, to): (&str, &str),
 ) -> bool {
@@ -156,14 +165,14 @@ fn copy_folder(
     let files = player.files();
     if !player.is_folder(to) {
         let own = folder.unwrap_or_else(|| File::folder(0o755));
-        if !put(player, program, (target, to), own) {
+        if !put(player, program, (target, to), call.stamped(program, own)) {
             return false;
         }
     }
     let below = files.into_iter().filter(|(path, _)| path != from && file_system::is_within(from, path));
     for (path, file) in below {
         let place = format!("{}{}", to.trim_end_matches('/'), &path[from.trim_end_matches('/').len()..]);
-        if !put(player, program, (&place, &place), file) {
+        if !put(player, program, (&place, &place), call.stamped(program, file)) {
             return false;
         }
     }

@@ -1,20 +1,19 @@
 //! Programs about files: `cat`, `ls`, `touch`, `rm` and their kin.
 
 use super::copying;
+use super::dates;
 use super::input::read;
+use super::listing;
 use super::tar;
 use super::tools::AllPrograms;
 use crate::byte_text;
-use crate::file_system::{self, FIFO, File, PERMISSIONS};
+use crate::file_system::{self, FIFO, File, FileStamp, PERMISSIONS};
 use crate::interpreter::player::{Flow, Player};
 
 const PROGRAMS: &[&str] = &[
     "cat", "ls", "touch", "rm", "mkdir", "rmdir", "cp", "mv", "chmod", "chown", "tee", "tail", "stat", "ln",
     "find", "tar", "du", "gzip", "gunzip", "zcat", "readlink", "realpath", "truncate", "install",
 ];
-
-/// A step is so many files that `ls` looks at.
-const LISTED_FILES_OF_STEP: usize = 16;
 
 pub(crate) fn is_known(name: &str) -> bool {
     PROGRAMS.contains(&name)
@@ -27,20 +26,14 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str], all: &All
     match name {
         "cat" if player.hears() && (paths.is_empty() || paths == ["-"]) => return player.repeat_heard(),
         "cat" => cat(player, &paths),
-        "ls" => ls(player, name, &flags, &paths),
+        "ls" => listing::ls(player, words),
         "find" => return super::find::run(player, words, all),
         "du" => du(player, &flags, &paths),
         "gzip" | "gunzip" | "zcat" => super::gzip::run(player, name, &flags, &paths),
         "readlink" | "realpath" => copying::tell_links(player, name, &flags, &paths),
         "chmod" => chmod(player, &paths),
         "truncate" => truncate(player, words),
-        "touch" => {
-            for path in paths {
-                if player.file(path).is_none() {
-                    write(player, name, path, vec![]);
-                }
-            }
-        }
+        "touch" => touch(player, words),
         "rm" | "rmdir" => paths.iter().for_each(|path| rm(player, &flags, path)),
         "mkdir" => copying::mkdir(player, words),
         _ if copying::is_known(name) => copying::run(player, name, words),
@@ -77,51 +70,40 @@ fn write(player: &mut Player<'_>, program: &str, path: &str, content: Vec<u8>) {
     }
 }
 
-/// The names in a folder; all below it for `find`.
-fn ls(player: &mut Player<'_>, program: &str, flags: &[&str], paths: &[&str]) {
-    let own = player.folder.clone();
-    let paths = if paths.is_empty() { vec![own.as_str()] } else { paths.to_vec() };
-    let files = player.files();
+/// `touch [-c] [-d TIME | -r FILE] FILE...`
+fn touch(player: &mut Player<'_>, words: &[&str]) {
+    let mut modified = player.now();
+    let mut creates = true;
+    let mut paths = vec![];
+    let mut words = words.iter().copied();
+    while let Some(word) = words.next() {
+        match word {
+            "-d" | "-t" => {
+                modified = words.next().and_then(|text| dates::read(text, modified)).unwrap_or(modified)
+            }
+            "-r" => {
+                let other = words.next().and_then(|path| player.file(path));
+                modified = other.map_or(modified, |file| player.stamp_of(&file).modified);
+            }
+            "-c" => creates = false,
+            word if word.starts_with('-') && word.len() > 1 => {}
+            path => paths.push(path),
+        }
+    }
     for path in paths {
-        let is_shown_itself = flags.iter().any(|flag| flag.contains(['l', 'd'])) && !path.ends_with('/');
-        let folder = if is_shown_itself { player.own_path(path) } else { player.real_path(path) };
-        if let Some(file) = files.get(&folder).filter(|file| !file.is_folder) {
-            let line = listed(flags, file, path);
-            player.say(&line);
+        let full = player.real_path(path);
+        let old = player.file(path);
+        if old.is_none() && (!creates || player.is_folder(path)) {
             continue;
         }
-        let prefix = format!("{}/", folder.trim_end_matches('/'));
-        let mut last = String::new();
-        player.spend(files.len() / LISTED_FILES_OF_STEP);
-        for (found, file) in files.range(prefix.clone()..).take_while(|(found, _)| found.starts_with(&prefix))
-        {
-            let rest = &found[prefix.len()..];
-            let name = if program == "find" { found } else { rest.split('/').next().unwrap_or(rest) };
-            let is_shown = !name.starts_with("..") || flags.iter().any(|flag| flag.contains('a'));
-            if name != last && is_shown {
-                last = name.to_owned();
-                let line = listed(flags, file, name);
-                player.say(&line);
-            }
+        if let Err(why) = player.check_writable(&full) {
+            player.fail(&format!("touch: {path}: {why}\n"));
+            continue;
         }
-        let is_there = !last.is_empty()
-            || files.contains_key(&folder)
-            || file_system::mount_of(&player.around.mounts, &folder)
-                .is_some_and(|mount| mount.path == folder)
-            || file_system::is_of_image(&prefix)
-            || matches!(folder.as_str(), "/" | "/tmp");
-        if !is_there {
-            player.fail(&format!("{program}: {path}: No such file or directory\n"));
-        }
+        let file = old.unwrap_or_else(|| File::new(*b"", 0o644));
+        let stamp = file.stamp.unwrap_or(player.own_stamp());
+        player.put_file(full, Some(File { stamp: Some(FileStamp { modified, ..stamp }), ..file }));
     }
-}
-
-fn listed(flags: &[&str], file: &File, name: &str) -> String {
-    if !flags.iter().any(|flag| flag.contains('l')) {
-        return format!("{name}\n");
-    }
-    let (permissions, bytes) = (file.permissions(), file.content.len());
-    format!("{permissions}    1 root     root     {bytes:>9} Jan  1 00:00 {name}{}\n", copying::arrow(file))
 }
 
 fn rm(player: &mut Player<'_>, flags: &[&str], path: &str) {

@@ -3,7 +3,7 @@
 use crate::file_system::{File, PERMISSIONS};
 use crate::interpreter::player::Player;
 
-/// A file's times are not kept: each has that of the process's start.
+/// All of a file's times are that of its last change.
 const TIMES: &str = "XYZW";
 
 /// `stat [-L] [-c FORMAT] FILE...`
@@ -71,21 +71,19 @@ fn told(player: &Player<'_>, format: &str, path: &str, file: &File) -> String {
 }
 
 fn part(player: &Player<'_>, letter: char, path: &str, file: &File) -> String {
-    let around = player.around;
     let name = |id: i64| if id == 0 { "root".to_owned() } else { "UNKNOWN".to_owned() };
-    let started = around.started_at;
+    let stamp = player.stamp_of(file);
     match letter {
         'a' => format!("{:o}", file.mode & PERMISSIONS),
-        'A' if file.is_folder => format!("d{}", &file.permissions()[1..]),
         'A' => file.permissions(),
         's' if file.is_folder => "4096".into(),
         's' => file.content.len().to_string(),
         'b' => file.content.len().div_ceil(4096).saturating_mul(8).to_string(),
         'B' => "512".into(),
-        'u' => around.user.to_string(),
-        'g' => around.group.to_string(),
-        'U' => name(around.user),
-        'G' => name(around.group),
+        'u' => stamp.user.to_string(),
+        'g' => stamp.group.to_string(),
+        'U' => name(stamp.user),
+        'G' => name(stamp.group),
         'h' => "1".into(),
         'i' => "1".into(),
         'n' => path.into(),
@@ -97,9 +95,9 @@ fn part(player: &Player<'_>, letter: char, path: &str, file: &File) -> String {
         'F' if file.content.is_empty() => "regular empty file".into(),
         'F' => "regular file".into(),
         '%' => "%".into(),
-        letter if TIMES.contains(letter) => started.timestamp().to_string(),
+        letter if TIMES.contains(letter) => stamp.modified.timestamp().to_string(),
         letter if TIMES.contains(letter.to_ascii_uppercase()) => {
-            started.format("%Y-%m-%d %H:%M:%S.%f +0000").to_string()
+            stamp.modified.format("%Y-%m-%d %H:%M:%S.%f +0000").to_string()
         }
         letter => format!("?{letter}"),
     }

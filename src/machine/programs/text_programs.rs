@@ -1,20 +1,20 @@
 //! Programs that read texts: `grep`, `head`, `wc` and their kin.
 
 use super::awk;
+use super::comparing;
+use super::dumps;
+use super::ends;
 use super::input::{input, read};
 use super::matching::compiled;
 use super::names::base_name;
-use crate::bounds::{Fault, MAX_FILE_BYTES};
 use crate::byte_text;
 use crate::interpreter::player::Player;
 
-const PROGRAMS: &[&str] = &[
-    "awk", "grep", "egrep", "fgrep", "head", "wc", "base64", "basename", "dirname", "hexdump", "od", "diff",
-    "cmp",
-];
+const PROGRAMS: &[&str] =
+    &["awk", "grep", "egrep", "fgrep", "head", "wc", "base64", "basename", "dirname", "diff", "cmp"];
 
 pub(crate) fn is_known(name: &str) -> bool {
-    PROGRAMS.contains(&name)
+    PROGRAMS.contains(&name) || dumps::is_known(name)
 }
 
 /// So long are the lines of `base64`.
@@ -27,15 +27,13 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) {
     match name {
         "awk" => awk::run(player, words),
         "grep" | "egrep" | "fgrep" => grep(player, name, words),
-        "head" => head(player, words),
+        "head" => ends::head(player, words),
         "wc" => wc(player, &flags, &rest),
-        "diff" | "cmp" => diff(player, name, &flags, &rest),
+        "diff" => comparing::diff(player, &flags, &rest),
+        "cmp" => comparing::cmp(player, &flags, &rest),
         "base64" => base64(player, words),
-        "hexdump" | "od" => hexdump(player, &rest),
-        "basename" => {
-            let name = rest.first().map(|path| base_name(path)).unwrap_or_default();
-            player.say(&format!("{name}\n"));
-        }
+        _ if dumps::is_known(name) => dumps::run(player, name, words),
+        "basename" => basename(player, words),
         "dirname" => {
             let folder =
                 rest.first().and_then(|path| path.rsplit_once('/')).map_or(".", |(folder, _)| folder);
@@ -45,96 +43,35 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) {
     }
 }
 
-/// Whether `tail` with these words follows nothing.
-pub(crate) fn is_plain_tail(words: &[&str]) -> bool {
-    !words.iter().any(|word| matches!(*word, "-f" | "-F"))
-}
-
-/// `tail` without following.
-pub(crate) fn tail(player: &mut Player<'_>, words: &[&str]) {
-    let (count, paths) = count(words);
-    if let Some(text) = input(player, "tail", &paths) {
-        let all: Vec<&str> = text.lines().collect();
-        // `+3`: from the third on.
-        let is_from = |word: &&str| word.trim_start_matches("-n").starts_with('+');
-        let from = if words.iter().any(is_from) { count.max(1) - 1 } else { all.len().saturating_sub(count) };
-        lines(player, all[from.min(all.len())..].iter().copied());
-    }
-}
-
-/// `-n 3`, `-n3` or `-3`, and the other words.
-fn count<'a>(words: &[&'a str]) -> (usize, Vec<&'a str>) {
-    let (mut count, mut paths, mut words) = (10, vec![], words.iter());
+/// `basename PATH [SUFFIX]`, `basename -a [-s SUFFIX] PATH...`
+fn basename(player: &mut Player<'_>, words: &[&str]) {
+    let mut suffix = None;
+    let mut takes_all = false;
+    let mut paths = vec![];
+    let mut words = words.iter().copied();
     while let Some(word) = words.next() {
-        match word.strip_prefix('-') {
-            Some("n") => count = words.next().and_then(|number| number.parse().ok()).unwrap_or(count),
-            Some(flag) => count = flag.trim_start_matches('n').parse().unwrap_or(count),
-            None => paths.push(*word),
-        }
-    }
-    (count, paths)
-}
-
-fn lines<'a>(player: &mut Player<'_>, lines: impl Iterator<Item = &'a str>) {
-    let text: String = lines.flat_map(|line| [line, "\n"]).collect();
-    player.say(&text);
-}
-
-/// The first lines, or bytes (`-c`).
-fn head(player: &mut Player<'_>, words: &[&str]) {
-    let bytes = words.iter().enumerate().find_map(|(at, word)| {
-        let value = word.strip_prefix("-c")?;
-        if value.is_empty() { words.get(at + 1).copied() } else { Some(value) }
-    });
-    let Some(bytes) = bytes else {
-        let (count, paths) = count(words);
-        let Some(text) = input(player, "head", &paths) else { return };
-        return lines(player, text.lines().take(count));
-    };
-    let paths: Vec<&str> =
-        words.iter().copied().filter(|word| !word.starts_with('-') && *word != bytes).collect();
-    let Some(wanted) = super::tools::bytes_of(bytes) else {
-        return player.fail(&format!("head: invalid number '{bytes}'\n"));
-    };
-    let text = match paths.first() {
-        Some(path @ (&"/dev/zero" | &"/dev/urandom" | &"/dev/random")) => {
-            if wanted > MAX_FILE_BYTES {
-                player.stop(Fault::Files);
-                return;
+        match word {
+            "-a" | "--multiple" => takes_all = true,
+            "-s" => {
+                suffix = words.next();
+                takes_all = true;
             }
-            let made = if *path == "/dev/zero" { vec![0; wanted] } else { player.random_bytes(wanted) };
-            player.handle(made.len());
-            return player.say_bytes(&made);
+            "--" => {}
+            path => paths.push(path),
         }
-        _ => match input(player, "head", &paths) {
-            Some(text) => text,
-            None => return,
-        },
-    };
-    let bytes = byte_text::bytes_of(&text);
-    player.say_bytes(&bytes[..wanted.min(bytes.len())]);
-}
-
-/// Whether files are alike; in what they are not is not said but that they are not.
-fn diff(player: &mut Player<'_>, name: &str, flags: &[&str], paths: &[&str]) {
-    let [a, b] = paths else { return player.fail(&format!("{name}: missing operand\n")) };
-    let (Some(one), Some(other)) = (read(player, name, a), read(player, name, b)) else {
-        return player.status = 2;
-    };
-    if one == other {
-        return;
     }
-    player.status = 1;
-    if name == "cmp" || flags.iter().any(|flag| flag.contains('q')) {
-        return player.say(&format!("Files {a} and {b} differ\n"));
+    if paths.is_empty() {
+        return player.fail("basename: missing operand\n");
     }
-    let gone =
-        one.lines().filter(|line| !other.lines().any(|own| own == *line)).map(|line| format!("-{line}\n"));
-    let come =
-        other.lines().filter(|line| !one.lines().any(|own| own == *line)).map(|line| format!("+{line}\n"));
-    if player.handle(one.len().saturating_mul(other.len().min(1024))) {
-        let said: String = std::iter::once(format!("--- {a}\n+++ {b}\n")).chain(gone).chain(come).collect();
-        player.say(&said);
+    if !takes_all {
+        suffix = paths.get(1).copied();
+        paths.truncate(1);
+    }
+    for path in paths {
+        let whole = path.trim_end_matches('/');
+        let name = if whole.is_empty() && !path.is_empty() { "/" } else { base_name(whole) };
+        let stem = suffix.and_then(|suffix| name.strip_suffix(suffix)).filter(|stem| !stem.is_empty());
+        player.say(&format!("{}\n", stem.unwrap_or(name)));
     }
 }
 
@@ -375,22 +312,4 @@ fn wrapped(letters: &str, columns: usize) -> String {
     }
     let lines = letters.as_bytes().chunks(columns).map(String::from_utf8_lossy);
     lines.flat_map(|line| [line, "\n".into()]).collect()
-}
-
-/// `hexdump -C`, of a file that a volume shows.
-fn hexdump(player: &mut Player<'_>, paths: &[&str]) {
-    let Some(file) = paths.first().and_then(|path| player.file(path)) else {
-        return player.fail("hexdump: No such file or directory\n");
-    };
-    let mut said = String::new();
-    for (at, row) in file.content.chunks(16).enumerate() {
-        let half =
-            |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
-        let hex = format!("{}  {}", half(&row[..row.len().min(8)]), half(row.get(8..).unwrap_or_default()));
-        let shown = |byte: &u8| if (0x20..0x7f).contains(byte) { *byte as char } else { '.' };
-        let text: String = row.iter().map(shown).collect();
-        said.push_str(&format!("{:08x}  {hex:<48}  |{text}|\n", at * 16));
-    }
-    said.push_str(&format!("{:08x}\n", file.content.len()));
-    player.say(&said);
 }

@@ -1,24 +1,21 @@
-//! Small programs that scripts lean on: `sed`, `xargs`, `timeout`, checksums, and those that tell of the
-//! machine.
+//! Small programs that scripts lean on: `sed`, `xargs`, `timeout`, `dd` and their kin.
 
 use std::time::Duration;
 
-use sha2::{Digest, Sha256, Sha512};
-
-use super::input::read;
+use super::checksums;
+use super::listing::human;
 use crate::bounds::{Fault, MAX_FILE_BYTES};
-use crate::byte_text;
+use crate::interpreter::dialect::Dialect;
 use crate::interpreter::player::{Flow, Player};
 
-const PROGRAMS: &[&str] =
-    &["sed", "xargs", "timeout", "sha256sum", "sha512sum", "which", "yes", "dd", "watch"];
+const PROGRAMS: &[&str] = &["sed", "xargs", "timeout", "which", "yes", "dd", "watch"];
 /// So much is said to a pipe whose reader takes no more.
 const PIPE_BYTES: usize = 64 << 10;
 /// What `dd` copies at once, unless it is told.
 const BLOCK_BYTES: usize = 512;
 
 pub(crate) fn is_known(name: &str) -> bool {
-    PROGRAMS.contains(&name)
+    PROGRAMS.contains(&name) || checksums::is_known(name)
 }
 
 /// All programs there are: whether there is one, and how it is run.
@@ -33,7 +30,7 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str], all: &All
         "sed" => super::sed::run(player, words),
         "xargs" => return xargs(player, words, all),
         "timeout" => return timeout(player, words, all),
-        "sha256sum" | "sha512sum" => checksums(player, name, words),
+        _ if checksums::is_known(name) => checksums::run(player, name, words),
         "yes" => return yes(player, words),
         "dd" => dd(player, words),
         "watch" => return player.sleep(Duration::MAX),
@@ -87,7 +84,12 @@ fn dd(player: &mut Player<'_>, words: &[&str]) {
     let skipped = option("skip").and_then(|skip| skip.parse().ok()).unwrap_or(0usize).saturating_mul(size);
     let taken: Vec<u8> = content.into_iter().skip(skipped).take(wanted.unwrap_or(usize::MAX)).collect();
     let (whole, part) = (taken.len() / size.max(1), usize::from(!taken.len().is_multiple_of(size.max(1))));
-    let told = format!("{whole}+{part} records in\n{whole}+{part} records out\n");
+    let counts = format!("{whole}+{part} records in\n{whole}+{part} records out\n");
+    let told = match option("status") {
+        Some("none") => String::new(),
+        Some("noxfer") => counts,
+        _ => format!("{counts}{}", copied(player, taken.len())),
+    };
     match option("of") {
         Some("/dev/null") => {}
         Some(path) => {
@@ -98,6 +100,22 @@ fn dd(player: &mut Player<'_>, words: &[&str]) {
         None => player.say_bytes(&taken),
     }
     player.complain(&told);
+}
+
+/// The last line, in which each tells sizes in its own way; it took no time.
+fn copied(player: &Player<'_>, bytes: usize) -> String {
+    let short = match bytes {
+        _ if player.dialect == Dialect::Ash => format!(" ({}B)", human(bytes)),
+        0..1000 => String::new(),
+        1000..1_000_000 => format!(" ({:.1} kB, {} KiB)", bytes as f64 / 1e3, bytes >> 10),
+        _ => format!(" ({:.1} MB, {:.1} MiB)", bytes as f64 / 1e6, bytes as f64 / (1 << 20) as f64),
+    };
+    match player.dialect {
+        Dialect::Ash => {
+            format!("{bytes} bytes{short} copied, 0.000100 seconds, {}B/s\n", human(bytes * 10_000))
+        }
+        _ => format!("{bytes} bytes{short} copied, 0.0001 s, {:.1} MB/s\n", bytes as f64 / 100.0),
+    }
 }
 
 /// So much of what never ends; more than any file may have is over the bound.
@@ -134,22 +152,6 @@ fn which(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) {
             player.say(&format!("/bin/{word}\n"));
         } else {
             player.status = 1;
-        }
-    }
-}
-
-fn checksums(player: &mut Player<'_>, name: &str, words: &[&str]) {
-    let sum = |text: &str| match name {
-        "sha256sum" => format!("{:x}", Sha256::digest(byte_text::bytes_of(text))),
-        _ => format!("{:x}", Sha512::digest(byte_text::bytes_of(text))),
-    };
-    if words.is_empty() {
-        let text = player.input();
-        return player.say(&format!("{}  -\n", sum(&text)));
-    }
-    for path in words {
-        if let Some(text) = read(player, name, path) {
-            player.say(&format!("{}  {path}\n", sum(&text)));
         }
     }
 }
@@ -208,6 +210,14 @@ fn xargs(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) -> Flow {
         && flag.starts_with('-')
     {
         words = match (*flag, tail) {
+            (joined, tail) if joined.len() > 2 && joined.starts_with("-n") => {
+                count = joined[2..].parse().unwrap_or(1).max(1);
+                tail
+            }
+            (joined, tail) if joined.len() > 2 && joined.starts_with("-I") => {
+                place = Some(&joined[2..]);
+                tail
+            }
             ("-n", [value, tail @ ..]) => {
                 count = value.parse().unwrap_or(1).max(1);
                 tail
@@ -303,11 +313,31 @@ mod tests {
         assert_eq!(run("printf 'a b\\nc' | xargs echo"), (0, "a b c\n".into()));
         assert_eq!(run("printf 'a b\\nc' | xargs -n 1 echo x"), (0, "x a\nx b\nx c\n".into()));
         assert_eq!(run("printf 'a b\\nc' | xargs -I {} echo '<{}>'"), (0, "<a b>\n<c>\n".into()));
+        assert_eq!(run("echo 1 2 | xargs -n1 echo v"), (0, "v 1\nv 2\n".into()));
+        assert_eq!(run("printf 'a\\nb\\n' | xargs -I{} echo x{}y"), (0, "xay\nxby\n".into()));
         assert_eq!(run("echo a | xargs false").0, 123);
         assert_eq!(run("timeout 2 sleep 5; echo $?"), (0, "143\n".into()));
         assert_eq!(run("timeout 5 sleep 2; echo $?"), (0, "0\n".into()));
         let sum = "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824  -\n";
         assert_eq!(run("printf hello | sha256sum"), (0, sum.into()));
         assert_eq!(run("which sh; which rsync"), (1, "/bin/sh\n".into()));
+        assert_eq!(
+            run("f() { :; }; type ls cd f"),
+            (0, "ls is /bin/ls\ncd is a shell builtin\nf is a function\n".into())
+        );
+        assert_eq!(run("type rsync").0, 127);
+        assert_eq!(
+            run("date -u -d @0 +%F; date -d '2020-01-02 03:04:05' +%s"),
+            (0, "1970-01-01\n1577934245\n".into())
+        );
+        assert_eq!(run("date -d never").0, 1);
+        assert_eq!(
+            run("date -I -d @0; date -Iseconds -d @0; date -R -d @0").1,
+            "1970-01-01\n1970-01-01T00:00:00+00:00\nThu, 01 Jan 1970 00:00:00 +0000\n"
+        );
+        assert_eq!(
+            run("dd if=/dev/zero bs=2 count=2 2>&1 | tail -1 | cut -d' ' -f1-2"),
+            (0, "4 bytes\n".into())
+        );
     }
 }
