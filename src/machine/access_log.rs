@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use chrono::{DateTime, Utc};
 
 use crate::agnhost::{guestbook, klog_line, netexec};
+use crate::byte_text;
+use crate::nginx::NginxSite;
 use crate::requests::{WebAnswer, WebRequest};
 use crate::servers::{Server, Site, Speaker};
 
@@ -18,13 +20,9 @@ pub fn line(
 ) -> Option<String> {
     let of_go = |text: String| format!("{} {text}", at.format("%Y/%m/%d %H:%M:%S"));
     Some(match server.site(port)? {
+        Site::Nginx(nginx) => nginx.log_line(port, asked, answered, at)?,
         Site::Pages(pages) if pages.web.name == "nginx" => {
-            format!(
-                "{} {:?} {:?} \"-\"",
-                common(asked, answered, at),
-                header(asked, "referer"),
-                header(asked, "user-agent")
-            )
+            NginxSite::read(None, pages.version(), port).log_line(port, asked, answered, at)?
         }
         Site::Pages(_) => common(asked, answered, at),
         Site::NetExec(Some(path)) => klog_line::of(netexec::logged(&netexec::overridden(asked, path)), at),
@@ -39,7 +37,7 @@ pub fn line(
             asked.method,
             asked.target,
             answered.code,
-            answered.body.len(),
+            byte_text::byte_count(&answered.body),
             header(asked, "user-agent"),
         )),
         Site::Audit => events(asked.body)?.join("\n"),
@@ -64,7 +62,7 @@ fn common(asked: &WebRequest<'_>, answered: &WebAnswer, at: DateTime<Utc>) -> St
         asked.method,
         asked.target,
         answered.code,
-        answered.body.len(),
+        byte_text::byte_count(&answered.body),
     )
 }
 

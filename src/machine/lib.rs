@@ -44,6 +44,7 @@ pub mod signals;
 
 pub mod access_log;
 pub mod logs;
+mod nginx;
 pub mod requests;
 
 pub mod script_listeners;

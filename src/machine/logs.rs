@@ -8,7 +8,7 @@ use crate::interpreter::player::Line;
 use crate::invocation::Invocation;
 use crate::programs::pi;
 use crate::surroundings::Surroundings;
-use crate::{images, process};
+use crate::{images, process, web_servers};
 
 /// Lines that are kept of one container; older ones are gone, as after log rotation.
 const MAX_LINES: usize = 10_000;
@@ -61,7 +61,13 @@ fn with_pi(text: String) -> String {
 fn known(run: &Run<'_>) -> Vec<Line> {
     let has_command = !run.invocation.command.is_empty();
     let lines: Vec<String> = match images::base_name(run.invocation.image) {
-        "nginx" if !has_command => NGINX.iter().map(ToString::to_string).collect(),
+        "nginx" | "nginx-unprivileged" if !has_command => {
+            let mut lines: Vec<String> = NGINX.iter().map(ToString::to_string).collect();
+            let site = run.around.and_then(|around| web_servers::nginx(run.invocation, Some(around)));
+            let problems = site.iter().flat_map(|site| site.problems());
+            lines.extend(problems.map(|text| format!("{{nginx-time}} {text}")));
+            lines
+        }
         "redis" if !has_command => REDIS.iter().map(ToString::to_string).collect(),
         "httpd" if !has_command => HTTPD.iter().map(ToString::to_string).collect(),
         "sample-apiserver" => vec![SAMPLE.to_owned()],

@@ -36,6 +36,8 @@ pub struct WebAnswer {
     pub code: u16,
     /// Names and values.
     pub headers: Vec<(&'static str, String)>,
+    /// Those that a configuration or somebody behind it names; there may be several of a name.
+    pub own_headers: Vec<(String, String)>,
     /// The page.
     pub body: String,
     /// After so long it is said.

@@ -4,6 +4,7 @@
 //! image agnhost. What has a command or a configuration of its own, or comes from another registry, may
 //! serve anything. A script that is played serves nothing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agnhost::flags::{TLS_FILE, flag, is_set};
@@ -12,11 +13,13 @@ use crate::agnhost::guestbook::Guestbook;
 use crate::agnhost::modes::RememberingMode;
 use crate::agnhost::{modes, netexec};
 use crate::invocation::Invocation;
+use crate::nginx::NginxSite;
 use crate::programs::names;
 use crate::requests::parameter;
+use crate::surroundings::Surroundings;
 use crate::text_servers::{PORT_VARIABLES, TEXT_SERVERS, TextProtocol};
 use crate::web_servers::WebPages;
-use crate::{agnhost, images, program, script_listeners, served_files};
+use crate::{agnhost, images, program, script_listeners, served_files, web_servers};
 
 /// Servers that say the same whatever the path: their repositories, and where they listen.
 const SPEAKERS: &[(&str, i64, Speaker)] = &[
@@ -45,6 +48,8 @@ pub struct Server {
     forward_tester: Option<Box<(i64, ForwardTester)>>,
     /// A script that is to be played to know where it listens.
     is_scripted: bool,
+    /// Files that are to be read to know where it listens.
+    is_configured: bool,
 }
 
 /// The files of a server's certificate and key, as PEM, and at which of its ports it shows it.
@@ -92,6 +97,8 @@ pub(crate) enum Speaker {
 pub(crate) enum Site {
     /// The pages of a web server.
     Pages(WebPages),
+    /// What files configure.
+    Nginx(Arc<NginxSite>),
     /// Files, among them whatever is below these folders.
     Files(Vec<String>),
     /// The host's name, whatever the path: agnhost's `serve-hostname`.
@@ -166,7 +173,26 @@ pub fn server(invocation: &Invocation<'_>, mounts: &[&str], variables: &[(&str, 
         let is_elsewhere = variables.iter().any(moves);
         return text_server(*protocol, *port, invocation).filter(|_| !is_elsewhere);
     }
-    WebPages::of(invocation, mounts).map(|pages| Server::http(80, Site::Pages(pages)))
+    if web_servers::is_configured_by_files(invocation, mounts) {
+        return Some(Server { is_configured: true, ..Server::default() });
+    }
+    WebPages::of(invocation, mounts).map(|pages| Server::http(pages.web.port, Site::Pages(pages)))
+}
+
+/// What a container serves whose files configure that, among what it found when it started; nothing where
+/// nobody knows that.
+pub fn configured(invocation: &Invocation<'_>, around: &Surroundings) -> Option<Server> {
+    let site = Arc::new(web_servers::nginx(invocation, Some(around))?);
+    let ports = site.ports();
+    let sites = ports.keys().map(|port| (*port, Site::Nginx(site.clone()))).collect();
+    let secure: Vec<_> = ports.iter().filter_map(|(port, files)| Some((*port, (*files)?))).collect();
+    let tls = secure.first().map(|(_, (certificate, key))| TlsFiles {
+        certificate: (*certificate).to_owned(),
+        key: (*key).to_owned(),
+        has_own: false,
+        ports: secure.iter().map(|(port, _)| *port).collect(),
+    });
+    Some(Server { sites, tls, ..Server::default() })
 }
 
 /// Elsewhere than usual, or with a program of its own, it may be anything.
@@ -362,6 +388,11 @@ impl Server {
         self.is_scripted
     }
 
+    /// Whether files are to be read to know where it listens ([`configured`]).
+    pub fn is_configured(&self) -> bool {
+        self.is_configured
+    }
+
     /// What comes back of a datagram at a UDP port, in which there may be nothing; nothing where it does not
     /// listen.
     pub fn datagram(&self, port: i64, said: &[u8], from: &str, host_name: &str) -> Option<Option<Vec<u8>>> {
@@ -386,7 +417,7 @@ impl Server {
 
     /// Whether what it says depends on files that somebody may write.
     pub fn serves_files(&self) -> bool {
-        self.sites.iter().any(|(_, site)| matches!(site, Site::Files(_) | Site::Pages(_)))
+        self.sites.iter().any(|(_, site)| matches!(site, Site::Files(_) | Site::Pages(_) | Site::Nginx(_)))
     }
 
     /// What it serves at a port.
@@ -411,7 +442,7 @@ impl Server {
         let (plain, query) = path.split_once('?').unwrap_or((path, ""));
         let page = match site {
             Site::Guestbook(_) | Site::Webhook(_) | Site::Conversion | Site::Mode(_) => return None,
-            Site::Health | Site::Audit | Site::NoSnat | Site::NoSnatProxy => return None,
+            Site::Health | Site::Audit | Site::NoSnat | Site::NoSnatProxy | Site::Nginx(_) => return None,
             Site::Text(_) | Site::Porter(_) | Site::HostName | Site::Speaker(..) => found(true),
             Site::Pages(pages) => found(pages.welcomes(plain)?),
             Site::Files(folders) => found(served_files::is_believed(folders, plain)),

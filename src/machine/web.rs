@@ -9,6 +9,7 @@ use serde_json::json;
 use crate::access_log;
 pub use crate::agnhost::asking::Backing;
 use crate::agnhost::{netexec, no_snat, webhook};
+use crate::nginx::NginxSite;
 use crate::questions;
 use crate::requests::canonical;
 pub use crate::requests::{Served, WebAnswer, WebRequest};
@@ -49,6 +50,11 @@ impl Server {
             }
             Some(Site::Health) => Some(Ok(told_of_health(asked, state))),
             Some(Site::Files(folders)) => Some(Ok(served_files::of_agnhost(folders, asked, backing.around))),
+            Some(Site::Nginx(nginx)) => Some(nginx.answer(port, asked, backing)),
+            Some(Site::Pages(pages)) if pages.web.name == "nginx" => {
+                let nginx = NginxSite::read(backing.around, pages.version(), port);
+                Some(nginx.answer(port, asked, backing))
+            }
             Some(Site::Pages(pages)) => of_volume(pages, asked, backing.around).map(Ok),
             _ => None,
         };
@@ -155,11 +161,10 @@ fn of_volume(pages: &WebPages, asked: &WebRequest<'_>, around: Option<&Surroundi
 fn welcome(pages: &WebPages, code: u16, asked: &WebRequest<'_>) -> WebAnswer {
     let name = pages.name();
     let code = if matches!(asked.method, "GET" | "HEAD") { code } else { 405 };
-    let page = match (code, pages.web.name) {
-        (200, "nginx") => html("Welcome to nginx!", "If you see this page, a simulated nginx answers."),
-        (200, _) => "<html><body><h1>It works!</h1></body></html>\n".to_owned(),
-        (403, _) => html("403 Forbidden", &name),
-        (404, _) => html("404 Not Found", &name),
+    let page = match code {
+        200 => "<html><body><h1>It works!</h1></body></html>\n".to_owned(),
+        403 => html("403 Forbidden", &name),
+        404 => html("404 Not Found", &name),
         _ => html("405 Not Allowed", &name),
     };
     let mut answered = WebAnswer::typed(code, "text/html", page);
@@ -353,9 +358,9 @@ mod tests {
     fn web_servers_have_a_name_and_a_page_for_what_is_missing() {
         let found = answer("nginx:1.25-alpine", &[], 80, "/");
         assert!(found.body.contains("<title>Welcome to nginx!</title>"), "{}", found.body);
-        assert_eq!(found.headers[1], ("server", "nginx/1.25".to_owned()));
+        assert_eq!(found.headers.last().unwrap(), &("server", "nginx/1.25.5".to_owned()));
         let missing = answer("nginx", &[], 80, "/none");
-        assert_eq!((missing.code, &*missing.headers[1].1), (404, "nginx"));
+        assert_eq!((missing.code, &*missing.headers[1].1), (404, "nginx/1.29.4"));
         let moved = answer("e2e/agnhost:2", &["liveness"], 8080, "/redirect?loc=%2Fx");
         assert_eq!((moved.code, &*moved.body), (302, "<a href=\"/x\">Found</a>.\n\n"));
         assert_eq!(moved.headers[1], ("location", "/x".to_owned()));

@@ -15,5 +15,10 @@ pub(super) fn response(answered: WebAnswer) -> Response<Bytes> {
             response.headers_mut().insert(HeaderName::from_static(name), value);
         }
     }
+    for (name, value) in answered.own_headers {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            response.headers_mut().append(name, value);
+        }
+    }
     response
 }

@@ -1,7 +1,7 @@
 //! Who listens at a port of a pod, as far as that is known.
 
-use machine::servers::{Server, server};
-use machine::surroundings::{OpenPort, program_of};
+use machine::servers::{self, Server, server};
+use machine::surroundings::{OpenPort, Surroundings, program_of};
 use machine::web_servers;
 
 use super::{declared, invocation};
@@ -38,8 +38,8 @@ pub(crate) fn listener(pod: &Pod, container: &Container, port: i64) -> Listener 
     let mut is_certain = !pod.spec.host_network;
     for other in all {
         match served(other) {
-            // Only who plays it knows.
-            Some(server) if server.is_scripted() => return Listener::Beside,
+            // Only who plays it, or reads its files, knows.
+            Some(server) if server.is_scripted() || server.is_configured() => return Listener::Beside,
             Some(server) if server.listens(port) => {
                 let is_own = other.name == container.name;
                 return if is_own { Listener::Known(Box::new(server)) } else { Listener::Beside };
@@ -62,7 +62,12 @@ pub(super) fn served(container: &Container) -> Option<Server> {
     server(&invocation::of(container), &mounts, &variables.collect::<Vec<_>>())
 }
 
-/// Whether a container serves files of its volumes.
+/// What a container serves whose files configure that, among what it found.
+pub(super) fn configured(container: &Container, around: &Surroundings) -> Option<Server> {
+    servers::configured(&invocation::of(container), around)
+}
+
+/// Whether a container serves files of its volumes, or what they configure.
 pub(super) fn serves_volumes(container: &Container) -> bool {
     let mounts: Vec<&str> = container.volume_mounts.iter().map(|mount| mount.mount_path.as_str()).collect();
     web_servers::serves_volumes(&invocation::of(container), &mounts)
@@ -148,7 +153,7 @@ mod tests {
         for (container, listener) in [
             (nginx(json!({})), Listener::Nobody),
             (mount("/data"), Listener::Nobody),
-            (mount("/etc/nginx/conf.d"), Listener::Assumed),
+            (mount("/etc/nginx/conf.d"), Listener::Beside),
             (nginx(json!({"command": ["my-server"]})), Listener::Assumed),
             (json!({"name": "a", "image": "mine"}), Listener::Assumed),
             (script, Listener::Nobody),

@@ -21,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream
 use super::answered::response;
 use super::forward_testing;
 use super::health_messages;
-use super::listeners::{is_all_declared, served};
+use super::listeners::{configured, is_all_declared, served};
 use super::request_log::AskedRun;
 use super::scripted;
 use super::services::{ContainerId, PodSandboxConfig, PortListener, RunningContainer, RuntimeError};
@@ -102,6 +102,14 @@ pub(super) fn listener(
             Some(server) if server.is_scripted() => {
                 // Whether it listens there is seen by playing it, which nobody does here.
                 scripted = scripted.or((node.around)(id).map(|around| (running, around)));
+            }
+            Some(server) if server.is_configured() => {
+                let read = (node.around)(id).and_then(|around| configured(container, &around));
+                match read {
+                    Some(server) if server.listens(port) => return Ok(listening(running, server)),
+                    Some(_) => {}
+                    None => unknown = unknown.or(Some(running)),
+                }
             }
             Some(server) if server.listens(port) => return Ok(listening(running, server)),
             Some(_) => {}

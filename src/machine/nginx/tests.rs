@@ -1,0 +1,249 @@
+//! nginx among files that configure it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::agnhost::asking::{AskFirst, Backing};
+use crate::byte_text;
+use crate::file_system::{File, Mount, View};
+use crate::questions::{Answered, NetworkAsk, NetworkReply, WebReply};
+use crate::requests::{WebAnswer, WebRequest};
+
+/// A container with these files, each below a volume of its own folder.
+fn around(files: &[(&str, &str)]) -> Surroundings {
+    let file = |text| File::new(byte_text::bytes_of(text).into_owned(), 0o644);
+    let tree = files.iter().map(|(path, text)| ((*path).to_owned(), file(text))).collect();
+    let folder = |path: &str| path.rsplit_once('/').map_or("/", |(folder, _)| folder).to_owned();
+    let mount = |(path, _): &(&str, &str)| Mount {
+        path: folder(path),
+        sub_path: String::new(),
+        volume: "v".to_owned(),
+        is_read_only: true,
+        is_memory: false,
+        is_kept: false,
+    };
+    Surroundings {
+        views: vec![View { after: Duration::ZERO, tree: Arc::new(tree) }],
+        mounts: files.iter().map(mount).collect(),
+        ..Surroundings::default()
+    }
+}
+
+fn site(around: &Surroundings) -> NginxSite {
+    NginxSite::read(Some(around), "1.27.5".to_owned(), 80)
+}
+
+fn ask(
+    around: &Surroundings,
+    (method, port, target): (&str, i64, &str),
+    headers: &[(&'static str, &'static str)],
+    answers: Vec<Answered>,
+) -> Result<WebAnswer, Box<AskFirst>> {
+    let asked = WebRequest {
+        method,
+        target,
+        headers: headers.to_vec(),
+        from: "10.0.0.9:4000",
+        host_name: "web-0",
+        address: "10.0.0.1",
+        ..WebRequest::default()
+    };
+    let answers = Arc::new(answers);
+    site(around).answer(port, &asked, Backing { around: Some(around), answers: &answers })
+}
+
+fn get(around: &Surroundings, port: i64, host: &'static str, target: &str) -> WebAnswer {
+    ask(around, ("GET", port, target), &[("host", host)], vec![]).unwrap()
+}
+
+fn header<'a>(answered: &'a WebAnswer, name: &str) -> Option<&'a str> {
+    let own = answered.own_headers.iter().map(|(own, value)| (own.as_str(), value.as_str()));
+    let all = answered.headers.iter().map(|(own, value)| (*own, value.as_str())).chain(own);
+    all.filter(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value).next_back()
+}
+
+const CONF: &str = "/etc/nginx/conf.d/site.conf";
+
+#[test]
+fn the_image_serves_its_pages_as_they_are_served() {
+    let plain = Surroundings::default();
+    let found = get(&plain, 80, "web", "/");
+    assert_eq!((found.code, header(&found, "server")), (200, Some("nginx/1.27.5")));
+    assert_eq!(header(&found, "last-modified"), Some("Wed, 16 Apr 2025 12:01:11 GMT"));
+    assert_eq!(header(&found, "accept-ranges"), Some("bytes"));
+    let tag: &'static str = Box::leak(header(&found, "etag").unwrap().to_owned().into_boxed_str());
+    let known = ask(&plain, ("GET", 80, "/"), &[("if-none-match", tag)], vec![]).unwrap();
+    assert_eq!((known.code, known.body.as_str()), (304, ""));
+    let part = ask(&plain, ("GET", 80, "/"), &[("range", "bytes=0-8")], vec![]).unwrap();
+    assert_eq!((part.code, part.body.as_str()), (206, "<!DOCTYPE"));
+    let raw = around(&[("/usr/share/nginx/html/a.bin", "\u{eff0}\u{eff1}ab")]);
+    let part = ask(&raw, ("GET", 80, "/a.bin"), &[("range", "bytes=1-2")], vec![]).unwrap();
+    assert_eq!((part.body.as_str(), header(&part, "content-range")), ("\u{eff1}a", Some("bytes 1-2/4")));
+    let missing = get(&plain, 80, "web", "/none");
+    assert!(missing.body.contains("<h1>404 Not Found</h1>") && missing.body.contains("nginx/1.27.5"));
+    assert_eq!(ask(&plain, ("POST", 80, "/"), &[], vec![]).unwrap().code, 405);
+}
+
+#[test]
+fn a_server_listens_where_its_files_say_and_returns_what_they_say() {
+    let around = around(&[(
+        CONF,
+        "server { listen 8088; listen [::]:8088; server_name a.com *.b.com;
+           add_header X-From $hostname always; server_tokens off;
+           location / { return 200 \"hi $host $arg_x\\n\"; default_type text/plain; }
+           location = /exact { return 204; }
+           location /old { return 301 /new$is_args$args; }
+           location ~ ^/user/(\\d+)$ { return 200 $1; }
+           location ^~ /static/ { return 200 static; } }
+         server { listen 8088; server_name other; return 503; }",
+    )]);
+    assert_eq!(site(&around).ports().into_keys().collect::<Vec<_>>(), [8088], "the image's own is hidden");
+    assert_eq!(site(&around).problems(), [""; 0]);
+    let hi = get(&around, 8088, "x.b.com:8088", "/any?x=1");
+    assert_eq!((hi.code, hi.body.as_str()), (200, "hi x.b.com 1\n"));
+    assert_eq!(header(&hi, "content-type"), Some("text/plain"));
+    assert_eq!((header(&hi, "x-from"), header(&hi, "server")), (Some("web-0"), Some("nginx")));
+    assert_eq!(get(&around, 8088, "a.com", "/exact").code, 204);
+    let moved = get(&around, 8088, "a.com", "/old?b=c");
+    assert_eq!((moved.code, header(&moved, "location")), (301, Some("http://a.com:8088/new?b=c")));
+    let user = get(&around, 8088, "a.com", "/user/42");
+    assert_eq!((user.body.as_str(), header(&user, "content-type")), ("42", Some("application/octet-stream")));
+    assert_eq!(get(&around, 8088, "a.com", "/static/user/1").body, "static");
+    assert_eq!(get(&around, 8088, "other", "/").code, 503);
+    assert_eq!(get(&around, 8088, "nobody", "/exact").code, 204, "the first is the default");
+}
+
+#[test]
+fn files_are_found_by_roots_aliases_and_tries() {
+    let around = around(&[
+        (
+            CONF,
+            "server { listen 80; root /www; index index.html; error_page 404 /missing.html;
+               location /files/ { alias /data/; autoindex on; }
+               location /app { try_files $uri $uri/ /app/index.html; }
+               location /none { try_files $uri =410; }
+               location /private { deny all; } }",
+        ),
+        ("/www/index.html", "home"),
+        ("/www/missing.html", "nothing here"),
+        ("/www/app/index.html", "app"),
+        ("/www/app/a.js", "js"),
+        ("/data/a.txt", "text"),
+    ]);
+    let said = |target: &str| {
+        let answered = get(&around, 80, "web", target);
+        (answered.code, answered.body)
+    };
+    assert_eq!(said("/"), (200, "home".to_owned()));
+    assert_eq!(said("/what"), (404, "nothing here".to_owned()));
+    assert_eq!(said("/files/a.txt"), (200, "text".to_owned()));
+    assert!(said("/files/").1.contains("<a href=\"a.txt\">a.txt</a>"));
+    assert_eq!(said("/app/deep/link"), (200, "app".to_owned()));
+    let script = get(&around, 80, "web", "/app/a.js");
+    assert_eq!(
+        (script.body.as_str(), header(&script, "content-type")),
+        ("js", Some("application/javascript"))
+    );
+    assert_eq!(said("/none/x").0, 410);
+    assert_eq!(said("/private").0, 403);
+    let folder = get(&around, 80, "web", "/app");
+    assert_eq!((folder.code, folder.body.as_str()), (200, "app"));
+    assert_eq!(said("/../../etc/nginx/conf.d/site.conf").0, 404);
+}
+
+#[test]
+fn what_is_rewritten_mapped_or_asked_first() {
+    let around = around(&[(
+        "/etc/nginx/nginx.conf",
+        "events {} http { map $http_x_kind $kind { default plain; ~^fan fancy; }
+           server { listen 80; set $v 1;
+             if ($request_method = DELETE) { return 405; }
+             rewrite ^/a/(.*)$ /b/$1 last;
+             rewrite ^/old/(.*)$ /new/$1 permanent;
+             location /b/ { return 200 \"$uri $kind $v\"; } } }",
+    )]);
+    assert_eq!(get(&around, 80, "web", "/a/x").body, "/b/x plain 1");
+    let fancy = ask(&around, ("GET", 80, "/b/"), &[("x-kind", "fantastic")], vec![]).unwrap();
+    assert_eq!(fancy.body, "/b/ fancy 1");
+    let moved = get(&around, 80, "web", "/old/x?q=1");
+    assert_eq!((moved.code, header(&moved, "location")), (301, Some("http://web/new/x?q=1")));
+    assert_eq!(ask(&around, ("DELETE", 80, "/b/"), &[], vec![]).unwrap().code, 405);
+}
+
+#[test]
+fn what_is_not_understood_is_said_and_all_else_is_served() {
+    let around = around(&[
+        (CONF, "server { listen 81; lua_package_path x; location / { return 200 ok; } }"),
+        ("/etc/nginx/conf.d/wrong.conf", "server { listen 82"),
+    ]);
+    assert_eq!(get(&around, 81, "web", "/").body, "ok");
+    let wanted = [
+        "[emerg] 1#1: unexpected end of file, expecting \";\" or \"}\" in /etc/nginx/conf.d/wrong.conf:1",
+        "[warn] 1#1: directive \"lua_package_path\" is not simulated, and has no effect in \
+         /etc/nginx/conf.d/site.conf:1",
+    ];
+    assert_eq!(site(&around).problems(), wanted);
+}
+
+#[test]
+fn templates_are_filled_when_it_starts_and_tls_has_its_files() {
+    let mut around = around(&[(
+        "/etc/nginx/templates/a.conf.template",
+        "server { listen ${PORT} ssl; ssl_certificate /tls/tls.crt; ssl_certificate_key /tls/tls.key; }",
+    )]);
+    around.variables.insert("PORT".to_owned(), "8443".to_owned());
+    let site = site(&around);
+    let ports: Vec<_> = site.ports().into_iter().collect();
+    assert_eq!(ports, [(80, None), (8443, Some(("/tls/tls.crt", "/tls/tls.key")))]);
+}
+
+#[test]
+fn somebody_behind_it_is_asked() {
+    let around = around(&[(
+        CONF,
+        "upstream up { server 10.0.0.7:8080; }
+         server { listen 80;
+           location /api/ { proxy_pass http://up/v1/; proxy_set_header Host $host;
+             proxy_set_header X-Real-IP $remote_addr; } }",
+    )]);
+    let request = ("POST", 80, "/api/a?b=c");
+    let headers = [("host", "web"), ("x-own", "1")];
+    let first = ask(&around, request, &headers, vec![]).unwrap_err();
+    let NetworkAsk::Http(question) = first.1.what else { panic!("{first:?}") };
+    assert_eq!((question.method.as_str(), question.target.as_str()), ("POST", "/v1/a?b=c"));
+    assert_eq!(question.to.unwrap().to_string(), "10.0.0.7:8080");
+    let sent = |name: &str| {
+        let all = question.headers.iter().filter(|(own, _)| own.eq_ignore_ascii_case(name));
+        all.map(|(_, value)| value.as_str()).collect::<Vec<_>>()
+    };
+    assert_eq!((sent("host"), sent("x-real-ip"), sent("x-own")), (vec!["web"], vec!["10.0.0.9"], vec!["1"]));
+    let reply = |reply| vec![Answered { reply, took: Duration::ZERO }];
+    let web = WebReply {
+        code: 201,
+        headers: vec![("server".to_owned(), "other".to_owned()), ("x-a".to_owned(), "b".to_owned())],
+        body: b"made\r\n\r\nit".to_vec(),
+    };
+    let answered = ask(&around, request, &headers, reply(NetworkReply::Web(Arc::new(web)))).unwrap();
+    assert_eq!((answered.code, answered.body.as_str()), (201, "made\r\n\r\nit"));
+    assert_eq!((header(&answered, "x-a"), header(&answered, "server")), (Some("b"), Some("nginx/1.27.5")));
+    let refused = ask(&around, request, &headers, reply(NetworkReply::Refused)).unwrap();
+    assert_eq!(refused.code, 502);
+    assert!(refused.body.contains("502 Bad Gateway"));
+}
+
+#[test]
+fn its_log_is_written_as_it_is_formatted() {
+    let around = around(&[(
+        CONF,
+        "log_format mine '$request_method $status ' $body_bytes_sent;
+         server { listen 80; access_log /dev/stdout mine; location /quiet { access_log off; } }",
+    )]);
+    let line = |target: &str| {
+        let asked = WebRequest { method: "GET", target, from: "10.0.0.9:1", ..WebRequest::default() };
+        let answered = WebAnswer { code: 404, body: "gone".into(), ..WebAnswer::default() };
+        site(&around).log_line(80, &asked, &answered, chrono::DateTime::UNIX_EPOCH)
+    };
+    assert_eq!(line("/a").as_deref(), Some("GET 404 4"));
+    assert_eq!(line("/quiet"), None);
+}
