@@ -65,6 +65,7 @@ mod loads;
 mod look;
 mod metrics;
 mod metrics_images;
+mod network_faults;
 mod node_addresses;
 mod node_changes;
 mod node_handles;

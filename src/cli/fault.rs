@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use faults::{Fault as Rule, FaultAnswer, FaultCut, Span, StaleReads, WatchEnd, WatchFault};
+use faults::{Fault as Rule, FaultAnswer, FaultCut, NetworkFault, Span, StaleReads, WatchEnd, WatchFault};
 use http::Method;
 use serde_json::Value;
 
@@ -142,6 +142,26 @@ struct EffectFlags {
     /// This component stands still: kube-scheduler, kubelet/node-1.
     #[arg(long, value_name = "COMPONENT")]
     stop: Option<String>,
+    #[command(flatten)]
+    network: NetworkFlags,
+}
+
+/// What goes wrong between pods.
+#[derive(Args)]
+struct NetworkFlags {
+    /// Between pods, not requests: with --latency, --loss, --refuse or --partition. A side is SELECTOR,
+    /// NAMESPACE/SELECTOR, an address range, or '*'.
+    #[arg(long, value_name = "SIDE")]
+    between: Option<String>,
+    /// With --between: the other side; else everybody.
+    #[arg(long, value_name = "SIDE", requires = "between")]
+    and: Option<String>,
+    /// With --between: what part is lost and sent again: 0.1.
+    #[arg(long, value_name = "PART", requires = "between")]
+    loss: Option<f64>,
+    /// With --between: connections are refused.
+    #[arg(long, requires = "between")]
+    refuse: bool,
 }
 
 impl FaultCommand {
@@ -215,6 +235,16 @@ impl EffectFlags {
         rule.silent_webhooks = self.silent_webhook.clone();
         rule.partition = self.partition;
         rule.stop = self.stop.clone();
+        if let Some(between) = &self.network.between {
+            rule.network = Some(NetworkFault {
+                between: between.clone(),
+                and: self.network.and.clone().unwrap_or_default(),
+                latency: rule.latency.take(),
+                loss: self.network.loss,
+                refuse: self.network.refuse,
+                partition: std::mem::take(&mut rule.partition),
+            });
+        }
         if self.lost_leases {
             let leases = Rule::lost_leases("");
             (rule.answer, rule.resources, rule.verbs) = (leases.answer, leases.resources, leases.verbs);
@@ -305,6 +335,16 @@ mod tests {
             ("--cut-after 10 --count 1", Rule::cut_after(10).count(1)),
             ("--stop kubelet/node-1", Rule::stop("kubelet/node-1")),
             ("--lost-leases --user a", Rule::lost_leases("a")),
+            (
+                "--between app=web --and db/ --latency 2s --loss 0.5",
+                Rule::network(NetworkFault {
+                    between: "app=web".into(),
+                    and: "db/".into(),
+                    latency: Some(seconds(2).into()),
+                    loss: Some(0.5),
+                    ..NetworkFault::default()
+                }),
+            ),
             ("--latency 2s --probability 0.5", Rule::latency(seconds(2)).probability(0.5)),
         ];
         for (line, expected) in cases {

@@ -9,8 +9,8 @@ use tokio::task::JoinSet;
 use super::config::Config;
 use super::inside::Inside;
 use super::{
-    claimed_files, fault_objects, identity_lease, loads, node_objects, otlp, service_repair, stage_objects,
-    system_objects,
+    claimed_files, fault_objects, identity_lease, loads, network_faults, node_objects, otlp, service_repair,
+    stage_objects, system_objects,
 };
 use apiserver::server;
 use apiserver::storage::ByteStore;
@@ -56,6 +56,9 @@ pub(super) fn follow_objects(
         background.spawn(stage_objects::following(inside.clone()));
         background.spawn(loads::following(inside.clone()));
         background.spawn(claimed_files::following(inside.clone()));
+    }
+    if inside.config.looks_after_itself {
+        background.spawn(network_faults::following(inside.clone()));
     }
     if inside.config.fault_objects {
         background.spawn(fault_objects::follow(inside.clone()));

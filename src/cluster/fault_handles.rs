@@ -84,6 +84,10 @@ pub(super) fn fault() -> Value {
         "code": number, "reason": text, "message": text, "retryAfter": number, "executed": flag,
     });
     let watch = json!({"end": end, "afterEvents": number, "duplicate": flag, "delay": text});
+    let network = json!({
+        "between": text, "and": text, "latency": text, "loss": {"type": "number"}, "refuse": flag,
+        "partition": flag,
+    });
     let object = |properties: Value| json!({"type": "object", "properties": properties});
     object(json!({
         "name": text,
@@ -96,5 +100,6 @@ pub(super) fn fault() -> Value {
         "watch": object(watch),
         "stale": object(json!({"revisions": number})),
         "silentWebhooks": texts, "partition": flag, "stop": text,
+        "network": object(network),
     }))
 }

@@ -48,7 +48,7 @@ impl Aim {
             UserPattern { name: Pattern::new(text), means_test_kit }
         };
         Aim {
-            is_about_requests: fault.stop.is_none(),
+            is_about_requests: fault.stop.is_none() && fault.network.is_none(),
             verbs: fault.verbs.iter().map(|text| VerbPattern::new(text)).collect(),
             users: fault.users.iter().map(user).collect(),
             resources: fault.resources.iter().map(|text| ResourcePattern::new(text)).collect(),

@@ -1,6 +1,8 @@
 //! What is wrong with a fault, before it is taken.
 
+use super::contradiction::Contradiction;
 use super::fault::Fault;
+use super::network_fault::NetworkFault;
 use super::pattern::{VerbPattern, any};
 
 /// The longest name, that of an object.
@@ -9,11 +11,6 @@ const MAX_NAME_BYTES: usize = 63;
 const MAX_PATTERNS: usize = 64;
 /// The longest pattern; a fault with a longer one is refused.
 const MAX_PATTERN_BYTES: usize = 512;
-
-/// A fault that can never do what it says. The text says what to change.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Contradiction(pub String);
 
 impl Fault {
     /// Refuses what cannot be meant.
@@ -26,6 +23,7 @@ impl Fault {
         self.check_effect()?;
         self.check_chance()?;
         self.check_verbs()?;
+        self.network.as_ref().map_or(Ok(()), NetworkFault::check)?;
         match &self.answer {
             Some(answer) if !(400..600).contains(&answer.code) => {
                 no(format!("answer.code is {}: it may be 400 to 599", answer.code))
@@ -76,6 +74,7 @@ impl Fault {
             (!self.silent_webhooks.is_empty(), "silentWebhooks"),
             (self.partition, "partition"),
             (self.stop.is_some(), "stop"),
+            (self.network.is_some(), "network"),
         ];
         effects.into_iter().filter(|(is_there, _)| *is_there).map(|(_, name)| name).collect()
     }
@@ -84,13 +83,17 @@ impl Fault {
         match (self.effects().as_slice(), self.latency) {
             ([], None) => {
                 no("nothing would happen: say one of answer, latency, cut, watch, stale, silentWebhooks, \
-                              partition, stop")
+                              partition, stop, network")
             }
             ([one, other, ..], _) => no(format!(
                 "{one} and {other} contradict each other: make two faults; the first that hits decides"
             )),
             (["stop"], _) if self.is_about_requests() => {
                 no("stop is about a component: it goes with name, after and for alone")
+            }
+            (["network"], _) if self.is_about_requests() => {
+                no("network is about pods: it goes with name, after and for alone; how late what is sent \
+                    arrives is network.latency")
             }
             (["watch"], _) if self.watch.as_ref().is_some_and(|watch| *watch == Default::default()) => {
                 no("watch says nothing: give it end, duplicate or delay")

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::network_fault::NetworkFault;
 use super::span::Span;
 
 /// Which requests go wrong, when, and how. Lists of patterns are empty for all; `*` stands for anything.
@@ -76,6 +77,9 @@ pub struct Fault {
     /// This component stands still: `kube-scheduler`, `kubelet/node-1`. It is about no requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,
+    /// What is wrong on the network of the pods. It is about no requests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkFault>,
 }
 
 /// An answer instead of the real one.
@@ -231,6 +235,11 @@ impl Fault {
     /// A component stands still.
     pub fn stop(component: &str) -> Fault {
         Fault { stop: Some(component.into()), ..Fault::default() }
+    }
+
+    /// Something is wrong between pods.
+    pub fn network(network: NetworkFault) -> Fault {
+        Fault { network: Some(network), ..Fault::default() }
     }
 
     fn watch(watch: WatchFault) -> Fault {

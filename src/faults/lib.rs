@@ -14,7 +14,9 @@
 
 #![warn(missing_docs)]
 
+mod contradiction;
 mod fault;
+mod network_fault;
 mod pattern;
 mod span;
 
@@ -36,8 +38,9 @@ mod switch;
 
 mod schedule;
 
-pub use check::Contradiction;
+pub use contradiction::Contradiction;
 pub use fault::{Fault, FaultAnswer, FaultCut, StaleReads, WatchEnd, WatchFault};
+pub use network_fault::{NetworkFault, NetworkSide};
 pub use rules::{FaultRefusal, FaultStatus, Faults, MAX_FAULTS};
 pub use schedule::{Schedule, Shrinking};
 pub use span::Span;

@@ -5,14 +5,16 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde::Serialize;
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::aim::Aim;
 use super::asked::{AskedFor, agent};
-use super::check::Contradiction;
+use super::contradiction::Contradiction;
 use super::expired::ExpiredWatches;
 use super::fault::{Fault, WatchEnd};
 use super::hold::{CannotHold, HeldComponents, Hold};
+use super::network_fault::NetworkFault;
 use super::open::OpenWatches;
 use super::switch::ComponentSwitch;
 use apiserver::filters::passed::Passed;
@@ -73,6 +75,8 @@ pub(super) struct FaultBoard {
     components: Mutex<Option<Weak<dyn ComponentSwitch>>>,
     held: HeldComponents,
     pub(super) open: OpenWatches,
+    /// How often those of the network have become others.
+    network_changes: watch::Sender<u64>,
 }
 
 pub(super) struct StandingFault {
@@ -104,6 +108,7 @@ impl Faults {
             components,
             held: HeldComponents::default(),
             open: OpenWatches::default(),
+            network_changes: watch::Sender::default(),
         }))
     }
 
@@ -136,8 +141,10 @@ impl Faults {
         let rule = Arc::new(self.rule(fault));
         self.begin(&rule)?;
         let name = rule.fault.name.clone();
-        rules.push(rule);
+        rules.push(rule.clone());
         self.0.number.store(rules.len(), Ordering::Release);
+        drop(rules);
+        self.network_changes(&rule);
         Ok(name)
     }
 
@@ -160,6 +167,10 @@ impl Faults {
 
     /// What it does when it is added, beside waiting for requests.
     fn begin(&self, rule: &Arc<StandingFault>) -> Result<(), FaultRefusal> {
+        if rule.fault.network.is_some() {
+            self.tell_in_time(rule);
+            return Ok(());
+        }
         let Some(component) = &rule.fault.stop else {
             self.end_open_in_time(rule);
             return Ok(());
@@ -177,6 +188,44 @@ impl Faults {
             *rule.stopping.lock() = Some(task.abort_handle());
         }
         Ok(())
+    }
+
+    /// Tells of a fault of the network when it begins and when it is over, where that is later.
+    fn tell_in_time(&self, rule: &Arc<StandingFault>) {
+        let Fault { after, lasting, .. } = rule.fault;
+        if after.is_none() && lasting.is_none() {
+            return;
+        }
+        let faults = self.clone();
+        let told = rule.clone();
+        let task = self.0.clock.spawn(async move {
+            let begins = told.added + after.map_or(Duration::ZERO, |after| after.0);
+            faults.0.clock.sleep_until(begins).await;
+            faults.network_changes(&told);
+            let Some(lasting) = lasting else { return };
+            faults.0.clock.sleep_until(begins + lasting.0).await;
+            faults.network_changes(&told);
+        });
+        *rule.stopping.lock() = Some(task.abort_handle());
+    }
+
+    fn network_changes(&self, rule: &StandingFault) {
+        if rule.fault.network.is_some() {
+            self.0.network_changes.send_modify(|changes| *changes += 1);
+        }
+    }
+
+    /// Those of the network that are in force now.
+    pub fn of_network(&self) -> Vec<NetworkFault> {
+        let now = self.0.clock.elapsed();
+        let rules = self.0.rules.read();
+        let in_time = rules.iter().filter(|rule| rule.is_in_time(|| now));
+        in_time.filter_map(|rule| rule.fault.network.clone()).collect()
+    }
+
+    /// Told whenever [`Faults::of_network`] may have become another.
+    pub fn changes_of_network(&self) -> watch::Receiver<u64> {
+        self.0.network_changes.subscribe()
     }
 
     /// At once, or when its time comes.
@@ -237,6 +286,7 @@ impl Faults {
         if let (Some(component), Some(components)) = (&rule.fault.stop, self.components()) {
             self.0.held.release(&rule.hold, &*components, component);
         }
+        self.network_changes(rule);
     }
 
     /// Those that are there, in their order.

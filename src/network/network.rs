@@ -97,6 +97,17 @@ impl Network {
         Ok(())
     }
 
+    /// What the cluster's faults have made wrong, instead of what they had before, beside
+    /// [`Network::disturb`].
+    ///
+    /// # Errors
+    /// That there are more rules than [`crate::weather::MAX_RULES`].
+    pub fn disturb_by_faults(&self, rules: Vec<Disturbance>) -> Result<(), TooManyRules> {
+        self.0.weather.set_of_faults(rules)?;
+        self.stir();
+        Ok(())
+    }
+
     /// Whoever remembers what he was answered is to ask again: somebody answers otherwise from now on.
     pub fn stir(&self) {
         self.0.changes.send_modify(|changes| *changes += 1);

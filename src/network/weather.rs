@@ -1,5 +1,6 @@
 //! What is wrong between addresses, by choice: latency, loss, refused connections, partitions.
 
+use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,7 +47,28 @@ impl std::error::Error for TooManyRules {}
 
 /// All rules in force. Cloning shares them.
 #[derive(Clone, Default)]
-pub(crate) struct Weather(Arc<RwLock<Arc<[Disturbance]>>>);
+pub(crate) struct Weather(Arc<RwLock<Forecast>>);
+
+/// Those of whoever has the network, and those of the cluster's faults, each made ready to be looked up.
+#[derive(Default)]
+struct Forecast {
+    own: Arc<[ReadyRule]>,
+    of_faults: Arc<[ReadyRule]>,
+}
+
+/// A rule, and its sides by single addresses, of which there are many, and by ranges.
+struct ReadyRule {
+    one: RuleSide,
+    other: RuleSide,
+    rule: Disturbance,
+}
+
+#[derive(Default)]
+struct RuleSide {
+    is_everybody: bool,
+    single: HashSet<IpAddr>,
+    ranges: Vec<AddressRange>,
+}
 
 /// What all rules together do to one connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -59,17 +81,24 @@ pub(crate) struct Mishaps {
 
 impl Weather {
     pub(crate) fn set(&self, rules: Vec<Disturbance>) -> Result<(), TooManyRules> {
-        if rules.len() > MAX_RULES {
-            return Err(TooManyRules(rules.len()));
-        }
-        *self.0.write() = rules.into();
+        self.0.write().own = ready(rules)?;
+        Ok(())
+    }
+
+    /// In place of what faults said before, beside what else is wrong.
+    pub(crate) fn set_of_faults(&self, rules: Vec<Disturbance>) -> Result<(), TooManyRules> {
+        self.0.write().of_faults = ready(rules)?;
         Ok(())
     }
 
     pub(crate) fn between(&self, from: IpAddr, to: IpAddr) -> Mishaps {
-        let rules = self.0.read().clone();
+        let (own, of_faults) = {
+            let all = self.0.read();
+            (all.own.clone(), all.of_faults.clone())
+        };
         let mut conditions = Mishaps::default();
-        for rule in rules.iter().filter(|rule| rule.is_between(from, to)) {
+        let rules = own.iter().chain(&*of_faults).filter(|rule| rule.is_between(from, to));
+        for ReadyRule { rule, .. } in rules {
             conditions.latency = conditions.latency.saturating_add(rule.latency).min(MAX_LATENCY);
             conditions.loss = 1.0 - (1.0 - conditions.loss) * (1.0 - rule.loss.clamp(0.0, 1.0));
             conditions.is_refused |= rule.is_refused;
@@ -79,12 +108,37 @@ impl Weather {
     }
 }
 
-impl Disturbance {
+fn ready(rules: Vec<Disturbance>) -> Result<Arc<[ReadyRule]>, TooManyRules> {
+    if rules.len() > MAX_RULES {
+        return Err(TooManyRules(rules.len()));
+    }
+    let ready = rules.into_iter();
+    Ok(ready
+        .map(|rule| ReadyRule { one: RuleSide::of(&rule.one), other: RuleSide::of(&rule.other), rule })
+        .collect())
+}
+
+impl RuleSide {
+    fn of(ranges: &[AddressRange]) -> RuleSide {
+        let (single, ranges): (Vec<AddressRange>, Vec<_>) =
+            ranges.iter().copied().partition(|range| range.first() == range.last());
+        RuleSide {
+            is_everybody: single.is_empty() && ranges.is_empty(),
+            single: single.iter().map(AddressRange::first).collect(),
+            ranges,
+        }
+    }
+
+    fn has(&self, address: IpAddr) -> bool {
+        self.is_everybody
+            || self.single.contains(&address)
+            || self.ranges.iter().any(|range| range.contains(address))
+    }
+}
+
+impl ReadyRule {
     fn is_between(&self, from: IpAddr, to: IpAddr) -> bool {
-        let has = |side: &[AddressRange], address| {
-            side.is_empty() || side.iter().any(|range| range.contains(address))
-        };
-        has(&self.one, from) && has(&self.other, to) || has(&self.one, to) && has(&self.other, from)
+        self.one.has(from) && self.other.has(to) || self.one.has(to) && self.other.has(from)
     }
 }
 
