@@ -3,10 +3,13 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use super::curl_body::{self, CurlBody};
 use super::curl_options::CurlOptions;
+use super::curl_telling::{self, Fetched, VERSION, WebReplyRef, written_out};
 use super::resolver::resolve_of;
 use crate::byte_text;
 use crate::interpreter::player::{Flow, Player};
+use crate::programs::names::base_name;
 use crate::questions::{self, HttpQuestion, NetworkAsk, NetworkReply, Question, TlsTrust, WebReply};
 use crate::url::{BadUrl, WebUrl};
 
@@ -17,20 +20,12 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(300);
 /// The longest pause between retries.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(600);
 
-/// What became of one page: curl's exit code and why, or the answer.
-struct Fetched {
-    url: WebUrl,
-    remote: Option<SocketAddr>,
-    redirects: usize,
-    /// The heads of redirects, which `-i` shows, too.
-    heads: String,
-    result: Result<WebReplyRef, (i32, String)>,
-}
-
-type WebReplyRef = std::sync::Arc<WebReply>;
-
 pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
     let options = match CurlOptions::parse(words) {
+        Ok(options) if options.tells_version => {
+            player.say(VERSION);
+            return Ok(());
+        }
         Ok(options) if options.urls.is_empty() => {
             player.complain("curl: (2) no URL specified\n");
             player.status = 2;
@@ -108,10 +103,12 @@ fn follow(player: &mut Player<'_>, options: &CurlOptions, mut url: WebUrl) -> Re
             _ => None,
         };
         let next = location.and_then(|location| url.join(&location).ok());
-        let Some(next) = next else { return Ok(Fetched { url, remote, redirects, heads, result }) };
+        let Some(next) = next else {
+            return Ok(Fetched { url, remote, redirects, method, heads, result });
+        };
         if redirects == options.max_redirects.unwrap_or(MAX_REDIRECTS) {
             let why = format!("Maximum ({redirects}) redirects followed");
-            return Ok(Fetched { url, remote, redirects, heads, result: Err((47, why)) });
+            return Ok(Fetched { url, remote, redirects, method, heads, result: Err((47, why)) });
         }
         if let Ok(web) = &result {
             heads.push_str(&head(web));
@@ -119,6 +116,9 @@ fn follow(player: &mut Player<'_>, options: &CurlOptions, mut url: WebUrl) -> Re
             if web.code == 303 || (matches!(web.code, 301 | 302) && method == "POST") {
                 method = "GET".into();
             }
+        }
+        if options.is_verbose {
+            player.complain(&format!("* Issue another request to this URL: '{next}'\n"));
         }
         url = next;
         redirects += 1;
@@ -129,6 +129,8 @@ fn method(options: &CurlOptions) -> String {
     match &options.method {
         Some(method) => method.clone(),
         None if options.is_head => "HEAD".into(),
+        None if options.upload.is_some() => "PUT".into(),
+        None if !options.forms.is_empty() => "POST".into(),
         None if !options.data.is_empty() && !options.puts_data_in_url => "POST".into(),
         None => "GET".into(),
     }
@@ -162,21 +164,34 @@ fn fetch(
     let within = left.into_iter().chain([options.connect_timeout.unwrap_or(CONNECT_TIMEOUT)]).min();
     // Without a limit on the whole only the connection is waited for.
     let within = if options.max_time.is_some() { left } else { within };
+    let sent = match method {
+        "HEAD" => CurlBody::default(),
+        "GET" if options.puts_data_in_url => CurlBody::default(),
+        _ => match curl_body::body(player, options) {
+            Ok(body) => body,
+            Err(failed) => return Ok((Some(to), Err(failed))),
+        },
+    };
     let question = HttpQuestion {
         to: Some(to),
         method: method.to_owned(),
-        target: target(options, url),
-        headers: headers(options, url, method),
-        body: if method == "GET" || method == "HEAD" {
-            vec![]
-        } else {
-            byte_text::bytes_of(&body(player, options)).into_owned()
-        },
+        target: target(player, options, url),
+        headers: headers(options, url, &sent),
+        body: sent.bytes,
         tls: trust,
     };
+    if options.is_verbose {
+        curl_telling::tell_trying(player, url, to);
+    }
     let connect_within = options.connect_timeout.filter(|_| options.max_time.is_none());
     let within = connect_within.or(within).unwrap_or(CONNECT_TIMEOUT);
+    let asked = question.clone();
     let reply = player.ask(Question { what: NetworkAsk::Http(Box::new(question)), within })?;
+    if let NetworkReply::Web(web) = &reply
+        && options.is_verbose
+    {
+        curl_telling::tell_exchange(player, url, &asked, web);
+    }
     let waited = player.elapsed.saturating_sub(begun).as_millis();
     Ok((Some(to), outcome(reply, url, waited)))
 }
@@ -226,25 +241,19 @@ fn trust(player: &Player<'_>, options: &CurlOptions, url: &WebUrl) -> Result<Tls
     Ok(TlsTrust { server_name: url.host.clone(), everybody: options.is_insecure, authorities })
 }
 
-fn target(options: &CurlOptions, url: &WebUrl) -> String {
+fn target(player: &mut Player<'_>, options: &CurlOptions, url: &WebUrl) -> String {
+    let uploads_into = options.upload.as_deref().filter(|path| url.target.ends_with('/') && *path != "-");
+    if let Some(path) = uploads_into {
+        return format!("{}{}", url.target, base_name(path));
+    }
     if !options.puts_data_in_url || options.data.is_empty() {
         return url.target.clone();
     }
     let joint = if url.target.contains('?') { '&' } else { '?' };
-    format!("{}{joint}{}", url.target, options.data.join("&"))
+    format!("{}{joint}{}", url.target, curl_body::data(player, options))
 }
 
-/// Pieces of data with what stands in files.
-fn body(player: &mut Player<'_>, options: &CurlOptions) -> String {
-    let piece = |text: &String| match text.strip_prefix('@') {
-        Some("-") => player.input(),
-        Some(path) => player.file(path).map(|file| file.text().replace('\n', "")).unwrap_or_default(),
-        None => text.clone(),
-    };
-    options.data.iter().map(piece).collect::<Vec<_>>().join("&")
-}
-
-fn headers(options: &CurlOptions, url: &WebUrl, method: &str) -> Vec<(String, String)> {
+fn headers(options: &CurlOptions, url: &WebUrl, sent: &CurlBody) -> Vec<(String, String)> {
     use base64::Engine;
     let agent = options.agent.clone().unwrap_or_else(|| "curl/8.14.1".into());
     let mut headers = vec![
@@ -256,8 +265,8 @@ fn headers(options: &CurlOptions, url: &WebUrl, method: &str) -> Vec<(String, St
         let user = base64::engine::general_purpose::STANDARD.encode(user);
         headers.push(("Authorization".to_owned(), format!("Basic {user}")));
     }
-    if !options.data.is_empty() && method != "GET" && method != "HEAD" {
-        headers.push(("Content-Type".to_owned(), "application/x-www-form-urlencoded".to_owned()));
+    if let Some(media_type) = &sent.media_type {
+        headers.push(("Content-Type".to_owned(), media_type.clone()));
     }
     for (name, value) in &options.headers {
         headers.retain(|(own, _)| !own.eq_ignore_ascii_case(name));
@@ -284,6 +293,7 @@ fn tell(player: &mut Player<'_>, options: &CurlOptions, fetched: &Fetched, begun
             if shows_body {
                 said.push_str(&byte_text::text_of(&web.body));
             }
+            dump_heads(player, options, &(fetched.heads.clone() + &head(web)));
             meter(player, options, size);
             put(player, options, &fetched.url, said);
             if is_error(web) {
@@ -295,6 +305,24 @@ fn tell(player: &mut Player<'_>, options: &CurlOptions, fetched: &Fetched, begun
     if let Some(format) = &options.write_out {
         let said = written_out(format, fetched, size, player.elapsed.saturating_sub(begun), player.status);
         player.say(&said);
+    }
+}
+
+/// `-D FILE`
+fn dump_heads(player: &mut Player<'_>, options: &CurlOptions, heads: &str) {
+    match options.heads_to.as_deref() {
+        None => {}
+        Some("-") => player.say(heads),
+        Some(path) => {
+            if let Err(why) = player.write_file(path, heads.as_bytes().to_vec()) {
+                fail(
+                    player,
+                    options,
+                    23,
+                    &format!("Failed writing received data to disk/application: {why}"),
+                );
+            }
+        }
     }
 }
 
@@ -331,29 +359,6 @@ fn head(web: &WebReply) -> String {
     let phrase = questions::phrase(web.code);
     let headers = web.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
     format!("HTTP/1.1 {} {phrase}\r\n{}\r\n", web.code, headers.collect::<String>())
-}
-
-fn written_out(format: &str, fetched: &Fetched, size: usize, took: Duration, status: i32) -> String {
-    let web = fetched.result.as_ref().ok();
-    let code = web.map_or(0, |web| web.code);
-    let remote = |part: fn(SocketAddr) -> String| fetched.remote.map(part).unwrap_or_default();
-    let mut said = format.replace("\\n", "\n").replace("\\t", "\t").replace("\\r", "\r");
-    for (name, value) in [
-        ("http_code", format!("{code:03}")),
-        ("response_code", format!("{code:03}")),
-        ("size_download", size.to_string()),
-        ("time_total", format!("{:.6}", took.as_secs_f64())),
-        ("url_effective", fetched.url.to_string()),
-        ("num_redirects", fetched.redirects.to_string()),
-        ("remote_ip", remote(|to| to.ip().to_string())),
-        ("remote_port", remote(|to| to.port().to_string())),
-        ("content_type", web.and_then(|web| web.header("content-type")).unwrap_or_default().to_owned()),
-        ("exitcode", status.to_string()),
-        ("errormsg", fetched.result.as_ref().err().map(|(_, why)| why.clone()).unwrap_or_default()),
-    ] {
-        said = said.replace(&format!("%{{{name}}}"), &value);
-    }
-    said
 }
 
 fn fail(player: &mut Player<'_>, options: &CurlOptions, code: i32, why: &str) {

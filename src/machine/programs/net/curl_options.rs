@@ -37,7 +37,27 @@ const IDLE_VALUES: &[&str] = &[
     "--key",
     "--interface",
     "--retry-max-time",
+    "-c",
+    "--cookie-jar",
+    "--proto",
+    "--tls-max",
+    "--ciphers",
+    "--capath",
+    "--limit-rate",
 ];
+
+/// How a piece of data is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DataKind {
+    /// `-d`: a file's ends of lines are left out.
+    Plain,
+    /// `--data-binary`, `--json`: a file as it is.
+    Binary,
+    /// `--data-raw`: `@` is a letter.
+    Raw,
+    /// `--data-urlencode`
+    Encoded,
+}
 
 /// What a command line of `curl` says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -46,7 +66,17 @@ pub(super) struct CurlOptions {
     pub(super) method: Option<String>,
     pub(super) headers: Vec<(String, String)>,
     /// As it stands, `@` for files.
-    pub(super) data: Vec<String>,
+    pub(super) data: Vec<(DataKind, String)>,
+    /// `NAME=VALUE`, with `@` and `<` for files.
+    pub(super) forms: Vec<String>,
+    /// The file that is sent.
+    pub(super) upload: Option<String>,
+    /// Where heads go.
+    pub(super) heads_to: Option<String>,
+    /// Data is one document, and not several fields.
+    pub(super) is_json: bool,
+    pub(super) is_verbose: bool,
+    pub(super) tells_version: bool,
     pub(super) user: Option<String>,
     pub(super) agent: Option<String>,
     pub(super) output: Option<String>,
@@ -142,7 +172,8 @@ impl CurlOptions {
             "-G" | "--get" => &mut self.puts_data_in_url,
             "-O" | "--remote-name" => &mut self.names_output,
             "--retry-connrefused" | "--retry-all-errors" => &mut self.retries_refused,
-            "-v" | "--verbose" => return true,
+            "-v" | "--verbose" => &mut self.is_verbose,
+            "-V" | "--version" => &mut self.tells_version,
             _ => return false,
         };
         *switch = true;
@@ -163,11 +194,17 @@ impl CurlOptions {
         match name {
             "-X" | "--request" => self.method = Some(value),
             "-H" | "--header" => self.headers.extend(header(&value)),
-            "-d" | "--data" | "--data-raw" | "--data-binary" | "--data-ascii" | "--data-urlencode" => {
-                self.data.push(value)
-            }
+            "-d" | "--data" | "--data-ascii" => self.data.push((DataKind::Plain, value)),
+            "--data-raw" => self.data.push((DataKind::Raw, value)),
+            "--data-binary" => self.data.push((DataKind::Binary, value)),
+            "--data-urlencode" => self.data.push((DataKind::Encoded, value)),
+            "-F" | "--form" | "--form-string" => self.forms.push(value),
+            "-T" | "--upload-file" => self.upload = Some(value),
+            "-D" | "--dump-header" => self.heads_to = Some(value),
+            "--oauth2-bearer" => self.headers.push(("Authorization".into(), format!("Bearer {value}"))),
             "--json" => {
-                self.data.push(value);
+                self.data.push((DataKind::Binary, value));
+                self.is_json = true;
                 let json = || "application/json".to_owned();
                 self.headers.extend([("Content-Type".to_owned(), json()), ("Accept".to_owned(), json())]);
             }
@@ -192,7 +229,7 @@ impl CurlOptions {
 }
 
 fn takes_value(name: &str) -> bool {
-    let short = ["-X", "-H", "-d", "-u", "-A", "-o", "-w", "-m", "-e", "-b"];
+    let short = ["-X", "-H", "-d", "-u", "-A", "-o", "-w", "-m", "-e", "-b", "-F", "-T", "-D"];
     let long = [
         "--request",
         "--header",
@@ -217,6 +254,11 @@ fn takes_value(name: &str) -> bool {
         "--url",
         "--referer",
         "--cookie",
+        "--form",
+        "--form-string",
+        "--upload-file",
+        "--dump-header",
+        "--oauth2-bearer",
     ];
     short.contains(&name) || long.contains(&name)
 }

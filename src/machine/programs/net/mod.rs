@@ -3,7 +3,9 @@
 mod resolver;
 
 mod curl;
+mod curl_body;
 mod curl_options;
+mod curl_telling;
 pub(crate) mod database_clients;
 mod kubectl;
 mod lookups;

@@ -138,6 +138,10 @@ fn run(script: &str) -> (i32, String, String) {
     (executed.end.unwrap().1, executed.out, executed.errors)
 }
 
+/// What a form looks like between its boundaries.
+const FORM: &str = "Content-Disposition: form-data; name=\"a\"\n\nb\n\
+    Content-Disposition: form-data; name=\"c\"; filename=\"f\"\nContent-Type: text/x\n\na\nb\n\n\n";
+
 #[test]
 fn curl_says_what_the_real_one_says() {
     let out = |script: &str| run(script).1;
@@ -171,6 +175,28 @@ fn curl_says_what_the_real_one_says() {
         ("curl -sS ftp://web", 1, "curl: (1) Protocol \"ftp\" not supported\n"),
     ] {
         assert_eq!(run(script), (code, String::new(), errors.to_owned()), "{script}");
+    }
+    let sends = [
+        ("curl -sd @/tmp/f web/x", "POST /x ab\n"),
+        ("curl -s --data-binary @/tmp/f web/x", "POST /x a\nb\n\n"),
+        ("curl -s --data-raw @f web/x", "POST /x @f\n"),
+        ("curl -s --data-urlencode 'a=b c&d' web/x", "POST /x a=b%20c%26d\n"),
+        ("curl -sT /tmp/f web/x/", "PUT /x/f a\nb\n\n"),
+        ("curl -s -D - -o /dev/null web", "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n"),
+        ("curl -s -o /dev/null -w '%{json}' web | grep -o '\"http_code\":200'", "\"http_code\":200\n"),
+        ("curl -s -o /dev/null -w '%header{content-type} %{nothing}%%' web", "text/plain %"),
+        ("curl -sF a=b -F 'c=@/tmp/f;type=text/x' web/x | tr -d '\\r' | grep -v -- ---", FORM),
+        ("curl --version | cut -d' ' -f1-2 | head -1", "curl 8.14.1\n"),
+    ];
+    for (script, wanted) in sends {
+        assert_eq!(out(&format!("printf 'a\\nb\\n' > /tmp/f; {script}")), wanted, "{script}");
+    }
+    assert_eq!(run("curl -sT /none web/x").0, 26);
+    let (_, _, told) = run("curl -svd a=b web/x");
+    let lines =
+        ["*   Trying 10.96.0.1:80...", "> POST /x HTTP/1.1", "> Content-Length: 3", "< HTTP/1.1 200 OK"];
+    for line in lines {
+        assert!(told.lines().any(|own| own == line), "{line}: {told}");
     }
     let untrusted = run("curl -sS https://web/");
     assert!(
