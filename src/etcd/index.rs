@@ -104,7 +104,7 @@ impl Index {
     }
 
     /// Forgets what nobody can see who reads at `before` or later, and returns what is forgotten: of each
-    /// key all but the newest change up to `before`, and that one too if it is a deletion.
+    /// key all but the newest change up to `before`, and that one too if it is a deletion before that.
     pub(super) fn compact(&mut self, before: Revision) -> Superfluous {
         let mut forgotten = Superfluous::default();
         let concerns = |changes: &[Change]| superfluous(changes, before) > 0;
@@ -178,10 +178,11 @@ impl Index {
     }
 }
 
-/// How many of the oldest changes nobody can see who reads at `before` or later.
+/// How many of the oldest changes nobody can see who reads at `before` or later, or watches from there on.
 fn superfluous(changes: &[Change], before: Revision) -> usize {
     let upto = changes.partition_point(|change| change.revision <= before);
-    upto - usize::from(upto > 0 && !changes[upto - 1].deleted)
+    let newest = changes[..upto].last();
+    upto - usize::from(newest.is_some_and(|newest| !newest.deleted || newest.revision == before))
 }
 
 fn live_at(changes: &[Change], at: Revision) -> Option<Revision> {
@@ -230,7 +231,7 @@ mod tests {
     #[test]
     fn compaction_forgets_only_what_nobody_can_see_any_more() {
         let table: [(Revision, &[Revision], &[Revision]); 5] =
-            [(1, &[], &[]), (4, &[], &[]), (5, &[2], &[]), (6, &[2, 3], &[6]), (8, &[2, 3, 4], &[6, 7])];
+            [(1, &[], &[]), (4, &[], &[]), (5, &[2], &[]), (6, &[2, 3], &[]), (8, &[2, 3, 4], &[6, 7])];
         for (before, puts, deletions) in table {
             let mut index = index();
             let seen: Vec<_> = (before..=8).map(|at| live(&index, at)).collect();

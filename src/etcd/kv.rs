@@ -248,10 +248,11 @@ impl Kv {
     /// # Errors
     /// As [`Kv::watch`].
     pub fn watch_of(&self, span: KeySpan<'_>, after: Revision) -> Result<Watch, Error> {
-        self.watch_notifying(span, after, Arc::default())
+        self.0.shared.watch(span, after, Arc::default(), false)
     }
 
-    /// As [`Kv::watch_of`]; `notify` is told of news, and may be that of other watches too.
+    /// As [`Kv::watch_of`]; `notify` is told of news, and may be that of other watches too. It may begin with
+    /// the changes at the compacted revision itself, of which nobody knows what was there before.
     ///
     /// # Errors
     /// As [`Kv::watch`].
@@ -261,11 +262,7 @@ impl Kv {
         after: Revision,
         notify: Arc<Notify>,
     ) -> Result<Watch, Error> {
-        let mut state = self.0.shared.write();
-        state.log()?;
-        let after = state.readable(Some(after))?;
-        let watcher = state.watchers.add(span, after, notify);
-        Ok(Watch::new(self.0.shared.clone(), watcher, after))
+        self.0.shared.watch(span, after, notify, true)
     }
 
     /// Makes every watch of exactly this prefix deliver a batch that says how far it is, though nothing

@@ -158,13 +158,35 @@ impl Shared {
         }
     }
 
-    /// Reads what happened to the keys of a span from a revision on.
-    pub(super) fn unread(&self, span: &KeySpan<'_>, from: Revision) -> Result<Unread, Error> {
-        let state = self.read();
-        let log = state.log()?;
-        if from <= state.compact_revision {
-            return Err(state.compacted());
+    /// Reads what happened to the keys of a span from a revision on; `oldest` is that with which one may
+    /// begin, by the compacted one.
+    pub(super) fn unread(
+        &self,
+        span: &KeySpan<'_>,
+        from: Revision,
+        oldest: impl Fn(Revision) -> Revision,
+    ) -> Result<Unread, Error> {
+        loop {
+            let state = self.read();
+            let compact_revision = state.compact_revision;
+            if from < oldest(compact_revision) {
+                return Err(state.compacted());
+            }
+            if let Some(unread) = self.try_unread(state, span, from)? {
+                return Ok(unread.from_compacted(compact_revision));
+            }
+            self.read().expect_compaction_since(compact_revision)?;
         }
+    }
+
+    /// None: something of it was compacted meanwhile.
+    fn try_unread(
+        &self,
+        state: RwLockReadGuard<'_, State>,
+        span: &KeySpan<'_>,
+        from: Revision,
+    ) -> Result<Option<Unread>, Error> {
+        let log = state.log()?;
         if let Some(events) = state.recent.since(from) {
             let mut of_span = events.filter(|event| span.contains(&event.kv.key)).peekable();
             let mut events: Vec<Event> = of_span.by_ref().take(BATCH_EVENTS).cloned().collect();
@@ -173,21 +195,13 @@ impl Shared {
             while let Some(event) = of_span.next_if(|event| Some(event.revision()) == last) {
                 events.push(event.clone());
             }
-            return Ok(Unread::new(events, all, state.revision));
+            return Ok(Some(Unread::new(events, all, state.revision)));
         }
         let changes = state.index.changes(span, from, BATCH_EVENTS);
         let changes = changes.into_iter().map(|(revision, key)| state.locate_event(key, revision)).collect();
-        let compact_revision = state.compact_revision;
-        let revision = state.revision;
+        let (revision, compact_revision) = (state.revision, state.compact_revision);
         drop(state);
-        match read_events(&*log, changes, revision)? {
-            Some(unread) => Ok(unread),
-            None => {
-                let state = self.read();
-                state.expect_compaction_since(compact_revision)?;
-                Err(state.compacted())
-            }
-        }
+        read_events(&*log, changes, (revision, compact_revision))
     }
 }
 
@@ -258,6 +272,13 @@ impl Unread {
         let upto = if all { revision } else { events.last().map_or(0, Event::revision) };
         Unread { events, upto, all }
     }
+
+    /// What was there before a change at the compacted revision is not told, though memory may have it.
+    fn from_compacted(mut self, compact_revision: Revision) -> Unread {
+        let compacted = self.events.iter_mut().take_while(|event| event.revision() <= compact_revision);
+        compacted.for_each(|event| event.previous = None);
+        self
+    }
 }
 
 /// The values in key order; None if one is gone. Read in revision order, in which the log has them side by
@@ -283,7 +304,11 @@ fn read_all(log: &dyn Log, found: Vec<Found>) -> Result<Option<Vec<KeyValue>>, E
 }
 
 /// The events of changes; None if one is gone.
-fn read_events(log: &dyn Log, changes: Vec<FoundEvent>, current: Revision) -> Result<Option<Unread>, Error> {
+fn read_events(
+    log: &dyn Log,
+    changes: Vec<FoundEvent>,
+    (current, compact_revision): (Revision, Revision),
+) -> Result<Option<Unread>, Error> {
     let mut all = changes.len() < BATCH_EVENTS;
     let (mut events, mut bytes) = (Vec::with_capacity(changes.len()), 0);
     for change in changes {
@@ -294,7 +319,7 @@ fn read_events(log: &dyn Log, changes: Vec<FoundEvent>, current: Revision) -> Re
         }
         let event = match change {
             FoundEvent::Here(event) => Some(event),
-            FoundEvent::Logged(key, revision) => read_event(log, key, revision)?,
+            FoundEvent::Logged(key, revision) => read_event(log, key, revision, compact_revision)?,
         };
         let Some(event) = event else { return Ok(None) };
         bytes += event.kv.value.len() + event.previous.as_ref().map_or(0, |previous| previous.value.len());
@@ -303,10 +328,15 @@ fn read_events(log: &dyn Log, changes: Vec<FoundEvent>, current: Revision) -> Re
     Ok(Some(Unread::new(events, all, current)))
 }
 
-fn read_event(log: &dyn Log, key: Arc<str>, revision: Revision) -> Result<Option<Event>, Error> {
+fn read_event(
+    log: &dyn Log,
+    key: Arc<str>,
+    revision: Revision,
+    compact_revision: Revision,
+) -> Result<Option<Event>, Error> {
     let Some(record) = read_record(log, revision, &key)? else { return Ok(None) };
     let kind = record.kind;
-    let before = record.previous;
+    let before = if revision > compact_revision { record.previous } else { 0 };
     let previous = if before == 0 { None } else { read_record(log, before, &key)? };
     if previous.is_none() && before != 0 {
         return Ok(None);

@@ -4,9 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use tokio::sync::Notify;
+
 use super::state::{Shared, Unread};
 use super::watchers::Watcher;
-use super::{Error, Event, Revision};
+use super::{Error, Event, KeySpan, Revision};
 
 /// A watch of keys that lie side by side. It holds a position in the log, not a queue: however slow its
 /// reader, it costs no memory, and misses nothing unless compaction overtakes it.
@@ -16,6 +18,8 @@ pub struct Watch {
     watcher: Arc<Watcher>,
     /// All up to here has been delivered.
     upto: Revision,
+    /// Changes at the compacted revision are told, though what was there before is gone.
+    reads_compacted: bool,
 }
 
 /// Changes in revision order, none twice, none left out.
@@ -27,12 +31,26 @@ pub struct WatchBatch {
     pub revision: Revision,
 }
 
-impl Watch {
-    /// All up to `after` counts as delivered.
-    pub(super) fn new(shared: Arc<Shared>, watcher: Arc<Watcher>, after: Revision) -> Watch {
-        Watch { shared, watcher, upto: after }
+impl Shared {
+    /// A watch for which all up to `after` counts as delivered.
+    pub(super) fn watch(
+        self: &Arc<Shared>,
+        span: KeySpan<'_>,
+        after: Revision,
+        notify: Arc<Notify>,
+        reads_compacted: bool,
+    ) -> Result<Watch, Error> {
+        let mut state = self.write();
+        state.log()?;
+        if !reads_compacted || after + 1 != state.compact_revision {
+            state.readable(Some(after))?;
+        }
+        let watcher = state.watchers.add(span, after, notify);
+        Ok(Watch { shared: self.clone(), watcher, upto: after, reads_compacted })
     }
+}
 
+impl Watch {
     /// Whether there may be something that [`Watch::try_next`] has not answered yet. Costs next to nothing; a
     /// store that was closed is not found out.
     pub fn may_have_more(&self) -> bool {
@@ -74,13 +92,18 @@ impl Watch {
                 continue;
             }
             let from = first_unread.max(self.upto + 1);
-            let Unread { events, upto, all } = self.shared.unread(&self.watcher.span, from)?;
+            let Unread { events, upto, all } = self.unread(from)?;
             self.upto = upto;
             self.has_read(upto, all);
             if !events.is_empty() {
                 return Ok(Some(WatchBatch { events, revision: upto }));
             }
         }
+    }
+
+    fn unread(&self, from: Revision) -> Result<Unread, Error> {
+        let oldest = |compacted: Revision| if self.reads_compacted { compacted } else { compacted + 1 };
+        self.shared.unread(&self.watcher.span, from, oldest)
     }
 
     /// All up to `upto` is read. If that is all there is, then the writer may mark this watch again.

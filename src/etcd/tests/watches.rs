@@ -157,3 +157,29 @@ async fn a_watch_ends_with_the_last_handle() {
         assert!(matches!(waiting.await.unwrap(), Err(Error::Closed)));
     }
 }
+
+#[tokio::test]
+async fn a_watch_of_etcds_api_may_begin_at_the_compacted_revision_itself() {
+    for kv in each().0 {
+        put(&kv, "/a", "1").await;
+        put(&kv, "/b", "1").await;
+        put(&kv, "/a", "2").await;
+        delete(&kv, "/b").await;
+        put(&kv, "/a", "3").await;
+        let watch = |after| kv.watch_notifying(KeySpan::prefix("/"), after, Arc::default());
+        for (compacted, key, after) in [(4, "/a", Some("2")), (5, "/b", None)] {
+            kv.compact(compacted).await.unwrap();
+            let events = read_to(&mut watch(compacted - 1).unwrap(), 6).await;
+            let first = seen(&events).remove(0);
+            assert_eq!(first, (compacted, key.to_owned(), after.map(str::to_owned), None));
+            assert_eq!(seen(&events).pop().unwrap().2, Some("3".to_owned()));
+            let gone = |error| matches!(error, Error::Compacted { .. });
+            assert!(watch(compacted - 2).is_err_and(gone), "an older one is refused");
+            assert!(kv.watch("/", compacted - 1).is_err_and(gone), "who needs what was before is refused");
+            assert_eq!(kv.range("/", None, None, Some(compacted)).unwrap().revision, compacted);
+        }
+        kv.compact(6).await.unwrap();
+        assert_eq!(seen(&read_to(&mut watch(5).unwrap(), 6).await).len(), 1, "the deletion is forgotten");
+        kv.close().await;
+    }
+}

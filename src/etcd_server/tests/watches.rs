@@ -119,6 +119,12 @@ async fn what_cannot_be_watched_is_told() {
     assert!(made.created && !made.canceled && made.watch_id == 9);
     let gone: WatchResponse = talk.hear().await;
     assert!(gone.canceled && gone.compact_revision == 4 && gone.watch_id == 9);
+    let from_there = WatchCreateRequest { start_revision: 4, prev_kv: true, ..create("/a", "") };
+    talk.say(&asks(from_there));
+    assert!(talk.hear::<WatchResponse>().await.created, "etcd refuses what is older than that");
+    let told: WatchResponse = talk.hear().await;
+    assert_eq!(events(&told), [put_event("/a", "3")]);
+    assert!(told.events.0[0].prev_kv.0.is_none(), "what was there before is compacted");
     let empty = "mvcc: watcher range is empty";
     let duplicate = "mvcc: duplicate watch ID provided on the WatchStream";
     let compacted = "etcdserver: mvcc: required revision has been compacted";
