@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::bounds::{Fault, MAX_STEPS};
 use crate::file_system::{Change, File};
 use crate::interpreter::containment::contained;
+use crate::interpreter::killing::EXECUTED_PID;
 use crate::interpreter::player::{Flow, Player};
 use crate::interpreter::variables::Variables;
 use crate::programs::{database_clients, names, read_any_script, read_command, read_script, run_lines};
@@ -108,6 +109,7 @@ fn play(
     standard_input: Option<Vec<u8>>,
 ) -> Executed {
     let mut player = Player::new(around, None, files.clone()).gathering().with_steps(*steps);
+    player.pid = EXECUTED_PID;
     player.standard_input = standard_input.as_deref().map(byte_text::text_of);
     let flow = contained(&mut player, |player| run(player));
     *steps = player.steps_left;
@@ -123,6 +125,7 @@ pub fn type_lines(
     files: Vec<Change>,
 ) -> Executed {
     let mut player = Player::new(around, None, files.clone()).gathering();
+    player.pid = EXECUTED_PID;
     player.standard_input = Some(String::new());
     if let Some(folder) = shell.get("PWD") {
         (player.variables, player.folder) = (Variables::new(shell.clone()), folder.clone());

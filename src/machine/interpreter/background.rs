@@ -1,9 +1,9 @@
 //! The background, and what is done about signals.
 
-use std::ops::Range;
 use std::time::Duration;
 
 use super::jobs::FIRST_PID;
+use super::killing::{SIGNALS, signal_name};
 use super::player::{Flow, Player};
 
 impl Player<'_> {
@@ -12,8 +12,10 @@ impl Player<'_> {
         let (begun, first) = (self.elapsed, self.lines.len());
         let (input, jobs) = (self.standard_input.take(), std::mem::take(&mut self.jobs));
         let heard = self.heard.take();
+        let was_beside = std::mem::replace(&mut self.is_beside, true);
         let flow = self.isolated(play);
         (self.standard_input, self.jobs, self.heard) = (input, jobs, heard);
+        self.is_beside = was_beside;
         let ended = if flow == Flow::OutOfTime { Duration::MAX } else { self.elapsed };
         if flow == Flow::Stopped || self.question.is_some() || self.steps_left == 0 {
             return flow;
@@ -63,77 +65,7 @@ impl Player<'_> {
         self.say(&said);
     }
 
-    /// `kill`: a job ends, or the shell itself does what it has said that it would.
-    pub(crate) fn kill(&mut self, words: &[&str]) -> Flow {
-        let mut signal = "TERM".to_owned();
-        let mut words = words;
-        while let [flag, rest @ ..] = words
-            && let Some(name) = flag.strip_prefix('-')
-        {
-            words = match (name, rest) {
-                ("l", _) => {
-                    self.say("HUP INT QUIT KILL USR1 USR2 TERM\n");
-                    return Flow::Go;
-                }
-                ("s" | "n", [name, rest @ ..]) => {
-                    signal = signal_name(name);
-                    rest
-                }
-                ("-", rest) => rest,
-                (name, rest) => {
-                    signal = signal_name(name);
-                    rest
-                }
-            };
-        }
-        for word in words {
-            match self.signal(word, &signal) {
-                Flow::Go => {}
-                flow => return flow,
-            }
-        }
-        Flow::Go
-    }
-
-    fn signal(&mut self, word: &str, signal: &str) -> Flow {
-        let now = self.elapsed;
-        if word == "1" || word == "0" {
-            // The first process of a container has no default action for a signal.
-            return match self.traps.get(signal).cloned() {
-                Some(handler) if signal != "EXIT" => self.handle_signal(&handler),
-                _ => Flow::Go,
-            };
-        }
-        let Some(job) = self.jobs.find(word).filter(|job| job.ended > now) else {
-            let said = self.says_shell(&format!("kill: ({word}) - No such process"));
-            self.complain(&said);
-            self.status = 1;
-            return Flow::Go;
-        };
-        if signal == "EXIT" {
-            return Flow::Go;
-        }
-        job.ended = now;
-        job.status = if signal == "KILL" { 137 } else { 143 };
-        let said = job.said.clone();
-        self.unsay(said);
-        Flow::Go
-    }
-
-    /// What would have been said from now on is not.
-    fn unsay(&mut self, said: Range<usize>) {
-        let now = self.elapsed;
-        let mut at = 0;
-        // Of a log that was cut meanwhile nobody knows whose lines are whose.
-        if said.end <= self.lines.len() {
-            self.lines.retain(|line| {
-                at += 1;
-                !(said.contains(&(at - 1)) && line.after > now)
-            });
-        }
-    }
-
-    fn handle_signal(&mut self, handler: &str) -> Flow {
+    pub(super) fn handle_signal(&mut self, handler: &str) -> Flow {
         let status = self.status;
         match self.evaluate(handler) {
             Flow::Go => {
@@ -203,31 +135,4 @@ impl Player<'_> {
             None => Flow::Go,
         }
     }
-}
-
-/// Signals with their numbers, and what shells count among them.
-const SIGNALS: [(&str, &str); 15] = [
-    ("EXIT", "0"),
-    ("HUP", "1"),
-    ("INT", "2"),
-    ("QUIT", "3"),
-    ("KILL", "9"),
-    ("USR1", "10"),
-    ("USR2", "12"),
-    ("PIPE", "13"),
-    ("ALRM", "14"),
-    ("TERM", "15"),
-    ("CHLD", "17"),
-    ("WINCH", "28"),
-    ("ERR", "ERR"),
-    ("DEBUG", "DEBUG"),
-    ("RETURN", "RETURN"),
-];
-
-/// `SIGTERM`, `term` and `15` are `TERM`; 0 stays, since it is no signal for `kill`.
-fn signal_name(word: &str) -> String {
-    let upper = word.to_ascii_uppercase();
-    let bare = upper.strip_prefix("SIG").unwrap_or(&upper);
-    let known = SIGNALS.iter().find(|(_, number)| *number == bare);
-    known.map_or(bare, |(name, _)| name).to_owned()
 }

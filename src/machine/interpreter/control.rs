@@ -87,12 +87,14 @@ impl Player<'_> {
             Arc::make_mut(&mut self.traps).retain(|_, handler| handler.is_empty());
         }
         let flow = play(self);
-        let flow = self.finish(flow);
+        let flow = if self.killed.is_some() { flow } else { self.finish(flow) };
         (self.variables, self.folder) = (variables, folder);
         (self.functions, self.arguments, self.traps) = (functions, arguments, traps);
         (self.options, self.more_sinks, self.more_inputs) = (options, sinks, inputs);
         (self.out, self.errors) = (out, errors);
         match flow {
+            // It has ended the shell that it is in, too.
+            Flow::Exit(_) if self.killed.is_some() => flow,
             Flow::Exit(code) | Flow::Return(code) => {
                 self.abort = None;
                 self.status = code;
@@ -121,7 +123,7 @@ impl Player<'_> {
                 flow
             };
             failed = if self.status == 0 { failed } else { self.status };
-            if matches!(flow, Flow::OutOfTime | Flow::Stopped) {
+            if matches!(flow, Flow::OutOfTime | Flow::Stopped) || self.killed.is_some() {
                 return flow;
             }
         }
@@ -351,7 +353,7 @@ impl Player<'_> {
     /// A shell within a shell, for whoever is attached; instead of it after `exec`, which ends with `flow`.
     fn run_wanted_shell(&mut self, flow: Flow) -> Flow {
         let Some(shell) = self.wanted_shell.take() else { return flow };
-        match programs::run_typed_shell(self, shell) {
+        match self.in_own_process(|player| programs::run_typed_shell(player, shell)) {
             Flow::Exit(code) if flow == Flow::Go => {
                 self.status = code;
                 Flow::Go

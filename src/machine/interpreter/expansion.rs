@@ -277,7 +277,7 @@ impl Player<'_> {
     pub(crate) fn variable(&self, name: &str) -> String {
         match name {
             "?" => self.status.to_string(),
-            "$" => "1".into(),
+            "$" => self.pid.to_string(),
             "#" => self.arguments.len().to_string(),
             "@" | "*" => self.arguments.join(" "),
             "0" => self.name.clone(),

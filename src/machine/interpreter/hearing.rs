@@ -192,7 +192,7 @@ impl Player<'_> {
         self.interrupt()
     }
 
-    fn interrupt(&mut self) -> Flow {
+    pub(super) fn interrupt(&mut self) -> Flow {
         self.status = INTERRUPTED;
         if self.is_interactive {
             self.is_interrupted = true;

@@ -3,7 +3,8 @@
 //!
 //! A `Player` is one process; its files here are what it does: `control` for lists and loops, `expansion`
 //! for words, `sums` for numbers, `globs` for names of files, `streams` for what is read and said, `files`
-//! for what it writes, `dialling` for what bash takes for files, `background` for that and for signals.
+//! for what it writes, `dialling` for what bash takes for files, `background` for that, `killing` for
+//! signals.
 
 pub(crate) mod player;
 
@@ -20,6 +21,7 @@ mod files;
 mod globs;
 pub(crate) mod hearing;
 mod jobs;
+pub(crate) mod killing;
 pub(crate) mod pattern;
 mod streams;
 mod sums;

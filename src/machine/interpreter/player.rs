@@ -88,6 +88,12 @@ pub(crate) struct Player<'a> {
     /// What functions have to put back when they return, one list for each that is being played.
     pub(crate) locals: Vec<Vec<(String, Option<String>)>>,
     pub(crate) jobs: BackgroundJobs,
+    /// The number of its process: 1 is the container's own.
+    pub(crate) pid: usize,
+    /// Which shell a signal has ended, and with what code.
+    pub(crate) killed: Option<(usize, i32)>,
+    /// In the background.
+    pub(crate) is_beside: bool,
     /// What is done about signals, and at the end.
     pub(crate) traps: Arc<BTreeMap<String, String>>,
     pub(crate) options: ShellOptions,
@@ -172,6 +178,9 @@ impl<'a> Player<'a> {
             arguments: Arc::default(),
             locals: vec![],
             jobs: BackgroundJobs::default(),
+            pid: 1,
+            killed: None,
+            is_beside: false,
             traps: Arc::default(),
             options: ShellOptions::default(),
             tested: 0,

@@ -55,11 +55,13 @@ fn play_text(player: &mut Player<'_>, shell: &str, text: &str, words: &[&str]) -
     let own_name = words.first().map_or(shell, |name| *name).to_owned();
     let name = std::mem::replace(&mut player.name, own_name);
     let line = std::mem::replace(&mut player.line, 1);
-    let flow = player.isolated(|player| {
-        player.arguments = Arc::new(words.iter().skip(1).map(ToString::to_string).collect::<Vec<_>>());
-        player.options = ShellOptions::default();
-        player.functions = Arc::default();
-        player.evaluate(text)
+    let flow = player.in_own_process(|player| {
+        player.isolated(|player| {
+            player.arguments = Arc::new(words.iter().skip(1).map(ToString::to_string).collect::<Vec<_>>());
+            player.options = ShellOptions::default();
+            player.functions = Arc::default();
+            player.evaluate(text)
+        })
     });
     (player.dialect, player.name, player.line) = (dialect, name, line);
     player.depth -= LEVELS_OF_SHELL;
