@@ -199,9 +199,9 @@ impl Shared {
         }
         let changes = state.index.changes(span, from, BATCH_EVENTS);
         let changes = changes.into_iter().map(|(revision, key)| state.locate_event(key, revision)).collect();
-        let (revision, compact_revision) = (state.revision, state.compact_revision);
+        let known = (state.revision, state.compact_revision);
         drop(state);
-        read_events(&*log, changes, (revision, compact_revision))
+        read_events(&*log, changes, known)
     }
 }
 

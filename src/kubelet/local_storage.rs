@@ -13,6 +13,7 @@ use apimachinery::quantity::Quantity;
 use apimachinery::time::Time;
 use apis::tree::{items, text};
 use clock::after;
+use machine::bounds::MAX_FILE_BYTES;
 
 /// How often it is looked at pods of which something is known to fill (`MonitoringInterval`).
 const MONITORING_INTERVAL: Duration = Duration::from_secs(10);
@@ -20,9 +21,9 @@ const RESOURCE: &str = "ephemeral-storage";
 
 impl PodWorker {
     /// Evicts the pod when something of its local storage is over its limit; else says when to look again. A
-    /// pod of which nobody says that it fills anything is not looked at.
+    /// pod of which nobody says that it fills anything, and that cannot write too much, is not looked at.
     pub(crate) fn evict_for_storage(&mut self, context: &mut SyncContext<'_>) -> Option<Time> {
-        if !context.runtime.fills_storage(context.pod) {
+        if !context.runtime.fills_storage(context.pod) && !may_write_too_much(context) {
             return None;
         }
         let Some(message) = self.overrun(context) else {
@@ -40,10 +41,13 @@ impl PodWorker {
         let mut total: u64 = 0;
         for volume in items(&tree, "spec.volumes").iter().filter(|volume| !volume["emptyDir"].is_null()) {
             let name = text(volume, "name");
-            let used = context.runtime.volume_bytes(context.pod, name, self.start_time, context.now);
-            total = total.saturating_add(used.unwrap_or(0));
+            let told = context.runtime.volume_bytes(context.pod, name, self.start_time, context.now);
+            let files = context.written.files(name);
+            let written: usize = files.values().map(|file| file.content.len()).sum();
+            let used = told.unwrap_or(0).max(written as u64);
+            total = total.saturating_add(used);
             let limit = quantity(&volume["emptyDir"]["sizeLimit"]);
-            if let Some(limit) = limit.filter(|limit| is_over(used.unwrap_or(0), limit)) {
+            if let Some(limit) = limit.filter(|limit| is_over(used, limit)) {
                 return Some(format!("Usage of EmptyDir volume {name:?} exceeds the limit \"{limit}\". "));
             }
         }
@@ -86,6 +90,16 @@ impl PodWorker {
         }
         filled
     }
+}
+
+/// Whether a volume has a limit so small that what its containers write may be over it.
+fn may_write_too_much(context: &SyncContext<'_>) -> bool {
+    let Some(detail) = context.detail else { return false };
+    let writers = detail.spec.containers.len() + detail.spec.init_containers.len();
+    let most = (MAX_FILE_BYTES * writers) as u64;
+    let volumes = detail.spec.volumes.iter();
+    let limits = volumes.filter_map(|volume| volume.empty_dir.as_ref()?.size_limit.as_deref());
+    limits.filter_map(|limit| Quantity::parse(limit).ok()).any(|limit| is_over(most, &limit))
 }
 
 fn is_over(used: u64, limit: &Quantity) -> bool {

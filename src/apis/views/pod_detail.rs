@@ -301,8 +301,10 @@ pub struct TokenSource {
 
 /// `v1.EmptyDirVolumeSource`
 #[derive(Debug, Default, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct EmptyDir {
+    /// How much may be in it; of more the pod is evicted.
+    pub size_limit: Option<String>,
     /// `Memory`, or empty for the node's disk.
     pub medium: String,
 }

@@ -248,15 +248,24 @@ async fn whoever_fills_more_of_the_disk_than_allowed_is_evicted() {
         ("volume", json!({"kubarium.dev/usage-volume.cache": "ramp 0 4Mi 1m"})),
         ("container", json!({"kubarium.dev/usage-ephemeral-storage": "ramp 0 4Mi 1m"})),
         ("neither", json!({"kubarium.dev/usage-ephemeral-storage": "1Mi"})),
+        ("writer", json!({})),
     ];
     for (name, annotations) in fills {
-        let spec = json!({"containers": [container("c", limits.clone())], "volumes": [volume]});
+        let mut own = container("c", limits.clone());
+        if name == "writer" {
+            let script = "sleep 30; head -c 1100000 /dev/zero > /cache/f; sleep 3600";
+            own["image"] = "busybox".into();
+            own["command"] = json!(["sh", "-c", script]);
+            own["volumeMounts"] = json!([{"name": "cache", "mountPath": "/cache"}]);
+        }
+        let spec = json!({"containers": [own], "volumes": [volume]});
         let pod = json!({"metadata": {"name": name, "annotations": annotations}, "spec": spec});
         fixture.create(&PODS, NAMESPACE, pod).await;
         runs(&fixture, name).await;
     }
     for (name, message) in [
         ("volume", "Usage of EmptyDir volume \"cache\" exceeds the limit \"1Mi\". "),
+        ("writer", "Usage of EmptyDir volume \"cache\" exceeds the limit \"1Mi\". "),
         ("container", "Pod ephemeral local storage usage exceeds the total limit of containers 1Mi. "),
     ] {
         let evicted = || async {
