@@ -19,6 +19,7 @@ use clock::Clock;
 use machine::questions::{
     Answered, HttpQuestion, MAX_ANSWER_BYTES, NetworkAsk, NetworkReply, Question, TlsPeer, TlsTrust, WebReply,
 };
+use machine::requests::canonical;
 use network::tls::{self, TlsFailure};
 use network::{Network, Obstacle, Refusal};
 
@@ -202,7 +203,7 @@ impl Talking<'_> {
         let response = response.map_err(|_| NetworkReply::Empty)?;
         let (head, body) = response.into_parts();
         let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await.map(|body| body.to_bytes());
-        Ok(web_reply(Response::from_parts(head, body.unwrap_or_default())))
+        Ok(web_reply(Response::from_parts(head, body.unwrap_or_default()), written))
     }
 
     /// Whether an address is that of the Service `kubernetes`: it stands before this cluster's own apiserver.
@@ -218,7 +219,8 @@ impl Talking<'_> {
         let client = self.client.ok_or(NetworkReply::Unreachable)?;
         let (head, body) = client.as_it_is(request).await.into_parts();
         let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await.map(|body| body.to_bytes());
-        Ok(web_reply(Response::from_parts(head, body.unwrap_or_default())))
+        // Over HTTP/2 all names are small.
+        Ok(web_reply(Response::from_parts(head, body.unwrap_or_default()), str::to_owned))
     }
 }
 
@@ -244,9 +246,33 @@ fn request(asked: &HttpQuestion) -> Option<Request<Bytes>> {
     request.body(Bytes::from(asked.body.clone())).ok()
 }
 
-fn web_reply(response: Response<Bytes>) -> NetworkReply {
+/// As servers of HTTP/1.1 write a name: whoever reads it here is told all of them in small letters.
+fn written(name: &str) -> String {
+    match name {
+        "etag" => "ETag".to_owned(),
+        "www-authenticate" => "WWW-Authenticate".to_owned(),
+        name => canonical(name),
+    }
+}
+
+fn web_reply(response: Response<Bytes>, name_of: impl Fn(&str) -> String) -> NetworkReply {
     let (head, body) = response.into_parts();
     let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
-    let headers = head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect();
+    let headers = head.headers.iter().map(|(name, value)| (name_of(name.as_str()), text(value))).collect();
     NetworkReply::Web(Arc::new(WebReply { code: head.status.as_u16(), headers, body: body.to_vec() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_headers_are_those_of_servers() {
+        let response = Response::builder().header("etag", "\"a\"").header("content-type", "b");
+        let NetworkReply::Web(web) = web_reply(response.body(Bytes::new()).unwrap(), written) else {
+            panic!("no answer")
+        };
+        let names: Vec<&str> = web.headers.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["ETag", "Content-Type"]);
+    }
 }

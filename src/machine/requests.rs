@@ -135,7 +135,7 @@ pub(crate) fn parameter(query: &str, name: &str) -> Option<String> {
 }
 
 /// As Go writes the names of headers: `user-agent` is `User-Agent`.
-pub(crate) fn canonical(name: &str) -> String {
+pub fn canonical(name: &str) -> String {
     let capital = |part: &str| {
         let mut letters = part.chars();
         letters

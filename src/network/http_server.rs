@@ -35,9 +35,11 @@ where
     };
     // A client that has said all may still wait for the answer. One that hangs up, or speaks something else,
     // ends its own connection.
-    if let Err(error) =
-        http1::Builder::new().half_close(true).serve_connection(TokioIo::new(io), service_fn(answer)).await
-    {
+    let serving = http1::Builder::new()
+        .half_close(true)
+        .title_case_headers(true)
+        .serve_connection(TokioIo::new(io), service_fn(answer));
+    if let Err(error) = serving.await {
         tracing::debug!(%error, "a connection to a simulated server ended");
     }
 }

@@ -52,6 +52,19 @@ async fn who_has_said_all_is_still_answered() {
 }
 
 #[tokio::test]
+async fn headers_are_written_as_servers_write_them() {
+    let (mut client, server) = connection();
+    let answer =
+        |_| ready(Response::builder().header("content-type", "text/plain").body(Bytes::new()).unwrap());
+    tokio::spawn(async move { serve(server, answer).await });
+    client.write_all(b"GET / HTTP/1.1\r\nhost: pod\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut said = String::new();
+    client.read_to_string(&mut said).await.unwrap();
+    assert!(said.contains("\r\nContent-Type: text/plain\r\n"), "{said}");
+    assert!(said.contains("\r\nContent-Length: 0\r\n"), "{said}");
+}
+
+#[tokio::test]
 async fn what_is_no_http_ends_its_own_connection() {
     let (mut client, server) = connection();
     let serving = tokio::spawn(async move { serve(server, echo).await });
