@@ -8,7 +8,7 @@ use crate::agnhost::{guestbook, klog_line, netexec};
 use crate::byte_text;
 use crate::nginx::NginxSite;
 use crate::requests::{WebAnswer, WebRequest};
-use crate::servers::{Server, Site, Speaker};
+use crate::servers::{Server, Site};
 
 /// The line of a request; nothing where the server writes none.
 pub fn line(
@@ -18,7 +18,6 @@ pub fn line(
     answered: &WebAnswer,
     at: DateTime<Utc>,
 ) -> Option<String> {
-    let of_go = |text: String| format!("{} {text}", at.format("%Y/%m/%d %H:%M:%S"));
     Some(match server.site(port)? {
         Site::Nginx(nginx) => nginx.log_line(port, asked, answered, at)?,
         Site::Pages(pages) if pages.web.name == "nginx" => {
@@ -29,17 +28,7 @@ pub fn line(
         Site::NetExec(None) => klog_line::of(netexec::logged(asked), at),
         Site::HostName => klog_line::of(format!("HTTP request from {}", asked.from), at),
         Site::Guestbook(_) => klog_line::of(guestbook::logged(asked)?, at),
-        Site::Speaker(Speaker::HelloApp, _) => of_go(format!("Serving request: {}", path(asked))),
-        Site::Speaker(Speaker::HttpEcho, _) => of_go(format!(
-            "{} {} \"{} {} HTTP/1.1\" {} {} {:?} 24.1µs",
-            header(asked, "host"),
-            asked.from,
-            asked.method,
-            asked.target,
-            answered.code,
-            byte_text::byte_count(&answered.body),
-            header(asked, "user-agent"),
-        )),
+        Site::Speaker(speaker) => speaker.log_line(asked, answered, at, &common(asked, answered, at))?,
         Site::Audit => events(asked.body)?.join("\n"),
         _ => return None,
     })
@@ -66,20 +55,11 @@ fn common(asked: &WebRequest<'_>, answered: &WebAnswer, at: DateTime<Utc>) -> St
     )
 }
 
-fn path<'a>(asked: &WebRequest<'a>) -> &'a str {
-    asked.target.split('?').next().unwrap_or(asked.target)
-}
-
-/// A header's value, a dash where there is none.
-fn header<'a>(asked: &WebRequest<'a>, name: &str) -> &'a str {
-    asked.headers.iter().find(|(own, _)| *own == name).map_or("-", |(_, value)| value)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image_servers::server;
     use crate::invocation::Invocation;
-    use crate::servers::server;
 
     #[test]
     fn each_server_has_its_own_form() {

@@ -46,12 +46,17 @@ pub mod access_log;
 pub mod logs;
 mod nginx;
 pub mod requests;
+mod speakers;
 
+pub mod image_servers;
+mod redis;
 pub mod script_listeners;
 mod served_files;
 pub mod server_state;
 pub mod servers;
+pub mod text_lines;
 pub mod text_servers;
+pub mod text_store;
 pub mod web;
 pub mod web_servers;
 

@@ -8,7 +8,7 @@ use crate::interpreter::player::Line;
 use crate::invocation::Invocation;
 use crate::programs::pi;
 use crate::surroundings::Surroundings;
-use crate::{images, process, web_servers};
+use crate::{image_servers, images, process, web_servers};
 
 /// Lines that are kept of one container; older ones are gone, as after log rotation.
 const MAX_LINES: usize = 10_000;
@@ -49,7 +49,9 @@ pub fn lines(run: &Run<'_>) -> Vec<LogLine> {
 fn finish(line: Line, run: &Run<'_>) -> LogLine {
     let at = clock::after(run.started_at, line.after);
     let nginx = at.format("%Y/%m/%d %H:%M:%S").to_string();
-    LogLine { at, text: with_pi(line.text.replace("{nginx-time}", &nginx)) }
+    let redis = at.format("%d %b %Y %H:%M:%S%.3f").to_string();
+    let text = line.text.replace("{nginx-time}", &nginx).replace("{redis-time}", &redis);
+    LogLine { at, text: with_pi(text) }
 }
 
 fn with_pi(text: String) -> String {
@@ -68,10 +70,17 @@ fn known(run: &Run<'_>) -> Vec<Line> {
             lines.extend(problems.map(|text| format!("{{nginx-time}} {text}")));
             lines
         }
-        "redis" if !has_command => REDIS.iter().map(ToString::to_string).collect(),
         "httpd" if !has_command => HTTPD.iter().map(ToString::to_string).collect(),
         "sample-apiserver" => vec![SAMPLE.to_owned()],
-        _ => vec![format!("simulated container {:?} of image {:?} started", run.name, run.invocation.image)],
+        _ => match image_servers::first_lines(run.invocation, run.around) {
+            lines if lines.is_empty() => {
+                vec![format!(
+                    "simulated container {:?} of image {:?} started",
+                    run.name, run.invocation.image
+                )]
+            }
+            lines => lines,
+        },
     };
     lines.into_iter().map(|text| Line { after: Duration::ZERO, text }).collect()
 }
@@ -86,13 +95,6 @@ const NGINX: &[&str] = &[
     "/docker-entrypoint.sh: Configuration complete; ready for start up",
     "{nginx-time} [notice] 1#1: using the \"epoll\" event method",
     "{nginx-time} [notice] 1#1: start worker processes",
-];
-
-const REDIS: &[&str] = &[
-    "1:C * oO0OoO0OoO0Oo Redis is starting oO0OoO0OoO0Oo",
-    "1:C * Configuration loaded",
-    "1:M * Running mode=standalone, port=6379.",
-    "1:M * Ready to accept connections tcp",
 ];
 
 const HTTPD: &[&str] =
@@ -122,6 +124,10 @@ mod tests {
         assert_eq!(counted.len(), 3);
         let nginx = said(&given("nginx:1.27", &[], &[]), 5);
         assert!(nginx.last().unwrap().starts_with("1970/01/01 00:00:00 [notice]"), "{nginx:?}");
+        let redis = said(&given("redis", &["redis-server", "--port", "6380"], &[]), 5);
+        assert!(
+            redis.contains(&"1:M 01 Jan 1970 00:00:00.000 * Running mode=standalone, port=6380.".to_owned())
+        );
         let hello = given("busybox", &["sh", "-c", "sleep 5; echo on $HOSTNAME"], &[]);
         assert_eq!(said(&hello, 4), Vec::<String>::new());
         assert_eq!(said(&hello, 9), ["on web-1"]);

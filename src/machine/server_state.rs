@@ -15,6 +15,8 @@ pub struct ServerState {
     /// Whether it says of itself that it is well (agnhost's `grpc-health-checking`); nothing while nobody
     /// told it.
     pub(crate) is_serving: Option<bool>,
+    /// What whoami was told to say of its health.
+    pub(crate) health_code: Option<u16>,
     /// What a guestbook keeps. Bound: [`MAX_ENTRIES`].
     pub(crate) entries: BTreeMap<String, String>,
     /// The addresses of a guestbook's replicas. Bound: [`MAX_REPLICAS`].
@@ -89,7 +91,7 @@ impl ServerState {
 
     /// Whether somebody told it to answer otherwise than by itself.
     pub fn is_told(&self) -> bool {
-        self.is_serving.is_some()
+        self.is_serving.is_some() || self.health_code.is_some()
     }
 
     /// Takes the only connection that there may be; whether it was free.

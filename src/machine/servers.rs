@@ -1,8 +1,4 @@
 //! Servers that are known: where a container listens, and what it answers to who asks.
-//!
-//! Known are the images that a project publishes itself, started as they come, and the modes of the test
-//! image agnhost. What has a command or a configuration of its own, or comes from another registry, may
-//! serve anything. A script that is played serves nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,27 +8,13 @@ use crate::agnhost::forward_tester::ForwardTester;
 use crate::agnhost::guestbook::Guestbook;
 use crate::agnhost::modes::RememberingMode;
 use crate::agnhost::{modes, netexec};
-use crate::invocation::Invocation;
 use crate::nginx::NginxSite;
-use crate::programs::names;
 use crate::requests::parameter;
-use crate::surroundings::Surroundings;
-use crate::text_servers::{PORT_VARIABLES, TEXT_SERVERS, TextProtocol};
+use crate::served_files;
+use crate::speakers::Speaker;
+use crate::text_servers::{TEXT_SERVERS, TextProtocol, TextSession};
 use crate::web_servers::WebPages;
-use crate::{agnhost, images, program, script_listeners, served_files, web_servers};
 
-/// Servers that say the same whatever the path: their repositories, and where they listen.
-const SPEAKERS: &[(&str, i64, Speaker)] = &[
-    ("docker.io/hashicorp/http-echo", 5678, Speaker::HttpEcho),
-    ("docker.io/traefik/whoami", 80, Speaker::WhoAmI),
-    ("gcr.io/google-samples/hello-app", 8080, Speaker::HelloApp),
-    ("us-docker.pkg.dev/google-samples/containers/gke/hello-app", 8080, Speaker::HelloApp),
-    ("docker.io/ealen/echo-server", 80, Speaker::EalenEcho),
-    ("docker.io/library/caddy", 80, Speaker::Caddy),
-    ("k8s.gcr.io/echoserver", 8080, Speaker::EchoServer),
-    ("registry.k8s.io/echoserver", 8080, Speaker::EchoServer),
-    ("gcr.io/google_containers/echoserver", 8080, Speaker::EchoServer),
-];
 /// After so long agnhost's `liveness` fails its health check.
 const LIVENESS_FAILS_AFTER: Duration = Duration::from_secs(10);
 
@@ -44,11 +26,11 @@ pub struct Server {
     tls: Option<TlsFiles>,
     grpc: Option<(i64, Health)>,
     udp: Vec<(i64, UdpServer)>,
-    text: Option<(i64, TextProtocol)>,
+    text: Option<TextSession>,
     forward_tester: Option<Box<(i64, ForwardTester)>>,
     /// A script that is to be played to know where it listens.
     is_scripted: bool,
-    /// Files that are to be read to know where it listens.
+    /// Files, variables or arguments that are to be read to know where it listens.
     is_configured: bool,
 }
 
@@ -75,23 +57,6 @@ pub(crate) enum UdpServer {
     Text(String),
 }
 
-/// Who says the same whatever it is asked.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Speaker {
-    /// The text that it was started with.
-    HttpEcho,
-    /// What it was asked.
-    WhoAmI,
-    /// A greeting.
-    HelloApp,
-    /// What it was asked, as JSON.
-    EalenEcho,
-    /// What it was asked, as lines.
-    EchoServer,
-    /// That it works.
-    Caddy,
-}
-
 /// Pages by their paths.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Site {
@@ -107,8 +72,8 @@ pub(crate) enum Site {
     NoSnat,
     /// agnhost's `no-snat-test-proxy`, which asks such a one.
     NoSnatProxy,
-    /// One text, whatever the path.
-    Speaker(Speaker, String),
+    /// Who tells of itself, or what it was asked.
+    Speaker(Speaker),
     /// agnhost's `netexec`, with the path that it takes instead of any other.
     NetExec(Option<String>),
     /// agnhost's `liveness`.
@@ -149,100 +114,13 @@ pub enum Page {
     Moved(u16, String),
 }
 
-/// What a container with volumes at `mounts` and such variables serves; nothing when that is not known.
-pub fn server(invocation: &Invocation<'_>, mounts: &[&str], variables: &[(&str, &str)]) -> Option<Server> {
-    if let Some(mode) = agnhost::serves(invocation) {
-        let words: Vec<String> = invocation.words().cloned().collect();
-        if let Some(server) = of_agnhost(mode, &words, mounts, variables) {
-            return Some(server);
-        }
-    }
-    if program::is_known(invocation) {
-        let is_scripted = script_listeners::may_listen(invocation);
-        return Some(Server { is_scripted, ..Server::default() });
-    }
-    let repository = images::repository(invocation.image);
-    let speaker = SPEAKERS.iter().find(|(name, ..)| *name == repository);
-    if let Some((_, port, speaker)) = speaker {
-        return speaking(*speaker, *port, invocation);
-    }
-    let text = TEXT_SERVERS.iter().find(|(name, ..)| *name == repository);
-    if let Some((_, port, protocol)) = text {
-        let moves =
-            |(name, value): &(&str, &str)| PORT_VARIABLES.contains(name) && value.parse::<i64>() != Ok(*port);
-        let is_elsewhere = variables.iter().any(moves);
-        return text_server(*protocol, *port, invocation).filter(|_| !is_elsewhere);
-    }
-    if web_servers::is_configured_by_files(invocation, mounts) {
-        return Some(Server { is_configured: true, ..Server::default() });
-    }
-    WebPages::of(invocation, mounts).map(|pages| Server::http(pages.web.port, Site::Pages(pages)))
-}
-
-/// What a container serves whose files configure that, among what it found when it started; nothing where
-/// nobody knows that.
-pub fn configured(invocation: &Invocation<'_>, around: &Surroundings) -> Option<Server> {
-    let site = Arc::new(web_servers::nginx(invocation, Some(around))?);
-    let ports = site.ports();
-    let sites = ports.keys().map(|port| (*port, Site::Nginx(site.clone()))).collect();
-    let secure: Vec<_> = ports.iter().filter_map(|(port, files)| Some((*port, (*files)?))).collect();
-    let tls = secure.first().map(|(_, (certificate, key))| TlsFiles {
-        certificate: (*certificate).to_owned(),
-        key: (*key).to_owned(),
-        has_own: false,
-        ports: secure.iter().map(|(port, _)| *port).collect(),
-    });
-    Some(Server { sites, tls, ..Server::default() })
-}
-
-/// Elsewhere than usual, or with a program of its own, it may be anything.
-fn text_server(protocol: TextProtocol, port: i64, invocation: &Invocation<'_>) -> Option<Server> {
-    let is_own = |word: &String| {
-        let name = names::base_name(word);
-        matches!(
-            name,
-            "redis-server"
-                | "valkey-server"
-                | "memcached"
-                | "postgres"
-                | "mysqld"
-                | "mariadbd"
-                | "docker-entrypoint.sh"
-        )
-    };
-    let has_own = invocation.command.first().is_none_or(is_own);
-    let moves = |word: &String| {
-        matches!(word.as_str(), "-p" | "-s") || word.starts_with("--port") || word.starts_with("--tls")
-    };
-    let is_usual = has_own && !invocation.words().any(moves);
-    is_usual.then(|| Server { text: Some((port, protocol)), ..Server::default() })
-}
-
-/// With what its arguments change; nothing where it has a command of its own.
-fn speaking(speaker: Speaker, port: i64, invocation: &Invocation<'_>) -> Option<Server> {
-    let words: Vec<String> = invocation.words().cloned().collect();
-    if speaker != Speaker::HttpEcho {
-        let is_plain = words.is_empty();
-        return is_plain
-            .then(|| Server::http(port, Site::Speaker(speaker, images::tag(invocation.image).to_owned())));
-    }
-    let flag = |name| ["-", "--"].into_iter().find_map(|dashes| dashed(&words, dashes, name));
-    let listen = flag("listen").map(|listen| listen.rsplit(':').next().and_then(|port| port.parse().ok()));
-    // Without a text it ends at once.
-    Some(Server::http(listen.unwrap_or(Some(port))?, Site::Speaker(speaker, flag("text")?.to_owned())))
-}
-
-/// `-name=value`, `-name value`
-fn dashed<'a>(words: &'a [String], dashes: &str, name: &str) -> Option<&'a str> {
-    let flag = format!("{dashes}{name}");
-    let at = words.iter().position(|word| word.split('=').next() == Some(&flag))?;
-    match words[at].split_once('=') {
-        Some((_, value)) => Some(value),
-        None => words.get(at + 1).map(String::as_str),
-    }
-}
-
-fn of_agnhost(mode: &str, words: &[String], mounts: &[&str], variables: &[(&str, &str)]) -> Option<Server> {
+/// What one of agnhost's modes serves; nothing where that is not known.
+pub(crate) fn of_agnhost(
+    mode: &str,
+    words: &[String],
+    mounts: &[&str],
+    variables: &[(&str, &str)],
+) -> Option<Server> {
     let port = |name: &str, default: i64| match flag(words, name) {
         Some(text) => text.parse::<i64>().ok(),
         None => Some(default),
@@ -271,12 +149,12 @@ fn of_agnhost(mode: &str, words: &[String], mounts: &[&str], variables: &[(&str,
         "no-snat-test-proxy" => Server::http(port("port", 31235)?, Site::NoSnatProxy),
         "serve-hostname" if is_set(words, "udp") || is_set(words, "tcp") => {
             let port = port("port", 9376)?;
-            let text = is_set(words, "tcp").then_some((port, TextProtocol::HostName));
+            let text = is_set(words, "tcp").then(|| TextSession::new(TextProtocol::HostName, port, None));
             let udp = is_set(words, "udp").then_some((port, UdpServer::HostName));
             Server { text, udp: udp.into_iter().collect(), ..Server::default() }
         }
         "serve-hostname" => Server::http(port("port", 9376)?, Site::HostName),
-        "tcp-reset" => Server { text: Some((port("port", 8080)?, TextProtocol::Reset)), ..Server::default() },
+        "tcp-reset" => Server::of_text(port("port", 8080)?, TextProtocol::Reset, None),
         "guestbook" => {
             let replica_of = flag(words, "replicaof").map(str::to_owned);
             let guestbook = Guestbook { backend_port: port("backend-port", 6379)?, replica_of };
@@ -336,15 +214,63 @@ fn porter(words: &[String], variables: &[(&str, &str)]) -> Server {
 }
 
 impl Server {
-    fn http(port: i64, site: Site) -> Server {
+    pub(crate) fn http(port: i64, site: Site) -> Server {
         Server { sites: vec![(port, site)], ..Server::default() }
+    }
+
+    /// Somebody whose files, variables or arguments are to be read to know where it listens.
+    pub(crate) fn to_be_read() -> Server {
+        Server { is_configured: true, ..Server::default() }
+    }
+
+    /// A script that is played, which may listen or not.
+    pub(crate) fn of_script(is_scripted: bool) -> Server {
+        Server { is_scripted, ..Server::default() }
+    }
+
+    /// One that keeps what it is told.
+    pub(crate) fn of_text(port: i64, protocol: TextProtocol, password: Option<String>) -> Server {
+        Server { text: Some(TextSession::new(protocol, port, password)), ..Server::default() }
+    }
+
+    /// Where its configuration says.
+    pub(crate) fn of_nginx(site: NginxSite) -> Server {
+        let site = Arc::new(site);
+        let ports = site.ports();
+        let sites = ports.keys().map(|port| (*port, Site::Nginx(site.clone()))).collect();
+        let secure: Vec<_> = ports.iter().filter_map(|(port, files)| Some((*port, (*files)?))).collect();
+        let tls = secure.first().map(|(_, (certificate, key))| TlsFiles {
+            certificate: (*certificate).to_owned(),
+            key: (*key).to_owned(),
+            has_own: false,
+            ports: secure.iter().map(|(port, _)| *port).collect(),
+        });
+        Server { sites, tls, ..Server::default() }
+    }
+
+    /// With the certificate and the key of these files, at all its ports.
+    pub(crate) fn shows(mut self, certificate: &str, key: &str) -> Server {
+        let ports = self.sites.iter().map(|(port, _)| *port).collect();
+        let (certificate, key) = (certificate.to_owned(), key.to_owned());
+        self.tls = Some(TlsFiles { certificate, key, has_own: false, ports });
+        self
+    }
+
+    /// What servers say of themselves once they have begun.
+    pub(crate) fn first_lines(&self) -> Vec<String> {
+        let line = |(port, site): &(i64, Site)| match site {
+            Site::Speaker(speaker) => speaker.first_line(*port),
+            _ => None,
+        };
+        let text = self.text.iter().flat_map(TextSession::first_lines);
+        self.sites.iter().filter_map(line).chain(text).collect()
     }
 
     /// Who is taken to listen in a container that declares such a port, whatever its image: databases have
     /// ports by which everybody knows them.
     pub fn of_known_port(port: i64) -> Option<Server> {
         let (_, port, protocol) = TEXT_SERVERS.iter().find(|(_, own, _)| *own == port)?;
-        Some(Server { text: Some((*port, *protocol)), ..Server::default() })
+        Some(Server::of_text(*port, *protocol, None))
     }
 
     /// With the certificate that its flags name, at all its ports.
@@ -378,7 +304,7 @@ impl Server {
         let sites = self.sites.iter().map(|(port, _)| *port);
         let one = self.grpc.as_ref().map(|(port, _)| *port).into_iter();
         let tester = self.forward_tester.as_ref().map(|tester| tester.0);
-        let others = self.text.map(|(port, _)| port).into_iter().chain(tester);
+        let others = self.text.as_ref().map(TextSession::port).into_iter().chain(tester);
         let connected = sites.chain(one).chain(others).map(|port| (port, false));
         connected.chain(self.udp.iter().map(|(port, _)| (*port, true))).collect()
     }
@@ -388,7 +314,8 @@ impl Server {
         self.is_scripted
     }
 
-    /// Whether files are to be read to know where it listens ([`configured`]).
+    /// Whether files or variables are to be read to know where it listens
+    /// ([`crate::image_servers::configured`]).
     pub fn is_configured(&self) -> bool {
         self.is_configured
     }
@@ -405,9 +332,9 @@ impl Server {
         Some(answer.map(String::into_bytes))
     }
 
-    /// The text protocol that it speaks at a port.
-    pub fn text(&self, port: i64) -> Option<TextProtocol> {
-        self.text.filter(|(own, _)| *own == port).map(|(_, protocol)| protocol)
+    /// A connection to a port at which it speaks a text protocol.
+    pub fn text(&self, port: i64) -> Option<&TextSession> {
+        self.text.as_ref().filter(|text| text.port() == port)
     }
 
     /// agnhost's `port-forward-tester`, where it listens.
@@ -443,7 +370,8 @@ impl Server {
         let page = match site {
             Site::Guestbook(_) | Site::Webhook(_) | Site::Conversion | Site::Mode(_) => return None,
             Site::Health | Site::Audit | Site::NoSnat | Site::NoSnatProxy | Site::Nginx(_) => return None,
-            Site::Text(_) | Site::Porter(_) | Site::HostName | Site::Speaker(..) => found(true),
+            Site::Text(_) | Site::Porter(_) | Site::HostName => found(true),
+            Site::Speaker(speaker) => Page::Status(speaker.code(path)?),
             Site::Pages(pages) => found(pages.welcomes(plain)?),
             Site::Files(folders) => found(served_files::is_believed(folders, plain)),
             Site::NetExec(instead) => return net_exec(instead.as_deref().unwrap_or(path)),

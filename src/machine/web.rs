@@ -11,11 +11,10 @@ pub use crate::agnhost::asking::Backing;
 use crate::agnhost::{netexec, no_snat, webhook};
 use crate::nginx::NginxSite;
 use crate::questions;
-use crate::requests::canonical;
 pub use crate::requests::{Served, WebAnswer, WebRequest};
 use crate::served_files;
 use crate::server_state::ServerState;
-use crate::servers::{Page, Server, Site, Speaker};
+use crate::servers::{Page, Server, Site};
 use crate::surroundings::Surroundings;
 use crate::web_servers::WebPages;
 
@@ -44,6 +43,7 @@ impl Server {
             Some(Site::NoSnatProxy) => Some(no_snat::pass_on(asked, backing)),
             Some(Site::Webhook(sidecar)) => Some(Ok(webhook::answer(asked, sidecar))),
             Some(Site::Conversion) => Some(Ok(webhook::convert(asked))),
+            Some(Site::Speaker(speaker)) => Some(Ok(speaker.answer(asked, state, backing.around))),
             Some(Site::Audit) => {
                 let code = if access_log::events(asked.body).is_some() { 200 } else { 500 };
                 Some(Ok(WebAnswer::text(code, "")))
@@ -113,25 +113,6 @@ impl Site {
                 let answered = json!({"Method": asked.method, "Body": text});
                 WebAnswer::typed(code, "application/json", answered.to_string())
             }
-            Site::Speaker(Speaker::HttpEcho, text) => WebAnswer::text(code, format!("{text}\n")),
-            Site::Speaker(Speaker::EalenEcho, _) => {
-                WebAnswer::typed(code, "application/json", ealen_echo(asked))
-            }
-            Site::Speaker(Speaker::EchoServer, tag) => {
-                WebAnswer::typed(code, "text/plain", echo_server(tag, asked))
-            }
-            Site::Speaker(Speaker::Caddy, _) => {
-                let page = html("Caddy works!", "If you see this page, a simulated Caddy answers.");
-                let mut answered = WebAnswer::typed(code, "text/html; charset=utf-8", page);
-                answered.headers.push(("server", "Caddy".to_owned()));
-                answered
-            }
-            Site::Speaker(Speaker::WhoAmI, _) => WebAnswer::text(code, who_am_i(asked)),
-            Site::Speaker(Speaker::HelloApp, tag) => {
-                let version = if tag.starts_with('2') { "2.0.0" } else { "1.0.0" };
-                let host = asked.host_name;
-                WebAnswer::text(code, format!("Hello, world!\nVersion: {version}\nHostname: {host}\n"))
-            }
             Site::NetExec(_) => netexec::page(asked, 0),
             Site::Liveness if code == 500 => {
                 WebAnswer::text(code, format!("error: {}", asked.uptime.as_secs_f64()))
@@ -189,80 +170,11 @@ fn told_of_health(asked: &WebRequest<'_>, state: &mut ServerState) -> WebAnswer 
     WebAnswer::text(200, golang::duration::format(asked.uptime))
 }
 
-/// `ealen/echo-server`, but for its environment.
-fn ealen_echo(asked: &WebRequest<'_>) -> String {
-    let (path, query) = asked.target.split_once('?').unwrap_or((asked.target, ""));
-    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let members = |pairs: Vec<(&str, &str)>| {
-        pairs.into_iter().map(|(name, value)| format!("{name:?}:{value:?}")).collect::<Vec<_>>().join(",")
-    };
-    format!(
-        "{{\"host\":{{\"hostname\":{:?},\"ip\":{:?},\"ips\":[]}},\"http\":{{\"method\":{:?},\
-         \"baseUrl\":\"\",\"originalUrl\":{:?},\"protocol\":\"http\"}},\
-         \"request\":{{\"params\":{{\"0\":{path:?}}},\"query\":{{{}}},\
-         \"cookies\":{{}},\"body\":{{}},\"headers\":{{{}}}}},\"environment\":{{}}}}",
-        header(asked, "host"),
-        asked.from,
-        asked.method,
-        asked.target,
-        members(pairs.collect()),
-        members(asked.headers.clone()),
-    )
-}
-
-/// The echoserver of Kubernetes' own examples; 1.4 wrote it in another form than those after it.
-fn echo_server(tag: &str, asked: &WebRequest<'_>) -> String {
-    let WebRequest { method, target, host_name, .. } = asked;
-    let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let from = asked.from.rsplit_once(':').map_or(asked.from, |(from, _)| from);
-    let uri = format!("http://{}{target}", header(asked, "host"));
-    let headers = |indent: &str| {
-        asked.headers.iter().map(|(name, value)| format!("{indent}{name}={value}\n")).collect::<String>()
-    };
-    if tag == "1.4" {
-        let query = if query.is_empty() { "nil" } else { query };
-        return format!(
-            "CLIENT VALUES:\nclient_address={from}\ncommand={method}\nreal path={path}\nquery={query}\n\
-             request_version=1.1\nrequest_uri={uri}\n\nSERVER VALUES:\n\
-             server_version=nginx: 1.10.0 - lua: 10001\n\n\
-             HEADERS RECEIVED:\n{}BODY:\n-no body in request-",
-            headers("")
-        );
-    }
-    format!(
-        "\n\nHostname: {host_name}\n\nPod Information:\n\t-no pod information available-\n\n\
-         Server values:\n\tserver_version=nginx: 1.13.3 - lua: 10008\n\n\
-         Request Information:\n\tclient_address={from}\n\tmethod={method}\n\treal path={path}\n\tquery={query}\n\trequest_version=1.1\n\t\
-         request_scheme=http\n\trequest_uri={uri}\n\n\
-         Request Headers:\n{}\nRequest Body:\n\t-no body in request-\n\n",
-        headers("\t")
-    )
-}
-
-fn header<'a>(asked: &WebRequest<'a>, name: &str) -> &'a str {
-    asked.headers.iter().find(|(own, _)| *own == name).map_or("", |(_, value)| value)
-}
-
-fn who_am_i(asked: &WebRequest<'_>) -> String {
-    let mut lines = vec![
-        format!("Hostname: {}", asked.host_name),
-        "IP: 127.0.0.1".to_owned(),
-        format!("IP: {}", asked.address),
-        format!("RemoteAddr: {}", asked.from),
-        format!("{} {} HTTP/1.1", asked.method, asked.target),
-    ];
-    let is_host = |name: &str| name == "host";
-    let header = |(name, value): &(&str, &str)| format!("{}: {value}", canonical(name));
-    lines.extend(asked.headers.iter().filter(|(name, _)| is_host(name)).map(header));
-    lines.extend(asked.headers.iter().filter(|(name, _)| !is_host(name)).map(header));
-    lines.join("\n") + "\n"
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image_servers::server;
     use crate::invocation::Invocation;
-    use crate::servers::server;
 
     fn answer(image: &str, args: &[&str], port: i64, target: &str) -> WebAnswer {
         let args: Vec<String> = args.iter().map(|word| (*word).to_owned()).collect();
@@ -345,8 +257,8 @@ mod tests {
                 80,
                 "/a?b",
                 200,
-                "Hostname: web-0\nIP: 127.0.0.1\nIP: 10.0.0.1\nRemoteAddr: 10.0.0.9:4000\nGET /a?b HTTP/1.1\n\
-                 Host: web\nUser-Agent: curl/8\n",
+                "Hostname: web-0\nIP: 127.0.0.1\nIP: 10.0.0.1\nRemoteAddr: 10.0.0.9:4000\nGET /a?b HTTP/1.1\r\n\
+                 Host: web\r\nUser-Agent: curl/8\r\n\r\n",
             ),
         ] {
             let answered = answer(image, args, port, target);

@@ -1,6 +1,7 @@
 //! Who listens at a port of a pod, as far as that is known.
 
-use machine::servers::{self, Server, server};
+use machine::image_servers::{self, server};
+use machine::servers::Server;
 use machine::surroundings::{OpenPort, Surroundings, program_of};
 use machine::web_servers;
 
@@ -64,13 +65,14 @@ pub(super) fn served(container: &Container) -> Option<Server> {
 
 /// What a container serves whose files configure that, among what it found.
 pub(super) fn configured(container: &Container, around: &Surroundings) -> Option<Server> {
-    servers::configured(&invocation::of(container), around)
+    image_servers::configured(&invocation::of(container), around)
 }
 
-/// Whether a container serves files of its volumes, or what they configure.
+/// Whether a container serves files of its volumes, or what is known of it only when it runs says what.
 pub(super) fn serves_volumes(container: &Container) -> bool {
     let mounts: Vec<&str> = container.volume_mounts.iter().map(|mount| mount.mount_path.as_str()).collect();
     web_servers::serves_volumes(&invocation::of(container), &mounts)
+        || served(container).is_some_and(|server| server.is_configured())
 }
 
 /// Where servers of a pod listen, as who looks in sees it: those that are known, and those that it declares.

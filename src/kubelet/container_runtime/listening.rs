@@ -14,7 +14,8 @@ use machine::logs::LogLine;
 use machine::questions::{Answered, NetworkReply, Question};
 use machine::servers::{Server, TlsFiles};
 use machine::surroundings::Surroundings;
-use machine::text_servers::TextProtocol;
+use machine::text_lines::HeardText;
+use machine::text_servers::TextSession;
 use machine::web::{Backing, Served, WebAnswer, WebRequest};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 
@@ -176,9 +177,9 @@ impl Listening {
         if let Some(tester) = self.server.forward_tester(self.port) {
             return self.test_forwarding(tester, io, &clock).await;
         }
-        if let Some(protocol) = self.server.text(self.port) {
+        if let Some(session) = self.server.text(self.port) {
             // Whoever hangs up in the middle has heard enough.
-            return self.talk(protocol, io).await.unwrap_or_default();
+            return self.talk(session.clone(), io, &clock).await.unwrap_or_default();
         }
         if self.server.health(self.port).is_some() {
             let serving = (self, clock.clone());
@@ -223,14 +224,19 @@ impl Listening {
         std::future::pending().await
     }
 
-    async fn talk(&self, protocol: TextProtocol, mut io: DuplexStream) -> std::io::Result<()> {
-        if let Some(greeting) = protocol.greeting(&self.host_name) {
+    async fn talk(
+        &self,
+        mut session: TextSession,
+        mut io: DuplexStream,
+        clock: &Clock,
+    ) -> std::io::Result<()> {
+        if let Some(greeting) = session.greeting(&self.host_name) {
             return io.write_all(&greeting).await;
         }
         let mut received = Vec::new();
         while io.read_buf(&mut received).await? > 0 {
             loop {
-                let heard = protocol.hear(&mut self.run.store.lock(), &received);
+                let heard = self.hear(&mut session, &received, clock);
                 let Some(heard) = heard else { break };
                 received.drain(..heard.taken);
                 io.write_all(&heard.says).await?;
@@ -240,6 +246,12 @@ impl Listening {
             }
         }
         Ok(())
+    }
+
+    fn hear(&self, session: &mut TextSession, received: &[u8], clock: &Clock) -> Option<HeardText> {
+        let mut store = self.run.store.lock();
+        store.advance(clock.elapsed());
+        session.hear(&mut store, received)
     }
 
     /// gRPC's health protocol.

@@ -5,7 +5,7 @@ use golang::first_bytes::first_bytes;
 use machine::bounds::MAX_LOG_BYTES;
 use machine::logs::LogLine;
 use machine::server_state::ServerState;
-use machine::text_servers::TextStore;
+use machine::text_store::TextStore;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 

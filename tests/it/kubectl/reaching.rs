@@ -30,7 +30,7 @@ fn ports_of_pods_and_of_services_are_forwarded() {
             assert!(page.contains("Welcome to nginx!"), "{name}: {page}");
             assert!(forward.get("/none").starts_with("HTTP/1.1 404 "), "{name}");
             let forward = start_forward(kubectl, "service/web :8080", websockets);
-            assert!(forward.get("/a?b=c").contains("GET /a?b=c HTTP/1.1\n"), "{name}");
+            assert!(forward.get("/a?b=c").contains("GET /a?b=c HTTP/1.1\r\n"), "{name}");
             let nobody = start_forward(kubectl, "pod/nginx :81", websockets);
             assert_eq!(nobody.get("/"), "", "{name}");
         }
@@ -71,8 +71,8 @@ fn pods_and_services_are_reached_through_the_apiserver() {
         kubectl.ok("run exec --image=registry.k8s.io/e2e-test-images/agnhost:2.53 --port=8080 -- netexec");
         kubectl.ok("wait --for=condition=Ready pod --all --timeout=60s");
         let raw = |path: &str| format!("get --raw '/api/v1/namespaces/default/{path}'");
-        kubectl.until(&raw("services/web:8080/proxy/a?b=c"), |page| page.contains("GET /a?b=c HTTP/1.1\n"));
-        assert!(kubectl.ok(&raw("services/web/proxy/")).contains("GET / HTTP/1.1\n"));
+        kubectl.until(&raw("services/web:8080/proxy/a?b=c"), |page| page.contains("GET /a?b=c HTTP/1.1\r\n"));
+        assert!(kubectl.ok(&raw("services/web/proxy/")).contains("GET / HTTP/1.1\r\n"));
         assert_eq!(kubectl.ok(&raw("pods/exec:8080/proxy/hostname")), "exec");
         assert_eq!(kubectl.ok(&raw("pods/exec/proxy/echo?msg=hi%20there")), "hi there");
         assert_eq!(kubectl.ok(&raw("pods/http:exec:8080/proxy/redirect?location=/hostname")), "exec");

@@ -4,6 +4,7 @@ mod agnhost;
 mod apiserver;
 mod dual_stack;
 mod idle;
+mod known_servers;
 mod names;
 mod pod_webhooks;
 mod policies;

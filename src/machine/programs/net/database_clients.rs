@@ -39,6 +39,8 @@ struct DatabaseCall<'a> {
     port: u16,
     within: Option<Duration>,
     is_quiet: bool,
+    /// What redis is told first.
+    password: Option<&'a str>,
     /// What is behind the flags.
     words: Vec<&'a str>,
 }
@@ -50,7 +52,14 @@ impl<'a> DatabaseCall<'a> {
             name if MYSQL.contains(&name) => 3306,
             _ => 6379,
         };
-        let mut call = DatabaseCall { host: "localhost", port, within: None, is_quiet: false, words: vec![] };
+        let mut call = DatabaseCall {
+            host: "localhost",
+            port,
+            within: None,
+            is_quiet: false,
+            password: None,
+            words: vec![],
+        };
         let mut rest = words.iter().copied();
         while let Some(word) = rest.next() {
             // What stands behind a command is redis' own.
@@ -72,6 +81,7 @@ impl<'a> DatabaseCall<'a> {
                     let value = given.or_else(|| rest.next()).and_then(|value| value.parse().ok());
                     call.within = value.map(Duration::from_secs);
                 }
+                "-a" | "--pass" if REDIS.contains(&name) => call.password = given.or_else(|| rest.next()),
                 "-q" | "--quiet" | "--silent" => call.is_quiet = true,
                 "-u" if REDIS.contains(&name) => {
                     let place = given.or_else(|| rest.next()).unwrap_or_default();
@@ -186,7 +196,10 @@ fn redis(player: &mut Player<'_>, call: &DatabaseCall<'_>, to: Option<SocketAddr
         words => vec![words.to_vec()],
     };
     let mut send = Vec::new();
-    for words in lines.iter().filter(|words| !words.is_empty()) {
+    let variable = player.variable("REDISCLI_AUTH");
+    let password = call.password.or((!variable.is_empty()).then_some(variable.as_str()));
+    let first = password.map(|password| vec!["AUTH", password]);
+    for words in first.iter().chain(&lines).filter(|words| !words.is_empty()) {
         send.extend(format!("*{}\r\n", words.len()).into_bytes());
         words.iter().for_each(|word| send.extend(format!("${}\r\n{word}\r\n", word.len()).into_bytes()));
     }
@@ -194,7 +207,10 @@ fn redis(player: &mut Player<'_>, call: &DatabaseCall<'_>, to: Option<SocketAddr
     let what = NetworkAsk::Tcp { to, send, reads: true };
     match player.ask(Question { what, within: CONNECT_TIMEOUT })? {
         NetworkReply::Bytes(bytes) => {
-            let said = plain(&String::from_utf8_lossy(&bytes));
+            let said = String::from_utf8_lossy(&bytes);
+            // Of the password only what is wrong with it is told.
+            let rest = said.strip_prefix("+OK\r\n").filter(|_| password.is_some());
+            let said = plain(rest.unwrap_or(&said));
             player.handle(said.len());
             player.say(&said);
         }

@@ -359,7 +359,8 @@ fn clients_of_databases_say_whether_somebody_is_there() {
         ("pg_isready -q -h nobody", (2, "")),
         ("mysqladmin ping -h web -P 80 -uroot -psecret", (0, "mysqld is alive\n")),
         ("mysqladmin ping -hweb --port=81", (1, "")),
-        ("redis-cli -h web -p 80 -a pw set a b", (0, "heard *3\nset\na\nb\n")),
+        ("redis-cli -h web -p 80 set a b", (0, "heard *3\nset\na\nb\n")),
+        ("redis-cli -h web -p 80 -a pw get a", (0, "heard *2\nAUTH\npw\nget\na\n")),
         ("redis-cli -u redis://web:81 ping", (1, "")),
     ] {
         assert_eq!(direct(line), Some((wanted.0, wanted.1.to_owned())), "{line}");
