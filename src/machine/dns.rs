@@ -18,6 +18,10 @@ const TYPES: &[(&str, u16)] = &[
     ("SRV", 33),
 ];
 
+/// Bits of a header by their names.
+const FLAGS: &[(&str, u16)] =
+    &[("qr", 0x8000), ("aa", 0x0400), ("tc", 0x0200), ("rd", 0x0100), ("ra", 0x0080), ("ad", 0x0020)];
+
 /// The number of a type of records.
 pub(crate) fn type_of(name: &str) -> Option<u16> {
     TYPES.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, number)| *number)
@@ -42,6 +46,14 @@ pub(crate) struct DnsAnswer {
     /// There is more than fitted.
     pub(crate) is_truncated: bool,
     pub(crate) records: Vec<DnsRecord>,
+    /// Who is responsible.
+    pub(crate) authorities: Vec<DnsRecord>,
+    /// What will be asked next.
+    pub(crate) additional: Vec<DnsRecord>,
+    /// Bits of the header.
+    header: u16,
+    /// How long it was.
+    pub(crate) bytes: usize,
 }
 
 impl DnsAnswer {
@@ -49,6 +61,11 @@ impl DnsAnswer {
     pub(crate) fn addresses(&self) -> Vec<IpAddr> {
         let addresses = self.records.iter().filter(|record| matches!(record.kind, "A" | "AAAA"));
         addresses.filter_map(|record| record.data.parse().ok()).collect()
+    }
+
+    /// The bits that its header has, as `dig` writes them.
+    pub(crate) fn flags(&self) -> impl Iterator<Item = &'static str> {
+        FLAGS.iter().filter(|(_, bit)| self.header & bit != 0).map(|(name, _)| *name)
     }
 
     /// Its code as `dig` writes it.
@@ -84,15 +101,19 @@ pub(crate) fn read(message: &[u8]) -> Option<DnsAnswer> {
     let mut reader = DnsReader { message, at: 0 };
     let (id, flags) = (reader.number()?, reader.number()?);
     let (questions, answers) = (reader.number()?, reader.number()?);
-    reader.at += 4;
+    let (authorities, additional) = (reader.number()?, reader.number()?);
     for _ in 0..questions {
         reader.name()?;
         reader.at += 4;
     }
-    let records: Option<Vec<Option<DnsRecord>>> = (0..answers).map(|_| reader.record()).collect();
+    let records = reader.records(answers)?;
+    // What is not whole behind the answers takes nothing from them.
+    let authorities = reader.records(authorities).unwrap_or_default();
+    let additional = reader.records(additional).unwrap_or_default();
     let code = u8::try_from(flags & 15).unwrap_or_default();
     let is_truncated = flags & 0x0200 != 0;
-    Some(DnsAnswer { id, code, is_truncated, records: records?.into_iter().flatten().collect() })
+    let bytes = message.len();
+    Some(DnsAnswer { id, code, is_truncated, records, authorities, additional, header: flags, bytes })
 }
 
 struct DnsReader<'a> {
@@ -141,6 +162,12 @@ impl DnsReader<'_> {
         Some(labels.join("."))
     }
 
+    /// So many records; those of types that are not known are left out.
+    fn records(&mut self, count: u16) -> Option<Vec<DnsRecord>> {
+        let records: Option<Vec<Option<DnsRecord>>> = (0..count).map(|_| self.record()).collect();
+        Some(records?.into_iter().flatten().collect())
+    }
+
     /// Nothing in it for a type that is not known.
     fn record(&mut self) -> Option<Option<DnsRecord>> {
         let name = self.name()?;
@@ -162,7 +189,14 @@ impl DnsReader<'_> {
             "SRV" => format!("{} {} {} {}.", self.number()?, self.number()?, self.number()?, self.name()?),
             "MX" => format!("{} {}.", self.number()?, self.name()?),
             "TXT" => format!("{:?}", String::from_utf8_lossy(self.bytes(length)?.get(1..)?)),
-            "SOA" => format!("{}. {}.", self.name()?, self.name()?),
+            "SOA" => {
+                let mut text = format!("{}. {}.", self.name()?, self.name()?);
+                for _ in 0..5 {
+                    let number = u32::from(self.number()?) << 16 | u32::from(self.number()?);
+                    text.push_str(&format!(" {number}"));
+                }
+                text
+            }
             _ => format!("{}.", self.name()?),
         })
     }

@@ -1,22 +1,21 @@
-//! Programs that look up names: `nslookup` in BusyBox' form, `dig`, `host` and `getent`.
+//! Programs that look up names: `nslookup` in BusyBox' form, `host` and `getent`.
 
 use std::net::IpAddr;
 
-use super::resolver::{AddressFamily, Resolved, Resolver, resolve, resolve_of};
-use crate::dns::{self, DnsAnswer, DnsRecord};
+use super::resolver::{AddressFamily, Resolved, Resolver, resolve, resolve_named};
+use crate::dns::{self, DnsRecord};
 use crate::interpreter::player::{Flow, Player};
 
 pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Result<(), Flow> {
     match name {
         "nslookup" => nslookup(player, words),
-        "dig" => dig(player, words),
         "host" => host(player, words),
         _ => getent(player, words),
     }
 }
 
 /// The name in which an address is looked up.
-fn reversed(address: IpAddr) -> String {
+pub(super) fn reversed(address: IpAddr) -> String {
     match address {
         IpAddr::V4(address) => {
             let [a, b, c, d] = address.octets();
@@ -104,94 +103,6 @@ fn looked_up(record: &DnsRecord) -> String {
     }
 }
 
-#[derive(Default)]
-struct DigOptions<'a> {
-    name: String,
-    kind: Option<&'a str>,
-    server: Option<&'a str>,
-    is_short: bool,
-    searches: bool,
-    /// Nothing but what is asked for by name.
-    is_bare: bool,
-    shows_answer: bool,
-}
-
-fn dig_options<'a>(words: &[&'a str]) -> DigOptions<'a> {
-    let (mut options, mut words) = (DigOptions::default(), words.iter().copied());
-    while let Some(word) = words.next() {
-        match word {
-            "+short" => options.is_short = true,
-            "+search" => options.searches = true,
-            "+noall" => options.is_bare = true,
-            "+answer" => options.shows_answer = true,
-            "-t" | "-q" => match words.next() {
-                Some(value) if word == "-t" => options.kind = Some(value),
-                value => options.name = value.unwrap_or_default().to_owned(),
-            },
-            "-x" => {
-                let address = words.next().and_then(|address| address.parse().ok());
-                options.name = address.map(reversed).unwrap_or_default();
-                options.kind = Some("PTR");
-            }
-            word if word.starts_with('@') => options.server = Some(&word[1..]),
-            word if word.starts_with(['+', '-']) => {}
-            word if dns::type_of(word).is_some() && !options.name.is_empty() => options.kind = Some(word),
-            "IN" => {}
-            word if dns::type_of(word).is_some() => options.kind = Some(word),
-            word => options.name = word.to_owned(),
-        }
-    }
-    options
-}
-
-fn dig(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
-    let options = dig_options(words);
-    let mut resolver = Resolver::of(player);
-    if let Some(server) = options.server {
-        resolver.server = resolve(player, server)?;
-    }
-    let kind = options.kind.unwrap_or("A");
-    let number = dns::type_of(kind).unwrap_or(1);
-    let found = if options.searches {
-        resolver.search(player, &options.name, number)?
-    } else {
-        let answer = resolver.ask(player, &options.name, number)?;
-        answer.map_or(Resolved::Silence, |answer| Resolved::Answer(options.name.clone(), answer))
-    };
-    let (Resolved::Answer(full, answer), Some(server)) = (found, resolver.server) else {
-        player.say(";; communications error: timed out\n;; no servers could be reached\n");
-        player.status = 9;
-        return Ok(());
-    };
-    let said = if options.is_short {
-        answer.records.iter().map(|record| format!("{}\n", record.data)).collect()
-    } else {
-        dug(&options, &full, kind, &answer, server)
-    };
-    player.say(&said);
-    Ok(())
-}
-
-fn dug(options: &DigOptions<'_>, name: &str, kind: &str, answer: &DnsAnswer, server: IpAddr) -> String {
-    let records = answer.records.iter().map(|record| {
-        let DnsRecord { name, kind, ttl, data } = record;
-        format!("{name}.\t\t{ttl}\tIN\t{kind}\t{data}\n")
-    });
-    let records: String = records.collect();
-    if options.is_bare {
-        return if options.shows_answer { records } else { String::new() };
-    }
-    let (status, count, id) = (answer.status(), answer.records.len(), answer.id);
-    let section = if count == 0 { String::new() } else { format!(";; ANSWER SECTION:\n{records}\n") };
-    format!(
-        "\n; <<>> DiG 9.18.0 <<>> {name}\n;; global options: +cmd\n;; Got answer:\n\
-         ;; ->>HEADER<<- opcode: QUERY, status: {status}, id: {id}\n\
-         ;; flags: qr aa rd; QUERY: 1, ANSWER: {count}, AUTHORITY: 0, ADDITIONAL: 0\n\n\
-         ;; QUESTION SECTION:\n;{}.\t\tIN\t{kind}\n\n{section};; SERVER: {server}#53({server}) (UDP)\n\n",
-        name.trim_end_matches('.'),
-    )
-}
-
 fn host(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
     let at = words.iter().position(|word| *word == "-t");
     let kind = at.and_then(|at| words.get(at + 1)).and_then(|kind| dns::type_of(kind));
@@ -244,11 +155,36 @@ fn getent(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
             return Ok(());
         }
     };
+    let is_of_streams = words.first().is_some_and(|word| word.starts_with("ahosts"));
     for name in names {
-        match resolve_of(player, name, family)? {
-            Some(address) => player.say(&format!("{address:<15} {name}\n")),
-            None => player.status = 2,
-        }
+        let Some((address, canonical)) = named(player, name, family)? else {
+            player.status = 2;
+            continue;
+        };
+        let said = if is_of_streams {
+            format!("{address:<15} STREAM {canonical}\n{address:<15} DGRAM\n{address:<15} RAW\n")
+        } else {
+            format!("{address:<15} {canonical}\n")
+        };
+        player.say(&said);
     }
     Ok(())
+}
+
+/// An address, and the name that it has in full; of an address the name that leads to it.
+fn named(
+    player: &mut Player<'_>,
+    name: &str,
+    family: AddressFamily,
+) -> Result<Option<(IpAddr, String)>, Flow> {
+    let resolver = Resolver::of(player);
+    if let Ok(address) = name.parse::<IpAddr>() {
+        let kind = dns::type_of("PTR").unwrap_or_default();
+        let found = resolver.search(player, &reversed(address), kind)?;
+        let Resolved::Answer(_, answer) = found else { return Ok(None) };
+        let record = answer.records.iter().find(|record| record.kind == "PTR");
+        return Ok(record.map(|record| (address, record.data.trim_end_matches('.').to_owned())));
+    }
+    let found = resolve_named(player, name, family)?;
+    Ok(found.map(|(address, full)| (address, full.unwrap_or_else(|| name.to_owned()))))
 }

@@ -7,6 +7,7 @@ mod curl_body;
 mod curl_options;
 mod curl_telling;
 pub(crate) mod database_clients;
+mod dig;
 mod kubectl;
 mod lookups;
 mod netcat;
@@ -39,6 +40,7 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
         "ping" => ping::run(player, words),
         "kubectl" => kubectl::run(player, words),
         name if database_clients::is_known(name) => database_clients::run(player, name, words),
+        "dig" => dig::dig(player, words),
         name => lookups::run(player, name, words),
     };
     ran.err().unwrap_or(Flow::Go)

@@ -15,6 +15,8 @@ const MAX_SEARCHED: usize = 32;
 
 /// What `/etc/resolv.conf` says.
 pub(super) struct Resolver {
+    /// Joins an answer to its question.
+    pub(super) id: u16,
     pub(super) server: Option<IpAddr>,
     search: Vec<String>,
     ndots: usize,
@@ -31,7 +33,7 @@ pub(super) enum Resolved {
 impl Resolver {
     pub(super) fn of(player: &Player<'_>) -> Resolver {
         let text = player.file("/etc/resolv.conf").map(|file| file.text()).unwrap_or_default();
-        let mut resolver = Resolver { server: None, search: vec![], ndots: 1 };
+        let mut resolver = Resolver { id: 1, server: None, search: vec![], ndots: 1 };
         for line in text.lines() {
             let mut words = line.split_whitespace();
             match words.next() {
@@ -67,7 +69,9 @@ impl Resolver {
         name: &str,
         kind: u16,
     ) -> Result<Option<DnsAnswer>, Flow> {
-        let (Some(server), Some(send)) = (self.server, dns::query(1, name, kind)) else { return Ok(None) };
+        let (Some(server), Some(send)) = (self.server, dns::query(self.id, name, kind)) else {
+            return Ok(None);
+        };
         let to = SocketAddr::new(server, 53);
         let what = NetworkAsk::Udp { to, send: send.clone() };
         for _ in 0..ATTEMPTS {
@@ -160,26 +164,37 @@ pub(super) fn resolve_of(
     host: &str,
     family: AddressFamily,
 ) -> Result<Option<IpAddr>, Flow> {
+    Ok(resolve_named(player, host, family)?.map(|(address, _)| address))
+}
+
+/// [`resolve_of`], with the name in full where DNS says it.
+pub(super) fn resolve_named(
+    player: &mut Player<'_>,
+    host: &str,
+    family: AddressFamily,
+) -> Result<Option<(IpAddr, Option<String>)>, Flow> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = bare.parse() {
-        return Ok(Some(address).filter(|address| family.takes(*address)));
+        return Ok(Some(address).filter(|address| family.takes(*address)).map(|address| (address, None)));
     }
     if host == "localhost" {
         let is_v6 = family == AddressFamily::V6;
-        return Ok(Some(if is_v6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() }));
+        let address = if is_v6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() };
+        return Ok(Some((address, None)));
     }
     let hosts = player.file("/etc/hosts").map(|file| file.text()).unwrap_or_default();
     let mut of_hosts = hosts.lines().filter_map(|line| of_hosts(line, host));
     if let Some(address) = of_hosts.find(|address| family.takes(*address)) {
-        return Ok(Some(address));
+        return Ok(Some((address, None)));
     }
     let resolver = Resolver::of(player);
     for kind in family.record_types() {
         let kind = dns::type_of(kind).unwrap_or_default();
-        if let Resolved::Answer(_, answer) = resolver.search(player, host, kind)?
+        if let Resolved::Answer(full, answer) = resolver.search(player, host, kind)?
             && let Some(address) = answer.addresses().first()
         {
-            return Ok(Some(*address));
+            let full = full.trim_end_matches('.').to_owned();
+            return Ok(Some((*address, Some(full))));
         }
     }
     Ok(None)

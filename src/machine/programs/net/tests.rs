@@ -90,6 +90,9 @@ fn named(query: &[u8]) -> Vec<u8> {
         message.extend(b"\xc0\x0c\x00\x01\x00\x01\x00\x00\x00\x05\x00\x04\x0a\x60\x00\x01");
     } else {
         message[3] = 3;
+        message[9] = 1;
+        message.extend(b"\x01z\x00\x00\x06\x00\x01\x00\x00\x00\x1e\x00\x1c\x01m\x00\x01h\x01z\x00");
+        (1u32..=5).for_each(|number| message.extend(number.to_be_bytes()));
     }
     message
 }
@@ -270,12 +273,23 @@ fn names_are_looked_up_through_the_search_list() {
     let (code, out, _) = run("nslookup nobody");
     assert!(code == 1 && out.ends_with("** server can't find nobody: NXDOMAIN\n\n"), "{out}");
     assert_eq!(run("dig +short +search web").1, "10.96.0.1\n");
-    assert_eq!(run("dig +noall +answer +search web A").1, format!("{full}.\t\t5\tIN\tA\t10.96.0.1\n"));
+    assert_eq!(run("dig +noall +answer +search web A").1, format!("{full}. 5\tIN\tA\t10.96.0.1\n"));
     assert!(run("dig nobody").1.contains("status: NXDOMAIN"));
     assert_eq!(run("host web").1, format!("{full} has address 10.96.0.1\n"));
     assert_eq!(run("host nobody"), (1, String::new(), "Host nobody not found: 3(NXDOMAIN)\n".into()));
-    assert_eq!(run("getent hosts web me").1, "10.96.0.1       web\n10.244.1.2      me\n");
+    assert_eq!(
+        run("getent hosts web me").1,
+        "10.96.0.1       web.ns.svc.cluster.local\n10.244.1.2      me\n"
+    );
     assert_eq!(run("getent hosts nobody").0, 2);
+    assert_eq!(
+        run("getent ahosts web").1.lines().next(),
+        Some("10.96.0.1       STREAM web.ns.svc.cluster.local")
+    );
+    let page = run("dig nobody").1;
+    let soa = ";; AUTHORITY SECTION:\nz.\t\t\t30\tIN\tSOA\tm. h.z. 1 2 3 4 5\n\n;; Query time: ";
+    assert!(page.contains("AUTHORITY: 1") && page.contains(soa), "{page}");
+    assert!(page.contains(";; QUESTION SECTION:\n;nobody.\t\t\tIN\tA\n"), "{page}");
     let nobody = Surroundings::default();
     let silent = run_in(&nobody, "nslookup web");
     assert_eq!(silent.out, ";; connection timed out; no servers could be reached\n\n");
