@@ -96,8 +96,14 @@ fn verb(method: &Method) -> &'static str {
 
 /// Which subresources of a node allow a path: one of them is enough (`nodeAuthorizerAttributesGetter`).
 fn subresources(path: &str) -> Vec<&'static str> {
-    let only =
-        [("/stats", "stats"), ("/metrics", "metrics"), ("/logs", "log"), ("/checkpoint", "checkpoint")];
+    let only = [
+        ("/stats", "stats"),
+        ("/metrics", "metrics"),
+        ("/logs", "log"),
+        ("/checkpoint", "checkpoint"),
+        ("/statusz", "statusz"),
+        ("/flagz", "configz"),
+    ];
     if let Some((_, subresource)) = only.iter().find(|(root, _)| is_below(path, root)) {
         return vec![subresource];
     }
@@ -120,6 +126,8 @@ mod tests {
             ("/metrics/cadvisor", &["metrics"]),
             ("/metricsx", &["proxy"]),
             ("/logs/", &["log"]),
+            ("/statusz", &["statusz"]),
+            ("/flagz", &["configz"]),
             ("/healthz", &["healthz", "proxy"]),
             ("/pods", &["pods", "proxy"]),
             ("/configz", &["configz", "proxy"]),

@@ -26,6 +26,25 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
 /// Of Prometheus' text format.
 const METRICS: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
+/// Where else to look, as `/statusz` lists it.
+const PATHS: &[&str] = &[
+    "/checkpoint/",
+    "/configz",
+    "/containerLogs/",
+    "/exec/",
+    "/flagz",
+    "/healthz",
+    "/logs/",
+    "/metrics",
+    "/metrics/cadvisor",
+    "/metrics/probes",
+    "/metrics/resource",
+    "/pods",
+    "/portForward/",
+    "/run/",
+    "/runningpods/",
+    "/stats/",
+];
 /// What Go's file server shows of `/var/log`.
 const LOGS: &str = "<!doctype html>\n<meta name=\"viewport\" content=\"width=device-width\">\n<pre>\n\
     <a href=\"containers/\">containers/</a>\n<a href=\"pods/\">pods/</a>\n</pre>\n";
@@ -74,6 +93,12 @@ impl Kubelet {
                 answer(200, JSON, summary)
             }
             "/configz" => answer(200, JSON, configuration(&self.shared.config)),
+            "/statusz" => {
+                let up = self.shared.context.clock.elapsed();
+                let started = (now - up).format(zpages::UNIX_DATE).to_string();
+                let version = &self.shared.config.info.kubelet_version;
+                answer(200, PLAIN, zpages::statusz("kubelet", &started, up, version, PATHS))
+            }
             "/flagz" => answer(200, PLAIN, zpages::flagz("kubelet", &zpages::flags_of(self.options()))),
             "/logs" => answer(200, "text/html; charset=utf-8", LOGS.into()),
             "/logs/containers" | "/logs/pods" => {

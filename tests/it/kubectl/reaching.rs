@@ -108,6 +108,7 @@ fn kubelets_are_asked_through_their_nodes() {
             ("metrics/cadvisor", "machine_cpu_cores 8\n"),
             ("stats/summary", &format!("\"nodeName\":\"{node}\"")),
             ("configz", "\"kubeletconfig\""),
+            ("statusz", "kubelet statusz"),
             ("logs/", "href=\"pods/\""),
             ("containerLogs/default/box/box?tailLines=1", "said\n"),
         ] {
