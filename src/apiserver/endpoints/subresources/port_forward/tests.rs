@@ -94,15 +94,47 @@ async fn a_connection_that_is_reset_ends_in_the_pod() {
     serving.await.unwrap();
 }
 
-/// A frame of SPDY without compression: stored blocks of deflate, behind zlib's header.
+/// Clients open the first streams of many connections before any second.
+#[tokio::test]
+async fn many_connections_at_once_are_all_served() {
+    const CONNECTIONS: u16 = 300;
+    let talker = Talker::default();
+    let talking = talker.0.clone();
+    let forwarding = Forwarding { kubelets: Arc::new(talker), ..own_forwarding(Clock::real()) };
+    let (client, server) = tokio::io::duplex(1 << 16);
+    let serving = tokio::spawn(Arc::new(forwarding).serve(Box::new(server)));
+    let (mut reader, mut writer) = tokio::io::split(client);
+    let hearing = tokio::spawn(async move { tokio::io::copy(&mut reader, &mut tokio::io::sink()).await });
+    for (kind, first) in [("error", 1), ("data", 1 + 2 * CONNECTIONS)] {
+        for at in 0..CONNECTIONS {
+            let request = at.to_string();
+            let headers = [("streamtype", kind), ("port", "80"), ("requestid", &request)];
+            let frame = open_far(first + 2 * at, first == 1 && at == 0, &headers);
+            writer.write_all(&frame).await.unwrap();
+        }
+    }
+    while talking.load(Ordering::Relaxed) != usize::from(CONNECTIONS) {
+        tokio::task::yield_now().await;
+    }
+    drop(writer);
+    hearing.abort();
+    serving.await.unwrap();
+}
+
 fn open(id: u8, is_first: bool, headers: &[(&str, &str)]) -> Vec<u8> {
+    open_far(u16::from(id), is_first, headers)
+}
+
+/// A frame of SPDY without compression: stored blocks of deflate, behind zlib's header.
+fn open_far(id: u16, is_first: bool, headers: &[(&str, &str)]) -> Vec<u8> {
     let mut block = (headers.len() as u32).to_be_bytes().to_vec();
     for text in headers.iter().flat_map(|(name, value)| [name, value]) {
         block.extend((text.len() as u32).to_be_bytes());
         block.extend(text.as_bytes());
     }
     let length = block.len() as u16;
-    let mut payload = vec![0, 0, 0, id, 0, 0, 0, 0, 0, 0];
+    let [high, low] = id.to_be_bytes();
+    let mut payload = vec![0, 0, high, low, 0, 0, 0, 0, 0, 0];
     payload.extend(is_first.then_some([0x78, 0x01]).into_iter().flatten());
     payload.push(0);
     payload.extend(length.to_le_bytes());
