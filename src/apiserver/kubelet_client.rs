@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use http::Method;
 use serde::Deserialize;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use apimachinery::status::Status;
 use apimachinery::time::Time;
@@ -45,6 +45,15 @@ pub trait KubeletLookup: Send + Sync {
     /// # Errors
     /// Why that cannot be, as the kubelet says.
     fn attach(&self, request: AttachRequest) -> BoxFuture<'_, Result<AttachedStreams, Status>> {
+        let text = format!("no kubelet of node {:?} can be reached", request.node);
+        Box::pin(std::future::ready(Err(Status::internal(text))))
+    }
+
+    /// Runs a command at a terminal in a container.
+    ///
+    /// # Errors
+    /// Why it could not be started, as the kubelet says.
+    fn exec_at_terminal(&self, request: ExecRequest) -> BoxFuture<'_, Result<TerminalStreams, Status>> {
         let text = format!("no kubelet of node {:?} can be reached", request.node);
         Box::pin(std::future::ready(Err(Status::internal(text))))
     }
@@ -147,6 +156,14 @@ pub struct AttachedStreams {
     pub resize: Box<dyn Fn(WindowSize) + Send + Sync>,
     /// What it says, and whether as an error; it ends with the process.
     pub said: mpsc::Receiver<(bool, Vec<u8>)>,
+}
+
+/// A command at a terminal.
+pub struct TerminalStreams {
+    /// Both ways to it.
+    pub streams: AttachedStreams,
+    /// Its exit code, when it has ended.
+    pub ended: oneshot::Receiver<i32>,
 }
 
 /// The size of the window of a terminal (`remotecommand.TerminalSize`).

@@ -18,7 +18,7 @@ use apimachinery::status::Status;
 use apimachinery::wire::ApiResponse;
 use apiserver::kubelet_client::{
     AttachRequest, AttachedStreams, Duplex, ExecRequest, Executed, KubeletLookup, KubeletRequest, LogRequest,
-    PodLogOptions, PortForwardRequest, STREAM_IDLE_TIMEOUT, WindowSize,
+    PodLogOptions, PortForwardRequest, STREAM_IDLE_TIMEOUT, TerminalStreams, WindowSize,
 };
 use clock::Clock;
 use kubelet::attach::Attachment;
@@ -160,17 +160,18 @@ impl KubeletLookup for Kubelets {
         let kubelet = self.of_node(&request.node);
         Box::pin(async move {
             let ExecRequest { namespace, pod, .. } = &request;
-            let command = Command {
-                container: request.container.clone(),
-                words: request.command.clone(),
-                standard_input: request.standard_input.clone(),
-                is_fed: request.is_fed,
-                shell: request.shell.clone(),
-                terminal: request.window.map(terminal),
-                ..Command::default()
-            };
-            let played = kubelet?.exec(namespace, pod, &command).await;
+            let played = kubelet?.exec(namespace, pod, &command(&request)).await;
             played.map(executed).map_err(|why| Status::failure(500, "InternalError", why))
+        })
+    }
+
+    fn exec_at_terminal(&self, request: ExecRequest) -> BoxFuture<'_, Result<TerminalStreams, Status>> {
+        let kubelet = self.of_node(&request.node);
+        Box::pin(async move {
+            let ExecRequest { namespace, pod, .. } = &request;
+            let session = kubelet?.exec_at_terminal(namespace, pod, command(&request)).await;
+            let session = session.map_err(|why| Status::failure(500, "InternalError", why.message))?;
+            Ok(TerminalStreams { streams: streams(session.streams), ended: session.ended })
         })
     }
 
@@ -185,12 +186,7 @@ impl KubeletLookup for Kubelets {
         let kubelet = self.of_node(&node);
         Box::pin(async move {
             let attached = kubelet?.attach(&namespace, &pod, &container, reads).await;
-            let Attachment { says, sizes, said } =
-                attached.map_err(|why| Status::failure(500, "InternalError", why.message))?;
-            let resize = Box::new(move |window| {
-                sizes.send_replace(terminal(window));
-            });
-            Ok(AttachedStreams { says, resize, said })
+            attached.map(streams).map_err(|why| Status::failure(500, "InternalError", why.message))
         })
     }
 
@@ -207,6 +203,26 @@ impl KubeletLookup for Kubelets {
 
 /// From where what is forwarded reaches a pod.
 const LOOPBACK: &str = "127.0.0.1:0";
+
+fn command(request: &ExecRequest) -> Command {
+    Command {
+        container: request.container.clone(),
+        words: request.command.clone(),
+        standard_input: request.standard_input.clone(),
+        is_fed: request.is_fed,
+        shell: request.shell.clone(),
+        terminal: request.window.map(terminal),
+        ..Command::default()
+    }
+}
+
+fn streams(attachment: Attachment) -> AttachedStreams {
+    let Attachment { says, sizes, said } = attachment;
+    let resize = Box::new(move |window| {
+        sizes.send_replace(terminal(window));
+    });
+    AttachedStreams { says, resize, said }
+}
 
 fn terminal(window: WindowSize) -> TerminalSize {
     TerminalSize { columns: window.width, lines: window.height }

@@ -20,7 +20,7 @@ use machine::byte_text;
 use machine::standard_input::TerminalSize;
 
 /// So many pieces wait for either side; then the other one waits.
-const PIECES: usize = 8;
+pub(crate) const PIECES: usize = 8;
 
 /// Both ways to a process.
 pub struct Attachment {
@@ -114,7 +114,7 @@ impl Kubelet {
     }
 }
 
-fn refusal(message: String) -> RuntimeError {
+pub(crate) fn refusal(message: String) -> RuntimeError {
     RuntimeError { reason: String::new(), message }
 }
 
@@ -232,7 +232,7 @@ impl AttachedClient {
 }
 
 /// What is said next; it has ended once.
-async fn next_said(to_process: &mut Option<mpsc::Receiver<Vec<u8>>>) -> AttachInput {
+pub(crate) async fn next_said(to_process: &mut Option<mpsc::Receiver<Vec<u8>>>) -> AttachInput {
     let Some(says) = to_process else { return std::future::pending().await };
     match says.recv().await {
         Some(bytes) => AttachInput::Bytes(bytes),

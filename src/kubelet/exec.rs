@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 pub use super::container_runtime::services::Command;
 
-use super::container_runtime::services::{ContainerConfig, ExecResponse};
+use super::attach::refusal;
+use super::container_runtime::services::{ContainerConfig, ExecResponse, RuntimeError};
 use super::dependencies::NodeRuntime;
 use super::kubelet::Kubelet;
 use super::kuberuntime::container::Container;
@@ -31,7 +32,9 @@ impl Kubelet {
         let (begun, now) = (clock.elapsed(), clock.now());
         let mut command = command.clone();
         loop {
-            let executed = self.exec_at(namespace, pod, &command, now).await?;
+            let response = self.exec_at(namespace, pod, &command, now).await;
+            let response = response.map_err(|why| why.message)?;
+            let executed = response.executed.unwrap_or_default();
             if let Some((after, question)) = &executed.question {
                 clock.sleep_until(begun.saturating_add(*after)).await;
                 let answered = self.answer(namespace, pod, question).await;
@@ -47,14 +50,14 @@ impl Kubelet {
     }
 
     /// Runs it as if it were `now`, as far as the answers that it has lead.
-    async fn exec_at(
+    pub(crate) async fn exec_at(
         &self,
         namespace: &str,
         pod: &str,
         command: &Command,
         now: Time,
-    ) -> Result<Executed, String> {
-        let not_found = || format!("container not found ({:?})", command.container);
+    ) -> Result<ExecResponse, RuntimeError> {
+        let not_found = || refusal(format!("container not found ({:?})", command.container));
         let mut loan = self.pods.borrow(namespace, pod).await.ok_or_else(not_found)?;
         let (players, uid) = (self.shared.players.clone(), loan.uid.clone());
         if let Some(fetch) = loan.look_around(now) {
@@ -66,15 +69,16 @@ impl Kubelet {
         }
         let (kubelet, own) = (self.clone(), command.clone());
         let run = move || loan.exec(&kubelet.shared.node, now, &own);
-        let executed = players.run(Cause::Request, run).await.ok_or_else(not_found)?;
+        let response = players.run(Cause::Request, run).await.ok_or_else(not_found)?;
         self.pods.wake(&uid);
-        executed.ok_or_else(|| {
-            let program = command.words.first().map_or("", String::as_str);
-            format!(
-                "OCI runtime exec failed: exec failed: unable to start container process: exec: {program:?}: \
-                 executable file not found in $PATH: unknown"
-            )
-        })
+        if response.executed.is_some() || response.sat.is_some() {
+            return Ok(response);
+        }
+        let program = command.words.first().map_or("", String::as_str);
+        Err(refusal(format!(
+            "OCI runtime exec failed: exec failed: unable to start container process: exec: {program:?}: \
+             executable file not found in $PATH: unknown"
+        )))
     }
 
     /// Hands over what was fetched for a pod that somebody looks into.
@@ -100,8 +104,9 @@ impl PodWorker {
         self.refresh()
     }
 
-    /// None when the container does not run; nothing in it when the command is not known.
-    fn exec(&mut self, node: &NodeRuntime, now: Time, command: &Command) -> Option<Option<Executed>> {
+    /// None when the container does not run; nothing in it when the command is not known. What it left is
+    /// kept.
+    fn exec(&mut self, node: &NodeRuntime, now: Time, command: &Command) -> Option<ExecResponse> {
         // What other containers left meanwhile is there, too.
         self.look_again(node, now);
         let held = self.held_facts()?;
@@ -115,14 +120,14 @@ impl PodWorker {
             let found = || surroundings::surroundings(&facts, spec, attempt, started_at, &written).ok();
             node.runtime.exec(&config, id, command, &found, now)
         });
-        let Some(ExecResponse { executed, left }) = response else {
+        let Some(mut response) = response else {
             self.keep(written);
             return None;
         };
-        written.keep(left);
+        written.keep(std::mem::take(&mut response.left));
         self.keep(written);
         self.look_again(node, now);
-        Some(executed)
+        Some(response)
     }
 
     fn running_container(&self, name: &str) -> Option<(&Spec, &Container)> {

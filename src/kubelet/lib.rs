@@ -19,6 +19,7 @@ mod host_ports;
 pub mod kubelet_api;
 mod port_forward;
 mod talking;
+pub mod terminals;
 
 pub mod kubelet;
 

@@ -63,21 +63,25 @@ pub fn exec_told(
     let script = match read_command(command) {
         Ok(script) => script,
         // A script of a volume is a program, too.
-        Err(Unplayable::Unknown) => {
-            let (program, _) = command.split_first()?;
-            let is_client = database_clients::is_known(names::base_name(program));
-            let is_file = is_client
-                || files.iter().any(|(path, file)| path == program && file.is_some())
-                || around.views.last().is_some_and(|view| view.tree.contains_key(program));
-            is_file.then(|| Script::of_command(command, |_, _| true).ok())??
+        Err(Unplayable::Unknown) if is_script_there(command, around, &files) => {
+            Script::of_command(command, |_, _| true).ok()?
         }
+        Err(Unplayable::Unknown) => return None,
         Err(Unplayable::Faulty(fault)) => return Some(Executed::of_fault(&fault)),
     };
     Some(play(&mut { MAX_STEPS }, &of_script(&script), around, files, standard_input))
 }
 
+/// Whether a program that is not known is a file, or one that asks others.
+pub(crate) fn is_script_there(command: &[String], around: &Surroundings, files: &[Change]) -> bool {
+    let Some(program) = command.first() else { return false };
+    database_clients::is_known(names::base_name(program))
+        || files.iter().any(|(path, file)| path == program && file.is_some())
+        || around.views.last().is_some_and(|view| view.tree.contains_key(program))
+}
+
 /// How a script is played beside the container's process.
-fn of_script(script: &Script) -> impl Fn(&mut Player<'_>) -> Flow {
+pub(crate) fn of_script(script: &Script) -> impl Fn(&mut Player<'_>) -> Flow {
     move |player: &mut Player<'_>| {
         let flow = player.list(&script.list);
         player.finish(flow)

@@ -41,6 +41,7 @@ pub mod program;
 pub mod exec;
 pub mod process;
 pub mod signals;
+pub mod terminals;
 
 pub mod access_log;
 pub mod logs;

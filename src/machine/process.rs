@@ -70,7 +70,8 @@ pub struct SaidSoFar {
 pub fn said(invocation: &Invocation<'_>, around: &Surroundings, until: Duration) -> Option<SaidSoFar> {
     let (transcript, played) = play_said(invocation, around, until)?;
     let is_later = played.until > until && played.until < Duration::MAX;
-    Some(SaidSoFar { transcript, next: Some(played.until).filter(|_| is_later) })
+    let next = Some(played.until).filter(|_| is_later).into_iter().chain(transcript.next_after(until)).min();
+    Some(SaidSoFar { transcript, next })
 }
 
 /// Plays the container's command until a time, with all that it says as it says it.

@@ -12,12 +12,13 @@ use apimachinery::time::Time;
 use apis::views::pod::Container;
 use clock::after;
 use machine::bounds::Fault;
-use machine::file_system::Left;
+use machine::file_system::{Change, Left};
 use machine::interpreter::transcript::Transcript;
 use machine::logs::LogLine;
 use machine::questions::Question;
 use machine::standard_input::StandardInput;
 use machine::surroundings::{OpenPort, Surroundings};
+use machine::terminals::{self, Ground};
 use machine::{exec, process, program};
 
 /// What is known ahead of a process: when it ends by itself and how, or when it asks the network what.
@@ -109,37 +110,60 @@ pub(crate) fn exec_sync(
 pub(crate) fn exec(
     container: &Container,
     around: &mut Surroundings,
-    (command, mut listens): (&Command, Vec<OpenPort>),
+    (command, listens): (&Command, Vec<OpenPort>),
     now: Time,
 ) -> ExecResponse {
-    let ran = (now - around.started_at).to_std().unwrap_or_default();
-    let played = process::play(&invocation::of(container), around, Some(ran));
-    let (before, scripted) = played.map(|played| (played.written, played.listens)).unwrap_or_default();
-    let program = || container.command.iter().chain(&container.args);
-    let name = program().next().cloned().unwrap_or_default();
-    let open = |port: u16| OpenPort { port, is_udp: false, program: name.clone() };
-    listens.extend(scripted.into_iter().map(|listener| open(listener.port)));
-    let around_now = Surroundings {
-        answers: command.answers.clone(),
-        terminal: command.terminal,
-        command: program().cloned().collect(),
-        listens,
-        ..around.from(ran)
-    };
+    if let Some(sitting) = &command.sitting {
+        let begun = || Arc::new(ground(container, around, (command, listens), now));
+        let ground = sitting.ground.clone().unwrap_or_else(begun);
+        let sat = terminals::play(&command.words, sitting, &ground);
+        let is_told = |change: &&Change| sitting.told.contains(change);
+        let written = sat.iter().flat_map(|sat| &sat.written).filter(|change| !is_told(change));
+        let left = keep(around, written.cloned().collect());
+        return ExecResponse { executed: None, sat, left };
+    }
+    let Ground { around: around_now, files: before } = ground(container, around, (command, listens), now);
     let executed = match (&command.shell, command.words.as_slice()) {
         (Some(shell), [program, line]) => Some(exec::type_lines((program, line), shell, &around_now, before)),
         _ => exec::exec_told(&command.words, &around_now, before, command.standard_input.clone()),
     };
     let is_over =
         |executed: &&exec::Executed| !(command.is_fed && executed.is_waiting) && executed.question.is_none();
-    let Some(ran) = executed.as_ref().filter(is_over) else {
-        return ExecResponse { executed, left: vec![] };
+    let ran = executed.as_ref().filter(is_over);
+    let left = ran.map(|ran| keep(around, ran.written.clone())).unwrap_or_default();
+    ExecResponse { executed, sat: None, left }
+}
+
+/// What a command finds that is run now.
+fn ground(
+    container: &Container,
+    around: &Surroundings,
+    (command, mut listens): (&Command, Vec<OpenPort>),
+    now: Time,
+) -> Ground {
+    let ran = (now - around.started_at).to_std().unwrap_or_default();
+    let played = process::play(&invocation::of(container), around, Some(ran));
+    let (files, scripted) = played.map(|played| (played.written, played.listens)).unwrap_or_default();
+    let program = || container.command.iter().chain(&container.args);
+    let name = program().next().cloned().unwrap_or_default();
+    let open = |port: u16| OpenPort { port, is_udp: false, program: name.clone() };
+    listens.extend(scripted.into_iter().map(|listener| open(listener.port)));
+    let around = Surroundings {
+        answers: command.answers.clone(),
+        terminal: command.terminal,
+        command: program().cloned().collect(),
+        listens,
+        ..around.from(ran)
     };
-    let left = process::left_in_volumes(&ran.written, around);
-    let own: Vec<_> = ran.written.iter().filter(|(path, _)| !process::is_kept(around, path)).collect();
-    let own: Vec<_> = own.into_iter().cloned().collect();
+    Ground { around, files }
+}
+
+/// Keeps what a command wrote beside volumes; says what it wrote into them.
+fn keep(around: &mut Surroundings, written: Vec<Change>) -> Vec<Left> {
+    let left = process::left_in_volumes(&written, around);
+    let own: Vec<_> = written.into_iter().filter(|(path, _)| !process::is_kept(around, path)).collect();
     around.foreign.extend(own);
-    ExecResponse { executed, left }
+    left
 }
 
 /// A process that looks at no variables began without those of Services; whoever looks into its container

@@ -45,6 +45,7 @@ use machine::logs::LogLine;
 use machine::questions::{Answered, Question};
 use machine::standard_input::TerminalSize;
 use machine::surroundings::Surroundings;
+use machine::terminals::{AtTerminal, Sitting};
 
 /// The id of a container as it stands in its status: `containerd://...`.
 pub type ContainerId = Arc<str>;
@@ -149,7 +150,7 @@ pub struct ExitedContainer {
 }
 
 /// A command that somebody runs in a container (`runtimeapi.ExecRequest`).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Command {
     /// The container.
     pub container: String,
@@ -163,6 +164,8 @@ pub struct Command {
     pub shell: Option<Shell>,
     /// The window of its terminal, where it has one.
     pub terminal: Option<TerminalSize>,
+    /// What was typed so far, where somebody sits at its terminal.
+    pub sitting: Option<Box<Sitting>>,
     /// What the network has answered it so far.
     pub answers: Arc<Vec<Answered>>,
 }
@@ -200,6 +203,8 @@ pub struct AttachResponse {
 pub struct ExecResponse {
     /// What it said and when it ended; nothing when the command is not known.
     pub executed: Option<Executed>,
+    /// What it has done so far at whose terminal somebody sits.
+    pub sat: Option<AtTerminal>,
     /// What it wrote into volumes.
     pub left: Vec<Left>,
 }

@@ -397,7 +397,7 @@ impl RuntimeService for SimulatedRuntime {
     ) -> Option<ExecResponse> {
         let container = self.container(id)?;
         if let Some(executed) = declared::executed(&config.pod.metadata.annotations, &command.words) {
-            return Some(ExecResponse { executed: Some(executed), left: vec![] });
+            return Some(ExecResponse { executed: Some(executed), ..ExecResponse::default() });
         }
         let mut around = match container.around {
             Some(around) => played::completed(around, found),

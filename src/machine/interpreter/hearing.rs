@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::line_editor::{KeyEffect, LineEditor};
 use super::player::{Flow, Player};
 use crate::standard_input::{HeardSoFar, TerminalSize};
 
@@ -10,15 +11,20 @@ use crate::standard_input::{HeardSoFar, TerminalSize};
 const MAX_LINE_BYTES: usize = 4095;
 /// The status of a command that was interrupted.
 pub(crate) const INTERRUPTED: i32 = 130;
+/// And of one that was told to quit.
+const TOLD_TO_QUIT: i32 = 131;
 const END_OF_TRANSMISSION: char = '\u{4}';
-const INTERRUPT: char = '\u{3}';
+/// Control-C.
+pub(crate) const INTERRUPT: char = '\u{3}';
+const QUIT: char = '\u{1c}';
+const KILL_LINE: char = '\u{15}';
 
 /// A line for a process.
 #[derive(Debug, PartialEq)]
 pub(crate) enum HeardLine {
     Line(String),
-    /// Control-C.
-    Interrupted,
+    /// Control-C or control-\, of which the terminal makes a signal.
+    Interrupted(char),
     End,
     /// There is none yet.
     Nothing,
@@ -124,19 +130,52 @@ impl Player<'_> {
                     return HeardLine::Line(line + "\n");
                 }
                 END_OF_TRANSMISSION if line.is_empty() => return HeardLine::End,
-                INTERRUPT => {
-                    self.echo("^C\n");
-                    return HeardLine::Interrupted;
-                }
+                // Whoever reads is given what there is of the line.
+                END_OF_TRANSMISSION => return HeardLine::Line(line),
+                INTERRUPT | QUIT => return HeardLine::Interrupted(letter),
                 '\u{7f}' | '\u{8}' => {
-                    if line.pop().is_some() {
-                        self.echo("\u{8} \u{8}");
-                    }
+                    let erased = line.pop();
+                    erased.into_iter().for_each(|letter| self.echo(&rubbed_out(letter)));
                 }
-                letter if letter.is_control() || line.len() >= MAX_LINE_BYTES => {}
+                KILL_LINE => {
+                    let erased = std::mem::take(&mut line);
+                    self.echo(&erased.chars().map(rubbed_out).collect::<String>());
+                }
+                _ if line.len() >= MAX_LINE_BYTES => {}
                 letter => {
                     line.push(letter);
-                    self.echo(letter.encode_utf8(&mut [0; 4]));
+                    self.echo(&shown(letter));
+                }
+            }
+        }
+    }
+
+    /// The next line for a shell that shows this prompt, and is at it; of no terminal the next line.
+    pub(crate) fn hear_command_line(&mut self, prompt: &str) -> HeardLine {
+        self.is_at_prompt = false;
+        if !self.is_terminal() {
+            return self.hear_line();
+        }
+        let mut editor = LineEditor::default();
+        loop {
+            let letter = match self.letter() {
+                HeardLetter::Typed(letter @ (INTERRUPT | QUIT)) => return HeardLine::Interrupted(letter),
+                HeardLetter::Typed(letter) => letter,
+                HeardLetter::End => return HeardLine::End,
+                HeardLetter::Nothing => {
+                    self.is_at_prompt = editor.is_empty();
+                    return HeardLine::Nothing;
+                }
+            };
+            match editor.key(letter, &self.history, prompt) {
+                KeyEffect::Shows(shown) => self.echo(&shown),
+                KeyEffect::Ends => return HeardLine::End,
+                KeyEffect::Entered => {
+                    self.echo("\n");
+                    let line = editor.line() + "\n";
+                    self.handle(line.len());
+                    self.history.add(&line);
+                    return HeardLine::Line(line);
                 }
             }
         }
@@ -145,10 +184,21 @@ impl Player<'_> {
     /// All that is said until there is no more.
     pub(crate) fn hear_all(&mut self) -> String {
         let mut all = String::new();
-        while let HeardLine::Line(line) = self.hear_line() {
-            all.push_str(&line);
+        loop {
+            match self.hear_line() {
+                HeardLine::Line(line) => all.push_str(&line),
+                HeardLine::Interrupted(letter) => match self.interrupt(letter) {
+                    // What was typed is gone.
+                    Flow::Go => all.clear(),
+                    Flow::Exit(code) if self.interrupted.is_none() => {
+                        self.abort = Some(code);
+                        return String::new();
+                    }
+                    _ => return String::new(),
+                },
+                HeardLine::End | HeardLine::Nothing => return all,
+            }
         }
-        all
     }
 
     /// `cat`: what is said is said again.
@@ -156,7 +206,10 @@ impl Player<'_> {
         loop {
             match self.hear_line() {
                 HeardLine::Line(line) => self.say(&line),
-                HeardLine::Interrupted => return self.interrupt(),
+                HeardLine::Interrupted(letter) => match self.interrupt(letter) {
+                    Flow::Go => {}
+                    flow => return flow,
+                },
                 HeardLine::End => return Flow::Go,
                 HeardLine::Nothing => return Flow::OutOfTime,
             }
@@ -166,16 +219,22 @@ impl Player<'_> {
     /// When somebody interrupts what takes until `end`, if they do.
     pub(crate) fn interrupted_before(&self, end: Duration) -> Option<Duration> {
         let (input, heard) = (self.around.input.as_deref()?, self.heard?);
-        if !input.is_terminal || !self.is_interactive {
+        if !input.is_terminal || !self.hears_signals() {
             return None;
         }
         let mut pieces = input.pieces.iter().skip(heard.pieces).enumerate();
         let is_interrupt = |(at, (_, text)): &(usize, &(Duration, String))| {
             let from = if *at == 0 { heard.bytes } else { 0 };
-            text[from..].contains(INTERRUPT)
+            text[from..].contains([INTERRUPT, QUIT])
         };
         let (_, (after, _)) = pieces.find(is_interrupt)?;
         Some(*after).filter(|after| *after < end)
+    }
+
+    /// Whether a signal of the terminal does anything to what runs in front: the first process of a container
+    /// has no default action.
+    fn hears_signals(&self) -> bool {
+        self.is_interactive || self.pid != 1 || self.traps.contains_key("INT")
     }
 
     /// Control-C, while a command is busy: what was typed before it is lost.
@@ -184,21 +243,49 @@ impl Player<'_> {
         if self.elapsed > self.until {
             return Flow::OutOfTime;
         }
-        while !matches!(
-            self.letter(),
-            HeardLetter::Typed(INTERRUPT) | HeardLetter::End | HeardLetter::Nothing
-        ) {}
-        self.echo("^C\n");
-        self.interrupt()
+        loop {
+            match self.letter() {
+                HeardLetter::Typed(letter @ (INTERRUPT | QUIT)) => return self.interrupt(letter),
+                HeardLetter::Typed(_) => {}
+                HeardLetter::End | HeardLetter::Nothing => return Flow::OutOfTime,
+            }
+        }
     }
 
-    pub(super) fn interrupt(&mut self) -> Flow {
-        self.status = INTERRUPTED;
+    /// What runs in front gets the signal of this letter.
+    pub(crate) fn interrupt(&mut self, letter: char) -> Flow {
+        let (signal, code) = if letter == QUIT { ("QUIT", TOLD_TO_QUIT) } else { ("INT", INTERRUPTED) };
+        self.echo(&shown(letter));
         if self.is_interactive {
-            self.is_interrupted = true;
-            return Flow::Exit(INTERRUPTED);
+            self.echo("\n");
         }
-        // A process that handles no signal and is the first of its container does not hear it.
-        Flow::Go
+        self.interrupt_with(signal, code)
     }
+
+    /// What runs in front ends with `code`, unless it is the first process of its container, or has a trap.
+    pub(super) fn interrupt_with(&mut self, signal: &str, code: i32) -> Flow {
+        self.status = code;
+        match self.traps.get(signal).cloned() {
+            Some(handler) if !self.is_interactive => self.handle_signal(&handler),
+            _ if self.is_interactive || self.pid != 1 => {
+                self.interrupted = Some(code);
+                Flow::Exit(code)
+            }
+            _ => Flow::Go,
+        }
+    }
+}
+
+/// What a terminal shows of a letter: of keys that are none their name.
+fn shown(letter: char) -> String {
+    match letter {
+        '\t' => letter.into(),
+        letter if letter.is_ascii_control() => format!("^{}", char::from(letter as u8 ^ 0x40)),
+        letter => letter.into(),
+    }
+}
+
+/// What takes a letter from a terminal again.
+fn rubbed_out(letter: char) -> String {
+    "\u{8} \u{8}".repeat(shown(letter).chars().count())
 }

@@ -32,6 +32,11 @@ impl BackgroundJobs {
         self.all.last().map(|job| job.pid)
     }
 
+    /// Whether any has not ended by then.
+    pub(crate) fn are_running(&self, now: Duration) -> bool {
+        self.all.iter().any(|job| job.ended > now)
+    }
+
     pub(super) fn add(&mut self, ended: Duration, status: i32, said: Range<usize>) {
         if self.all.len() == MAX_JOBS {
             self.all.remove(0);

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::dialect::Dialect;
+use super::hearing::INTERRUPTED;
 use super::player::{Flow, Player};
 
 /// The number of a command that is run beside the container's process; that one is 1.
@@ -86,7 +87,7 @@ impl Player<'_> {
         }
         match (number_of(signal), signal) {
             (None | Some(0), _) | (_, "CHLD" | "WINCH") => Flow::Go,
-            (_, "INT") if self.is_interactive && pid == self.pid => self.interrupt(),
+            (_, "INT") if self.is_interactive && pid == self.pid => self.interrupt_with(signal, INTERRUPTED),
             (_, "TERM" | "QUIT") if self.is_interactive && pid == self.pid => Flow::Go,
             _ if pid == 1 => Flow::Go,
             (Some(number), signal) => {

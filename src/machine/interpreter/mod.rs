@@ -22,6 +22,7 @@ mod globs;
 pub(crate) mod hearing;
 mod jobs;
 pub(crate) mod killing;
+pub(crate) mod line_editor;
 pub(crate) mod pattern;
 mod streams;
 mod sums;

@@ -10,6 +10,7 @@ use super::connections::ShellConnection;
 use super::dialect::{Dialect, ShellOptions};
 use super::disk::Disk;
 use super::jobs::BackgroundJobs;
+use super::line_editor::TypedLines;
 use super::transcript::Transcript;
 use super::variables::Variables;
 use crate::bounds::{BYTES_PER_STEP, Fault, MAX_MEMORY_BYTES, MAX_STEPS, MAX_VARIABLES};
@@ -148,7 +149,14 @@ pub(crate) struct Player<'a> {
     pub(crate) is_blocked: bool,
     /// A shell with a terminal: control-C interrupts its commands.
     pub(crate) is_interactive: bool,
-    pub(crate) is_interrupted: bool,
+    /// What runs in front ends with this status, since a key said so.
+    pub(crate) interrupted: Option<i32>,
+    /// The shell that whoever types sees first waits for a line of which nothing is typed yet.
+    pub(crate) is_at_prompt: bool,
+    /// So many shells that read what is typed run, each in the one before.
+    pub(crate) typed_shells: usize,
+    /// What was typed into them.
+    pub(crate) history: TypedLines,
     /// A shell that is to be run next, for whoever is attached.
     pub(crate) wanted_shell: Option<&'static str>,
     /// All that goes to the log, as it is said, when that is asked for.
@@ -215,7 +223,10 @@ impl<'a> Player<'a> {
             heard: None,
             is_blocked: false,
             is_interactive: false,
-            is_interrupted: false,
+            interrupted: None,
+            is_at_prompt: false,
+            typed_shells: 0,
+            history: TypedLines::default(),
             wanted_shell: None,
             transcript: None,
             listens: vec![],
@@ -271,6 +282,9 @@ impl<'a> Player<'a> {
         }
         if self.is_blocked {
             return Flow::OutOfTime;
+        }
+        if let Some(code) = self.interrupted {
+            return Flow::Exit(code);
         }
         self.steps_left = self.steps_left.saturating_sub(steps);
         match self.steps_left {
@@ -345,6 +359,10 @@ impl<'a> Player<'a> {
             return Err(self.sleep(Duration::MAX));
         }
         let Some(answered) = self.answers.get(self.asked).cloned() else {
+            // Whoever has interrupted it waits for no answer.
+            if let Some(after) = self.interrupted_before(Duration::MAX) {
+                return Err(self.interrupt_at(after));
+            }
             self.question = Some(question);
             return Err(Flow::OutOfTime);
         };

@@ -32,9 +32,11 @@ impl Transcript {
             return;
         }
         self.bytes += text.len();
-        match self.pieces.back_mut() {
+        // What is said in the background comes later than what was not heard yet.
+        let at = self.pieces.iter().rposition(|piece| piece.after <= after).map_or(0, |at| at + 1);
+        match at.checked_sub(1).and_then(|before| self.pieces.get_mut(before)) {
             Some(last) if last.after == after && last.is_error == is_error => last.text.push_str(text),
-            _ => self.pieces.push_back(SaidPiece { after, is_error, text: text.to_owned() }),
+            _ => self.pieces.insert(at, SaidPiece { after, is_error, text: text.to_owned() }),
         }
         while self.bytes > MAX_LOG_BYTES
             && let Some(SaidPiece { text, .. }) = self.pieces.pop_front()
@@ -69,6 +71,11 @@ impl Transcript {
         said
     }
 
+    /// When more is said, behind what was said by `until`.
+    pub fn next_after(&self, until: Duration) -> Option<Duration> {
+        self.pieces.iter().map(|piece| piece.after).find(|after| *after > until)
+    }
+
     /// The line that has no end yet.
     pub fn open_line(&self, until: Duration) -> String {
         let mut open = String::new();
@@ -97,6 +104,18 @@ mod tests {
         assert_eq!(transcript.behind(2, at(2)), [(false, "/ # ".into()), (true, "no\n$ ".into())]);
         assert_eq!(transcript.behind(8, at(2)), [(true, "\n$ ".into())]);
         assert_eq!((transcript.open_line(at(1)), transcript.open_line(at(2))), ("/ # ".into(), "$ ".into()));
+    }
+
+    #[test]
+    fn what_is_said_in_the_background_comes_when_it_is_said() {
+        let at = Duration::from_secs;
+        let mut transcript = Transcript::default();
+        for (after, text) in [(1, "a"), (5, "late"), (1, "b"), (2, "c"), (5, "r")] {
+            transcript.add(at(after), false, text);
+        }
+        let said: Vec<&str> = transcript.pieces().map(|piece| piece.text.as_str()).collect();
+        assert_eq!(said, ["ab", "c", "later"]);
+        assert_eq!(transcript.said_by(at(2)), 3);
     }
 
     #[test]

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use super::names::base_name;
 use super::words::{self, printf};
 use crate::bounds::Fault;
+use crate::interpreter::dialect::Dialect;
 use crate::interpreter::hearing::HeardLine;
 use crate::interpreter::player::{Flow, Player};
 
 pub(super) const NAMES: &[&str] = &[
     "export", "unset", "set", "shift", "local", "declare", "typeset", "readonly", "read", "let", "getopts",
     "alias", "unalias", "hash", "ulimit", "umask", "printf", "echo", "times", "shopt", "bind", "disown",
+    "history",
 ];
 
 /// Runs one of them.
@@ -42,6 +44,7 @@ pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
             let said = words::echo(words, player.dialect);
             player.say(&said);
         }
+        "history" => history(player, words),
         "times" => player.say("0m0.00s 0m0.00s\n0m0.00s 0m0.00s\n"),
         _ => {}
     }
@@ -163,7 +166,8 @@ fn read(player: &mut Player<'_>, words: &[&str]) -> Flow {
         match player.hear_line() {
             HeardLine::Line(line) => line,
             HeardLine::Nothing => return Flow::OutOfTime,
-            HeardLine::End | HeardLine::Interrupted => String::new(),
+            HeardLine::Interrupted(letter) => return player.interrupt(letter),
+            HeardLine::End => String::new(),
         }
     } else {
         let input = player.input();
@@ -229,6 +233,26 @@ fn getopts(player: &mut Player<'_>, words: &[&str]) {
         player.complain(&said);
     }
     player.set(name, if is_known { letter.to_string() } else { "?".into() });
+}
+
+/// `history`, as bash and BusyBox print it; Debian's `sh` has none.
+fn history(player: &mut Player<'_>, words: &[&str]) {
+    if player.dialect == Dialect::Dash {
+        return player.miss("history");
+    }
+    if words.first() == Some(&"-c") {
+        return player.history.clear();
+    }
+    let last = words.first().and_then(|count| count.parse().ok()).unwrap_or(usize::MAX);
+    let lines = player.history.lines();
+    let said = lines.iter().enumerate().skip(lines.len().saturating_sub(last)).map(|(at, line)| match player
+        .dialect
+    {
+        Dialect::Bash => format!("{:>5}  {line}\n", at + 1),
+        _ => format!("{at:>4} {line}\n"),
+    });
+    let said: String = said.collect();
+    player.say(&said);
 }
 
 fn ulimit(player: &mut Player<'_>, words: &[&str]) {

@@ -3,58 +3,83 @@
 use crate::bounds::{Fault, MAX_TYPED_BYTES};
 use crate::interpreter::containment::contained;
 use crate::interpreter::dialect::Dialect;
-use crate::interpreter::hearing::{HeardLine, INTERRUPTED};
+use crate::interpreter::hearing::{HeardLine, INTERRUPT, INTERRUPTED};
 use crate::interpreter::player::{Flow, Player};
 use crate::programs::read_any_script;
 use crate::shell::{Script, Unplayable};
 
 /// A shell into which somebody types, or whose lines come from a file or a pipe.
 pub(crate) fn run_typed_shell(player: &mut Player<'_>, program: &str) -> Flow {
+    go_on(player, program, false)
+}
+
+/// Goes on with such a shell, whose prompt may be shown already.
+pub(crate) fn go_on(player: &mut Player<'_>, program: &str, is_prompted: bool) -> Flow {
     let is_terminal = player.is_terminal();
     let was_interactive = std::mem::replace(&mut player.is_interactive, is_terminal);
-    let flow = shell(player, program);
+    player.typed_shells += 1;
+    let flow = shell(player, program, is_prompted);
+    player.typed_shells -= 1;
     player.is_interactive = was_interactive;
     flow
 }
 
-fn shell(player: &mut Player<'_>, program: &str) -> Flow {
+fn shell(player: &mut Player<'_>, program: &str, mut is_prompted: bool) -> Flow {
     let mut open = String::new();
     loop {
-        prompt(player, program, open.is_empty());
-        match player.hear_line() {
+        let prompt = prompt(player, program, open.is_empty());
+        if !std::mem::take(&mut is_prompted) {
+            player.echo(&prompt);
+        }
+        match player.hear_command_line(&prompt) {
             HeardLine::Line(line) => open.push_str(&line),
-            HeardLine::Interrupted => {
-                open.clear();
-                player.status = INTERRUPTED;
+            HeardLine::Interrupted(letter) => {
+                if letter == INTERRUPT {
+                    player.echo("^C\n");
+                    player.status = INTERRUPTED;
+                    open.clear();
+                } else {
+                    is_prompted = true;
+                }
                 continue;
             }
-            HeardLine::End => return Flow::Exit(player.status),
-            HeardLine::Nothing => return Flow::OutOfTime,
+            HeardLine::End => {
+                if program == "bash" && player.is_interactive {
+                    player.echo("exit\n");
+                }
+                return Flow::Exit(player.status);
+            }
+            HeardLine::Nothing => {
+                player.is_at_prompt &= open.is_empty() && player.typed_shells == 1;
+                return Flow::OutOfTime;
+            }
         }
         let Some(flow) = run_lines(player, program, &open) else { continue };
         open.clear();
         match flow {
-            Flow::Exit(_) if std::mem::take(&mut player.is_interrupted) => {}
+            _ if player.killed.is_some() => return flow,
+            Flow::Exit(_) if player.interrupted.is_some() => {
+                player.status = player.interrupted.take().unwrap_or(INTERRUPTED);
+            }
             Flow::Exit(_) | Flow::OutOfTime | Flow::Stopped => return flow,
             _ if player.is_blocked => return Flow::OutOfTime,
-            _ => {}
+            _ => player.interrupted = None,
         }
     }
 }
 
-/// As BusyBox and Debian have it.
-fn prompt(player: &mut Player<'_>, program: &str, is_first: bool) {
+/// As BusyBox and Debian have it; none where nobody sees it.
+fn prompt(player: &Player<'_>, program: &str, is_first: bool) -> String {
     if !player.is_terminal() {
-        return;
+        return String::new();
     }
     let sign = if player.around.user == 0 { '#' } else { '$' };
     let folder = if player.folder.is_empty() { "/" } else { &player.folder };
-    let text = match (is_first, program) {
+    match (is_first, program) {
         (false, _) => "> ".to_owned(),
         (true, "bash") => format!("root@{}:{folder}{sign} ", player.around.hostname),
         (true, _) => format!("{folder} {sign} "),
-    };
-    player.echo(&text);
+    }
 }
 
 /// Plays lines that a shell reads; nothing when the last one is not whole.

@@ -13,6 +13,7 @@ mod looking;
 mod nodes;
 mod reaching;
 mod rollouts;
+mod typing;
 
 /// A Deployment as in every tutorial.
 const NGINX: &str = "apiVersion: apps/v1

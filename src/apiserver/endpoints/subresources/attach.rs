@@ -65,10 +65,23 @@ async fn converse(
     outcomes: Outcomes,
 ) -> std::io::Result<()> {
     wanted.begin(io).await?;
+    if pass(io, wanted, attached, None).await? {
+        outcomes.tell(io, "attaching to", Ok(0)).await?;
+        io.close().await?;
+    }
+    Ok(())
+}
+
+/// Passes on what both say, until the process says no more. Whether the client is still there. What it has
+/// said first is `unheard`: until the process has heard what was said no more is read.
+pub(super) async fn pass(
+    io: &mut dyn Channels,
+    wanted: CommandStreams,
+    attached: AttachedStreams,
+    mut unheard: Option<Vec<u8>>,
+) -> std::io::Result<bool> {
     let AttachedStreams { says, resize, mut said } = attached;
     let mut says = Some(says);
-    // What the client has said, and the process has not heard yet: until then no more is read.
-    let mut unheard: Option<Vec<u8>> = None;
     loop {
         tokio::select! {
             is_heard = hear(says.as_ref(), unheard.as_ref()), if unheard.is_some() => {
@@ -83,18 +96,16 @@ async fn converse(
                 }
                 Message::Data(..) => {}
                 Message::Ping(payload) => io.pong(&payload).await?,
-                Message::Close => return Ok(()),
+                Message::Close => return Ok(false),
             },
             piece = said.recv() => match piece {
-                None => break,
+                None => return Ok(true),
                 Some((false, bytes)) if wanted.sends.0 => io.send(OUT, &bytes).await?,
                 Some((true, bytes)) if wanted.sends.1 => io.send(ERRORS, &bytes).await?,
                 Some(_) => {}
             },
         }
     }
-    outcomes.tell(io, "attaching to", Ok(0)).await?;
-    io.close().await
 }
 
 /// Whether the process has heard it.

@@ -9,19 +9,19 @@ use hyper::upgrade::OnUpgrade;
 use serde_json::Value;
 
 use super::asked_streams::AskedStreams;
+use super::attach::pass;
 use super::command_streams::{CLOSED, CommandOutcome, CommandStreams, ERRORS, OUT, Outcomes, window_of};
 use super::log;
 use super::pass_on::{container_target, pass_on};
 use super::streams::{Channels, Message, RESIZE, UpgradeTo};
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
-use crate::kubelet_client::{ExecRequest, Executed, KubeletLookup, WindowSize};
+use crate::kubelet_client::{ExecRequest, Executed, KubeletLookup, TerminalStreams, WindowSize};
 use apimachinery::status::Status;
 use apis::tree::text;
 
 /// A command reads no more: that is more than fits on a container's disk.
 const MAX_INPUT_BYTES: usize = 3 << 20;
-const PROMPT: &str = "/ # ";
 
 /// Goes on over a websocket or SPDY.
 pub(super) async fn exec(
@@ -81,7 +81,7 @@ impl Session {
         self.streams.begin(io).await?;
         self.look_at_window(io)?;
         let outcome = match (self.streams.reads, is_shell(&self.request.command)) {
-            (true, true) if self.streams.is_terminal => self.type_into(io).await?,
+            (true, _) if self.streams.is_terminal => self.sit(io).await?,
             (true, true) => self.feed_lines(io).await?,
             (true, false) if repeats(&self.request.command) => self.repeat(io).await?,
             _ => self.run_fed(io).await?,
@@ -251,62 +251,27 @@ impl Session {
         self.kubelets.exec(request).await.map(|executed| executed.code).map_err(|status| status.message)
     }
 
-    /// A terminal: what is typed is echoed, and each line is a command of its own.
-    async fn type_into(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<CommandOutcome>> {
-        let (mut line, mut earlier, mut last) = (String::new(), String::new(), self.begin().await);
-        if last.is_err() {
-            return Ok(Some(last));
-        }
-        io.send(OUT, PROMPT.as_bytes()).await?;
-        loop {
-            let Message::Data(channel, typed) = self.receive(io).await? else { return Ok(None) };
-            match channel {
-                0 => {}
-                CLOSED => return Ok(Some(last)),
-                _ => continue,
+    /// A terminal: the command hears what is typed while it runs.
+    async fn sit(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<CommandOutcome>> {
+        let begun = self.kubelets.exec_at_terminal(self.request.clone()).await;
+        let TerminalStreams { streams, ended } = match begun {
+            Ok(begun) => begun,
+            Err(status) => return Ok(Some(Err(status.message))),
+        };
+        let unheard = match self.unread.take() {
+            Some(Message::Data(0, bytes)) => Some(bytes),
+            Some(Message::Ping(payload)) => {
+                io.pong(&payload).await?;
+                None
             }
-            for c in String::from_utf8_lossy(&typed).chars() {
-                let echo = match c {
-                    '\r' | '\n' => {
-                        io.send(OUT, b"\r\n").await?;
-                        let text = std::mem::take(&mut earlier) + &std::mem::take(&mut line) + "\n";
-                        match if text.trim().is_empty() {
-                            None
-                        } else {
-                            Some(self.enter(io, text.clone()).await?)
-                        } {
-                            Some(Entered::Ended(outcome)) => return Ok(Some(outcome)),
-                            Some(Entered::GoesOn) => {
-                                earlier = text;
-                                "> ".to_owned()
-                            }
-                            Some(Entered::Done(outcome)) => {
-                                last = outcome;
-                                PROMPT.to_owned()
-                            }
-                            None => PROMPT.to_owned(),
-                        }
-                    }
-                    // Control-D ends an empty line, control-C throws one away.
-                    '\u{4}' if line.is_empty() => return Ok(Some(last)),
-                    '\u{3}' => {
-                        (line, earlier) = (String::new(), String::new());
-                        format!("^C\r\n{PROMPT}")
-                    }
-                    '\u{7f}' | '\u{8}' => line.pop().map_or(String::new(), |_| "\u{8} \u{8}".to_owned()),
-                    c if c.is_control() => String::new(),
-                    c => {
-                        if line.len() < MAX_INPUT_BYTES {
-                            line.push(c);
-                        }
-                        c.to_string()
-                    }
-                };
-                if !echo.is_empty() {
-                    io.send(OUT, echo.as_bytes()).await?;
-                }
-            }
+            Some(Message::Close) => return Ok(None),
+            Some(Message::Data(..)) | None => None,
+        };
+        if !pass(io, self.streams, streams, unheard).await? {
+            return Ok(None);
         }
+        // The kubelet has stopped.
+        Ok(Some(Ok(ended.await.unwrap_or(137))))
     }
 }
 
@@ -350,10 +315,11 @@ fn repeats(command: &[String]) -> bool {
 mod tests {
     use axum::body::Body;
     use futures::future::BoxFuture;
+    use tokio::sync::{mpsc, oneshot, watch};
 
     use super::super::streams::{ChannelEncoding, WebSocket};
     use super::*;
-    use crate::kubelet_client::{LogRequest, Shell};
+    use crate::kubelet_client::{AttachedStreams, LogRequest, Shell};
 
     /// Says how large the window is, whatever it is asked.
     struct Windows;
@@ -364,10 +330,31 @@ mod tests {
         }
 
         fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<Executed, Status>> {
-            let shown = request.window.map_or("none".to_owned(), |it| format!("{} {}", it.height, it.width));
+            assert_eq!(request.window, None);
             let shell = Some(Shell::new());
-            async move { Ok(Executed { out: format!("<{shown}>").into(), shell, ..Executed::default() }) }
-                .boxed()
+            async move { Ok(Executed { out: "<none>".into(), shell, ..Executed::default() }) }.boxed()
+        }
+
+        fn exec_at_terminal(&self, request: ExecRequest) -> BoxFuture<'_, Result<TerminalStreams, Status>> {
+            let (says, mut heard) = mpsc::channel::<Vec<u8>>(1);
+            let (to_client, said) = mpsc::channel(1);
+            let (tells_end, ended) = oneshot::channel();
+            let mut shown = request.window.unwrap();
+            let (sizes, size) = watch::channel(shown);
+            tokio::spawn(async move {
+                loop {
+                    let WindowSize { width, height } = shown;
+                    to_client.send((false, format!("<{height} {width}>").into_bytes())).await.unwrap();
+                    if heard.recv().await.is_none_or(|bytes| bytes == b"\x04") {
+                        break;
+                    }
+                    shown = *size.borrow();
+                }
+                tells_end.send(0).unwrap();
+            });
+            let resize = Box::new(move |window| drop(sizes.send_replace(window)));
+            let streams = AttachedStreams { says, resize, said };
+            async move { Ok(TerminalStreams { streams, ended }) }.boxed()
         }
     }
 
@@ -401,8 +388,9 @@ mod tests {
     #[tokio::test]
     async fn a_command_sees_how_large_its_window_is() {
         let wide = (RESIZE, r#"{"Width":132,"Height":43}"#);
-        assert_eq!(said("top", true, &[wide]).await, "<43 132>");
-        assert_eq!(said("top", true, &[(0, "x"), wide]).await, "<24 80>", "it comes later");
+        let end = (0, "\u{4}");
+        assert_eq!(said("top", true, &[wide, end]).await, "<43 132>");
+        assert_eq!(said("top", true, &[end, wide]).await, "<24 80>", "it comes later");
         assert_eq!(said("top", false, &[wide]).await, "<none>");
     }
 
@@ -413,6 +401,7 @@ mod tests {
             [(0, "a\n"), (RESIZE, sizes[0]), (0, "b\n"), (RESIZE, sizes[1]), (0, "c\n"), (0, "\u{4}")];
         let out = said("sh", true, &typed).await;
         let shown: Vec<&str> = out.split('<').skip(1).filter_map(|it| it.split('>').next()).collect();
-        assert_eq!(shown, ["24 80", "43 132", "30 90"]);
+        // It is as large as whoever sits there has said by then.
+        assert_eq!((shown[0], *shown.last().unwrap()), ("24 80", "30 90"), "{shown:?}");
     }
 }
