@@ -21,7 +21,7 @@ pub struct LeaseId(pub u64);
 pub struct LeaseStatus {
     /// By its own number.
     pub lease: LeaseId,
-    /// What it is called: its number, unless it was given another one.
+    /// What it is called: what follows from its number, unless it was given another name.
     pub name: u64,
     /// What it was granted for.
     pub ttl: Duration,

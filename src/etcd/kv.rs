@@ -311,7 +311,7 @@ impl Kv {
         self.0.shared.read().leases.named(name)
     }
 
-    /// What a lease is called: its number, unless it has another name.
+    /// What a lease is called: a number that follows from its own, unless it was given a name.
     pub fn lease_name(&self, lease: LeaseId) -> u64 {
         self.0.shared.read().leases.name(lease)
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use imbl::{OrdMap, OrdSet};
 
+use super::lease_names;
 use super::promise::Tally;
 use super::{Error, LeaseId, LeaseStatus};
 
@@ -24,7 +25,7 @@ pub(super) struct Leases {
 
 #[derive(Debug, Clone)]
 struct Lease {
-    /// None: it is called by its number.
+    /// None: its number says what it is called.
     name: Option<u64>,
     ttl: Duration,
     /// On the cluster's clock (`Clock::elapsed`).
@@ -39,7 +40,7 @@ impl Leases {
         self.tally.add(lease.0, 0);
     }
 
-    /// Calls a lease by another number than its own.
+    /// Calls a lease by a number of somebody's own.
     pub(super) fn set_name(&mut self, lease: LeaseId, name: u64) {
         if let Some(found) = self.leases.get_mut(&lease) {
             found.name = Some(name);
@@ -49,13 +50,14 @@ impl Leases {
 
     /// The lease that is called so.
     pub(super) fn named(&self, name: u64) -> Option<LeaseId> {
-        let own = || self.leases.get_key_value(&LeaseId(name)).filter(|(_, found)| found.name.is_none());
-        self.names.get(&name).copied().or_else(|| own().map(|(lease, _)| *lease))
+        let has_none = |lease: &LeaseId| self.leases.get(lease).is_some_and(|found| found.name.is_none());
+        self.names.get(&name).copied().or_else(|| lease_names::number(name).map(LeaseId).filter(has_none))
     }
 
     /// What a lease is called, or was while it was there, unless somebody else has named it.
     pub(super) fn name(&self, lease: LeaseId) -> u64 {
-        self.leases.get(&lease).and_then(|found| found.name).unwrap_or(lease.0)
+        let given = self.leases.get(&lease).and_then(|found| found.name);
+        given.unwrap_or_else(|| lease_names::name(lease.0))
     }
 
     /// Those that have names.
@@ -66,7 +68,7 @@ impl Leases {
     /// What is to be told of one of them.
     pub(super) fn status(&self, lease: LeaseId, now: Duration) -> Option<LeaseStatus> {
         let found = self.leases.get(&lease)?;
-        let name = found.name.unwrap_or(lease.0);
+        let name = found.name.unwrap_or_else(|| lease_names::name(lease.0));
         let remaining = found.expires.saturating_sub(now);
         Some(LeaseStatus { lease, name, ttl: found.ttl, remaining })
     }

@@ -31,6 +31,7 @@ mod index;
 mod kv;
 mod lease;
 mod lease_manager;
+mod lease_names;
 mod log;
 mod loss;
 mod opening;

@@ -45,7 +45,7 @@ impl<'a> Transaction<'a> {
         self.shared.read().leases.named(name)
     }
 
-    /// What a lease is called: its number, unless it has another name.
+    /// What a lease is called: a number that follows from its own, unless it was given a name.
     pub fn lease_name(&self, lease: LeaseId) -> u64 {
         self.shared.read().leases.name(lease)
     }

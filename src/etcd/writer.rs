@@ -322,7 +322,7 @@ impl Writer {
             return Err(Error::LeaseExists(lease));
         }
         let mut number = self.newest_lease + 1;
-        while state.leases.named(number).is_some() {
+        while state.leases.named(state.leases.name(LeaseId(number))).is_some() {
             number += 1;
         }
         Ok(LeaseId(number))

@@ -145,20 +145,24 @@ async fn leases_have_the_names_that_they_were_given() {
     let dir = tempfile::tempdir().unwrap();
     let kv = on_disk(dir.path());
     let hour = Duration::from_secs(3600);
-    let named = kv.grant_named_lease(2, hour).await.unwrap();
-    assert!(matches!(kv.grant_named_lease(2, hour).await, Err(Error::LeaseExists(lease)) if lease == named));
+    // What the second lease would be called.
+    let name = crate::lease_names::name(2);
+    let named = kv.grant_named_lease(name, hour).await.unwrap();
+    let again = kv.grant_named_lease(name, hour).await;
+    assert!(matches!(again, Err(Error::LeaseExists(lease)) if lease == named));
     let own = kv.grant_lease(hour).await.unwrap();
-    assert_ne!(own.0, 2, "somebody is called so");
+    let own_name = kv.lease_name(own);
+    assert!(own_name != name && own_name > 1 << 52, "{own_name}: not that of another, and no count");
     let put = move |txn: &mut Transaction<'_>| txn.put("/a", Bytes::new(), Some(named));
     kv.transact(put).await.unwrap();
     kv.close().await;
     let kv = on_disk(dir.path());
-    assert_eq!((kv.lease_named(2), kv.lease_named(own.0)), (Some(named), Some(own)));
+    assert_eq!((kv.lease_named(name), kv.lease_named(own_name)), (Some(named), Some(own)));
     let names: Vec<_> = kv.leases().iter().map(|status| (status.lease, status.name)).collect();
-    assert_eq!(names, [(named, 2), (own, own.0)]);
+    assert_eq!(names, [(named, name), (own, own_name)]);
     assert_eq!(kv.lease_status(named).unwrap().remaining, hour);
     assert_eq!(kv.lease_keys(named).unwrap(), [Arc::from("/a")]);
     kv.revoke_lease(named).await.unwrap();
-    assert_eq!((kv.lease_named(2), kv.get("/a", None).unwrap().0), (None, None));
+    assert_eq!((kv.lease_named(name), kv.get("/a", None).unwrap().0), (None, None));
     kv.close().await;
 }

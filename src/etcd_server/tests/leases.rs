@@ -14,7 +14,9 @@ async fn left(server: &EtcdServer, id: i64) -> LeaseTimeToLiveResponse {
 async fn keys_go_with_the_lease_that_they_hang_on() {
     let server = server();
     let lease = grant(&server, 100, 0).await;
-    assert!(lease.id > 0 && lease.ttl == 100);
+    assert!(lease.id > 1 << 52 && lease.ttl == 100, "not a count: {}", lease.id);
+    let next = grant(&server, 100, 0).await.id;
+    assert!(next > 1 << 52 && next.abs_diff(lease.id) > 1 << 52, "{next}");
     let hanging = PutRequest { key: bytes("a"), lease: lease.id, ..Default::default() };
     let _: PutResponse = call(&server, "KV/Put", &hanging).await.unwrap();
     assert_eq!(range(&server, &one("a")).await.kvs.0[0].lease, lease.id);
