@@ -9,4 +9,5 @@
 
 pub mod flags;
 pub mod metrics;
+pub mod process;
 pub mod zpages;

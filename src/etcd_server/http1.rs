@@ -1,10 +1,11 @@
-//! What etcd answers to plain HTTP (`etcdhttp.HandleHealth`, `HandleVersion`).
+//! What etcd answers to plain HTTP (`etcdhttp.HandleHealth`, `HandleVersion`, `HandleMetrics`).
 
 use axum::body::Body;
-use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Response, StatusCode};
+use http::header::{ALLOW, CONTENT_TYPE};
+use http::{HeaderValue, Method, Response, StatusCode};
 use serde_json::json;
 
+use crate::metrics;
 use crate::server::EtcdServer;
 
 /// The release whose API this is.
@@ -12,7 +13,15 @@ pub const VERSION: &str = "3.6.8";
 /// The release whose data it would be.
 pub const CLUSTER_VERSION: &str = "3.6.0";
 
-pub(crate) fn answer(server: &EtcdServer, path: &str) -> Response<Body> {
+/// The form that Prometheus asks for.
+const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+pub(crate) fn answer(server: &EtcdServer, method: &Method, path: &str) -> Response<Body> {
+    if method != Method::GET && method != Method::HEAD {
+        let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n");
+        refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
+        return refused;
+    }
     let broken = || server.kv().and_then(|kv| Ok(kv.writable()?)).err();
     match path {
         "/health" => match broken() {
@@ -28,6 +37,11 @@ pub(crate) fn answer(server: &EtcdServer, path: &str) -> Response<Body> {
         },
         "/version" => {
             json_of(StatusCode::OK, &json!({"etcdserver": VERSION, "etcdcluster": CLUSTER_VERSION}))
+        }
+        "/metrics" => {
+            let mut response = text(StatusCode::OK, metrics::render(server));
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(PROMETHEUS));
+            response
         }
         _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }

@@ -17,6 +17,7 @@ use crate::values::Values;
 
 pub(crate) fn range(server: &EtcdServer, request: &RangeRequest) -> Result<RangeResponse, EtcdStatus> {
     check::range(request)?;
+    server.metrics().ranged();
     range::range(&server.kv()?, &**server.values(), request)
 }
 
@@ -28,6 +29,7 @@ pub(crate) async fn put(
     check::put(&request)?;
     check_size(bytes)?;
     let values = Arc::clone(server.values());
+    server.metrics().put();
     server.kv()?.transact(move |txn| put_in(txn, &*values, &request)).await
 }
 
@@ -63,6 +65,7 @@ pub(crate) async fn delete_range(
 ) -> Result<DeleteRangeResponse, EtcdStatus> {
     check::delete_range(&request)?;
     let values = Arc::clone(server.values());
+    server.metrics().deleted();
     server.kv()?.transact(move |txn| delete_range_in(txn, &*values, &request)).await
 }
 

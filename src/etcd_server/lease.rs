@@ -14,6 +14,7 @@ use crate::messages::{
     Empty, HeaderResponse, LeaseGrantRequest, LeaseGrantResponse, LeaseKeepAliveResponse,
     LeaseLeasesResponse, LeaseRequest, LeaseTimeToLiveRequest, LeaseTimeToLiveResponse, Repeated,
 };
+use crate::metrics::LeaseStep;
 use crate::server::{EtcdServer, header, header_only, signed};
 use crate::status::{EtcdError, EtcdStatus};
 use crate::unary::streamed;
@@ -37,6 +38,7 @@ pub(crate) async fn grant(
         0 => kv.grant_lease(time).await?,
         id => kv.grant_named_lease(id.cast_unsigned(), time).await?,
     };
+    server.metrics().leased(LeaseStep::Granted);
     let id = kv.lease_name(lease).cast_signed();
     Ok(LeaseGrantResponse { header: header(kv.revision()), id, ttl, error: String::new() })
 }
@@ -51,6 +53,7 @@ pub(crate) async fn revoke(
 ) -> Result<HeaderResponse, EtcdStatus> {
     let kv = server.kv()?;
     kv.revoke_lease(named(&kv, request.id)?).await?;
+    server.metrics().leased(LeaseStep::Revoked);
     Ok(header_only(kv.revision()))
 }
 
@@ -68,6 +71,9 @@ fn renewed(server: &EtcdServer, request: &LeaseRequest) -> Result<Bytes, EtcdSta
     let kv = server.kv()?;
     let lease = kv.lease_named(request.id.cast_unsigned());
     let lease = lease.filter(|lease| kv.keep_alive(*lease).is_ok());
+    if lease.is_some() {
+        server.metrics().leased(LeaseStep::Renewed);
+    }
     let ttl = lease.and_then(|lease| kv.lease_status(lease)).map_or(0, |status| seconds(status.ttl));
     Ok(framed(&LeaseKeepAliveResponse { header: header(kv.revision()), id: request.id, ttl }))
 }

@@ -24,6 +24,7 @@ mod keys;
 mod kv;
 mod lease;
 mod maintenance;
+mod metrics;
 pub mod options;
 mod range;
 pub mod restored;

@@ -3,20 +3,32 @@
 use axum::body::Body;
 use http::{HeaderValue, Request, Response};
 
+use crate::metrics::CountedCall;
 use crate::server::EtcdServer;
 use crate::status::{EtcdError, EtcdStatus, UNIMPLEMENTED};
 use crate::unary::{failed, unary};
 use crate::{cluster, http1, kv, lease, maintenance, snapshot, txn, watch};
 
 impl EtcdServer {
-    /// Answers a request: of gRPC, or what etcd answers to plain HTTP beside it (`/health`, `/version`).
+    /// Answers a request: of gRPC, or what etcd answers to plain HTTP beside it (`/health`, `/version`,
+    /// `/metrics`).
     pub async fn serve(&self, request: Request<Body>) -> Response<Body> {
         let kind = request.headers().get(http::header::CONTENT_TYPE).map(HeaderValue::as_bytes);
         if !kind.unwrap_or_default().starts_with(b"application/grpc") {
-            return http1::answer(self, request.uri().path());
+            return http1::answer(self, request.method(), request.uri().path());
         }
         let path = request.uri().path().to_owned();
         let body = request.into_body();
+        match CountedCall::begin(self, &path) {
+            Some(call) => {
+                let body = call.asked(body);
+                call.answered(self.serve_grpc(path, body).await)
+            }
+            None => self.serve_grpc(path, body).await,
+        }
+    }
+
+    async fn serve_grpc(&self, path: String, body: Body) -> Response<Body> {
         match path.strip_prefix("/etcdserverpb.").and_then(|path| path.split_once('/')) {
             Some(("KV", method)) => self.serve_kv(method, body).await,
             Some(("Watch", "Watch")) => watch::serve(self, body),

@@ -7,6 +7,7 @@ use clock::Clock;
 use etcd::Kv;
 
 use crate::messages::{HeaderResponse, Nested, ResponseHeader};
+use crate::metrics::ServerMetrics;
 use crate::status::{EtcdError, EtcdStatus, MAX_REQUEST_BYTES};
 use crate::values::Values;
 
@@ -36,6 +37,7 @@ struct ServerInner {
     client_urls: Vec<String>,
     clock: Clock,
     progress_interval: Duration,
+    metrics: ServerMetrics,
 }
 
 /// What is told of a server as of a member of a cluster, and how it behaves.
@@ -63,7 +65,9 @@ impl EtcdServer {
         let progress_interval = progress_interval.max(MIN_PROGRESS_INTERVAL);
         // Who waits for a watch's progress lives in real time, whatever the store's clock says.
         let clock = Clock::real();
-        EtcdServer(Arc::new(ServerInner { source, values, name, client_urls, clock, progress_interval }))
+        let metrics = ServerMetrics::default();
+        let inner = ServerInner { source, values, name, client_urls, clock, progress_interval, metrics };
+        EtcdServer(Arc::new(inner))
     }
 
     /// The store.
@@ -81,6 +85,10 @@ impl EtcdServer {
 
     pub(crate) fn progress_interval(&self) -> Duration {
         self.0.progress_interval
+    }
+
+    pub(crate) fn metrics(&self) -> &ServerMetrics {
+        &self.0.metrics
     }
 
     pub(crate) fn name(&self) -> &str {

@@ -30,9 +30,11 @@ pub(crate) async fn txn(
         compare_all(txn, &*values, &request, &mut outcomes)?;
         let mut outcomes = outcomes.into_iter();
         let answer = execute(txn, &*values, &request, &mut outcomes)?;
-        Ok(TxnResponse { header: header(txn.revision()), ..answer })
+        Ok::<_, EtcdStatus>(TxnResponse { header: header(txn.revision()), ..answer })
     };
-    server.kv()?.transact(work).await
+    let answer = server.kv()?.transact(work).await?;
+    server.metrics().transacted(&answer);
+    Ok(answer)
 }
 
 /// How the comparisons of a transaction and of those that are done in it come out, in their order.

@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 use crate::frames::{MAX_RECEIVED_BYTES, Received, framed};
 use crate::keys;
 use crate::messages::{Event, KeyValue, Nested, Repeated, WatchCreateRequest, WatchRequest, WatchResponse};
+use crate::metrics::OneOf;
 use crate::range::shown;
 use crate::server::{EtcdServer, header, signed};
 use crate::status::{EtcdError, EtcdStatus};
@@ -42,6 +43,7 @@ struct StreamedWatch {
     progress_notify: bool,
     /// Nothing was told since progress was last thought of.
     is_quiet: bool,
+    _counted: OneOf,
 }
 
 /// A stream of watches.
@@ -61,6 +63,7 @@ struct StreamedWatches {
     /// When quiet watches are told how far they are.
     next_progress: Duration,
     is_over: bool,
+    _counted: OneOf,
 }
 
 pub(crate) fn serve(server: &EtcdServer, body: Body) -> Response<Body> {
@@ -79,6 +82,7 @@ pub(crate) fn serve(server: &EtcdServer, body: Body) -> Response<Body> {
         progress_wanted: false,
         next_progress: server.clock().elapsed() + server.progress_interval(),
         is_over: false,
+        _counted: server.metrics().stream(),
         server: server.clone(),
     };
     streamed(stream::unfold(watches, |mut watches| async move {
@@ -187,8 +191,9 @@ impl StreamedWatches {
             Err(_) => return Err(refuse(EtcdError::Stopped.words())),
         };
         let WatchCreateRequest { filters, prev_kv, fragment, progress_notify, .. } = request;
+        let (is_quiet, _counted) = (true, self.server.metrics().watcher());
         let watching =
-            StreamedWatch { watch, start, filters, prev_kv, fragment, progress_notify, is_quiet: true };
+            StreamedWatch { watch, start, filters, prev_kv, fragment, progress_notify, is_quiet, _counted };
         self.watches.insert(id, watching);
         Ok(id)
     }

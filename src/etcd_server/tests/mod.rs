@@ -4,6 +4,7 @@ mod bad_input;
 mod histories;
 mod keys;
 mod leases;
+mod linearizable;
 mod restored;
 mod transactions;
 mod upkeep;
@@ -49,6 +50,7 @@ async fn call<Q: ProtoMessage, A: ProtoMessage>(
 async fn send<A: ProtoMessage>(server: &EtcdServer, method: &str, body: Body) -> Result<A, EtcdStatus> {
     let mut answers = answers(server, method, body).await?;
     let message = answers.next().await;
+    assert!(answers.next::<A>().await.is_none(), "one message");
     Ok(message.expect("one message"))
 }
 

@@ -77,3 +77,78 @@ async fn a_snapshot_is_a_file_of_pages_and_its_checksum() {
         assert_eq!((kv.key, kv.value.len()), (bytes(&format!("/{at:03}")), at * 20));
     }
 }
+
+/// What is asked over plain HTTP: code, content type and body.
+async fn asked(server: &EtcdServer, method: &str, path: &str) -> (u16, String, String) {
+    let request = Request::builder().method(method).uri(format!("http://etcd{path}"));
+    let response = server.serve(request.body(Body::empty()).unwrap()).await;
+    let kind = response.headers().get("content-type").map_or("", |kind| kind.to_str().unwrap()).to_owned();
+    let code = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (code, kind, String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn what_is_counted_stands_under_etcds_names() {
+    let server = server();
+    for key in ["a", "b"] {
+        put(&server, key, "1").await;
+    }
+    range(&server, &one("a")).await;
+    failure(&server, "KV/Put", &PutRequest::default()).await;
+    let put = RequestOp {
+        put: Nested::some(PutRequest { key: bytes("c"), ..Default::default() }),
+        ..Default::default()
+    };
+    let success = Repeated(vec![put, RequestOp { range: Nested::some(all()), ..Default::default() }]);
+    let _: TxnResponse =
+        call(&server, "KV/Txn", &TxnRequest { success, ..Default::default() }).await.unwrap();
+    let grant = LeaseGrantRequest { ttl: 100, id: 0 };
+    let _: LeaseGrantResponse = call(&server, "Lease/LeaseGrant", &grant).await.unwrap();
+    let mut watching = Talk::begin(&server, "Watch/Watch").await;
+    let create = WatchCreateRequest { key: bytes("a"), ..Default::default() };
+    watching.say(&WatchRequest { create: Nested::some(create), ..Default::default() });
+    let _: WatchResponse = watching.hear().await;
+
+    let (code, kind, text) = asked(&server, "GET", "/metrics").await;
+    assert_eq!((code, &*kind), (200, "text/plain; version=0.0.4; charset=utf-8"));
+    let called = |method: &str| {
+        format!("{{grpc_method=\"{method}\",grpc_service=\"etcdserverpb.KV\",grpc_type=\"unary\"}}")
+    };
+    for line in [
+        "etcd_server_has_leader 1",
+        "etcd_server_version{server_version=\"3.6.8\"} 1",
+        "etcd_cluster_version{cluster_version=\"3.6\"} 1",
+        "etcd_debugging_mvcc_keys_total 3",
+        "etcd_debugging_mvcc_current_revision 4",
+        "etcd_mvcc_put_total 3",
+        "etcd_mvcc_range_total 2",
+        "etcd_mvcc_txn_total 1",
+        "etcd_mvcc_db_total_size_in_bytes 0",
+        "etcd_debugging_lease_granted_total 1",
+        "etcd_debugging_mvcc_watch_stream_total 1",
+        "etcd_debugging_mvcc_watcher_total 1",
+        &format!("grpc_server_started_total{} 3", called("Put")),
+        &format!("grpc_server_handled_total{} 2", called("Put").replacen('{', "{grpc_code=\"OK\",", 1)),
+        &format!(
+            "grpc_server_handled_total{} 1",
+            called("Put").replacen('{', "{grpc_code=\"InvalidArgument\",", 1)
+        ),
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+    for name in [
+        "process_resident_memory_bytes ",
+        "etcd_network_client_grpc_received_bytes_total ",
+        "process_open_fds ",
+    ] {
+        let value = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        assert!(value.parse::<u64>().unwrap() > 0, "{name}{value}");
+    }
+    drop(watching);
+    let (_, _, text) = asked(&server, "GET", "/metrics").await;
+    assert!(text.contains("\netcd_debugging_mvcc_watcher_total 0\n"), "{text}");
+    assert_eq!(asked(&server, "GET", "/health").await.2, r#"{"health":"true","reason":""}"#);
+    assert!(asked(&server, "GET", "/version").await.2.contains("3.6.8"));
+    assert_eq!(asked(&server, "POST", "/health").await.0, 405);
+}
