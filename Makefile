@@ -144,6 +144,7 @@ chaos: etcdctl etcd
 fuzz:
 	CARGO_PROFILE_RELEASE_STRIP=false CARGO_PROFILE_RELEASE_DEBUG=line-tables-only \
 		KUBARIUM_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --release --test it fuzz::
+	KUBARIUM_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --release -p kubarium-etcd-server --lib whatever_is_in_a_file
 
 deny:
 	@command -v cargo-deny > /dev/null || \

@@ -2,6 +2,7 @@
 
 use etcd::{EventKind, StoreImage};
 
+use super::histories::Numbers;
 use super::*;
 use crate::restored::{self, EtcdSnapshotError, LeasesOf};
 
@@ -97,4 +98,116 @@ async fn a_file_that_is_damaged_or_cut_short_is_refused_or_read_but_never_more()
         let why = decode(garbage.into(), "/registry").unwrap_err().to_string();
         assert!(why.starts_with("it is no file of bbolt: give the file that"), "{why}");
     }
+}
+
+/// So many broken files are tried, the same each time; `make fuzz` tries others for as long as it says.
+const BROKEN: u64 = 300;
+/// What readers of numbers fear.
+const FEARED: [u64; 9] = [0, 1, 2, 15, 0xff, 0xffff, 0x7fff_ffff, 0xffff_ffff, u64::MAX];
+const PAGE: usize = 4096;
+
+/// Breaks pages as neither disks nor people do: fields get feared values, pages stand for others, ends are
+/// missing. First pages keep a right checksum half of the time, so that what is behind them is looked at.
+fn broken(pages: &[u8], numbers: &mut Numbers) -> Vec<u8> {
+    let mut file = pages.to_vec();
+    let count = (file.len() / PAGE) as u64;
+    for _ in 0..=numbers.below(4) {
+        let page = numbers.below(count) as usize * PAGE;
+        // Heads of pages and of elements are where most is decided.
+        let reach = if numbers.below(2) == 0 { 64 } else { PAGE as u64 - 8 };
+        let at = page + numbers.below(reach) as usize;
+        match numbers.below(6) {
+            0 => file[at] = numbers.below(256) as u8,
+            1 => file[at] ^= 1 << numbers.below(8),
+            2 => {
+                let (value, width) = (FEARED[numbers.below(9) as usize], 1 << numbers.below(4));
+                file[at..at + width].copy_from_slice(&value.to_le_bytes()[..width]);
+            }
+            3 => {
+                let number = numbers.below(count + 2).to_le_bytes();
+                file[at..at + 8].copy_from_slice(&number);
+            }
+            4 => {
+                let from = numbers.below(count) as usize * PAGE;
+                file.copy_within(from..from + PAGE, page);
+                // It says that it is the page that it stands for.
+                file[page..page + 8].copy_from_slice(&((page / PAGE) as u64).to_le_bytes());
+            }
+            _ => file.truncate(file.len() - numbers.below(count.min(4)) as usize * PAGE),
+        }
+        if file.len() <= 2 * PAGE || file.len() / PAGE < count as usize {
+            break;
+        }
+    }
+    if numbers.below(2) == 0 {
+        sign_first_pages(&mut file);
+    }
+    file
+}
+
+fn sign_first_pages(file: &mut [u8]) {
+    for page in file.chunks_exact_mut(PAGE).take(2) {
+        let checksum = crate::bolt::fnv(&page[16..16 + 56]);
+        page[16 + 56..16 + 64].copy_from_slice(&checksum.to_le_bytes());
+    }
+}
+
+/// A refusal or an image that a store can be made of, or refuses: nothing else comes of any bytes.
+#[tokio::test]
+async fn whatever_is_in_a_file_it_is_read_or_refused() {
+    let (_, server) = with_a_past().await;
+    let mut pieces = snapshot(&server).await;
+    pieces.pop();
+    let pages = pieces.concat();
+    let seconds = std::env::var("KUBARIUM_FUZZ_SECONDS").ok().map(|text| text.parse::<u64>().unwrap());
+    let clock = Clock::real();
+    let end = clock.elapsed() + Duration::from_secs(seconds.unwrap_or(0));
+    let start = seconds.map_or(0, |_| clock.now().timestamp().unsigned_abs() << 20);
+    let mut outcomes = [0, 0];
+    for seed in start.. {
+        let is_over = if seconds.is_some() { clock.elapsed() > end } else { seed == BROKEN };
+        if is_over {
+            break;
+        }
+        let file = broken(&pages, &mut Numbers(seed));
+        let read = std::panic::catch_unwind(|| decode(file.into(), "/registry"));
+        let read = read.unwrap_or_else(|_| panic!("seed {seed} panics"));
+        outcomes[usize::from(read.is_ok())] += 1;
+        if let Ok(image) = read
+            && let Ok(kv) = Kv::load(&image, Options::default(), Clock::real())
+        {
+            kv.range("", None, None, None).unwrap();
+        }
+    }
+    assert!(outcomes.iter().all(|count| *count > 0), "{outcomes:?}");
+}
+
+/// Elements that share their bytes, and pages that lie in others, would make a small file large in memory.
+#[tokio::test]
+async fn nothing_of_a_file_is_read_twice() {
+    let (_, server) = with_a_past().await;
+    let mut pieces = snapshot(&server).await;
+    pieces.pop();
+    let pages = pieces.concat();
+    let kind = |page: &[u8]| u16::from_le_bytes([page[8], page[9]]);
+    let overflow = |page: &[u8]| u32::from_le_bytes([page[12], page[13], page[14], page[15]]);
+    let count = |page: &[u8]| u16::from_le_bytes([page[10], page[11]]);
+    let leaves = (2..pages.len() / PAGE).map(|at| at * PAGE);
+    let leaves = leaves.filter(|at| kind(&pages[*at..]) == 2 && overflow(&pages[*at..]) == 0);
+    // One of the bucket of keys.
+    let first = leaves.max_by_key(|at| count(&pages[*at..])).unwrap();
+    let mut sharing = pages.clone();
+    // Each element of the page has its key and all that is behind it.
+    for element in (first + 16..).step_by(16).take(usize::from(count(&pages[first..]))) {
+        let place = u32::from_le_bytes(pages[element + 4..element + 8].try_into().unwrap()) as usize;
+        let key = u32::from_le_bytes(pages[element + 8..element + 12].try_into().unwrap()) as usize;
+        let rest = first + PAGE - (element + place + key);
+        sharing[element + 12..element + 16].copy_from_slice(&(rest as u32).to_le_bytes());
+    }
+    let why = decode(sharing.into(), "/registry").map(drop).unwrap_err().to_string();
+    assert!(why.contains("has an element that is not within it"), "{why}");
+    let mut within = pages.clone();
+    within[first + 12] = 1;
+    let why = decode(within.into(), "/registry").map(drop).unwrap_err().to_string();
+    assert!(why.contains("is named twice"), "{why}");
 }
