@@ -465,6 +465,22 @@ mod tests {
         assert_eq!(server.says("holderIdentity"), "b");
     }
 
+    #[tokio::test]
+    async fn clocks_that_are_a_day_apart_do_no_harm() {
+        for seconds in [0, 1_700_086_400] {
+            let (server, here) = (Arc::new(LeaseServer::default()), stepped());
+            let there = Clock::stepped(DateTime::from_timestamp(seconds, 0).unwrap());
+            let (mut first, mut second) = (server.elector("a", &there), server.elector("b", &here));
+            for _ in 0..5 {
+                assert!(first.attempt_in_time().await, "it is renewed");
+                assert!(!second.attempt_in_time().await, "it is held");
+                [&here, &there].map(|clock| clock.advance(Duration::from_secs(10)));
+            }
+            here.advance(Duration::from_secs(5));
+            assert!(second.attempt_in_time().await, "it is free");
+        }
+    }
+
     #[test]
     fn times_that_let_two_lead_are_refused() {
         let with = |change: fn(&mut LeaderElectionTimes)| {
