@@ -474,7 +474,7 @@ mod tests {
             for _ in 0..5 {
                 assert!(first.attempt_in_time().await, "it is renewed");
                 assert!(!second.attempt_in_time().await, "it is held");
-                [&here, &there].map(|clock| clock.advance(Duration::from_secs(10)));
+                [&here, &there].into_iter().for_each(|clock| clock.advance(Duration::from_secs(10)));
             }
             here.advance(Duration::from_secs(5));
             assert!(second.attempt_in_time().await, "it is free");

@@ -5,13 +5,8 @@ use http::header::{ALLOW, CONTENT_TYPE};
 use http::{HeaderValue, Method, Response, StatusCode};
 use serde_json::json;
 
-use crate::metrics;
-use crate::server::EtcdServer;
-
-/// The release whose API this is.
-pub const VERSION: &str = "3.6.8";
-/// The release whose data it would be.
-pub const CLUSTER_VERSION: &str = "3.6.0";
+use crate::exposition;
+use crate::server::{CLUSTER_VERSION, EtcdServer, VERSION};
 
 /// The form that Prometheus asks for.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -39,7 +34,7 @@ pub(crate) fn answer(server: &EtcdServer, method: &Method, path: &str) -> Respon
             json_of(StatusCode::OK, &json!({"etcdserver": VERSION, "etcdcluster": CLUSTER_VERSION}))
         }
         "/metrics" => {
-            let mut response = text(StatusCode::OK, metrics::render(server));
+            let mut response = text(StatusCode::OK, exposition::render(server));
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(PROMETHEUS));
             response
         }

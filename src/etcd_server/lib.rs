@@ -17,6 +17,7 @@ pub mod frames;
 mod bolt;
 mod bolt_reader;
 mod cluster;
+mod exposition;
 mod hash;
 mod history;
 mod http1;
@@ -39,5 +40,4 @@ pub mod values;
 pub mod watch;
 
 pub use etcd_api::{MalformedMessage, MessageField, ProtoMessage, WireValue, messages, status, wire};
-pub use http1::{CLUSTER_VERSION, VERSION};
-pub use server::{EtcdServer, PROGRESS_INTERVAL, ServerOptions, StoreSource};
+pub use server::{CLUSTER_VERSION, EtcdServer, PROGRESS_INTERVAL, ServerOptions, StoreSource, VERSION};

@@ -5,12 +5,13 @@ use http::Response;
 
 use crate::hash::Hasher;
 use crate::history;
-use crate::http1::{CLUSTER_VERSION, VERSION};
 use crate::messages::{
     AlarmRequest, AlarmResponse, AuthStatusResponse, Empty, HashKvRequest, HashKvResponse, HashResponse,
     HeaderResponse, LeaseRequest, Repeated, StatusResponse,
 };
-use crate::server::{EtcdServer, MEMBER_ID, RAFT_TERM, header, header_only, signed};
+use crate::server::{
+    CLUSTER_VERSION, EtcdServer, MEMBER_ID, RAFT_TERM, VERSION, header, header_only, signed,
+};
 use crate::status::{EtcdError, EtcdStatus, UNIMPLEMENTED};
 use crate::unary::unary;
 

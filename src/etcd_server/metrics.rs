@@ -1,8 +1,4 @@
-//! `/metrics`: what is counted of requests, and where the store stands, under etcd's names (`etcd_server_*`,
-//! `etcd_mvcc_*`, `grpc_server_*`), as its dashboards and `etcdctl check` read them.
-//!
-//! What one process without a raft cannot have is left out where a number would mislead (a quota, peers,
-//! rounds of the write-ahead log), and constant where it is so.
+//! What is counted of requests, under etcd's names (`etcd_mvcc_*`, `grpc_server_*`).
 
 use std::fmt::{Display, Write};
 use std::sync::Arc;
@@ -10,15 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::{Body, Bytes};
 use component_base::metrics::{Family, heading};
-use component_base::process;
-use etcd::{KeySpan, Kv};
 use http::{HeaderMap, Response};
 use http_body::Frame;
 use http_body_util::BodyExt;
 
-use crate::http1::{CLUSTER_VERSION, VERSION};
 use crate::messages::TxnResponse;
-use crate::server::{EtcdServer, MEMBER_ID};
 
 /// How many messages go which way (`grpc_type`).
 const UNARY: &str = "unary";
@@ -89,7 +81,7 @@ pub(crate) struct OneOf {
 /// A call of a method that is counted.
 #[derive(Clone)]
 pub(crate) struct CountedCall {
-    server: EtcdServer,
+    metrics: Arc<ServerMetrics>,
     /// Method, service, and which way messages go.
     labels: [&'static str; 3],
 }
@@ -151,7 +143,7 @@ impl ServerMetrics {
         OneOf { _held: self.watchers.clone() }
     }
 
-    fn render_calls(&self, out: &mut String) {
+    pub(crate) fn render(&self, out: &mut String) {
         self.started.render(out);
         self.handled.render(out);
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -178,22 +170,22 @@ impl ServerMetrics {
 
 impl CountedCall {
     /// None for a method that is not there.
-    pub(crate) fn begin(server: &EtcdServer, path: &str) -> Option<CountedCall> {
+    pub(crate) fn begin(metrics: &Arc<ServerMetrics>, path: &str) -> Option<CountedCall> {
         let (service, method) = path.strip_prefix("/etcdserverpb.")?.split_once('/')?;
         let labels =
             METHODS.iter().filter(|(known, ..)| *known == service).find_map(|(_, methods, kind)| {
                 let method = methods.iter().find(|known| **known == method)?;
                 Some([*method, full_name(service)?, *kind])
             })?;
-        server.metrics().started.count(labels);
-        Some(CountedCall { server: server.clone(), labels })
+        metrics.started.count(labels);
+        Some(CountedCall { metrics: metrics.clone(), labels })
     }
 
     /// What is asked, counted as it is read.
     pub(crate) fn asked(&self, body: Body) -> Body {
-        let server = self.server.clone();
+        let metrics = self.metrics.clone();
         Body::new(body.map_frame(move |frame: Frame<Bytes>| {
-            count(&server.metrics().received_bytes, frame.data_ref().map_or(0, |data| data.len() as u64));
+            count(&metrics.received_bytes, frame.data_ref().map_or(0, |data| data.len() as u64));
             frame
         }))
     }
@@ -204,7 +196,7 @@ impl CountedCall {
         response.map(|body| {
             Body::new(body.map_frame(move |frame: Frame<Bytes>| {
                 let sent = frame.data_ref().map_or(0, |data| data.len() as u64);
-                count(&self.server.metrics().sent_bytes, sent);
+                count(&self.metrics.sent_bytes, sent);
                 frame.trailers_ref().into_iter().for_each(|trailers| self.note_end(trailers));
                 frame
             }))
@@ -215,7 +207,7 @@ impl CountedCall {
         let code = headers.get("grpc-status").and_then(|code| code.to_str().ok()?.parse::<usize>().ok());
         let Some(code) = code.map(|code| CODES.get(code).copied().unwrap_or("Unknown")) else { return };
         let [method, service, kind] = self.labels;
-        self.server.metrics().handled.count([code, method, service, kind]);
+        self.metrics.handled.count([code, method, service, kind]);
     }
 }
 
@@ -248,86 +240,8 @@ fn operations(answer: &TxnResponse) -> [u64; 3] {
     done
 }
 
-/// The whole text.
-pub(crate) fn render(server: &EtcdServer) -> String {
-    let mut out = String::new();
-    let kv = server.kv().ok();
-    let writable = kv.as_ref().is_some_and(|kv| kv.writable().is_ok());
-    member(&mut out, writable);
-    if let Some(kv) = kv {
-        store(&mut out, &kv);
-    }
-    server.metrics().render_calls(&mut out);
-    process::render(&mut out);
-    out
-}
-
-/// A member that is alone leads, as long as it can write.
-fn member(out: &mut String, writable: bool) {
-    let leads = u8::from(writable);
-    for (name, kind, help, value) in [
-        ("has_leader", "gauge", "Whether or not a leader exists. 1 is existence, 0 is not.", leads),
-        ("is_leader", "gauge", "Whether or not this member is a leader. 1 if is, 0 otherwise.", leads),
-        ("is_learner", "gauge", "Whether or not this member is a learner. 1 if is, 0 otherwise.", 0),
-        ("leader_changes_seen_total", "counter", "The number of leader changes seen.", 1),
-        (
-            "heartbeat_send_failures_total",
-            "counter",
-            "The total number of leader heartbeat send failures.",
-            0,
-        ),
-        ("proposals_pending", "gauge", "The current number of pending proposals to commit.", 0),
-        ("proposals_failed_total", "counter", "The total number of failed proposals seen.", 0),
-        ("slow_apply_total", "counter", "The total number of slow apply requests.", 0),
-        ("slow_read_indexes_total", "counter", "The total number of pending read indexes.", 0),
-        ("read_indexes_failed_total", "counter", "The total number of failed read indexes seen.", 0),
-    ] {
-        one(out, &format!("etcd_server_{name}"), kind, help, value);
-    }
-    let cluster = CLUSTER_VERSION.rsplit_once('.').map_or(CLUSTER_VERSION, |(minor, _)| minor);
-    for (name, help, label, value) in [
-        ("etcd_server_version", "Which version is running.", "server_version", VERSION),
-        (
-            "etcd_server_id",
-            "Server or member ID in hexadecimal format.",
-            "server_id",
-            &*format!("{MEMBER_ID:x}"),
-        ),
-        ("etcd_cluster_version", "Which version is running.", "cluster_version", cluster),
-    ] {
-        heading(out, name, "gauge", help);
-        let _ = writeln!(out, "{name}{{{label}=\"{value}\"}} 1");
-    }
-}
-
-fn store(out: &mut String, kv: &Kv) {
-    let revision = kv.revision();
-    let size = kv.bytes_on_disk();
-    // Counted in the index, without a look at values.
-    let keys = kv.range_of(&KeySpan::ALL, 0, None).map_or(0, |found| found.count);
-    for (name, help, value) in [
-        (
-            "etcd_server_proposals_committed_total",
-            "The total number of consensus proposals committed.",
-            revision,
-        ),
-        ("etcd_server_proposals_applied_total", "The total number of consensus proposals applied.", revision),
-        ("etcd_mvcc_db_total_size_in_bytes", "Total size of the underlying database.", size),
-        ("etcd_mvcc_db_total_size_in_use_in_bytes", "Total size of the underlying database in use.", size),
-        ("etcd_debugging_mvcc_db_total_size_in_bytes", "Total size of the underlying database.", size),
-        ("etcd_debugging_mvcc_keys_total", "Total number of keys.", keys as u64),
-        ("etcd_debugging_mvcc_current_revision", "The current revision of store.", revision),
-        (
-            "etcd_debugging_mvcc_compact_revision",
-            "The revision of the last compaction in store.",
-            kv.compact_revision(),
-        ),
-    ] {
-        one(out, name, "gauge", help, value);
-    }
-}
-
-fn one(out: &mut String, name: &str, kind: &str, help: &str, value: impl Display) {
+/// A metric of one value.
+pub(crate) fn one(out: &mut String, name: &str, kind: &str, help: &str, value: impl Display) {
     heading(out, name, kind, help);
     let _ = writeln!(out, "{name} {value}");
 }

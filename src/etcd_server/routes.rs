@@ -19,7 +19,7 @@ impl EtcdServer {
         }
         let path = request.uri().path().to_owned();
         let body = request.into_body();
-        match CountedCall::begin(self, &path) {
+        match CountedCall::begin(self.metrics(), &path) {
             Some(call) => {
                 let body = call.asked(body);
                 call.answered(self.serve_grpc(path, body).await)

@@ -11,6 +11,11 @@ use crate::metrics::ServerMetrics;
 use crate::status::{EtcdError, EtcdStatus, MAX_REQUEST_BYTES};
 use crate::values::Values;
 
+/// The release whose API this is.
+pub const VERSION: &str = "3.6.8";
+/// The release whose data it would be.
+pub const CLUSTER_VERSION: &str = "3.6.0";
+
 /// What etcd calls a cluster of one member with its default name and URLs.
 pub(crate) const CLUSTER_ID: u64 = 0xcdf8_1819_4e3a_8c32;
 /// What etcd calls its member.
@@ -37,7 +42,7 @@ struct ServerInner {
     client_urls: Vec<String>,
     clock: Clock,
     progress_interval: Duration,
-    metrics: ServerMetrics,
+    metrics: Arc<ServerMetrics>,
 }
 
 /// What is told of a server as of a member of a cluster, and how it behaves.
@@ -65,7 +70,7 @@ impl EtcdServer {
         let progress_interval = progress_interval.max(MIN_PROGRESS_INTERVAL);
         // Who waits for a watch's progress lives in real time, whatever the store's clock says.
         let clock = Clock::real();
-        let metrics = ServerMetrics::default();
+        let metrics = Arc::default();
         let inner = ServerInner { source, values, name, client_urls, clock, progress_interval, metrics };
         EtcdServer(Arc::new(inner))
     }
@@ -87,7 +92,7 @@ impl EtcdServer {
         self.0.progress_interval
     }
 
-    pub(crate) fn metrics(&self) -> &ServerMetrics {
+    pub(crate) fn metrics(&self) -> &Arc<ServerMetrics> {
         &self.0.metrics
     }
 
