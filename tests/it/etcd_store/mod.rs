@@ -6,6 +6,7 @@ mod bad_input;
 mod chaos;
 mod copied;
 mod leading;
+mod peers;
 mod refused;
 mod repaired;
 mod scale;
@@ -107,15 +108,23 @@ fn ctl(endpoints: &str, words: &[&str]) -> Result<String, String> {
 fn run(folder: &TempDir, scheme: &str, [address, peers]: [SocketAddr; 2], flags: &[String]) -> Child {
     let clients = format!("{scheme}://{address}");
     let cluster = format!("default=http://{peers}");
-    member("default", &folder.path().join("data"), [&clients, &format!("http://{peers}")], &cluster, flags)
+    let peers = &*format!("http://{peers}");
+    member("default", &folder.path().join("data"), [&clients, peers, peers], &cluster, flags)
 }
 
-/// A member of an etcd, as `cluster` lists it; where clients and where other members reach it.
-fn member(name: &str, data: &Path, [clients, peers]: [&str; 2], cluster: &str, flags: &[String]) -> Child {
+/// A member of an etcd, as `cluster` lists it; where clients reach it, where it listens for other members, and
+/// where those reach it.
+fn member(
+    name: &str,
+    data: &Path,
+    [clients, peers, advertised]: [&str; 3],
+    cluster: &str,
+    flags: &[String],
+) -> Child {
     Command::new(program())
         .args(["--name", name, "--data-dir", data.to_str().unwrap(), "--unsafe-no-fsync"])
         .args(["--listen-client-urls", clients, "--advertise-client-urls", clients])
-        .args(["--listen-peer-urls", peers, "--initial-advertise-peer-urls", peers])
+        .args(["--listen-peer-urls", peers, "--initial-advertise-peer-urls", advertised])
         .args(["--initial-cluster", cluster])
         .args(flags)
         .stdin(Stdio::null())

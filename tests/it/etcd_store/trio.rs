@@ -1,5 +1,6 @@
 //! An etcd of three members on loopback, each a process that can be killed.
 
+use super::peers::PeerWays;
 use super::*;
 
 const MEMBERS: usize = 3;
@@ -8,6 +9,7 @@ const MEMBERS: usize = 3;
 pub(super) struct EtcdOfThree {
     folder: TempDir,
     members: Vec<TrioMember>,
+    ways: PeerWays,
     flags: Vec<String>,
 }
 
@@ -28,7 +30,9 @@ impl EtcdOfThree {
             let mut etcd = EtcdOfThree::begin(flags);
             let begun = (0..MEMBERS).all(|at| etcd.listens(at));
             if begun {
-                etcd.wait_for_leader();
+                etcd.leader();
+                let ids = (0..MEMBERS).map(|at| eventually("its number", || etcd.id(at)));
+                etcd.ways.set_ids(ids.collect());
                 return etcd;
             }
         }
@@ -39,19 +43,22 @@ impl EtcdOfThree {
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
         let folder = tempfile::tempdir().unwrap();
         let member = |_| TrioMember { child: None, address: free_address(), peers: free_address() };
-        let mut etcd = EtcdOfThree { folder, members: (0..MEMBERS).map(member).collect(), flags };
+        let members: Vec<TrioMember> = (0..MEMBERS).map(member).collect();
+        let peers: Vec<SocketAddr> = members.iter().map(|member| member.peers).collect();
+        let mut etcd = EtcdOfThree { folder, members, ways: PeerWays::to(&peers), flags };
         (0..MEMBERS).for_each(|at| etcd.run(at));
         etcd
     }
 
     fn run(&mut self, at: usize) {
         let name = |at: usize| format!("member-{at}");
-        let others = self.members.iter().enumerate();
-        let cluster: Vec<String> =
-            others.map(|(at, member)| format!("{}=http://{}", name(at), member.peers)).collect();
+        let others = self.ways.addresses.iter().enumerate();
+        let cluster: Vec<String> = others.map(|(at, way)| format!("{}=http://{way}", name(at))).collect();
+        let advertised = format!("http://{}", self.ways.addresses[at]);
         let data = self.folder.path().join(name(at));
         let member = &mut self.members[at];
-        let urls = [&*format!("http://{}", member.address), &*format!("http://{}", member.peers)];
+        let [clients, peers] = [member.address, member.peers].map(|address| format!("http://{address}"));
+        let urls = [&*clients, &*peers, &*advertised];
         member.child = Some(super::member(&name(at), &data, urls, &cluster.join(","), &self.flags));
     }
 
@@ -84,15 +91,25 @@ impl EtcdOfThree {
         eventually("a leader", || (0..MEMBERS).find(|at| self.leads(*at)))
     }
 
-    fn wait_for_leader(&self) {
-        self.leader();
+    /// Parts a member from the others, or nobody. Clients reach it all the same.
+    pub(super) fn part(&self, apart: Option<usize>) {
+        self.ways.part(apart);
     }
 
     fn leads(&self, at: usize) -> bool {
-        let Some(status) = self.ask(at, &["endpoint", "status", "--write-out=json"]) else { return false };
-        let status: serde_json::Value = serde_json::from_str(&status).unwrap();
-        let status = &status[0]["Status"];
+        let Some(status) = self.status(at) else { return false };
         status["leader"] == status["header"]["member_id"] && !status["leader"].is_null()
+    }
+
+    /// What it calls itself before other members.
+    fn id(&self, at: usize) -> Option<String> {
+        Some(format!("{:x}", self.status(at)?["header"]["member_id"].as_u64()?))
+    }
+
+    fn status(&self, at: usize) -> Option<serde_json::Value> {
+        let status = self.ask(at, &["endpoint", "status", "--write-out=json"])?;
+        let mut status: serde_json::Value = serde_json::from_str(&status).unwrap();
+        Some(status[0]["Status"].take())
     }
 
     /// What etcdctl prints that asks one member, if it answers.

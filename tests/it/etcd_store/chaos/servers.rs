@@ -12,8 +12,12 @@ use crate::support::wire::{Answer, Error, JSON, Target};
 pub(super) const COUNT: usize = 3;
 /// How long an answer is waited for; then nobody knows.
 const ANSWER_WITHIN: Duration = Duration::from_secs(6);
-const POLICY: &str = "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived],
-    rules: [{level: Metadata, verbs: [create, update, patch, delete]}]}";
+/// Of the components it is told what was written: with its revision.
+const POLICY: &str = "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [
+    {level: RequestResponse, verbs: [create, update, patch], userGroups: ['system:serviceaccounts:kube-system']},
+    {level: RequestResponse, verbs: [create, update, patch],
+        users: ['system:kube-controller-manager', 'system:kube-scheduler']},
+    {level: Metadata, verbs: [create, update, patch, delete]}]}";
 
 /// Where each server is; none while it is away.
 pub(super) type Targets = Arc<Mutex<Vec<Option<Target>>>>;
