@@ -2,6 +2,7 @@
 
 mod alone;
 mod etcdctl;
+mod histories;
 mod killed;
 mod secured;
 mod snapshots;
