@@ -1,5 +1,5 @@
-//! `/metrics`: where the store stands, and what was counted, under etcd's names, as its dashboards and `etcdctl
-//! check` read them.
+//! `/metrics`: where the store stands, and what was counted, under etcd's names, as its dashboards and
+//! `etcdctl check` read them.
 //!
 //! What one process without a raft cannot have is left out where a number would mislead (a quota, peers,
 //! rounds of the write-ahead log), and constant where it is so.

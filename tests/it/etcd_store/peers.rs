@@ -182,6 +182,6 @@ fn one_is_parted_from_the_others_and_comes_back() {
     ways.part(None);
     // What is refused was perhaps connected before.
     let _again = open("b1", 0);
-    let mut found = || read_head(&mut servers[0].accept().unwrap().0);
+    let found = || read_head(&mut servers[0].accept().unwrap().0);
     while found().is_err() {}
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use kubarium::apis::apps::deployment::DEPLOYMENTS;
 use kubarium::apis::core::config_map::CONFIG_MAPS;
 use kubarium::apis::core::pod::PODS;
 use kubarium::apis::rbac::role_binding::CLUSTER_ROLE_BINDINGS;
@@ -76,6 +77,27 @@ async fn kubectl_in_a_pod_does_what_its_account_may() {
     let gone = "pod/web-0 condition met\npod \"web-0\" deleted from default namespace\n\
                 Error from server (NotFound): pods \"web-0\" not found\n";
     assert_eq!(net.ran("waits", waits).await, (1, gone.to_owned()));
+    let changes = "kubectl label pod web-1 tier=a && kubectl label pod web-1 tier=b; kubectl label pod web-1 tier-; \
+                   kubectl annotate pods web-1 note=x; kubectl patch pod web-1 -p '{\"metadata\":{\"labels\":{\"a\":\"b\"}}}' && \
+                   kubectl get pod web-1 -o jsonpath='{.metadata.labels.a}{.metadata.annotations.note}'; echo; \
+                   kubectl logs web-1 --tail=1";
+    let script = json!({"image": "busybox", "command": ["sh", "-c", "echo first; echo said; sleep 1000"]});
+    net.pod("web-1", script).await;
+    let done = "pod/web-1 labeled\nerror: 'tier' already has a value (a), and --overwrite is false\n\
+                pod/web-1 unlabeled\npod/web-1 annotated\npod/web-1 patched\nbx\nsaid\n";
+    assert_eq!(net.ran("changes", changes).await, (0, done.to_owned()));
+    let labels = json!({"app": "rolls"});
+    let template =
+        json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "nginx"}]}});
+    let spec = json!({"replicas": 1, "selector": {"matchLabels": labels}, "template": template});
+    net.create(&DEPLOYMENTS, json!({"metadata": {"name": "rolls"}, "spec": spec})).await;
+    let rolls = "kubectl scale deployment rolls --replicas=2; kubectl rollout status deploy/rolls | tail -1; \
+                 kubectl rollout restart deploy rolls; kubectl rollout status deploy/rolls | tail -1; \
+                 kubectl get deploy rolls -o jsonpath='{.status.readyReplicas}'; kubectl rollout undo deploy rolls";
+    let (code, said) = net.ran("rolls", rolls).await;
+    let done = "deployment.apps/rolls scaled\ndeployment \"rolls\" successfully rolled out\n\
+                deployment.apps/rolls restarted\ndeployment \"rolls\" successfully rolled out\n2error: unknown";
+    assert!(code == 1 && said.starts_with(done), "{said}");
     let versions = net.ran("versions", "kubectl version | grep Server; kubectl sing").await;
     assert!(versions.1.starts_with("Server Version: v1.36.2"), "{versions:?}");
     assert!(versions.1.contains("\nerror: unknown command \"sing\""), "{versions:?}");

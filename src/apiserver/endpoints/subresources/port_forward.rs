@@ -38,8 +38,8 @@ const REQUEST: &str = "requestid";
 const PORT: &str = "port";
 /// So long a first stream waits for its second (`DefaultStreamCreationTimeout`); then it is given up.
 const PAIR_TIMEOUT: Duration = Duration::from_secs(30);
-/// So many first streams wait for their second; beyond that the oldest is given up. Clients open the first ones of
-/// many connections before any second, so it is as many as a connection of SPDY has.
+/// So many first streams wait for their second; beyond that the oldest is given up. Clients open the first
+/// ones of many connections before any second, so it is as many as a connection of SPDY has.
 const MAX_WAITING: usize = 1024;
 /// Bytes on their way from a pod, for each connection.
 const PIECE_BYTES: usize = 16 << 10;

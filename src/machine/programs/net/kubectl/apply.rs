@@ -26,14 +26,7 @@ pub(super) fn objects(player: &mut Player<'_>, options: &KubectlOptions) -> Resu
             }
         };
         player.handle(text.len());
-        if has_aliases(&text) {
-            return Err(KubectlStop::Failed(format!(
-                "error: error parsing {path}: aliases of YAML are not read here"
-            )));
-        }
-        for document in serde_yaml::Deserializer::from_str(&text) {
-            let wrong = |error| KubectlStop::Failed(format!("error: error parsing {path}: {error}"));
-            let object = Value::deserialize(document).map_err(wrong)?;
+        for object in documents(&text, path)? {
             match object["items"].as_array().filter(|_| object["kind"] == "List") {
                 Some(items) => objects.extend(items.iter().cloned()),
                 None if object.is_null() => {}
@@ -51,6 +44,20 @@ pub(super) fn objects(player: &mut Player<'_>, options: &KubectlOptions) -> Resu
         )));
     }
     Ok(objects)
+}
+
+/// The documents of a YAML of that name.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn documents(text: &str, path: &str) -> Result<Vec<Value>, KubectlStop> {
+    if has_aliases(text) {
+        let why = format!("error: error parsing {path}: aliases of YAML are not read here");
+        return Err(KubectlStop::Failed(why));
+    }
+    let wrong = |error| KubectlStop::Failed(format!("error: error parsing {path}: {error}"));
+    let documents = serde_yaml::Deserializer::from_str(text);
+    documents.map(|document| Value::deserialize(document).map_err(wrong)).collect()
 }
 
 /// One that stands for another may make a text of any length out of a short one.

@@ -1,6 +1,7 @@
 //! Requests to the apiserver, as whoever the pod's token says.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -8,8 +9,9 @@ use serde_json::Value;
 use super::known::KnownResource;
 use super::options::KubectlOptions;
 use super::stop::KubectlStop;
+use crate::byte_text;
 use crate::interpreter::player::Player;
-use crate::questions::{HttpQuestion, NetworkAsk, NetworkReply, Question, TlsTrust};
+use crate::questions::{HttpQuestion, NetworkAsk, NetworkReply, Question, TlsTrust, WebReply};
 
 /// Where a pod finds its account.
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -117,6 +119,19 @@ impl ApiClient {
         self.ask(player, ("GET", path), "application/json", None)
     }
 
+    /// What is no JSON, as a log.
+    ///
+    /// # Errors
+    /// What the apiserver says against it.
+    pub(crate) fn text(&self, player: &mut Player<'_>, path: &str) -> Result<String, KubectlStop> {
+        let web = self.exchange(player, ("GET", path), "*/*", None)?;
+        if web.code < 400 {
+            return Ok(byte_text::text_of(&web.body));
+        }
+        let body = serde_json::from_slice(&web.body).unwrap_or(Value::Null);
+        ApiAnswer { code: web.code, body }.well().map(|_| String::new())
+    }
+
     pub(crate) fn get_table(&self, player: &mut Player<'_>, path: &str) -> Result<ApiAnswer, KubectlStop> {
         self.ask(player, ("GET", path), TABLE, None)
     }
@@ -148,6 +163,25 @@ impl ApiClient {
         accepted: &str,
         body: Option<(Value, &str)>,
     ) -> Result<ApiAnswer, KubectlStop> {
+        let web = self.exchange(player, (method, path), accepted, body)?;
+        let body = serde_json::from_slice(&web.body);
+        let cut = || {
+            KubectlStop::Failed(format!("error: the answer to {method} {path} is longer than is read here"))
+        };
+        match body {
+            Ok(body) => Ok(ApiAnswer { code: web.code, body }),
+            Err(_) if web.code >= 400 => Ok(ApiAnswer { code: web.code, body: Value::Null }),
+            Err(_) => Err(cut()),
+        }
+    }
+
+    fn exchange(
+        &self,
+        player: &mut Player<'_>,
+        (method, path): (&str, &str),
+        accepted: &str,
+        body: Option<(Value, &str)>,
+    ) -> Result<Arc<WebReply>, KubectlStop> {
         let mut headers = vec![
             ("Host".to_owned(), self.to.to_string()),
             ("User-Agent".to_owned(), "kubectl/v1.36.2 (linux/amd64) kubernetes".to_owned()),
@@ -176,15 +210,7 @@ impl ApiClient {
             return Err(KubectlStop::Failed(why));
         };
         player.handle(web.body.len());
-        let body = serde_json::from_slice(&web.body);
-        let cut = || {
-            KubectlStop::Failed(format!("error: the answer to {method} {path} is longer than is read here"))
-        };
-        match body {
-            Ok(body) => Ok(ApiAnswer { code: web.code, body }),
-            Err(_) if web.code >= 400 => Ok(ApiAnswer { code: web.code, body: Value::Null }),
-            Err(_) => Err(cut()),
-        }
+        Ok(web)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `kubectl` in a container: it asks the apiserver at `KUBERNETES_SERVICE_HOST` with the token of the pod's
-//! account. `get`, `apply`, `create -f`, `delete`, `wait` and `version`, of the kinds that every
-//! cluster has, and of any other as `NAME.VERSION.GROUP` or after a look at what is served.
+//! account. `get`, `apply`, `create -f`, `delete`, `patch`, `label`, `annotate`, `scale`, `rollout restart` and
+//! `status`, `logs`, `wait` and `version`, of the kinds that every cluster has, and of any other as
+//! `NAME.VERSION.GROUP` or after a look at what is served.
 
 mod stop;
 
@@ -14,8 +15,11 @@ mod resources;
 mod objects;
 
 mod apply;
+mod changing;
 mod printing;
 mod waiting;
+
+mod rolling;
 
 use serde_json::Value;
 
@@ -24,6 +28,12 @@ use self::objects::{each, named};
 use self::options::KubectlOptions;
 use self::stop::{KubectlRun, KubectlStop};
 use crate::interpreter::player::{Flow, Player};
+
+/// What it knows.
+const COMMANDS: &[&str] = &[
+    "get", "apply", "create", "delete", "patch", "label", "annotate", "scale", "rollout", "logs", "wait",
+    "version",
+];
 
 /// Says what it does with these words.
 pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
@@ -44,8 +54,8 @@ fn run_command(player: &mut Player<'_>, options: &KubectlOptions) -> KubectlRun 
         player.say(&client_version());
         return Ok(());
     }
-    if !["get", "apply", "create", "delete", "wait", "version"].contains(&command) {
-        let known = "this one knows get, apply, create, delete, wait and version";
+    if !COMMANDS.contains(&command) {
+        let known = format!("this one knows {}", COMMANDS.join(", "));
         let why = format!("error: unknown command {command:?} for \"kubectl\": {known}");
         return Err(KubectlStop::Failed(why));
     }
@@ -56,7 +66,24 @@ fn run_command(player: &mut Player<'_>, options: &KubectlOptions) -> KubectlRun 
         "create" => apply::create(player, &client, options),
         "delete" => delete(player, &client, options),
         "wait" => waiting::wait(player, &client, options),
+        "patch" => changing::patch(player, &client, options),
+        "label" | "annotate" => changing::mark(player, &client, options),
+        "scale" => changing::scale(player, &client, options),
+        "logs" => changing::logs(player, &client, options),
+        "rollout" => rollout(player, &client, options),
         _ => version(player, &client),
+    }
+}
+
+fn rollout(player: &mut Player<'_>, client: &ApiClient, options: &KubectlOptions) -> KubectlRun {
+    match options.words.get(1).map_or("", String::as_str) {
+        "restart" => changing::restart(player, client, options),
+        "status" => rolling::status(player, client, options),
+        other => {
+            let why =
+                format!("error: unknown command \"rollout {other}\": this one knows restart and status");
+            Err(KubectlStop::Failed(why))
+        }
     }
 }
 

@@ -15,13 +15,21 @@ pub(crate) struct NamedObject {
     pub(crate) name: Option<String>,
 }
 
-/// `TYPE`, `TYPE NAME...`, `TYPE/NAME...`, several types with commas between.
+/// What stands behind the command ([`named_by`]).
 pub(crate) fn named(
     player: &mut Player<'_>,
     client: &ApiClient,
     options: &KubectlOptions,
 ) -> Result<Vec<NamedObject>, KubectlStop> {
-    let words = options.words.get(1..).unwrap_or_default();
+    named_by(player, client, options.words.get(1..).unwrap_or_default())
+}
+
+/// `TYPE`, `TYPE NAME...`, `TYPE/NAME...`, several types with commas between.
+pub(crate) fn named_by(
+    player: &mut Player<'_>,
+    client: &ApiClient,
+    words: &[String],
+) -> Result<Vec<NamedObject>, KubectlStop> {
     let Some(first) = words.first() else {
         return Err(KubectlStop::Failed("error: You must specify the type of resource to act on.".into()));
     };

@@ -24,6 +24,19 @@ pub(crate) struct KubectlOptions {
     pub(crate) ignores_missing: bool,
     pub(crate) has_no_headers: bool,
     pub(crate) waits: bool,
+    /// `-p` of `patch`, and where else it stands.
+    pub(crate) patch: Option<String>,
+    pub(crate) patch_file: Option<String>,
+    pub(crate) patch_type: Option<String>,
+    pub(crate) subresource: Option<String>,
+    pub(crate) replicas: Option<i64>,
+    pub(crate) overwrites: bool,
+    /// Whose log, and how much of it.
+    pub(crate) container: Option<String>,
+    pub(crate) tail: Option<String>,
+    pub(crate) is_previous: bool,
+    /// `rollout status` goes on until all is done.
+    pub(crate) watches: bool,
 }
 
 /// Flags with a value.
@@ -54,10 +67,33 @@ const VALUED: &[&str] = &[
     "--force",
     "--now",
     "--validate",
+    "-p",
+    "--patch",
+    "--patch-file",
+    "--type",
+    "--subresource",
+    "--replicas",
+    "--current-replicas",
+    "--overwrite",
+    "-c",
+    "--container",
+    "--tail",
+    "--since",
+    "--watch",
 ];
 /// Of those, what may stand alone.
-const SWITCHES: &[&str] =
-    &["--dry-run", "--wait", "--ignore-not-found", "--all", "--force", "--now", "--validate", "--cascade"];
+const SWITCHES: &[&str] = &[
+    "--dry-run",
+    "--wait",
+    "--ignore-not-found",
+    "--all",
+    "--force",
+    "--now",
+    "--validate",
+    "--cascade",
+    "--overwrite",
+    "--watch",
+];
 /// Flags without one.
 const PLAIN: &[&str] = &[
     "-A",
@@ -65,7 +101,8 @@ const PLAIN: &[&str] = &[
     "--client",
     "--no-headers",
     "-w",
-    "--watch",
+    "--previous",
+    "--timestamps",
     "--server-side",
     "-R",
     "--recursive",
@@ -77,7 +114,7 @@ impl KubectlOptions {
     /// # Errors
     /// What it does not know.
     pub(crate) fn parse(words: &[&str]) -> Result<KubectlOptions, KubectlStop> {
-        let mut options = KubectlOptions { waits: true, ..KubectlOptions::default() };
+        let mut options = KubectlOptions { waits: true, watches: true, ..KubectlOptions::default() };
         let mut words = words.iter().copied();
         while let Some(word) = words.next() {
             if !word.starts_with('-') || word == "-" {
@@ -109,6 +146,7 @@ impl KubectlOptions {
             "-A" | "--all-namespaces" => self.is_everywhere = is_on,
             "--client" => self.is_client_only = is_on,
             "--no-headers" => self.has_no_headers = is_on,
+            "--previous" => self.is_previous = is_on,
             _ => {}
         }
     }
@@ -125,6 +163,15 @@ impl KubectlOptions {
             "--for" => self.condition = text(),
             "--timeout" => self.timeout = Some(duration(value).ok_or_else(wrong)?),
             "--grace-period" => self.grace = Some(value.parse().map_err(|_| wrong())?),
+            "-p" | "--patch" => self.patch = text(),
+            "--patch-file" => self.patch_file = text(),
+            "--type" => self.patch_type = text(),
+            "--subresource" => self.subresource = text(),
+            "--replicas" => self.replicas = Some(value.parse().map_err(|_| wrong())?),
+            "--overwrite" => self.overwrites = value == "true",
+            "-c" | "--container" => self.container = text(),
+            "--tail" if value != "-1" => self.tail = text(),
+            "--watch" => self.watches = value == "true",
             "--wait" => self.waits = value == "true",
             "--ignore-not-found" => self.ignores_missing = value == "true",
             "--all" => self.is_all = value == "true",

@@ -131,7 +131,9 @@ fn until_met(
     }
 }
 
-fn pause(player: &mut Player<'_>, begun: Duration, timeout: Duration) -> KubectlRun {
+/// # Errors
+/// That it has waited for long enough, and nothing is said of it.
+pub(super) fn pause(player: &mut Player<'_>, begun: Duration, timeout: Duration) -> KubectlRun {
     if player.elapsed.saturating_sub(begun) >= timeout {
         return Err(KubectlStop::Failed(String::new()));
     }
