@@ -1,6 +1,6 @@
 //! `kubectl` in a container: it asks the apiserver at `KUBERNETES_SERVICE_HOST` with the token of the pod's
-//! account. `get`, `apply`, `create -f`, `delete`, `patch`, `label`, `annotate`, `scale`, `rollout restart` and
-//! `status`, `logs`, `wait` and `version`, of the kinds that every cluster has, and of any other as
+//! account. `get`, `apply`, `create -f`, `delete`, `patch`, `label`, `annotate`, `scale`, `rollout restart`
+//! and `status`, `logs`, `wait` and `version`, of the kinds that every cluster has, and of any other as
 //! `NAME.VERSION.GROUP` or after a look at what is served.
 
 mod stop;
