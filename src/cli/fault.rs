@@ -298,7 +298,8 @@ fn list(which: &WhichCluster, output: &str) -> Result<(), Failure> {
         let mut rest = fault.clone();
         let fields = rest.as_object_mut();
         fields.map(|fields| ["name", "matched", "hits"].map(|field| fields.remove(field)));
-        say(format!("{:<20} {:>7} {:>5}  {rest}", text(&fault["name"]), fault["matched"], fault["hits"]));
+        let counts = ["matched", "hits"].map(|field| fault[field].to_string());
+        say(format!("{:<20} {:>7} {:>5}  {rest}", text(&fault["name"]), counts[0], counts[1]));
     }
     Ok(())
 }
