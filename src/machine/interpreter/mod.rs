@@ -2,9 +2,9 @@
 //! clock of its own.
 //!
 //! A `Player` is one process; its files here are what it does: `control` for lists and loops, `expansion`
-//! for words, `sums` for numbers, `globs` for names of files, `streams` for what is read and said, `files`
-//! for what it writes, `dialling` for what bash takes for files, `background` for that, `killing` for
-//! signals.
+//! for words, `sums` for numbers, `globs` for names of files, `image_programs` for programs that are files,
+//! `streams` for what is read and said, `files` for what it writes, `dialling` for what bash takes for files,
+//! `background` for that, `killing` for signals.
 
 pub(crate) mod player;
 
@@ -20,6 +20,7 @@ pub mod expansion;
 mod files;
 mod globs;
 pub(crate) mod hearing;
+mod image_programs;
 mod jobs;
 pub(crate) mod killing;
 pub(crate) mod line_editor;

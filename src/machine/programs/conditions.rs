@@ -26,6 +26,7 @@ fn is_so(player: &mut Player<'_>, words: &[&str]) -> bool {
         ["-z", value] => value.is_empty(),
         ["-n", value] | [value] => !value.is_empty(),
         ["-d", path] => file(path).is_some_and(|file| file.is_folder) || player.is_folder(path),
+        ["-e" | "-f" | "-s" | "-r" | "-x", path] if player.is_program(path) => true,
         ["-f", path] => file(path).is_some_and(|file| !file.is_folder),
         ["-s", path] => file(path).is_some_and(|file| !file.content.is_empty()),
         ["-x", path] => {

@@ -19,6 +19,8 @@ const BLOCK_BYTES: usize = 1024;
 const ROOM_BYTES: usize = 4096;
 /// Of files that are older than so many days the year is shown, and not the hour.
 const RECENT_DAYS: i64 = 182;
+/// Of a program that an image brings.
+const PROGRAM_MODE: u32 = 0o755;
 /// Between columns.
 const GAP: usize = 2;
 
@@ -101,6 +103,9 @@ fn entry(player: &mut Player<'_>, files: &Tree, path: &str) -> Option<File> {
     }
     if let Some(file) = image_files::folders(&player.around.image).get(path) {
         return Some(file.clone());
+    }
+    if player.is_program(path) {
+        return Some(File::new(*b"", PROGRAM_MODE));
     }
     let is_known = player.is_folder(path) || file_system::is_of_image(&format!("{path}/"));
     is_known.then(|| implied_folder(player, path))
@@ -344,6 +349,11 @@ mod tests {
             ("ls -lh f | grep -c ' 4 Jan'", "1\n".into()),
             ("ls f d", "f\n\nd:\ne\n".into()),
             ("ls -R", ".:\nd\nf\nl\n\n./d:\ne\n\n./d/e:\n".into()),
+            (
+                "ls -l /bin/sh | cut -c1-10; [ -x \"$(command -v awk)\" ] && [ -f /bin/cat ] && echo there",
+                "-rwxr-xr-x\nthere\n".into(),
+            ),
+            ("[ -x /bin/rsync ] || [ -e /lib/awk ] || echo none", "none\n".into()),
             ("ls none", "ls: none: No such file or directory\n".into()),
             ("ls -d /tmp; ls -ld /tmp | cut -c1-10", "/tmp\ndrwxrwxrwt\n".into()),
             (

@@ -41,7 +41,7 @@ mod typed_shell;
 mod words;
 mod x509_texts;
 
-pub(crate) use commands::{read, read_any_script, read_command, read_script, run};
+pub(crate) use commands::{is_known, read, read_any_script, read_command, read_script, run};
 pub(crate) use conditions::conditional;
 pub(crate) use net::{database_clients, resolve};
 pub(crate) use typed_shell::{go_on, run_lines, run_typed_shell};
