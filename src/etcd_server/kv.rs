@@ -5,12 +5,12 @@ use std::sync::Arc;
 use etcd::Transaction;
 
 use crate::check;
-use crate::keys;
+use crate::keys::{self, KeySpans};
 use crate::messages::{
     CompactionRequest, DeleteRangeRequest, DeleteRangeResponse, HeaderResponse, Nested, PutRequest,
     PutResponse, RangeRequest, RangeResponse, Repeated,
 };
-use crate::range::{self, NOTHING, shown};
+use crate::range::{self, shown};
 use crate::server::{EtcdServer, check_size, header, header_only};
 use crate::status::{EtcdError, EtcdStatus};
 use crate::values::Values;
@@ -39,7 +39,7 @@ pub(crate) fn put_in(
     values: &dyn Values,
     request: &PutRequest,
 ) -> Result<PutResponse, EtcdStatus> {
-    let key = keys::text(&request.key)?;
+    let key = &*keys::text(&request.key);
     let current = if request.ignore_value || request.ignore_lease {
         Some(txn.get(key)?.ok_or(EtcdError::KeyNotFound)?)
     } else {
@@ -75,8 +75,8 @@ pub(crate) fn delete_range_in(
     values: &dyn Values,
     request: &DeleteRangeRequest,
 ) -> Result<DeleteRangeResponse, EtcdStatus> {
-    let span = keys::span(&request.key, &request.range_end).unwrap_or(NOTHING);
-    let found = txn.range(&span, usize::MAX, None)?;
+    let spans = keys::span(&request.key, &request.range_end).unwrap_or(KeySpans::NOTHING);
+    let found = range::read(txn, &spans, usize::MAX, None)?;
     for kv in &found.kvs {
         txn.delete(&kv.key)?;
     }

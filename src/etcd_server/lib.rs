@@ -38,6 +38,7 @@ mod txn;
 mod unary;
 pub mod values;
 pub mod watch;
+mod watched;
 
 pub use etcd_api::{MalformedMessage, MessageField, ProtoMessage, WireValue, messages, status, wire};
 pub use server::{CLUSTER_VERSION, EtcdServer, PROGRESS_INTERVAL, ServerOptions, StoreSource, VERSION};

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use bytes::Bytes;
 use etcd::{Error, KeySpan, Kv, LeaseId, Range, Revision, Transaction};
 
-use crate::keys;
+use crate::keys::{self, KeySpans};
 use crate::messages::{KeyValue, RangeRequest, RangeResponse, Repeated};
 use crate::server::{header, signed};
 use crate::status::EtcdStatus;
@@ -38,9 +38,31 @@ impl KeyReader for Transaction<'_> {
     }
 }
 
-/// No keys at all.
-pub(crate) const NOTHING: KeySpan<'static> =
-    KeySpan::Between(std::borrow::Cow::Borrowed(""), std::borrow::Cow::Borrowed(""));
+/// Reads texts and others at one revision, in the order of their bytes.
+pub(crate) fn read(
+    reader: &impl KeyReader,
+    spans: &KeySpans<'_>,
+    limit: usize,
+    at: Option<Revision>,
+) -> Result<Range, Error> {
+    loop {
+        let mut found = reader.read(&spans.texts, limit, at)?;
+        let Some(others) = &spans.others else { return Ok(found) };
+        let others = match reader.read(others, limit, Some(found.revision.min(at.unwrap_or(u64::MAX)))) {
+            // Between the two: they are read anew.
+            Err(Error::Compacted { .. }) if at.is_none() => continue,
+            others => others?,
+        };
+        if others.count > 0 {
+            found.kvs.extend(others.kvs);
+            found.kvs.sort_by(|one, another| keys::order(&one.key, &another.key));
+            found.kvs.truncate(limit);
+            found.count += others.count;
+            found.more = found.count > found.kvs.len();
+        }
+        return Ok(found);
+    }
+}
 
 /// A key as it is sent.
 pub(crate) fn shown(reader: &impl KeyReader, values: &dyn Values, kv: &etcd::KeyValue) -> KeyValue {
@@ -60,7 +82,7 @@ pub(crate) fn range(
     values: &dyn Values,
     request: &RangeRequest,
 ) -> Result<RangeResponse, EtcdStatus> {
-    let span = keys::span(&request.key, &request.range_end).unwrap_or(NOTHING);
+    let spans = keys::span(&request.key, &request.range_end).unwrap_or(KeySpans::NOTHING);
     let limit = usize::try_from(request.limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
     let at = u64::try_from(request.revision).ok().filter(|at| *at > 0);
     let reads_all = is_sorted(request) || is_filtered(request);
@@ -69,7 +91,7 @@ pub(crate) fn range(
         (false, true) => usize::MAX,
         (false, false) => limit,
     };
-    let mut found = reader.read(&span, fetched, at)?;
+    let mut found = read(reader, &spans, fetched, at)?;
     found.kvs.retain(|kv| passes(request, kv));
     let more = !request.count_only && if reads_all { found.kvs.len() > limit } else { found.more };
     if is_sorted(request) {
@@ -120,7 +142,7 @@ fn sort(request: &RangeRequest, values: &dyn Values, kvs: &mut [etcd::KeyValue])
             2 => one.create_revision.cmp(&other.create_revision),
             3 => one.mod_revision.cmp(&other.mod_revision),
             4 => values.shown(&one.key, &one.value).cmp(&values.shown(&other.key, &other.value)),
-            _ => one.key.cmp(&other.key),
+            _ => keys::order(&one.key, &other.key),
         }
     };
     if request.sort_order == DESCEND {

@@ -12,6 +12,7 @@ use etcd::{EventKind, ImageLease, KeyValue, LeaseId, LoggedChange, Revision, Sto
 use sha2::{Digest, Sha256};
 
 use crate::bolt_reader::{BoltFile, DamagedBolt};
+use crate::keys;
 use crate::messages::{self, KeptLease};
 use crate::wire::ProtoMessage;
 
@@ -97,7 +98,7 @@ pub fn decode(mut file: Bytes, prefix: &str, kept: LeasesOf) -> Result<StoreImag
     for (key, value) in rows {
         let (revision, change) = read_row(&key, value, &leases)?;
         newest = newest.max(revision);
-        changes.extend(change.map(|change| below_registry(change, prefix)));
+        changes.push(below_registry(change, prefix));
     }
     let wanted = format!("{REGISTRY}/");
     if !changes.iter().any(|change| change.kv.key.starts_with(&wanted)) {
@@ -147,12 +148,12 @@ fn compact_revision(meta: &[(Bytes, Bytes)]) -> Revision {
     revision.unwrap_or(0)
 }
 
-/// `main_sub`, and a `t` behind a deletion. None for a key that is no text: those are of others.
+/// `main_sub`, and a `t` behind a deletion.
 fn read_row(
     mut key: &[u8],
     value: Bytes,
     leases: &KnownLeases,
-) -> Result<(Revision, Option<LoggedChange>), EtcdSnapshotError> {
+) -> Result<(Revision, LoggedChange), EtcdSnapshotError> {
     let damaged = || EtcdSnapshotError::Row("key");
     let revision = key.try_get_u64().map_err(|_| damaged())?;
     let kind = match key {
@@ -161,15 +162,14 @@ fn read_row(
         _ => return Err(damaged()),
     };
     let row = messages::KeyValue::decode(value).map_err(|_| damaged())?;
-    let Ok(key) = str::from_utf8(&row.key) else { return Ok((revision, None)) };
     let number = |number: i64| u64::try_from(number).map_err(|_| damaged());
     let kv = KeyValue {
-        key: key.into(),
+        key: keys::text(&row.key).into(),
         value: row.value,
         create_revision: number(row.create_revision)?,
         mod_revision: revision,
         version: number(row.version)?,
         lease: leases.get(&row.lease).map(|(id, _)| *id),
     };
-    Ok((revision, Some(LoggedChange { kind, kv })))
+    Ok((revision, LoggedChange { kind, kv }))
 }

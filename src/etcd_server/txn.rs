@@ -8,10 +8,10 @@ use bytes::Bytes;
 use etcd::Transaction;
 
 use crate::check;
-use crate::keys;
+use crate::keys::{self, KeySpans};
 use crate::kv::{delete_range_in, put_in};
 use crate::messages::{Compare, Nested, Repeated, RequestOp, ResponseOp, TxnRequest, TxnResponse};
-use crate::range::{self, NOTHING};
+use crate::range;
 use crate::server::{EtcdServer, check_size, header, signed};
 use crate::status::EtcdStatus;
 use crate::values::Values;
@@ -61,8 +61,8 @@ fn chosen(request: &TxnRequest, succeeds: bool) -> &[RequestOp] {
 
 /// A comparison holds for a range if it holds for each key in it.
 fn holds(txn: &Transaction<'_>, values: &dyn Values, compare: &Compare) -> Result<bool, EtcdStatus> {
-    let span = keys::span(&compare.key, &compare.range_end).unwrap_or(NOTHING);
-    let found = txn.range(&span, usize::MAX, None)?.kvs;
+    let spans = keys::span(&compare.key, &compare.range_end).unwrap_or(KeySpans::NOTHING);
+    let found = range::read(txn, &spans, usize::MAX, None)?.kvs;
     if found.is_empty() {
         // What does not exist has zeros for numbers, but no value.
         return Ok(compare.target != VALUE && is_so(compare, compare_numbers(compare, [0; 4])));

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use bytes::Bytes;
-use etcd::{Error, EventKind, Kv, Watch, WatchBatch};
+use etcd::{Error, EventKind, Kv, WatchBatch};
 use futures::{FutureExt, stream};
 use http::Response;
 use tokio::sync::Notify;
@@ -23,6 +23,7 @@ use crate::range::shown;
 use crate::server::{EtcdServer, header, signed};
 use crate::status::{EtcdError, EtcdStatus};
 use crate::unary::{failed, streamed};
+use crate::watched::KeysWatch;
 use crate::wire::ProtoMessage;
 
 /// So many watches are on one stream at most; a further one is answered with a cancellation that says so.
@@ -34,7 +35,7 @@ const DELETE: i64 = 1;
 
 /// One watch.
 struct StreamedWatch {
-    watch: Watch,
+    watch: KeysWatch,
     /// Nothing older is told.
     start: u64,
     filters: Vec<i64>,
@@ -175,14 +176,14 @@ impl StreamedWatches {
             return Err(refuse("kubarium: too many watches on one stream"));
         }
         let first: &[u8] = if request.key.is_empty() { b"\0" } else { &request.key };
-        let span = keys::span(first, &request.range_end).ok_or(refuse("mvcc: watcher range is empty"))?;
+        let spans = keys::span(first, &request.range_end).ok_or(refuse("mvcc: watcher range is empty"))?;
         let id = self
             .free_id(request.watch_id)
             .ok_or(refuse("mvcc: duplicate watch ID provided on the WatchStream"))?;
         let start = u64::try_from(request.start_revision).unwrap_or(0);
         // What is to come later is left out when it is read.
         let after = if start == 0 { revision } else { (start - 1).min(revision) };
-        let watch = match self.kv.watch_notifying(span, after, self.notify.clone()) {
+        let watch = match KeysWatch::begin(&self.kv, spans, after, &self.notify) {
             Ok(watch) => watch,
             Err(Error::Compacted { compact_revision, .. }) => {
                 let compact_revision = signed(compact_revision);

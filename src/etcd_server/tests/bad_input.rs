@@ -78,16 +78,6 @@ async fn transactions_within_transactions_have_a_bound() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_no_text_is_not_put_and_not_found() {
-    let server = server();
-    let key = Bytes::from_static(b"\xff\xfe");
-    let put = PutRequest { key: key.clone(), ..Default::default() };
-    let (code, words) = failure(&server, "KV/Put", &put).await;
-    assert!(code == 3 && words.contains("UTF-8"), "{words}");
-    assert_eq!(range(&server, &RangeRequest { key, ..Default::default() }).await.count, 0);
-}
-
-#[tokio::test]
 async fn plain_http_is_answered_as_etcd_answers_it() {
     let server = server();
     for (path, code, words) in [

@@ -108,3 +108,79 @@ async fn what_is_compacted_or_to_come_is_refused_in_etcds_words() {
     assert_eq!(failure(&server, "KV/Range", &at(5)).await, future);
     assert_eq!(range(&server, &at(3)).await.count, 1);
 }
+
+/// Keys are bytes: in the middle of texts, behind them, and those that texts are kept like.
+const ANY: [&[u8]; 6] = [b"a", b"a/b", b"a/\x80", b"\xc3\x28", b"\xf4\x8f\xbf\xbf00", b"\xff"];
+
+#[tokio::test]
+async fn keys_of_any_bytes_are_put_found_counted_and_deleted_in_their_order() {
+    let server = server();
+    for key in ANY.into_iter().rev() {
+        let put = PutRequest { key: Bytes::from_static(key), ..Default::default() };
+        let _: PutResponse = call(&server, "KV/Put", &put).await.unwrap();
+    }
+    let found = |request| {
+        let server = &server;
+        async move {
+            let answer = range(server, &request).await;
+            let keys: Vec<Bytes> = answer.kvs.0.into_iter().map(|kv| kv.key).collect();
+            (keys, answer.count, answer.more)
+        }
+    };
+    assert_eq!(found(all()).await, (ANY.map(Bytes::from_static).to_vec(), 6, false));
+    let (two, count, more) = found(RangeRequest { limit: 2, ..all() }).await;
+    assert_eq!((two, count, more), (ANY[..2].iter().map(|key| Bytes::from_static(key)).collect(), 6, true));
+    let (down, ..) = found(RangeRequest { sort_order: 2, ..all() }).await;
+    assert_eq!(down.first().unwrap(), ANY[5]);
+    let below = RangeRequest { key: bytes("a/"), range_end: bytes("a0"), ..Default::default() };
+    assert_eq!(found(below.clone()).await.0, [ANY[1], ANY[2]]);
+    assert_eq!(found(RangeRequest { revision: 5, ..below.clone() }).await.0, [ANY[2]], "before the other");
+    for key in ANY {
+        assert_eq!(found(RangeRequest { key: Bytes::from_static(key), ..Default::default() }).await.0, [key]);
+    }
+    let delete = RequestOp {
+        delete_range: Nested::some(DeleteRangeRequest {
+            key: bytes("a/"),
+            range_end: bytes("a0"),
+            prev_kv: true,
+        }),
+        ..Default::default()
+    };
+    let compare =
+        Compare { key: Bytes::from_static(b"\xff"), target: 0, version: Some(1), ..Default::default() };
+    let request = TxnRequest {
+        compare: Repeated(vec![compare]),
+        success: Repeated(vec![delete]),
+        ..Default::default()
+    };
+    let done: TxnResponse = call(&server, "KV/Txn", &request).await.unwrap();
+    assert!(done.succeeded && done.responses.0[0].delete_range.0.as_ref().unwrap().deleted == 2);
+    assert_eq!(found(below).await.1, 0);
+}
+
+#[tokio::test]
+async fn a_watch_tells_keys_of_any_bytes_in_the_order_of_their_revisions() {
+    let server = server();
+    let mut talk = Talk::begin(&server, "Watch/Watch").await;
+    let whole = all();
+    let create = WatchCreateRequest { key: whole.key, range_end: whole.range_end, ..Default::default() };
+    talk.say(&WatchRequest { create: Nested::some(create), ..Default::default() });
+    assert!(talk.hear::<WatchResponse>().await.created);
+    let mut expected = Vec::new();
+    for round in 0..50 {
+        let key = Bytes::from_static(ANY[round * 5 % ANY.len()]);
+        expected.push((key.clone(), 2 + round as i64));
+        let _: PutResponse =
+            call(&server, "KV/Put", &PutRequest { key, ..Default::default() }).await.unwrap();
+    }
+    let mut told = Vec::new();
+    while told.len() < expected.len() {
+        let response: WatchResponse = talk.hear().await;
+        let kvs = response.events.0.into_iter().map(|event| event.kv.0.unwrap());
+        told.extend(kvs.map(|kv| (kv.key, kv.mod_revision)));
+    }
+    assert_eq!(told, expected);
+    talk.say(&WatchRequest { progress: Nested::some(Empty {}), ..Default::default() });
+    let progress: WatchResponse = talk.hear().await;
+    assert_eq!((progress.watch_id, progress.header.0.unwrap().revision), (-1, 51));
+}

@@ -1,0 +1,87 @@
+//! What a watch reads: texts and others are two reads of the log, told as one, revision by revision.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use etcd::{Error, Event, Kv, Revision, Watch, WatchBatch};
+use tokio::sync::Notify;
+
+use crate::keys::KeySpans;
+
+/// A watch of keys that lie side by side, whatever bytes they are.
+#[derive(Debug)]
+pub(crate) struct KeysWatch {
+    texts: Part,
+    others: Option<Part>,
+}
+
+#[derive(Debug)]
+struct Part {
+    watch: Watch,
+    /// What is read, and waits for the other part to be as far: at most one batch.
+    waiting: VecDeque<Event>,
+}
+
+impl Part {
+    fn read(&mut self) -> Result<(), Error> {
+        if self.waiting.is_empty()
+            && let Some(batch) = self.watch.try_next()?
+        {
+            self.waiting.extend(batch.events);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, upto: Revision) -> impl Iterator<Item = Event> {
+        let count = self.waiting.partition_point(|event| event.revision() <= upto);
+        self.waiting.drain(..count)
+    }
+}
+
+impl KeysWatch {
+    pub(crate) fn begin(
+        kv: &Kv,
+        spans: KeySpans<'_>,
+        after: Revision,
+        notify: &Arc<Notify>,
+    ) -> Result<KeysWatch, Error> {
+        let part = |span| {
+            let watch = kv.watch_notifying(span, after, notify.clone())?;
+            Ok(Part { watch, waiting: VecDeque::new() })
+        };
+        Ok(KeysWatch { texts: part(spans.texts)?, others: spans.others.map(part).transpose()? })
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        std::iter::once(&self.texts).chain(&self.others)
+    }
+
+    /// As [`Watch::may_have_more`].
+    pub(crate) fn may_have_more(&self) -> bool {
+        self.parts().any(|part| part.watch.may_have_more() || !part.waiting.is_empty())
+    }
+
+    /// As [`Watch::delivered`], when there was nothing more.
+    pub(crate) fn delivered(&self) -> Revision {
+        self.parts().map(|part| part.watch.delivered()).min().unwrap_or_default()
+    }
+
+    /// As [`Watch::try_next`].
+    pub(crate) fn try_next(&mut self) -> Result<Option<WatchBatch>, Error> {
+        let Some(others) = &mut self.others else { return self.texts.watch.try_next() };
+        loop {
+            self.texts.read()?;
+            others.read()?;
+            let revision = self.texts.watch.delivered().min(others.watch.delivered());
+            let mut events: Vec<Event> = self.texts.take(revision).chain(others.take(revision)).collect();
+            if !events.is_empty() {
+                events.sort_by_key(Event::revision);
+                return Ok(Some(WatchBatch { events, revision }));
+            }
+            // One that waits is told when the other one, which has nothing, is read once more.
+            if self.texts.waiting.is_empty() && others.waiting.is_empty() {
+                return Ok(None);
+            }
+        }
+    }
+}
