@@ -138,6 +138,18 @@ fn every_verb_of_etcdctl_works() {
     assert!(restored.join("member/snap/db").exists(), "etcd's own tool takes the file");
 }
 
+/// It reads the memory of the process from `/metrics` before and after, and deletes what it has written.
+#[test]
+fn etcdctl_checks_how_much_is_carried() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["--listen-client-urls", "http://127.0.0.1:0", "--unsafe-no-fsync"];
+    let etcd = EtcdProcess::start(folder.path(), &flags);
+    let etcdctl = Etcdctl::new(etcd.address);
+    let said = etcdctl.ok(&["check", "datascale", "--load", "s"]);
+    assert!(said.contains("PASS: Approximate system memory used"), "{said}");
+    assert_eq!(etcdctl.ok(&["get", "", "--prefix", "--keys-only"]), "");
+}
+
 #[test]
 fn etcdctl_watches() {
     let folder = tempfile::tempdir().unwrap();
