@@ -37,7 +37,9 @@ pub(crate) fn text(key: &[u8]) -> Cow<'_, str> {
 
 fn other(key: &[u8]) -> String {
     let mut other = OTHERS.to_owned();
-    key.iter().for_each(|byte| drop(write!(other, "{byte:02x}")));
+    for byte in key {
+        let _ = write!(other, "{byte:02x}");
+    }
     other
 }
 
