@@ -173,7 +173,7 @@ impl Shared {
                 return Err(state.compacted());
             }
             if let Some(unread) = self.try_unread(state, span, from)? {
-                return Ok(unread.from_compacted(compact_revision));
+                return Ok(unread.without_compacted(compact_revision));
             }
             self.read().expect_compaction_since(compact_revision)?;
         }
@@ -274,7 +274,7 @@ impl Unread {
     }
 
     /// What was there before a change at the compacted revision is not told, though memory may have it.
-    fn from_compacted(mut self, compact_revision: Revision) -> Unread {
+    fn without_compacted(mut self, compact_revision: Revision) -> Unread {
         let compacted = self.events.iter_mut().take_while(|event| event.revision() <= compact_revision);
         compacted.for_each(|event| event.previous = None);
         self
