@@ -72,6 +72,18 @@ impl PodWorker {
         is_waiting
     }
 
+    /// Its ephemeral containers find what the others do, also in a pod of which nobody needed to know more so
+    /// far.
+    pub(crate) fn mount_for_debugging(&mut self, now: Time) {
+        if self.pod.spec.ephemeral_containers.len() <= self.ephemeral_containers.len() {
+            return;
+        }
+        match &mut self.mounting {
+            Some(mounting) => mounting.detail = self.object.view::<PodDetail>(),
+            None => self.mounting = Some(Box::new(Mounting::of_running(&self.object, now))),
+        }
+    }
+
     /// What it wants to have fetched, once.
     pub fn take_fetch(&mut self) -> Option<Fetch> {
         let asks = self.mounting.as_mut().is_some_and(|mounting| std::mem::take(&mut mounting.asks));

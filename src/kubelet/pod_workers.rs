@@ -262,6 +262,7 @@ impl PodWorker {
         let (pod, object) = (self.pod.clone(), self.object.clone());
         let own = object.view::<Pod>();
         let users = self.users.clone();
+        self.mount_for_debugging(now);
         let (detail, sources) = self.mounted();
         let nothing = Sources::new();
         let NodeRuntime { runtime, host_ips, cluster_dns, allocatable, network, images, .. } = node;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use crate::file_system::{File, Mount, Tree, View};
+use crate::images;
 use crate::questions::Answered;
 use crate::standard_input::{StandardInput, TerminalSize};
 
@@ -33,10 +34,10 @@ pub struct Surroundings {
     pub folder: String,
     /// The host name.
     pub hostname: String,
-    /// What its process was started with, as `ps` shows it; nothing where that is the image's own. Known to
-    /// who looks in by `exec` alone.
+    /// What the first process that it sees was started with, as `ps` shows it; nothing where that is the
+    /// image's own.
     pub command: Vec<String>,
-    /// Where servers of its pod listen, known to the same.
+    /// Where servers of its pod listen, known to who looks in by `exec` alone.
     pub listens: Vec<OpenPort>,
     /// Who it runs as.
     pub user: i64,
@@ -79,7 +80,7 @@ impl Surroundings {
     /// The process, as `ps` shows it.
     pub(crate) fn process_name(&self) -> String {
         match self.command.as_slice() {
-            [] => program_of(&self.image).to_owned(),
+            [] => images::shell(&self.image).unwrap_or(program_of(&self.image)).to_owned(),
             words => words.join(" "),
         }
     }

@@ -194,6 +194,8 @@ pub struct Container {
     pub stdin_once: bool,
     /// Whether it has a terminal.
     pub tty: bool,
+    /// Of an ephemeral container the one whose processes it sees.
+    pub target_container_name: String,
     /// `Always` makes an init container a sidecar.
     pub restart_policy: Option<String>,
     /// What is done instead when it ends in some way.

@@ -151,7 +151,6 @@ fn ground(
     let around = Surroundings {
         answers: command.answers.clone(),
         terminal: command.terminal,
-        command: program().cloned().collect(),
         listens,
         ..around.from(ran)
     };

@@ -10,7 +10,7 @@ use super::{environment, volumes};
 use apimachinery::time::Time;
 use apis::views::pod::Container;
 use machine::file_system::View;
-use machine::surroundings::Surroundings;
+use machine::surroundings::{Surroundings, program_of};
 
 /// What a run of `container` that starts now finds.
 ///
@@ -53,9 +53,21 @@ pub fn surroundings(
         answers: Arc::default(),
         input: None,
         terminal: None,
-        command: vec![],
+        command: first_process(facts, container),
         listens: vec![],
     })
+}
+
+/// The command line of the first process that a container sees: its own, or that of the one that it is to
+/// debug.
+fn first_process(facts: &Facts<'_>, container: &Container) -> Vec<String> {
+    let target = &container.target_container_name;
+    let words = |of: &Container| of.command.iter().chain(&of.args).cloned().collect();
+    let Some(target) = facts.pod.spec.all_containers().find(|spec| spec.name == *target) else {
+        return words(container);
+    };
+    let words: Vec<String> = words(target);
+    if words.is_empty() { vec![program_of(&target.image).to_owned()] } else { words }
 }
 
 /// The shell's `$RANDOM`: any number below 32768, the same each time that this run is looked at.

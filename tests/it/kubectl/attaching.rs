@@ -102,6 +102,12 @@ fn pods_and_nodes_are_debugged() {
         let code =
             "get pod web -o jsonpath={.status.ephemeralContainerStatuses[0].state.terminated.exitCode}";
         kubectl.until(code, |code| code == "3");
+        let (code, out, errors) = run("debug -i web --image=busybox -c says -- echo hello", "");
+        assert_eq!((code, out.contains("hello\n")), (Some(0), true), "{out} {errors}");
+        kubectl.ok("run box --image=busybox -- sleep 1234");
+        kubectl.ok("wait --for=condition=Ready pod/box --timeout=60s");
+        let (code, out, errors) = run("debug -i box --image=busybox --target=box -- sh", "ps\nexit\n");
+        assert_eq!((code, out.contains(" sleep 1234\n")), (Some(0), true), "{out} {errors}");
         kubectl.ok("debug web --copy-to=copy --set-image=*=httpd:2.4");
         assert_eq!(kubectl.ok("get pod copy -o jsonpath={.spec.containers[*].image}"), "httpd:2.4");
         let (code, out, errors) = run(
