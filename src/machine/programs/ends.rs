@@ -94,12 +94,10 @@ pub(crate) fn tail(player: &mut Player<'_>, words: &[&str]) {
     });
 }
 
-fn each(
-    player: &mut Player<'_>,
-    program: &str,
-    words: &[&str],
-    taken: for<'a> fn(&'a [&'a [u8]], EndCount) -> &'a [&'a [u8]],
-) {
+/// What is taken of lines with their ends, or of bytes.
+type Taken = for<'a> fn(&'a [&'a [u8]], EndCount) -> &'a [&'a [u8]];
+
+fn each(player: &mut Player<'_>, program: &str, words: &[&str], taken: Taken) {
     let call = match EndCall::read(words) {
         Ok(call) => call,
         Err(value) => return player.fail(&format!("{program}: invalid number '{value}'\n")),

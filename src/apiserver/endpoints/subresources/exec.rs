@@ -352,7 +352,9 @@ mod tests {
                 }
                 tells_end.send(0).unwrap();
             });
-            let resize = Box::new(move |window| drop(sizes.send_replace(window)));
+            let resize = Box::new(move |window| {
+                sizes.send_replace(window);
+            });
             let streams = AttachedStreams { says, resize, said };
             async move { Ok(TerminalStreams { streams, ended }) }.boxed()
         }
