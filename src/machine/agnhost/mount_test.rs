@@ -66,9 +66,10 @@ fn show_file(player: &mut Player<'_>, what: &str, path: &str) -> bool {
         player.say(&format!("{why}: no such file or directory\n"));
         return false;
     };
-    let permissions = file.permissions();
+    // As Go writes them: what kind of file it is belongs to the mode alone.
+    let plain = File { mode: file.mode & 0o777, is_folder: false, ..file.clone() };
+    let permissions = if what == "mode" { file.permissions() } else { plain.permissions() };
     let said = match what {
-        "mode" if file.is_folder => format!("mode of file {path:?}: d{}\n", permissions.replacen('-', "", 1)),
         "owner" => {
             let group = player.around.group;
             format!("owner UID of {path:?}: 0\nowner GID of {path:?}: {group}\n")

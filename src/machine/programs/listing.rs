@@ -67,6 +67,8 @@ pub(super) fn ls(player: &mut Player<'_>, words: &[&str]) {
             alone.push(ListedFile { name: path.to_owned(), path: full, file, stamp });
         }
     }
+    alone.sort_by(|one: &ListedFile, other| one.name.cmp(&other.name));
+    folders.sort();
     let is_named = call.has("R") || call.paths.len() > 1;
     let mut is_first = alone.is_empty();
     if !alone.is_empty() {
@@ -348,6 +350,7 @@ mod tests {
             ("ls -l f", format!("{file} f\n")),
             ("ls -lh f | grep -c ' 4 Jan'", "1\n".into()),
             ("ls f d", "f\n\nd:\ne\n".into()),
+            ("mkdir c; ls d c f .h", ".h\nf\n\nc:\n\nd:\ne\n".into()),
             ("ls -R", ".:\nd\nf\nl\n\n./d:\ne\n\n./d/e:\n".into()),
             (
                 "ls -l /bin/sh | cut -c1-10; [ -x \"$(command -v awk)\" ] && [ -f /bin/cat ] && echo there",
