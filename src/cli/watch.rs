@@ -4,6 +4,7 @@ mod keys;
 mod picture;
 mod screen;
 
+use std::cell::Cell;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
@@ -52,7 +53,8 @@ struct FollowedLine {
 /// What there is to be looked at next.
 enum Happened {
     Steps(FollowedLine),
-    Held(Value),
+    /// Who is held, as the cluster said when it was asked behind so many keys.
+    Held(u64, Value),
     Key(KeyPressed),
     /// The cluster answers no more, or why it never did.
     Ended(Result<(), Failure>),
@@ -79,11 +81,17 @@ async fn watch(context: &Context, name: &str) -> Result<(), Failure> {
     let terminal = RawTerminal::enter()?;
     let (pressed, keys) = mpsc::channel(QUEUE);
     keys::read(pressed);
-    let mut view =
-        LiveView { picture: LivePicture::default(), held: Value::Null, name, frame: String::new() };
+    let acted = Cell::new(0);
+    let mut view = LiveView {
+        picture: LivePicture::default(),
+        held: Value::Null,
+        acted: &acted,
+        name,
+        frame: String::new(),
+    };
     let outcome = tokio::select! {
         () = follow(context, sender.clone()) => Ok(()),
-        () = ask_who_is_held(context, sender.clone()) => Ok(()),
+        () = ask_who_is_held(context, &acted, sender.clone()) => Ok(()),
         () = tell_keys(keys, sender) => Ok(()),
         outcome = view.show(context, &mut came) => outcome,
     };
@@ -126,12 +134,14 @@ fn read_line(bytes: &[u8]) -> serde_json::Result<FollowedLine> {
     serde_json::from_value(tree)
 }
 
-async fn ask_who_is_held(context: &Context, to: mpsc::Sender<Happened>) {
+async fn ask_who_is_held(context: &Context, acted: &Cell<u64>, to: mpsc::Sender<Happened>) {
     let path = format!("{}/step", handles::ROOT);
     loop {
+        let asked = acted.get();
         // Who may look and may not step is shown the rest.
         if let Ok(answer) = context.get(&path).await {
-            let _ = to.send(Happened::Held(serde_json::from_slice(&answer).unwrap_or_default())).await;
+            let held = serde_json::from_slice(&answer).unwrap_or_default();
+            let _ = to.send(Happened::Held(asked, held)).await;
         }
         Clock::real().sleep(PERIOD).await;
     }
@@ -140,6 +150,9 @@ async fn ask_who_is_held(context: &Context, to: mpsc::Sender<Happened>) {
 struct LiveView<'a> {
     picture: LivePicture,
     held: Value,
+    /// Keys that the cluster has heard: what it said before the last of them is the past, and must not turn
+    /// the next press of the space bar round.
+    acted: &'a Cell<u64>,
     name: &'a str,
     /// What stands on the screen.
     frame: String,
@@ -155,7 +168,8 @@ impl LiveView<'_> {
             while let Some(happened) = next {
                 match happened {
                     Happened::Steps(line) => self.picture.add(line.steps, line.missed),
-                    Happened::Held(held) => self.held = held,
+                    Happened::Held(asked, held) if asked == self.acted.get() => self.held = held,
+                    Happened::Held(..) => {}
                     Happened::Key(KeyPressed::Quit) => return Ok(()),
                     Happened::Key(key) => self.act(context, key).await,
                     Happened::Ended(outcome) => return outcome,
@@ -184,6 +198,7 @@ impl LiveView<'_> {
             Ok(answer) => serde_json::from_slice(&answer).unwrap_or_default(),
             Err(Failure(why)) => json!({"refused": why}),
         };
+        self.acted.update(|acted| acted + 1);
     }
 
     fn draw(&mut self) {

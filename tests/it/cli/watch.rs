@@ -23,16 +23,20 @@ fn it_draws_the_lanes_and_its_keys_step_the_cluster() {
         .stdout(fs::File::create(&out).unwrap())
         .spawn()
         .unwrap();
-    let shows = |part: &str| {
-        eventually(part, || {
-            let screen = fs::read(&out).unwrap();
-            String::from_utf8_lossy(&screen).contains(part).then_some(())
-        });
+    let has_shown = |part: &str| {
+        let screen = fs::read(&out).unwrap();
+        String::from_utf8_lossy(&screen).contains(part)
     };
+    let shows = |part: &str| eventually(part, || has_shown(part).then_some(()));
     shows("kubarium watch");
     shows("controllers");
-    assert!(up.kubectl(&["create", "configmap", "watched"]).status.success());
-    shows("created configmaps default/watched");
+    // A screen shows what happened last: where much happens between two frames, only the end of it.
+    let mut count = 0;
+    eventually("a screen with what was created", || {
+        count += 1;
+        assert!(up.kubectl(&["create", "configmap", &format!("watched-{count}")]).status.success());
+        has_shown("created configmaps default/watched-").then_some(())
+    });
     let mut keys = child.stdin.take().unwrap();
     keys.write_all(b" ").unwrap();
     shows("held between two steps");
