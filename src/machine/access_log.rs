@@ -6,7 +6,6 @@ use chrono::{DateTime, Utc};
 
 use crate::agnhost::{guestbook, klog_line, netexec};
 use crate::byte_text;
-use crate::nginx::NginxSite;
 use crate::requests::{WebAnswer, WebRequest};
 use crate::servers::{Server, Site};
 
@@ -20,10 +19,10 @@ pub fn line(
 ) -> Option<String> {
     Some(match server.site(port)? {
         Site::Nginx(nginx) => nginx.log_line(port, asked, answered, at)?,
-        Site::Pages(pages) if pages.web.name == "nginx" => {
-            NginxSite::read(None, pages.version(), port).log_line(port, asked, answered, at)?
-        }
-        Site::Pages(_) => common(asked, answered, at),
+        Site::Pages(pages) => match &pages.nginx {
+            Some(nginx) => nginx.log_line(port, asked, answered, at)?,
+            None => common(asked, answered, at),
+        },
         Site::NetExec(Some(path)) => klog_line::of(netexec::logged(&netexec::overridden(asked, path)), at),
         Site::NetExec(None) => klog_line::of(netexec::logged(asked), at),
         Site::HostName => klog_line::of(format!("HTTP request from {}", asked.from), at),

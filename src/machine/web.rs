@@ -9,7 +9,6 @@ use serde_json::json;
 use crate::access_log;
 pub use crate::agnhost::asking::Backing;
 use crate::agnhost::{netexec, no_snat, webhook};
-use crate::nginx::NginxSite;
 use crate::questions;
 pub use crate::requests::{Served, WebAnswer, WebRequest};
 use crate::served_files;
@@ -51,11 +50,10 @@ impl Server {
             Some(Site::Health) => Some(Ok(told_of_health(asked, state))),
             Some(Site::Files(folders)) => Some(Ok(served_files::of_agnhost(folders, asked, backing.around))),
             Some(Site::Nginx(nginx)) => Some(nginx.answer(port, asked, backing)),
-            Some(Site::Pages(pages)) if pages.web.name == "nginx" => {
-                let nginx = NginxSite::read(backing.around, pages.version(), port);
-                Some(nginx.answer(port, asked, backing))
-            }
-            Some(Site::Pages(pages)) => of_volume(pages, asked, backing.around).map(Ok),
+            Some(Site::Pages(pages)) => match &pages.nginx {
+                Some(nginx) => Some(nginx.answer(port, asked, backing)),
+                None => of_volume(pages, asked, backing.around).map(Ok),
+            },
             _ => None,
         };
         match answered.unwrap_or_else(|| Ok(self.answer(port, asked))) {

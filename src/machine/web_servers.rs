@@ -1,5 +1,7 @@
 //! Web servers whose images serve pages of a folder.
 
+use std::sync::Arc;
+
 use crate::file_system;
 use crate::images;
 use crate::invocation::Invocation;
@@ -63,6 +65,9 @@ pub(crate) struct WebPages {
     pub(crate) is_hidden: bool,
     /// A volume is among its pages.
     has_volume: bool,
+    /// The nginx of the image with the image's own files, where it is one: they are read once, not for each
+    /// request.
+    pub(crate) nginx: Option<Arc<NginxSite>>,
 }
 
 /// The last versions of lines of nginx, for tags that name the line alone.
@@ -84,7 +89,9 @@ impl WebPages {
         let is_hidden = mounts.iter().any(|mount| file_system::is_within(mount, web.root));
         let has_volume = mounts.iter().any(|mount| is_of(web.root, mount));
         let tag = images::tag(invocation.image).to_owned();
-        Some(WebPages { web, tag, is_hidden, has_volume })
+        let read = || Arc::new(NginxSite::read(None, version(web, &tag), web.port));
+        let nginx = (web.name == "nginx").then(read);
+        Some(WebPages { web, tag, is_hidden, has_volume, nginx })
     }
 
     /// As it calls itself: `nginx/1.27.5`, `Apache/2.4.66 (Unix)`.
