@@ -38,6 +38,9 @@ pub const MAX_LOG_BYTES: usize = 4 << 20;
 /// What is typed into a shell, counted again for each line that belongs to a command not yet whole.
 pub const MAX_TYPED_BYTES: usize = 4 << 20;
 
+/// The reason of a container of which no process could be started.
+pub const START_ERROR: &str = "StartError";
+
 /// Why a script is stopped, or not begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
@@ -53,6 +56,8 @@ pub enum Fault {
     Files,
     /// [`MAX_WORD_BYTES`], [`MAX_START_BYTES`].
     TooLong,
+    /// There is no such program in its image.
+    Missing(String),
     /// A mistake of ours: what plays scripts panicked. Only this container ends.
     Broken,
 }
@@ -65,7 +70,7 @@ impl Fault {
             // SIGSEGV, as after an overflow of the stack.
             Fault::Depth | Fault::Broken => 139,
             Fault::Steps | Fault::Memory | Fault::Files => 137,
-            Fault::TooLong => 128,
+            Fault::TooLong | Fault::Missing(_) => 128,
         }
     }
 
@@ -73,7 +78,7 @@ impl Fault {
     pub fn reason(&self) -> &'static str {
         match self {
             Fault::Memory => "OOMKilled",
-            Fault::TooLong => "StartError",
+            Fault::TooLong | Fault::Missing(_) => START_ERROR,
             _ => "Error",
         }
     }
@@ -91,6 +96,12 @@ impl fmt::Display for Fault {
             ),
             Fault::Files => write!(f, "stopped: over {MAX_FILE_BYTES} bytes in files, or {MAX_FILES} files"),
             Fault::Broken => write!(f, "stopped: it cannot be played, by a mistake of kubarium's"),
+            Fault::Missing(program) => write!(
+                f,
+                "failed to create containerd task: failed to create shim task: OCI runtime create failed: \
+                 runc create failed: unable to start container process: error during container init: \
+                 exec: {program:?}: executable file not found in $PATH"
+            ),
             Fault::TooLong => write!(
                 f,
                 "argument list too long: over {MAX_WORD_BYTES} bytes in a word, or {MAX_START_BYTES} in all"

@@ -25,6 +25,7 @@ mod dns;
 
 pub mod image_files;
 pub mod image_identity;
+mod image_programs;
 pub mod images;
 pub mod invocation;
 

@@ -117,7 +117,8 @@ fn played(mut player: Player<'_>, flow: Flow) -> Played {
     // What was said in the background was said meanwhile.
     player.lines.sort_by_key(|line| line.after);
     let fault = player.fault.take();
-    if let Some(fault) = &fault {
+    // What never began says nothing.
+    if let Some(fault) = fault.as_ref().filter(|fault| !matches!(fault, Fault::Missing(_))) {
         player.lines.push(Line { after: player.elapsed, text: format!("sh: {fault}") });
     }
     let end = match (flow, &fault) {

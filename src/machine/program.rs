@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::bounds::{Fault, MAX_START_BYTES, MAX_WORD_BYTES};
+use crate::image_programs::is_missing;
 use crate::interpreter::containment::{contained, told_broken};
 use crate::interpreter::dialect::Dialect;
 use crate::interpreter::expansion;
@@ -141,7 +142,12 @@ fn read_program(invocation: &Invocation<'_>, around: Option<&Surroundings>) -> O
         (Some(name), arguments) if names::is_shell(name) => {
             of_shell(invocation.image, name, &words, arguments)
         }
-        _ => of_script(read_command(&words), ShellCall::default()),
+        _ => of_script(read_command(&words), ShellCall::default()).or_else(|| {
+            // A volume may have it.
+            let brings = |program: &&String| around.is_some_and(|around| around.has_file_named(program));
+            let program = words.first().filter(|program| !brings(program))?;
+            is_missing(invocation.image, program).then(|| Program::Faulty(Fault::Missing(program.clone())))
+        }),
     }
 }
 

@@ -102,6 +102,12 @@ impl Surroundings {
         self.views.last()?.tree.get(path)
     }
 
+    /// Whether the volumes show a file of this name in any folder.
+    pub(crate) fn has_file_named(&self, name: &str) -> bool {
+        let is_it = |path: &String| path.rsplit('/').next() == Some(name);
+        self.views.last().is_some_and(|view| view.tree.keys().any(is_it))
+    }
+
     /// Notes what the volumes show at `now`, when that is not what they showed before. Says whether it is
     /// not.
     pub fn show(&mut self, mut tree: Tree, now: DateTime<Utc>) -> bool {

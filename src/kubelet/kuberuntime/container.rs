@@ -19,6 +19,7 @@ use apimachinery::duration;
 use apimachinery::time::Time;
 use apis::views::pod::{Container as Spec, Pod};
 use clock::after;
+use machine::bounds::START_ERROR;
 
 /// The reason of a container that waits for what it names.
 pub(crate) const CONFIG_ERROR: &str = "CreateContainerConfigError";
@@ -363,7 +364,6 @@ impl Container {
             }
         };
         context.note(spec, "Normal", "Created", "Container created".into());
-        context.note(spec, "Normal", "Started", "Container started".into());
         self.remember_end(context.runtime);
         (self.restart_count, self.begins_anew) = (restart_count, false);
         if let Some(found) = &mut found {
@@ -372,6 +372,9 @@ impl Container {
         self.start_bytes = found.as_ref().map_or(0, |found| found.start_bytes);
         let config = context.config(spec, restart_count);
         let status = context.runtime.start_container(&config, &id, found, context.now);
+        if status.ends.as_ref().is_none_or(|(_, exit)| exit.reason != START_ERROR) {
+            context.note(spec, "Normal", "Started", "Container started".into());
+        }
         self.state = State::Running { id: id.clone(), started_at: context.now };
         self.task = Task::Run(self.run(spec, (&id, context.now), status, context));
     }

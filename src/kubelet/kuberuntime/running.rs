@@ -11,6 +11,7 @@ use crate::prober::{self, Probers};
 use apimachinery::time::Time;
 use apis::views::pod::Container as Spec;
 use clock::after;
+use machine::bounds::START_ERROR;
 
 impl Container {
     /// The process from its start to its end.
@@ -171,7 +172,9 @@ impl Container {
             }
             context.keep(exited.left);
             if let Some(fault) = exited.fault {
-                context.note(spec, "Warning", "Failed", format!("Error: container {}: {fault}", spec.name));
+                let whose =
+                    if exit.reason == START_ERROR { "" } else { &format!("container {}: ", spec.name) };
+                context.note(spec, "Warning", "Failed", format!("Error: {whose}{fault}"));
             }
         }
         context.note_exit(spec, exit.code);

@@ -60,11 +60,15 @@ fn what_is_not_there_is_not_found_where_the_image_is_known() {
         ("my-app", &["sh", "-c", "prepare && exec my-server"][..]),
         ("nginx", &["sh", "-c", "echo a; nginx -g 'daemon off;'"]),
         ("my-app", &["sh", "/docker-entrypoint.sh"]),
-        ("busybox", &["my-server"]),
+        ("my-app", &["my-server"]),
+        ("busybox", &["/opt/my-server"]),
     ] {
         let container = given(image, words, &[]);
         assert!(play(&container.invocation(), &around(image), None).is_none(), "{image} {words:?}");
     }
+    let missing = given("busybox", &["my-server", "--port=80"], &[]);
+    let missing = play(&missing.invocation(), &around("busybox"), None).unwrap();
+    assert_eq!((missing.lines.len(), missing.end), (0, Some((Duration::ZERO, 128))));
     let (out, end) = told_in("debian", &["sh", "-c", "echo a\n\nnothing || exec nobody; echo no"]);
     assert_eq!(
         (out.as_str(), end),

@@ -82,3 +82,23 @@ fn bad_manifests_are_refused_as_the_real_server_does() {
         assert!(!said.is_empty());
     });
 }
+
+#[test]
+fn a_program_that_its_image_surely_does_not_have_is_no_start() {
+    with_each_kubectl(|_, kubectl| {
+        kubectl.ok("run none --image=busybox --restart=Never -- nosuchprog");
+        kubectl.ok("run own --image=example.com/own --restart=Never -- nosuchprog");
+        let terminated =
+            "get pod none -o jsonpath={.status.phase};{.status.containerStatuses[0].state.terminated}";
+        kubectl.until(terminated, |said| said.starts_with("Failed;"));
+        let said = kubectl.ok(terminated);
+        for wanted in ["\"exitCode\":128", "StartError", "executable file not found in $PATH"] {
+            assert!(said.contains(wanted), "{said}");
+        }
+        kubectl
+            .until("events --for pod/none", |said| said.contains("Error: failed to create containerd task"));
+        assert!(!kubectl.ok("events --for pod/none").contains("Started"));
+        assert_eq!(kubectl.ok("logs none"), "");
+        kubectl.until("get pod own", |said| said.contains("Running"));
+    });
+}
