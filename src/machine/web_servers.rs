@@ -1,7 +1,5 @@
 //! Web servers whose images serve pages of a folder.
 
-use std::sync::Arc;
-
 use crate::file_system;
 use crate::images;
 use crate::invocation::Invocation;
@@ -65,9 +63,8 @@ pub(crate) struct WebPages {
     pub(crate) is_hidden: bool,
     /// A volume is among its pages.
     has_volume: bool,
-    /// The nginx of the image with the image's own files, where it is one: they are read once, not for each
-    /// request.
-    pub(crate) nginx: Option<Arc<NginxSite>>,
+    /// The nginx of the image with the image's own files, where it is one.
+    pub(crate) nginx: Option<NginxSite>,
 }
 
 /// The last versions of lines of nginx, for tags that name the line alone.
@@ -89,8 +86,7 @@ impl WebPages {
         let is_hidden = mounts.iter().any(|mount| file_system::is_within(mount, web.root));
         let has_volume = mounts.iter().any(|mount| is_of(web.root, mount));
         let tag = images::tag(invocation.image).to_owned();
-        let read = || Arc::new(NginxSite::read(None, version(web, &tag), web.port));
-        let nginx = (web.name == "nginx").then(read);
+        let nginx = (web.name == "nginx").then(|| NginxSite::of_image(version(web, &tag), web.port));
         Some(WebPages { web, tag, is_hidden, has_volume, nginx })
     }
 

@@ -184,6 +184,9 @@ impl<'a> NginxExchange<'a> {
 
     /// `allow` and `deny`.
     fn may_ask(&self, scope: &BlockScope) -> bool {
+        if scope.access.is_empty() {
+            return true;
+        }
         let from: Option<IpAddr> = self.filled("$remote_addr").parse().ok();
         let fits = |rule: &str| rule == "all" || from.is_some_and(|from| is_in(rule, from));
         scope.access.iter().find(|(_, rule)| fits(rule)).is_none_or(|(is_allowed, _)| *is_allowed)

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use chrono::{DateTime, Utc};
 use regex::{Regex, RegexBuilder};
 
 use super::NginxSite;
@@ -32,6 +33,8 @@ pub(super) struct NginxExchange<'a> {
     /// Of the answer, for the log.
     pub(super) code: u16,
     pub(super) sent: usize,
+    /// When the line of the log is of, while that is written: what is missing is a dash there.
+    pub(super) logged_at: Option<DateTime<Utc>>,
 }
 
 /// What comes of actions.
@@ -75,6 +78,7 @@ impl<'a> NginxExchange<'a> {
             proxy_host: String::new(),
             code: 0,
             sent: 0,
+            logged_at: None,
         };
         exchange.note_name_captures();
         Some(exchange)
@@ -82,8 +86,11 @@ impl<'a> NginxExchange<'a> {
 
     /// A pattern of a `server_name` may have groups.
     fn note_name_captures(&mut self) {
+        let mut patterns = self.host.names.iter().filter_map(|own| own.strip_prefix('~')).peekable();
+        if patterns.peek().is_none() {
+            return;
+        }
         let name = self.host_name();
-        let patterns = self.host.names.iter().filter_map(|own| own.strip_prefix('~'));
         let found = patterns.filter_map(|own| pattern(own, true)).find(|own| own.is_match(&name));
         if let Some(found) = found {
             self.capture(&found, &name);

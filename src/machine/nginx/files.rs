@@ -144,10 +144,10 @@ impl NginxExchange<'_> {
 
     /// `Range: bytes=FROM-TO`, one of them.
     fn ranged(&self, mut answered: WebAnswer) -> WebAnswer {
-        let bytes = byte_text::bytes_of(&answered.body);
-        let size = bytes.len();
         let range = self.asked.header("range").and_then(|range| range.strip_prefix("bytes="));
         let Some((from, to)) = range.and_then(|range| range.split_once('-')) else { return answered };
+        let bytes = byte_text::bytes_of(&answered.body);
+        let size = bytes.len();
         let number = |text: &str| text.parse::<usize>().ok();
         let (from, end) = match (number(from), number(to)) {
             (Some(from), to) => (from, to.map_or(size, |to| to.saturating_add(1).min(size))),

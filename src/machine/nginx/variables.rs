@@ -1,5 +1,7 @@
 //! nginx's variables, and its texts with variables in them.
 
+use chrono::{DateTime, Utc};
+
 use super::exchange::NginxExchange;
 use crate::requests::parameter;
 
@@ -44,6 +46,9 @@ pub(super) fn has_any(text: &str) -> bool {
 impl NginxExchange<'_> {
     /// A text with the values of its variables.
     pub(super) fn filled(&self, text: &str) -> String {
+        if !text.contains('$') && text.len() <= MAX_TEXT_BYTES {
+            return text.to_owned();
+        }
         self.filled_within(text, 0)
     }
 
@@ -79,11 +84,19 @@ impl NginxExchange<'_> {
         self.known(name)
     }
 
+    /// A value that may be missing: a dash in the log, where a quote would end it, too.
+    fn shown(&self, value: Option<&str>) -> String {
+        match self.logged_at {
+            Some(_) => value.unwrap_or("-").replace('"', "\\x22"),
+            None => value.unwrap_or_default().to_owned(),
+        }
+    }
+
     fn known(&self, name: &str) -> String {
         let asked = self.asked;
         let from = || asked.from.rsplit_once(':').unwrap_or((asked.from, ""));
         if let Some(header) = name.strip_prefix("http_") {
-            return asked.header(&header.replace('_', "-")).unwrap_or_default().to_owned();
+            return self.shown(asked.header(&header.replace('_', "-")));
         }
         if let Some(key) = name.strip_prefix("arg_") {
             return parameter(&self.args, key).unwrap_or_default();
@@ -127,10 +140,15 @@ impl NginxExchange<'_> {
             "request_time" | "upstream_response_time" => "0.000".to_owned(),
             "connection" | "connection_requests" => "1".to_owned(),
             "pid" => "1".to_owned(),
-            "remote_user" => String::new(),
+            "remote_user" => self.shown(None),
+            "time_local" => self.logged_at.map_or(String::new(), local_time),
             _ => String::new(),
         }
     }
+}
+
+fn local_time(at: DateTime<Utc>) -> String {
+    at.format("%d/%b/%Y:%H:%M:%S +0000").to_string()
 }
 
 /// `~pattern`, `~*pattern`
