@@ -15,6 +15,8 @@ const MAIN: &str = "/etc/nginx/nginx.conf";
 const FOLDER: &str = "/etc/nginx/conf.d";
 /// So many files are read; of more the later ones are not.
 const MAX_FILES: usize = 200;
+/// So many directives are read of all files together; of more the later ones are not.
+const MAX_DIRECTIVES: usize = 20_000;
 
 /// The main file of the image, as far as it counts.
 const IMAGE_MAIN: &str = "http { default_type application/octet-stream; access_log /var/log/nginx/access.log main; \
@@ -90,6 +92,7 @@ struct ConfReading<'a> {
     around: Option<&'a Surroundings>,
     image_port: i64,
     files: usize,
+    directives: usize,
     config: NginxConfig,
 }
 
@@ -99,7 +102,8 @@ impl NginxConfig {
         let nothing = Arc::default();
         let tree: &Arc<Tree> =
             around.and_then(|around| around.views.first()).map_or(&nothing, |view| &view.tree);
-        let mut reading = ConfReading { tree, around, image_port, files: 0, config: NginxConfig::default() };
+        let config = NginxConfig::default();
+        let mut reading = ConfReading { tree, around, image_port, files: 0, directives: 0, config };
         let main = reading.parsed(MAIN);
         reading.top(&main);
         if reading.config.hosts.is_empty() {
@@ -138,7 +142,12 @@ impl ConfReading<'_> {
     fn parsed(&mut self, path: &str) -> Vec<Directive> {
         self.files += 1;
         let Some(text) = self.text(path).filter(|_| self.files <= MAX_FILES) else {
-            self.problem(format!("[emerg] 1#1: open() \"{path}\" failed (2: No such file or directory)"));
+            if self.files <= MAX_FILES {
+                let why = "failed (2: No such file or directory)";
+                self.problem(format!("[emerg] 1#1: open() \"{path}\" {why}"));
+            } else if self.files == MAX_FILES + 1 {
+                self.problem(format!("[emerg] 1#1: more than {MAX_FILES} files are not simulated"));
+            }
             return vec![];
         };
         syntax::parse(&text, path).unwrap_or_else(|wrong| {
@@ -175,7 +184,13 @@ impl ConfReading<'_> {
     fn whole(&mut self, directives: &[Directive], depth: usize) -> Vec<Directive> {
         let mut whole = Vec::new();
         for directive in directives {
-            if directive.name == "include" && depth < 8 {
+            if self.directives > MAX_DIRECTIVES {
+                break;
+            }
+            self.directives += 1;
+            if self.directives > MAX_DIRECTIVES {
+                self.problem(format!("[emerg] 1#1: more than {MAX_DIRECTIVES} directives are not simulated"));
+            } else if directive.name == "include" && depth < 8 {
                 let included = self.included(directive);
                 whole.extend(self.whole(&included, depth + 1));
             } else {

@@ -187,6 +187,19 @@ fn what_is_not_understood_is_said_and_all_else_is_served() {
 }
 
 #[test]
+fn files_that_include_themselves_end_at_the_bound() {
+    let whole = "include conf.d/site.conf;\n".repeat(3_000);
+    let around = around(&[(CONF, &whole)]);
+    assert_eq!(site(&around).problems()[0], "[emerg] 1#1: more than 20000 directives are not simulated");
+    let few = around_itself("include conf.d/site.conf;\n".repeat(3));
+    assert_eq!(site(&few).problems()[0], "[emerg] 1#1: more than 200 files are not simulated");
+}
+
+fn around_itself(text: String) -> Surroundings {
+    around(&[(CONF, &text)])
+}
+
+#[test]
 fn templates_are_filled_when_it_starts_and_tls_has_its_files() {
     let mut around = around(&[(
         "/etc/nginx/templates/a.conf.template",

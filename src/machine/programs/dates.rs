@@ -158,7 +158,7 @@ fn moved(from: DateTime<Utc>, text: &str) -> Option<DateTime<Utc>> {
             "last" => (-1, words.next()?),
             "+" | "-" => {
                 let count: i64 = words.next()?.parse().ok()?;
-                (if word == "-" { -count } else { count }, words.next()?)
+                (if word == "-" { count.checked_neg()? } else { count }, words.next()?)
             }
             _ => {
                 let end = word.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(word.len());
@@ -166,7 +166,7 @@ fn moved(from: DateTime<Utc>, text: &str) -> Option<DateTime<Utc>> {
                 (count, if end < word.len() { &word[end..] } else { words.next()? })
             }
         };
-        time = by(time, sign * count, unit)?;
+        time = by(time, count.checked_mul(sign)?, unit)?;
         is_moved = true;
     }
     is_moved.then_some(time)
@@ -216,6 +216,9 @@ mod tests {
         ] {
             let read = read(text, now).map(|time| time.format("%Y-%m-%d %H:%M:%S").to_string());
             assert_eq!(read.as_deref(), Some(wanted), "{text}");
+        }
+        for text in ["-9223372036854775808 days ago", "- -9223372036854775808 days"] {
+            assert_eq!(read(text, now), None, "{text}");
         }
         for text in ["", "never", "5", "1 blink", "2020-13-01", "99999999999999 years", "@x"] {
             assert_eq!(read(text, now), None, "{text}");
