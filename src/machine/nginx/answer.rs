@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 use super::config::{LocationBlock, Matching, NginxConfig};
-use super::exchange::{NginxExchange, RewriteEnd};
+use super::exchange::NginxExchange;
+use super::rewrite::RewriteEnd;
 use super::scope::BlockScope;
 use super::{NginxSite, variables};
 use crate::agnhost::asking::{AskFirst, Backing};
@@ -100,6 +101,7 @@ impl<'a> NginxExchange<'a> {
             }
         }
         answered.headers.push(("server", self.shown_name(scope)));
+        say_charset(&mut answered, scope);
         answered
     }
 
@@ -126,7 +128,9 @@ impl<'a> NginxExchange<'a> {
     fn turn(&mut self, is_inner: bool) -> Result<ExchangeTurn<'a>, Box<AskFirst>> {
         let host = self.host;
         let named = self.set.remove(NAMED);
-        if named.is_none() {
+        // A location that names another path does not begin with the server again.
+        let is_past_server = std::mem::take(&mut self.is_past_server);
+        if named.is_none() && !is_past_server {
             match self.act(&host.scope.actions) {
                 RewriteEnd::Returns(code, text) => return Ok(self.said(code, text, &host.scope)),
                 RewriteEnd::Again | RewriteEnd::Goes => {}
@@ -144,10 +148,16 @@ impl<'a> NginxExchange<'a> {
         if scope.is_internal && !is_inner && self.is_as_asked {
             return Ok(ExchangeTurn::Error(404, scope));
         }
+        if scope.max_body.is_some_and(|most| self.asked.body.len() as u64 > most) {
+            return Ok(ExchangeTurn::Error(413, scope));
+        }
         if let Some(location) = location {
             match self.act(&location.scope.actions) {
                 RewriteEnd::Returns(code, text) => return Ok(self.said(code, text, scope)),
-                RewriteEnd::Again => return Ok(ExchangeTurn::Again),
+                RewriteEnd::Again => {
+                    self.is_past_server = true;
+                    return Ok(ExchangeTurn::Again);
+                }
                 RewriteEnd::Goes => {}
             }
         }
@@ -197,8 +207,12 @@ impl<'a> NginxExchange<'a> {
         let (last, tries) = scope.tries.split_last()?;
         for own in tries {
             let path = self.filled(own);
+            // A folder goes on without the slash that asks for one: whoever asked without is led there.
+            let folder = own.ends_with('/').then(|| path.strip_suffix('/')).flatten();
+            let path = folder.map_or_else(|| path.clone(), str::to_owned);
             let at = self.place(&path, scope, location);
-            if path.ends_with('/') && self.is_folder(&at) || self.file(&at).is_some() {
+            let is_there = if folder.is_some() { self.is_folder(&at) } else { self.file(&at).is_some() };
+            if is_there {
                 self.path = path;
                 return None;
             }
@@ -245,6 +259,7 @@ impl<'a> NginxExchange<'a> {
             let index = self.filled(index);
             if self.file(&format!("{at}{index}")).is_some() {
                 self.path = format!("{path}{index}");
+                self.is_as_asked = false;
                 return ExchangeTurn::Again;
             }
         }
@@ -260,6 +275,27 @@ impl<'a> NginxExchange<'a> {
     /// A text of which nothing is known before the request.
     pub(super) fn is_fixed(text: &str) -> bool {
         !variables::has_any(text)
+    }
+}
+
+/// The types that are said with a `charset` (`charset_types`).
+const WITH_CHARSET: &[&str] = &[
+    "application/javascript",
+    "application/rss+xml",
+    "text/html",
+    "text/plain",
+    "text/vnd.wap.wml",
+    "text/xml",
+];
+
+fn say_charset(answered: &mut WebAnswer, scope: &BlockScope) {
+    let Some(charset) = &scope.charset else { return };
+    let own = answered.own_headers.iter_mut().map(|(name, value)| (name.as_str(), value));
+    let all = answered.headers.iter_mut().map(|(name, value)| (*name, value)).chain(own);
+    for (name, value) in all {
+        if name.eq_ignore_ascii_case("content-type") && WITH_CHARSET.contains(&value.as_str()) {
+            value.push_str(&format!("; charset={charset}"));
+        }
     }
 }
 

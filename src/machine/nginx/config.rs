@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::patterns::{ConfPattern, PatternBook, signed};
 use super::scope::{BlockLevel, BlockScope};
 use super::syntax::{self, Directive};
 use super::template;
@@ -43,6 +44,7 @@ pub(super) struct NginxConfig {
 pub(super) struct ServerBlock {
     pub(super) listens: Vec<ListenAt>,
     pub(super) names: Vec<String>,
+    pub(super) name_patterns: Vec<ConfPattern>,
     pub(super) scope: BlockScope,
     pub(super) locations: Vec<LocationBlock>,
     pub(super) certificate: String,
@@ -72,8 +74,8 @@ pub(super) enum Matching {
     Exact(String),
     /// And whether no pattern is looked at then: `^~`.
     Prefix(String, bool),
-    /// `~`, `~*`, for the regex crate.
-    Pattern(String),
+    /// `~`, `~*`
+    Pattern(ConfPattern),
     /// `@name`
     Named(String),
 }
@@ -84,6 +86,8 @@ pub(super) struct ValueMap {
     pub(super) source: String,
     pub(super) name: String,
     pub(super) entries: Vec<(String, String)>,
+    /// `~pattern`, in their order.
+    pub(super) patterns: Vec<(ConfPattern, String)>,
 }
 
 /// What is read so far.
@@ -93,6 +97,7 @@ struct ConfReading<'a> {
     image_port: i64,
     files: usize,
     directives: usize,
+    book: PatternBook,
     config: NginxConfig,
 }
 
@@ -103,12 +108,14 @@ impl NginxConfig {
         let tree: &Arc<Tree> =
             around.and_then(|around| around.views.first()).map_or(&nothing, |view| &view.tree);
         let config = NginxConfig::default();
-        let mut reading = ConfReading { tree, around, image_port, files: 0, directives: 0, config };
+        let book = PatternBook::default();
+        let mut reading = ConfReading { tree, around, image_port, files: 0, directives: 0, book, config };
         let main = reading.parsed(MAIN);
         reading.top(&main);
         if reading.config.hosts.is_empty() {
             reading.config.problems.push("[warn] 1#1: no server is configured, nobody listens".to_owned());
         }
+        reading.config.problems.append(&mut reading.book.problems);
         reading.config
     }
 }
@@ -246,7 +253,7 @@ impl ConfReading<'_> {
 
     /// What the directives of a block say; whoever is not known is told of.
     fn scope(&mut self, outer: &BlockScope, directives: &[Directive], level: BlockLevel) -> BlockScope {
-        let (scope, unknown) = BlockScope::read(outer, directives, level);
+        let (scope, unknown) = BlockScope::read(outer, directives, level, &mut self.book);
         unknown.iter().for_each(|directive| self.unknown(directive));
         scope
     }
@@ -261,7 +268,7 @@ impl ConfReading<'_> {
                     Some(listen) => host.listens.push(listen),
                     None => self.unknown(directive),
                 },
-                "server_name" => host.names.extend(directive.words.iter().cloned()),
+                "server_name" => self.server_names(&mut host, directive),
                 "ssl_certificate" => host.certificate = in_folder(directive.word()),
                 "ssl_certificate_key" => host.key = in_folder(directive.word()),
                 _ => {}
@@ -274,13 +281,25 @@ impl ConfReading<'_> {
         self.config.hosts.push(host);
     }
 
+    fn server_names(&mut self, host: &mut ServerBlock, directive: &Directive) {
+        for word in &directive.words {
+            // Names have no case.
+            match word.strip_prefix('~') {
+                Some(pattern) => {
+                    host.name_patterns.push(self.book.read(pattern, true, &directive.place()));
+                }
+                None => host.names.push(word.clone()),
+            }
+        }
+    }
+
     fn locations(&mut self, outer: &BlockScope, directives: &[Directive]) -> Vec<LocationBlock> {
         let mut locations = Vec::new();
         for directive in directives.iter().filter(|own| own.name == "location") {
             let Some(block) = &directive.block else { continue };
             let directives = self.whole(block, 0);
             let scope = self.scope(outer, &directives, BlockLevel::LocationBlock);
-            let matches = matching(&directive.words);
+            let matches = self.matching(directive);
             let inner = self.locations(&scope, &directives);
             locations.push(LocationBlock { matches, scope, inner });
         }
@@ -296,12 +315,35 @@ impl ConfReading<'_> {
 
     fn map(&mut self, directive: &Directive, block: &[Directive]) {
         let [source, name] = directive.words.as_slice() else { return };
-        let entry = |own: &Directive| (own.name.clone(), own.word().to_owned());
-        self.config.maps.push(ValueMap {
+        let mut map = ValueMap {
             source: source.clone(),
             name: name.trim_start_matches('$').to_owned(),
-            entries: block.iter().map(entry).collect(),
-        });
+            entries: vec![],
+            patterns: vec![],
+        };
+        for own in block {
+            let value = own.word().to_owned();
+            match signed(&own.name) {
+                Some((pattern, ignores_case)) => {
+                    map.patterns.push((self.book.read(pattern, ignores_case, &own.place()), value));
+                }
+                None => map.entries.push((own.name.clone(), value)),
+            }
+        }
+        self.config.maps.push(map);
+    }
+
+    fn matching(&mut self, directive: &Directive) -> Matching {
+        match directive.words.as_slice() {
+            [sign, path] if sign == "=" => Matching::Exact(path.clone()),
+            [sign, path] if sign == "^~" => Matching::Prefix(path.clone(), true),
+            [sign, pattern] if sign == "~" || sign == "~*" => {
+                Matching::Pattern(self.book.read(pattern, sign == "~*", &directive.place()))
+            }
+            [name] if name.starts_with('@') => Matching::Named(name.clone()),
+            [path, ..] => Matching::Prefix(path.clone(), false),
+            [] => Matching::Prefix("/".to_owned(), false),
+        }
     }
 }
 
@@ -329,16 +371,4 @@ fn listen(directive: &Directive) -> Option<ListenAt> {
         is_default: has("default_server") || has("default"),
         is_tls: has("ssl"),
     })
-}
-
-fn matching(words: &[String]) -> Matching {
-    match words {
-        [sign, path] if sign == "=" => Matching::Exact(path.clone()),
-        [sign, path] if sign == "^~" => Matching::Prefix(path.clone(), true),
-        [sign, pattern] if sign == "~" => Matching::Pattern(pattern.clone()),
-        [sign, pattern] if sign == "~*" => Matching::Pattern(format!("(?i){pattern}")),
-        [name] if name.starts_with('@') => Matching::Named(name.clone()),
-        [path, ..] => Matching::Prefix(path.clone(), false),
-        [] => Matching::Prefix("/".to_owned(), false),
-    }
 }

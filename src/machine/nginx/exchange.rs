@@ -1,18 +1,14 @@
-//! One request to nginx: the server and the location that it is for, and what the rewrite module does.
+//! One request to nginx: the server and the location that it is for.
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Utc};
-use regex::{Regex, RegexBuilder};
-
 use super::NginxSite;
 use super::config::{LocationBlock, Matching, ServerBlock};
-use super::scope::RewriteStep;
+use super::patterns::ConfPattern;
 use crate::agnhost::asking::Backing;
+use crate::byte_text;
 use crate::requests::WebRequest;
-
-/// A pattern that takes more than this is none.
-const MAX_PATTERN_BYTES: usize = 1 << 20;
+use chrono::{DateTime, Utc};
 
 /// What is known of a request while it is answered.
 pub(super) struct NginxExchange<'a> {
@@ -26,31 +22,18 @@ pub(super) struct NginxExchange<'a> {
     pub(super) args: String,
     /// Whether it is still what was asked.
     pub(super) is_as_asked: bool,
+    /// Whether what is said for the whole server is done already.
+    pub(super) is_past_server: bool,
     pub(super) set: BTreeMap<String, String>,
     pub(super) captures: Vec<String>,
     pub(super) root: String,
     pub(super) proxy_host: String,
+    pub(super) proxy_port: String,
     /// Of the answer, for the log.
     pub(super) code: u16,
     pub(super) sent: usize,
     /// When the line of the log is of, while that is written: what is missing is a dash there.
     pub(super) logged_at: Option<DateTime<Utc>>,
-}
-
-/// What comes of actions.
-pub(super) enum RewriteEnd {
-    /// Nothing that ends it.
-    Goes,
-    /// A location is looked for again.
-    Again,
-    /// This is answered: a code, and a text or a place.
-    Returns(u16, Option<String>),
-}
-
-/// A pattern as nginx has it; nothing for what the regex crate does not read.
-pub(super) fn pattern(text: &str, ignores_case: bool) -> Option<Regex> {
-    let text = if ignores_case { text.trim_start_matches('*') } else { text };
-    RegexBuilder::new(text).case_insensitive(ignores_case).size_limit(MAX_PATTERN_BYTES).build().ok()
 }
 
 impl<'a> NginxExchange<'a> {
@@ -69,13 +52,15 @@ impl<'a> NginxExchange<'a> {
             port,
             asked,
             backing,
-            path: plain_path(&percent_encoding::percent_decode_str(path).decode_utf8_lossy()),
+            path: plain_path(&decoded(path)),
             args: args.to_owned(),
             is_as_asked: true,
+            is_past_server: false,
             set: BTreeMap::new(),
             captures: vec![],
             root: host.scope.root.clone(),
             proxy_host: String::new(),
+            proxy_port: String::new(),
             code: 0,
             sent: 0,
             logged_at: None,
@@ -86,14 +71,13 @@ impl<'a> NginxExchange<'a> {
 
     /// A pattern of a `server_name` may have groups.
     fn note_name_captures(&mut self) {
-        let mut patterns = self.host.names.iter().filter_map(|own| own.strip_prefix('~')).peekable();
-        if patterns.peek().is_none() {
+        if self.host.name_patterns.is_empty() {
             return;
         }
         let name = self.host_name();
-        let found = patterns.filter_map(|own| pattern(own, true)).find(|own| own.is_match(&name));
-        if let Some(found) = found {
-            self.capture(&found, &name);
+        let host = self.host;
+        if let Some(found) = host.name_patterns.iter().find(|own| own.is_match(&name)) {
+            self.capture(found, &name);
         }
     }
 
@@ -125,7 +109,9 @@ impl<'a> NginxExchange<'a> {
         self.is_as_asked = false;
     }
 
-    fn capture(&mut self, pattern: &Regex, text: &str) -> bool {
+    /// Whether a text fits; its groups are kept then.
+    pub(super) fn capture(&mut self, pattern: &ConfPattern, text: &str) -> bool {
+        let Some(pattern) = pattern.compiled() else { return false };
         let Some(found) = pattern.captures(text) else { return false };
         let of =
             |group: Option<regex::Match<'_>>| group.map_or(String::new(), |group| group.as_str().to_owned());
@@ -139,115 +125,11 @@ impl<'a> NginxExchange<'a> {
     /// The location of the path; nothing where none is.
     pub(super) fn location(&mut self) -> Option<&'a LocationBlock> {
         let location = find(&self.host.locations, &self.path)?;
-        if let Matching::Pattern(own) = &location.matches
-            && let Some(pattern) = pattern(own, false)
-        {
+        if let Matching::Pattern(own) = &location.matches {
             let path = self.path.clone();
-            self.capture(&pattern, &path);
+            self.capture(own, &path);
         }
         Some(location)
-    }
-
-    /// What the rewrite module does.
-    pub(super) fn act(&mut self, actions: &[RewriteStep]) -> RewriteEnd {
-        for action in actions {
-            let acted = match action {
-                RewriteStep::Set(name, value) => {
-                    let value = self.filled(value);
-                    self.set.insert(name.clone(), value);
-                    RewriteEnd::Goes
-                }
-                RewriteStep::Return(words) => self.returned(words),
-                RewriteStep::Rewrite(words) => match self.rewritten(words) {
-                    Some(acted) => acted,
-                    // `break`
-                    None => return RewriteEnd::Goes,
-                },
-                RewriteStep::If(words, inner) if self.holds(words) => {
-                    if inner.contains(&RewriteStep::Break) {
-                        self.act(inner);
-                        return RewriteEnd::Goes;
-                    }
-                    self.act(inner)
-                }
-                RewriteStep::If(..) => RewriteEnd::Goes,
-                RewriteStep::Break => return RewriteEnd::Goes,
-            };
-            if !matches!(acted, RewriteEnd::Goes) {
-                return acted;
-            }
-        }
-        RewriteEnd::Goes
-    }
-
-    fn returned(&self, words: &[String]) -> RewriteEnd {
-        match words {
-            [one] => match one.parse() {
-                Ok(code) => RewriteEnd::Returns(code, None),
-                Err(_) => RewriteEnd::Returns(302, Some(self.filled(one))),
-            },
-            [code, text, ..] => RewriteEnd::Returns(code.parse().unwrap_or(500), Some(self.filled(text))),
-            [] => RewriteEnd::Goes,
-        }
-    }
-
-    /// Nothing where the others are not looked at.
-    fn rewritten(&mut self, words: &[String]) -> Option<RewriteEnd> {
-        let [own, to, flags @ ..] = words else { return Some(RewriteEnd::Goes) };
-        let path = self.path.clone();
-        let Some(found) = pattern(own, false) else { return Some(RewriteEnd::Goes) };
-        if !self.capture(&found, &path) {
-            return Some(RewriteEnd::Goes);
-        }
-        let flag = flags.first().map_or("", String::as_str);
-        let code = match flag {
-            "permanent" => Some(301),
-            "redirect" => Some(302),
-            _ if to.contains("://") => Some(302),
-            _ => None,
-        };
-        let mut target = self.filled(to);
-        // The query stays, unless the text ends with a question mark.
-        if let Some(whole) = target.strip_suffix('?') {
-            target = whole.to_owned();
-            self.args.clear();
-        } else if !self.args.is_empty() && code.is_some() {
-            let sign = if target.contains('?') { '&' } else { '?' };
-            target = format!("{target}{sign}{}", self.args);
-        }
-        if let Some(code) = code {
-            return Some(RewriteEnd::Returns(code, Some(target)));
-        }
-        self.go_to(&target);
-        match flag {
-            "last" => Some(RewriteEnd::Again),
-            "break" => None,
-            _ => Some(RewriteEnd::Goes),
-        }
-    }
-
-    /// What an `if` asks.
-    fn holds(&mut self, words: &[String]) -> bool {
-        let unquoted = |word: &String| word.trim_matches(['"', '\'']).to_owned();
-        match words {
-            [one] => !matches!(self.filled(one).as_str(), "" | "0"),
-            [sign, path] if sign == "-f" || sign == "!-f" => {
-                let path = self.filled(path);
-                self.file(&path).is_some() == (sign == "-f")
-            }
-            [left, sign, rest @ ..] => {
-                let (left, right) =
-                    (self.filled(left), rest.iter().map(unquoted).collect::<Vec<_>>().join(" "));
-                match sign.as_str() {
-                    "=" => left == self.filled(&right),
-                    "!=" => left != self.filled(&right),
-                    "~" | "~*" => pattern(&right, sign == "~*").is_some_and(|own| self.capture(&own, &left)),
-                    "!~" | "!~*" => pattern(&right, sign == "!~*").is_some_and(|own| !own.is_match(&left)),
-                    _ => false,
-                }
-            }
-            _ => false,
-        }
     }
 }
 
@@ -258,6 +140,12 @@ fn without_port(host: &str) -> String {
         _ => host,
     };
     name.to_ascii_lowercase()
+}
+
+/// Without `%20` and its kin; bytes that are no letters stay what they are.
+fn decoded(path: &str) -> String {
+    let bytes: Vec<u8> = percent_encoding::percent_decode(&byte_text::bytes_of(path)).collect();
+    byte_text::text_of(&bytes)
 }
 
 /// Without `.`, `..` and doubled slashes.
@@ -280,23 +168,22 @@ fn plain_path(path: &str) -> String {
 fn host_of<'a>(hosts: &'a [ServerBlock], port: i64, name: &str) -> Option<&'a ServerBlock> {
     let here: Vec<&ServerBlock> =
         hosts.iter().filter(|host| host.listens.iter().any(|listen| listen.port == port)).collect();
-    let fits: [fn(&str, &str) -> bool; 4] = [
+    let fits: [fn(&str, &str) -> bool; 3] = [
         |own, name| own.eq_ignore_ascii_case(name) || own.strip_prefix('.') == Some(name),
         |own, name| {
             let end = own.strip_prefix('*').or_else(|| own.strip_prefix('.').map(|_| own));
             end.is_some_and(|end| name.ends_with(&end.to_ascii_lowercase()) && name.len() > end.len())
         },
         |own, name| own.strip_suffix('*').is_some_and(|start| name.starts_with(&start.to_ascii_lowercase())),
-        |own, name| {
-            own.strip_prefix('~').is_some_and(|own| pattern(own, true).is_some_and(|own| own.is_match(name)))
-        },
     ];
     let of_kind = |fits: &fn(&str, &str) -> bool| {
         here.iter().find(|host| host.names.iter().any(|own| fits(own, name))).copied()
     };
+    let of_pattern = || here.iter().find(|host| host.name_patterns.iter().any(|own| own.is_match(name)));
     let is_default =
         |host: &&&ServerBlock| host.listens.iter().any(|listen| listen.port == port && listen.is_default);
-    fits.iter().find_map(of_kind).or_else(|| here.iter().find(is_default).or(here.first()).copied())
+    let named = fits.iter().find_map(of_kind).or_else(|| of_pattern().copied());
+    named.or_else(|| here.iter().find(is_default).or(here.first()).copied())
 }
 
 /// As nginx looks: the same path, then the longest beginning, then patterns in their order.
@@ -321,7 +208,7 @@ fn find<'a>(locations: &'a [LocationBlock], path: &str) -> Option<&'a LocationBl
         }
     }
     let is_pattern = |own: &&LocationBlock| match &own.matches {
-        Matching::Pattern(own) => pattern(own, false).is_some_and(|own| own.is_match(path)),
+        Matching::Pattern(own) => own.is_match(path),
         _ => false,
     };
     match locations.iter().find(is_pattern) {

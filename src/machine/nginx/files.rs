@@ -46,6 +46,7 @@ const TYPES: &[(&str, &str)] = &[
 pub(super) struct ServedFile {
     text: String,
     modified: i64,
+    pub(super) may_run: bool,
 }
 
 impl NginxExchange<'_> {
@@ -54,7 +55,11 @@ impl NginxExchange<'_> {
         if let Some(around) = self.backing.around {
             if let Some(file) = around.newest_file(&path) {
                 let modified = file.stamp.map_or(around.started_at, |stamp| stamp.modified).timestamp();
-                return (!file.is_folder).then(|| ServedFile { text: file.text(), modified });
+                return (!file.is_folder).then(|| ServedFile {
+                    text: file.text(),
+                    modified,
+                    may_run: file.mode & 0o111 != 0,
+                });
             }
             let is_hidden = |mount: &file_system::Mount| file_system::is_within(&mount.path, &path);
             if around.mounts.iter().any(is_hidden) || matches!(around.foreign.get(&path), Some(None)) {
@@ -67,7 +72,7 @@ impl NginxExchange<'_> {
             "/50x.html" => page("An error occurred.", "The page you are looking for is not there now."),
             _ => return None,
         };
-        Some(ServedFile { text, modified: IMAGE_TIME })
+        Some(ServedFile { text, modified: IMAGE_TIME, may_run: false })
     }
 
     pub(super) fn is_folder(&self, path: &str) -> bool {
@@ -142,17 +147,22 @@ impl NginxExchange<'_> {
         self.ranged(answered)
     }
 
-    /// `Range: bytes=FROM-TO`, one of them.
+    /// `Range: bytes=FROM-TO`, one of them: of several the whole is said, as is allowed.
     fn ranged(&self, mut answered: WebAnswer) -> WebAnswer {
         let range = self.asked.header("range").and_then(|range| range.strip_prefix("bytes="));
         let Some((from, to)) = range.and_then(|range| range.split_once('-')) else { return answered };
+        if to.contains(',') {
+            return answered;
+        }
         let bytes = byte_text::bytes_of(&answered.body);
         let size = bytes.len();
         let number = |text: &str| text.parse::<usize>().ok();
         let (from, end) = match (number(from), number(to)) {
-            (Some(from), to) => (from, to.map_or(size, |to| to.saturating_add(1).min(size))),
-            (None, Some(last)) => (size.saturating_sub(last), size),
-            (None, None) => return answered,
+            (Some(from), None) if to.is_empty() => (from, size),
+            (Some(from), Some(to)) => (from, to.saturating_add(1).min(size)),
+            (None, Some(last)) if from.is_empty() => (size.saturating_sub(last), size),
+            // What is no range leads nowhere.
+            _ => (size, size),
         };
         answered.headers.retain(|(name, _)| *name != "accept-ranges");
         match bytes.get(from..end).filter(|part| !part.is_empty()).map(byte_text::text_of) {

@@ -1,9 +1,11 @@
 //! `proxy_pass`: what somebody behind nginx says.
 
+use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
+
 use super::answer::ExchangeTurn;
 use super::config::{LocationBlock, Matching};
 use super::exchange::NginxExchange;
-use super::scope::BlockScope;
+use super::scope::{BlockScope, LeadBack};
 use crate::agnhost::asking::AskFirst;
 use crate::byte_text;
 use crate::requests::{WebAnswer, canonical};
@@ -14,6 +16,33 @@ const SECONDS: u64 = 60;
 /// Headers that are of a connection, or that it says itself.
 const NOT_PASSED: &[&str] =
     &["connection", "content-length", "date", "keep-alive", "server", "transfer-encoding", "x-pad"];
+
+/// What of a decoded path cannot stand in a request as it is.
+const NOT_IN_PATHS: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`')
+    .add(b'{')
+    .add(b'|')
+    .add(b'}');
+
+/// Where one asks: a `proxy_pass` with its variables filled.
+struct PassedTo<'a> {
+    filled: &'a str,
+    /// The path that it has itself.
+    own_path: &'a str,
+    /// The beginning of the location that stands for that path.
+    prefix: &'a str,
+    /// Whether it has no variables.
+    is_fixed: bool,
+}
 
 impl<'a> NginxExchange<'a> {
     /// Asks whoever is behind it, and says what that one says.
@@ -28,14 +57,15 @@ impl<'a> NginxExchange<'a> {
         let at = rest.find('/').unwrap_or(rest.len());
         let (name, own_path) = rest.split_at(at);
         self.proxy_host = name.to_owned();
+        let usual = if scheme == "https" { "443" } else { "80" };
+        self.proxy_port = name.rsplit_once(':').map_or(usual, |(_, port)| port).to_owned();
+        let is_fixed = NginxExchange::is_fixed(to);
         let prefix = match location.map(|location| &location.matches) {
-            Some(Matching::Prefix(own, _) | Matching::Exact(own)) if NginxExchange::is_fixed(to) => {
-                own.as_str()
-            }
+            Some(Matching::Prefix(own, _) | Matching::Exact(own)) if is_fixed => own.as_str(),
             _ => "",
         };
-        // What a prefix with a slash is for is not without it.
-        let target = self.passed_target(own_path, prefix, NginxExchange::is_fixed(to));
+        let passed = PassedTo { filled: &filled, own_path, prefix, is_fixed };
+        let target = self.passed_target(&passed);
         let servers = self.site.config().upstreams.get(name);
         let server = match servers {
             Some(servers) => match servers.get(self.turn_of(servers.len())) {
@@ -56,7 +86,7 @@ impl<'a> NginxExchange<'a> {
                 ExchangeTurn::Error(answered.code, scope)
             }
             Ok(mut answered) => {
-                self.lead_back(&mut answered, &filled, prefix);
+                self.lead_back(&mut answered, &passed, scope);
                 ExchangeTurn::Answer(answered, scope)
             }
         })
@@ -68,14 +98,16 @@ impl<'a> NginxExchange<'a> {
         port.unwrap_or_default().checked_rem(count).unwrap_or_default()
     }
 
-    fn passed_target(&self, own_path: &str, prefix: &str, is_fixed: bool) -> String {
+    fn passed_target(&self, to: &PassedTo<'_>) -> String {
         let args = if self.args.is_empty() { String::new() } else { format!("?{}", self.args) };
-        match (own_path, self.is_as_asked) {
+        match (to.own_path, self.is_as_asked) {
             ("", true) => self.asked.target.to_owned(),
-            ("", false) => format!("{}{args}", self.path),
+            ("", false) => format!("{}{args}", encoded(&self.path)),
             // With variables in it, it is the whole.
-            (own, _) if !is_fixed => own.to_owned(),
-            (own, _) => format!("{own}{}{args}", self.path.strip_prefix(prefix).unwrap_or_default()),
+            (own, _) if !to.is_fixed => own.to_owned(),
+            (own, _) => {
+                format!("{own}{}{args}", encoded(self.path.strip_prefix(to.prefix).unwrap_or_default()))
+            }
         }
     }
 
@@ -83,15 +115,20 @@ impl<'a> NginxExchange<'a> {
     fn ask(&self, url: &str, scope: &BlockScope) -> Result<Result<WebAnswer, i32>, Box<AskFirst>> {
         let mut headers = self.passed_headers(scope);
         headers.push(("Connection".to_owned(), "close".to_owned()));
-        let lines: Vec<String> = headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        let mut lines: Vec<String> = headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        // Its client would say of a body that it is a form.
+        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+            lines.push("Content-Type:".to_owned());
+        }
         let names: Vec<String> = (0..lines.len()).map(|at| format!("NGINX_HEADER_{at}")).collect();
         let flags: String = names.iter().map(|name| format!(" -H \"${name}\"")).collect();
         let body = byte_text::text_of(self.asked.body);
-        let method = self.asked.method;
-        let how = if method == "HEAD" { "-I".to_owned() } else { format!("-i -X {method}") };
-        let data = if body.is_empty() { "" } else { " --data-binary \"$NGINX_BODY\"" };
+        // Whatever is of the request stands in variables: no letter of it is read as a command.
+        let how = if self.asked.method == "HEAD" { "-I" } else { "-i -X \"$NGINX_METHOD\"" };
+        let data = if body.is_empty() { "" } else { " --data-raw \"$NGINX_BODY\"" };
         let script = format!("curl -s -k {how} --max-time {SECONDS}{flags}{data} \"$NGINX_URL\"");
-        let mut variables: Vec<(&str, &str)> = vec![("NGINX_URL", url), ("NGINX_BODY", &body)];
+        let mut variables: Vec<(&str, &str)> =
+            vec![("NGINX_URL", url), ("NGINX_BODY", &body), ("NGINX_METHOD", self.asked.method)];
         variables.extend(names.iter().map(String::as_str).zip(lines.iter().map(String::as_str)));
         let ran = self.backing.run(&script, &variables)?;
         Ok(match ran.end {
@@ -103,7 +140,9 @@ impl<'a> NginxExchange<'a> {
     fn passed_headers(&self, scope: &BlockScope) -> Vec<(String, String)> {
         let own = |name: &str| scope.proxy_headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
         let is_passed = |(name, _): &&(&str, &str)| {
-            !matches!(*name, "host" | "connection" | "content-length" | "transfer-encoding") && !own(name)
+            !matches!(*name, "host" | "connection" | "content-length" | "transfer-encoding")
+                && !own(name)
+                && (scope.hears_underscores || !name.contains('_'))
         };
         let asked = self.asked.headers.iter().filter(is_passed);
         let mut headers: Vec<(String, String)> =
@@ -118,18 +157,35 @@ impl<'a> NginxExchange<'a> {
         headers
     }
 
-    /// A place that is behind it is named as it is before it (`proxy_redirect default`).
-    fn lead_back(&self, answered: &mut WebAnswer, to: &str, prefix: &str) {
+    /// A place that is behind it is named as it is before it: by the first pair that it begins with.
+    fn lead_back(&self, answered: &mut WebAnswer, to: &PassedTo<'_>, scope: &BlockScope) {
         for (name, value) in &mut answered.own_headers {
-            if name.eq_ignore_ascii_case("location")
-                && !to.is_empty()
-                && let Some(rest) = value.strip_prefix(to)
-            {
-                let path = if prefix.is_empty() { "" } else { prefix };
-                *value = format!("{}{path}{rest}", self.origin());
+            if !name.eq_ignore_ascii_case("location") {
+                continue;
+            }
+            let led = scope.leads_back.iter().find_map(|pair| self.led_back(value, pair, to));
+            if let Some(led) = led {
+                *value = if led.starts_with('/') { format!("{}{led}", self.origin()) } else { led };
             }
         }
     }
+
+    /// Nothing where a place does not begin so.
+    fn led_back(&self, place: &str, pair: &LeadBack, to: &PassedTo<'_>) -> Option<String> {
+        let (from, instead) = match pair {
+            LeadBack::Pair(from, instead) => (self.filled(from), self.filled(instead)),
+            LeadBack::Default if !to.is_fixed => return None,
+            LeadBack::Default if to.own_path.is_empty() => (format!("{}/", to.filled), "/".to_owned()),
+            LeadBack::Default => (to.filled.to_owned(), to.prefix.to_owned()),
+        };
+        let rest = place.strip_prefix(&from)?;
+        Some(format!("{instead}{rest}"))
+    }
+}
+
+/// A decoded path as it stands in a request.
+fn encoded(path: &str) -> String {
+    percent_encode(&byte_text::bytes_of(path), NOT_IN_PATHS).to_string()
 }
 
 fn has_page(scope: &BlockScope, answered: &WebAnswer) -> bool {

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::patterns::PatternBook;
+use super::rewrite::RewriteStep;
 use super::syntax::Directive;
 
 /// Where a directive stands.
@@ -12,15 +14,13 @@ pub(super) enum BlockLevel {
     LocationBlock,
 }
 
-/// Of processes, buffers and connections: what is answered is the same without them.
+/// Of processes, buffers, connections and packing: what is answered is the same without them.
 const WITHOUT_EFFECT: &[&str] = &[
-    "charset",
     "client_body_buffer_size",
     "client_body_temp_path",
     "client_body_timeout",
     "client_header_buffer_size",
     "client_header_timeout",
-    "client_max_body_size",
     "error_log",
     "fastcgi_temp_path",
     "gzip",
@@ -37,7 +37,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "proxy_connect_timeout",
     "proxy_http_version",
     "proxy_read_timeout",
-    "proxy_redirect",
     "proxy_request_buffering",
     "proxy_send_timeout",
     "proxy_ssl_server_name",
@@ -55,7 +54,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "tcp_nopush",
     "types_hash_bucket_size",
     "types_hash_max_size",
-    "underscores_in_headers",
     "uwsgi_temp_path",
     "variables_hash_bucket_size",
     "variables_hash_max_size",
@@ -79,6 +77,15 @@ const READ_ELSEWHERE: &[&str] = &[
     "upstream",
 ];
 
+/// One `proxy_redirect`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum LeadBack {
+    /// As `proxy_pass` and the location say.
+    Default,
+    /// What a place begins with, and with what instead.
+    Pair(String, String),
+}
+
 /// What holds in a block.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct BlockScope {
@@ -95,6 +102,14 @@ pub(super) struct BlockScope {
     /// The format of its log; nothing where it has none.
     pub(super) log: Option<String>,
     pub(super) shows_version: bool,
+    /// `charset`, of texts that have none.
+    pub(super) charset: Option<String>,
+    /// `client_max_body_size` in bytes; nothing where all are taken.
+    pub(super) max_body: Option<u64>,
+    /// Whether headers with underscores in their names are heard.
+    pub(super) hears_underscores: bool,
+    /// How places behind it are named before it (`proxy_redirect`).
+    pub(super) leads_back: Vec<LeadBack>,
     pub(super) lists_folders: bool,
     pub(super) intercepts_errors: bool,
     /// Whether somebody may ask, by his address: the first that fits.
@@ -106,16 +121,6 @@ pub(super) struct BlockScope {
     pub(super) is_internal: bool,
     /// What is done before anything is looked for.
     pub(super) actions: Vec<RewriteStep>,
-}
-
-/// Of the rewrite module, in their order.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum RewriteStep {
-    Set(String, String),
-    Return(Vec<String>),
-    Rewrite(Vec<String>),
-    If(Vec<String>, Vec<RewriteStep>),
-    Break,
 }
 
 impl Default for BlockScope {
@@ -130,6 +135,10 @@ impl Default for BlockScope {
             error_pages: vec![],
             log: Some("combined".to_owned()),
             shows_version: true,
+            charset: None,
+            max_body: Some(1 << 20),
+            hears_underscores: false,
+            leads_back: vec![LeadBack::Default],
             lists_folders: false,
             intercepts_errors: false,
             access: vec![],
@@ -162,6 +171,7 @@ impl BlockScope {
         outer: &BlockScope,
         directives: &[Directive],
         level: BlockLevel,
+        book: &mut PatternBook,
     ) -> (BlockScope, Vec<Directive>) {
         let mut scope = outer.entered();
         let has = |name: &str| directives.iter().any(|own| own.name == name);
@@ -170,6 +180,9 @@ impl BlockScope {
         }
         if has("proxy_set_header") {
             scope.proxy_headers.clear();
+        }
+        if has("proxy_redirect") {
+            scope.leads_back.clear();
         }
         if has("error_page") {
             scope.error_pages.clear();
@@ -180,12 +193,12 @@ impl BlockScope {
         if has("allow") || has("deny") {
             scope.access.clear();
         }
-        let unknown = directives.iter().filter(|own| !scope.takes(own, level)).cloned().collect();
+        let unknown = directives.iter().filter(|own| !scope.takes(own, level, book)).cloned().collect();
         (scope, unknown)
     }
 
     /// Whether it is known what a directive means here.
-    fn takes(&mut self, own: &Directive, level: BlockLevel) -> bool {
+    fn takes(&mut self, own: &Directive, level: BlockLevel, book: &mut PatternBook) -> bool {
         let word = own.word().to_owned();
         let is_on = word == "on";
         match own.name.as_str() {
@@ -207,6 +220,20 @@ impl BlockScope {
                 self.log = (word != "off").then(|| format.unwrap_or_else(|| "combined".to_owned()));
             }
             "server_tokens" => self.shows_version = word != "off",
+            "charset" => self.charset = (word != "off").then_some(word),
+            "client_max_body_size" => match bytes(&word) {
+                Some(most) => self.max_body = (most > 0).then_some(most),
+                None => return false,
+            },
+            "underscores_in_headers" => self.hears_underscores = is_on,
+            "proxy_redirect" => match own.words.as_slice() {
+                [word] if word == "off" => self.leads_back.clear(),
+                [word] if word == "default" => self.leads_back.push(LeadBack::Default),
+                [from, to] if !from.starts_with('~') => {
+                    self.leads_back.push(LeadBack::Pair(from.clone(), to.clone()));
+                }
+                _ => return false,
+            },
             "autoindex" => self.lists_folders = is_on,
             "proxy_intercept_errors" => self.intercepts_errors = is_on,
             "allow" | "deny" => self.access.push((own.name == "allow", word)),
@@ -216,7 +243,7 @@ impl BlockScope {
             "stub_status" => self.is_status = true,
             "internal" => self.is_internal = true,
             "set" | "return" | "rewrite" | "if" | "break" if level != BlockLevel::Http => {
-                let Some(action) = RewriteStep::of(own) else { return false };
+                let Some(action) = RewriteStep::of(own, book) else { return false };
                 self.actions.push(action);
             }
             name => {
@@ -246,26 +273,15 @@ impl BlockScope {
     }
 }
 
-impl RewriteStep {
-    fn of(own: &Directive) -> Option<RewriteStep> {
-        let words = own.words.clone();
-        Some(match own.name.as_str() {
-            "set" => {
-                let [name, value] = words.as_slice() else { return None };
-                RewriteStep::Set(name.trim_start_matches('$').to_owned(), value.clone())
-            }
-            "return" => RewriteStep::Return(words),
-            "rewrite" if words.len() >= 2 => RewriteStep::Rewrite(words),
-            "break" => RewriteStep::Break,
-            "if" => {
-                let text = words.join(" ");
-                let inner = text.strip_prefix('(')?.strip_suffix(')')?;
-                let words = inner.split_whitespace().map(str::to_owned).collect();
-                let actions: Option<Vec<RewriteStep>> =
-                    own.block.iter().flatten().map(RewriteStep::of).collect();
-                RewriteStep::If(words, actions?)
-            }
-            _ => return None,
-        })
-    }
+/// `8k`, `1m`, `1g`, or bytes.
+fn bytes(word: &str) -> Option<u64> {
+    let digits = word.trim_end_matches(['k', 'K', 'm', 'M', 'g', 'G']);
+    let unit = match &word[digits.len()..] {
+        "" => 1,
+        "k" | "K" => 1 << 10,
+        "m" | "M" => 1 << 20,
+        "g" | "G" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
 }

@@ -148,7 +148,11 @@ fn files_are_found_by_roots_aliases_and_tries() {
     assert_eq!(said("/none/x").0, 410);
     assert_eq!(said("/private").0, 403);
     let folder = get(&around, 80, "web", "/app");
-    assert_eq!((folder.code, folder.body.as_str()), (200, "app"));
+    assert_eq!((folder.code, header(&folder, "location")), (301, Some("http://web/app/")));
+    assert_eq!(said("/app/"), (200, "app".to_owned()));
+    let several = ask(&around, ("GET", 80, "/app/a.js"), &[("range", "bytes=0-0,1-1")], vec![]).unwrap();
+    assert_eq!((several.code, several.body.as_str()), (200, "js"));
+    assert_eq!(ask(&around, ("GET", 80, "/app/a.js"), &[("range", "bytes=0-x")], vec![]).unwrap().code, 416);
     assert_eq!(said("/../../etc/nginx/conf.d/site.conf").0, 404);
 }
 
@@ -243,6 +247,123 @@ fn somebody_behind_it_is_asked() {
     let refused = ask(&around, request, &headers, reply(NetworkReply::Refused)).unwrap();
     assert_eq!(refused.code, 502);
     assert!(refused.body.contains("502 Bad Gateway"));
+}
+
+/// What is asked behind `location` for a request, and what is answered when it says 302 to that place.
+fn passed(
+    location: &str,
+    (method, target): (&str, &str),
+    body: &[u8],
+    place: &str,
+) -> (Box<crate::questions::HttpQuestion>, WebAnswer) {
+    let conf = format!("server {{ listen 80; {location} }}");
+    let around = around(&[(CONF, &conf)]);
+    let asked = WebRequest { method, target, headers: vec![("host", "web")], body, ..WebRequest::default() };
+    let answer = |answers: Vec<Answered>| {
+        site(&around).answer(80, &asked, Backing { around: Some(&around), answers: &Arc::new(answers) })
+    };
+    let NetworkAsk::Http(question) = answer(vec![]).unwrap_err().1.what else { panic!("no question") };
+    let headers = vec![("location".to_owned(), place.to_owned())];
+    let web = WebReply { code: 302, headers, body: vec![] };
+    let reply = Answered { reply: NetworkReply::Web(Arc::new(web)), took: Duration::ZERO };
+    (question, answer(vec![reply]).unwrap())
+}
+
+#[test]
+fn places_behind_it_are_named_as_they_are_before_it() {
+    let led = |location: &str, target: &str, place: &str| {
+        let (_, answered) = passed(location, ("GET", target), b"", place);
+        header(&answered, "location").unwrap().to_owned()
+    };
+    let plain = "location / { proxy_pass http://10.0.0.7; }";
+    assert_eq!(led(plain, "/a", "http://10.0.0.7/login"), "http://web/login");
+    assert_eq!(led(plain, "/a", "/login"), "/login");
+    assert_eq!(led(plain, "/a", "http://10.0.0.77/login"), "http://10.0.0.77/login");
+    let app = "location /app/ { proxy_pass http://10.0.0.7; }";
+    assert_eq!(led(app, "/app/", "http://10.0.0.7/app/x"), "http://web/app/x");
+    let under = "location /app/ { proxy_pass http://10.0.0.7/v1/; }";
+    assert_eq!(led(under, "/app/", "http://10.0.0.7/v1/x"), "http://web/app/x");
+    assert_eq!(led(under, "/app/", "http://10.0.0.7/v2/x"), "http://10.0.0.7/v2/x");
+    let off = "location / { proxy_pass http://10.0.0.7; proxy_redirect off; }";
+    assert_eq!(led(off, "/", "http://10.0.0.7/login"), "http://10.0.0.7/login");
+    let pair = "location / { proxy_pass http://10.0.0.7; proxy_redirect http://inner/ http://$host/out/; }";
+    assert_eq!(led(pair, "/", "http://inner/x"), "http://web/out/x");
+}
+
+#[test]
+fn what_is_passed_is_what_was_asked_and_nothing_of_it_is_a_command() {
+    let under = "location /api/ { proxy_pass http://10.0.0.7/v1/; }";
+    let target = |target: &str| passed(under, ("GET", target), b"", "/").0.target;
+    assert_eq!(target("/api/a%20b%3Fc"), "/v1/a%20b%3Fc");
+    assert_eq!(target("/api/%25/%ff/%C3%A4?q=%20"), "/v1/%25/%FF/%C3%A4?q=%20");
+    let php = "root /www; index index.php; location / { try_files $uri /i.php; } \
+        location ~ \\.php$ { proxy_pass http://10.0.0.7; }";
+    assert_eq!(passed(php, ("GET", "/a b"), b"", "/").0.target, "/i.php");
+    let (question, _) = passed(under, ("POST", "/api/"), b"@/etc/nginx/nginx.conf", "/");
+    assert_eq!(question.body, b"@/etc/nginx/nginx.conf");
+    assert!(!question.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")));
+    let (question, _) = passed(under, ("GET|reboot'$(x)", "/api/"), b"", "/");
+    assert_eq!(question.method, "GET|reboot'$(x)");
+}
+
+#[test]
+fn an_if_asks_for_files_and_a_location_does_not_begin_with_the_server_again() {
+    let around = around(&[
+        (
+            CONF,
+            "server { listen 80; root /www; charset utf-8; set $n \"${n}s\";
+               location / { if (!-e $request_filename) { rewrite ^ /index.html last; } }
+               location /dir { if (-d $request_filename) { return 200 folder; } }
+               location /run { if (-x $request_filename) { return 200 program; } }
+               location /again { rewrite ^ /said last; }
+               location /said { return 200 $n; }
+               location /put { client_max_body_size 3; return 200 taken; }
+               location /odd { if ($host -z x) { return 200 x; } } }",
+        ),
+        ("/www/index.html", "front"),
+        ("/www/dir/a", "a"),
+        ("/www/run", "no program"),
+    ]);
+    let front = get(&around, 80, "web", "/any/where");
+    let kind = header(&front, "content-type");
+    assert_eq!((front.body.as_str(), kind), ("front", Some("text/html; charset=utf-8")));
+    assert_eq!(get(&around, 80, "web", "/dir").body, "folder");
+    assert_eq!(get(&around, 80, "web", "/run").body, "no program");
+    assert_eq!(get(&around, 80, "web", "/again").body, "s");
+    let put = |body: &'static [u8]| {
+        let asked = WebRequest { method: "PUT", target: "/put", body, ..WebRequest::default() };
+        let nothing = Arc::default();
+        site(&around).answer(80, &asked, Backing { around: Some(&around), answers: &nothing }).unwrap()
+    };
+    assert_eq!((put(b"abc").code, put(b"abcd").code), (200, 413));
+    assert!(put(b"abcd").body.contains("<h1>413 Request Entity Too Large</h1>"));
+    let said = site(&around).problems().to_vec();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("directive \"if\" is not simulated"), "{said:?}");
+}
+
+#[test]
+fn patterns_are_compiled_once_and_counted() {
+    let many = |count: usize| {
+        let lines: String = (0..count).map(|at| format!("~^a{at}$ found{at};")).collect();
+        let conf = format!(
+            "events {{}} http {{ map $arg_x $y {{ {lines} ~*^B$ upper; default none; }} \
+             server {{ listen 80; location / {{ return 200 $y; }} }} }}"
+        );
+        around(&[("/etc/nginx/nginx.conf", &conf)])
+    };
+    let few = many(3);
+    assert_eq!(get(&few, 80, "web", "/?x=a2").body, "found2");
+    assert_eq!(get(&few, 80, "web", "/?x=b").body, "upper");
+    assert_eq!(get(&few, 80, "web", "/?x=A1").body, "none");
+    let over = many(300);
+    assert_eq!(get(&over, 80, "web", "/?x=a255").body, "found255");
+    assert_eq!(get(&over, 80, "web", "/?x=a256").body, "none");
+    assert_eq!(site(&over).problems(), ["[emerg] 1#1: more than 256 patterns are not simulated"]);
+    let wrong = around(&[(CONF, "server { listen 80; location ~ a(?=b) { return 200 x; } }")]);
+    let why = "[warn] 1#1: pattern \"a(?=b)\" is not simulated, and fits nothing in \
+        /etc/nginx/conf.d/site.conf:1";
+    assert_eq!(site(&wrong).problems(), [why]);
 }
 
 #[test]

@@ -76,10 +76,12 @@ impl NginxExchange<'_> {
         let map = self.site.config.maps.iter().find(|map| map.name == name);
         if let Some(map) = map.filter(|_| depth < MAX_DEPTH) {
             let source = self.filled_within(&map.source, depth + 1);
-            let found = map.entries.iter().find(|(key, _)| *key == source);
-            let found = found.or_else(|| map.entries.iter().find(|(key, _)| fits_pattern(key, &source)));
-            let found = found.or_else(|| map.entries.iter().find(|(key, _)| key == "default"));
-            return found.map_or(String::new(), |(_, value)| self.filled_within(value, depth + 1));
+            let of_key =
+                |wanted: &str| map.entries.iter().find(|(key, _)| key == wanted).map(|(_, value)| value);
+            let of_pattern =
+                || map.patterns.iter().find(|(pattern, _)| pattern.is_match(&source)).map(|(_, value)| value);
+            let found = of_key(&source).or_else(of_pattern).or_else(|| of_key("default"));
+            return found.map_or(String::new(), |value| self.filled_within(value, depth + 1));
         }
         self.known(name)
     }
@@ -99,18 +101,18 @@ impl NginxExchange<'_> {
             return self.shown(asked.header(&header.replace('_', "-")));
         }
         if let Some(key) = name.strip_prefix("arg_") {
-            return parameter(&self.args, key).unwrap_or_default();
+            return self.shown(parameter(&self.args, key).as_deref());
         }
         if let Some(key) = name.strip_prefix("cookie_") {
             let cookies = asked.header("cookie").unwrap_or_default();
             let mut pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
-            return pairs.find(|(own, _)| *own == key).map_or(String::new(), |(_, value)| value.to_owned());
+            return self.shown(pairs.find(|(own, _)| *own == key).map(|(_, value)| value));
         }
         match name {
             "host" => self.host_name(),
             "uri" | "document_uri" => self.path.clone(),
             "request_uri" => asked.target.to_owned(),
-            "args" | "query_string" => self.args.clone(),
+            "args" | "query_string" => self.shown(Some(self.args.as_str()).filter(|args| !args.is_empty())),
             "is_args" => if self.args.is_empty() { "" } else { "?" }.to_owned(),
             "remote_addr" | "realip_remote_addr" => from().0.trim_matches(['[', ']']).to_owned(),
             "remote_port" => from().1.to_owned(),
@@ -124,13 +126,14 @@ impl NginxExchange<'_> {
             "request_method" => asked.method.to_owned(),
             "request" => format!("{} {} HTTP/1.1", asked.method, asked.target),
             "request_body" => crate::byte_text::text_of(asked.body),
-            "content_type" => asked.header("content-type").unwrap_or_default().to_owned(),
-            "content_length" => asked.header("content-length").unwrap_or_default().to_owned(),
+            "content_type" => self.shown(asked.header("content-type")),
+            "content_length" => self.shown(asked.header("content-length")),
             "document_root" => self.root.clone(),
             "request_filename" => format!("{}{}", self.root, self.path),
             "time_iso8601" => asked.now.replace('Z', "+00:00"),
             "nginx_version" => self.site.version.clone(),
-            "proxy_host" | "proxy_port" => self.proxy_host.clone(),
+            "proxy_host" => self.proxy_host.clone(),
+            "proxy_port" => self.proxy_port.clone(),
             "proxy_add_x_forwarded_for" => match asked.header("x-forwarded-for") {
                 Some(others) => format!("{others}, {}", self.known("remote_addr")),
                 None => self.known("remote_addr"),
@@ -149,10 +152,4 @@ impl NginxExchange<'_> {
 
 fn local_time(at: DateTime<Utc>) -> String {
     at.format("%d/%b/%Y:%H:%M:%S +0000").to_string()
-}
-
-/// `~pattern`, `~*pattern`
-fn fits_pattern(key: &str, text: &str) -> bool {
-    let Some(pattern) = key.strip_prefix('~') else { return false };
-    super::exchange::pattern(pattern, pattern.starts_with('*')).is_some_and(|pattern| pattern.is_match(text))
 }
