@@ -94,8 +94,15 @@ fn follow(player: &mut Player<'_>, options: &CurlOptions, mut url: WebUrl) -> Re
     let mut redirects = 0;
     let mut heads = String::new();
     let mut method = method(options);
+    // What comes from an input is read once, however often it is sent.
+    let mut sent = match sent_first(player, options, &method) {
+        Ok(sent) => sent,
+        Err(failed) => {
+            return Ok(Fetched { url, remote: None, redirects, method, heads, result: Err(failed) });
+        }
+    };
     loop {
-        let (remote, result) = fetch(player, options, &url, &method, begun)?;
+        let (remote, result) = fetch(player, options, &url, (&method, &sent), begun)?;
         let location = match &result {
             Ok(web) if options.follows && (300..400).contains(&web.code) => {
                 web.header("location").map(str::to_owned)
@@ -112,9 +119,12 @@ fn follow(player: &mut Player<'_>, options: &CurlOptions, mut url: WebUrl) -> Re
         }
         if let Ok(web) = &result {
             heads.push_str(&head(web));
-            // What was posted is fetched where the answer says.
-            if web.code == 303 || (matches!(web.code, 301 | 302) && method == "POST") {
-                method = "GET".into();
+            // What was posted is fetched where the answer says; a method that somebody named stays.
+            if web.code == 303 || (matches!(web.code, 301 | 302) && posts(options)) {
+                sent = CurlBody::default();
+                if options.method.is_none() && !options.is_head {
+                    method = "GET".into();
+                }
             }
         }
         if options.is_verbose {
@@ -136,13 +146,31 @@ fn method(options: &CurlOptions) -> String {
     }
 }
 
+/// Whether it has something to post.
+fn posts(options: &CurlOptions) -> bool {
+    options.upload.is_none()
+        && !options.puts_data_in_url
+        && !(options.forms.is_empty() && options.data.is_empty())
+}
+
+fn sent_first(
+    player: &mut Player<'_>,
+    options: &CurlOptions,
+    method: &str,
+) -> Result<CurlBody, (i32, String)> {
+    if method == "HEAD" || options.puts_data_in_url {
+        return Ok(CurlBody::default());
+    }
+    curl_body::body(player, options)
+}
+
 type CurlOutcome = (Option<SocketAddr>, Result<WebReplyRef, (i32, String)>);
 
 fn fetch(
     player: &mut Player<'_>,
     options: &CurlOptions,
     url: &WebUrl,
-    method: &str,
+    (method, sent): (&str, &CurlBody),
     begun: Duration,
 ) -> Result<CurlOutcome, Flow> {
     let given = options.resolve.iter().find_map(|given| given_address(given, url));
@@ -164,20 +192,12 @@ fn fetch(
     let within = left.into_iter().chain([options.connect_timeout.unwrap_or(CONNECT_TIMEOUT)]).min();
     // Without a limit on the whole only the connection is waited for.
     let within = if options.max_time.is_some() { left } else { within };
-    let sent = match method {
-        "HEAD" => CurlBody::default(),
-        "GET" if options.puts_data_in_url => CurlBody::default(),
-        _ => match curl_body::body(player, options) {
-            Ok(body) => body,
-            Err(failed) => return Ok((Some(to), Err(failed))),
-        },
-    };
     let question = HttpQuestion {
         to: Some(to),
         method: method.to_owned(),
         target: target(player, options, url),
-        headers: headers(options, url, &sent),
-        body: sent.bytes,
+        headers: headers(options, url, sent),
+        body: sent.bytes.clone(),
         tls: trust,
     };
     if options.is_verbose {

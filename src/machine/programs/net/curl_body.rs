@@ -68,8 +68,11 @@ fn encoded(player: &mut Player<'_>, text: &str) -> String {
         None => ("", false, text),
         Some(at) => (&text[..at], text[at..].starts_with('@'), &text[at + 1..]),
     };
-    let content =
-        if is_file { bytes(player, content).unwrap_or_default() } else { content.as_bytes().to_vec() };
+    let content = if is_file {
+        bytes(player, content).unwrap_or_default()
+    } else {
+        byte_text::bytes_of(content).into_owned()
+    };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let letters = content.iter().map(|byte| match byte {
         byte if is_plain(*byte) => char::from(*byte).to_string(),

@@ -156,6 +156,11 @@ fn curl_says_what_the_real_one_says() {
     assert_eq!(out("curl -sX PUT -d a=b -d c http://web/x"), "PUT /x a=b&c\n");
     assert_eq!(out("curl -sG -d a=b http://web/x"), "GET /x?a=b \n");
     assert_eq!(out("curl -sL http://web/moved"), "GET /there \n");
+    assert_eq!(out("curl -sL -d a=b http://web/moved"), "GET /there \n", "what was posted is sent once");
+    assert_eq!(out("curl -sL -X PUT -d a=b http://web/moved"), "PUT /there \n");
+    assert_eq!(out("printf a | curl -sL -T - http://web/moved"), "PUT /there a\n");
+    assert_eq!(out("curl -s -X GET -d a=b http://web/x"), "GET /x a=b\n");
+    assert_eq!(out("curl -sG --data-urlencode \"x=$(printf '\\377 ')\" web/"), "GET /?x=%FF%20 \n");
     assert_eq!(out("curl -sI web"), "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n");
     assert_eq!(out("curl -so /tmp/x web; cat /tmp/x"), "GET / \n");
     assert_eq!(out("curl -sk https://web/"), "GET / \n");
