@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 
 use crate::agnhost::{guestbook, klog_line, netexec};
 use crate::byte_text;
+use crate::common_time::common_time;
 use crate::requests::{WebAnswer, WebRequest};
 use crate::servers::{Server, Site};
 
@@ -46,7 +47,7 @@ fn common(asked: &WebRequest<'_>, answered: &WebAnswer, at: DateTime<Utc>) -> St
         asked.from.parse::<SocketAddr>().map_or_else(|_| asked.from.to_owned(), |from| from.ip().to_string());
     format!(
         "{from} - - [{}] \"{} {} HTTP/1.1\" {} {}",
-        at.format("%d/%b/%Y:%H:%M:%S +0000"),
+        common_time(at),
         asked.method,
         asked.target,
         answered.code,

@@ -12,6 +12,7 @@
 
 pub mod bounds;
 pub mod byte_text;
+mod common_time;
 
 pub mod file_system;
 pub mod standard_input;

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 
 use crate::byte_text;
+use crate::common_time::common_time;
 use crate::requests::{WebAnswer, WebRequest, canonical, parameter};
 use crate::server_state::ServerState;
 use crate::surroundings::Surroundings;
@@ -116,7 +117,7 @@ impl Speaker {
             Speaker::WhoAmI { is_verbose: true, .. } => of_go(format!(
                 "{} - - [{}] \"{} {path} HTTP/1.1\" - -",
                 asked.from,
-                at.format("%d/%b/%Y:%H:%M:%S +0000"),
+                common_time(at),
                 asked.method,
             )),
             Speaker::EchoServer(_) => {

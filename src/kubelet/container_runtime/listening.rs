@@ -39,7 +39,7 @@ const MAX_QUESTIONS: usize = 400;
 
 /// What is known of a server that runs.
 struct Listening {
-    server: Server,
+    server: Arc<Server>,
     port: i64,
     host_name: String,
     address: String,
@@ -79,9 +79,8 @@ pub(super) fn listener(
     let port = i64::from(port);
     let mut unknown = None;
     let mut scripted = None;
-    let listening = |running: &RunningContainer<'_>, server| {
+    let listening = |running: &RunningContainer<'_>, run: Arc<AskedRun>, server| {
         let RunningContainer { container, id, started_at } = running;
-        let run = (node.run)(id);
         let exit = run.exit.clone();
         let listening = Arc::new(Listening {
             server,
@@ -99,20 +98,18 @@ pub(super) fn listener(
     };
     for running in running {
         let RunningContainer { container, id, .. } = running;
-        match served(container) {
+        let run = (node.run)(id);
+        match run.served.get_or_init(|| served(container).map(Arc::new)).clone() {
             Some(server) if server.is_scripted() => {
                 // Whether it listens there is seen by playing it, which nobody does here.
                 scripted = scripted.or((node.around)(id).map(|around| (running, around)));
             }
-            Some(server) if server.is_configured() => {
-                let read = (node.around)(id).and_then(|around| configured(container, &around));
-                match read {
-                    Some(server) if server.listens(port) => return Ok(listening(running, server)),
-                    Some(_) => {}
-                    None => unknown = unknown.or(Some(running)),
-                }
-            }
-            Some(server) if server.listens(port) => return Ok(listening(running, server)),
+            Some(server) if server.is_configured() => match read(&run, container, id, node) {
+                Some(server) if server.listens(port) => return Ok(listening(running, run, server)),
+                Some(_) => {}
+                None => unknown = unknown.or(Some(running)),
+            },
+            Some(server) if server.listens(port) => return Ok(listening(running, run, server)),
             Some(_) => {}
             None => unknown = unknown.or(Some(running)),
         }
@@ -120,12 +117,26 @@ pub(super) fn listener(
     if let Some(server) = Server::of_known_port(port).filter(|_| !is_all_declared(config.pod))
         && let Some(running) = running.iter().find(|running| may_serve(running.container, port))
     {
-        return Ok(listening(running, server));
+        return Ok(listening(running, (node.run)(running.id), Arc::new(server)));
     }
     if let Some((running, around)) = scripted {
         return Ok(scripted::listener(running, around, number));
     }
     Err(refused("tcp4", port, unknown.map(|running| &running.container.image)))
+}
+
+/// What a container's files configure; nothing where nobody has seen them yet.
+fn read(
+    run: &AskedRun,
+    container: &Container,
+    id: &ContainerId,
+    node: &ListeningNode<'_>,
+) -> Option<Arc<Server>> {
+    if let Some(read) = run.configured.get() {
+        return read.clone();
+    }
+    let around = (node.around)(id)?;
+    run.configured.get_or_init(|| configured(container, &around).map(Arc::new)).clone()
 }
 
 /// Whether a container of which nobody knows what it serves declares a port.

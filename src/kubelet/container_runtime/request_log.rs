@@ -5,6 +5,7 @@ use golang::first_bytes::first_bytes;
 use machine::bounds::MAX_LOG_BYTES;
 use machine::logs::LogLine;
 use machine::server_state::ServerState;
+use machine::servers::Server;
 use machine::text_store::TextStore;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -25,6 +26,10 @@ pub(super) struct AskedRun {
     pub(super) log: RequestLog,
     pub(super) store: Mutex<TextStore>,
     pub(super) state: Mutex<ServerState>,
+    /// What its image serves, and what its files configure: each is read with the first connection, since a
+    /// server reads them when it starts.
+    pub(super) served: OnceLock<Option<Arc<Server>>>,
+    pub(super) configured: OnceLock<Option<Arc<Server>>>,
     /// The certificate that its image has, or made when it started; nothing while nobody asked for that.
     pub(super) identity: OnceLock<Option<TlsIdentity>>,
     /// Its process ends when somebody asks it to.

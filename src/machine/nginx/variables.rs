@@ -1,8 +1,7 @@
 //! nginx's variables, and its texts with variables in them.
 
-use chrono::{DateTime, Utc};
-
 use super::exchange::NginxExchange;
+use crate::common_time::common_time;
 use crate::requests::parameter;
 
 /// So deep may maps lead to one another.
@@ -144,12 +143,8 @@ impl NginxExchange<'_> {
             "connection" | "connection_requests" => "1".to_owned(),
             "pid" => "1".to_owned(),
             "remote_user" => self.shown(None),
-            "time_local" => self.logged_at.map_or(String::new(), local_time),
+            "time_local" => self.logged_at.map_or(String::new(), common_time),
             _ => String::new(),
         }
     }
-}
-
-fn local_time(at: DateTime<Utc>) -> String {
-    at.format("%d/%b/%Y:%H:%M:%S +0000").to_string()
 }
