@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::config::{LocationBlock, Matching, NginxConfig};
 use super::exchange::NginxExchange;
-use super::rewrite::RewriteEnd;
+use super::rewriting::RewriteEnd;
 use super::scope::BlockScope;
 use super::{NginxSite, variables};
 use crate::agnhost::asking::{AskFirst, Backing};

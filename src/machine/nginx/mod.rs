@@ -8,6 +8,7 @@ mod log;
 mod patterns;
 mod proxy;
 mod rewrite;
+mod rewriting;
 mod scope;
 mod syntax;
 mod template;

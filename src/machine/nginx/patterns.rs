@@ -1,4 +1,4 @@
-//! Patterns of nginx's configuration: compiled when that is read, so that a request costs no more than a match.
+//! Patterns of nginx's configuration: compiled when that is read, so that a request only matches them.
 
 use regex::{Regex, RegexBuilder};
 
