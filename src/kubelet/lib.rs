@@ -74,6 +74,7 @@ pub mod kuberuntime;
 
 pub mod backoff;
 pub mod lifecycle;
+mod probe_counts;
 pub mod prober;
 
 mod probing;

@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use crate::container_runtime::services::{ProbeAnswer, ProbeForecast, ProbedContainer, RuntimeService};
+use crate::probe_counts::ProbeCount;
 use apimachinery::time::Time;
 use apis::views::pod::Container as Spec;
 use apis::views::probe::Probe;
@@ -50,6 +51,8 @@ pub(crate) enum Outcome {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Probers {
     startup: Option<Prober>,
+    /// How often that was asked which has passed.
+    started: Option<ProbeCount>,
     others: Vec<Prober>,
 }
 
@@ -64,6 +67,7 @@ struct Prober {
     successes: (i64, i64),
     failures: (i64, i64),
     passes: bool,
+    count: ProbeCount,
     grace_period_seconds: Option<i64>,
     forecast: ProbeForecast,
     question: ProbeQuestion,
@@ -114,7 +118,8 @@ impl Probers {
         let liveness = prober(ProbeKind::Liveness, first);
         let readiness = ready_from.and_then(|from| prober(ProbeKind::Readiness, from.max(first)));
         let others: Vec<Prober> = liveness.into_iter().chain(readiness).collect();
-        (startup.is_some() || !others.is_empty()).then(|| Box::new(Probers { startup, others }))
+        (startup.is_some() || !others.is_empty())
+            .then(|| Box::new(Probers { startup, started: None, others }))
     }
 
     /// Whether its startup probe is still to pass.
@@ -128,6 +133,13 @@ impl Probers {
         for prober in self.others.iter_mut().filter(|prober| prober.kind == ProbeKind::Readiness) {
             prober.passes = is_ready;
         }
+    }
+
+    /// How often each was asked until `now`.
+    pub(crate) fn counts(&self, now: Time) -> Vec<(ProbeKind, ProbeCount)> {
+        let asked = self.startup.iter().chain(&self.others);
+        let started = self.started.map(|count| (ProbeKind::Startup, count));
+        started.into_iter().chain(asked.map(|prober| (prober.kind, prober.counted(now)))).collect()
     }
 
     /// When one of them is next asked.
@@ -151,7 +163,7 @@ impl Probers {
             startup.ask(now, is_fair, &mut outcomes);
         }
         if outcomes.contains(&Outcome::Started) {
-            self.startup = None;
+            self.started = self.startup.take().map(|startup| startup.count);
             for prober in &mut self.others {
                 prober.next = prober.next.map(|next| next.max(now));
             }
@@ -205,10 +217,22 @@ impl Prober {
             successes: (0, or(probe.success_threshold, 1)),
             failures: (0, or(probe.failure_threshold, DEFAULT_FAILURES)),
             passes: kind == ProbeKind::Liveness,
+            count: ProbeCount::default(),
             grace_period_seconds: probe.termination_grace_period_seconds,
             forecast: runtime.probe_forecast(probed, probe),
             question: ProbeQuestion::None,
         }
+    }
+
+    /// With the times that nobody had to ask since its answer was known: each would have passed.
+    fn counted(&self, now: Time) -> ProbeCount {
+        let Some(last) = self.last.filter(|_| self.question == ProbeQuestion::None && self.failures.0 == 0)
+        else {
+            return self.count;
+        };
+        let until = self.next.map_or(now, |next| now.min(next - self.period));
+        let unasked = (until - last).to_std().unwrap_or_default().as_nanos() / self.period.as_nanos().max(1);
+        self.count.and_successful(u64::try_from(unasked).unwrap_or(u64::MAX))
     }
 
     fn is_over_network(&self) -> bool {
@@ -226,6 +250,7 @@ impl Prober {
     }
 
     fn ask(&mut self, now: Time, is_fair: &dyn Fn() -> bool, outcomes: &mut Vec<Outcome>) {
+        self.count = self.counted(now);
         let answer = match std::mem::replace(&mut self.question, ProbeQuestion::None) {
             ProbeQuestion::Answered(answer) => Some(answer),
             _ => self.known(now, is_fair).inspect(|_| self.last = Some(now)),
@@ -247,6 +272,7 @@ impl Prober {
         outcomes: &mut Vec<Outcome>,
     ) {
         let is_good = !matches!(answer, ProbeAnswer::Failure(_));
+        self.count.add(is_good);
         match answer {
             ProbeAnswer::Failure(why) => outcomes.push(Outcome::Unhealthy(self.kind, why)),
             ProbeAnswer::Warning(what) => outcomes.push(Outcome::Warning(self.kind, what)),
@@ -351,6 +377,32 @@ mod tests {
                 (15, Outcome::Ready(false)),
             ]
         );
+    }
+
+    #[test]
+    fn probes_that_need_not_be_asked_are_counted_all_the_same() {
+        let script = "touch /tmp/ok; sleep 32; rm /tmp/ok; sleep 600";
+        let exec =
+            json!({"exec": {"command": ["cat", "/tmp/ok"]}, "periodSeconds": 10, "failureThreshold": 9});
+        let http = json!({"exec": {"command": ["true"]}, "periodSeconds": 5});
+        let container = json!({"name": "a", "image": "busybox", "command": ["sh", "-c", script],
+            "startupProbe": http, "livenessProbe": exec, "readinessProbe": http});
+        let given = given::running(container);
+        let (config, started_at) = (given.config(), Time::UNIX_EPOCH);
+        let probed = ProbedContainer { config, id: &given.id, pod_ip: "10.0.0.1", started_at };
+        let mut probers = Probers::new(&given.runtime, &probed, started_at, Some(started_at)).unwrap();
+        let mut counts = |second: u64| {
+            let now = started_at + Duration::from_secs(second);
+            while let Some(due) = probers.due().filter(|due| *due <= now) {
+                probers.ask(due, &|| true);
+            }
+            let all = probers.counts(now).into_iter();
+            all.map(|(kind, count)| (kind.name(), count.successful, count.failed)).collect::<Vec<_>>()
+        };
+        assert_eq!(counts(0), [("Startup", 1, 0), ("Liveness", 1, 0), ("Readiness", 1, 0)]);
+        assert_eq!(counts(29), [("Startup", 1, 0), ("Liveness", 3, 0), ("Readiness", 6, 0)]);
+        assert_eq!(counts(30), [("Startup", 1, 0), ("Liveness", 4, 0), ("Readiness", 7, 0)]);
+        assert_eq!(counts(61), [("Startup", 1, 0), ("Liveness", 4, 3), ("Readiness", 13, 0)]);
     }
 
     #[test]

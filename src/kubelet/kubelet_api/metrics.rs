@@ -7,6 +7,9 @@ use super::pods::{PodHere, RunningHere};
 use super::usage::{MeasuredPod, UsageTotal};
 use crate::container_runtime::stats::ContainerStats;
 use crate::node_config::NodeConfig;
+use crate::pod_workers::PodWorker;
+use crate::probe_counts::ProbeCount;
+use crate::prober::ProbeKind;
 use apimachinery::quantity::Quantity;
 use apimachinery::time::Time;
 
@@ -42,6 +45,61 @@ pub(super) fn own(node: &str, pods: &[PodHere]) -> String {
     text.sample("kubelet_running_containers", &[("container_state", "running")], running);
     text.family("kubelet_running_pods", "gauge", "[ALPHA] Number of pods that have a running pod sandbox");
     text.sample("kubelet_running_pods", &[], pods.iter().filter(|pod| !pod.running.is_empty()).count());
+    text.0
+}
+
+/// A container with probes, and how often each was asked.
+pub(super) struct ProbedHere {
+    namespace: String,
+    pod: String,
+    uid: String,
+    container: String,
+    counts: Vec<(ProbeKind, ProbeCount)>,
+}
+
+impl ProbedHere {
+    /// Those of a pod.
+    pub(super) fn of(worker: &PodWorker, now: Time) -> Vec<ProbedHere> {
+        let metadata = &worker.object.metadata;
+        let probed = worker.all_containers().filter_map(|(spec, container)| {
+            Some(ProbedHere {
+                namespace: metadata.namespace.clone(),
+                pod: metadata.name.clone(),
+                uid: metadata.uid.clone(),
+                container: spec.name.clone(),
+                counts: container.probe_counts(now)?,
+            })
+        });
+        probed.collect()
+    }
+}
+
+/// `/metrics/probes`: what probes have said.
+pub(super) fn probes(probed: &[ProbedHere]) -> String {
+    const TOTAL: &str = "prober_probe_total";
+    let mut text = MetricsText::default();
+    if probed.is_empty() {
+        return text.0;
+    }
+    let help = "Cumulative number of a liveness, readiness or startup probe for a container by result.";
+    text.family(TOTAL, "counter", &format!("[BETA] {help}"));
+    for one in probed {
+        for (kind, count) in &one.counts {
+            for (result, times) in [("failed", count.failed), ("successful", count.successful)] {
+                let labels = [
+                    ("container", one.container.as_str()),
+                    ("namespace", &one.namespace),
+                    ("pod", &one.pod),
+                    ("pod_uid", &one.uid),
+                    ("probe_type", kind.name()),
+                    ("result", result),
+                ];
+                if times > 0 {
+                    text.sample(TOTAL, &labels, times);
+                }
+            }
+        }
+    }
     text.0
 }
 

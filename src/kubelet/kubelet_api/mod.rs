@@ -19,6 +19,7 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Response, StatusCode};
 use serde_json::json;
 
+use self::metrics::ProbedHere;
 use super::kubelet::Kubelet;
 use super::node_config::NodeConfig;
 
@@ -84,8 +85,10 @@ impl Kubelet {
                 let config = &self.shared.config;
                 answer(200, METRICS, metrics::cadvisor(config, &self.measured_pods(now).await))
             }
-            // None has been counted: probes are answered ahead.
-            "/metrics/probes" => answer(200, METRICS, String::new()),
+            "/metrics/probes" => {
+                let probed = self.look_at_each(|worker| ProbedHere::of(worker, now)).await;
+                answer(200, METRICS, metrics::probes(&probed.into_iter().flatten().collect::<Vec<_>>()))
+            }
             "/stats/summary" => {
                 let begun = now - self.shared.context.clock.elapsed();
                 let pods = self.measured_pods(now).await;

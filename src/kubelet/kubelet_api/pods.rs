@@ -38,6 +38,17 @@ pub(super) struct RunningHere {
 impl Kubelet {
     /// The pods of the node, by namespace and name: also those that stages play.
     pub(super) async fn pods_here(&self) -> Vec<PodHere> {
+        let mut found = self.look_at_each(PodHere::of).await;
+        let played = self.pods_played();
+        if !played.is_empty() {
+            found.extend(played.iter().map(PodHere::of_status));
+            found.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
+        }
+        found
+    }
+
+    /// What is to be seen of each pod that it runs, by namespace and name.
+    pub(super) async fn look_at_each<Seen>(&self, look: impl Fn(&PodWorker) -> Seen) -> Vec<Seen> {
         let mut names: Vec<(String, String)> = {
             let state = self.pods.state();
             state.workers.values().map(|entry| (entry.namespace.clone(), entry.name.clone())).collect()
@@ -45,12 +56,7 @@ impl Kubelet {
         names.sort();
         let mut found = Vec::new();
         for (namespace, name) in names {
-            found.extend(self.pods.look(&namespace, &name, PodHere::of).await);
-        }
-        let played = self.pods_played();
-        if !played.is_empty() {
-            found.extend(played.iter().map(PodHere::of_status));
-            found.sort_by(|a, b| (a.namespace(), a.name()).cmp(&(b.namespace(), b.name())));
+            found.extend(self.pods.look(&namespace, &name, &look).await);
         }
         found
     }

@@ -14,7 +14,8 @@ use super::image_manager::Pull;
 use super::state::{RestartAction, RestartPolicy, State, Terminated, waiting};
 use crate::backoff::Backoff;
 use crate::container_runtime::services::{Call, ContainerId, Exit, RuntimeError, RuntimeService};
-use crate::prober::Probers;
+use crate::probe_counts::ProbeCount;
+use crate::prober::{ProbeKind, Probers};
 use apimachinery::duration;
 use apimachinery::time::Time;
 use apis::views::pod::{Container as Spec, Pod};
@@ -222,6 +223,14 @@ impl Container {
                 self.pull(spec, context);
             }
             _ => {}
+        }
+    }
+
+    /// How often the probes of its run were asked; nothing where it has none, or does not run.
+    pub(crate) fn probe_counts(&self, now: Time) -> Option<Vec<(ProbeKind, ProbeCount)>> {
+        match &self.task {
+            Task::Run(running) => Some(running.probers.as_ref()?.counts(now)),
+            _ => None,
         }
     }
 

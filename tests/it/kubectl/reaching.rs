@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::process::Stdio;
 
+use serde_json::json;
+
 use crate::support::forward::Forward;
 use crate::support::{Kubectl, texts, with_each_kubectl};
 
@@ -95,7 +97,9 @@ fn pods_and_services_are_reached_through_the_apiserver() {
 #[test]
 fn kubelets_are_asked_through_their_nodes() {
     with_each_kubectl(|_, kubectl| {
-        kubectl.ok("run box --image=busybox --restart=Never -- sh -c 'echo said; sleep 1000'");
+        let probes = json!({"spec": {"containers": [{"name": "box", "image": "busybox",
+            "args": ["sh", "-c", "echo said; sleep 1000"], "readinessProbe": {"exec": {"command": ["true"]}}}]}});
+        kubectl.ok(&format!("run box --image=busybox --restart=Never --overrides='{probes}'"));
         kubectl.ok("wait --for=condition=Ready pod/box --timeout=60s");
         let node = kubectl.ok("get pod box -o jsonpath={.spec.nodeName}");
         let raw = |path: &str| format!("get --raw '/api/v1/nodes/{node}/proxy/{path}'");
@@ -105,6 +109,7 @@ fn kubelets_are_asked_through_their_nodes() {
             ("runningpods/", "\"image\":\"busybox\""),
             ("metrics", &format!("kubelet_node_name{{node=\"{node}\"}} 1\n")),
             ("metrics/resource", "container_memory_working_set_bytes{container=\"box\""),
+            ("metrics/probes", "probe_type=\"Readiness\",result=\"successful\"}"),
             ("metrics/cadvisor", "machine_cpu_cores 8\n"),
             ("stats/summary", &format!("\"nodeName\":\"{node}\"")),
             ("configz", "\"kubeletconfig\""),
