@@ -39,6 +39,8 @@ pub struct Surroundings {
     pub command: Vec<String>,
     /// Where servers of its pod listen, known to who looks in by `exec` alone.
     pub listens: Vec<OpenPort>,
+    /// Programs of which somebody has declared what they say, known to who looks in by `exec` alone.
+    pub declared: BTreeMap<String, DeclaredProgram>,
     /// Who it runs as.
     pub user: i64,
     /// And in which group.
@@ -63,6 +65,19 @@ pub struct Surroundings {
     pub input: Option<Box<StandardInput>>,
     /// The window of the terminal in which a command is run beside the process, where it has one.
     pub terminal: Option<TerminalSize>,
+}
+
+/// What a program says that is not played, whatever its arguments.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeclaredProgram {
+    /// On its standard output.
+    pub out: String,
+    /// Of errors.
+    pub errors: String,
+    /// How it ends.
+    pub code: i32,
+    /// How long that takes.
+    pub delay: Duration,
 }
 
 /// A port at which somebody listens.

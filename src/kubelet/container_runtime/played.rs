@@ -1,15 +1,16 @@
 //! What the process of one container does, as the machine plays it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::invocation;
-use super::listeners::served;
+use super::listeners::{open_ports, served};
 use super::services::{
     AttachInput, AttachResponse, Command, ExecResponse, ExecSyncForecast, Exit, ExitedContainer,
 };
+use super::{declared, invocation};
 use apimachinery::time::Time;
-use apis::views::pod::Container;
+use apis::views::pod::{Container, Pod};
 use clock::after;
 use machine::bounds::Fault;
 use machine::file_system::{Change, Left};
@@ -17,7 +18,7 @@ use machine::interpreter::transcript::Transcript;
 use machine::logs::LogLine;
 use machine::questions::Question;
 use machine::standard_input::StandardInput;
-use machine::surroundings::{OpenPort, Surroundings};
+use machine::surroundings::{DeclaredProgram, OpenPort, Surroundings};
 use machine::terminals::{self, Ground};
 use machine::{exec, process, program};
 
@@ -106,15 +107,29 @@ pub(crate) fn exec_sync(
     }
 }
 
+/// What a pod tells of itself to who looks into it.
+pub(crate) struct Told {
+    /// Where its servers listen.
+    pub(crate) listens: Vec<OpenPort>,
+    /// What programs say of which its annotations tell it.
+    pub(crate) declared: BTreeMap<String, DeclaredProgram>,
+}
+
+impl Told {
+    pub(crate) fn of(pod: &Pod) -> Told {
+        Told { listens: open_ports(pod), declared: declared::programs(&pod.metadata.annotations) }
+    }
+}
+
 /// Runs a command of somebody's; what it writes beside volumes stays in `around`.
 pub(crate) fn exec(
     container: &Container,
     around: &mut Surroundings,
-    (command, listens): (&Command, Vec<OpenPort>),
+    (command, told): (&Command, Told),
     now: Time,
 ) -> ExecResponse {
     if let Some(sitting) = &command.sitting {
-        let begun = || Arc::new(ground(container, around, (command, listens), now));
+        let begun = || Arc::new(ground(container, around, (command, told), now));
         let ground = sitting.ground.clone().unwrap_or_else(begun);
         let sat = terminals::play(&command.words, sitting, &ground);
         let is_told = |change: &&Change| sitting.told.contains(change);
@@ -122,7 +137,7 @@ pub(crate) fn exec(
         let left = keep(around, written.cloned().collect());
         return ExecResponse { executed: None, sat, left };
     }
-    let Ground { around: around_now, files: before } = ground(container, around, (command, listens), now);
+    let Ground { around: around_now, files: before } = ground(container, around, (command, told), now);
     let executed = match (&command.shell, command.words.as_slice()) {
         (Some(shell), [program, line]) => Some(exec::type_lines((program, line), shell, &around_now, before)),
         _ => exec::exec_told(&command.words, &around_now, before, command.standard_input.clone()),
@@ -138,9 +153,10 @@ pub(crate) fn exec(
 fn ground(
     container: &Container,
     around: &Surroundings,
-    (command, mut listens): (&Command, Vec<OpenPort>),
+    (command, told): (&Command, Told),
     now: Time,
 ) -> Ground {
+    let Told { mut listens, declared } = told;
     let ran = (now - around.started_at).to_std().unwrap_or_default();
     let played = process::play(&invocation::of(container), around, Some(ran));
     let (files, scripted) = played.map(|played| (played.written, played.listens)).unwrap_or_default();
@@ -152,6 +168,7 @@ fn ground(
         answers: command.answers.clone(),
         terminal: command.terminal,
         listens,
+        declared,
         ..around.from(ran)
     };
     Ground { around, files }

@@ -12,7 +12,7 @@ use super::image_store::ImageStore;
 use super::invocation;
 use super::listeners;
 use super::own_listeners::OwnListeners;
-use super::played::{self, Outlook};
+use super::played::{self, Outlook, Told};
 use super::pod_addresses::{NO_ADDRESS, PodAddresses};
 use super::ports::SandboxPorts;
 use super::selector::StageSubject;
@@ -403,8 +403,8 @@ impl RuntimeService for SimulatedRuntime {
             Some(around) => played::completed(around, found),
             None => Arc::new(played::listening(config.container, found()?)),
         };
-        let open = listeners::open_ports(config.pod);
-        let response = played::exec(config.container, Arc::make_mut(&mut around), (command, open), now);
+        let response =
+            played::exec(config.container, Arc::make_mut(&mut around), (command, Told::of(config.pod)), now);
         self.ports.note_files(config.container, &around);
         self.containers().entry(id.clone()).and_modify(|container| container.around = Some(around));
         Some(response)

@@ -55,6 +55,7 @@ pub fn surroundings(
         terminal: None,
         command: first_process(facts, container),
         listens: vec![],
+        declared: BTreeMap::new(),
     })
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod klog_line;
 mod clients;
 mod external_metrics;
 mod fake_registry;
+mod help;
 mod in_cluster;
 mod issuer_discovery;
 mod mount_test;
@@ -42,6 +43,9 @@ const PLAYED: &[&str] = &[
     "inclusterclient",
     "nonewprivs",
     "test-service-account-issuer-discovery",
+    "help",
+    "--help",
+    "-h",
 ];
 /// Programs that serve and look at files or at names: what they find is made for them.
 const PREPARED: &[&str] = &[
@@ -155,6 +159,7 @@ pub(crate) fn run(player: &mut Player<'_>, line: &[String]) -> Flow {
         Some("inclusterclient") => clients::poll(player, arguments).err().unwrap_or(Flow::Go),
         Some("test-service-account-issuer-discovery") => issuer_discovery::run(player, arguments),
         Some("nonewprivs") => effective_user(player),
+        Some("help" | "--help" | "-h") => help::tell(player),
         Some("nettest") => nettest::NetTest::of(arguments).run(player),
         Some(mode) if PREPARED.contains(&mode) => starting::begin(player, mode, arguments),
         Some("etc-hosts") => show_line(player, HOSTS, |text| text),

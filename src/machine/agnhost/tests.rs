@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::{OTHERS, PLAYED, PREPARED};
 use crate::exec::exec_told;
 use crate::given::given;
 use crate::process::{self, Played};
@@ -102,4 +103,17 @@ fn programs_are_run_beside_the_process_of_their_image() {
     assert_eq!(ran.errors, "Unsupported protocol\nfoo");
     assert!(run(&["/agnhost", "connect", "10.0.0.1:1"]).unwrap().question.is_some());
     assert!(run(&["/other", "connect"]).is_none());
+}
+
+#[test]
+fn help_tells_the_subcommands() {
+    for flag in ["help", "--help", "-h"] {
+        let (lines, code) = said(&[flag]);
+        assert_eq!(code, Some(0), "{flag}");
+        assert!(lines.iter().any(|line| line == "Available Commands:"), "{lines:?}");
+        let is_told = |mode: &&str| lines.iter().any(|line| line.split_whitespace().next() == Some(mode));
+        for mode in PLAYED.iter().chain(PREPARED).chain(OTHERS).filter(|mode| !mode.starts_with('-')) {
+            assert!(is_told(mode), "{mode}");
+        }
+    }
 }

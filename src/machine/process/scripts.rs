@@ -307,3 +307,17 @@ fn endless_things_stay_bounded() {
         );
     }
 }
+
+#[test]
+fn programs_of_an_image_are_listed_by_their_names() {
+    for image in ["busybox", "alpine:3.20", "debian", "nginx"] {
+        let script = "for it in $(ls /bin); do test -x /bin/$it && which $it >/dev/null || echo no $it; done";
+        let (out, end) = told_in(image, &["sh", "-c", script]);
+        assert_eq!((out.as_str(), end), ("", Some((0, 0))), "{image}");
+        let (listed, _) = told_in(image, &["sh", "-c", "ls /bin; ls /usr/bin"]);
+        for name in ["cat", "ls", "sh"] {
+            assert!(listed.lines().filter(|line| *line == name).count() > 0, "{image} {name}: {listed}");
+        }
+    }
+    assert!(!told("ls /bin").lines().any(|line| matches!(line, "apk" | "bash" | "apt-get")));
+}

@@ -151,6 +151,9 @@ pub(crate) fn read(player: &mut Player<'_>, text: &str) -> Result<Script, Flow> 
 /// Runs a program, or what the shell does itself.
 pub(crate) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) -> Flow {
     let name = base_name(program);
+    if let Some(flow) = run_declared(player, name) {
+        return flow;
+    }
     let plain: Vec<&str> = arguments.iter().map(String::as_str).collect();
     if program.contains('/') && player.file(program).is_some_and(|file| !file.is_folder) {
         return run_file(player, program, &plain);
@@ -206,6 +209,18 @@ pub(crate) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) 
         (name, words) => return run_other(player, name, words),
     }
     Flow::Go
+}
+
+/// A program that says what somebody has declared.
+fn run_declared(player: &mut Player<'_>, name: &str) -> Option<Flow> {
+    let said = player.around.declared.get(name)?;
+    let flow = player.sleep(said.delay);
+    if flow == Flow::Go {
+        player.say(&said.out);
+        player.complain(&said.errors);
+        player.status = said.code;
+    }
+    Some(flow)
 }
 
 /// Those of other files.

@@ -7,6 +7,7 @@ use chrono::{DateTime, Duration, Utc};
 use super::copying;
 use crate::file_system::{self, File, FileStamp, STICKY, Tree};
 use crate::image_files;
+use crate::image_programs;
 use crate::interpreter::dialect::Dialect;
 use crate::interpreter::player::{Flow, Player};
 
@@ -173,6 +174,12 @@ impl<'w> ListCall<'w> {
         names.into_iter().for_each(|name| {
             found.entry(name).or_default();
         });
+        if matches!(folder, "/bin" | "/usr/bin") {
+            for name in image_programs::names(&player.around.image) {
+                let program = || File::new(*b"", PROGRAM_MODE);
+                found.entry(name.to_owned()).or_insert_with(|| Some(program()));
+            }
+        }
         if self.has("a") {
             found.extend([".", ".."].map(|dots| (dots.to_owned(), None)));
         }

@@ -19,5 +19,5 @@ mod serving;
 
 pub(crate) use completed::{completed, unknown_keys};
 pub(crate) use read::{DeclaredPort, declaration, differ, is_ours, listens, ports, problems};
-pub(crate) use saying::{executed, said};
+pub(crate) use saying::{executed, programs, said};
 pub(crate) use serving::DeclaredListener;

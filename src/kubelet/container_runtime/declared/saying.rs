@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::read::PREFIX;
 use machine::exec::Executed;
+use machine::surroundings::DeclaredProgram;
 
 /// What a command says: its output as it stands, or all of this.
 #[derive(Debug, Default, Deserialize)]
@@ -20,13 +21,28 @@ struct SaidOutcome {
     delay: Duration,
 }
 
+impl SaidOutcome {
+    fn read(text: &str) -> SaidOutcome {
+        let plain = || SaidOutcome { out: text.to_owned(), ..SaidOutcome::default() };
+        apimachinery::yaml::from_str(text).unwrap_or_else(|_| plain())
+    }
+}
+
+/// The programs of which annotations say what they say, for the scripts that run them.
+pub(crate) fn programs(annotations: &BTreeMap<String, String>) -> BTreeMap<String, DeclaredProgram> {
+    let named = annotations.iter().filter_map(|(name, text)| {
+        let program = name.strip_prefix(PREFIX)?.strip_prefix("exec.")?;
+        let SaidOutcome { out, errors, code, delay } = SaidOutcome::read(text);
+        Some((program.to_owned(), DeclaredProgram { out, errors, code, delay }))
+    });
+    named.collect()
+}
+
 /// What comes of a command line of whose program an annotation says it.
 pub(crate) fn executed(annotations: &BTreeMap<String, String>, words: &[String]) -> Option<Executed> {
     let program = words.first()?.rsplit('/').next()?;
     let text = annotations.get(&format!("{PREFIX}exec.{program}"))?;
-    let plain = || SaidOutcome { out: text.clone(), ..SaidOutcome::default() };
-    let SaidOutcome { out, errors, code, delay } =
-        apimachinery::yaml::from_str(text).unwrap_or_else(|_| plain());
+    let SaidOutcome { out, errors, code, delay } = SaidOutcome::read(text);
     Some(Executed { end: Some((delay, code)), out, errors, ..Executed::default() })
 }
 
@@ -46,6 +62,8 @@ pub(crate) fn said<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use machine::exec;
+    use machine::surroundings::Surroundings;
 
     /// What it says, and when it ends how.
     type SaidAndEnded = (String, String, Option<(Duration, i32)>);
@@ -64,6 +82,19 @@ mod tests {
         let failed = run("{errors: \"no such role\\n\", code: 2, delay: 3s}", &["psql"]);
         assert_eq!(failed, Some((String::new(), "no such role\n".into(), Some((Duration::from_secs(3), 2)))));
         assert_eq!(run("x", &["pg_dump"]), None);
+    }
+
+    #[test]
+    fn a_script_runs_what_an_annotation_says() {
+        let annotations = BTreeMap::from([
+            ("kubarium.dev/exec.psql".to_owned(), "{out: \"one\\n\", code: 3, delay: 2s}".to_owned()),
+            ("kubarium.dev/logs".to_owned(), "line".to_owned()),
+        ]);
+        let around = Surroundings { declared: programs(&annotations), ..Surroundings::default() };
+        let command = ["sh", "-c", "echo a; /usr/bin/psql -c x | tr n N; psql >&2; echo $?"];
+        let ran = exec::exec_told(&command.map(str::to_owned), &around, vec![], None).unwrap();
+        assert_eq!((&*ran.out, &*ran.errors), ("a\noNe\n3\n", "one\n"));
+        assert_eq!(ran.end, Some((Duration::from_secs(4), 0)));
     }
 
     #[test]
