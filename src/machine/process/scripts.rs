@@ -321,3 +321,10 @@ fn programs_of_an_image_are_listed_by_their_names() {
     }
     assert!(!told("ls /bin").lines().any(|line| matches!(line, "apk" | "bash" | "apt-get")));
 }
+
+#[test]
+fn what_no_time_can_be_told_by_is_no_panic() {
+    assert_eq!(told("date '+%#z' >/dev/null; echo $?"), "0\n");
+    let said = told("touch -d nonsense /f 2>&1; echo $?; ls /f 2>/dev/null");
+    assert_eq!(said, "touch: invalid date 'nonsense'\n1\n");
+}

@@ -1,5 +1,7 @@
 //! `date`, and what it and `touch` read of times.
 
+use std::fmt::Write;
+
 use chrono::{DateTime, Datelike, Duration, Months, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 
 use crate::interpreter::player::Player;
@@ -60,7 +62,12 @@ fn told(player: &Player<'_>, words: &[&str]) -> Result<String, String> {
     if chrono::format::StrftimeItems::new(&format).any(is_unknown) {
         return Ok(format);
     }
-    Ok(time.format(&format).to_string())
+    // Of some of what it reads chrono writes nothing.
+    let mut said = String::new();
+    match write!(said, "{}", time.format(&format)) {
+        Ok(()) => Ok(said),
+        Err(std::fmt::Error) => Ok(format),
+    }
 }
 
 /// `-I`, `-Iseconds`, `--iso-8601=ns`
@@ -175,7 +182,11 @@ fn moved(from: DateTime<Utc>, text: &str) -> Option<DateTime<Utc>> {
 fn by(time: DateTime<Utc>, count: i64, unit: &str) -> Option<DateTime<Utc>> {
     let months = |count: i64| {
         let months = Months::new(u32::try_from(count.unsigned_abs()).ok()?);
-        if count < 0 { time.checked_sub_months(months) } else { time.checked_add_months(months) }
+        // A day that the month has not is so many days into the next.
+        let first = time.with_day(1)?;
+        let first =
+            if count < 0 { first.checked_sub_months(months) } else { first.checked_add_months(months) };
+        first?.checked_add_signed(Duration::days(i64::from(time.day0())))
     };
     let duration = match unit.strip_suffix('s').filter(|short| !short.is_empty()).unwrap_or(unit) {
         "sec" | "second" | "s" => Duration::try_seconds(count),
@@ -205,7 +216,9 @@ mod tests {
             ("2020-01-02T03:04:05+02:00", "2020-01-02 01:04:05"),
             ("2020-01-02", "2020-01-02 00:00:00"),
             ("Thu, 02 Jan 2020 03:04:05 GMT", "2020-01-02 03:04:05"),
-            ("2020-01-31 +1 month", "2020-02-29 00:00:00"),
+            ("2020-01-31 +1 month", "2020-03-02 00:00:00"),
+            ("2021-01-31 -3 month", "2020-10-31 00:00:00"),
+            ("2020-02-29 +1 year", "2021-03-01 00:00:00"),
             ("2020-01-31 10:00 - 2 days", "2020-01-29 10:00:00"),
             ("yesterday", "2026-09-20 14:13:20"),
             ("2 hours ago", "2026-09-21 12:13:20"),

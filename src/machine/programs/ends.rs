@@ -170,7 +170,7 @@ mod tests {
             ("echo a > /a; echo b > /b; head -n 1 /a /b", "==> /a <==\na\n\n==> /b <==\nb\n"),
             ("echo a > /a; tail -q -n 1 /a /a", "a\na\n"),
             ("head -n x /a", "head: invalid number 'x'\n"),
-            ("head --lines=1 /none", "head: can't open '/none': No such file or directory\n"),
+            ("head --lines=1 /none", "head: /none: No such file or directory\n"),
             ("head -c 3 /dev/zero | od -An -tx1", " 00 00 00\n"),
             ("basename /a/b.c .c; basename -a /x/y z/; basename -s .c b.c", "b\ny\nz\nb\n"),
         ] {

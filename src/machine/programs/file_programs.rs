@@ -8,6 +8,7 @@ use super::tar;
 use super::tools::AllPrograms;
 use crate::byte_text;
 use crate::file_system::{self, FIFO, File, FileStamp, PERMISSIONS};
+use crate::interpreter::dialect::Dialect;
 use crate::interpreter::player::{Flow, Player};
 
 const PROGRAMS: &[&str] = &[
@@ -79,7 +80,13 @@ fn touch(player: &mut Player<'_>, words: &[&str]) {
     while let Some(word) = words.next() {
         match word {
             "-d" | "-t" => {
-                modified = words.next().and_then(|text| dates::read(text, modified)).unwrap_or(modified)
+                let text = words.next().unwrap_or_default();
+                let Some(time) = dates::read(text, modified) else {
+                    let is_gnu = player.dialect != Dialect::Ash;
+                    let kind = if is_gnu { "invalid date format" } else { "invalid date" };
+                    return player.fail(&format!("touch: {kind} '{text}'\n"));
+                };
+                modified = time;
             }
             "-r" => {
                 let other = words.next().and_then(|path| player.file(path));

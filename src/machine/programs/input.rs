@@ -1,6 +1,7 @@
 //! What programs read: the files that they are told, or their standard input.
 
 use crate::file_system;
+use crate::interpreter::dialect::Dialect;
 use crate::interpreter::player::Player;
 
 /// The files that are named, one behind the other, or the standard input.
@@ -23,7 +24,9 @@ pub(crate) fn read(player: &mut Player<'_>, program: &str, path: &str) -> Option
     }
     match player.file(path) {
         Some(file) if file.is_folder => {
-            player.fail(&format!("{program}: read error: Is a directory\n"));
+            let is_gnu = player.dialect != Dialect::Ash;
+            let what = if is_gnu { path } else { "read error" };
+            player.fail(&format!("{program}: {what}: Is a directory\n"));
             None
         }
         Some(file) => {
@@ -36,8 +39,21 @@ pub(crate) fn read(player: &mut Player<'_>, program: &str, path: &str) -> Option
             if file_system::is_of_image(&full) && !is_of_volume && !player.written.contains_key(&full) {
                 return Some(String::new());
             }
-            player.fail(&format!("{program}: can't open '{path}': No such file or directory\n"));
+            let why = not_open(player.dialect, program, path);
+            player.fail(&format!("{program}: {why}: No such file or directory\n"));
             None
         }
+    }
+}
+
+/// What a program says of a file that is not there: BusyBox' own words, or GNU's.
+fn not_open(dialect: Dialect, program: &str, path: &str) -> String {
+    match (dialect, program) {
+        (Dialect::Ash, "cut" | "fold" | "grep" | "head" | "od" | "sed" | "tac" | "wc") => path.to_owned(),
+        (Dialect::Ash, _) => format!("can't open '{path}'"),
+        (_, "head" | "tail") => format!("cannot open '{path}' for reading"),
+        (_, "sort") => format!("cannot read: {path}"),
+        (_, "sed") => format!("can't read {path}"),
+        (_, _) => path.to_owned(),
     }
 }
