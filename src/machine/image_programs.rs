@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
-use crate::{images, programs};
+use crate::images;
 
 /// Sections by their names, and the programs in each.
 static PROGRAMS: LazyLock<BTreeMap<&'static str, BTreeSet<&'static str>>> = LazyLock::new(|| {
@@ -24,10 +24,10 @@ const LIBRARIES: &[&str] = &[
     "registry.k8s.io/e2e-test-images",
 ];
 
-/// The programs that a shell finds in an image, as far as they are played: those that are not surely missing.
+/// Programs that a shell finds in an image: those that are not surely missing.
 pub(crate) fn names(image: &str) -> BTreeSet<&'static str> {
     let all = PROGRAMS.values().flatten().copied();
-    all.filter(|name| programs::is_known(name) && !is_missing(image, name)).collect()
+    all.filter(|name| !is_missing(image, name)).collect()
 }
 
 /// Whether an image surely has no program of this name in any folder of its `PATH`. Of other images than a

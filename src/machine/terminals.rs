@@ -13,9 +13,10 @@ use crate::exec::{is_script_there, of_script};
 use crate::file_system::{Change, File};
 use crate::interpreter::containment::contained;
 use crate::interpreter::dialect::ShellOptions;
+use crate::interpreter::jobs::BackgroundJobs;
 use crate::interpreter::killing::EXECUTED_PID;
 use crate::interpreter::line_editor::TypedLines;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{Flow, Player, Sink};
 use crate::interpreter::transcript::Transcript;
 use crate::interpreter::variables::Variables;
 use crate::programs::{go_on, names, read_command};
@@ -61,6 +62,14 @@ pub struct ShellMemory {
     options: ShellOptions,
     status: i32,
     history: TypedLines,
+    /// What `exec >log 3>&1` has set.
+    out: Sink,
+    errors: Sink,
+    more_sinks: BTreeMap<u8, Sink>,
+    more_inputs: BTreeMap<u8, String>,
+    /// All have ended.
+    jobs: BackgroundJobs,
+    drawn: u64,
 }
 
 /// A command at a terminal, as far as it was played.
@@ -112,7 +121,7 @@ fn played(mut player: Player<'_>, flow: Flow, ground: &Arc<Ground>) -> AtTermina
         _ => Some(player.status),
     };
     // What goes on in the background is part of what is played.
-    let is_alone = !player.jobs.are_running(elapsed);
+    let is_alone = !player.jobs.are_running(elapsed) && !has_connection(&player);
     let memory = (player.is_at_prompt && is_alone).then(|| Arc::new(ShellMemory::of(&player)));
     let is_later = end.is_none() && elapsed > player.until && elapsed < Duration::MAX;
     let background = transcript.next_after(player.until);
@@ -123,6 +132,12 @@ fn played(mut player: Player<'_>, flow: Flow, ground: &Arc<Ground>) -> AtTermina
     let written = player.written.into_iter().filter(is_new).collect();
     let question = player.question.map(|question| (elapsed, question));
     AtTerminal { transcript, end, next, question, written, memory, ground: ground.clone() }
+}
+
+/// Whether it holds one that cannot be taken up again.
+fn has_connection(player: &Player<'_>) -> bool {
+    let mut sinks = player.more_sinks.values().chain([&player.out, &player.errors]);
+    sinks.any(|sink| matches!(sink, Sink::Connection(_)))
 }
 
 type CommandPlay = Box<dyn Fn(&mut Player<'_>) -> Flow>;
@@ -165,6 +180,12 @@ impl ShellMemory {
             options: player.options,
             status: player.status,
             history: player.history.clone(),
+            out: player.out.clone(),
+            errors: player.errors.clone(),
+            more_sinks: player.more_sinks.clone(),
+            more_inputs: player.more_inputs.clone(),
+            jobs: player.jobs.ended(),
+            drawn: player.drawn,
         }
     }
 
@@ -177,6 +198,12 @@ impl ShellMemory {
         player.options = self.options;
         player.status = self.status;
         player.history = self.history.clone();
+        player.out = self.out.clone();
+        player.errors = self.errors.clone();
+        player.more_sinks = self.more_sinks.clone();
+        player.more_inputs = self.more_inputs.clone();
+        player.jobs = self.jobs.clone();
+        player.drawn = self.drawn;
     }
 }
 

@@ -108,16 +108,16 @@ pub(crate) fn exec_sync(
 }
 
 /// What a pod tells of itself to who looks into it.
-pub(crate) struct Told {
+pub(crate) struct ToldOfPod {
     /// Where its servers listen.
     pub(crate) listens: Vec<OpenPort>,
     /// What programs say of which its annotations tell it.
     pub(crate) declared: BTreeMap<String, DeclaredProgram>,
 }
 
-impl Told {
-    pub(crate) fn of(pod: &Pod) -> Told {
-        Told { listens: open_ports(pod), declared: declared::programs(&pod.metadata.annotations) }
+impl ToldOfPod {
+    pub(crate) fn of(pod: &Pod) -> ToldOfPod {
+        ToldOfPod { listens: open_ports(pod), declared: declared::programs(&pod.metadata.annotations) }
     }
 }
 
@@ -125,7 +125,7 @@ impl Told {
 pub(crate) fn exec(
     container: &Container,
     around: &mut Surroundings,
-    (command, told): (&Command, Told),
+    (command, told): (&Command, ToldOfPod),
     now: Time,
 ) -> ExecResponse {
     if let Some(sitting) = &command.sitting {
@@ -153,10 +153,10 @@ pub(crate) fn exec(
 fn ground(
     container: &Container,
     around: &Surroundings,
-    (command, told): (&Command, Told),
+    (command, told): (&Command, ToldOfPod),
     now: Time,
 ) -> Ground {
-    let Told { mut listens, declared } = told;
+    let ToldOfPod { mut listens, declared } = told;
     let ran = (now - around.started_at).to_std().unwrap_or_default();
     let played = process::play(&invocation::of(container), around, Some(ran));
     let (files, scripted) = played.map(|played| (played.written, played.listens)).unwrap_or_default();

@@ -12,7 +12,7 @@ use super::image_store::ImageStore;
 use super::invocation;
 use super::listeners;
 use super::own_listeners::OwnListeners;
-use super::played::{self, Outlook, Told};
+use super::played::{self, Outlook, ToldOfPod};
 use super::pod_addresses::{NO_ADDRESS, PodAddresses};
 use super::ports::SandboxPorts;
 use super::selector::StageSubject;
@@ -403,8 +403,12 @@ impl RuntimeService for SimulatedRuntime {
             Some(around) => played::completed(around, found),
             None => Arc::new(played::listening(config.container, found()?)),
         };
-        let response =
-            played::exec(config.container, Arc::make_mut(&mut around), (command, Told::of(config.pod)), now);
+        let response = played::exec(
+            config.container,
+            Arc::make_mut(&mut around),
+            (command, ToldOfPod::of(config.pod)),
+            now,
+        );
         self.ports.note_files(config.container, &around);
         self.containers().entry(id.clone()).and_modify(|container| container.around = Some(around));
         Some(response)

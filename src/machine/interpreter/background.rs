@@ -115,6 +115,8 @@ impl Player<'_> {
         let Some(handler) = self.traps.get("EXIT").cloned() else { return flow };
         std::sync::Arc::make_mut(&mut self.traps).remove("EXIT");
         self.status = code;
+        // What a key has ended has its end done all the same.
+        self.interrupted = None;
         match self.evaluate(&handler) {
             Flow::Exit(code) => Flow::Exit(code),
             Flow::OutOfTime => Flow::OutOfTime,

@@ -37,6 +37,16 @@ impl BackgroundJobs {
         self.all.iter().any(|job| job.ended > now)
     }
 
+    /// As who begins anew remembers them: all have ended, and what they said is said.
+    pub(crate) fn ended(&self) -> BackgroundJobs {
+        let mut jobs = self.clone();
+        for job in &mut jobs.all {
+            job.ended = Duration::ZERO;
+            job.said = 0..0;
+        }
+        jobs
+    }
+
     pub(super) fn add(&mut self, ended: Duration, status: i32, said: Range<usize>) {
         if self.all.len() == MAX_JOBS {
             self.all.remove(0);

@@ -10,7 +10,10 @@ use super::player::{Flow, Player};
 /// The number of a command that is run beside the container's process; that one is 1.
 pub(crate) const EXECUTED_PID: usize = 6;
 /// Numbers between a shell and one that it runs.
-const PIDS_OF_SHELL: usize = 20;
+const PIDS_OF_SHELL: usize = 1000;
+/// 0 only asks whether there is somebody; CHLD, CONT, URG and WINCH nobody heeds who has not said so, and
+/// STOP, TSTP, TTIN and TTOU end nobody.
+const WITHOUT_END: &[i32] = &[0, 17, 18, 19, 20, 21, 22, 23, 28];
 /// A process that a signal has killed ends with its number and so much.
 pub(super) const KILLED_BY: i32 = 128;
 
@@ -59,7 +62,9 @@ impl Player<'_> {
             self.status = 1;
             return Flow::Go;
         };
-        let Some(number) = number_of(signal).filter(|number| *number != 0) else { return Flow::Go };
+        let Some(number) = number_of(signal).filter(|number| !WITHOUT_END.contains(number)) else {
+            return Flow::Go;
+        };
         job.ended = now;
         job.status = KILLED_BY + number;
         let said = job.said.clone();

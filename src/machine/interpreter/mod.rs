@@ -21,7 +21,7 @@ mod files;
 mod globs;
 pub(crate) mod hearing;
 mod image_programs;
-mod jobs;
+pub(crate) mod jobs;
 pub(crate) mod killing;
 pub(crate) mod line_editor;
 pub(crate) mod pattern;

@@ -123,7 +123,7 @@ pub(crate) struct Player<'a> {
     /// What is said goes into a pipe.
     pub(crate) is_piped: bool,
     /// So many bytes of chance were drawn.
-    drawn: u64,
+    pub(crate) drawn: u64,
     pub(crate) gathered: Vec<Vec<u8>>,
     /// What was written, and `None` where something was removed.
     pub(crate) written: BTreeMap<String, Option<File>>,
@@ -336,8 +336,8 @@ impl<'a> Player<'a> {
             return vec![];
         }
         let seed = self.variables.get("RANDOM").and_then(|number| number.parse::<u64>().ok()).unwrap_or(1);
-        let mut state =
-            (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ self.drawn.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mut state = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            ^ self.drawn.wrapping_mul(0xbf58_476d_1ce4_e5b9);
         self.drawn += count as u64 + 1;
         let next = |_| {
             state ^= state << 13;

@@ -328,3 +328,11 @@ fn what_no_time_can_be_told_by_is_no_panic() {
     let said = told("touch -d nonsense /f 2>&1; echo $?; ls /f 2>/dev/null");
     assert_eq!(said, "touch: invalid date 'nonsense'\n1\n");
 }
+
+#[test]
+fn signals_that_nobody_heeds_end_no_job() {
+    let script = "sleep 3 & kill -WINCH $!; kill -CHLD $!; kill -0 $!; wait $!; echo $?; sleep 9 & kill $!; wait $!; echo $?";
+    assert_eq!(told(script), "0\n143\n");
+    assert_eq!(told("id -n -u; id -u"), "root\n0\n");
+    assert_eq!(told("RANDOM=18446744073709551615; head -c 2 /dev/urandom | wc -c"), "2\n");
+}

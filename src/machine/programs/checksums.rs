@@ -202,9 +202,9 @@ fn sum_up(
             (all.checked == 0).then(|| format!("{name}: {shown}: no file was verified\n")),
         ]
     } else {
-        let (wrong, checked) = (all.wrong, all.checked);
+        let SumCheck { checked, wrong, .. } = all;
         let why = format!("{name}: WARNING: {wrong} of {checked} computed checksums did NOT match\n");
-        vec![(wrong > 0).then_some(why)]
+        vec![(*wrong > 0).then_some(why)]
     };
     if !call.is_silent {
         said.into_iter().flatten().for_each(|text| player.complain(&text));

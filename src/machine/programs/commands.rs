@@ -424,8 +424,8 @@ fn id(player: &Player<'_>, words: &[&str]) -> String {
     let groups: Vec<i64> = std::iter::once(&around.group).chain(others).copied().collect();
     let is_named = words.iter().any(|word| word.starts_with('-') && word.contains('n'));
     let plain = |id: &i64| if *id == 0 && is_named { "root".to_owned() } else { id.to_string() };
-    let asked = words.iter().find_map(|word| word.strip_prefix('-')).unwrap_or_default();
-    match asked.chars().find(|letter| "ugG".contains(*letter)) {
+    let mut asked = words.iter().filter_map(|word| word.strip_prefix('-')).flat_map(str::chars);
+    match asked.find(|letter| "ugG".contains(*letter)) {
         Some('u') => return format!("{}\n", plain(&around.user)),
         Some('g') => return format!("{}\n", plain(&around.group)),
         Some(_) => return groups.iter().map(plain).collect::<Vec<_>>().join(" ") + "\n",

@@ -212,6 +212,9 @@ mod tests {
     #[test]
     fn lists_hashes_and_sets_are_of_their_kind() {
         assert_eq!(redis("RPUSH l b c\nLPUSH l a\nLLEN l\nLPOP l\n"), ":2\r\n:3\r\n:3\r\n$1\r\na\r\n");
+        assert_eq!(redis("LPOP none 2\n"), "*-1\r\n");
+        assert_eq!(redis("RPUSH l a b c\nRPOP l 2\nLLEN l\n"), ":3\r\n*2\r\n$1\r\nc\r\n$1\r\nb\r\n:1\r\n");
+        assert_eq!(redis("SETEX k 0 v\n"), "-ERR invalid expire time in 'setex' command\r\n");
         let ranges = redis("RPUSH l a b c\nLRANGE l 0 -1\nLRANGE l -2 1\nLRANGE l 5 9\nLINDEX l -1\n");
         let all = "*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n";
         assert_eq!(ranges, format!(":3\r\n{all}*1\r\n$1\r\nb\r\n*0\r\n$1\r\nc\r\n"));

@@ -9,6 +9,8 @@ pub(super) enum RedisReply {
     Integer(i64),
     Bulk(Vec<u8>),
     Nil,
+    /// No list.
+    NilList,
     Bulks(Vec<Option<Vec<u8>>>),
 }
 
@@ -56,6 +58,7 @@ impl RedisReply {
             RedisReply::Integer(number) => format!(":{number}\r\n").into_bytes(),
             RedisReply::Bulk(text) => bulk(text),
             RedisReply::Nil => nil(),
+            RedisReply::NilList => b"*-1\r\n".to_vec(),
             RedisReply::Bulks(texts) => {
                 let mut said = format!("*{}\r\n", texts.len()).into_bytes();
                 texts.iter().for_each(|text| said.extend(text.as_ref().map_or_else(nil, bulk)));

@@ -30,6 +30,9 @@ pub(super) fn of_texts(store: &mut TextStore, name: &str, rest: &[Vec<u8>]) -> R
         ("SETEX", [key, seconds, text]) => {
             let time = signed(seconds).and_then(|seconds| u64::try_from(seconds).ok());
             let time = time.ok_or(StoreRefusal::NoNumber)?;
+            if time == 0 {
+                return Err(RedisWrong::Says("ERR invalid expire time in 'setex' command"));
+            }
             put(store, key, text)?;
             store.keep_for(key, Some(Duration::from_secs(time)));
             RedisReply::Status("OK")
@@ -153,6 +156,13 @@ pub(super) fn of_lists(store: &mut TextStore, name: &str, rest: &[Vec<u8>]) -> R
         ("LPOP" | "RPOP", []) => store.pop(key, name == "LPOP").map_or(RedisReply::Nil, RedisReply::Bulk),
         ("LPOP" | "RPOP", [count]) => {
             let count = number(count).ok_or(StoreRefusal::NoNumber)?;
+            if length == 0 {
+                return Ok(RedisReply::NilList);
+            }
+            // Nothing is taken away that is not said.
+            let (from, to) = if name == "LPOP" { (0, count) } else { (length.saturating_sub(count), length) };
+            let end = |at: usize| i64::try_from(at).unwrap_or(i64::MAX);
+            bulks(part(end(from), end(to).saturating_sub(1)).map(Some))?;
             let popped = (0..count).map_while(|_| store.pop(key, name == "LPOP"));
             RedisReply::Bulks(popped.map(Some).collect())
         }

@@ -130,3 +130,28 @@ fn a_shell_at_its_prompt_can_begin_anew_with_what_it_remembers() {
         assert!(at_terminal(&["sh"], &sitting(&[(1, typed)], 2)).memory.is_none(), "{typed}");
     }
 }
+
+#[test]
+fn a_shell_that_begins_anew_keeps_its_chance_its_files_and_its_jobs() {
+    let line = |memory, typed: &str, ran| {
+        let at = at_terminal(&["sh"], &Sitting { memory, ..sitting(&[(1, typed)], ran) });
+        let shown: String = at.transcript.behind(0, seconds(ran)).into_iter().map(|(_, text)| text).collect();
+        (at, shown)
+    };
+    let draw = "head -c 8 /dev/urandom | xxd -p\r";
+    let (first, one) = line(None, draw, 2);
+    let (_, two) = line(first.memory.clone(), draw, 2);
+    let digits = |shown: &str| shown.lines().find(|line| line.len() == 16).unwrap().to_owned();
+    assert_ne!(digits(&one), digits(&two), "no number is drawn twice");
+    let (opened, _) = line(first.memory, "exec 3>/tmp/log; sh -c 'exit 3' & sleep 1\r", 4);
+    let memory = opened.memory.expect("its job has ended");
+    let (_, shown) = line(Some(memory), "echo kept >&3; wait $!; echo $?\r", 3);
+    assert!(shown.contains("\n3\n"), "{shown}");
+    assert!(!shown.contains("\nkept\n"), "{shown}");
+}
+
+#[test]
+fn what_is_to_be_done_at_the_end_is_done_when_a_key_ends_it() {
+    let trapped = ["sh", "-c", "trap 'echo bye' EXIT; sleep 9; echo no"];
+    assert_eq!(talk(&trapped, &[(2, "\u{3}")]), ("^Cbye\n".into(), Some(130)));
+}

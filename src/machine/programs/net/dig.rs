@@ -33,6 +33,7 @@ fn dig_options<'a>(words: &[&'a str]) -> DigOptions<'a> {
                 Some(value) if word == "-t" => options.kind = Some(value),
                 value => options.name = value.unwrap_or_default().to_owned(),
             },
+            "-p" | "-b" | "-k" | "-y" | "-f" => drop(words.next()),
             "-x" => {
                 let address = words.next().and_then(|address| address.parse().ok());
                 options.name = address.map(reversed).unwrap_or_default();
