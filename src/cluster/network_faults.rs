@@ -1,5 +1,5 @@
-//! Faults of the network: who the pods are that their selectors name, for as long as there are any. Without
-//! such a fault no pod is watched for it.
+//! Faults of the network: who the pods are that their selectors name. Before the first such fault no pod is
+//! watched for it.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -82,8 +82,13 @@ fn addresses(side: &str, pods: &Lister) -> Option<Vec<AddressRange>> {
     Some(ranges).filter(|ranges| !ranges.is_empty())
 }
 
+/// Its own: that of a pod of its node's network is the node's, and that of a pod that has ended may be given
+/// on. NetworkPolicies leave these out, too.
 fn ips_of(pod: &Arc<Object>) -> Vec<IpAddr> {
     let view = pod.view::<Pod>();
+    if view.spec.host_network || matches!(view.status.phase.as_str(), "Succeeded" | "Failed") {
+        return vec![];
+    }
     view.status.pod_ips.iter().filter_map(|ip| ip.ip.parse().ok()).collect()
 }
 
@@ -103,5 +108,26 @@ impl ResourceEventHandler for PodsHeard {
 
     fn on_delete(&self, _: &Deleted) {
         self.0.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn ips(spec: Value, phase: &str) -> usize {
+        let status = json!({"phase": phase, "podIPs": [{"ip": "10.244.0.5"}, {"ip": "fd00::5"}]});
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "b"},
+            "spec": spec, "status": status});
+        ips_of(&Arc::new(Object::from_value(&pod, vec![]).unwrap())).len()
+    }
+
+    #[test]
+    fn addresses_that_are_others_do_not_count() {
+        assert_eq!(ips(json!({}), "Running"), 2);
+        assert_eq!(ips(json!({"hostNetwork": true}), "Running"), 0);
+        assert_eq!(ips(json!({}), "Succeeded"), 0);
+        assert_eq!(ips(json!({}), "Failed"), 0);
     }
 }

@@ -57,6 +57,11 @@ impl NetworkSide {
         if let Some(range) = AddressRange::parse(text) {
             return Ok(NetworkSide::Addresses(range));
         }
+        if is_like_an_address(text) {
+            return Err(Contradiction(format!(
+                "network: {text:?} is no address and no range of them: 10.244.1.7, 10.244.1.0/24 and fd00::/64 are"
+            )));
+        }
         let named =
             text.split_once('/').filter(|(space, _)| *space == "*" || dns1123_label(space).is_empty());
         let (namespace, labels) = named.map_or((None, text), |(space, labels)| (Some(space), labels));
@@ -68,6 +73,13 @@ impl NetworkSide {
         })?;
         Ok(NetworkSide::Pods(namespace, selector))
     }
+}
+
+/// Whether somebody means an address: as a selector it would say that a label of that name is there.
+fn is_like_an_address(text: &str) -> bool {
+    let is_part = |letter: char| letter.is_ascii_hexdigit() || matches!(letter, '.' | ':' | '/');
+    let is_v4 = text.starts_with(|letter: char| letter.is_ascii_digit()) && text.matches('.').count() >= 2;
+    text.chars().all(is_part) && (is_v4 || text.contains(':'))
 }
 
 impl NetworkFault {
@@ -112,6 +124,10 @@ mod tests {
                 NetworkSide::Pods(namespace, selector) => format!("{namespace:?} {selector}"),
             };
             assert_eq!(shown, wanted, "{text}");
+        }
+        for text in ["10.244.1.0/33", "10.244.1.300", "10.244.1", "fd00::/129", "fd00:::1"] {
+            let refused = NetworkSide::parse(text).err().unwrap().0;
+            assert!(refused.contains("is no address"), "{text}: {refused}");
         }
         assert!(NetworkSide::parse("app in").unwrap_err().0.contains("is no side"));
         assert!(NetworkFault::default().check().unwrap_err().0.contains("says nothing"));

@@ -403,12 +403,8 @@ impl RuntimeService for SimulatedRuntime {
             Some(around) => played::completed(around, found),
             None => Arc::new(played::listening(config.container, found()?)),
         };
-        let response = played::exec(
-            config.container,
-            Arc::make_mut(&mut around),
-            (command, ToldOfPod::of(config.pod)),
-            now,
-        );
+        let command = (command, ToldOfPod::of(config.pod));
+        let response = played::exec(config.container, Arc::make_mut(&mut around), command, now);
         self.ports.note_files(config.container, &around);
         self.containers().entry(id.clone()).and_modify(|container| container.around = Some(around));
         Some(response)

@@ -9,8 +9,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use entropy::Entropy;
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::*;
+use crate::support::PATIENCE;
 use linearizable::{Done, Operation, is_linearizable};
 
 const KEYS: [&str; 2] = ["a", "b"];
@@ -58,7 +60,8 @@ impl Client {
             }
             let maybe = unknown(kind, (expected, value));
             history.extend(maybe.map(|operation| Done { operation, began, ended: None }));
-            self.place.changed().await.unwrap();
+            // Without an answer a server has gone, and another one comes.
+            timeout(PATIENCE, self.place.changed()).await.expect("only a kill leaves no answer").unwrap();
         }
         history
     }
@@ -128,9 +131,12 @@ async fn histories(seed: u64) -> Vec<Vec<Done>> {
     let clients = KEYS.map(|key| (0..CLIENTS).map(|number| client(number, key)).collect::<Vec<_>>());
     for kill in 1..=KILLS {
         let wanted = KEYS.len() * CLIENTS * ROUNDS * kill / (KILLS + 1);
-        while progress.rounds.load(Ordering::SeqCst) < wanted {
-            tokio::task::yield_now().await;
-        }
+        let rounds = async {
+            while progress.rounds.load(Ordering::SeqCst) < wanted {
+                tokio::task::yield_now().await;
+            }
+        };
+        timeout(PATIENCE, rounds).await.expect("the clients go on");
         etcd.kill();
         etcd = start();
         place.send_replace(etcd.address);
@@ -139,7 +145,7 @@ async fn histories(seed: u64) -> Vec<Vec<Done>> {
     for (key, clients) in KEYS.into_iter().zip(clients) {
         let mut history = Vec::new();
         for client in clients {
-            history.extend(client.await.unwrap());
+            history.extend(timeout(PATIENCE, client).await.expect("each client ends").unwrap());
         }
         let began = progress.time.fetch_add(2, Ordering::SeqCst);
         let operation = tell(etcd.address, key, 0, ("", "")).await.expect("it is there");

@@ -2,15 +2,21 @@
 //! (`script`).
 
 use std::io::{Read, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::Duration;
 
 use crate::support::{Kubectl, with_each_kubectl};
+
+/// So long a terminal may show nothing that is waited for.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A kubectl at a terminal.
 struct Terminal {
     child: Child,
     keys: ChildStdin,
-    screen: ChildStdout,
+    /// What is shown, piece by piece, until it ends.
+    screen: Receiver<Vec<u8>>,
     shown: String,
 }
 
@@ -26,7 +32,16 @@ impl Terminal {
         });
         let script = script.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = script.spawn().expect("script, which is part of bsdutils");
-        let (keys, screen) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (keys, mut shown) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let (tells, screen) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = shown.read(&mut bytes) {
+                if tells.send(bytes[..count].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
         Terminal { child, keys, screen, shown: String::new() }
     }
 
@@ -38,23 +53,36 @@ impl Terminal {
 
     /// Waits until this is shown behind what was waited for before.
     fn shows(&mut self, wanted: &str) {
-        let mut bytes = [0; 4096];
         let end = loop {
             if let Some(at) = self.shown.find(wanted) {
                 break at + wanted.len();
             }
-            let count = self.screen.read(&mut bytes).unwrap();
-            assert!(count > 0, "it ended before {wanted:?}: {:?}", self.shown);
-            self.shown.push_str(&String::from_utf8_lossy(&bytes[..count]));
+            match self.screen.recv_timeout(PATIENCE) {
+                Ok(bytes) => self.shown.push_str(&String::from_utf8_lossy(&bytes)),
+                Err(RecvTimeoutError::Disconnected) => panic!("it ended before {wanted:?}: {:?}", self.shown),
+                Err(RecvTimeoutError::Timeout) => panic!("{wanted:?} is not shown: {:?}", self.shown),
+            }
         };
         self.shown.drain(..end);
     }
 
     /// The code with which it ends.
     fn ends(mut self) -> Option<i32> {
-        let mut rest = Vec::new();
-        self.screen.read_to_end(&mut rest).unwrap();
-        self.child.wait().unwrap().code()
+        loop {
+            match self.screen.recv_timeout(PATIENCE) {
+                Ok(bytes) => self.shown.push_str(&String::from_utf8_lossy(&bytes)),
+                Err(RecvTimeoutError::Disconnected) => return self.child.wait().unwrap().code(),
+                Err(RecvTimeoutError::Timeout) => panic!("it does not end: {:?}", self.shown),
+            }
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // Whoever has ended and was waited for is not there any more.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 

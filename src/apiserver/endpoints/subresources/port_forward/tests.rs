@@ -113,9 +113,12 @@ async fn many_connections_at_once_are_all_served() {
             writer.write_all(&frame).await.unwrap();
         }
     }
-    while talking.load(Ordering::Relaxed) != usize::from(CONNECTIONS) {
-        tokio::task::yield_now().await;
-    }
+    let all_talk = async {
+        while talking.load(Ordering::Relaxed) != usize::from(CONNECTIONS) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), all_talk).await.expect("all of them are served");
     drop(writer);
     hearing.abort();
     serving.await.unwrap();

@@ -101,6 +101,7 @@ const PLAIN: &[&str] = &[
     "--client",
     "--no-headers",
     "-w",
+    "--follow",
     "--previous",
     "--timestamps",
     "--server-side",
@@ -126,6 +127,7 @@ impl KubectlOptions {
                 None if !word.starts_with("--") && word.len() > 2 => (&word[..2], Some(&word[2..])),
                 None => (word, None),
             };
+            let name = own_name(options.words.first(), name);
             if PLAIN.contains(&name) {
                 options.switch(name, given != Some("false"));
             } else if SWITCHES.contains(&name) {
@@ -186,6 +188,15 @@ impl KubectlOptions {
     }
 }
 
+/// Short flags are of their command: those of `logs` take no value.
+fn own_name<'w>(command: Option<&String>, name: &'w str) -> &'w str {
+    match (command.map(String::as_str), name) {
+        (Some("logs"), "-p") => "--previous",
+        (Some("logs"), "-f") => "--follow",
+        (_, name) => name,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -202,6 +213,13 @@ mod tests {
         assert!(
             options.output == "json" && options.is_everywhere && options.ignores_missing && options.waits
         );
+        for line in ["logs -p web", "logs -f -p web --tail=3", "logs web -pf"] {
+            let options = KubectlOptions::parse(&line.split(' ').collect::<Vec<_>>()).ok().unwrap();
+            assert_eq!((options.words[1].as_str(), options.is_previous), ("web", true), "{line}");
+            assert!(options.files.is_empty() && options.patch.is_none(), "{line}");
+        }
+        let options = KubectlOptions::parse(&["patch", "pod", "web", "-p", "{}"]).ok().unwrap();
+        assert_eq!(options.patch.as_deref(), Some("{}"));
         let said = |line: &str| match KubectlOptions::parse(&line.split(' ').collect::<Vec<_>>()) {
             Err(KubectlStop::Failed(why)) => why,
             _ => String::new(),
