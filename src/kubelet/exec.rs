@@ -6,10 +6,10 @@ use std::sync::Arc;
 pub use super::container_runtime::services::Command;
 
 use super::attach::refusal;
-use super::container_runtime::services::{ContainerConfig, ExecResponse, RuntimeError};
+use super::container_runtime::services::{ContainerConfig, ExecResponse, Exit, RuntimeError};
 use super::dependencies::NodeRuntime;
 use super::kubelet::Kubelet;
-use super::kuberuntime::container::Container;
+use super::kuberuntime::container::{Container, Task};
 use super::players::Cause;
 use super::pod_manager::pods::Loan;
 use super::pod_workers::PodWorker;
@@ -124,10 +124,23 @@ impl PodWorker {
             self.keep(written);
             return None;
         };
+        if let Some((after, exit)) = response.ends.take() {
+            self.end_process(&command.container, clock::after(now, after), exit);
+        }
         written.keep(std::mem::take(&mut response.left));
         self.keep(written);
         self.look_again(node, now);
         Some(response)
+    }
+
+    /// Its own process ends then, unless it does so before.
+    pub(crate) fn end_process(&mut self, container: &str, at: Time, exit: Exit) {
+        let Some(container) = self.container_mut(container) else { return };
+        if let Task::Run(running) = &mut container.task
+            && running.ends.as_ref().is_none_or(|(ends, _)| at < *ends)
+        {
+            running.ends = Some((at, exit));
+        }
     }
 
     fn running_container(&self, name: &str) -> Option<(&Spec, &Container)> {

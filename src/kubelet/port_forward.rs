@@ -13,7 +13,6 @@ use super::container_runtime::services::{
     Datagram, Exit, PodSandboxConfig, PortListener, RunningContainer, RuntimeError, RuntimeService,
 };
 use super::kubelet::Kubelet;
-use super::kuberuntime::container::Task;
 use super::kuberuntime::state::State;
 use super::players::Cause;
 use super::pod_workers::PodWorker;
@@ -227,11 +226,8 @@ impl Kubelet {
     async fn end_process(&self, uid: &Arc<str>, listener: &PortListener, code: i32) {
         let now = self.shared.context.clock.now();
         let Some(mut loan) = self.pods.borrow_by_uid(uid).await else { return };
-        if loan.runs(&listener.container) == Some(listener.started_at)
-            && let Some(container) = loan.container_mut(&listener.container)
-            && let Task::Run(running) = &mut container.task
-        {
-            running.ends = Some((now, Exit { code, ..Exit::default() }));
+        if loan.runs(&listener.container) == Some(listener.started_at) {
+            loan.end_process(&listener.container, now, Exit { code, ..Exit::default() });
         }
         drop(loan);
         self.pods.wake(uid);

@@ -30,6 +30,8 @@ pub struct Executed {
     pub is_waiting: bool,
     /// What it asks the network, after how long: with the answer it is to be run again.
     pub question: Option<(Duration, Question)>,
+    /// The signal that it has sent to the container's own process, after how long.
+    pub signal: Option<(Duration, String)>,
     /// What a shell remembers until the next line is typed; nothing when it has ended.
     pub shell: Option<Shell>,
 }
@@ -156,7 +158,8 @@ fn executed(mut player: Player<'_>, before: Vec<Change>, flow: Flow) -> Executed
     let written = player.written.into_iter().filter(|(path, file)| before.get(path) != Some(file)).collect();
     let question = player.question.map(|question| (player.elapsed, question));
     let is_waiting = player.is_waiting;
-    Executed { end, out, errors, written, is_waiting, question, shell }
+    let signal = player.sent_to_first;
+    Executed { end, out, errors, written, is_waiting, question, signal, shell }
 }
 
 impl Executed {

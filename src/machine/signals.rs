@@ -11,13 +11,17 @@ use crate::agnhost::flags;
 use crate::invocation::Invocation;
 use crate::programs::{names, read_script};
 use crate::surroundings::Surroundings;
-use crate::{agnhost, exec, process};
+use crate::{agnhost, exec, image_servers, process, program};
 
 /// The signal of a container that names no other.
 const DEFAULT_SIGNAL: &str = "SIGTERM";
 /// Signals that scripts may call by their numbers.
 const NUMBERS: &[(&str, &str)] =
     &[("1", "HUP"), ("2", "INT"), ("3", "QUIT"), ("10", "USR1"), ("12", "USR2"), ("15", "TERM")];
+/// Signals that servers end for.
+const ENDING: &[(&str, i32)] = &[("INT", 2), ("QUIT", 3), ("TERM", 15)];
+/// With what Go ends a process that has no handler for a signal.
+const BY_GO: i32 = 2;
 /// agnhost's `serve-hostname` waits so long for its pod to be gone.
 const SERVE_HOSTNAME_LINGERS: Duration = Duration::from_secs(60);
 
@@ -65,6 +69,35 @@ pub fn end(
             }
         }
     }
+}
+
+/// How long after a signal a process ends that has run for `ran`, and with what code, when somebody in its
+/// container sends that one; nothing where it goes on. Servers end in order; of a program that nobody knows
+/// it is taken that the signal ends it.
+pub fn end_by(
+    invocation: &Invocation<'_>,
+    around: &Surroundings,
+    ran: Duration,
+    signal: &str,
+) -> Option<(Duration, i32)> {
+    let name = format!("SIG{signal}");
+    let asked = Invocation { stop_signal: Some(&name), ..*invocation };
+    // Nobody of a container kills its first process.
+    if matches!(signal, "KILL" | "STOP") || handling(&asked) == Some(Handling::Ignores) {
+        return None;
+    }
+    if handling(&asked).is_some() {
+        return end(&asked, Some(around), ran);
+    }
+    if agnhost::mode(invocation).is_some() {
+        return Some((Duration::ZERO, BY_GO));
+    }
+    let number = ENDING.iter().find(|(own, _)| *own == signal).map(|(_, number)| *number)?;
+    if program::is_known(invocation) {
+        return None;
+    }
+    let is_server = image_servers::server(invocation, &[], &[]).is_some();
+    Some((Duration::ZERO, if is_server { 0 } else { 128 + number }))
 }
 
 /// How a handler ends.
@@ -238,6 +271,38 @@ mod tests {
         };
         assert!(!known(&other("trap '' TERM; sleep 9")));
         assert!(known(&other("trap '' USR1; sleep 9")));
+    }
+
+    #[test]
+    fn somebody_in_its_container_ends_a_server() {
+        let by = |container: &Given, signal: &str| {
+            let end =
+                end_by(&container.invocation(), &Surroundings::default(), Duration::from_secs(10), signal);
+            end.map(|(after, code)| (after.as_secs(), code))
+        };
+        for (container, signal, wanted) in [
+            (given("nginx", &[], &[]), "TERM", Some((0, 0))),
+            (given("nginx", &[], &[]), "HUP", None),
+            (given("nginx", &[], &[]), "KILL", None),
+            (given("redis", &[], &[]), "INT", Some((0, 0))),
+            (given("my-app", &[], &[]), "TERM", Some((0, 143))),
+            (given("busybox", &["sleep", "100"], &[]), "TERM", None),
+            (
+                given("busybox", &["sh", "-c", "trap 'exit 4' USR1; sleep 15; sleep 9"], &[]),
+                "USR1",
+                Some((5, 4)),
+            ),
+            (given("busybox", &["sh", "-c", "trap '' TERM; sleep 15"], &[]), "TERM", None),
+            (given("e2e/agnhost:2", &[], &["pause"]), "TERM", Some((0, 2))),
+        ] {
+            assert_eq!(
+                by(&container, signal),
+                wanted,
+                "{} {:?} {signal}",
+                container.image,
+                container.command
+            );
+        }
     }
 
     #[test]

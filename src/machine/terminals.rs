@@ -85,6 +85,8 @@ pub struct AtTerminal {
     pub question: Option<(Duration, Question)>,
     /// What it has written since the beginning.
     pub written: Vec<Change>,
+    /// The signal that it has sent to the container's own process, after how long.
+    pub signal: Option<(Duration, String)>,
     /// Its shell waits for a line, and remembers this: it can begin anew.
     pub memory: Option<Arc<ShellMemory>>,
     /// What it found at its beginning.
@@ -131,7 +133,8 @@ fn played(mut player: Player<'_>, flow: Flow, ground: &Arc<Ground>) -> AtTermina
     let is_new = |(path, file): &(String, Option<File>)| before.get(path) != Some(&file);
     let written = player.written.into_iter().filter(is_new).collect();
     let question = player.question.map(|question| (elapsed, question));
-    AtTerminal { transcript, end, next, question, written, memory, ground: ground.clone() }
+    let signal = player.sent_to_first;
+    AtTerminal { transcript, end, next, question, written, signal, memory, ground: ground.clone() }
 }
 
 /// Whether it holds one that cannot be taken up again.

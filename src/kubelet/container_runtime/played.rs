@@ -20,7 +20,7 @@ use machine::questions::Question;
 use machine::standard_input::StandardInput;
 use machine::surroundings::{DeclaredProgram, OpenPort, Surroundings};
 use machine::terminals::{self, Ground};
-use machine::{exec, process, program};
+use machine::{exec, process, program, signals};
 
 /// What is known ahead of a process: when it ends by itself and how, or when it asks the network what.
 #[derive(Clone, Debug, Default)]
@@ -135,7 +135,9 @@ pub(crate) fn exec(
         let is_told = |change: &&Change| sitting.told.contains(change);
         let written = sat.iter().flat_map(|sat| &sat.written).filter(|change| !is_told(change));
         let left = keep(around, written.cloned().collect());
-        return ExecResponse { executed: None, sat, left };
+        let signal = sat.as_ref().and_then(|sat| sat.signal.as_ref());
+        let ends = ended_by(container, around, signal, now);
+        return ExecResponse { executed: None, sat, left, ends };
     }
     let Ground { around: around_now, files: before } = ground(container, around, (command, told), now);
     let executed = match (&command.shell, command.words.as_slice()) {
@@ -146,7 +148,22 @@ pub(crate) fn exec(
         |executed: &&exec::Executed| !(command.is_fed && executed.is_waiting) && executed.question.is_none();
     let ran = executed.as_ref().filter(is_over);
     let left = ran.map(|ran| keep(around, ran.written.clone())).unwrap_or_default();
-    ExecResponse { executed, sat: None, left }
+    let signal = executed.as_ref().and_then(|executed| executed.signal.as_ref());
+    let ends = ended_by(container, around, signal, now);
+    ExecResponse { executed, sat: None, left, ends }
+}
+
+/// When and how the container's own process ends, to which a signal was sent.
+fn ended_by(
+    container: &Container,
+    around: &Surroundings,
+    signal: Option<&(Duration, String)>,
+    now: Time,
+) -> Option<(Duration, Exit)> {
+    let (after, signal) = signal?;
+    let ran = (now - around.started_at).to_std().unwrap_or_default().saturating_add(*after);
+    let (took, code) = signals::end_by(&invocation::of(container), around, ran, signal)?;
+    Some((after.saturating_add(took), Exit { code, ..Exit::default() }))
 }
 
 /// What a command finds that is run now.

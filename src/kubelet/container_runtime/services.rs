@@ -207,6 +207,8 @@ pub struct ExecResponse {
     pub sat: Option<AtTerminal>,
     /// What it wrote into volumes.
     pub left: Vec<Left>,
+    /// So long from now, and so, the container's own process ends, because it was sent a signal.
+    pub ends: Option<(Duration, Exit)>,
 }
 
 /// A container that is probed.
@@ -282,8 +284,7 @@ pub trait RuntimeService: StatsService {
     /// network, in no order. No verb of CRI: a network plugin knows it.
     fn pods_at(&self, ip: &str) -> Vec<Arc<str>>;
 
-    /// `StopPodSandbox` and `RemovePodSandbox`: gives its address back. Of one that is not there nothing is
-    /// done.
+    /// `StopPodSandbox` and `RemovePodSandbox`: gives its address back, where it is there.
     fn stop_pod_sandbox(&self, pod_uid: &str);
 
     /// `ImageStatus`: nothing when the image is not there yet at `now`.
@@ -371,8 +372,7 @@ pub trait RuntimeService: StatsService {
     /// What a running container has written into its volumes by `now`.
     fn written_files(&self, config: &ContainerConfig<'_>, id: &ContainerId, now: Time) -> Vec<Left>;
 
-    /// `StopContainer`: sends the stop signal at `now`, and SIGKILL `timeout` later. It returns how the
-    /// process ends.
+    /// `StopContainer`: sends the stop signal at `now`, and SIGKILL `timeout` later; how its process ends.
     fn stop_container(
         &self,
         config: &ContainerConfig<'_>,

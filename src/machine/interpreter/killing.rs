@@ -85,6 +85,12 @@ impl Player<'_> {
             }
             _ => {}
         }
+        if pid == 1 && self.pid != 1 && number_of(signal).is_some_and(|number| !WITHOUT_END.contains(&number))
+        {
+            let at = self.elapsed;
+            self.sent_to_first.get_or_insert_with(|| (at, signal.to_owned()));
+            return Flow::Go;
+        }
         // The first process of a container has no default action for a signal, not even for SIGKILL. What a
         // job does to its shell comes later than this is played.
         if pid == 1 && !self.is_interactive || self.is_beside {

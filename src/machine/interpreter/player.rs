@@ -93,6 +93,8 @@ pub(crate) struct Player<'a> {
     pub(crate) pid: usize,
     /// Which shell a signal has ended, and with what code.
     pub(crate) killed: Option<(usize, i32)>,
+    /// The first signal that somebody beside the container's own process has sent to that, and when.
+    pub(crate) sent_to_first: Option<(Duration, String)>,
     /// In the background.
     pub(crate) is_beside: bool,
     /// What is done about signals, and at the end.
@@ -188,6 +190,7 @@ impl<'a> Player<'a> {
             jobs: BackgroundJobs::default(),
             pid: 1,
             killed: None,
+            sent_to_first: None,
             is_beside: false,
             traps: Arc::default(),
             options: ShellOptions::default(),

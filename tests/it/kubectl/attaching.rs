@@ -149,3 +149,21 @@ fn files_are_copied_both_ways_as_they_are() {
         assert!(said.contains("command terminated with exit code 1"), "{said}");
     });
 }
+
+#[test]
+fn whoever_ends_the_first_process_restarts_its_container() {
+    with_each_kubectl(|_, kubectl| {
+        kubectl.ok("run web --image=nginx");
+        kubectl.ok("run own --image=busybox -- sleep 1000");
+        kubectl.ok("wait --for=condition=Ready pod/web pod/own --timeout=60s");
+        // Who has no handler is the first process of its container, which no signal ends.
+        kubectl.ok("exec own -- kill -9 1");
+        kubectl.ok("exec web -- sh -c 'kill -TERM 1'");
+        let restarted = "--for=jsonpath={.status.containerStatuses[0].restartCount}=1";
+        kubectl.ok(&format!("wait {restarted} pod/web --timeout=60s"));
+        let last = "get pod web -o jsonpath={.status.containerStatuses[0].lastState.terminated.exitCode}";
+        assert_eq!(kubectl.ok(last), "0");
+        let count = "get pod own -o jsonpath={.status.containerStatuses[0].restartCount}";
+        assert_eq!(kubectl.ok(count), "0");
+    });
+}
