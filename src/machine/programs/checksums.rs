@@ -155,7 +155,8 @@ fn check(
                 "FAILED"
             }
         };
-        if !call.is_silent && !(call.is_quiet && told == "OK") {
+        let is_told = told != "OK" || !call.is_quiet;
+        if is_told && !call.is_silent {
             player.say(&format!("{file}: {told}\n"));
         }
     }
@@ -183,7 +184,7 @@ fn sum_up(
     is_gnu: bool,
 ) -> bool {
     let shown = if path == "-" { "'standard input'" } else { path };
-    if all.checked == 0 && !(call.ignores_missing && all.malformed == 0) {
+    if all.checked == 0 && (!call.ignores_missing || all.malformed > 0) {
         let why =
             if is_gnu { "no properly formatted checksum lines found" } else { "no checksum lines found" };
         player.complain(&format!("{name}: {shown}: {why}\n"));
