@@ -13,6 +13,7 @@
 pub mod bounds;
 pub mod byte_text;
 mod common_time;
+mod python_server;
 
 pub mod file_system;
 pub mod standard_input;

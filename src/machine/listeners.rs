@@ -17,6 +17,8 @@ pub struct ScriptListener {
 pub enum Listens {
     /// The files of a folder, over HTTP.
     Files(String),
+    /// Those of a folder, as python's `http.server` says them.
+    Python(String),
     /// What it had read when it began to listen (`nc -l`).
     Says(Vec<u8>),
 }

@@ -120,7 +120,7 @@ pub(super) fn listener(
         return Ok(listening(running, (node.run)(running.id), Arc::new(server)));
     }
     if let Some((running, around)) = scripted {
-        return Ok(scripted::listener(running, around, number));
+        return Ok(scripted::listener(running, around, number, (node.run)(running.id)));
     }
     Err(refused("tcp4", port, unknown.map(|running| &running.container.image)))
 }

@@ -8,6 +8,7 @@ use futures::FutureExt;
 use http::Request;
 use machine::invocation::Invocation;
 use machine::listeners::Listens;
+use machine::logs::LogLine;
 use machine::requests::{WebAnswer, WebRequest};
 use machine::script_listeners::ListeningScript;
 use machine::surroundings::Surroundings;
@@ -15,6 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::answered::response;
 use super::invocation;
+use super::request_log::AskedRun;
 use super::services::{PortListener, RunningContainer};
 use apimachinery::time::Time;
 use apis::views::pod::Container;
@@ -30,11 +32,17 @@ struct ScriptRun {
     args: Vec<String>,
     around: Arc<Surroundings>,
     started_at: Time,
+    run: Arc<AskedRun>,
 }
 
 /// What a script that may listen answers at a port.
-pub(super) fn listener(running: &RunningContainer<'_>, around: Arc<Surroundings>, port: u16) -> PortListener {
-    let run = Arc::new(ScriptRun::of(running.container, around, running.started_at));
+pub(super) fn listener(
+    running: &RunningContainer<'_>,
+    around: Arc<Surroundings>,
+    port: u16,
+    asked: Arc<AskedRun>,
+) -> PortListener {
+    let run = Arc::new(ScriptRun::of(running.container, around, running.started_at, asked));
     let played = run.clone();
     PortListener {
         container: running.container.name.clone(),
@@ -46,10 +54,15 @@ pub(super) fn listener(running: &RunningContainer<'_>, around: Arc<Surroundings>
 }
 
 impl ScriptRun {
-    fn of(container: &Container, around: Arc<Surroundings>, started_at: Time) -> ScriptRun {
+    fn of(
+        container: &Container,
+        around: Arc<Surroundings>,
+        started_at: Time,
+        run: Arc<AskedRun>,
+    ) -> ScriptRun {
         let Invocation { image, command, args, .. } = invocation::of(container);
         let (image, command, args) = (image.to_owned(), command.to_vec(), args.to_vec());
-        ScriptRun { image, command, args, around, started_at }
+        ScriptRun { image, command, args, around, started_at, run }
     }
 
     fn play(&self, now: Time) -> Option<ListeningScript> {
@@ -69,7 +82,7 @@ impl ScriptRun {
                 // Whoever hangs up has heard enough.
                 let _ = io.write_all(said).await.and(io.shutdown().await);
             }
-            Some(Listens::Files(_)) => {
+            Some(Listens::Files(_) | Listens::Python(_)) => {
                 let answer = |request: Request<Bytes>| {
                     let answered = self.page(&request, port, &from, clock.now());
                     std::future::ready(response(answered))
@@ -80,12 +93,17 @@ impl ScriptRun {
     }
 
     fn page(&self, request: &Request<Bytes>, port: u16, from: &str, now: Time) -> WebAnswer {
-        let target = request.uri().path();
+        let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
         let method = request.method().as_str();
         let asked = WebRequest { method, target, from, uptime: Duration::ZERO, ..WebRequest::default() };
         let played = self.play(now);
         match played.as_ref().and_then(|played| Some((played, played.at(port)?))) {
             Some((played, Listens::Files(folder))) => played.answer(folder, &asked, &self.around),
+            Some((played, Listens::Python(folder))) => {
+                let (answered, lines) = played.python(folder, &asked, &self.around, now);
+                lines.into_iter().for_each(|text| self.run.log.push(LogLine { at: now, text }));
+                answered
+            }
             _ => WebAnswer { code: 503, ..WebAnswer::default() },
         }
     }

@@ -35,13 +35,9 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
         player.fail("httpd: usage: httpd [-f] [-p PORT] [-h HOME]\n");
         return Flow::Go;
     };
-    listen(player, port, folder);
-    if stays { player.sleep(Duration::MAX) } else { Flow::Go }
-}
-
-fn listen(player: &mut Player<'_>, port: u16, folder: &str) {
     let folder = file_system::absolute(&player.folder, folder);
     player.listen(ScriptListener { port, what: Listens::Files(folder) });
+    if stays { player.sleep(Duration::MAX) } else { Flow::Go }
 }
 
 struct Httpd<'a> {
@@ -82,7 +78,8 @@ fn httpd<'a>(words: &[&'a str]) -> Option<Httpd<'a>> {
 fn python(player: &mut Player<'_>, words: &[&str]) -> Flow {
     let (port, folder) = http_server(words);
     player.say(&format!("Serving HTTP on 0.0.0.0 port {port} (http://0.0.0.0:{port}/) ...\n"));
-    listen(player, port, folder);
+    let folder = file_system::absolute(&player.folder, folder);
+    player.listen(ScriptListener { port, what: Listens::Python(folder) });
     player.sleep(Duration::MAX)
 }
 

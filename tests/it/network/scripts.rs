@@ -29,9 +29,14 @@ async fn servers_that_scripts_start_answer_with_the_files_that_are_there() {
     );
     assert_eq!(get(busybox, 8080, "/a.json").await.as_deref(), Some("{}\n"));
     assert_eq!(get(busybox, 80, "/").await, None);
-    let python = script(&format!("{page} cd /www; python3 -m http.server 8000"));
+    let python = script(&format!("{page} cd /www; mkdir sub; touch sub/f; python3 -m http.server 8000"));
     let python = net.pod("python-0", python).await;
     assert_eq!(get(python, 8000, "/index.html").await.as_deref(), Some("hello\n"));
+    let listed = get(python, 8000, "/sub/?x").await.unwrap();
+    assert!(listed.contains("<ul>\n<li><a href=\"f\">f</a></li>\n</ul>"), "{listed}");
+    let log = net.log("python-0").await;
+    let line = format!("{python} - - [");
+    assert!(log.contains(&line) && log.contains("] \"GET /sub/?x HTTP/1.1\" 200 -\n"), "{log}");
     let says =
         "while true; do printf 'HTTP/1.1 200 OK\\r\\nConnection: close\\r\\n\\r\\nhi' | nc -l -p 9000; done";
     let netcat = net.pod("netcat-0", script(says)).await;
