@@ -74,6 +74,8 @@ pub struct Mount {
     /// Whether what is written there stays for other containers and the next run: anything but what is
     /// made of API objects.
     pub is_kept: bool,
+    /// The group of what is in it, where that is not its maker's (`fsGroup`).
+    pub group: Option<i64>,
 }
 
 /// A file of a well-known path that no volume shows but every image has: nothing is known of what is in
@@ -86,6 +88,8 @@ pub const FIFO: u32 = 0o010_000;
 pub const LINK: u32 = 0o120_000;
 /// Of a folder's mode: what is in it only its owner takes away (`S_ISVTX`).
 pub const STICKY: u32 = 0o1000;
+/// Of a folder's mode: what is made in it has its group (`S_ISGID`).
+pub const SET_GROUP: u32 = 0o2000;
 /// What of a mode says who may do what.
 pub const PERMISSIONS: u32 = 0o7777;
 
@@ -139,6 +143,10 @@ impl File {
             for (bit, letter) in [(4, 'r'), (2, 'w'), (1, 'x')] {
                 text.push(if bits & bit != 0 { letter } else { '-' });
             }
+        }
+        if self.is_folder && self.mode & SET_GROUP != 0 {
+            let executes = &text[6..7] == "x";
+            text.replace_range(6..7, if executes { "s" } else { "S" });
         }
         if self.is_folder && self.mode & STICKY != 0 {
             let last = if text.ends_with('x') { 't' } else { 'T' };

@@ -154,5 +154,6 @@ pub fn program_of(image: &str) -> &str {
 #[cfg(test)]
 pub fn kept_mount(path: &str) -> Mount {
     let (volume, path) = ("data".to_owned(), path.to_owned());
-    Mount { path, sub_path: String::new(), volume, is_read_only: false, is_memory: false, is_kept: true }
+    let sub_path = String::new();
+    Mount { path, sub_path, volume, is_read_only: false, is_memory: false, is_kept: true, group: None }
 }

@@ -82,6 +82,8 @@ pub fn mounts(
             is_read_only: mount.read_only || is_image,
             is_memory: is_made || medium == Some("Memory"),
             is_kept: !is_made && !is_image,
+            // What is the node's, or of an image, keeps its own.
+            group: facts.detail.spec.security_context.fs_group.filter(|_| host_path.is_none() && !is_image),
         })
     };
     detail.volume_mounts.iter().map(mount).collect()

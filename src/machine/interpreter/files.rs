@@ -6,7 +6,7 @@ use super::disk;
 use super::player::Player;
 use crate::bounds::{Fault, MAX_PATH_BYTES};
 use crate::byte_text;
-use crate::file_system::{self, File, FileStamp, Tree};
+use crate::file_system::{self, File, FileStamp, SET_GROUP, Tree};
 
 /// So many links are followed one after another (`ELOOP`): then the path stays, and nothing is there.
 const MAX_LINKS: usize = 40;
@@ -103,7 +103,7 @@ impl Player<'_> {
         let mode = old.as_ref().map_or(0o644, |file| file.mode);
         let mut file = File::new(content, mode);
         // Who writes into another's file does not own it.
-        file.stamp = old.map(|old| FileStamp { modified: self.now(), ..self.stamp_of(&old) });
+        file.stamp = old.map(|old| FileStamp { modified: self.now(), ..self.stamp_at(&path, &old) });
         self.put_file(path, Some(file));
         Ok(())
     }
@@ -152,8 +152,16 @@ impl Player<'_> {
 
     /// Puts a file where it belongs, or removes what is there. One that nobody owns yet is this process's.
     pub(crate) fn put_file(&mut self, path: String, file: Option<File>) {
+        let group = self.group_at(&path);
         let own = self.own_stamp();
-        self.keep_file(path, file.map(|file| File { stamp: file.stamp.or(Some(own)), ..file }));
+        let own = FileStamp { group: group.unwrap_or(own.group), ..own };
+        let inherited = if group.is_some() { SET_GROUP } else { 0 };
+        let kept = |file: File| File {
+            stamp: file.stamp.or(Some(own)),
+            mode: if file.is_folder { file.mode | inherited } else { file.mode },
+            ..file
+        };
+        self.keep_file(path, file.map(kept));
     }
 
     /// Of what this process writes now.
@@ -164,6 +172,18 @@ impl Player<'_> {
     /// Whose a file is, and when it was written: what nobody wrote is root's, and as old as the process.
     pub(crate) fn stamp_of(&self, file: &File) -> FileStamp {
         file.stamp.unwrap_or(FileStamp { modified: self.around.started_at, user: 0, group: 0 })
+    }
+
+    /// Whose a file at a path is: in a volume with a group it is that group's.
+    pub(crate) fn stamp_at(&self, path: &str, file: &File) -> FileStamp {
+        let stamp = self.stamp_of(file);
+        let of_volume = self.group_at(path).filter(|_| file.stamp.is_none());
+        FileStamp { group: of_volume.unwrap_or(stamp.group), ..stamp }
+    }
+
+    /// The group of what is in the volume of a path, where that has one.
+    pub(crate) fn group_at(&self, path: &str) -> Option<i64> {
+        file_system::mount_of(&self.around.mounts, path)?.group
     }
 
     /// Puts a file as it is where it belongs, or removes what is there.
@@ -220,7 +240,8 @@ impl Player<'_> {
         let path = self.real_path(path);
         let is_mount = self.around.mounts.iter().any(|mount| mount.path.trim_end_matches('/') == path);
         let below = format!("{}/", path.trim_end_matches('/'));
-        matches!(path.as_str(), "/" | "/tmp") || is_mount || self.has_file_below(&below)
+        let is_above_mount = self.around.mounts.iter().any(|mount| mount.path.starts_with(&below));
+        matches!(path.as_str(), "/" | "/tmp") || is_mount || is_above_mount || self.has_file_below(&below)
     }
 
     fn has_file_below(&self, folder: &str) -> bool {

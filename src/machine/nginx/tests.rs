@@ -22,6 +22,7 @@ fn around(files: &[(&str, &str)]) -> Surroundings {
         is_read_only: true,
         is_memory: false,
         is_kept: false,
+        group: None,
     };
     Surroundings {
         views: vec![View { after: Duration::ZERO, tree: Arc::new(tree) }],

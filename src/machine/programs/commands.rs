@@ -1,5 +1,6 @@
 //! What the shell does itself, and programs that are about neither files nor texts.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::conditions::holds;
@@ -420,8 +421,8 @@ fn uptime(player: &Player<'_>) -> String {
 
 fn id(player: &Player<'_>, words: &[&str]) -> String {
     let around = player.around;
-    let others = around.groups.iter().filter(|group| **group != around.group);
-    let groups: Vec<i64> = std::iter::once(&around.group).chain(others).copied().collect();
+    // In the kernel's order.
+    let groups: BTreeSet<i64> = around.groups.iter().copied().chain([around.group]).collect();
     let is_named = words.iter().any(|word| word.starts_with('-') && word.contains('n'));
     let plain = |id: &i64| if *id == 0 && is_named { "root".to_owned() } else { id.to_string() };
     let mut asked = words.iter().filter_map(|word| word.strip_prefix('-')).flat_map(str::chars);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono::{DateTime, Duration, Utc};
 
 use super::copying;
-use crate::file_system::{self, File, FileStamp, STICKY, Tree};
+use crate::file_system::{self, File, FileStamp, SET_GROUP, STICKY, Tree};
 use crate::image_files;
 use crate::image_programs;
 use crate::interpreter::dialect::Dialect;
@@ -66,7 +66,7 @@ pub(super) fn ls(player: &mut Player<'_>, words: &[&str], is_played: fn(&str) ->
         if file.is_folder && !call.has("d") {
             folders.push((path.to_owned(), full));
         } else {
-            let stamp = player.stamp_of(&file);
+            let stamp = player.stamp_at(&full, &file);
             alone.push(ListedFile { name: path.to_owned(), path: full, file, stamp });
         }
     }
@@ -117,10 +117,11 @@ fn entry(player: &mut Player<'_>, files: &Tree, path: &str) -> Option<File> {
 }
 
 /// A folder that no file says.
-fn implied_folder(player: &Player<'_>, path: &str) -> File {
+pub(super) fn implied_folder(player: &Player<'_>, path: &str) -> File {
     let is_mount = player.around.mounts.iter().any(|mount| mount.path.trim_end_matches('/') == path);
     File::folder(match path {
         "/tmp" if !is_mount => 0o777 | STICKY,
+        _ if is_mount && player.group_at(path).is_some() => 0o777 | SET_GROUP,
         _ if is_mount => 0o777,
         _ => 0o755,
     })
@@ -196,7 +197,7 @@ impl<'w> ListCall<'w> {
             let file = file
                 .or_else(|| known.get(&path).cloned())
                 .unwrap_or_else(|| implied_folder(player, &file_system::absolute("/", &path)));
-            let stamp = player.stamp_of(&file);
+            let stamp = player.stamp_at(&file_system::absolute("/", &path), &file);
             listed.push(ListedFile { name, path, file, stamp });
         }
         self.sort(&mut listed);

@@ -24,8 +24,12 @@ pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
         "ps" => {
             let (main, own) =
                 (player.around.process_name(), ["ps"].iter().chain(words).copied().collect::<Vec<_>>());
+            let user = match player.around.user {
+                0 => "root".to_owned(),
+                number => number.to_string(),
+            };
             player.say(&format!(
-                "PID   USER     TIME  COMMAND\n    1 root      0:00 {main}\n   12 root      0:00 {}\n",
+                "PID   USER     TIME  COMMAND\n    1 {user:<8}  0:00 {main}\n   12 {user:<8}  0:00 {}\n",
                 own.join(" ")
             ));
         }

@@ -1,5 +1,6 @@
 //! `stat`: what is known of a file, as a page or in a format of the user's.
 
+use super::listing::implied_folder;
 use crate::file_system::{File, PERMISSIONS};
 use crate::interpreter::player::Player;
 
@@ -15,7 +16,7 @@ pub(super) fn run(player: &mut Player<'_>, words: &[&str]) {
     }
     for path in paths {
         let full = if follows { player.real_path(path) } else { player.own_path(path) };
-        let folder = player.is_folder(path).then(|| File::folder(0o755));
+        let folder = player.is_folder(path).then(|| implied_folder(player, &full));
         let Some(file) = player.own_file(&full).or(folder) else {
             player.fail(&format!("stat: can't stat '{path}': No such file or directory\n"));
             continue;
@@ -72,7 +73,7 @@ fn told(player: &Player<'_>, format: &str, path: &str, file: &File) -> String {
 
 fn part(player: &Player<'_>, letter: char, path: &str, file: &File) -> String {
     let name = |id: i64| if id == 0 { "root".to_owned() } else { "UNKNOWN".to_owned() };
-    let stamp = player.stamp_of(file);
+    let stamp = player.stamp_at(&player.real_path(path), file);
     match letter {
         'a' => format!("{:o}", file.mode & PERMISSIONS),
         'A' => file.permissions(),

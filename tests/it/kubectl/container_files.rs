@@ -191,3 +191,35 @@ fn a_pause_container_never_ends_by_itself() {
         kubectl.until(ready, |counts| counts == "1/");
     });
 }
+
+/// As the page of the documentation on security contexts shows it.
+#[test]
+fn volumes_have_the_group_of_their_pod() {
+    with_each_kubectl(|_, kubectl| {
+        kubectl.ok("create configmap files --from-literal=a=b");
+        let security =
+            json!({"runAsUser": 1000, "runAsGroup": 3000, "fsGroup": 2000, "supplementalGroups": [4000]});
+        let mounts = json!([{"name": "data", "mountPath": "/data/demo"}, {"name": "files", "mountPath": "/files"},
+            {"name": "node", "mountPath": "/node"}]);
+        let container =
+            json!({"name": "demo", "image": "busybox", "args": ["sleep", "1h"], "volumeMounts": mounts});
+        let volumes = json!([{"name": "data", "emptyDir": {}}, {"name": "files", "configMap": {"name": "files"}},
+            {"name": "node", "hostPath": {"path": "/tmp/own"}}]);
+        let spec = json!({"securityContext": security, "containers": [container], "volumes": volumes});
+        kubectl.ok(&format!("run demo --image=busybox --overrides='{}'", json!({"spec": spec})));
+        kubectl.ok("wait --for=condition=Ready pod/demo --timeout=60s");
+        let said = |script: &str| kubectl.ok(&format!("exec demo -- sh -c '{script}'"));
+        assert!(said("ps").contains("    1 1000      0:00 sleep 1h\n"));
+        assert_eq!(said("id"), "uid=1000 gid=3000 groups=2000,3000,4000\n");
+        let columns = "| tail -n +2 | tr -s \" \" | cut -d \" \" -f 1,3,4,9";
+        assert_eq!(said(&format!("ls -l /data {columns}")), "drwxrwsrwx root 2000 demo\n");
+        let made = said(&format!("cd /data/demo; echo hello > file; mkdir sub; ls -l {columns}"));
+        assert_eq!(made, "-rw-r--r-- 1000 2000 file\ndrwxr-sr-x 1000 2000 sub\n");
+        assert_eq!(said(&format!("ls -lL /files {columns}")), "-rw-r--r-- root 2000 a\n");
+        assert_eq!(said(&format!("touch /node/x /tmp/y; ls -l /node {columns}")), "-rw-r--r-- 1000 3000 x\n");
+        assert_eq!(
+            said("stat -c \"%u %g %a\" /data/demo /data/demo/file /tmp/y"),
+            "0 2000 2777\n1000 2000 644\n1000 3000 644\n"
+        );
+    });
+}
