@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
 use super::{Answer, CONFIG_MAPS, Server, config_map};
+use crate::support::PATIENCE;
 use crate::support::webhook::{Reply, Webhook};
 
 pub(crate) const FLOW_CONTROL: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
@@ -57,15 +58,21 @@ pub(crate) async fn let_jane_do_everything(server: &Server) {
     server.create(bindings, json!({"metadata": {"name": "jane"}, "roleRef": role, "subjects": jane})).await;
 }
 
-/// Jane creates a ConfigMap; comes back when the server is at it.
+/// Jane creates a ConfigMap; comes back when the server is at it. Where the one seat is taken for a moment by
+/// what the server does itself, she comes again.
 async fn begin_to_create(server: &Arc<Server>, webhook: &Webhook) -> JoinHandle<()> {
     let worker = server.clone();
     let creating = tokio::spawn(async move {
-        as_jane(&worker, &format!("POST {CONFIG_MAPS}"), &config_map("slow")).await;
+        while as_jane(&worker, &format!("POST {CONFIG_MAPS}"), &config_map("slow")).await.code == 429 {
+            tokio::task::yield_now().await;
+        }
     });
-    while webhook.asked().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    let is_asked = async {
+        while webhook.asked().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, is_asked).await.expect("her request is judged");
     creating
 }
 
