@@ -1,31 +1,34 @@
 //! `stat`: what is known of a file, as a page or in a format of the user's.
 
 use super::listing::implied_folder;
+use super::words::unescape;
 use crate::file_system::{File, PERMISSIONS};
 use crate::interpreter::player::Player;
 
 /// All of a file's times are that of its last change.
 const TIMES: &str = "XYZW";
 
-/// `stat [-L] [-c FORMAT] FILE...`
+/// `stat [-L] [-c FORMAT | --format=FORMAT | --printf=FORMAT] FILE...`
 pub(super) fn run(player: &mut Player<'_>, words: &[&str]) {
-    let (format, paths) = read(words);
-    let follows = words.iter().any(|word| matches!(*word, "-L" | "--dereference" | "-Lc"));
-    if paths.is_empty() {
+    let asked = read(words);
+    if asked.paths.is_empty() {
         return player.fail("stat: missing operand\n");
     }
-    for path in paths {
-        let full = if follows { player.real_path(path) } else { player.own_path(path) };
+    for path in asked.paths {
+        let full = if asked.follows { player.real_path(path) } else { player.own_path(path) };
         let folder = player.is_folder(path).then(|| implied_folder(player, &full));
         let Some(file) = player.own_file(&full).or(folder) else {
             player.fail(&format!("stat: can't stat '{path}': No such file or directory\n"));
             continue;
         };
-        let length = format.map_or(PAGE.len(), str::len);
-        if !player.handle(length + format.map_or(1, |format| format.matches('%').count()) * path.len()) {
+        let format = asked.format.as_deref().unwrap_or(PAGE);
+        if !player.handle(format.len() + (format.matches('%').count() + 1) * path.len()) {
             return;
         }
-        let said = told(player, format.unwrap_or(PAGE), path, &file);
+        let mut said = told(player, format, path, &file);
+        if asked.ends_lines {
+            said.push('\n');
+        }
         player.say(&said);
     }
 }
@@ -34,21 +37,39 @@ pub(super) fn run(player: &mut Player<'_>, words: &[&str]) {
 const PAGE: &str = "  File: %n\n  Size: %s\tBlocks: %b\tIO Block: 4096   %F\nDevice: 0,50\tInode: %i\tLinks: %h\n\
                     Access: (%04a/%A)  Uid: (%u/%U)   Gid: (%g/%G)\nAccess: %x\nModify: %y\nChange: %z\n Birth: -";
 
-/// The format and the files.
-fn read<'a>(words: &[&'a str]) -> (Option<&'a str>, Vec<&'a str>) {
-    let mut format = None;
-    let mut paths = vec![];
+/// What a command line of `stat` asks for.
+struct AskedStat<'a> {
+    format: Option<String>,
+    follows: bool,
+    ends_lines: bool,
+    paths: Vec<&'a str>,
+}
+
+/// A format stands behind `-c` as a word of its own, or glued to it.
+fn read<'a>(words: &[&'a str]) -> AskedStat<'a> {
+    let mut asked = AskedStat { format: None, follows: false, ends_lines: true, paths: vec![] };
     let mut words = words.iter().copied();
     while let Some(word) = words.next() {
-        match word.split_once('=') {
-            Some(("--format" | "--printf", value)) => format = Some(value),
-            _ if word.starts_with("--") => {}
-            _ if word.starts_with('-') && word.ends_with('c') => format = words.next(),
-            _ if word.starts_with('-') && word.len() > 1 => {}
-            _ => paths.push(word),
+        if let Some(format) = word.strip_prefix("--format=") {
+            asked.format = Some(format.to_owned());
+        } else if let Some(format) = word.strip_prefix("--printf=") {
+            asked.ends_lines = false;
+            asked.format = Some(unescape(format).0);
+        } else if let Some(flag) = word.strip_prefix("--") {
+            asked.follows |= flag == "dereference";
+        } else if let Some(flags) = word.strip_prefix('-').filter(|flags| !flags.is_empty()) {
+            let format = flags.split_once('c');
+            asked.follows |= format.map_or(flags, |(before, _)| before).contains('L');
+            match format {
+                Some((_, "")) => asked.format = words.next().map(str::to_owned),
+                Some((_, glued)) => asked.format = Some(glued.to_owned()),
+                None => {}
+            }
+        } else {
+            asked.paths.push(word);
         }
     }
-    (format, paths)
+    asked
 }
 
 fn told(player: &Player<'_>, format: &str, path: &str, file: &File) -> String {
@@ -67,7 +88,6 @@ fn told(player: &Player<'_>, format: &str, path: &str, file: &File) -> String {
             None => said.push('%'),
         }
     }
-    said.push('\n');
     said
 }
 
@@ -122,6 +142,7 @@ mod tests {
             ("stat -c '%a %A %s %F %n' f p", "640 -rw-r----- 4 regular file f\n644 prw-r--r-- 0 fifo p\n"),
             ("stat --format=%U:%G:%h d", "root:root:1\n"),
             ("stat -Lc %F d", "directory\n"),
+            ("stat -c'=%g' f; stat -Lc%a f; stat --printf='%s\\n' f d", "=0\n640\n4\n4096\n"),
             ("stat -c '100%% %Q' f", "100% ?Q\n"),
             ("stat f | grep -o 'Access: (0640/-rw-r-----)'", "Access: (0640/-rw-r-----)\n"),
             ("stat none", "stat: can't stat 'none': No such file or directory\n"),
