@@ -57,6 +57,6 @@ async fn serve(inside: &Arc<Inside>, name: &'static str, address: SocketAddr) ->
     });
     let debugging =
         Debugging { options: inside.config.apiserver.debugging, verbosity: inside.config.verbosity.clone() };
-    let own = OwnPages { counted, configz, zpages: zpages(inside, name), debugging };
+    let own = OwnPages { counted, slis: Arc::default(), configz, zpages: zpages(inside, name), debugging };
     pages::serve(address, identity, (Arc::new(delegated), authority), own).await
 }

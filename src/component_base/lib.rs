@@ -10,4 +10,5 @@
 pub mod flags;
 pub mod metrics;
 pub mod process;
+pub mod slis;
 pub mod zpages;

@@ -250,6 +250,7 @@ impl Apart {
         let name = component.to_owned();
         OwnPages {
             counted: self.counted(),
+            slis: Arc::default(),
             configz: configz.unwrap_or_default().to_string().into(),
             zpages: ComponentZPages {
                 component: component.to_owned(),

@@ -18,6 +18,8 @@ use apimachinery::wire::{ApiRequest, ApiResponse, ApiService, status_response, t
 use apiserver::endpoints::routes::debug::{Debugging, is_of_debug};
 use apiserver::server::{Server, Tls, bind};
 use clock::Clock;
+use component_base::metrics::Render;
+use component_base::slis::HealthSlis;
 use pki::{Authority, Identity};
 
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -31,6 +33,8 @@ pub(crate) type CountedText = Arc<dyn Fn() -> String + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct OwnPages {
     pub(crate) counted: CountedText,
+    /// What came of asking how it is (`/metrics/slis`).
+    pub(crate) slis: Arc<HealthSlis>,
     /// What it goes by, as JSON.
     pub(crate) configz: Arc<str>,
     /// `statusz` and `flagz`.
@@ -90,7 +94,8 @@ pub(crate) fn self_signed(address: SocketAddr, clock: &Clock) -> Result<Identity
 /// All but whether it is well is for whom the apiserver lets read it, also what there is not.
 async fn answer(request: ApiRequest, delegated: &Delegated, own: &OwnPages) -> ApiResponse {
     let path = request.uri().path().to_owned();
-    if ["/healthz", "/livez", "/readyz"].contains(&path.as_str()) {
+    if let Some(asked) = ["healthz", "livez", "readyz"].into_iter().find(|asked| path[1..] == **asked) {
+        own.slis.observe("ping", asked, true);
         return text_response(StatusCode::OK, "ok");
     }
     let verb = request.method().as_str().to_ascii_lowercase();
@@ -100,6 +105,11 @@ async fn answer(request: ApiRequest, delegated: &Delegated, own: &OwnPages) -> A
     }
     match path.as_str() {
         "/metrics" => page((own.counted)(), METRICS),
+        "/metrics/slis" => {
+            let mut text = String::new();
+            own.slis.render(&mut text);
+            page(text, METRICS)
+        }
         "/configz" => page(own.configz.to_string(), JSON),
         debug if is_of_debug(debug) => own.debugging.respond(debug, request).await,
         other => {

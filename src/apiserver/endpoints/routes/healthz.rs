@@ -8,6 +8,7 @@ use http::StatusCode;
 
 use crate::endpoints::query::Query;
 use apimachinery::wire::{ApiResponse, text_response};
+use component_base::slis::HealthSlis;
 use golang::go_text::quote;
 
 /// What came of a check; the text is for the log, clients only hear that it failed.
@@ -25,6 +26,8 @@ pub fn at_once(check: impl Fn() -> Checked + Send + Sync + 'static) -> Check {
 #[derive(Clone)]
 pub struct HealthChecks {
     checks: Vec<(String, Check, HealthScope)>,
+    /// What came of them (`/metrics/slis`).
+    pub(crate) slis: Arc<HealthSlis>,
 }
 
 /// Where a check is asked.
@@ -39,7 +42,7 @@ enum HealthScope {
 
 impl Default for HealthChecks {
     fn default() -> HealthChecks {
-        HealthChecks { checks: vec![] }.with("ping", at_once(|| Ok(())), true)
+        HealthChecks { checks: vec![], slis: Arc::default() }.with("ping", at_once(|| Ok(())), true)
     }
 }
 
@@ -99,7 +102,9 @@ impl HealthChecks {
                 lines += &format!("[+]{name} excluded: ok\n");
                 continue;
             }
-            match check().await {
+            let found = check().await;
+            self.slis.observe(name, root, found.is_ok());
+            match found {
                 Ok(()) => lines += &format!("[+]{name} ok\n"),
                 Err(error) => {
                     tracing::warn!(check = name, error, "health check failed");

@@ -53,6 +53,7 @@ pub(crate) async fn serve(server: &Arc<Endpoints>, ctx: &RequestContext, request
         [".well-known", "openid-configuration"] => return openid::configuration(server, host(request)),
         ["openid", "v1", "jwks"] => return openid::jwks(server),
         ["metrics"] => return metrics::respond(server).await,
+        ["metrics", "slis"] => return metrics::slis(server),
         [page @ ("statusz" | "flagz")] => {
             let answer = server.zpages.respond(page, &server.clock, &server.version.git_version);
             return answer.unwrap_or_else(|| not_found(wants_objects));
@@ -110,7 +111,7 @@ fn host(request: &Parts) -> &str {
 fn paths(server: &Endpoints) -> Vec<Value> {
     let mut paths: Vec<String> =
         vec!["/api".into(), "/apis".into(), "/flowz".into(), "/metrics".into(), "/version".into()];
-    paths.extend(["/openapi/v2".into(), "/openapi/v3".into()]);
+    paths.extend(["/metrics/slis".into(), "/openapi/v2".into(), "/openapi/v3".into()]);
     for group in groups::groups(&server.scheme) {
         let root = if group.name.is_empty() { "/api".to_owned() } else { format!("/apis/{}", group.name) };
         paths.extend(group.versions.iter().map(|(version, _)| format!("{root}/{version}")));

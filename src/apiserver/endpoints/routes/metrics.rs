@@ -8,6 +8,7 @@ use http::header::CONTENT_TYPE;
 use crate::endpoints::Endpoints;
 use crate::metrics::heading;
 use apimachinery::wire::{ApiResponse, text_response};
+use component_base::metrics::Render;
 use component_base::process;
 
 /// The whole text.
@@ -17,6 +18,17 @@ pub(crate) async fn respond(server: &Endpoints) -> ApiResponse {
     server.flow_control.render(&mut out);
     storage_objects(server, &mut out).await;
     process::render(&mut out);
+    plain(out)
+}
+
+/// `/metrics/slis`: what came of the checks of its health.
+pub(crate) fn slis(server: &Endpoints) -> ApiResponse {
+    let mut out = String::new();
+    server.health.slis.render(&mut out);
+    plain(out)
+}
+
+fn plain(out: String) -> ApiResponse {
     let mut response = text_response(http::StatusCode::OK, out);
     let plain = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, plain);
