@@ -19,7 +19,7 @@ use apimachinery::quantity::Quantity;
 use apimachinery::status::Status;
 use apis::core::resource_quota::RESOURCE_QUOTAS;
 use apis::kind::Kind;
-use apis::quota::{Evaluator, measured_resource, scopes_of, to_value};
+use apis::quota::{Evaluator, measured_resources, scopes_of, to_value};
 use apis::resources::{Amounts, add, amounts};
 use apis::scheme::Scheme;
 use client_go::ComponentContext;
@@ -119,7 +119,7 @@ impl ResourceQuotaController {
     ) -> Result<(Amounts, Duration), Status> {
         let resources: BTreeSet<(Arc<str>, Arc<str>)> = hard
             .keys()
-            .map(|name| measured_resource(name))
+            .flat_map(|name| measured_resources(name))
             .map(|resource| (resource.group, resource.resource))
             .collect();
         let mut used = Amounts::new();
@@ -136,7 +136,7 @@ impl ResourceQuotaController {
             let evaluator = Evaluator::of(&kind);
             let items = ctx.client.list(&kind, namespace, &ListOptions::default()).await?.items;
             let usage = usage_of(&evaluator, ctx, quota, hard, &items);
-            used.extend(usage);
+            add(&mut used, &usage);
         }
         Ok((used, again))
     }

@@ -6,12 +6,16 @@ use serde_json::Value;
 
 use super::measure::Measure;
 use crate::resources::Amounts;
-use crate::tree::{at, count, items, number, text};
+use crate::tree::{annotation, at, count, items, number, text};
 use apimachinery::quantity::{Format, Quantity};
 use apimachinery::time::Time;
 
 /// Between a device class and what is limited of it: nothing but the number.
 const BY_DEVICE_CLASS: &str = ".deviceclass.resource.k8s.io/devices";
+/// Before a device class: its devices as the resource that pods may ask for (`ResourceDeviceClassPrefix`).
+const AS_RESOURCE: &str = "requests.deviceclass.resource.kubernetes.io/";
+/// On a claim that the scheduler has made for such a resource: its pod is charged.
+const OF_EXTENDED_RESOURCE: &str = "resource.kubernetes.io/extended-resource-claim";
 /// More than a claim can ever get (`AllocationResultsMaxSize`): what one that wants all is charged for.
 const MAX_DEVICES: i64 = 32;
 
@@ -41,7 +45,7 @@ impl Measure for DeviceMeasure {
 
 /// Whether it counts devices of a class.
 fn measures(name: &str) -> bool {
-    name.ends_with(BY_DEVICE_CLASS)
+    name.ends_with(BY_DEVICE_CLASS) || name.starts_with(AS_RESOURCE)
 }
 
 /// What a claim may get at most. Of alternatives the worst case of each class is charged.
@@ -60,12 +64,16 @@ fn usage(claim: &Value) -> Amounts {
         }
         most.into_iter().for_each(|(class, number)| *devices.entry(class).or_default() += number);
     }
-    let named = devices.into_iter().filter(|(class, _)| !class.is_empty());
-    named
-        .map(|(class, number)| {
-            (format!("{class}{BY_DEVICE_CLASS}"), Quantity::new(number, Format::DecimalSi))
-        })
-        .collect()
+    let is_its_pods = annotation(claim, OF_EXTENDED_RESOURCE) == "true";
+    let mut usage = Amounts::new();
+    for (class, number) in devices.into_iter().filter(|(class, _)| !class.is_empty()) {
+        let number = Quantity::new(number, Format::DecimalSi);
+        if !is_its_pods {
+            usage.insert(format!("{AS_RESOURCE}{class}"), number.clone());
+        }
+        usage.insert(format!("{class}{BY_DEVICE_CLASS}"), number);
+    }
+    usage
 }
 
 /// The class, and how many of it.

@@ -80,16 +80,16 @@ impl Evaluator {
     }
 }
 
-/// The resource that a quota counts by `name`: `count/RESOURCE.GROUP`, or a name of old.
-pub fn measured_resource(name: &str) -> GroupResource {
+/// The resources that a quota counts by `name`: that of `count/RESOURCE.GROUP`, or those with a name of old.
+/// Devices may be asked for by pods and by claims.
+pub fn measured_resources(name: &str) -> Vec<GroupResource> {
     if let Some(counted) = name.strip_prefix("count/") {
         let (resource, group) = counted.split_once('.').unwrap_or((counted, ""));
-        return GroupResource::new(group, resource);
+        return vec![GroupResource::new(group, resource)];
     }
     let kinds = crate::all();
-    // Pods have what nobody else has: any name of an extended resource.
-    let kind = kinds.into_iter().find(|kind| &*kind.plural != "pods" && kind.measure.measures(name));
-    kind.map_or_else(|| GroupResource::new("", "pods"), |kind| kind.group_resource())
+    let measured = kinds.into_iter().filter(|kind| kind.measure.measures(name));
+    measured.map(|kind| kind.group_resource()).collect()
 }
 
 /// Only the named amounts.
@@ -137,7 +137,7 @@ mod tests {
             assert_eq!(to_value(&usage), case["usage"], "{case}");
             for name in usage.keys() {
                 assert!(evaluator.measures(name), "{name}");
-                assert_eq!(measured_resource(name), evaluator.resource, "{name}");
+                assert!(measured_resources(name).contains(&evaluator.resource), "{name}");
             }
         }
     }
