@@ -10,13 +10,15 @@ mod references;
 mod resource_claims;
 mod scope;
 mod security;
+mod status;
 mod update;
 mod volumes;
 
 use serde_json::Value;
 
 pub use affinity::{node_selector, tolerations};
-pub use update::{validate_status_update, validate_update};
+pub use status::validate_status_update;
+pub use update::validate_update;
 pub use volumes::{LONG_INITIATOR, is_long_initiator};
 
 use scope::PodScope;

@@ -1,14 +1,13 @@
-//! What of a pod may change once it exists (`ValidatePodUpdate`, `ValidatePodStatusUpdate`).
+//! What of a pod may change once it exists (`ValidatePodUpdate`).
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use crate::tree::{get_mut, is_set, items_mut, number, remove, set};
-use crate::validation::texts::{address_list, in_range};
+use crate::validation::texts::in_range;
 use crate::validation::{Field, difference, equal};
 use apimachinery::field_error::FieldErrors;
-use apimachinery::names::{dns1123_subdomain, qualified_name};
 
 const WORDS: &str = "pod updates may not change fields other than `spec.containers[*].image`,\
 `spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing \
@@ -131,73 +130,5 @@ fn gated_node_selector(new: &Value, old: &Value, errors: &mut FieldErrors) {
     if !was.members().iter().all(kept) {
         let words = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
         selector.invalid(words, errors);
-    }
-}
-
-/// What is wrong with a change of a pod's status.
-pub fn validate_status_update(new: &Value, old: &Value, errors: &mut FieldErrors) {
-    let (status, was) = (Field::of(new, "status"), Field::of(old, "status"));
-    for (at, condition) in status.each("conditions").iter().enumerate() {
-        let kind = condition.child("type");
-        if !matches!(kind.text(), "PodScheduled" | "Ready" | "Initialized") {
-            let path = format!("metadata.conditions[{at}].Type");
-            kind.shown_as(path).invalid_each(qualified_name(kind.text()), errors);
-        }
-    }
-    let nominated = status.child("nominatedNodeName");
-    if !equal(nominated.value, was.child("nominatedNodeName").value) {
-        nominated.follows(dns1123_subdomain, errors);
-    }
-    status.child("qosClass").immutable(&was.child("qosClass"), errors);
-    let policy = Field::of(old, "spec.restartPolicy");
-    for (list, policy) in [
-        ("containerStatuses", policy.text()),
-        ("initContainerStatuses", policy.text()),
-        ("ephemeralContainerStatuses", "Never"),
-    ] {
-        state_transitions(&status, &was, old, list, policy, errors);
-    }
-    address_list(&status.child("podIPs"), errors);
-    let host_ips = status.child("hostIPs");
-    if let Some(first) = host_ips.items().first().map(|first| first.child("ip"))
-        && first.text() != status.child("hostIP").text()
-    {
-        first.invalid("must be equal to `hostIP`", errors);
-    }
-    address_list(&host_ips, errors);
-}
-
-/// What has ended for good does not run again.
-fn state_transitions(
-    new: &Field,
-    old: &Field,
-    pod: &Value,
-    list: &str,
-    restart_policy: &str,
-    errors: &mut FieldErrors,
-) {
-    if restart_policy == "Always" {
-        return;
-    }
-    let sidecars = Field::of(pod, "spec.initContainers");
-    let is_sidecar = |name: &str| {
-        let is_it = |container: &Field| {
-            container.child("name").text() == name && container.child("restartPolicy").text() == "Always"
-        };
-        sidecars.items().iter().any(is_it)
-    };
-    for (at, was) in old.each(list).iter().enumerate() {
-        let (name, ended) = (was.child("name").text(), was.child("state.terminated"));
-        let may_restart = ended.child("exitCode").number() != 0 && restart_policy == "OnFailure";
-        if !ended.is_set() || may_restart || is_sidecar(name) {
-            continue;
-        }
-        let runs = |status: &&Field| {
-            status.child("name").text() == name && !status.child("state.terminated").is_set()
-        };
-        if new.each(list).iter().find(runs).is_some() {
-            let path = format!("{}.{list}[{at}].state", new.path);
-            errors.forbidden(path, "may not be transitioned to non-terminated state");
-        }
     }
 }
