@@ -74,6 +74,7 @@ mod ephemeral_volume;
 mod pv_protection;
 mod pvc_protection;
 mod resource_claim;
+mod resource_claim_counts;
 mod vac_protection;
 mod volume_binder;
 mod volume_counts;

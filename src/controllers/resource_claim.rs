@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::controller_ref::controller_reference;
+use super::resource_claim_counts::{ClaimCounts, POD_CLAIM};
 use apimachinery::labels::Selector;
 use apimachinery::object::{Object, split_key};
 use apimachinery::options::{DeleteOptions, PatchType, Preconditions};
@@ -24,8 +25,6 @@ use client_go::ComponentContext;
 use client_go::lister::Lister;
 use sync::Mutex;
 
-/// Says of which of a pod's claims a claim is (`podResourceClaimAnnotation`).
-const POD_CLAIM: &str = "resource.kubernetes.io/pod-claim-name";
 const OF_POD: &str = "pod:";
 const OF_CLAIM: &str = "claim:";
 
@@ -34,6 +33,7 @@ pub(crate) struct ResourceClaimController {
     pods: Lister,
     claims: Lister,
     templates: Lister,
+    counts: Arc<ClaimCounts>,
     /// The names of claims that were made and that the cache does not know yet, by pod and by what the pod
     /// calls them (upstream's `claimCache`). Bound: the claims of pods that are there.
     made: Mutex<BTreeMap<String, BTreeMap<String, String>>>,
@@ -44,7 +44,9 @@ impl ResourceClaimController {
     pub(crate) fn new(ctx: &ComponentContext) -> ResourceClaimController {
         let [pods, claims, templates] = [&PODS, &RESOURCE_CLAIMS, &RESOURCE_CLAIM_TEMPLATES]
             .map(|kind| ctx.informers.informer(kind).lister());
-        ResourceClaimController { pods, claims, templates, made: Mutex::default() }
+        let counts = Arc::new(ClaimCounts::new(claims.clone()));
+        ctx.metrics.add("resourceclaim", counts.clone());
+        ResourceClaimController { pods, claims, templates, counts, made: Mutex::default() }
     }
 
     /// `syncPod`
@@ -109,7 +111,9 @@ impl ResourceClaimController {
             let message = format!("resource claim template {template_name:?}: not found");
             return Err(Status::failure(404, "NotFound", message));
         };
-        let created = ctx.client.create(&RESOURCE_CLAIMS, namespace, new_claim(pod, of, &template)).await;
+        let new = new_claim(pod, of, &template);
+        let created = ctx.client.create(&RESOURCE_CLAIMS, namespace, new.clone()).await;
+        self.counts.made(created.is_ok(), &new);
         let failed = |mut status: Status| {
             status.message = format!("create ResourceClaim : {}", status.message);
             status

@@ -33,7 +33,7 @@ pub(crate) struct AttachmentCounts {
 }
 
 /// By the values of the labels.
-type LabelledCounts = BTreeMap<Vec<String>, u64>;
+pub(crate) type LabelledCounts = BTreeMap<Vec<String>, u64>;
 
 impl AttachmentCounts {
     /// `forced_detaches`, of which none has been.
@@ -156,7 +156,7 @@ fn plugin(volume: &Value) -> String {
 }
 
 /// Nothing where there is none.
-fn gauge(out: &mut String, name: &str, help: &str, labels: &[&str], counts: &LabelledCounts) {
+pub(crate) fn gauge(out: &mut String, name: &str, help: &str, labels: &[&str], counts: &LabelledCounts) {
     if counts.is_empty() {
         return;
     }

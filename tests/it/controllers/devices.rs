@@ -79,6 +79,13 @@ async fn a_pod_has_a_device_of_its_node_until_it_is_tainted() {
     let claims = fixture.list(&RESOURCE_CLAIMS, "").await;
     let result = &claims[0]["status"]["allocation"]["devices"]["results"][0];
     assert_eq!((&result["driver"], &result["pool"]), (&json!("gpu.example.com"), &json!("gpu")));
+    let counted = super::counted::counted(&fixture.cluster).await;
+    for line in [
+        "resourceclaim_controller_creates_total{admin_access=\"false\",status=\"success\"} 1\n",
+        "resourceclaim_controller_resource_claims{admin_access=\"false\",allocated=\"true\",source=\"resource_claim_template\"} 1\n",
+    ] {
+        assert!(counted.contains(line), "{line} in {counted}");
+    }
     taint_all(&fixture, json!([{"key": "broken", "effect": "NoExecute"}])).await;
     fixture.told("DeviceTaintManagerEviction", "Marking for deletion").await;
     fixture.gone(&PODS, "train").await;
