@@ -30,6 +30,8 @@ struct CacheInner {
     /// Of the nodes as they are now; none when something has changed since.
     snapshot: Option<Snapshot>,
     images: Images,
+    /// That of the node which has changed last.
+    generation: u64,
 }
 
 struct CachedPod {
@@ -136,9 +138,13 @@ impl CacheInner {
     fn change_node(&mut self, name: &str, change: impl FnOnce(&mut NodeInfo)) {
         // Dropped first: a snapshot that nobody else holds then need not be copied from.
         self.snapshot = None;
+        self.generation += 1;
+        let generation = self.generation;
         let name: Arc<str> = name.into();
         let info = self.nodes.entry(name.clone()).or_insert_with(|| Arc::new(NodeInfo::new(name.clone())));
-        change(Arc::make_mut(info));
+        let changed = Arc::make_mut(info);
+        change(changed);
+        changed.generation = generation;
         if info.is_empty() {
             self.nodes.remove(&name);
         }

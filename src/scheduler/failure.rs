@@ -186,7 +186,7 @@ fn status_patch(
     status.as_object().is_some_and(|status| !status.is_empty()).then_some(status)
 }
 
-async fn patch_status(client: &Client, pod: &Object, status: Value) -> Result<(), Status> {
+pub(super) async fn patch_status(client: &Client, pod: &Object, status: Value) -> Result<(), Status> {
     let (namespace, name) = (&pod.metadata.namespace, &pod.metadata.name);
     let patch = json!({"metadata": {"uid": pod.metadata.uid}, "status": status});
     client.patch_status(&PODS, namespace, name, PatchType::StrategicMerge, &patch).await.map(|_| ())

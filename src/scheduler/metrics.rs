@@ -5,14 +5,20 @@ use std::time::Duration;
 use component_base::metrics::{FROM_A_MILLISECOND, Family, Histogram, heading};
 
 use super::framework::pod_info::QueuedPodInfo;
+use super::framework::status::Code;
 
 /// `ExponentialBuckets(0.01, 2, 20)`
 const POD_BOUNDS: [f64; 20] = [
     0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92, 163.84, 327.68,
     655.36, 1310.72, 2621.44, 5242.88,
 ];
-/// `ExponentialBuckets(1, 2, 5)`, of attempts and of victims; observed as if they were seconds.
+/// `ExponentialBuckets(1, 2, 5)`, of attempts; observed as if they were seconds.
 const COUNT_BOUNDS: [f64; 5] = [1.0, 2.0, 4.0, 8.0, 16.0];
+/// `ExponentialBuckets(1, 2, 7)`, of victims; observed as if they were seconds.
+const VICTIM_BOUNDS: [f64; 7] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
+/// `ExponentialBuckets(0.0001, 2, 12)`
+const POINT_BOUNDS: [f64; 12] =
+    [0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032, 0.0064, 0.0128, 0.0256, 0.0512, 0.1024, 0.2048];
 /// From so many attempts on pods are told together.
 const MANY_ATTEMPTS: u32 = 15;
 
@@ -23,6 +29,9 @@ pub(super) struct SchedulerMetrics {
     pod_durations: Family<1>,
     pod_attempts: Histogram,
     victims: Histogram,
+    algorithm: Histogram,
+    points: Family<3>,
+    permits: Family<1>,
 }
 
 impl Default for SchedulerMetrics {
@@ -48,7 +57,20 @@ impl Default for SchedulerMetrics {
                 &POD_BOUNDS,
             ),
             pod_attempts: Histogram::new(&COUNT_BOUNDS),
-            victims: Histogram::new(&COUNT_BOUNDS),
+            victims: Histogram::new(&VICTIM_BOUNDS),
+            algorithm: Histogram::new(&FROM_A_MILLISECOND),
+            points: Family::histogram(
+                "scheduler_framework_extension_point_duration_seconds",
+                "[STABLE] Latency for running all plugins of a specific extension point.",
+                ["extension_point", "profile", "status"],
+                &POINT_BOUNDS,
+            ),
+            permits: Family::histogram(
+                "scheduler_permit_wait_duration_seconds",
+                "[ALPHA] Duration of waiting on permit.",
+                ["result"],
+                &FROM_A_MILLISECOND,
+            ),
         }
     }
 }
@@ -58,6 +80,21 @@ impl SchedulerMetrics {
     pub(super) fn attempted(&self, profile: &str, result: &str, duration: Duration) {
         self.attempts.count([profile, result]);
         self.durations.observe([profile, result], duration);
+    }
+
+    /// A node was chosen for a pod, or none was found.
+    pub(super) fn decided(&self, duration: Duration) {
+        self.algorithm.observe(duration);
+    }
+
+    /// The plugins of a profile were run at a point, which took so long and came to that.
+    pub(super) fn ran(&self, point: &str, profile: &str, code: Code, duration: Duration) {
+        self.points.observe([point, profile, code.name()], duration);
+    }
+
+    /// A pod waited so long to be permitted.
+    pub(super) fn permitted(&self, code: Code, duration: Duration) {
+        self.permits.observe([code.name()], duration);
     }
 
     /// A pod is on its node, so long after it came.
@@ -79,6 +116,11 @@ impl SchedulerMetrics {
         self.pod_durations.render(out);
         self.attempts.render(out);
         self.durations.render(out);
+        let algorithm = "scheduler_scheduling_algorithm_duration_seconds";
+        heading(out, algorithm, "histogram", "[ALPHA] Scheduling algorithm latency in seconds");
+        self.algorithm.render(out, algorithm, "");
+        self.points.render(out);
+        self.permits.render(out);
         let attempts = "scheduler_pod_scheduling_attempts";
         heading(out, attempts, "histogram", "[STABLE] Number of attempts to successfully schedule a pod.");
         self.pod_attempts.render(out, attempts, "");

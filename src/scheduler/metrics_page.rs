@@ -5,7 +5,7 @@ use std::sync::Weak;
 
 use component_base::metrics::{Render, heading};
 
-use super::parts::SchedulerParts;
+use super::parts::{MAX_WRITES, SchedulerParts};
 
 /// All of it as text, with what waits and what is cached.
 pub(super) struct SchedulerPage(pub(super) Weak<SchedulerParts>);
@@ -24,6 +24,20 @@ impl Render for SchedulerPage {
         gauges(out, "scheduler_cache_size", help, "type", &parts.cache.sizes());
         let help = "[STABLE] Number of pending pods, by the queue type.";
         gauges(out, "scheduler_pending_pods", help, "queue", &parts.queue.sizes());
+        let help = "[ALPHA] Number of running goroutines split by the work they do such as binding.";
+        let writing = MAX_WRITES.saturating_sub(parts.writes.available_permits());
+        gauges(out, "scheduler_goroutines", help, "operation", &[("binding", writing)]);
+        let (held, name) = (parts.queue.held_back(), "scheduler_unschedulable_pods");
+        if !held.is_empty() {
+            let help = "[ALPHA] The number of unschedulable pods broken down by plugin name. A pod will increment \
+                the gauge for all plugins that caused it to not schedule and so this metric have meaning only when \
+                broken down by plugin.";
+            heading(out, name, "gauge", help);
+        }
+        for ((plugin, profile), count) in held {
+            let _ = writeln!(out, "{name}{{plugin={plugin:?},profile={profile:?}}} {count}");
+        }
+        parts.queue.render(out);
         parts.metrics.render(out);
     }
 }

@@ -15,6 +15,9 @@ use apimachinery::object::Object;
 use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
+/// Bindings and reports of failures that are on their way at once; at the bound the next attempt waits.
+pub(super) const MAX_WRITES: usize = 100;
+
 /// What one scheduler consists of (the fields of upstream's `Scheduler`).
 pub struct SchedulerParts {
     pub(super) context: ComponentContext,

@@ -13,18 +13,26 @@ use sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::backoff::PodBackoff;
-use super::framework::cluster_event::{EventResource, Occurrence, QueueingHint};
+use super::framework::cluster_event::{EventResource, Occurrence, QueueingHint, label};
 use super::framework::plugin::QueueKey;
 use super::framework::pod_info::{Because, PodInfo, QueuedPodInfo};
 use super::framework::profiles::Profiles;
 use apimachinery::time::Time;
 use clock::Clock;
+use component_base::metrics::Family;
 
 /// After so long an unschedulable pod is tried again whatever happened, unless
 /// `--pod-max-in-unschedulable-pods-duration` says another time.
 const MAX_UNSCHEDULABLE: Duration = Duration::from_secs(300);
 /// What happens while a pod is tried is remembered up to here; past it the pod is simply tried again.
 const MAX_NOTED: usize = 1000;
+
+/// What puts pods into the queue, beside events of the cluster, as metrics call it.
+const POD_ADDED: &str = "UnschedulablePodAdd";
+const POD_UPDATED: &str = "UnschedulablePodUpdate";
+const ATTEMPT_FAILED: &str = "ScheduleAttemptFailure";
+const BACKOFF_OVER: &str = "BackoffComplete";
+const TIMED_OUT: &str = "UnschedulableTimeout";
 
 /// The queue. Bound: the pods of the cluster that are not placed.
 pub struct SchedulingQueue {
@@ -37,6 +45,8 @@ pub struct SchedulingQueue {
     changed: Notify,
     /// A pod is unschedulable.
     left_over: Notify,
+    /// Pods by where they were put, and what for.
+    incoming: Family<2>,
 }
 
 #[derive(Default)]
@@ -78,6 +88,11 @@ impl SchedulingQueue {
             inner: Mutex::default(),
             changed: Notify::new(),
             left_over: Notify::new(),
+            incoming: Family::counter(
+                "scheduler_queue_incoming_pods_total",
+                "[STABLE] Number of pods added to scheduling queues by event and queue type.",
+                ["event", "queue"],
+            ),
         }
     }
 
@@ -99,7 +114,7 @@ impl SchedulingQueue {
         }
         inner.take(pod.uid());
         inner.read_nomination(&pod, "");
-        self.activate(&mut inner, QueuedPodInfo::new(pod, self.clock.now()));
+        self.activate(&mut inner, QueuedPodInfo::new(pod, self.clock.now()), POD_ADDED);
     }
 
     /// A waiting pod has changed; `occurrence` says in what, when that may help it.
@@ -111,16 +126,17 @@ impl SchedulingQueue {
         }
         let Some(mut waiting) = inner.take(pod.uid()) else {
             inner.read_nomination(&pod, "");
-            return self.activate(&mut inner, QueuedPodInfo::new(pod, self.clock.now()));
+            return self.activate(&mut inner, QueuedPodInfo::new(pod, self.clock.now()), POD_ADDED);
         };
         inner.read_nomination(&pod, &waiting.info.pod.pod.status.nominated_node_name);
         waiting.info.pod = pod;
         match waiting.place {
-            QueuePlace::Active(_) => self.activate(&mut inner, waiting.info),
+            QueuePlace::Active(_) => self.activate(&mut inner, waiting.info, POD_UPDATED),
             QueuePlace::Unschedulable
                 if occurrence.is_some_and(|seen| self.is_worth_it(&waiting.info, &seen)) =>
             {
-                self.move_on(&mut inner, QueuedPodInfo { because: Because::Itself, ..waiting.info });
+                let info = QueuedPodInfo { because: Because::Itself, ..waiting.info };
+                self.move_on(&mut inner, info, POD_UPDATED);
             }
             place => inner.put(waiting.info, place),
         }
@@ -166,7 +182,7 @@ impl SchedulingQueue {
         self.done(pod.uid());
         let mut inner = self.lock();
         if !inner.pods.contains_key(pod.uid()) {
-            self.activate(&mut inner, QueuedPodInfo::new(pod, self.clock.now()));
+            self.activate(&mut inner, QueuedPodInfo::new(pod, self.clock.now()), POD_ADDED);
         }
     }
 
@@ -185,15 +201,20 @@ impl SchedulingQueue {
             info.because = Because::Time;
             let until = info.timestamp + self.backoff.after(info.consecutive_errors);
             inner.put(info, QueuePlace::Backoff(until));
+            self.incoming.count([ATTEMPT_FAILED, "backoff"]);
             self.changed.notify_one();
             return;
         }
         (info.consecutive_errors, info.unschedulable_count) = (0, info.unschedulable_count + 1);
         let helpful = noted.iter().find(|seen| self.is_worth_it(&info, seen));
         match helpful.or(noted.last().filter(|_| noted.len() >= MAX_NOTED)) {
-            Some(seen) => self.move_on(&mut inner, QueuedPodInfo { because: because_of(seen), ..info }),
+            Some(seen) => {
+                let info = QueuedPodInfo { because: because_of(seen), ..info };
+                self.move_on(&mut inner, info, ATTEMPT_FAILED);
+            }
             None => {
                 inner.put(info, QueuePlace::Unschedulable);
+                self.incoming.count([ATTEMPT_FAILED, "unschedulable"]);
                 self.left_over.notify_one();
             }
         }
@@ -209,7 +230,8 @@ impl SchedulingQueue {
         }
         for info in inner.unschedulable(|info| self.is_worth_it(info, &occurrence)) {
             inner.take(info.pod.uid());
-            self.move_on(&mut inner, QueuedPodInfo { because: because_of(&occurrence), ..info });
+            let info = QueuedPodInfo { because: because_of(&occurrence), ..info };
+            self.move_on(&mut inner, info, &label(occurrence.event));
         }
     }
 
@@ -222,7 +244,7 @@ impl SchedulingQueue {
         };
         for info in inner.unschedulable(is_stale) {
             inner.take(info.pod.uid());
-            self.move_on(&mut inner, QueuedPodInfo { because: Because::Time, ..info });
+            self.move_on(&mut inner, QueuedPodInfo { because: Because::Time, ..info }, TIMED_OUT);
         }
     }
 
@@ -258,7 +280,7 @@ impl SchedulingQueue {
         let now = self.clock.now();
         while let Some((_, uid)) = inner.backoff.first().filter(|(until, _)| *until <= now).cloned() {
             if let Some(waiting) = inner.take(&uid) {
-                self.activate(inner, waiting.info);
+                self.activate(inner, waiting.info, BACKOFF_OVER);
             }
         }
         let uid = match inner.active.first() {
@@ -275,23 +297,26 @@ impl SchedulingQueue {
         Some(info)
     }
 
-    fn activate(&self, inner: &mut QueueInner, mut info: QueuedPodInfo) {
+    fn activate(&self, inner: &mut QueueInner, mut info: QueuedPodInfo, event: &str) {
         info.gated_by = self.profiles.of(&info.pod).run_pre_enqueue(&info.pod);
         if let Some(gate) = info.gated_by {
             info.unschedulable_plugins.insert(gate);
+            self.incoming.count([event, "gated"]);
             return inner.put(info, QueuePlace::Unschedulable);
         }
+        self.incoming.count([event, "active"]);
         let key = self.profiles.first().queue_key(&info);
         inner.put(info, QueuePlace::Active(key));
         self.changed.notify_one();
     }
 
     /// To the active pods, or to those that back off while its back-off lasts.
-    fn move_on(&self, inner: &mut QueueInner, info: QueuedPodInfo) {
+    fn move_on(&self, inner: &mut QueueInner, info: QueuedPodInfo, event: &str) {
         let until = info.timestamp + self.backoff.after(info.unschedulable_count);
         if info.gated_by.is_some() || until <= self.clock.now() {
-            return self.activate(inner, info);
+            return self.activate(inner, info, event);
         }
+        self.incoming.count([event, "backoff"]);
         inner.put(info, QueuePlace::Backoff(until));
         self.changed.notify_one();
     }
@@ -309,6 +334,24 @@ impl SchedulingQueue {
         let (active, backoff) = (inner.active.len(), inner.backoff.len());
         let unschedulable = inner.unschedulable.len() - gated;
         [("active", active), ("backoff", backoff), ("gated", gated), ("unschedulable", unschedulable)]
+    }
+
+    /// The pods that plugins hold back, by plugin and profile; a pod counts for each that does.
+    pub(super) fn held_back(&self) -> BTreeMap<(&'static str, Arc<str>), usize> {
+        let inner = self.lock();
+        let mut held = BTreeMap::new();
+        for info in inner.unschedulable.iter().map(|uid| &inner.pods[uid].info) {
+            let profile = &self.profiles.of(&info.pod).name;
+            for plugin in &info.unschedulable_plugins {
+                *held.entry((*plugin, profile.clone())).or_default() += 1;
+            }
+        }
+        held
+    }
+
+    /// How many were put where, in Prometheus' text format.
+    pub(super) fn render(&self, out: &mut String) {
+        self.incoming.render(out);
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueInner> {

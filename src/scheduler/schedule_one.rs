@@ -7,19 +7,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::failure::{SchedulingFailure, handle_scheduling_failure};
+use super::failure::{SchedulingFailure, handle_scheduling_failure, patch_status};
 use super::framework::cluster_event::{ActionType, EventResource, Occurrence};
 use super::framework::fit_error::FitError;
-use super::framework::plugin::{BindRequest, CycleState, Snapshot};
+use super::framework::plugin::{BindRequest, CycleState, PostFilterResult, Snapshot};
 use super::framework::pod_info::{Because, PodInfo, QueuedPodInfo};
 use super::framework::runtime::Framework;
-use super::framework::status::Status;
+use super::framework::status::{Code, Status};
 use super::parts::SchedulerParts;
 use apimachinery::object::Object;
 use apis::core::pod::PODS;
 use client_go::component::ComponentContext;
 use client_go::event_recorder::EventRecorder;
 use flow::{HeldStep, Step, StepId};
+use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
 /// Where the next attempt begins to ask: all nodes get their turn although not all are asked each time.
@@ -106,7 +107,10 @@ impl Attempts {
             return Err(SchedulingFailure::unschedulable("no nodes available to schedule pods", plugins));
         }
         let mut state = CycleState::over(&snapshot);
-        let node = self.schedule_pod(pod, &snapshot, &mut state, cursor, step).await?;
+        let begun = self.parts.context.clock.elapsed();
+        let found = self.schedule_pod(pod, &snapshot, &mut state, cursor, step).await;
+        self.parts.metrics.decided(self.since(begun));
+        let node = found?;
         self.parts.context.client.flow().record_with(step.cause(), || Step::Assumed {
             pod: pod.object.shared_key().clone(),
             node: node.clone(),
@@ -114,9 +118,11 @@ impl Attempts {
         if !self.parts.cache.assume(pod.clone(), &node) {
             return Err(SchedulingFailure::error("pod is in the cache, so can't be assumed"));
         }
-        let mut status = framework.run_reserve(&state, pod, &node);
+        let reserve = || framework.run_reserve(&state, pod, &node);
+        let mut status = self.at_point("Reserve", framework, reserve, |status| status.code);
         if status.is_success() {
-            status = framework.run_permit(&state, pod, &node, &self.parts.context.clock);
+            let permit = || framework.run_permit(&state, pod, &node, &self.parts.context.clock);
+            status = self.at_point("Permit", framework, permit, |status| status.code);
         }
         if !status.is_success() {
             framework.run_unreserve(&state, pod, &node);
@@ -146,6 +152,9 @@ impl Attempts {
         let client = context.client.caused_by(step);
         let recorder = self.recorder(&pod).caused_by(step);
         let request = BindRequest { client: &client, recorder: &recorder, pod: &pod, node: &node };
+        if is_waiting || framework.prepares_binding(&pod) {
+            expect(request).await;
+        }
         let prepared = self.prepare_binding(&framework, request).await;
         if is_waiting {
             permit = self.parts.writes.clone().acquire_owned().await.ok();
@@ -162,7 +171,8 @@ impl Attempts {
             let failure = SchedulingFailure::error(&text);
             return self.take_back(info, &chosen, request, failure).await;
         }
-        framework.run_post_bind(&pod, &node);
+        let post_bind = || framework.run_post_bind(&pod, &node);
+        self.at_point("PostBind", &framework, post_bind, |()| Code::Success);
         self.count(&pod, "scheduled", chosen.begun);
         let since = (context.clock.now() - info.came_at).to_std().unwrap_or_default();
         self.parts.metrics.scheduled(&info, since);
@@ -180,11 +190,18 @@ impl Attempts {
         framework: &Framework,
         request: BindRequest<'_>,
     ) -> Result<(), SchedulingFailure> {
+        let (waits, begun) =
+            (framework.waiting_pods().has(request.pod.uid()), self.parts.context.clock.elapsed());
         let status = framework.wait_on_permit(request.pod, &self.parts.context.clock).await;
+        if waits {
+            self.parts.metrics.permitted(status.code, self.since(begun));
+        }
         if !status.is_success() {
             return Err(rejected_by_plugin(request.node, status));
         }
+        let begun = self.parts.context.clock.elapsed();
         let status = framework.run_pre_bind(request).await;
+        self.parts.metrics.ran("PreBind", &framework.name, status.code, self.since(begun));
         if status.is_rejected() {
             return Err(rejected_by_plugin(request.node, status));
         }
@@ -197,10 +214,31 @@ impl Attempts {
 
     /// An extender that binds goes before the plugins (`extendersBinding`).
     async fn bind(&self, framework: &Framework, request: BindRequest<'_>) -> Status {
-        match self.parts.extenders.bind(request.pod, request.node).await {
-            Some(status) => status,
-            None => framework.run_bind(request).await,
+        if let Some(status) = self.parts.extenders.bind(request.pod, request.node).await {
+            return status;
         }
+        let begun = self.parts.context.clock.elapsed();
+        let status = framework.run_bind(request).await;
+        self.parts.metrics.ran("Bind", &framework.name, status.code, self.since(begun));
+        status
+    }
+
+    /// Runs the plugins of a point, and notes how long that took and what they said.
+    pub(super) fn at_point<T>(
+        &self,
+        point: &str,
+        framework: &Framework,
+        run: impl FnOnce() -> T,
+        code: impl FnOnce(&T) -> Code,
+    ) -> T {
+        let begun = self.parts.context.clock.elapsed();
+        let said = run();
+        self.parts.metrics.ran(point, &framework.name, code(&said), self.since(begun));
+        said
+    }
+
+    fn since(&self, begun: Duration) -> Duration {
+        self.parts.context.clock.elapsed().saturating_sub(begun)
     }
 
     /// The pod is not on its node after all, and whoever waits for its place may try.
@@ -209,9 +247,10 @@ impl Attempts {
         info: QueuedPodInfo,
         chosen: &Chosen,
         request: BindRequest<'_>,
-        failure: SchedulingFailure,
+        mut failure: SchedulingFailure,
     ) {
         let pod = info.pod.clone();
+        failure.preemption.get_or_insert_with(PostFilterResult::default);
         self.count(&pod, failure.result(), chosen.begun);
         let framework = self.parts.profiles.of(&pod);
         framework.run_unreserve(&chosen.state, &pod, &chosen.node);
@@ -226,8 +265,7 @@ impl Attempts {
     }
 
     fn count(&self, pod: &PodInfo, result: &str, begun: Duration) {
-        let duration = self.parts.context.clock.elapsed().saturating_sub(begun);
-        self.parts.metrics.attempted(&self.parts.profiles.of(pod).name, result, duration);
+        self.parts.metrics.attempted(&self.parts.profiles.of(pod).name, result, self.since(begun));
     }
 
     /// Speaks in the name of the pod's profile.
@@ -265,6 +303,19 @@ impl Attempts {
             pod: pod.object.shared_key().clone(),
             node: node.clone(),
         })
+    }
+}
+
+/// Tells where a pod will be that is not bound at once, for those who give nodes their sizes
+/// (`NominatedNodeNameForExpectation`). Nothing depends on it.
+async fn expect(request: BindRequest<'_>) {
+    let BindRequest { client, pod, node, .. } = request;
+    if pod.pod.status.nominated_node_name == *node {
+        return;
+    }
+    let told = patch_status(client, &pod.object, json!({"nominatedNodeName": node})).await;
+    if let Err(status) = told {
+        tracing::debug!(pod = %pod.object.shared_key(), status = %status.message, "updating the nominated node");
     }
 }
 

@@ -34,7 +34,10 @@ impl Attempts {
     ) -> Result<Arc<str>, SchedulingFailure> {
         let (flow, framework) = (self.parts.context.client.flow(), self.parts.profiles.of(pod));
         let mut diagnosis = Diagnosis::default();
-        let feasible = match framework.run_pre_filter(state, pod, snapshot, &mut diagnosis) {
+        let pre_filter = || framework.run_pre_filter(state, pod, snapshot, &mut diagnosis);
+        let code =
+            |said: &Result<PreFilterResult, Status>| said.as_ref().err().map_or(Code::Success, |no| no.code);
+        let feasible = match self.at_point("PreFilter", framework, pre_filter, code) {
             Ok(allowed) => {
                 let found = self.find_feasible(pod, snapshot, &allowed, state, &mut diagnosis, cursor).await;
                 found.map_err(|error| SchedulingFailure::error(&error.0))?
@@ -59,7 +62,8 @@ impl Attempts {
         if let [only] = feasible.as_slice() {
             return Ok(only.name.clone());
         }
-        let mut scores = framework.run_score(state, pod, &feasible);
+        let score = || framework.run_score(state, pod, &feasible);
+        let mut scores = self.at_point("Score", framework, score, |_| Code::Success);
         self.parts.extenders.prioritize(pod, &feasible, &mut scores.totals).await;
         let best = self.select_host(&scores.totals);
         let (node, score) = (feasible[best].name.clone(), scores.totals[best]);
@@ -97,7 +101,9 @@ impl Attempts {
             }
         }
         let nodes: Vec<&Arc<NodeInfo>> = snapshot.iter().filter(is_allowed).collect();
-        let feasible = self.find_nodes_that_fit(pod, &nodes, state, diagnosis, cursor);
+        let filter = || self.find_nodes_that_fit(pod, &nodes, state, diagnosis, cursor);
+        let framework = self.parts.profiles.of(pod);
+        let feasible = self.at_point("Filter", framework, filter, |_| Code::Success);
         self.parts.extenders.filter(pod, feasible, diagnosis).await
     }
 
@@ -168,7 +174,9 @@ impl Attempts {
     ) -> SchedulingFailure {
         let statuses = &diagnosis.nodes;
         let framework = self.parts.profiles.of(pod);
-        let (mut result, mut status) = framework.run_post_filter(pod, state, snapshot, statuses);
+        let post_filter = || framework.run_post_filter(pod, state, snapshot, statuses);
+        let (mut result, mut status) =
+            self.at_point("PostFilter", framework, post_filter, |(_, status)| status.code);
         let client = self.parts.context.client.caused_by(step);
         let written = framework.write_after_post_filter(&client, state).await;
         if !written.is_success() {

@@ -18,8 +18,8 @@ use super::metrics::SchedulerMetrics;
 use super::metrics_page::SchedulerPage;
 use super::options::SchedulerOptions;
 use super::own::OwnPlugins;
-use super::parts::SchedulerParts;
-use super::plugins::{PluginHandle, make_all};
+use super::parts::{MAX_WRITES, SchedulerParts};
+use super::plugins::{PluginHandle, claims_made, make_all};
 use super::queue::SchedulingQueue;
 use super::schedule_one::{Attempts, Cursor};
 use apimachinery::fields::FieldSelector;
@@ -30,8 +30,6 @@ use client_go::component::ComponentContext;
 
 /// How often pods are looked for that have waited too long.
 const FLUSH_PERIOD: Duration = Duration::from_secs(30);
-/// Bindings and reports of failures that are on their way at once; at the bound the next attempt waits.
-const MAX_WRITES: usize = 100;
 
 /// The scheduler. Cloning shares it.
 #[derive(Clone)]
@@ -148,7 +146,10 @@ fn make_profiles(
     own: &OwnPlugins,
 ) -> Profiles {
     let lister = |kind: &Arc<Kind>| context.informers.informer(kind).lister();
-    let handle = PluginHandle { lister: &lister, clock: &context.clock, entropy: &context.entropy };
+    let claims_made = Arc::new(claims_made::family());
+    context.metrics.add("scheduler-claims", claims_made.clone());
+    let (clock, entropy) = (&context.clock, &context.entropy);
+    let handle = PluginHandle { lister: &lister, clock, entropy, claims_made: &claims_made };
     let make = |profile: &Profile| {
         let merged = merge(profile, &[]).expect("a configuration is checked when it is read");
         let plugins = make_all(profile, &merged, &handle).expect("arguments are checked when they are read");

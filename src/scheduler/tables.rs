@@ -19,7 +19,7 @@ use super::framework::node_info::NodeInfo;
 use super::framework::plugin::{CycleState, Plugin, Snapshot};
 use super::framework::pod_info::PodInfo;
 use super::framework::status::Code;
-use super::plugins::{PluginHandle, make};
+use super::plugins::{PluginHandle, claims_made, make};
 use apimachinery::yaml;
 use apis::kind::Kind;
 use client_go::indexer::Indexer;
@@ -195,7 +195,9 @@ fn plugin_of(table: &PluginTable, case: &TableCase) -> Box<dyn Plugin> {
         Lister::new(indexers.get(&*kind.kind).cloned().unwrap_or_else(|| Arc::new(Indexer::new())))
     };
     let clock = Clock::stepped(apimachinery::time::Time::UNIX_EPOCH);
-    let handle = PluginHandle { lister: &lister, clock: &clock, entropy: &Entropy::seeded(7) };
+    let (entropy, claims_made) = (Entropy::seeded(7), Arc::new(claims_made::family()));
+    let handle =
+        PluginHandle { lister: &lister, clock: &clock, entropy: &entropy, claims_made: &claims_made };
     make(&table.plugin, profile, &handle).unwrap().expect("the plugin is built in")
 }
 

@@ -81,6 +81,8 @@ impl Registry {
             labels[key] = value.clone();
         }
         set_scheduled(&mut tree, &rfc3339(self.0.clock.now()));
+        // Where it was to go is of no use any more (`ClearingNominatedNodeNameAfterBinding`).
+        member_mut(&mut tree, "status").remove("nominatedNodeName");
         Ok(tree)
     }
 }

@@ -71,6 +71,19 @@ pub enum ActionType {
 /// An event that a plugin wants to hear of.
 pub type ClusterEvent = (EventResource, ActionType);
 
+/// As metrics call an event (`ClusterEvent.Label`).
+pub fn label((resource, action): ClusterEvent) -> String {
+    let resource = match resource {
+        EventResource::StorageClass => "storage.k8s.io/StorageClass".to_owned(),
+        EventResource::CsiNode => "storage.k8s.io/CSINode".to_owned(),
+        EventResource::CsiDriver => "storage.k8s.io/CSIDriver".to_owned(),
+        EventResource::CsiStorageCapacity => "storage.k8s.io/CSIStorageCapacity".to_owned(),
+        EventResource::VolumeAttachment => "storage.k8s.io/VolumeAttachment".to_owned(),
+        other => format!("{other:?}"),
+    };
+    format!("{resource}{action:?}")
+}
+
 /// An event that happened.
 #[derive(Clone, Debug)]
 pub struct Occurrence {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::pod_info::PodInfo;
 use apimachinery::labels::Selector;
 
-/// Pods that differ in neither namespace nor labels. Those that are on their way out are in no group.
+/// Pods that differ in neither namespace nor labels, nor in what they want of other pods.
 #[derive(Clone, Debug, Default)]
 pub struct LabelGroups(Vec<LabelGroup>);
 
@@ -14,47 +14,61 @@ pub struct LabelGroups(Vec<LabelGroup>);
 struct LabelGroup {
     /// One of them.
     sample: Arc<PodInfo>,
+    /// Those that stay.
     count: i64,
+    /// Those that are on their way out.
+    leaving: i64,
+}
+
+impl LabelGroup {
+    fn change(&mut self, pod: &PodInfo, by: i64) {
+        *(if pod.object.is_deleting() { &mut self.leaving } else { &mut self.count }) += by;
+    }
 }
 
 fn is_alike(one: &PodInfo, other: &PodInfo) -> bool {
     let (own, others) = (&one.object.metadata, &other.object.metadata);
-    one.label_hash == other.label_hash && own.namespace == others.namespace && own.labels == others.labels
+    one.label_hash == other.label_hash
+        && own.namespace == others.namespace
+        && own.labels == others.labels
+        && one.pod.spec.affinity == other.pod.spec.affinity
 }
 
 impl LabelGroups {
     /// A pod comes.
     pub(super) fn add(&mut self, pod: &Arc<PodInfo>) {
-        if pod.object.is_deleting() {
-            return;
-        }
         match self.0.iter_mut().find(|group| is_alike(&group.sample, pod)) {
-            Some(group) => group.count += 1,
-            None => self.0.push(LabelGroup { sample: pod.clone(), count: 1 }),
+            Some(group) => group.change(pod, 1),
+            None => {
+                let mut group = LabelGroup { sample: pod.clone(), count: 0, leaving: 0 };
+                group.change(pod, 1);
+                self.0.push(group);
+            }
         }
     }
 
     /// A pod leaves; `left` are those that stay, one of which takes its place as a sample: what is gone is
     /// not remembered.
     pub(super) fn remove(&mut self, pod: &Arc<PodInfo>, left: &[Arc<PodInfo>]) {
-        if pod.object.is_deleting() {
-            return;
-        }
         let Some(at) = self.0.iter().position(|group| is_alike(&group.sample, pod)) else { return };
-        self.0[at].count -= 1;
-        if self.0[at].count == 0 {
+        self.0[at].change(pod, -1);
+        if self.0[at].count + self.0[at].leaving == 0 {
             self.0.swap_remove(at);
             return;
         }
-        let takes_over = |other: &&Arc<PodInfo>| !other.object.is_deleting() && is_alike(other, pod);
         if Arc::ptr_eq(&self.0[at].sample, pod)
-            && let Some(other) = left.iter().find(takes_over)
+            && let Some(other) = left.iter().find(|other| is_alike(other, pod))
         {
             self.0[at].sample = other.clone();
         }
     }
 
-    /// How many pods of a namespace a selector means (`countPodsMatchSelector`).
+    /// One of each kind of pods, and how many of it there are, those on their way out included.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&PodInfo, i64)> {
+        self.0.iter().map(|group| (&*group.sample, group.count + group.leaving))
+    }
+
+    /// How many pods of a namespace a selector means that stay (`countPodsMatchSelector`).
     pub(crate) fn count(&self, namespace: &str, selector: &Selector) -> i64 {
         let counts = |group: &&LabelGroup| {
             let metadata = &group.sample.object.metadata;
@@ -93,6 +107,8 @@ mod tests {
         node.remove_pod("a");
         node.remove_pod("d");
         assert_eq!((count(&node, "app=web"), node.label_groups.0.len()), (1, 2));
+        let all: i64 = node.label_groups.all().map(|(_, count)| count).sum();
+        assert_eq!(all, 2);
         let is_kept =
             node.label_groups.0.iter().all(|group| node.pods.iter().any(|it| Arc::ptr_eq(it, &group.sample)));
         assert!(is_kept, "a pod that is gone is not remembered");

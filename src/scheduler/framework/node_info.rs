@@ -32,6 +32,8 @@ pub struct NodeInfo {
     pub images: NodeImages,
     /// Its pods by their labels.
     pub label_groups: LabelGroups,
+    /// Another one each time that it has changed in the cache; 0 when it was changed elsewhere.
+    pub generation: u64,
 }
 
 impl NodeInfo {
@@ -48,11 +50,13 @@ impl NodeInfo {
             allocatable: Resource::default(),
             images: NodeImages::default(),
             label_groups: LabelGroups::default(),
+            generation: 0,
         }
     }
 
     /// The node has come or changed.
     pub fn set_node(&mut self, object: Arc<Object>) {
+        self.generation = 0;
         self.node = object.view::<Node>();
         self.allocatable = Resource::of(&self.node.status.allocatable);
         self.object = Some(object);
@@ -60,12 +64,14 @@ impl NodeInfo {
 
     /// The node has gone; its pods are still there.
     pub fn remove_node(&mut self) {
+        self.generation = 0;
         (self.object, self.node, self.allocatable) = (None, Arc::default(), Resource::default());
         self.images = NodeImages::default();
     }
 
     /// A pod comes.
     pub fn add_pod(&mut self, pod: Arc<PodInfo>) {
+        self.generation = 0;
         self.requested.add(&pod.requests, 1);
         self.non_zero_requested.add(&pod.non_zero_requests, 1);
         self.pods_with_affinity += usize::from(!pod.pod_affinity.is_empty());
@@ -76,6 +82,7 @@ impl NodeInfo {
     /// A pod leaves.
     pub fn remove_pod(&mut self, uid: &str) {
         let Some(at) = self.pods.iter().position(|pod| pod.uid() == uid) else { return };
+        self.generation = 0;
         let pod = self.pods.swap_remove(at);
         self.label_groups.remove(&pod, &self.pods);
         self.pods_with_affinity -= usize::from(!pod.pod_affinity.is_empty());

@@ -33,6 +33,8 @@ pub struct CycleState {
     data: HashMap<&'static str, Box<dyn Any + Send + Sync>>,
     /// The plugins whose Filter has nothing to do.
     pub skip_filter: BTreeSet<&'static str>,
+    /// Those that have something to do, by their place among all; known once PreFilter has run.
+    pub(super) filters: Option<Vec<usize>>,
     /// Whether a filter depends on the pods of other nodes than the one that it is asked about.
     pub looks_at_other_nodes: bool,
     /// The plugins whose Score has nothing to do.
@@ -181,6 +183,11 @@ pub trait Plugin: Send + Sync {
 
     /// Whether [`Plugin::pre_bind`] waits for somebody else: whoever waits keeps no other pod from binding.
     fn waits_before_binding(&self, _state: &CycleState, _pod: &PodInfo) -> bool {
+        false
+    }
+
+    /// Whether [`Plugin::pre_bind`] has something to do for a pod that takes its time (`PreBindPreFlight`).
+    fn prepares_binding(&self, _pod: &PodInfo) -> bool {
         false
     }
 

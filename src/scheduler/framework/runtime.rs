@@ -147,6 +147,7 @@ impl Framework {
         diagnosis: &mut Diagnosis,
     ) -> Result<PreFilterResult, Status> {
         let (mut left, mut narrowed_by) = (None::<BTreeSet<String>>, Vec::new());
+        state.filters = None;
         for plugin in self.plugins_at(Point::PreFilter) {
             let (nodes, status) = plugin.pre_filter(state, pod, snapshot);
             match status.code {
@@ -162,6 +163,8 @@ impl Framework {
                 });
             }
         }
+        let has_a_say = |at: &usize| !state.skip_filter.contains(self.plugins[*at].plugin.name());
+        state.filters = Some(self.orders.at(Point::Filter).iter().copied().filter(has_a_say).collect());
         if let Some(left) = &left {
             let reason = format!("node(s) didn't satisfy plugin(s) [{}]", narrowed_by.join(" "));
             diagnosis.nodes.absent = Status::unresolvable(&reason);
@@ -175,8 +178,12 @@ impl Framework {
 
     /// The first no, or yes.
     pub fn run_filter(&self, state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
-        let has_a_say = |plugin: &&dyn Plugin| !state.skip_filter.contains(plugin.name());
-        for plugin in self.plugins_at(Point::Filter).filter(has_a_say) {
+        // Asked of every node: whose turn it is was worked out before.
+        let filters = state.filters.as_deref().unwrap_or(self.orders.at(Point::Filter));
+        for plugin in filters.iter().map(|at| &*self.plugins[*at].plugin) {
+            if state.filters.is_none() && state.skip_filter.contains(plugin.name()) {
+                continue;
+            }
             let status = plugin.filter(state, pod, node);
             if !status.is_success() {
                 return status.by(plugin.name());
@@ -283,6 +290,11 @@ impl Framework {
     /// Whether something is waited for before the binding.
     pub fn waits_before_binding(&self, state: &CycleState, pod: &PodInfo) -> bool {
         self.plugins_at(Point::PreBind).any(|plugin| plugin.waits_before_binding(state, pod))
+    }
+
+    /// Whether a plugin has something to do before the binding that takes its time.
+    pub fn prepares_binding(&self, pod: &PodInfo) -> bool {
+        self.plugins_at(Point::PreBind).any(|plugin| plugin.prepares_binding(pod))
     }
 
     /// What was written before a binding that did not come about is taken back.

@@ -20,6 +20,20 @@ pub enum Code {
     Skip,
 }
 
+impl Code {
+    /// As metrics call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Code::Success => "Success",
+            Code::Error => "Error",
+            Code::Unschedulable => "Unschedulable",
+            Code::UnschedulableAndUnresolvable => "UnschedulableAndUnresolvable",
+            Code::Wait => "Wait",
+            Code::Skip => "Skip",
+        }
+    }
+}
+
 /// A plugin's answer, with its reasons when it is not yes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Status {

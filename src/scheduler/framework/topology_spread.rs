@@ -10,7 +10,7 @@ use apimachinery::object::nullable;
 use apis::views::pod::Pod;
 
 /// `v1.TopologySpreadConstraint`
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpreadConstraint {
     /// By how many pods two domains may differ.
     pub max_skew: i64,

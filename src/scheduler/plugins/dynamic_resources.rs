@@ -42,6 +42,7 @@ use apis::views::pod_volumes::PodResourceClaim;
 use client_go::client::Client;
 use client_go::lister::Lister;
 use clock::Clock;
+use component_base::metrics::Family;
 use entropy::Entropy;
 
 const NAME: &str = "DynamicResources";
@@ -110,6 +111,12 @@ impl DynamicResources {
             selectors: SelectorCache::default(),
             in_flight: Mutex::default(),
         }
+    }
+
+    /// One that counts here the claims that it makes.
+    #[must_use]
+    pub fn counting(self, made: &Arc<Family<1>>) -> DynamicResources {
+        DynamicResources { extended: self.extended.counting(made), ..self }
     }
 
     /// A claim that the pod can use, or why not.
@@ -418,6 +425,10 @@ impl Plugin for DynamicResources {
             }
         };
         has_claims.then(|| bound.boxed())
+    }
+
+    fn prepares_binding(&self, pod: &PodInfo) -> bool {
+        !pod.pod.spec.resource_claims.is_empty() || self.extended.is_reserved(pod)
     }
 
     fn waits_before_binding(&self, state: &CycleState, pod: &PodInfo) -> bool {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use sync::Mutex;
 
+use super::claims_made;
 use super::device_binding::DeviceBinding;
 use super::extended_requests::{DeviceResources, requests_of};
 use super::extended_resources::ExtendedResources;
@@ -28,6 +29,7 @@ use apis::resource::resource_claim::{FINALIZER, RESOURCE_CLAIMS};
 use apis::tree::{annotation, remove, remove_finalizers};
 use client_go::client::Client;
 use client_go::lister::Lister;
+use component_base::metrics::Family;
 
 /// Says that a claim is for extended resources (`resourceapi.ExtendedResourceClaimAnnotation`).
 const ANNOTATION: &str = "resource.kubernetes.io/extended-resource-claim";
@@ -74,6 +76,8 @@ pub(super) struct ExtendedClaims {
     classes: Lister,
     /// Which class stands for which resource.
     resources: ExtendedResources,
+    /// Counts those that were made.
+    made: Arc<Family<1>>,
     /// What was found for pods on their way, by the pod's uid. Bound: pods between Reserve and the moment
     /// when the watch shows their claim.
     reserved: Mutex<BTreeMap<String, ReservedExtended>>,
@@ -83,7 +87,13 @@ impl ExtendedClaims {
     /// Reads through listers.
     pub(super) fn new(claims: Lister, classes: Lister) -> ExtendedClaims {
         let resources = ExtendedResources::new(classes.clone());
-        ExtendedClaims { claims, classes, resources, reserved: Mutex::default() }
+        let (made, reserved) = (Arc::new(claims_made::family()), Mutex::default());
+        ExtendedClaims { claims, classes, resources, made, reserved }
+    }
+
+    /// One that counts here what it makes.
+    pub(super) fn counting(self, made: &Arc<Family<1>>) -> ExtendedClaims {
+        ExtendedClaims { made: made.clone(), ..self }
     }
 
     /// `preFilterExtendedResources`: nothing for a pod that has no such resources.
@@ -188,7 +198,9 @@ impl ExtendedClaims {
         let (client, pod) = (request.client, &request.pod.object.metadata);
         let mut tree = reserved.variant.wish.claim.clone();
         remove(&mut tree, "metadata.name");
-        let made = client.create(&RESOURCE_CLAIMS, &pod.namespace, tree).await?;
+        let made = client.create(&RESOURCE_CLAIMS, &pod.namespace, tree).await;
+        self.made.count([if made.is_ok() { "success" } else { "failure" }]);
+        let made = made?;
         if let Some(of_pod) = self.reserved.lock().get_mut(request.pod.uid()) {
             of_pod.made = Some(made.clone());
         }

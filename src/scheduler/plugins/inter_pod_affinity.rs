@@ -23,8 +23,43 @@ pub struct InterPodAffinity {
     pub args: InterPodAffinityArgs,
 }
 
-/// A label of nodes and a value of it, with a number.
-type Topology = HashMap<(String, String), i64>;
+/// For each label of nodes, its values with a number. Bound: the nodes that there are.
+#[derive(Default)]
+struct Topology(Vec<(String, HashMap<String, i64>)>);
+
+impl Topology {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// More of what is near a node by each of these terms. No allocation where there was such before.
+    fn add<'a>(&mut self, node: &NodeInfo, terms: impl Iterator<Item = &'a AffinityTerm>, more: i64) {
+        for term in terms {
+            let key = &term.topology_key;
+            let Some(value) = node.label(key) else { continue };
+            let at = self.0.iter().position(|(own, _)| own == key).unwrap_or_else(|| {
+                self.0.push((key.clone(), HashMap::new()));
+                self.0.len() - 1
+            });
+            let values = &mut self.0[at].1;
+            match values.get_mut(value) {
+                Some(number) => *number += more,
+                None => drop(values.insert(value.to_owned(), more)),
+            }
+        }
+    }
+
+    /// Whether there is something near a node by this term.
+    fn is_near(&self, node: &NodeInfo, term: &AffinityTerm) -> bool {
+        let values = self.0.iter().find(|(key, _)| *key == term.topology_key).map(|(_, values)| values);
+        values.zip(node.label(&term.topology_key)).is_some_and(|(values, value)| values.contains_key(value))
+    }
+
+    /// The numbers of what is near a node.
+    fn here<'a>(&'a self, node: &'a NodeInfo) -> impl Iterator<Item = i64> + 'a {
+        self.0.iter().filter_map(|(key, values)| values.get(node.label(key)?).copied())
+    }
+}
 
 /// How many pods there are in each domain that matter to the pod.
 #[derive(Default)]
@@ -98,19 +133,14 @@ impl Plugin for InterPodAffinity {
 
     fn filter(&self, state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
         let Some(counts) = state.read::<AffinityCounts>(NAME) else { return Status::success() };
-        let labels = |key: &str| node.label(key);
-        let near = |topology: &Topology, term: &AffinityTerm| {
-            let value = labels(&term.topology_key);
-            value.is_some_and(|value| topology.contains_key(&(term.topology_key.clone(), value.to_owned())))
-        };
         let wants = &pod.pod_affinity;
         if !wants.required.is_empty() && !self.is_attracted(counts, pod, node) {
             return Status::unresolvable("node(s) didn't match pod affinity rules");
         }
-        if wants.required_anti.iter().any(|term| near(&counts.avoided, term)) {
+        if wants.required_anti.iter().any(|term| counts.avoided.is_near(node, term)) {
             return Status::unschedulable("node(s) didn't match pod anti-affinity rules");
         }
-        if counts.repelling.keys().any(|(key, value)| labels(key) == Some(value)) {
+        if counts.repelling.here(node).next().is_some() {
             return Status::unschedulable("node(s) didn't satisfy existing pods anti-affinity rules");
         }
         Status::success()
@@ -132,8 +162,7 @@ impl Plugin for InterPodAffinity {
 
     fn score(&self, state: &CycleState, _pod: &PodInfo, node: &NodeInfo) -> i64 {
         let Some(weights) = state.read::<Topology>(SCORES) else { return 0 };
-        let here = weights.iter().filter(|((key, value), _)| node.label(key) == Some(value));
-        here.map(|(_, weight)| weight).sum()
+        weights.here(node).sum()
     }
 
     fn normalize_scores(&self, scores: &mut [i64]) {
@@ -160,22 +189,18 @@ impl InterPodAffinity {
         let looks_at_all = !wants.required.is_empty() || !wants.required_anti.is_empty();
         let mut counts = AffinityCounts::default();
         for node in snapshot.iter().filter(|node| looks_at_all || node.pods_with_affinity > 0) {
-            for other in &node.pods {
-                let anti = other.pod_affinity.required_anti.iter();
-                add(
-                    &mut counts.repelling,
-                    node,
-                    anti.filter(|term| self.matches(term, &pod.object.metadata)),
-                    1,
-                );
+            for (other, number) in node.label_groups.all() {
+                let metadata = &other.object.metadata;
+                let theirs = other.pod_affinity.required_anti.iter();
+                let repelling = theirs.filter(|term| self.matches(term, &pod.object.metadata));
+                counts.repelling.add(node, repelling, number);
                 if !wants.required.is_empty()
-                    && wants.required.iter().all(|term| self.matches(term, &other.object.metadata))
+                    && wants.required.iter().all(|term| self.matches(term, metadata))
                 {
-                    add(&mut counts.attracting, node, wants.required.iter(), 1);
+                    counts.attracting.add(node, wants.required.iter(), number);
                 }
-                let avoided =
-                    wants.required_anti.iter().filter(|term| self.matches(term, &other.object.metadata));
-                add(&mut counts.avoided, node, avoided, 1);
+                let avoided = wants.required_anti.iter().filter(|term| self.matches(term, metadata));
+                counts.avoided.add(node, avoided, number);
             }
         }
         counts
@@ -184,38 +209,42 @@ impl InterPodAffinity {
     /// Each term has its pods near the node. The first of pods that only want each other may go anywhere.
     fn is_attracted(&self, counts: &AffinityCounts, pod: &PodInfo, node: &NodeInfo) -> bool {
         let terms = &pod.pod_affinity.required;
-        let value = |term: &AffinityTerm| node.label(&term.topology_key).map(ToOwned::to_owned);
-        let Some(values) = terms.iter().map(value).collect::<Option<Vec<String>>>() else { return false };
-        let has_pods = |(term, value): (&AffinityTerm, String)| {
-            counts.attracting.contains_key(&(term.topology_key.clone(), value))
-        };
+        if !terms.iter().all(|term| node.label(&term.topology_key).is_some()) {
+            return false;
+        }
         let is_first =
             counts.attracting.is_empty() && terms.iter().all(|term| self.matches(term, &pod.object.metadata));
-        terms.iter().zip(values).all(has_pods) || is_first
+        is_first || terms.iter().all(|term| counts.attracting.is_near(node, term))
     }
 
     fn weigh(&self, pod: &PodInfo, nodes: &[Arc<NodeInfo>]) -> Topology {
-        let mut weights = Topology::new();
+        let mut weights = Topology::default();
         let wants = &pod.pod_affinity.preferred;
         for node in nodes.iter().filter(|node| !wants.is_empty() || node.pods_with_affinity > 0) {
-            for other in &node.pods {
+            for (other, number) in node.label_groups.all() {
                 for (weight, term) in
                     wants.iter().filter(|(_, term)| self.matches(term, &other.object.metadata))
                 {
-                    add(&mut weights, node, [term].into_iter(), *weight);
+                    weights.add(node, [term].into_iter(), *weight * number);
                 }
-                self.weigh_wishes_of(other, pod, node, &mut weights);
+                self.weigh_wishes_of((other, number), pod, node, &mut weights);
             }
         }
         weights
     }
 
-    /// What a pod that is there thinks of the one that comes.
-    fn weigh_wishes_of(&self, other: &PodInfo, pod: &PodInfo, node: &NodeInfo, weights: &mut Topology) {
+    /// What pods that are there, so many of a kind, think of the one that comes.
+    fn weigh_wishes_of(
+        &self,
+        (other, number): (&PodInfo, i64),
+        pod: &PodInfo,
+        node: &NodeInfo,
+        weights: &mut Topology,
+    ) {
         let theirs = &other.pod_affinity;
         if self.args.hard_pod_affinity_weight > 0 {
             let required = theirs.required.iter().filter(|term| self.matches(term, &pod.object.metadata));
-            add(weights, node, required, self.args.hard_pod_affinity_weight);
+            weights.add(node, required, self.args.hard_pod_affinity_weight * number);
         }
         if self.args.ignore_preferred_terms_of_existing_pods {
             return;
@@ -223,20 +252,7 @@ impl InterPodAffinity {
         for (weight, term) in
             theirs.preferred.iter().filter(|(_, term)| self.matches(term, &pod.object.metadata))
         {
-            add(weights, node, [term].into_iter(), *weight);
-        }
-    }
-}
-
-fn add<'a>(
-    topology: &mut Topology,
-    node: &NodeInfo,
-    terms: impl Iterator<Item = &'a AffinityTerm>,
-    weight: i64,
-) {
-    for term in terms {
-        if let Some(value) = node.label(&term.topology_key) {
-            *topology.entry((term.topology_key.clone(), value.to_owned())).or_default() += weight;
+            weights.add(node, [term].into_iter(), *weight * number);
         }
     }
 }

@@ -24,10 +24,12 @@ mod resource_scores;
 pub mod node_declared_features;
 
 mod claims;
+pub mod claims_made;
 pub mod volume_restrictions;
 
 pub mod node_volume_limits;
 
+mod spread_counts;
 mod storage_capacity;
 pub mod volume_binding;
 
@@ -63,6 +65,7 @@ use apis::policy::pod_disruption_budget::POD_DISRUPTION_BUDGETS;
 use apis::resource::device_class::DEVICE_CLASSES;
 use client_go::lister::Lister;
 use clock::Clock;
+use component_base::metrics::Family;
 use default_selector::DefaultSelector;
 use entropy::Entropy;
 use extended_resources::ExtendedResources;
@@ -75,6 +78,8 @@ pub struct PluginHandle<'a> {
     pub clock: &'a Clock,
     /// The cluster's chance.
     pub entropy: &'a Entropy,
+    /// Counts the claims that plugins make.
+    pub claims_made: &'a Arc<Family<1>>,
 }
 
 /// The built-in plugins of a profile, in their order; those that are not built in are left out.
@@ -99,7 +104,7 @@ pub(super) fn make(
     profile: &Profile,
     handle: &PluginHandle<'_>,
 ) -> Result<Option<Box<dyn Plugin>>, SchedulerConfigError> {
-    let PluginHandle { lister, clock, entropy } = *handle;
+    let PluginHandle { lister, clock, entropy, claims_made } = *handle;
     Ok(Some(match name {
         "SchedulingGates" => Box::new(scheduling_gates::SchedulingGates),
         "PrioritySort" => Box::new(priority_sort::PrioritySort),
@@ -119,7 +124,8 @@ pub(super) fn make(
         }
         "DynamicResources" => {
             let args = profile.args("DynamicResources")?;
-            Box::new(dynamic_resources::DynamicResources::new(lister, clock, entropy, &args))
+            let plugin = dynamic_resources::DynamicResources::new(lister, clock, entropy, &args);
+            Box::new(plugin.counting(claims_made))
         }
         "DefaultPreemption" => {
             let budgets = lister(&POD_DISRUPTION_BUDGETS);
@@ -168,6 +174,7 @@ fn make_scoring(
 pub(crate) fn default_plugins(lister: &dyn Fn(&Arc<Kind>) -> Lister, clock: &Clock) -> Vec<Weighted> {
     let profile = Profile::default();
     let merged = super::config::merge::merge(&profile, &[]).expect("the default profile is valid");
-    let handle = PluginHandle { lister, clock, entropy: &Entropy::seeded(7) };
+    let (entropy, claims_made) = (Entropy::seeded(7), Arc::new(claims_made::family()));
+    let handle = PluginHandle { lister, clock, entropy: &entropy, claims_made: &claims_made };
     make_all(&profile, &merged, &handle).expect("the default arguments are valid")
 }

@@ -1,13 +1,12 @@
 //! PodTopologySpread: pods of a kind are spread evenly over zones, nodes, or whatever a label of nodes tells
 //! apart.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::args::{DefaultingType, PodTopologySpreadArgs};
 use super::default_selector::DefaultSelector;
-use super::node_affinity;
-use super::taint_toleration::untolerated;
+use super::spread_counts::{Domains, SpreadCounts, matching_pods};
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin, PreFilterResult, Snapshot};
@@ -29,22 +28,22 @@ pub struct PodTopologySpread {
     /// Whether those are the system's, which do not ask that a node has all labels.
     are_system_defaults: bool,
     selectors: DefaultSelector,
+    counts: SpreadCounts,
 }
-
-/// For each constraint, how many pods that count each domain has.
-type Domains = Vec<HashMap<String, i64>>;
 
 /// What Filter looks at.
 struct HardSpread {
     constraints: Vec<SpreadConstraint>,
-    domains: Domains,
+    domains: Vec<Domains>,
+    /// For each constraint, how many pods the emptiest domain has, and whether the pod counts itself.
+    bounds: Vec<(i64, i64)>,
 }
 
 /// What Score looks at (`preScoreState`).
 struct SoftSpread {
     constraints: Vec<SpreadConstraint>,
     /// Of constraints on nodes themselves nothing: the pods of a node are counted when it is scored.
-    domains: Domains,
+    domains: Vec<Option<Domains>>,
     weights: Vec<f64>,
     requires_all: bool,
 }
@@ -58,7 +57,7 @@ impl PodTopologySpread {
         } else {
             SpreadConstraint::read_all(&args.default_constraints)
         };
-        PodTopologySpread { defaults, are_system_defaults, selectors }
+        PodTopologySpread { defaults, are_system_defaults, selectors, counts: SpreadCounts::default() }
     }
 
     /// The constraints of a pod; those of a pod that has none are for whatever belongs to it.
@@ -124,23 +123,28 @@ impl Plugin for PodTopologySpread {
         if constraints.is_empty() {
             return (None, Status::skip());
         }
-        let domains = count(pod, snapshot, &constraints);
-        state.write(NAME, HardSpread { constraints, domains });
+        let domains = self.counts.of(pod, snapshot, &constraints, true);
+        let bounds = constraints.iter().zip(&domains).map(|(constraint, counts)| {
+            let is_few = counts.len() < constraint.min_domains;
+            let least = if is_few { 0 } else { counts.least() };
+            (least, i64::from(constraint.selector.matches(&pod.object.metadata.labels)))
+        });
+        let bounds = bounds.collect();
+        state.write(NAME, HardSpread { constraints, domains, bounds });
         state.looks_at_other_nodes = true;
         (None, Status::success())
     }
 
-    fn filter(&self, state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
-        let Some(HardSpread { constraints, domains }) = state.read(NAME) else { return Status::success() };
-        for (constraint, counts) in constraints.iter().zip(domains) {
+    fn filter(&self, state: &CycleState, _: &PodInfo, node: &NodeInfo) -> Status {
+        let Some(HardSpread { constraints, domains, bounds }) = state.read(NAME) else {
+            return Status::success();
+        };
+        for ((constraint, counts), (least, own)) in constraints.iter().zip(domains).zip(bounds) {
             let Some(value) = node.label(&constraint.topology_key) else {
                 let text = "node(s) didn't match pod topology spread constraints (missing required label)";
                 return Status::unresolvable(text);
             };
-            let is_few = counts.len() < constraint.min_domains;
-            let least = if is_few { 0 } else { counts.values().min().copied().unwrap_or(0) };
-            let own = i64::from(constraint.selector.matches(&pod.object.metadata.labels));
-            let here = counts.get(value).copied().unwrap_or(0);
+            let here = counts.get(value);
             if here + own - least > constraint.max_skew {
                 return Status::unschedulable("node(s) didn't match pod topology spread constraints");
             }
@@ -155,7 +159,7 @@ impl Plugin for PodTopologySpread {
         }
         let requires_all = !pod.spread.is_empty() || !self.are_system_defaults;
         let mut soft = SoftSpread::new(constraints, nodes, requires_all);
-        soft.count(pod, &state.nodes);
+        soft.domains = self.domains(pod, &state.nodes, &soft);
         state.write(SCORES, soft);
         Status::success()
     }
@@ -170,9 +174,9 @@ impl Plugin for PodTopologySpread {
         let domains = soft.constraints.iter().zip(&soft.domains).zip(&soft.weights);
         for ((constraint, counts), weight) in domains {
             let Some(value) = node.label(&constraint.topology_key) else { continue };
-            let here = match constraint.topology_key.as_str() {
-                HOSTNAME => matching_pods(pod, node, constraint),
-                _ => counts.get(value).copied().unwrap_or(0),
+            let here = match counts {
+                None => matching_pods(pod, node, constraint),
+                Some(counts) => counts.get(value),
             };
             score += here as f64 * weight + (constraint.max_skew - 1) as f64;
         }
@@ -192,22 +196,29 @@ impl Plugin for PodTopologySpread {
     }
 }
 
+impl PodTopologySpread {
+    /// The pods of all nodes by their domains.
+    fn domains(&self, pod: &PodInfo, nodes: &[Arc<NodeInfo>], soft: &SoftSpread) -> Vec<Option<Domains>> {
+        let counted = self.counts.of(pod, nodes, &soft.constraints, soft.requires_all);
+        let is_host = |it: &SpreadConstraint| it.topology_key == HOSTNAME;
+        soft.constraints.iter().zip(counted).map(|(it, counts)| (!is_host(it)).then_some(counts)).collect()
+    }
+}
+
 impl SoftSpread {
-    /// With the domains of the nodes that will be scored, and how much each constraint weighs: a count in one
+    /// With how much each constraint weighs, by the domains of the nodes that will be scored: a count in one
     /// of many domains says more.
     fn new(constraints: Vec<SpreadConstraint>, nodes: &[Arc<NodeInfo>], requires_all: bool) -> SoftSpread {
-        let domains = constraints.iter().map(|_| HashMap::new()).collect();
-        let mut soft = SoftSpread { constraints, domains, weights: Vec::new(), requires_all };
+        let (domains, weights) = (Vec::new(), Vec::with_capacity(constraints.len()));
+        let mut soft = SoftSpread { constraints, domains, weights, requires_all };
         let scored: Vec<&Arc<NodeInfo>> = nodes.iter().filter(|node| !soft.ignores(node)).collect();
-        for (constraint, counts) in soft.constraints.iter().zip(&mut soft.domains) {
-            let mut names = BTreeSet::new();
-            if constraint.topology_key != HOSTNAME {
-                names.extend(scored.iter().map(|node| node.label(&constraint.topology_key).unwrap_or("")));
-            }
-            let size = if constraint.topology_key == HOSTNAME { scored.len() } else { names.len() };
-            // Where no node has the label there is nothing to count.
-            let has_label = names.iter().any(|name| !name.is_empty());
-            counts.extend(names.into_iter().filter(|_| has_label).map(|name| (name.to_owned(), 0)));
+        for constraint in &soft.constraints {
+            let size = if constraint.topology_key == HOSTNAME {
+                scored.len()
+            } else {
+                let names = scored.iter().map(|node| node.label(&constraint.topology_key).unwrap_or(""));
+                names.collect::<HashSet<&str>>().len()
+            };
             soft.weights.push((size as f64 + 2.0).ln());
         }
         soft
@@ -216,57 +227,4 @@ impl SoftSpread {
     fn ignores(&self, node: &NodeInfo) -> bool {
         self.requires_all && self.constraints.iter().any(|it| node.label(&it.topology_key).is_none())
     }
-
-    /// Counts the pods of all nodes, in the domains of those that will be scored.
-    fn count(&mut self, pod: &PodInfo, nodes: &[Arc<NodeInfo>]) {
-        if self.domains.iter().all(HashMap::is_empty) {
-            return;
-        }
-        for node in nodes.iter().filter(|node| !node.pods.is_empty()) {
-            if self.ignores(node) {
-                continue;
-            }
-            for (constraint, counts) in self.constraints.iter().zip(&mut self.domains) {
-                let value = node.label(&constraint.topology_key).unwrap_or("");
-                let count = counts.get_mut(value).filter(|_| may_go(pod, node, constraint));
-                if let Some(count) = count {
-                    *count += matching_pods(pod, node, constraint);
-                }
-            }
-        }
-    }
-}
-
-/// Nodes count that have the labels of all constraints, and that the pod may go to as far as each constraint
-/// cares.
-fn count(pod: &PodInfo, nodes: &[Arc<NodeInfo>], constraints: &[SpreadConstraint]) -> Domains {
-    let mut domains: Domains = constraints.iter().map(|_| HashMap::new()).collect();
-    let has_labels = |node: &&Arc<NodeInfo>| {
-        constraints.iter().all(|constraint| node.label(&constraint.topology_key).is_some())
-    };
-    for node in nodes.iter().filter(has_labels) {
-        for (constraint, counts) in constraints.iter().zip(&mut domains) {
-            let Some(value) = node.label(&constraint.topology_key).filter(|_| may_go(pod, node, constraint))
-            else {
-                continue;
-            };
-            let here = matching_pods(pod, node, constraint);
-            match counts.get_mut(value) {
-                Some(count) => *count += here,
-                None => drop(counts.insert(value.to_owned(), here)),
-            }
-        }
-    }
-    domains
-}
-
-fn may_go(pod: &PodInfo, node: &NodeInfo, constraint: &SpreadConstraint) -> bool {
-    let wanted = || node.object.as_ref().is_some_and(|object| node_affinity::matches(pod, &object.metadata));
-    (constraint.ignores_affinity || wanted())
-        && (!constraint.honors_taints || untolerated(&node.node.spec.taints, &pod.pod).is_none())
-}
-
-/// Pods that are on their way out do not count.
-fn matching_pods(pod: &PodInfo, node: &NodeInfo, constraint: &SpreadConstraint) -> i64 {
-    node.label_groups.count(&pod.object.metadata.namespace, &constraint.selector)
 }

@@ -344,6 +344,10 @@ impl Plugin for VolumeBinding {
         self.decided().remove(pod.uid());
     }
 
+    fn prepares_binding(&self, pod: &PodInfo) -> bool {
+        !pod.pod.spec.claims.is_empty() && !self.are_bound(pod)
+    }
+
     fn pre_bind<'a>(&'a self, request: BindRequest<'a>) -> Option<BoxFuture<'a, Status>> {
         let has_claims = !request.pod.pod.spec.claims.is_empty();
         has_claims.then(|| -> BoxFuture<'a, Status> { Box::pin(self.bind_volumes(request)) })

@@ -135,6 +135,16 @@ async fn over_http_components_say_what_they_count() {
             "scheduler_schedule_attempts_total{profile=\"default-scheduler\",result=\"scheduled\"} 2",
         ),
         ("kube-scheduler", "scheduler_pending_pods{queue=\"active\"} 0"),
+        (
+            "kube-scheduler",
+            "scheduler_queue_incoming_pods_total{event=\"UnschedulablePodAdd\",queue=\"active\"} 2",
+        ),
+        ("kube-scheduler", "scheduler_scheduling_algorithm_duration_seconds_count 2"),
+        ("kube-scheduler", "scheduler_goroutines{operation=\"binding\"} 0"),
+        (
+            "kube-scheduler",
+            "scheduler_framework_extension_point_duration_seconds_count{extension_point=\"Bind\",profile=\"default-scheduler\",status=\"Success\"} 2",
+        ),
         ("kube-scheduler", "rest_client_requests_total{code=\"201\",host="),
         ("kubelet/node-1", "kubelet_node_name{node=\"node-1\"} 1"),
     ] {
@@ -234,6 +244,10 @@ async fn components_have_pages_at_ports_of_their_own() {
         assert!(String::from_utf8_lossy(&metrics.body).contains(counted), "{metrics:?}");
         for (page, words) in [
             ("/configz", "{"),
+            (
+                "/metrics/slis",
+                "kubernetes_healthchecks_total{name=\"ping\",status=\"success\",type=\"healthz\"} 1\n",
+            ),
             ("/statusz", name),
             ("/flagz", name),
             ("/debug/pprof/", "<title>/debug/pprof/</title>"),

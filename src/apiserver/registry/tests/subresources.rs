@@ -20,9 +20,11 @@ async fn a_pod_is_bound_once() {
     subject.create(&kind, pod("a")).await.unwrap();
     let bind = async |node: &str| subject.registry.bind(&subject.ctx, "ns", "a", &binding(node), &()).await;
     assert!(message(bind("").await).contains("target.name: Required value"));
+    set_status(&subject, &kind, "a", json!({"phase": "Pending", "nominatedNodeName": "node-1"})).await;
     bind("node-1").await.unwrap();
     let bound = subject.get(&kind, "a").await.unwrap().to_value();
     assert_eq!(bound["spec"]["nodeName"], "node-1");
+    assert_eq!(bound["status"].get("nominatedNodeName"), None);
     let conditions = bound["status"]["conditions"].as_array().unwrap();
     let scheduled = conditions.iter().find(|condition| condition["type"] == "PodScheduled").unwrap();
     assert_eq!(scheduled["status"], "True");
