@@ -15,6 +15,7 @@ use apimachinery::time::rfc3339;
 use apimachinery::watch::WatchEvent;
 use apis::core::event::EVENTS;
 use apis::core::node::NODES;
+use apis::views::node::Node;
 use client_go::client::Client;
 use kubelet::node_group::is_simulated;
 
@@ -54,13 +55,17 @@ async fn watch(inside: &Inside, client: &Client, known: &mut FollowedNodes) -> R
     });
     for node in list.items.iter() {
         take(inside, client, known, node).await;
+        tell_of_cordon(inside, node);
     }
     let revision = Some(list.resource_version.to_string());
     let options = ListOptions { resource_version: revision, ..ListOptions::default() };
     let mut events = client.watch(&NODES, "", &options).await?;
     while let Some(event) = events.recv().await {
         match &event {
-            WatchEvent::Added(node) | WatchEvent::Modified(node) => take(inside, client, known, node).await,
+            WatchEvent::Added(node) | WatchEvent::Modified(node) => {
+                take(inside, client, known, node).await;
+                tell_of_cordon(inside, node);
+            }
             WatchEvent::Deleted(node) if known.remove(&*node.metadata.name).is_some() => {
                 inside.running.forget(&node.metadata.name);
             }
@@ -69,6 +74,13 @@ async fn watch(inside: &Inside, client: &Client, known: &mut FollowedNodes) -> R
         }
     }
     Ok(())
+}
+
+/// Its kubelet hears here whether pods may come: no kubelet watches its own Node, since there are many.
+fn tell_of_cordon(inside: &Inside, node: &Object) {
+    if let Some(kubelet) = inside.running.kubelet(&node.metadata.name) {
+        kubelet.note_cordon(node.view::<Node>().spec.unschedulable);
+    }
 }
 
 /// Starts the kubelet of a Node that is new; one that was stopped stays so.

@@ -58,6 +58,7 @@ impl PodWorker {
             allocatable: &node.allocatable,
             network: &node.network,
             images: &node.images,
+            longest_restart: node.longest_restart,
             restarts_all: false,
         };
         let mut restore = |specs: &[Spec], containers: &mut [Container], statuses: &[ContainerStatus]| {
@@ -227,7 +228,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::pod_workers::PodEnding;
+    use crate::pod_ending::PodEnding;
     use crate::stories::{node, object};
 
     fn at(milliseconds: i64) -> Time {

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
+use super::container_gc::ContainerGarbage;
 use super::container_runtime::services::RuntimeService;
 use super::counted::KubeletCounts;
 use super::credential_provider::ImageAccess;
+use super::device_plugins::DevicePlugins;
 use super::node_config::{Boots, NodeConfig};
 use super::node_state::NodeState;
 use super::played::PlayedPods;
@@ -15,6 +18,7 @@ use super::volume_manager::host_files::HostFiles;
 use super::volume_manager::in_use::VolumesInUse;
 use apimachinery::object::Object;
 use client_go::component::ComponentContext;
+use component_base::slis::HealthSlis;
 use network::Network;
 use stages::{CelHost, Governed};
 
@@ -40,6 +44,10 @@ pub struct NodeRuntime {
     pub network: Network,
     /// Which images are not for every pod.
     pub images: ImageAccess,
+    /// The longest pause before a container is started again.
+    pub longest_restart: Duration,
+    /// The devices of its extended resources.
+    pub devices: DevicePlugins,
 }
 
 /// What the parts of one kubelet share. Only the state of the node in it changes.
@@ -58,6 +66,10 @@ pub(crate) struct Dependencies {
     pub(crate) played: PlayedPods,
     /// What it counts of itself.
     pub(crate) counted: KubeletCounts,
+    /// What came of asking how it is.
+    pub(crate) slis: HealthSlis,
+    /// Which of what has ended is gone.
+    pub(crate) garbage: ContainerGarbage,
 }
 
 impl Dependencies {

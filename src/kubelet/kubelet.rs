@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use super::admission::{self, Rejection};
 use super::allocation::ResizeVerdict;
+use super::container_gc::ContainerGarbage;
 use super::container_runtime::simulated::SimulatedRuntime;
 use super::counted::KubeletCounts;
 use super::credential_provider::ImageAccess;
 use super::dependencies::{Dependencies, NodeRuntime};
+use super::device_plugins::DevicePlugins;
 use super::device_slices;
 use super::kuberuntime::context::Happening;
 use super::node_config::NodeConfig;
@@ -41,6 +43,7 @@ use apis::core::pod::PODS;
 use apis::views::pod::Pod;
 use client_go::component::ComponentContext;
 use client_go::shared_informer::SharedInformer;
+use component_base::slis::HealthSlis;
 use flow::StepId;
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -90,8 +93,13 @@ impl Kubelet {
             boots: config.boots,
             network,
             images: ImageAccess::new(&config.options.private_registries, &config.images),
+            longest_restart: config.options.max_container_restart_period,
+            devices: DevicePlugins::of(&config.capacity),
         };
-        let shared = Arc::new(Dependencies { context, config, node, state, players, played, counted });
+        let garbage = ContainerGarbage::new(context.clock.now());
+        let slis = HealthSlis::default();
+        let shared =
+            Arc::new(Dependencies { context, config, node, state, players, played, counted, slis, garbage });
         Ok(Kubelet { shared, pods: Arc::default() })
     }
 
@@ -142,6 +150,10 @@ impl Kubelet {
         let name = |part: &str| format!("kubelet/{}: {part}", self.node_name());
         let kubelet = self.clone();
         context.tasks.supervise(&name("eviction manager"), move || kubelet.clone().evict_under_pressure());
+        if self.options().maximum_dead_containers >= 0 {
+            let kubelet = self.clone();
+            context.tasks.supervise(&name("container gc"), move || kubelet.clone().collect_containers());
+        }
         if self.has_static_pods() {
             let kubelet = self.clone();
             context.tasks.supervise(&name("static pods"), move || kubelet.clone().keep_static_pods());

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use super::node_refusal::NodeRefusal;
 use serde::{Deserialize, Serialize};
@@ -85,6 +86,8 @@ pub(crate) struct NodeState {
     pub(crate) usage_said: Notify,
     /// A mirror pod is gone.
     pub(crate) mirror_gone: Notify,
+    /// No pod is to be placed there, as it was told last.
+    pub(crate) is_cordoned: AtomicBool,
 }
 
 #[derive(Default)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use super::backoff;
 use super::credential_provider::PrivateRegistries;
 use super::eviction_manager::{EvictionThresholds, SignalPeriods, SignalReclaims};
 use super::node_refusal::NodeRefusal;
@@ -75,9 +76,28 @@ pub struct KubeletOptions {
     /// How long an image stays at least that nobody uses.
     #[arg(long, default_value = "2m", value_parser = parse_flag)]
     pub minimum_image_ttl_duration: Duration,
+    /// The longest pause before a container that fails again and again is started, from 1s to 5m.
+    #[arg(long, default_value = "5m", value_parser = restart_period)]
+    pub max_container_restart_period: Duration,
+    /// So many containers that have ended are kept of each container of a pod, with their logs; -1 keeps all.
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
+    pub maximum_dead_containers_per_container: i32,
+    /// So many are kept on a node, whichever pods they are of; -1 is no limit.
+    #[arg(long, default_value_t = -1, value_name = "N", allow_negative_numbers = true)]
+    pub maximum_dead_containers: i32,
+    /// How old a container is at least that is removed once it has ended.
+    #[arg(long, default_value = "0s", value_parser = parse_flag)]
+    pub minimum_container_ttl_duration: Duration,
     /// For how long a node has a condition of pressure after it was observed last.
     #[arg(long, default_value = "5m", value_parser = parse_period)]
     pub eviction_pressure_transition_period: Duration,
+}
+
+/// `crashLoopBackOff.maxContainerRestartPeriod`
+fn restart_period(text: &str) -> Result<Duration, String> {
+    let period = parse_period(text)?;
+    let is_fine = (Duration::from_secs(1)..=backoff::MAX).contains(&period);
+    is_fine.then_some(period).ok_or_else(|| "must be between 1s and 5m".to_owned())
 }
 
 impl Default for KubeletOptions {
@@ -132,6 +152,8 @@ mod tests {
         assert!(parse("--node-status-max-images=-2").is_err());
         assert!(parse("--node-status-update-frequency=0s").is_err());
         assert!(parse("--max-pods=-1").is_err());
+        assert!(parse("--max-container-restart-period=301s").is_err());
+        assert_eq!(parse("--maximum-dead-containers=-1").unwrap().maximum_dead_containers, -1);
         assert!(parse("--image-gc-low-threshold=85").unwrap().check().is_err());
         assert!(parse("--image-gc-low-threshold=84").unwrap().check().is_ok());
     }

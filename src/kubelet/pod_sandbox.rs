@@ -6,7 +6,9 @@ use super::container_runtime::services::{PodSandboxConfig, PodSandboxStatus, Run
 use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
 use super::pod_workers::PodWorker;
 use super::sandbox_state::Sandbox;
+use super::volume_manager::dns;
 use apimachinery::time::Time;
+use apis::views::pod_detail::PodDetail;
 
 /// Until a sandbox that could not be made is tried again.
 const SANDBOX_RETRY: Duration = Duration::from_secs(15);
@@ -39,6 +41,7 @@ impl PodWorker {
             Ok(status) => {
                 context.happenings.push(Happening::SandboxCreated(status.ip.clone()));
                 context.tell_of_annotations();
+                self.tell_of_names(context);
                 self.sandbox = Sandbox::Ready(status);
                 None
             }
@@ -49,6 +52,19 @@ impl PodWorker {
                 self.sandbox = Sandbox::BackOff { until, attempt: attempt + 1 };
                 Some(until)
             }
+        }
+    }
+
+    /// What of its `dnsConfig` its containers will not see (`CheckLimitsForResolvConf`).
+    fn tell_of_names(&self, context: &mut SyncContext<'_>) {
+        // Most say nothing of it: those are not read.
+        if !self.object.mentions("dnsConfig") {
+            return;
+        }
+        let (detail, namespace) = (self.object.view::<PodDetail>(), &context.metadata.namespace);
+        let is_on_node = context.pod.spec.host_network;
+        for why in dns::problems(is_on_node, &detail, namespace, context.cluster_dns) {
+            context.happenings.push(Happening::Event(PodEvent::warning("DNSConfigForming", why)));
         }
     }
 

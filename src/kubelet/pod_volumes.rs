@@ -200,6 +200,7 @@ impl PodWorker {
 
     /// Its volumes are others'.
     pub(crate) fn unmount(&self, node: &NodeRuntime) {
+        self.give_devices_back(&node.devices);
         if self.mounting.is_some() {
             node.volumes.release(&self.object.metadata.uid.as_str().into());
         }

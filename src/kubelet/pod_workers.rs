@@ -13,11 +13,13 @@ use super::allocation::PodResize;
 use super::container_runtime::services::{ContainerConfig, PodSandboxStatus, RuntimeService};
 use super::container_runtime::{declared, used};
 use super::dependencies::NodeRuntime;
+use super::device_plugins::GivenDevices;
 use super::kuberuntime::container::{Container, grace_period};
 use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
 use super::kuberuntime::image_volumes::ImageVolumes;
 use super::kuberuntime::security::PodUsers;
 use super::kuberuntime::state::{RestartPolicy, State, is_sidecar};
+use super::pod_ending::PodEnding;
 use super::sandbox_state::Sandbox;
 use super::volume_manager::mounting::Mounting;
 use super::volume_manager::sources::Sources;
@@ -30,9 +32,6 @@ use machine::bounds::MAX_POD_START_BYTES;
 
 /// A sidecar has so long to end however long those before it took (`minimumGracePeriodInSeconds`).
 const MIN_SIDECAR_GRACE: Duration = Duration::from_secs(2);
-
-/// Why a pod ends that makes room for another.
-pub(crate) const PREEMPTING: &str = "Preempting";
 
 /// Where a pod is on its way through the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,35 +82,14 @@ pub struct PodWorker {
     pub(crate) usage_changes: u64,
     /// The images that it has as volumes.
     pub(crate) image_volumes: ImageVolumes,
+    /// What plugins have given its containers.
+    pub(crate) plugin_devices: Option<Box<[GivenDevices]>>,
     /// All its containers are being ended to begin anew.
     pub(crate) restarts_all: bool,
     /// Its resources were changed while it ran.
     pub(crate) resize: Option<Box<PodResize>>,
     /// The phase in which somebody else has ended it.
     pub(crate) foreign_phase: Option<&'static str>,
-}
-
-/// Why the kubelet itself ended a pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodEnding {
-    /// As `Evicted`.
-    pub reason: &'static str,
-    /// For people.
-    pub message: String,
-    /// How long it has at most, if that is not its own matter.
-    pub grace_seconds: Option<i64>,
-    /// It is no fault of the pod's: it is said by the condition `DisruptionTarget`.
-    pub is_disruption: bool,
-}
-
-impl PodEnding {
-    /// What the condition says of it.
-    pub(crate) fn disruption(&self) -> &str {
-        match self.reason {
-            PREEMPTING => "Pod was preempted by Kubelet to accommodate a critical pod.",
-            _ => &self.message,
-        }
-    }
 }
 
 impl WorkerState {
@@ -157,6 +135,7 @@ impl PodWorker {
             network_changes: node.network.count_changes(),
             usage_changes: node.runtime.count_usage_changes(),
             image_volumes: ImageVolumes::of(&object.view::<PodDetail>()),
+            plugin_devices: None,
             restarts_all: false,
             resize: None,
             foreign_phase: None,
@@ -284,6 +263,7 @@ impl PodWorker {
             allocatable,
             network,
             images,
+            longest_restart: node.longest_restart,
             restarts_all: false,
         };
         if let Some(Rejection { reason, message }) = self.rejection.as_deref() {

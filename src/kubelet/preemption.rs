@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use super::admission::{self, Rejection};
 use super::kubelet::Kubelet;
+use super::pod_ending::{PREEMPTING, PodEnding};
 use super::pod_importance::{is_critical, quality};
 use super::pod_manager::pods::{Entry, PodManagerState};
-use super::pod_workers::{PREEMPTING, PodEnding};
 use apis::views::pod::Pod;
 
 impl Kubelet {

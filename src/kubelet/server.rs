@@ -91,12 +91,18 @@ impl Kubelet {
         let name = options.container.clone();
         let find = |worker: &PodWorker| match worker.container(&name) {
             None => Err(format!("container {name:?} in pod {pod:?} is not available")),
-            Some((_, container)) => run_of(container, pod, &name, options.previous),
+            Some((_, container)) => run_of(container, pod, &name, options.previous)
+                .map(|run| (self.has_removed(container, &run.id), run)),
         };
         let Some(run) = self.pods.look(namespace, pod, find).await else {
             return Err(Status::failure(404, "NotFound", format!("pod {pod:?} does not exist")));
         };
-        let RunTimes { started_at, .. } = run.map_err(Status::bad_request)?;
+        let (is_removed, RunTimes { id, started_at, .. }) = run.map_err(Status::bad_request)?;
+        if is_removed {
+            // Upstream has begun its answer when it finds that, so that it reads as if the container said it.
+            let said = format!("unable to retrieve container logs for {}", &*id);
+            return Ok(stream::iter([said.into()]).boxed());
+        }
         let bytes_left = options.limit_bytes.unwrap_or(usize::MAX);
         let (namespace, pod, kubelet) = (namespace.to_owned(), pod.to_owned(), self.clone());
         let waiting = VecDeque::new();
@@ -116,6 +122,11 @@ impl Kubelet {
             is_over,
         };
         Ok(stream::unfold(log, LogStream::next).boxed())
+    }
+
+    fn has_removed(&self, container: &Container, id: &ContainerId) -> bool {
+        let (options, now) = (&self.shared.config.options, self.clock().now());
+        self.shared.garbage.has_removed(container, id, options, now)
     }
 
     /// Has what containers of a pod look at fetched again, because somebody looks at them.

@@ -11,11 +11,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::backoff;
 use super::container_runtime::pod_addresses::PodAddresses;
 use super::container_runtime::simulated::SimulatedRuntime;
 use super::container_runtime::stages::StageSet;
 use super::credential_provider::ImageAccess;
 use super::dependencies::NodeRuntime;
+use super::device_plugins::DevicePlugins;
 use super::kuberuntime::context::Happening;
 use super::node_config::Boots;
 use super::pod_workers::{PodWorker, WorkerState};
@@ -48,6 +50,8 @@ pub(crate) fn node() -> NodeRuntime {
         boots: Boots::default(),
         network: Network::nobody(Clock::stepped(Time::UNIX_EPOCH), Entropy::seeded(1)),
         images: ImageAccess::default(),
+        longest_restart: backoff::MAX,
+        devices: DevicePlugins::default(),
     }
 }
 

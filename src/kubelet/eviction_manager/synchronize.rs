@@ -14,8 +14,8 @@ use crate::image_gc::ImageGarbage;
 use crate::kubelet::Kubelet;
 use crate::kubelet_api::MeasuredPod;
 use crate::options::KubeletOptions;
+use crate::pod_ending::PodEnding;
 use crate::pod_importance::is_critical;
-use crate::pod_workers::PodEnding;
 use apimachinery::quantity::Quantity;
 use apimachinery::time::Time;
 use apis::views::pod::Pod;
@@ -99,6 +99,7 @@ impl Kubelet {
         let text = format!("Attempting to reclaim {}", signal.resource());
         self.tell_of_node("Warning", "EvictionThresholdMet", &text);
         if signal.condition() == "DiskPressure" {
+            self.remove_unused_containers();
             // Unused images go before any pod does, here beside it: what they take counts for no signal.
             self.remove_unused_images(i64::MAX, now);
         }

@@ -40,6 +40,7 @@ const PATHS: &[&str] = &[
     "/metrics/cadvisor",
     "/metrics/probes",
     "/metrics/resource",
+    "/metrics/slis",
     "/pods",
     "/portForward/",
     "/run/",
@@ -66,9 +67,18 @@ impl Kubelet {
             return answer(200, METRICS, text);
         }
         match path {
-            "/healthz" | "/healthz/ping" | "/healthz/log" | "/healthz/syncloop" => {
+            "/healthz" => {
+                for check in ["ping", "log", "syncloop"] {
+                    self.shared.slis.observe(check, "healthz", true);
+                }
                 answer(200, PLAIN, "ok".into())
             }
+            "/metrics/slis" => {
+                let mut text = String::new();
+                self.shared.slis.render(&mut text);
+                answer(200, METRICS, text)
+            }
+            "/healthz/ping" | "/healthz/log" | "/healthz/syncloop" => answer(200, PLAIN, "ok".into()),
             "/pods" => answer(200, JSON, pods::list(&self.pods_here().await)),
             "/runningpods" => answer(200, JSON, pods::running(&self.pods_here().await)),
             "/metrics" => {

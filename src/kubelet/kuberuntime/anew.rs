@@ -37,7 +37,7 @@ impl Container {
     /// Until when the others wait, when this is the one who asked for it: as if it alone started again.
     pub(crate) fn pause(&self, spec: &Spec, context: &SyncContext<'_>) -> Option<Time> {
         let finished_at = self.asked_at(spec, context)?;
-        self.restarts.until(finished_at)
+        self.restarts.until(finished_at, context.longest_restart)
     }
 
     fn asked_at(&self, spec: &Spec, context: &SyncContext<'_>) -> Option<Time> {
@@ -51,7 +51,7 @@ impl Container {
     /// One that has run has been started once more.
     pub(crate) fn begin_anew(&mut self, spec: &Spec, is_init: bool, context: &SyncContext<'_>) {
         if let Some(finished_at) = self.asked_at(spec, context) {
-            self.restarts.next(finished_at, context.now);
+            self.restarts.next(finished_at, context.now, context.longest_restart);
         }
         let has_run = matches!(self.state, State::Terminated(_));
         self.remember_end(context.runtime);

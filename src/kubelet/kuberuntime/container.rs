@@ -408,7 +408,8 @@ impl Container {
             self.task = Task::Done;
             return;
         }
-        match self.restarts.until(finished_at.unwrap_or(context.now)).filter(|until| *until > context.now) {
+        let until = self.restarts.until(finished_at.unwrap_or(context.now), context.longest_restart);
+        match until.filter(|until| *until > context.now) {
             Some(until) => self.crash_loop(spec, until, context),
             None => self.restart(spec, context),
         }
@@ -433,7 +434,7 @@ impl Container {
             _ => self.last.as_ref(),
         };
         let finished_at = ended.and_then(|ended| ended.finished_at);
-        self.restarts.next(finished_at.unwrap_or(context.now), context.now);
+        self.restarts.next(finished_at.unwrap_or(context.now), context.now, context.longest_restart);
         self.pull(spec, context);
     }
 

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use super::security::PodUsers;
 use crate::container_runtime::services::{ContainerConfig, PodSandboxStatus, RuntimeError, RuntimeService};
@@ -100,6 +101,8 @@ pub struct SyncContext<'a> {
     pub network: &'a Network,
     /// Which images are not for every pod.
     pub images: &'a ImageAccess,
+    /// The longest pause before a container is started again.
+    pub longest_restart: Duration,
     /// A container has ended for which all are to be started again.
     pub restarts_all: bool,
 }

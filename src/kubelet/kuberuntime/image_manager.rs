@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::context::{Happening, PodEvent, SyncContext};
 use super::image_names;
-use crate::backoff::Backoff;
+use crate::backoff::{self, Backoff};
 use crate::container_runtime::services::{Call, ContainerConfig, Image, RuntimeError};
 use apimachinery::duration;
 use apimachinery::time::Time;
@@ -165,7 +165,7 @@ impl WantedImage<'_> {
     ) -> PullOutcome {
         let text = format!("Failed to pull image {:?}: {}", self.spec.image, error.message);
         self.note(context, "Warning", "Failed", text);
-        backoff.next(began, context.now);
+        backoff.next(began, context.now, backoff::MAX);
         let until = context.now + BACKOFF_SHOWS_AFTER;
         let pull = Pull::Failed { until, failed_at: context.now, error: error.clone() };
         PullOutcome::Failing(pull, error)
@@ -181,7 +181,7 @@ impl WantedImage<'_> {
         let text = format!("Back-off pulling image {:?}", self.spec.image);
         let message = format!("{text}: {}: {}", error.reason, error.message);
         self.note(context, "Normal", "BackOff", text);
-        let until = backoff.until(failed_at).unwrap_or(context.now);
+        let until = backoff.until(failed_at, backoff::MAX).unwrap_or(context.now);
         PullOutcome::Failing(Pull::BackOff { until }, RuntimeError { reason: BACK_OFF.into(), message })
     }
 

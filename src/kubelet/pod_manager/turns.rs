@@ -52,7 +52,10 @@ impl Turn {
         let (node, now) = (&shared.node, self.now);
         if let Some((object, rejection)) = self.new.take() {
             let mut worker = PodWorker::new(object, node, now);
-            rejection.into_iter().for_each(|rejection| worker.reject(rejection));
+            match rejection {
+                Some(rejection) => worker.reject(rejection),
+                None => worker.take_devices(&node.devices),
+            }
             self.loan.worker = Some(Box::new(worker));
         }
         if let Some(sources) = self.sources.take() {

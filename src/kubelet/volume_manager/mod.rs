@@ -17,6 +17,7 @@ pub mod facts;
 pub mod host_files;
 
 mod cgroup_files;
+pub(crate) mod dns;
 mod downward;
 mod env_file;
 mod environment;

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::cgroup_files;
+use super::dns;
 use super::downward;
 use super::host_files::{CLAIMED, Files, Written};
 use super::sources::{self, Found, Source};
@@ -99,7 +100,7 @@ pub fn view(facts: &Facts<'_>, own: &Container, mounts: &[Mount], written: &Writ
         "/etc/hostname".into(),
         File::new(format!("{}\n", facts.kernel_hostname()).into_bytes(), DEFAULT_MODE),
     );
-    tree.insert("/etc/resolv.conf".into(), File::new(resolv_conf(facts).into_bytes(), DEFAULT_MODE));
+    tree.insert("/etc/resolv.conf".into(), File::new(dns::resolv_conf(facts).into_bytes(), DEFAULT_MODE));
     for mount in mounts {
         let volume = facts.detail.spec.volumes.iter().find(|volume| volume.name == mount.volume);
         let image = volume.and_then(|volume| volume.image.as_ref());
@@ -257,52 +258,6 @@ fn hosts(facts: &Facts<'_>) -> String {
     }
     for alias in &facts.detail.spec.host_aliases {
         text.push_str(&format!("{}\t{}\n", alias.ip, alias.hostnames.join("\t")));
-    }
-    text
-}
-
-/// Who a node itself asks for names, as a node of kind does; nobody answers there.
-const NODE_DNS: &str = "172.18.0.1";
-
-/// `/etc/resolv.conf` (`pkg/kubelet/network/dns`).
-fn resolv_conf(facts: &Facts<'_>) -> String {
-    let mut servers = vec![];
-    let mut searches = vec![];
-    let mut options = vec![];
-    // Pods of the node's network have the node's names, unless they say that they want the cluster's.
-    let policy = match facts.detail.spec.dns_policy.as_str() {
-        "ClusterFirst" | "" if facts.pod.spec.host_network => "Default",
-        policy => policy,
-    };
-    if policy == "Default" {
-        servers.push(NODE_DNS.to_owned());
-    } else if policy != "None" {
-        let namespace = &facts.metadata.namespace;
-        servers.push(facts.cluster_dns.to_owned());
-        searches.push(format!("{namespace}.svc.cluster.local"));
-        searches.extend(["svc.cluster.local".to_owned(), "cluster.local".to_owned()]);
-        options.push("ndots:5".to_owned());
-    }
-    if let Some(config) = &facts.detail.spec.dns_config {
-        let texts = |name: &str| {
-            let list = config[name].as_array().cloned().unwrap_or_default();
-            list.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect::<Vec<_>>()
-        };
-        servers.extend(texts("nameservers"));
-        searches.extend(texts("searches"));
-        for option in config["options"].as_array().into_iter().flatten() {
-            let name = option["name"].as_str().unwrap_or_default();
-            options.retain(|old: &String| old.split(':').next() != Some(name));
-            options.push(option["value"].as_str().map_or(name.into(), |value| format!("{name}:{value}")));
-        }
-    }
-    let mut text = String::new();
-    if !searches.is_empty() {
-        text.push_str(&format!("search {}\n", searches.join(" ")));
-    }
-    servers.iter().for_each(|server| text.push_str(&format!("nameserver {server}\n")));
-    if !options.is_empty() {
-        text.push_str(&format!("options {}\n", options.join(" ")));
     }
     text
 }

@@ -108,6 +108,7 @@ fn kubelets_are_asked_through_their_nodes() {
             ("pods", "\"name\":\"box\""),
             ("runningpods/", "\"image\":\"busybox\""),
             ("metrics", &format!("kubelet_node_name{{node=\"{node}\"}} 1\n")),
+            ("metrics/slis", "kubernetes_healthcheck{name=\"syncloop\",type=\"healthz\"} 1\n"),
             ("metrics/resource", "container_memory_working_set_bytes{container=\"box\""),
             ("metrics/probes", "probe_type=\"Readiness\",result=\"successful\"}"),
             ("metrics/cadvisor", "machine_cpu_cores 8\n"),

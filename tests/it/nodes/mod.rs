@@ -1,5 +1,6 @@
 //! Scheduler and kubelets against a real apiserver, in memory: pods in, what becomes of them out.
 
+mod details;
 mod events;
 mod image_volumes;
 mod kubelet;
