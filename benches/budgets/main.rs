@@ -5,6 +5,7 @@
 //! memory are those of its process, as the kernel counts them. Each scenario has a process of its own.
 
 mod autoscalers;
+mod crowd;
 mod durable;
 mod faults;
 mod forks;
@@ -37,11 +38,11 @@ fn main() {
     }
     let wanted: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
     let mut table = Table::default();
-    for (name, measure) in SCENARIOS {
-        if wanted.is_empty() || wanted.iter().any(|part| name.contains(part.as_str())) {
-            eprintln!("measuring: {name}");
-            table.rows.extend(measure());
-        }
+    let is_named = |name: &str| wanted.iter().any(|part| name.contains(part.as_str()));
+    let usual = SCENARIOS.iter().filter(|(name, _)| wanted.is_empty() || is_named(name));
+    for (name, measure) in usual.chain(LONG.iter().filter(|(name, _)| is_named(name))) {
+        eprintln!("measuring: {name}");
+        table.rows.extend(measure());
     }
     table.print();
 }
@@ -65,4 +66,12 @@ const SCENARIOS: &[Scenario] = &[
     ("network", network::measure),
     ("forward", forward::measure),
     ("shared", shared::measure),
+];
+
+/// Those that take minutes, and are measured when they are named: `cargo bench --bench budgets crowd`.
+const LONG: &[Scenario] = &[
+    ("placed", crowd::placed),
+    ("idle pods", crowd::idle_pods),
+    ("idle nodes", crowd::idle_nodes),
+    ("crowd", crowd::crowd),
 ];

@@ -1,5 +1,6 @@
 //! Many pods: how long until they run, and what they cost while they are there.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use http::Method;
@@ -63,25 +64,46 @@ async fn follow(target: &Target) -> Result<tokio::task::JoinSet<()>, Error> {
     Ok(following)
 }
 
-async fn until_ready(target: &Target, replicas: usize) -> Result<Duration, Error> {
+/// A Deployment of so many replicas, from its creation until its status says that all are ready.
+pub(crate) async fn until_ready(target: &Target, replicas: usize) -> Result<Duration, Error> {
+    until_each_ready(target, 1, replicas).await
+}
+
+/// The same of several Deployments, which are created one after the other.
+pub(crate) async fn until_each_ready(
+    target: &Target,
+    deployments: usize,
+    replicas: usize,
+) -> Result<Duration, Error> {
     let collection = "/apis/apps/v1/namespaces/default/deployments";
     let mut events = target.http1().await?.watch(&format!("{collection}?watch=true")).await?;
     let start = Instant::now();
-    let deployment = json!({
-        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
-        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": {
-            "metadata": {"labels": {"app": "web"}},
-            "spec": {"containers": [{"name": "nginx", "image": "nginx"}]},
-        }},
-    });
-    let created = target.http1().await?.send(Method::POST, collection, &deployment).await?;
-    assert_eq!(created.code, 201, "{}", created.json());
+    let mut wire = target.http1().await?;
+    for number in 0..deployments {
+        let created = wire.send(Method::POST, collection, &web(number, replicas)).await?;
+        assert_eq!(created.code, 201, "{}", created.json());
+    }
+    let mut ready = BTreeSet::new();
     while let Some(event) = events.next().await? {
         if event["object"]["status"]["readyReplicas"] == replicas {
+            ready.insert(event["object"]["metadata"]["name"].to_string());
+        }
+        if ready.len() == deployments {
             return Ok(start.elapsed());
         }
     }
     Err("the watch ended".into())
+}
+
+fn web(number: usize, replicas: usize) -> Value {
+    let app = format!("web-{number}");
+    json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": app},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": app}}, "template": {
+            "metadata": {"labels": {"app": app}},
+            "spec": {"containers": [{"name": "nginx", "image": "nginx"}]},
+        }},
+    })
 }
 
 /// 10,000 pods of about the size of a real cluster's, which nobody schedules: what storing and listing costs.

@@ -10,6 +10,8 @@ pub(crate) struct Row {
     figure: f64,
     unit: &'static str,
     budget: Option<f64>,
+    /// The budget is the least that it may be.
+    is_floor: bool,
     /// What a real control plane needs on a machine of this size, in the same unit.
     real: Cow<'static, str>,
 }
@@ -17,12 +19,17 @@ pub(crate) struct Row {
 impl Row {
     /// A figure without a budget.
     pub(crate) fn new(what: impl Into<String>, figure: f64, unit: &'static str) -> Row {
-        Row { what: what.into(), figure, unit, budget: None, real: Cow::Borrowed("") }
+        Row { what: what.into(), figure, unit, budget: None, is_floor: false, real: Cow::Borrowed("") }
     }
 
     /// The most that it may be.
     pub(crate) fn budget(self, budget: f64) -> Row {
         Row { budget: Some(budget), ..self }
+    }
+
+    /// The least that it may be.
+    pub(crate) fn at_least(self, budget: f64) -> Row {
+        Row { budget: Some(budget), is_floor: true, ..self }
     }
 
     /// The same figure of kube-apiserver 1.36 with etcd, controller manager and scheduler.
@@ -68,7 +75,8 @@ impl Table {
 
 impl Row {
     fn is_met(&self) -> Option<bool> {
-        self.budget.map(|budget| self.figure <= budget)
+        let is_met = |budget| if self.is_floor { self.figure >= budget } else { self.figure <= budget };
+        self.budget.map(is_met)
     }
 }
 
