@@ -10,6 +10,7 @@ mod identity;
 mod imperative;
 mod jobs;
 mod looking;
+mod measuring;
 mod nodes;
 mod reaching;
 mod rollouts;
