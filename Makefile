@@ -105,7 +105,6 @@ picture: python-client chromium kubectl
 	target/python-client/bin/python tests/page/picture.py target/quick/kubarium kubectl tests/page/picture.png
 
 wheel: python-client
-	target/python-client/bin/pip install --quiet --disable-pip-version-check "maturin>=1.9,<2"
 	cd src/bindings/python && ../../../target/python-client/bin/maturin build --release --out ../../../target/wheel
 
 npm:

@@ -1,7 +1,7 @@
 //! JavaScript: the package as npm would install it, with npm's client (`tests/javascript/session.mjs`).
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
@@ -16,7 +16,7 @@ fn a_session_of_the_javascript_client() {
     assert!(modules.exists(), "no JavaScript client: run `make javascript-client`, which installs it");
     let home = tempfile::tempdir().unwrap();
     let own = home.path().join("node_modules");
-    install(&root.join("src/bindings/javascript"), &own.join("kubarium"));
+    install(home.path());
     symlink(modules.join("@kubernetes"), own.join("@kubernetes")).unwrap();
     fs::copy(root.join("tests/javascript/session.mjs"), home.path().join("session.mjs")).unwrap();
     let mut files = vec!["session.mjs".to_owned()];
@@ -40,18 +40,32 @@ fn a_session_of_the_javascript_client() {
     assert!(output.status.success(), "{out}{err}");
 }
 
-/// The files that the package names, and the program that is tested where it has its own.
-fn install(package: &Path, target: &Path) {
-    fs::create_dir_all(target).unwrap();
-    let about = fs::read(package.join("package.json")).unwrap();
-    fs::write(target.join("package.json"), &about).unwrap();
-    let about: Value = serde_json::from_slice(&about).unwrap();
-    for file in about["files"].as_array().unwrap().iter().map(|file| file.as_str().unwrap()) {
-        if file != "bin/" {
-            fs::copy(package.join(file), target.join(file)).unwrap();
-        }
+/// The package as `npm pack` makes it and `npm install` installs it, but for its program: a line that leads to the one
+/// that is tested, which would take long to pack.
+fn install(home: &Path) {
+    let package = home.join("package");
+    fs::create_dir_all(package.join("bin")).unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bindings/javascript");
+    for file in fs::read_dir(source).unwrap().map(|file| file.unwrap()) {
+        fs::copy(file.path(), package.join(file.file_name())).unwrap();
     }
-    fs::create_dir(target.join("bin")).unwrap();
-    symlink(env!("CARGO_BIN_EXE_kubarium"), target.join(about["bin"]["kubarium"].as_str().unwrap())).unwrap();
+    let about: Value = serde_json::from_slice(&fs::read(package.join("package.json")).unwrap()).unwrap();
     assert_eq!(about["version"], env!("CARGO_PKG_VERSION"));
+    let program = package.join(about["bin"]["kubarium"].as_str().unwrap());
+    fs::write(&program, format!("#!/bin/sh\nexec '{}' \"$@\"\n", env!("CARGO_BIN_EXE_kubarium"))).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let packed = format!("kubarium-{}.tgz", env!("CARGO_PKG_VERSION"));
+    npm(home, &package, &["pack", "--pack-destination", ".."]);
+    npm(
+        home,
+        home,
+        &["install", "--offline", "--no-audit", "--no-fund", "--no-save", &format!("./{packed}")],
+    );
+}
+
+fn npm(home: &Path, folder: &Path, words: &[&str]) {
+    let mut npm = Command::new("npm");
+    npm.args(words).arg("--silent").current_dir(folder).env("HOME", home);
+    let output = npm.output().expect("no npm on PATH: run `make javascript-client`, which installs it");
+    assert!(output.status.success(), "npm {words:?}: {:?}", texts(&output));
 }

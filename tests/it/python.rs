@@ -27,21 +27,42 @@ fn a_session_of_the_python_client() {
     assert!(output.status.success() && out.ends_with("done\n"), "{out}{err}");
 }
 
-/// Made of the program that is tested, installed as pip installs it, used by pytest that knows nothing but that.
+/// By maturin, as `make wheel` does, of the program that is tested.
+fn wheel(folder: &Path) -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    ok(Command::new(python().with_file_name("maturin"))
+        .args([
+            "build",
+            "--profile",
+            "dev",
+            "--auditwheel",
+            "skip",
+            "--compression-method",
+            "stored",
+            "--out",
+        ])
+        .arg(folder)
+        .current_dir(root.join("src/bindings/python"))
+        .env("CARGO", root.join("tests/python/built_already.py"))
+        .env("KUBARIUM_PROGRAM", env!("CARGO_BIN_EXE_kubarium")));
+    let mut made = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let wheel = made.next().unwrap();
+    assert!(wheel.extension().unwrap() == "whl" && made.next().is_none(), "{}", wheel.display());
+    wheel
+}
+
+fn ok(words: &mut Command) {
+    let output = words.output().unwrap();
+    let (out, err) = texts(&output);
+    assert!(output.status.success(), "{out}{err}");
+}
+
+/// Built, installed as pip installs it, and used by pytest that knows nothing but that.
 #[test]
 fn the_wheel_and_its_fixtures() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let home = tempfile::tempdir().unwrap();
-    let ok = |words: &mut Command| {
-        let output = words.output().unwrap();
-        let (out, err) = texts(&output);
-        assert!(output.status.success(), "{out}{err}");
-        out
-    };
-    let wheel = ok(Command::new(python())
-        .arg(root.join("src/bindings/python/build_wheel.py"))
-        .arg(env!("CARGO_BIN_EXE_kubarium"))
-        .arg(home.path().join("wheel")));
+    let wheel = wheel(&home.path().join("wheel"));
     let documented = home.path().join("test_documented.py");
     let examples =
         ["README.md", "src/bindings/python/README.md"].map(|file| blocks(&root.join(file), "python"));
@@ -51,7 +72,7 @@ fn the_wheel_and_its_fixtures() {
         .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-index", "--no-deps"])
         .arg("--target")
         .arg(&installed)
-        .arg(wheel.trim_end()));
+        .arg(wheel));
     ok(at_home(Command::new(python()), home.path())
         .args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "."])
         .arg(&documented)
