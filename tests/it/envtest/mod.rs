@@ -2,6 +2,7 @@
 //! more.
 
 mod control_plane;
+mod java;
 
 use std::fs;
 use std::process::{Command, Stdio};
