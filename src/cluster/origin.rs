@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::components::{AtWork, ComponentKeys};
-use super::config::Config;
+use super::config::{Components, Config};
 use super::data_dir;
 use super::earlier_keys;
 use super::etcd_store;
 use super::node_register::RegisteredNodes;
+use super::snapshot::Snapshot;
 use super::start_error::StartError;
 use apiserver::authentication::service_account::issuer::TokenIssuer;
 use apiserver::storage::{ByteStore, WatchCaches};
@@ -68,6 +69,13 @@ impl Origin {
         };
         let kv = kv.into();
         Ok(Origin { kv, keys, caches: WatchCaches::default(), running: None, nodes: None })
+    }
+
+    /// A snapshot, in which nothing happens: to be read.
+    pub(super) async fn at_rest(snapshot: Snapshot) -> Result<(Config, Origin), StartError> {
+        let mut config = Config::new().components(Components::NONE).flow(false).snapshot(snapshot);
+        let origin = Origin { running: Some(AtWork::default()), ..Origin::of(&mut config).await? };
+        Ok((config, origin))
     }
 
     fn open(config: &Config) -> Result<Origin, StartError> {

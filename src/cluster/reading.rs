@@ -2,8 +2,6 @@
 //! itself.
 
 use super::Cluster;
-use super::components::AtWork;
-use super::config::{Components, Config};
 use super::difference::SnapshotDiff;
 use super::export::{self, Export};
 use super::origin::Origin;
@@ -60,8 +58,7 @@ impl Snapshot {
 
     /// Of a cluster that is made of it, and in which nothing happens.
     async fn stock(&self) -> Result<Stock, ExportError> {
-        let mut config = Config::new().components(Components::NONE).flow(false).snapshot(self.clone());
-        let origin = Origin { running: Some(AtWork::default()), ..Origin::of(&mut config).await? };
+        let (config, origin) = Origin::at_rest(self.clone()).await?;
         let cluster = Cluster::begin(config, Some(origin)).await?;
         let stock = cluster.inside.collect().await;
         cluster.stop().await;

@@ -1,4 +1,4 @@
-//! The handles of snapshots and exports.
+//! The handles of snapshots, of what is different from one, and of exports.
 
 use std::sync::Arc;
 
@@ -7,10 +7,16 @@ use axum::response::Response;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 
+use super::difference::SnapshotDiff;
 use super::export::{self, Export};
 use super::inside::{Inside, for_masters};
+use super::snapshot::Snapshot;
+use super::stock::ExportError;
 use apimachinery::status::Status;
-use handles::{ClusterHandle, HandleCall, Handles};
+use handles::{ClusterHandle, HandleCall, Handles, answer};
+
+/// A snapshot that is sent may be so long; a longer one is answered with 413.
+const MAX_SNAPSHOT_BYTES: usize = 256 * 1024 * 1024;
 
 /// The whole cluster as a file, or as YAML.
 pub(super) fn handles(handles: Handles, inside: &Arc<Inside>) -> Handles {
@@ -18,7 +24,12 @@ pub(super) fn handles(handles: Handles, inside: &Arc<Inside>) -> Handles {
         .query("keys", "false: without the keys that the cluster signs with.");
     let export = ClusterHandle::get("/export", "All objects as YAML that kubectl apply takes.")
         .query("all", "true: also what controllers and the cluster itself have made.");
-    let (of_snapshot, of_export) = (inside.clone(), inside.clone());
+    let difference = ClusterHandle::post(
+        "/diff",
+        "What is different now from a snapshot, which is the body.",
+    )
+    .query("all", "true: also what goes on all the time and what only says how something was written.");
+    let (of_snapshot, of_export, of_difference) = (inside.clone(), inside.clone(), inside.clone());
     handles
         .with(snapshot, move |call| {
             let inside = of_snapshot.clone();
@@ -35,6 +46,20 @@ pub(super) fn handles(handles: Handles, inside: &Arc<Inside>) -> Handles {
                 Ok(response(text.into(), "application/yaml"))
             }
         })
+        .with(difference, move |call| compare(of_difference.clone(), call))
+}
+
+/// As `kubarium diff SNAPSHOT live`.
+async fn compare(inside: Arc<Inside>, call: HandleCall) -> Result<Response, Status> {
+    for_masters(&call, "a difference tells of all secrets")?;
+    let all = is_true(&call, "all")?.unwrap_or(false);
+    let bytes = call.bytes(MAX_SNAPSHOT_BYTES).await?;
+    let before = Snapshot::decode(bytes.into(), "the body");
+    let before = before.map_err(|error| Status::bad_request(error.to_string()))?;
+    let failed = |error: ExportError| Status::internal(error.to_string());
+    let before = inside.stock_of(before).await.map_err(failed)?;
+    let now = inside.stock().await.map_err(failed)?;
+    answer(&SnapshotDiff::between(&before, &now, all))
 }
 
 /// Whether the keys are to be in it.

@@ -2,6 +2,8 @@
 
 use super::fork::ForkError;
 use super::inside::Inside;
+use super::origin::Origin;
+use super::snapshot::Snapshot;
 use super::start_error::StartError;
 use super::stocked::{ObjectPlace, Stock};
 use apimachinery::options::ListOptions;
@@ -29,6 +31,15 @@ impl Inside {
         let fork = self.fork_at_rest().await?;
         let stock = fork.stock().await;
         fork.stop().await;
+        Ok(stock?)
+    }
+
+    /// Of a snapshot.
+    pub(super) async fn stock_of(&self, snapshot: Snapshot) -> Result<Stock, ExportError> {
+        let (config, origin) = Origin::at_rest(snapshot).await?;
+        let cluster = (self.starter)(config, origin).await?;
+        let stock = cluster.stock().await;
+        cluster.stop().await;
         Ok(stock?)
     }
 

@@ -98,6 +98,34 @@ async fn a_cluster_that_is_stopping_is_forked_no_more() {
 }
 
 #[tokio::test]
+async fn what_is_different_from_a_snapshot_is_told() {
+    let cluster = Cluster::start(bare()).await.unwrap();
+    put(&cluster, "a", "1").await;
+    let before = cluster.snapshot().unwrap();
+    put(&cluster, "b", "2").await;
+    let diff = async |body: Vec<u8>, query: &str| {
+        let request =
+            http::Request::post(format!("/kubarium/v1/diff{query}")).body(Body::from(body)).unwrap();
+        let response = cluster.service().oneshot(request).await.unwrap();
+        let code = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        (code, serde_json::from_slice::<Value>(&bytes).unwrap())
+    };
+    let (code, told) = diff(before.encode(), "").await;
+    let added = json!([{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "default", "name": "b"}]);
+    assert_eq!((code, told), (200, json!({"added": added, "removed": [], "changed": []})));
+    let same = before.diff(&cluster.snapshot().unwrap(), false).await.unwrap();
+    assert_eq!(serde_json::to_value(same).unwrap()["added"], added);
+    let mut cut = before.encode();
+    cut.pop();
+    let (code, told) = diff(cut, "").await;
+    assert_eq!((code, told["kind"].as_str()), (400, Some("Status")), "{told}");
+    assert!(told["message"].as_str().unwrap().contains("cut short"), "{told}");
+    assert_eq!(diff(before.encode(), "?all=x").await.0, 400);
+    cluster.stop().await;
+}
+
+#[tokio::test]
 async fn a_snapshot_and_an_export_are_downloaded() {
     let parent = Cluster::start(bare()).await.unwrap();
     put(&parent, "a", "1").await;

@@ -130,6 +130,7 @@ async fn a_grant_of_all_handles_is_none_of_secrets_keys_and_forks() {
     for (method, path, body) in [
         ("GET", "/snapshot", Value::Null),
         ("GET", "/export", Value::Null),
+        ("POST", "/diff", Value::Null),
         ("GET", "/forks", Value::Null),
         ("POST", "/forks", json!({})),
         ("DELETE", "/forks/a", Value::Null),
