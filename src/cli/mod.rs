@@ -44,6 +44,7 @@ mod connection;
 mod data_dir;
 mod detach;
 mod help;
+mod junit;
 mod kubeconfig;
 mod left_behind;
 mod log;

@@ -13,9 +13,10 @@ use rustix::process::Signal;
 use tokio::process::Command;
 
 use super::beside::{self, Asked, Beside, Inherited};
+use super::junit::JunitReport;
 use super::left_behind::LeftBehind;
 use super::outcome::complain;
-use super::run_folder::RunFolder;
+use super::run_folder::{RunFolder, SNAPSHOT};
 use super::up::Up;
 use super::{Failure, kubeconfig, manifests, state};
 use crate::cluster::manifests::Manifest;
@@ -33,7 +34,8 @@ const UNNAMED: &str = "kubarium";
 ///
 /// The command finds it by KUBECONFIG, and what --publish has opened by KUBARIUM_PUBLISHED: the addresses in
 /// the order of the wishes, with commas between them. Its exit code is passed on. When it fails, a folder
-/// says what happened: the objects, the audit log, the trace, the events and the logs of pods.
+/// says what happened: the objects, the audit log, the trace, the events and the logs of pods, and a snapshot
+/// of the cluster, which `up --snapshot FOLDER` opens again.
 #[derive(Args)]
 pub struct RunCommand {
     /// The cluster, as of `up`.
@@ -47,6 +49,11 @@ pub struct RunCommand {
     /// Leave it behind when the command succeeds, too.
     #[arg(long, requires = "keep")]
     pub keep_always: bool,
+    /// Tell how the command ended in a file as JUnit writes it, with what is left as attachments.
+    ///
+    /// The snapshot is not attached: it holds every Secret.
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
     /// The command, and what it is given.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
@@ -96,17 +103,29 @@ impl RunCommand {
             Ok(started) => started.map_err(|error| Failure(error.to_string()))?,
             Err(signal) => return Ok(beside::code_of_signal(signal)),
         };
+        let clock = Clock::real();
         let ended = self.attend(&cluster, claim, folder.path(), (manifests, inherited), asked).await;
+        let took = clock.elapsed();
         let is_failure = |status: ExitStatus| self.keep_always || !status.success();
         let is_kept = matches!(ended, Ok(RunEnd::Command(status)) if is_failure(status));
         if is_kept {
             self.leave(&cluster, folder.path(), asked).await;
         }
         let _ = asked.twice_or(cluster.stop()).await;
-        if is_kept {
-            tell(folder.leave());
+        let left = if is_kept { tell(folder.leave()) } else { None };
+        if let Ok(RunEnd::Command(status)) = ended {
+            self.report(status, took, left.as_deref());
         }
         ended.map(RunEnd::code)
+    }
+
+    /// How the command ended, for who shows it.
+    fn report(&self, status: ExitStatus, took: Duration, left: Option<&Path>) {
+        let Some(file) = &self.junit else { return };
+        let why = (!status.success()).then(|| status.to_string());
+        if let Err(failure) = (JunitReport { command: &self.command, took, why, left }).write(file) {
+            complain(&failure);
+        }
     }
 
     async fn attend(
@@ -203,9 +222,7 @@ impl RunCommand {
         if !matches!(gathered, Ok(Ok(()))) {
             complain(&Failure("what happened in the cluster could not all be asked for in time".into()));
         }
-        let data = folder.join("data");
-        let kept = cluster.keep(&data);
-        let kept = kept.map_err(|error| Failure::new(format!("cannot write {}", data.display()), error));
+        let kept = cluster.save(folder.join(SNAPSHOT)).map_err(|error| Failure(error.to_string()));
         for failure in [left.write(folder), kept].into_iter().filter_map(Result::err) {
             complain(&failure);
         }
@@ -239,14 +256,19 @@ fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "kubarium: {text}");
 }
 
-fn tell(left: Result<PathBuf, Failure>) {
+/// Where it is left, if it could be.
+fn tell(left: Result<PathBuf, Failure>) -> Option<PathBuf> {
     match left {
         Ok(folder) => {
             let shown = folder.display();
-            let hint = format!("go on with it: kubarium up --data-dir {shown}/data");
+            let hint = format!("go on with it: kubarium up --snapshot {shown}");
             note(&format!("what happened in the cluster is in {shown}; {hint}"));
+            Some(folder)
         }
-        Err(failure) => complain(&failure),
+        Err(failure) => {
+            complain(&failure);
+            None
+        }
     }
 }
 

@@ -12,9 +12,16 @@ use entropy::Entropy;
 
 /// All that may be left behind. What an earlier run has left of it goes when there is something new.
 const LEFT: [&str; 7] =
-    ["audit.log", "audit-policy.yaml", "trace.json", "objects.yaml", "events.txt", "logs", "data"];
+    ["audit.log", "audit-policy.yaml", "trace.json", "objects.yaml", "events.txt", "logs", SNAPSHOT];
+/// The whole cluster, as `snapshot save` writes it.
+pub(crate) const SNAPSHOT: &str = "cluster.snapshot";
 /// What only a run leaves.
 const SIGN: &str = "trace.json";
+
+/// The file of a snapshot: itself, or the one in a folder that a run has left.
+pub(crate) fn snapshot_of(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join(SNAPSHOT) } else { path.to_owned() }
+}
 
 /// A new folder that its owner alone may enter, under a name that nobody can foresee; it is gone in the end.
 pub(crate) struct RunFolder {
@@ -141,14 +148,14 @@ mod tests {
     fn links_folders_of_all_and_what_is_not_of_a_run_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let [real, link, open] = ["real", "link", "open"].map(|name| folder.path().join(name));
-        fs::create_dir_all(real.join("data")).unwrap();
+        fs::create_dir_all(real.join("logs")).unwrap();
         std::os::unix::fs::symlink(&real, &link).unwrap();
         assert!(refusal(&link).contains("a link"), "{}", refusal(&link));
-        assert!(refusal(&real).contains("it has data"), "{}", refusal(&real));
+        assert!(refusal(&real).contains("it has logs"), "{}", refusal(&real));
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
         assert!(refusal(&open).contains("somebody else"), "{}", refusal(&open));
-        assert!(real.join("data").exists() && open.exists());
+        assert!(real.join("logs").exists() && open.exists());
     }
 
     #[test]

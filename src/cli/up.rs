@@ -15,7 +15,7 @@ use super::flags::values;
 use super::readiness::Readiness;
 use super::stop::{Stop, end_unless_told};
 use super::style::Style;
-use super::{Failure, data_dir, detach, kubeconfig, manifests, node, progress, say, state};
+use super::{Failure, data_dir, detach, kubeconfig, manifests, node, progress, run_folder, say, state};
 use crate::cluster::kwok_kinds::KwokKind;
 use crate::cluster::manifests::Manifest;
 use crate::cluster::{Access, Cluster, Components, Config, Listen, OtlpEndpoint, Publish, Snapshot};
@@ -81,7 +81,8 @@ pub struct Up {
     /// Start with what is left of a data dir that has lost something, and say what is gone.
     #[arg(long)]
     pub recover: bool,
-    /// Start from a file that `snapshot save` wrote, with as many nodes as there were.
+    /// Start from a file that `snapshot save` wrote, or from the folder that a failed `kubarium run` has
+    /// left, with as many nodes as there were.
     ///
     /// With a data dir that is not there yet, everything is written there first.
     #[arg(long, value_name = "FILE")]
@@ -234,15 +235,13 @@ impl Up {
     }
 
     async fn serve(
-        mut self,
+        self,
         claim: &state::Claim,
         log: Option<PathBuf>,
         manifests: &[Manifest],
     ) -> Result<(), Failure> {
         let clock = Clock::real();
-        let snapshot = self.read_snapshot()?;
-        self.nodes = snapshot.as_ref().map_or(self.nodes, Snapshot::nodes);
-        let config = Config { snapshot, ..self.config()? };
+        let config = self.config()?;
         self.data_dir.as_deref().map_or(Ok(()), data_dir::check)?;
         let mut stop = Stop::listen()?;
         let readiness = Readiness::new(self.ready_file.as_deref(), self.ready_fd);
@@ -287,11 +286,11 @@ impl Up {
     /// What it is to begin with, if that is said.
     fn read_snapshot(&self) -> Result<Option<Snapshot>, Failure> {
         let snapshot = match (&self.snapshot, &self.etcd_snapshot) {
-            (Some(file), _) => Snapshot::read(file).map(Some),
+            (Some(file), _) => Snapshot::read(&run_folder::snapshot_of(file)).map(Some),
             (None, Some(file)) => {
                 let prefix = self.apiserver.etcd.root().map_err(|why| Failure(why.to_string()))?;
                 let leases = if self.read_only { LeasesOf::Nobody } else { LeasesOf::Snapshot };
-                let nodes = (self.nodes(), self.kubelet.max_pods);
+                let nodes = (self.nodes(None), self.kubelet.max_pods);
                 Snapshot::of_etcd(file, &prefix, leases, nodes).map(Some)
             }
             (None, None) => Ok(None),
@@ -323,7 +322,7 @@ impl Up {
             name: self.name.clone(),
             pid: i32::try_from(std::process::id()).unwrap_or_default(),
             server: server.to_owned(),
-            nodes: self.nodes(),
+            nodes: self.nodes(None),
             kubeconfig: absolute(kubeconfig),
             own_kubeconfig: self.kubeconfig.is_some(),
             ready: false,
@@ -336,11 +335,12 @@ impl Up {
         }
     }
 
-    fn nodes(&self) -> u32 {
+    /// As many as the snapshot has that it begins with.
+    fn nodes(&self, snapshot: Option<&Snapshot>) -> u32 {
         if self.read_only {
             return 0;
         }
-        self.components.nodes(self.nodes)
+        self.components.nodes(snapshot.map_or(self.nodes, Snapshot::nodes))
     }
 
     /// From ready to the first thing that goes wrong.
@@ -393,9 +393,11 @@ impl Up {
             say(format!("The feature gate {name} is known, and changes nothing here."));
         }
         let node_groups = self.node_config.as_deref().map(node::read).transpose()?.unwrap_or_default();
+        let snapshot = self.read_snapshot()?;
         Ok(Config {
-            nodes: self.nodes(),
+            nodes: self.nodes(snapshot.as_ref()),
             node_groups,
+            snapshot,
             component_ports: self.components.ports,
             components: if self.read_only {
                 Components::NONE

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use super::Cluster;
 use super::config::Config;
-use super::data_dir;
 use super::snapshot::{Snapshot, SnapshotError};
 use super::start_error::StartError;
 use client_go::Client;
@@ -14,19 +13,6 @@ impl Cluster {
     /// name it.
     pub(crate) fn kit(&self) -> Client {
         self.inside.kit()
-    }
-
-    /// Writes all that is stored into a new data dir, which another cluster can be started with
-    /// ([`Config::data_dir`]).
-    ///
-    /// # Errors
-    /// What the disk says, or that there is a store already.
-    pub fn keep(&self, folder: &Path) -> Result<(), etcd::Error> {
-        self.inside
-            .kv
-            .own("a copy of the data dir")?
-            .image()?
-            .restore(&data_dir::store(folder), &self.inside.clock)
     }
 
     /// The whole cluster as it is at one resourceVersion, whoever writes meanwhile.

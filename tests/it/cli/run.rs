@@ -71,10 +71,35 @@ fn what_failed_leaves_a_cluster_that_is_opened_again() {
     assert!(read("objects.yaml").contains("name: evidence"));
     assert!(read("events.txt").contains("Normal Pod default/p Scheduled: "), "{}", read("events.txt"));
     assert_eq!(read("logs/default/p/p.log"), "said\n");
-    let data = keep.join("data");
-    let up = Up::start_with(&["--data-dir", data.to_str().unwrap()]);
+    assert!(
+        text(&failed.stderr).contains(&format!("kubarium up --snapshot {kept}\n")),
+        "{}",
+        text(&failed.stderr)
+    );
+    let up = Up::start_with(&["--snapshot", kept]);
     let found = up.kubectl(&["get", "configmap", "evidence", "-o", "jsonpath={.data.a}"]);
     assert_eq!(text(&found.stdout), "b", "{}", text(&found.stderr));
+}
+
+#[test]
+fn a_run_begins_with_a_snapshot_and_junit_has_what_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let [kept, junit] =
+        ["kept", "reports/junit.xml"].map(|name| folder.path().join(name).display().to_string());
+    let script = ["--", "sh", "-c", "kubectl create configmap evidence && exit 3"];
+    let failed =
+        run(folder.path(), &[&["--nodes", "2", "--keep", &kept, "--junit", &junit], &script[..]].concat());
+    assert_eq!(failed.status.code(), Some(3), "{}", text(&failed.stderr));
+    let report = fs::read_to_string(&junit).unwrap();
+    assert!(report.contains("exit status: 3</failure>"), "{report}");
+    assert!(report.contains(&format!("\n[[ATTACHMENT|{kept}/audit.log]]\n")), "{report}");
+    assert!(report.contains(&format!("\n[[ATTACHMENT|{kept}/trace.json]]\n")), "{report}");
+    assert!(!report.contains("cluster.snapshot"), "{report}");
+    let looks = ["--", "kubectl", "get", "configmap/evidence", "node/node-2", "-o", "name"];
+    let again = run(folder.path(), &[&["--snapshot", &kept, "--junit", &junit], &looks[..]].concat());
+    assert_eq!(text(&again.stdout), "configmap/evidence\nnode/node-2\n", "{}", text(&again.stderr));
+    let report = fs::read_to_string(&junit).unwrap();
+    assert!(report.contains("failures=\"0\"") && !report.contains("ATTACHMENT"), "{report}");
 }
 
 #[test]
@@ -89,7 +114,7 @@ fn a_second_failure_has_its_own_exit_code_and_leaves_what_happened_then() {
         assert!(objects.contains(&format!("name: {name}\n")), "{objects}");
         assert!(name == "first" || !objects.contains("name: first\n"), "{objects}");
     }
-    assert!(keep.join("data/etcd").exists() && keep.join("audit.log").exists());
+    assert!(keep.join("cluster.snapshot").exists() && keep.join("audit.log").exists());
 }
 
 #[test]
