@@ -5,37 +5,26 @@
 //! where its keys begin. gRPC is spoken over the HTTP/2 that is in the tree anyway: the crate `etcd-client`
 //! wants protoc at build time.
 //!
-//! Bounds: a call is given up after [`MAX_CALL_TIME`], what may be asked again is for [`MAX_RETRY_TIME`]; a
-//! range is read in pages of [`PAGE_KEYS`] keys; a watch that nobody reads holds [`WATCH_WINDOW_BYTES`] of
+//! Without the feature `client` (of the program: `etcd`) all of it is as small as can be: nobody is ever
+//! connected, and [`EtcdClient::open`] says so. Who uses it need not know which of the two it has.
+//!
+//! Bounds: a call is given up after `MAX_CALL_TIME`, what may be asked again is for `MAX_RETRY_TIME`; a
+//! range is read in pages of `PAGE_KEYS` keys; a watch that nobody reads holds `WATCH_WINDOW_BYTES` of
 //! what etcd sends, and etcd the rest.
 
 #![warn(missing_docs, unreachable_pub)]
 
+pub mod absent;
 pub mod config;
 
-mod ask;
-mod body;
-mod call;
-mod client;
-mod compaction;
-mod connection;
-mod connections;
-mod convert;
-mod keys;
-mod member;
-mod opening;
-mod progress;
-mod range;
-mod whole;
-mod write;
+#[cfg(feature = "client")]
+mod grpc;
 
-mod watch;
-
-pub use call::{MAX_CALL_TIME, MAX_RETRY_TIME};
-pub use client::EtcdClient;
+#[cfg(not(feature = "client"))]
+pub use absent::{CopiedChange, EtcdClient, EtcdWatch, OpenError};
 pub use config::{EtcdConfig, EtcdEndpoint};
-pub use connection::WATCH_WINDOW_BYTES;
-pub use opening::OpenError;
-pub use range::PAGE_KEYS;
-pub use watch::EtcdWatch;
-pub use whole::CopiedChange;
+#[cfg(feature = "client")]
+pub use grpc::{
+    CopiedChange, EtcdClient, EtcdWatch, MAX_CALL_TIME, MAX_RETRY_TIME, OpenError, PAGE_KEYS,
+    WATCH_WINDOW_BYTES,
+};

@@ -333,7 +333,7 @@ pub(crate) const WORDS: &[(&str, &str, &[&str])] = &[
             "src/apiserver/server.rs",
             "src/cli/connection.rs",
             // To an etcd that is not ours.
-            "src/etcd_client/connection.rs",
+            "src/etcd_client/grpc/connection.rs",
             "src/cluster/publishing.rs",
             "src/kubelet/container_runtime/declared/forward.rs",
             // Over connections in memory: servers of pods that speak TLS, and who asks them.

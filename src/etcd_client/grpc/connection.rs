@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use super::body::RequestBody;
-use super::config::{EtcdConfig, EtcdEndpoint};
+use crate::config::{EtcdConfig, EtcdEndpoint};
 use clock::Clock;
 
 /// How long a member is waited for until it is spoken to.

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::client::EtcdClient;
-use super::config::EtcdConfig;
 use super::connection::Hope;
 use super::connections::Purpose;
+use crate::config::EtcdConfig;
 use clock::Clock;
 
 /// How long is waited for an etcd that starts at the same time. What cannot pass is said at once.

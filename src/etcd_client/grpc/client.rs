@@ -11,11 +11,11 @@ use etcd_api::messages::{
 use tokio::sync::watch;
 
 use super::ask::Repeat;
-use super::config::EtcdConfig;
 use super::connection::EtcdDialFailure;
 use super::connections::{Connections, MemberConnection, Purpose};
 use super::convert::unsigned;
 use super::progress::ProgressAsked;
+use crate::config::EtcdConfig;
 use clock::Clock;
 
 /// A client of one etcd. Cloning shares it.

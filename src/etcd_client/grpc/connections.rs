@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sync::Mutex;
 
-use super::config::{EtcdConfig, EtcdEndpoint};
 use super::connection::{DIAL_TIME, EtcdDialFailure, Hope, HttpSender, dial};
 use super::member::has_progress;
+use crate::config::{EtcdConfig, EtcdEndpoint};
 use clock::Clock;
 
 /// What a connection is for. Watches have their own: what nobody reads there holds up no call.

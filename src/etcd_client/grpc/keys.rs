@@ -7,8 +7,8 @@ use etcd::{KeyValue, LeaseId};
 use etcd_api::messages;
 
 use super::client::EtcdClient;
-use super::config::DEFAULT_PREFIX;
 use super::convert::unsigned;
+use crate::config::DEFAULT_PREFIX;
 
 impl EtcdClient {
     /// A key as etcd has it.

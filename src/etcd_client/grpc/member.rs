@@ -4,8 +4,8 @@ use etcd_api::frames::framed;
 use etcd_api::messages::{Empty, StatusResponse};
 
 use super::ask::ask;
-use super::config::EtcdEndpoint;
 use super::connection::{EtcdDialFailure, Hope, HttpSender};
+use crate::config::EtcdEndpoint;
 
 /// The first release whose API this is.
 const OLDEST: (u64, u64, u64) = (3, 4, 0);

@@ -10,8 +10,8 @@ use hyper::body::Incoming;
 use percent_encoding::percent_decode_str;
 
 use super::body::RequestBody;
-use super::config::EtcdEndpoint;
 use super::connection::{EtcdDialFailure, Hope, HttpSender};
+use crate::config::EtcdEndpoint;
 
 /// The longest answer that is read, as upstream's client has it: a page of a range.
 const MAX_ANSWER_BYTES: usize = i32::MAX as usize;
