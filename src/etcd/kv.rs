@@ -23,7 +23,8 @@ use super::tasks;
 use super::transaction::Transaction;
 use super::writer::Writer;
 use super::{
-    Error, Expect, KeySpan, KeyValue, LeaseId, LeaseStatus, Op, Options, Range, Revision, Txn, Watch,
+    DiskObserver, Error, Expect, KeySpan, KeyValue, LeaseId, LeaseStatus, Op, Options, Range, Revision, Txn,
+    Watch,
 };
 use clock::Clock;
 
@@ -339,6 +340,11 @@ impl Kv {
     /// How much room its files take; 0 in memory.
     pub fn bytes_on_disk(&self) -> u64 {
         self.0.shared.read().log().map_or(0, |log| log.bytes_on_disk())
+    }
+
+    /// Has somebody told how long the disk takes; the first who wants to know is. In memory nothing is told.
+    pub fn observe_disk(&self, observer: &DiskObserver) {
+        self.0.shared.disk_times.observe(observer);
     }
 
     /// Starts the lease's time anew.

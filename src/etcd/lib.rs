@@ -20,6 +20,7 @@ pub mod contract;
 
 mod compact;
 mod device;
+mod disk_times;
 mod error;
 mod facts;
 mod folder;
@@ -64,6 +65,7 @@ pub use compact::{COMPACTION_INTERVAL, compactor};
 pub use contract::{
     Event, EventKind, Expect, KeyValue, LeaseId, LeaseStatus, LoggedChange, Op, Options, Range, Revision, Txn,
 };
+pub use disk_times::{DiskObserver, DiskStep};
 pub use error::Error;
 pub use image::{DamagedImage, ImageLease, StoreImage};
 pub use kv::Kv;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::Notify;
 
+use super::disk_times::DiskTimes;
 use super::index::Index;
 use super::lease::Leases;
 use super::log::Log;
@@ -33,6 +34,7 @@ pub(super) struct Shared {
     pub leases_changed: Notify,
     /// A write has failed.
     pub write_failed: Notify,
+    pub disk_times: DiskTimes,
 }
 
 #[derive(Debug)]
@@ -83,7 +85,12 @@ pub(super) struct Unread {
 
 impl Shared {
     pub(super) fn new(state: State) -> Shared {
-        Shared { state: RwLock::new(state), leases_changed: Notify::new(), write_failed: Notify::new() }
+        Shared {
+            state: RwLock::new(state),
+            leases_changed: Notify::new(),
+            write_failed: Notify::new(),
+            disk_times: DiskTimes::default(),
+        }
     }
 
     pub(super) fn into_state(self) -> State {

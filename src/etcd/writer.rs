@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TryRecvError;
 
+use super::disk_times::DiskStep;
 use super::facts::{NEWEST_LEASE, lease_fact, lease_name_fact};
 use super::gathering::{Gathering, PAUSE};
 use super::log::Log;
@@ -129,7 +130,11 @@ impl Writer {
         let start = self.clock.elapsed();
         let mut answers = Vec::with_capacity(pending.len());
         let failed = self.write_pending(pending, &mut answers).err();
-        self.gathering.note(answers.len() + self.queue.len(), self.clock.elapsed().saturating_sub(start));
+        let taken = self.clock.elapsed().saturating_sub(start);
+        self.gathering.note(answers.len() + self.queue.len(), taken);
+        if self.durable {
+            self.shared.disk_times.tell(DiskStep::Commit, taken);
+        }
         answers.into_iter().for_each(|answer| answer.send(failed.as_ref()));
     }
 
@@ -379,7 +384,11 @@ impl Writer {
         if !self.durable {
             return Ok(());
         }
-        log.flush().map_err(|error| self.fail(error))
+        let start = self.clock.elapsed();
+        log.flush().map_err(|error| self.fail(error))?;
+        let taken = self.clock.elapsed().saturating_sub(start);
+        self.shared.disk_times.tell(DiskStep::Sync, taken);
+        Ok(())
     }
 
     pub(super) fn fail(&self, error: Error) -> Error {

@@ -68,6 +68,10 @@ pub enum EtcdError {
     AuthNotEnabled,
     /// `Stopped`
     Stopped,
+    /// `NoSpace`
+    NoSpace,
+    /// `Corrupt`
+    Corrupt,
 }
 
 impl EtcdError {
@@ -88,6 +92,8 @@ impl EtcdError {
             EtcdError::RequestTooLarge => "etcdserver: request is too large",
             EtcdError::AuthNotEnabled => "etcdserver: authentication is not enabled",
             EtcdError::Stopped => "etcdserver: server stopped",
+            EtcdError::NoSpace => "etcdserver: mvcc: database space exceeded",
+            EtcdError::Corrupt => "etcdserver: corrupt cluster",
         }
     }
 
@@ -97,6 +103,8 @@ impl EtcdError {
             EtcdError::LeaseNotFound => NOT_FOUND,
             EtcdError::LeaseExist | EtcdError::AuthNotEnabled => FAILED_PRECONDITION,
             EtcdError::Stopped => UNAVAILABLE,
+            EtcdError::NoSpace => RESOURCE_EXHAUSTED,
+            EtcdError::Corrupt => DATA_LOSS,
             _ => INVALID_ARGUMENT,
         }
     }

@@ -1,8 +1,8 @@
 //! `/metrics`: where the store stands, and what was counted, under etcd's names, as its dashboards and
 //! `etcdctl check` read them.
 //!
-//! What one process without a raft cannot have is left out where a number would mislead (a quota, peers,
-//! rounds of the write-ahead log), and constant where it is so.
+//! What one process without a raft cannot have is left out where a number would mislead (peers,
+//! snapshots for them), and constant where it is so.
 
 use std::fmt::Write;
 
@@ -19,6 +19,8 @@ pub(crate) fn render(server: &EtcdServer) -> String {
     let kv = server.kv().ok();
     let writable = kv.as_ref().is_some_and(|kv| kv.writable().is_ok());
     member(&mut out, writable);
+    let help = "Current backend storage quota size in bytes.";
+    one(&mut out, "etcd_server_quota_backend_bytes", "gauge", help, server.quota().bytes());
     if let Some(kv) = kv {
         store(&mut out, &kv);
     }

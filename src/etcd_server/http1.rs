@@ -2,30 +2,31 @@
 
 use axum::body::Body;
 use http::header::{ALLOW, CONTENT_TYPE};
-use http::{HeaderValue, Method, Response, StatusCode};
+use http::{HeaderValue, Method, Response, StatusCode, Uri};
 use serde_json::json;
 
+use crate::alarms;
 use crate::exposition;
 use crate::server::{CLUSTER_VERSION, EtcdServer, VERSION};
 
 /// The form that Prometheus asks for.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-pub(crate) fn answer(server: &EtcdServer, method: &Method, path: &str) -> Response<Body> {
+pub(crate) fn answer(server: &EtcdServer, method: &Method, uri: &Uri) -> Response<Body> {
     if method != Method::GET && method != Method::HEAD {
         let mut refused = text(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed\n");
         refused.headers_mut().insert(ALLOW, HeaderValue::from_static("GET"));
         return refused;
     }
     let broken = || server.kv().and_then(|kv| Ok(kv.writable()?)).err();
-    match path {
-        "/health" => match broken() {
+    match uri.path() {
+        "/health" => match alarm(server, uri).or_else(|| Some(broken()?.message)) {
             None => json_of(StatusCode::OK, &json!({"health": "true", "reason": ""})),
-            Some(status) => json_of(
-                StatusCode::SERVICE_UNAVAILABLE,
-                &json!({"health": "false", "reason": status.message}),
-            ),
+            Some(reason) => {
+                json_of(StatusCode::SERVICE_UNAVAILABLE, &json!({"health": "false", "reason": reason}))
+            }
         },
+        // That there is no room is nothing that a restart would mend.
         "/livez" | "/readyz" => match broken() {
             None => text(StatusCode::OK, "ok\n"),
             Some(status) => text(StatusCode::SERVICE_UNAVAILABLE, status.message),
@@ -40,6 +41,14 @@ pub(crate) fn answer(server: &EtcdServer, method: &Method, path: &str) -> Respon
         }
         _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
     }
+}
+
+/// One that is raised and that nobody asked to leave out (`?exclude=NOSPACE`).
+fn alarm(server: &EtcdServer, uri: &Uri) -> Option<String> {
+    let query = uri.query().unwrap_or_default();
+    let excluded: Vec<&str> = query.split('&').filter_map(|pair| pair.strip_prefix("exclude=")).collect();
+    let raised = server.alarms().list(0).into_iter().map(|raised| alarms::name(raised.alarm));
+    raised.filter(|name| !excluded.contains(name)).map(|name| format!("ALARM {name}")).next()
 }
 
 fn text(status: StatusCode, words: impl Into<Body>) -> Response<Body> {

@@ -10,6 +10,7 @@ use crate::messages::{
     CompactionRequest, DeleteRangeRequest, DeleteRangeResponse, HeaderResponse, Nested, PutRequest,
     PutResponse, RangeRequest, RangeResponse, Repeated,
 };
+use crate::quota::put_cost;
 use crate::range::{self, shown};
 use crate::server::{EtcdServer, check_size, header, header_only};
 use crate::status::{EtcdError, EtcdStatus};
@@ -28,6 +29,7 @@ pub(crate) async fn put(
 ) -> Result<PutResponse, EtcdStatus> {
     check::put(&request)?;
     check_size(bytes)?;
+    server.admit(put_cost(&request))?;
     let values = Arc::clone(server.values());
     server.metrics().put();
     server.kv()?.transact(move |txn| put_in(txn, &*values, &request)).await
@@ -64,6 +66,7 @@ pub(crate) async fn delete_range(
     request: DeleteRangeRequest,
 ) -> Result<DeleteRangeResponse, EtcdStatus> {
     check::delete_range(&request)?;
+    server.admit(0)?;
     let values = Arc::clone(server.values());
     server.metrics().deleted();
     server.kv()?.transact(move |txn| delete_range_in(txn, &*values, &request)).await
@@ -93,6 +96,7 @@ pub(crate) async fn compact(
     server: &EtcdServer,
     request: &CompactionRequest,
 ) -> Result<HeaderResponse, EtcdStatus> {
+    server.admit(0)?;
     let kv = server.kv()?;
     let before = u64::try_from(request.revision).unwrap_or(0);
     if before <= kv.compact_revision() {

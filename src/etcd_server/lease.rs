@@ -15,6 +15,7 @@ use crate::messages::{
     LeaseLeasesResponse, LeaseRequest, LeaseTimeToLiveRequest, LeaseTimeToLiveResponse, Repeated,
 };
 use crate::metrics::LeaseStep;
+use crate::quota::LEASE_COST;
 use crate::server::{EtcdServer, header, header_only, signed};
 use crate::status::{EtcdError, EtcdStatus};
 use crate::unary::streamed;
@@ -31,6 +32,7 @@ pub(crate) async fn grant(
     if request.ttl > MAX_TTL {
         return Err(EtcdError::LeaseTtlTooLarge.into());
     }
+    server.admit(LEASE_COST)?;
     let kv = server.kv()?;
     let ttl = request.ttl.max(MIN_TTL);
     let time = Duration::from_secs(ttl.unsigned_abs());
@@ -51,6 +53,7 @@ pub(crate) async fn revoke(
     server: &EtcdServer,
     request: &LeaseRequest,
 ) -> Result<HeaderResponse, EtcdStatus> {
+    server.admit(0)?;
     let kv = server.kv()?;
     kv.revoke_lease(named(&kv, request.id)?).await?;
     server.metrics().leased(LeaseStep::Revoked);

@@ -2,7 +2,7 @@
 //! requests of gRPC over HTTP/2, what goes out are their answers, in etcd's words and codes.
 //!
 //! It must not know Kubernetes, nor who listens: a listener with or without TLS hands requests in
-//! ([`EtcdServer::serve`]). Nothing is kept here but what a request needs; the store is the only state.
+//! ([`EtcdServer::serve`]). Nothing is kept here but alarms and what a request needs; the store is the state.
 //!
 //! Bounds: a message has at most [`frames::MAX_RECEIVED_BYTES`], what is written by one
 //! [`status::MAX_REQUEST_BYTES`], a transaction [`check::MAX_TXN_OPS`] operations, a stream
@@ -14,6 +14,7 @@
 pub mod check;
 pub mod frames;
 
+mod alarms;
 mod bolt;
 mod bolt_reader;
 mod cluster;
@@ -27,6 +28,7 @@ mod lease;
 mod maintenance;
 mod metrics;
 pub mod options;
+pub mod quota;
 mod range;
 pub mod restored;
 mod routes;

@@ -1,18 +1,20 @@
 //! `Maintenance`, and what little there is of `Auth` (`v3rpc/maintenance.go`).
 
 use axum::body::Body;
+use etcd::Kv;
 use http::Response;
 
+use crate::alarms;
 use crate::hash::Hasher;
 use crate::history;
 use crate::messages::{
     AlarmRequest, AlarmResponse, AuthStatusResponse, Empty, HashKvRequest, HashKvResponse, HashResponse,
-    HeaderResponse, LeaseRequest, Repeated, StatusResponse,
+    HeaderResponse, LeaseRequest, StatusResponse,
 };
 use crate::server::{
     CLUSTER_VERSION, EtcdServer, MEMBER_ID, RAFT_TERM, VERSION, header, header_only, signed,
 };
-use crate::status::{EtcdError, EtcdStatus, UNIMPLEMENTED};
+use crate::status::{EtcdError, EtcdStatus};
 use crate::unary::unary;
 
 pub(crate) fn status(server: &EtcdServer, _request: &Empty) -> Result<StatusResponse, EtcdStatus> {
@@ -27,21 +29,25 @@ pub(crate) fn status(server: &EtcdServer, _request: &Empty) -> Result<StatusResp
         raft_index: revision,
         raft_term: RAFT_TERM,
         raft_applied_index: revision,
-        errors: kv.writable().err().iter().map(ToString::to_string).collect(),
+        errors: errors(server, &kv),
         db_size_in_use: size,
         is_learner: false,
         storage_version: CLUSTER_VERSION.to_owned(),
-        db_size_quota: 0,
+        db_size_quota: server.quota().bytes(),
     })
 }
 
-/// There is no quota, so nothing to raise an alarm.
+/// The alarms, as etcd's message is written by its own library, and why nothing can be written.
+fn errors(server: &EtcdServer, kv: &Kv) -> Vec<String> {
+    let alarms = server.alarms().list(0).into_iter();
+    let told =
+        alarms.map(|raised| format!("memberID:{} alarm:{} ", raised.member_id, alarms::name(raised.alarm)));
+    told.chain(kv.writable().err().map(|error| error.to_string())).collect()
+}
+
 pub(crate) fn alarm(server: &EtcdServer, request: &AlarmRequest) -> Result<AlarmResponse, EtcdStatus> {
-    const ACTIVATE: i64 = 1;
-    if request.action == ACTIVATE {
-        return Err(EtcdStatus::new(UNIMPLEMENTED, "kubarium: this etcd has no alarms"));
-    }
-    Ok(AlarmResponse { header: header(server.kv()?.revision()), alarms: Repeated::default() })
+    let header = header(server.kv()?.revision());
+    Ok(AlarmResponse { header, alarms: server.alarms().answer(request) })
 }
 
 /// Gives back what compaction has freed, as far as that pays.

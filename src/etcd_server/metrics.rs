@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::{Body, Bytes};
-use component_base::metrics::{Family, heading};
+use component_base::metrics::{FROM_A_MILLISECOND, Family, Histogram, heading};
+use etcd::{DiskObserver, DiskStep};
 use http::{HeaderMap, Response};
 use http_body::Frame;
 use http_body_util::BodyExt;
@@ -28,6 +29,9 @@ const METHODS: [(&str, &[&str], &str); 8] = [
     ("Cluster", &["MemberList"], UNARY),
     ("Auth", &["AuthStatus", "AuthDisable", "Authenticate"], UNARY),
 ];
+
+/// `ExponentialBuckets(0.001, 2, 14)`: of the disk.
+const DISK_BUCKETS: usize = 14;
 
 /// `codes.Code`, by their numbers.
 const CODES: [&str; 17] = [
@@ -60,6 +64,9 @@ pub(crate) struct ServerMetrics {
     operations: [AtomicU64; 4],
     /// Leases that were granted, revoked by a client, and renewed.
     leases: [AtomicU64; 3],
+    /// How long the log took to be durable, and how long a group of writes in all.
+    syncs: Arc<Histogram>,
+    commits: Arc<Histogram>,
     /// Held by each stream of watches, and by each watch.
     streams: Arc<()>,
     watchers: Arc<()>,
@@ -105,6 +112,8 @@ impl Default for ServerMetrics {
             sent_bytes: AtomicU64::new(0),
             operations: Default::default(),
             leases: Default::default(),
+            syncs: Arc::new(Histogram::new(&FROM_A_MILLISECOND[..DISK_BUCKETS])),
+            commits: Arc::new(Histogram::new(&FROM_A_MILLISECOND[..DISK_BUCKETS])),
             streams: Arc::default(),
             watchers: Arc::default(),
         }
@@ -112,6 +121,15 @@ impl Default for ServerMetrics {
 }
 
 impl ServerMetrics {
+    /// What counts how long the disk takes.
+    pub(crate) fn disk_observer(&self) -> DiskObserver {
+        let (syncs, commits) = (self.syncs.clone(), self.commits.clone());
+        Arc::new(move |step, taken| match step {
+            DiskStep::Sync => syncs.observe(taken),
+            DiskStep::Commit => commits.observe(taken),
+        })
+    }
+
     pub(crate) fn ranged(&self) {
         count(&self.operations[0], 1);
     }
@@ -159,6 +177,21 @@ impl ServerMetrics {
         for (what, counter) in ["granted", "revoked", "renewed"].iter().zip(&self.leases) {
             let help = format!("The total number of {what} leases.");
             one(out, &format!("etcd_debugging_lease_{what}_total"), "counter", &help, load(counter));
+        }
+        for (name, histogram, help) in [
+            (
+                "etcd_disk_wal_fsync_duration_seconds",
+                &self.syncs,
+                "The latency distributions of fsync called by WAL.",
+            ),
+            (
+                "etcd_disk_backend_commit_duration_seconds",
+                &self.commits,
+                "The latency distributions of commit called by backend.",
+            ),
+        ] {
+            heading(out, name, "histogram", help);
+            histogram.render(out, name, "");
         }
         let held = |all: &Arc<()>| Arc::strong_count(all) - 1;
         let name = "etcd_debugging_mvcc_watch_stream_total";

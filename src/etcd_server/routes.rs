@@ -15,7 +15,7 @@ impl EtcdServer {
     pub async fn serve(&self, request: Request<Body>) -> Response<Body> {
         let kind = request.headers().get(http::header::CONTENT_TYPE).map(HeaderValue::as_bytes);
         if !kind.unwrap_or_default().starts_with(b"application/grpc") {
-            return http1::answer(self, request.method(), request.uri().path());
+            return http1::answer(self, request.method(), request.uri());
         }
         let path = request.uri().path().to_owned();
         let body = request.into_body();

@@ -1,13 +1,16 @@
 //! The server: which store, how its values are shown, what it says of itself.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clock::Clock;
-use etcd::Kv;
+use etcd::{DiskObserver, Kv};
 
+use crate::alarms::Alarms;
 use crate::messages::{HeaderResponse, Nested, ResponseHeader};
 use crate::metrics::ServerMetrics;
+use crate::quota::Quota;
 use crate::status::{EtcdError, EtcdStatus, MAX_REQUEST_BYTES};
 use crate::values::Values;
 
@@ -43,6 +46,9 @@ struct ServerInner {
     clock: Clock,
     progress_interval: Duration,
     metrics: Arc<ServerMetrics>,
+    disk: DiskObserver,
+    alarms: Alarms,
+    quota: Quota,
 }
 
 /// What is told of a server as of a member of a cluster, and how it behaves.
@@ -54,30 +60,56 @@ pub struct ServerOptions {
     pub client_urls: Vec<String>,
     /// `--watch-progress-notify-interval`
     pub progress_interval: Duration,
+    /// `--quota-backend-bytes`: 0 is etcd's default, and less than that is no quota.
+    pub quota_bytes: i64,
+    /// Where alarms are kept; nowhere, where the store is not kept either.
+    pub alarms_file: Option<PathBuf>,
 }
 
 impl Default for ServerOptions {
     fn default() -> ServerOptions {
-        let name = "default".to_owned();
-        ServerOptions { name, client_urls: Vec::new(), progress_interval: PROGRESS_INTERVAL }
+        ServerOptions {
+            name: "default".to_owned(),
+            client_urls: Vec::new(),
+            progress_interval: PROGRESS_INTERVAL,
+            quota_bytes: -1,
+            alarms_file: None,
+        }
     }
 }
 
 impl EtcdServer {
     /// On a store whose values are shown so.
     pub fn new(source: StoreSource, values: Arc<dyn Values>, options: ServerOptions) -> EtcdServer {
-        let ServerOptions { name, client_urls, progress_interval } = options;
-        let progress_interval = progress_interval.max(MIN_PROGRESS_INTERVAL);
-        // Who waits for a watch's progress lives in real time, whatever the store's clock says.
-        let clock = Clock::real();
-        let metrics = Arc::default();
-        let inner = ServerInner { source, values, name, client_urls, clock, progress_interval, metrics };
-        EtcdServer(Arc::new(inner))
+        let metrics: Arc<ServerMetrics> = Arc::default();
+        EtcdServer(Arc::new(ServerInner {
+            source,
+            values,
+            name: options.name,
+            client_urls: options.client_urls,
+            // Who waits for a watch's progress lives in real time, whatever the store's clock says.
+            clock: Clock::real(),
+            progress_interval: options.progress_interval.max(MIN_PROGRESS_INTERVAL),
+            disk: metrics.disk_observer(),
+            metrics,
+            alarms: Alarms::read(options.alarms_file),
+            quota: Quota::new(options.quota_bytes),
+        }))
     }
 
     /// The store.
     pub(crate) fn kv(&self) -> Result<Kv, EtcdStatus> {
-        (self.0.source)()
+        let kv = (self.0.source)()?;
+        kv.observe_disk(&self.0.disk);
+        Ok(kv)
+    }
+
+    pub(crate) fn alarms(&self) -> &Alarms {
+        &self.0.alarms
+    }
+
+    pub(crate) fn quota(&self) -> &Quota {
+        &self.0.quota
     }
 
     pub(crate) fn values(&self) -> &Arc<dyn Values> {

@@ -11,6 +11,7 @@ use crate::check;
 use crate::keys::{self, KeySpans};
 use crate::kv::{delete_range_in, put_in};
 use crate::messages::{Compare, Nested, Repeated, RequestOp, ResponseOp, TxnRequest, TxnResponse};
+use crate::quota::txn_cost;
 use crate::range;
 use crate::server::{EtcdServer, check_size, header, signed};
 use crate::status::EtcdStatus;
@@ -23,6 +24,9 @@ pub(crate) async fn txn(
 ) -> Result<TxnResponse, EtcdStatus> {
     check::txn(&request)?;
     check_size(bytes)?;
+    if !is_read_only(&request) {
+        server.admit(txn_cost(&request))?;
+    }
     let values = Arc::clone(server.values());
     let work = move |txn: &mut Transaction<'_>| {
         // All comparisons come before all writes, those of nested transactions too.
@@ -35,6 +39,15 @@ pub(crate) async fn txn(
     let answer = server.kv()?.transact(work).await?;
     server.metrics().transacted(&answer);
     Ok(answer)
+}
+
+/// Whether nothing is written, whatever the comparisons say.
+fn is_read_only(request: &TxnRequest) -> bool {
+    let reads = |operation: &RequestOp| match &operation.txn.0 {
+        Some(nested) => is_read_only(nested),
+        None => operation.put.0.is_none() && operation.delete_range.0.is_none(),
+    };
+    request.success.0.iter().chain(&request.failure.0).all(reads)
 }
 
 /// How the comparisons of a transaction and of those that are done in it come out, in their order.

@@ -34,6 +34,8 @@ use etcd_server::{EtcdServer, ServerOptions, VERSION};
 
 const UNSERVED: &str = include_str!("etcd_flags.txt");
 const DEFAULT_URL: &str = "http://localhost:2379";
+/// Where alarms are kept, beside the store.
+const ALARMS: &str = "alarms";
 /// So long a kube-apiserver that has asked for the store may take to open it, before it is opened here again.
 const FOR_APISERVER: Duration = Duration::from_secs(10);
 
@@ -57,6 +59,10 @@ pub struct Etcd {
     /// How often a quiet watch that wants it is told how far it is.
     #[arg(long, default_value = "10m", value_parser = parse_flag, value_name = "DURATION")]
     watch_progress_notify_interval: Duration,
+    /// Raises the alarm NOSPACE and refuses what needs room when the store has so many bytes; 0 is 2 GiB, and
+    /// less is no quota.
+    #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_name = "BYTES")]
+    quota_backend_bytes: i64,
     /// Disables fsync, unsafe, will cause data loss.
     #[arg(long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false,
         default_missing_value = "true")]
@@ -124,6 +130,8 @@ impl Etcd {
             name: self.name.clone(),
             client_urls: self.advertised(),
             progress_interval: self.watch_progress_notify_interval,
+            quota_bytes: self.quota_backend_bytes,
+            alarms_file: Some(held.place.data_dir.join(ALARMS)),
         };
         EtcdServer::new(Arc::new(move || held.kv()), values, options)
     }

@@ -152,3 +152,116 @@ async fn what_is_counted_stands_under_etcds_names() {
     assert!(asked(&server, "GET", "/version").await.2.contains("3.6.8"));
     assert_eq!(asked(&server, "POST", "/health").await.0, 405);
 }
+
+/// A server on a data dir that may have so many bytes.
+fn server_of(folder: &tempfile::TempDir, quota_bytes: i64) -> EtcdServer {
+    let options =
+        Options { data_dir: Some(folder.path().join("store")), unsafe_no_fsync: true, ..Options::default() };
+    let kv = Kv::open(options, Clock::real()).unwrap();
+    let told = ServerOptions {
+        quota_bytes,
+        alarms_file: Some(folder.path().join("alarms")),
+        ..ServerOptions::default()
+    };
+    EtcdServer::new(Arc::new(move || Ok(kv.clone())), Arc::new(AsKept), told)
+}
+
+async fn plain(server: &EtcdServer, path: &str) -> (u16, String) {
+    let request = Request::get(format!("http://etcd{path}")).body(Body::empty()).unwrap();
+    let response = server.serve(request).await;
+    let status = response.status().as_u16();
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn a_quota_that_is_spent_refuses_what_needs_room_until_there_is_some() {
+    const SPENT: (u32, &str) = (8, "etcdserver: mvcc: database space exceeded");
+    let folder = tempfile::tempdir().unwrap();
+    let server = server_of(&folder, 24 << 20);
+    let large = PutRequest { key: "a".into(), value: vec![b'x'; 1 << 20].into(), ..Default::default() };
+    let mut puts = 0;
+    let refused = loop {
+        let put = call::<_, PutResponse>(&server, "KV/Put", &large).await;
+        match put {
+            Ok(_) => puts += 1,
+            Err(status) => break status,
+        }
+        assert!(puts < 100, "it is never full");
+    };
+    assert_eq!((refused.code, &*refused.message), SPENT);
+    let status: StatusResponse = call(&server, "Maintenance/Status", &Empty {}).await.unwrap();
+    assert_eq!(status.errors, ["memberID:10276657743932975437 alarm:NOSPACE "]);
+    assert_eq!(status.db_size_quota, 24 << 20);
+    let (code, body) = plain(&server, "/health").await;
+    assert_eq!((code, &*body), (503, r#"{"health":"false","reason":"ALARM NOSPACE"}"#));
+    for path in ["/health?exclude=NOSPACE", "/readyz", "/livez"] {
+        assert_eq!(plain(&server, path).await.0, 200, "{path}");
+    }
+    // What needs room is refused, be it ever so small; the rest is not.
+    let small = PutRequest { key: "b".into(), ..Default::default() };
+    let found = failure(&server, "KV/Put", &small).await;
+    assert_eq!((found.0, &*found.1), SPENT);
+    let found = failure(&server, "Lease/LeaseGrant", &LeaseGrantRequest { ttl: 60, id: 0 }).await;
+    assert_eq!((found.0, &*found.1), SPENT);
+    let put = RequestOp { put: Nested::some(small.clone()), ..Default::default() };
+    let txn = TxnRequest { success: Repeated(vec![put]), ..Default::default() };
+    let found = failure(&server, "KV/Txn", &txn).await;
+    assert_eq!((found.0, &*found.1), SPENT);
+    let _: TxnResponse = call(&server, "KV/Txn", &TxnRequest::default()).await.unwrap();
+    let gone = DeleteRangeRequest { key: "a".into(), ..Default::default() };
+    let gone: DeleteRangeResponse = call(&server, "KV/DeleteRange", &gone).await.unwrap();
+    let revision = gone.header.0.unwrap().revision;
+    let compact = CompactionRequest { revision, physical: true };
+    let _: HeaderResponse = call(&server, "KV/Compact", &compact).await.unwrap();
+    let _: HeaderResponse = call(&server, "Maintenance/Defragment", &Empty {}).await.unwrap();
+    // Room alone is not enough: somebody has to say so.
+    assert_eq!(failure(&server, "KV/Put", &small).await.0, SPENT.0);
+    let raised: AlarmResponse = call(&server, "Maintenance/Alarm", &AlarmRequest::default()).await.unwrap();
+    let AlarmMember { member_id, alarm } = raised.alarms.0[0].clone();
+    let disarm = AlarmRequest { action: 2, member_id, alarm };
+    let _: AlarmResponse = call(&server, "Maintenance/Alarm", &disarm).await.unwrap();
+    let _: PutResponse = call(&server, "KV/Put", &small).await.unwrap();
+    assert_eq!(plain(&server, "/health").await.0, 200);
+}
+
+#[tokio::test]
+async fn a_corrupt_one_is_read_and_not_written() {
+    let server = server();
+    let corrupt = AlarmRequest { action: 1, member_id: 7, alarm: 2 };
+    let _: AlarmResponse = call(&server, "Maintenance/Alarm", &corrupt).await.unwrap();
+    for (method, found) in [
+        ("KV/Put", failure(&server, "KV/Put", &PutRequest { key: "a".into(), ..Default::default() }).await),
+        (
+            "KV/DeleteRange",
+            failure(&server, "KV/DeleteRange", &DeleteRangeRequest { key: "a".into(), ..Default::default() })
+                .await,
+        ),
+        ("KV/Compact", failure(&server, "KV/Compact", &CompactionRequest::default()).await),
+        ("Lease/LeaseRevoke", failure(&server, "Lease/LeaseRevoke", &LeaseRequest { id: 1 }).await),
+    ] {
+        assert_eq!(found, (15, "etcdserver: corrupt cluster".to_owned()), "{method}");
+    }
+    let read = RangeRequest { key: "a".into(), ..Default::default() };
+    let _: RangeResponse = call(&server, "KV/Range", &read).await.unwrap();
+    assert_eq!(plain(&server, "/health").await.1, r#"{"health":"false","reason":"ALARM CORRUPT"}"#);
+}
+
+#[tokio::test]
+async fn the_disk_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = server_of(&folder, 0);
+    put(&server, "a", "1").await;
+    put(&server, "a", "2").await;
+    let text = plain(&server, "/metrics").await.1;
+    for line in [
+        "etcd_server_quota_backend_bytes 2147483648",
+        "# TYPE etcd_disk_wal_fsync_duration_seconds histogram",
+        "etcd_disk_wal_fsync_duration_seconds_count 2",
+        "etcd_disk_wal_fsync_duration_seconds_bucket{le=\"8.192\"} 2",
+        "etcd_disk_backend_commit_duration_seconds_count 2",
+        "etcd_disk_backend_commit_duration_seconds_bucket{le=\"+Inf\"} 2",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+    }
+}

@@ -77,3 +77,34 @@ fn it_ends_when_it_is_told_to() {
     let status = eventually("etcd to end", || etcd.child.try_wait().unwrap());
     assert!(status.success(), "{status}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_spent_quota_is_told_and_kept_until_it_is_disarmed() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["--listen-client-urls", "127.0.0.1:0", "--quota-backend-bytes", "20000000"];
+    let etcd = EtcdProcess::start(folder.path(), &flags);
+    let put = PutRequest { key: bytes("large"), value: vec![b'x'; 1 << 20].into(), ..Default::default() };
+    let mut revision = 0;
+    let refused = loop {
+        match ask::<PutResponse>(etcd.address, "KV/Put", &put).await.unwrap() {
+            Ok(put) => revision = put.header.0.unwrap().revision,
+            Err(refused) => break refused,
+        }
+        assert!(revision < 100, "it is never full");
+    };
+    assert_eq!(refused.message, "etcdserver: mvcc: database space exceeded");
+    const RAISED: &str = "memberID:10276657743932975437 alarm:NOSPACE";
+    let etcdctl = Etcdctl::new(etcd.address);
+    assert_eq!(etcdctl.ok(&["alarm", "list"]).trim(), RAISED);
+    assert!(etcdctl.ok(&["endpoint", "status", "--write-out=table"]).contains("NOSPACE"));
+    etcd.kill();
+    let etcd = EtcdProcess::start(folder.path(), &flags);
+    let etcdctl = Etcdctl::new(etcd.address);
+    assert!(etcdctl.fails(&["put", "a", "1"]).contains("etcdserver: mvcc: database space exceeded"));
+    assert_eq!(etcdctl.ok(&["del", "large"]).trim(), "1");
+    etcdctl.ok(&["compact", &(revision + 1).to_string()]);
+    etcdctl.ok(&["defrag"]);
+    assert_eq!(etcdctl.ok(&["alarm", "disarm"]).trim(), RAISED);
+    etcdctl.ok(&["put", "a", "1"]);
+    assert_eq!(etcdctl.ok(&["alarm", "list"]), "");
+}
