@@ -51,7 +51,12 @@ pub struct Clock {
 
 #[derive(Clone, Debug)]
 enum TimeSource {
-    Real { start: Instant, faster: u32 },
+    /// The machine's wall clock is wrong by so much.
+    Real {
+        start: Instant,
+        faster: u32,
+        off: TimeDelta,
+    },
     Stepped(Arc<Stepped>),
 }
 
@@ -69,7 +74,12 @@ impl Clock {
 
     /// The machine's clock from now on, so many times as fast; 0 is 1.
     pub fn faster(times: u32) -> Clock {
-        Clock::of(TimeSource::Real { start: Instant::now(), faster: times.max(1) })
+        Clock::of(TimeSource::Real { start: Instant::now(), faster: times.max(1), off: TimeDelta::zero() })
+    }
+
+    /// The clock of a machine whose wall clock is ahead by so much, or behind. It goes as fast as others.
+    pub fn off_by(off: TimeDelta) -> Clock {
+        Clock::of(TimeSource::Real { start: Instant::now(), faster: 1, off })
     }
 
     /// A clock that stands at `start` until [`Clock::advance`] moves it.
@@ -105,8 +115,11 @@ impl Clock {
     /// Wall time, as it appears in timestamps.
     pub fn now(&self) -> DateTime<Utc> {
         match &self.source {
-            TimeSource::Real { faster: 1, .. } => DateTime::<Utc>::from(self.work.pauses.now()),
-            TimeSource::Real { start, faster } => {
+            TimeSource::Real { faster: 1, off, .. } => {
+                let now = DateTime::<Utc>::from(self.work.pauses.now());
+                now.checked_add_signed(*off).unwrap_or(now)
+            }
+            TimeSource::Real { start, faster, .. } => {
                 let ahead = self.work.pauses.since(*start) * (faster - 1);
                 after(DateTime::<Utc>::from(self.work.pauses.now()), ahead)
             }
@@ -117,7 +130,7 @@ impl Clock {
     /// Time since this clock was made; never goes back. For measuring and for deadlines.
     pub fn elapsed(&self) -> Duration {
         match &self.source {
-            TimeSource::Real { start, faster } => self.work.pauses.since(*start) * *faster,
+            TimeSource::Real { start, faster, .. } => self.work.pauses.since(*start) * *faster,
             TimeSource::Stepped(stepped) => stepped.elapsed(),
         }
     }
@@ -373,6 +386,16 @@ mod tests {
         clock.advance(Duration::from_secs(1));
         sleeper.await.unwrap();
         assert_eq!(clock.now().timestamp(), 10);
+    }
+
+    #[test]
+    fn a_wrong_clock_tells_another_time_and_goes_as_fast() {
+        let (right, ahead) = (Clock::real(), Clock::off_by(TimeDelta::minutes(10)));
+        let apart = ahead.now() - right.now();
+        assert!((TimeDelta::minutes(9)..TimeDelta::minutes(11)).contains(&apart), "{apart}");
+        assert!(ahead.elapsed() < Duration::from_secs(60));
+        let never = Clock::off_by(TimeDelta::MAX);
+        assert!(never.now() - right.now() < TimeDelta::minutes(1), "what no time can be is none");
     }
 
     #[tokio::test]

@@ -88,25 +88,21 @@ fn base32(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Writes the server's Lease: at first the one of the host, unless a neighbour has it.
+/// Writes the server's Lease: at first the one of the host, unless a neighbour has it. One that a neighbour has
+/// taken, whose clock is ahead or who has not heard of this server, is left to it, and there is another at once.
 async fn renew(
     client: &Client,
     own: &mut Option<String>,
     (host, address): (&str, SocketAddr),
     now: Time,
 ) -> Result<(), Status> {
-    let names = match own.clone() {
-        Some(name) => vec![name],
-        None => vec![name(host, None), name(host, Some(address))],
-    };
+    let names = own.clone().into_iter().chain([name(host, None), name(host, Some(address))]);
     for name in names {
         if write(client, &name, (host, address), now).await? {
             *own = Some(name);
             return Ok(());
         }
     }
-    // A neighbour has taken it while nothing was heard of this one.
-    *own = None;
     Ok(())
 }
 

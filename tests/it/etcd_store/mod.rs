@@ -4,6 +4,7 @@ mod alone;
 mod away;
 mod bad_input;
 mod chaos;
+mod clocks;
 mod copied;
 mod leading;
 mod peers;
@@ -27,7 +28,7 @@ use crate::support::{Kubectl, PATIENCE, Up, eventually, kubectls, texts};
 const TRIES: usize = 10;
 
 /// An etcd of one member; killed when dropped.
-struct RealEtcd {
+pub(crate) struct RealEtcd {
     child: Child,
     folder: TempDir,
     scheme: &'static str,
@@ -37,7 +38,7 @@ struct RealEtcd {
 }
 
 impl RealEtcd {
-    fn start() -> RealEtcd {
+    pub(crate) fn start() -> RealEtcd {
         RealEtcd::start_plain(&[])
     }
 
@@ -65,7 +66,7 @@ impl RealEtcd {
         panic!("no two ports are free");
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("{}://{}", self.scheme, self.address)
     }
 
