@@ -20,6 +20,9 @@ use apis::scale::scale_of;
 use apis::table::{CellsSource, Column};
 use clock::Clock;
 
+/// What is about as much as stands around an object in an event: one that is written needs no second buffer.
+const EVENT_BYTES: usize = 160;
+
 /// A list that is its items one after the other: what stands in front of them, and how each is written.
 #[derive(Clone)]
 pub(crate) struct Pieces {
@@ -32,6 +35,8 @@ pub(crate) struct Pieces {
 /// Writes what one request is answered with.
 pub(crate) struct Printer {
     kind: Arc<Kind>,
+    /// `apiVersion` of what is written.
+    api_version: String,
     /// The columns of a Scale, where that is what is written.
     scale: Option<(Vec<Column>, CellsSource)>,
     output: Output,
@@ -56,8 +61,10 @@ impl Printer {
         clock: Clock,
     ) -> Result<Printer, Status> {
         let scale = is_scale.then(|| scale_columns(kind.is_custom));
-        let kind = kind.clone();
-        let mut printer = Printer { kind, scale, output, messages: None, include, clock, with_columns: true };
+        let api_version = if is_scale { scale_of(kind).0.to_string() } else { kind.api_version() };
+        let (kind, messages, with_columns) = (kind.clone(), None, true);
+        let mut printer =
+            Printer { kind, api_version, scale, output, messages, include, clock, with_columns };
         if printer.output.media_type == MediaType::Protobuf {
             printer.messages = Some(printer.new_messages()?);
         }
@@ -73,7 +80,7 @@ impl Printer {
             Some(_) => scale_of(&self.kind).1,
             None => self.kind.definition.to_string(),
         };
-        Messages::of(api_version, kind, &self.kind.list_kind, &definition)
+        Messages::of(api_version.to_owned(), kind, &self.kind.list_kind, &definition)
     }
 
     /// One object.
@@ -83,12 +90,12 @@ impl Printer {
         }
         let (api_version, kind) = self.type_meta();
         match &self.output.transform {
-            Transform::None => write_typed(out, &api_version, kind, object),
+            Transform::None => write_typed(out, api_version, kind, object),
             Transform::PartialMetadata { version, .. } => write_partial(out, version, object),
             Transform::Table(version) => {
                 let metadata = format!("\"resourceVersion\":\"{}\"", object.metadata.resource_version);
                 let rows = std::slice::from_ref(object);
-                self.table(version, &api_version).write(out, &metadata, self.with_columns, rows);
+                self.table(version, api_version).write(out, &metadata, self.with_columns, rows);
             }
         }
     }
@@ -103,7 +110,7 @@ impl Printer {
         match &self.output.transform {
             Transform::Table(version) => {
                 let (metadata, api_version) = (list_metadata(list), self.type_meta().0);
-                self.table(version, &api_version).write(out, &metadata, true, &list.items);
+                self.table(version, api_version).write(out, &metadata, true, &list.items);
             }
             Transform::PartialMetadata { version, .. } => {
                 write_head(out, &format!("meta.k8s.io/{version}"), "PartialObjectMetadataList");
@@ -128,7 +135,7 @@ impl Printer {
     fn pieces(&self, list: &List) -> Pieces {
         let (api_version, kind) = self.type_meta();
         let mut head = BytesMut::new();
-        write_head(&mut head, &api_version, &self.kind.list_kind);
+        write_head(&mut head, api_version, &self.kind.list_kind);
         // What is no Go type has the field even where it is empty.
         let no_more =
             if self.kind.is_custom && list.continue_token.is_empty() { ",\"continue\":\"\"" } else { "" };
@@ -137,7 +144,7 @@ impl Printer {
         }
         let mut item_type = BytesMut::new();
         if self.kind.is_custom {
-            write_head(&mut item_type, &api_version, kind);
+            write_head(&mut item_type, api_version, kind);
             item_type.put_u8(b',');
         }
         Pieces { head: head.freeze(), item_type: item_type.freeze() }
@@ -148,6 +155,9 @@ impl Printer {
         if let Some(messages) = &self.messages {
             let message = messages::event(event.type_name(), &self.content(messages, event));
             return out.put_slice(&message);
+        }
+        if let Some(object) = event.object().filter(|_| self.output.transform == Transform::None) {
+            out.reserve(object.written_bytes() + EVENT_BYTES);
         }
         for part in ["{\"type\":\"", event.type_name(), "\",\"object\":"] {
             out.put_slice(part.as_bytes());
@@ -190,7 +200,7 @@ impl Printer {
     fn bookmark(&self, out: &mut BytesMut, bookmark: Bookmark) {
         let (api_version, kind) = self.type_meta();
         match &self.output.transform {
-            Transform::None => write_head(out, &api_version, kind),
+            Transform::None => write_head(out, api_version, kind),
             Transform::PartialMetadata { version, .. } => {
                 write_head(out, &format!("meta.k8s.io/{version}"), "PartialObjectMetadata");
             }
@@ -208,11 +218,8 @@ impl Printer {
     }
 
     /// `apiVersion` and `kind` of what is written.
-    fn type_meta(&self) -> (String, &str) {
-        match &self.scale {
-            Some(_) => (scale_of(&self.kind).0.to_string(), "Scale"),
-            None => (self.kind.api_version(), &self.kind.kind),
-        }
+    fn type_meta(&self) -> (&str, &str) {
+        (&self.api_version, if self.scale.is_some() { "Scale" } else { &self.kind.kind })
     }
 
     fn table<'a>(&'a self, version: &'a str, api_version: &'a str) -> Table<'a> {
