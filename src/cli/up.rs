@@ -164,11 +164,11 @@ pub struct Up {
     /// Draw UIDs and names from this seed, the same each time.
     #[arg(long, value_parser = values::seed)]
     pub seed: Option<u64>,
-    /// By which time it lives: real, stepped, xN, which is N times as fast, or +10m and -10m, which is wrong by
-    /// so much.
+    /// By which time it lives: real, stepped, xN, which is N times as fast, or +10m and -10m, which is wrong
+    /// by so much.
     ///
-    /// A stepped clock stands until `kubarium time` lets it pass. A wrong one is the machine's, ahead or behind:
-    /// what a server does among others whose clocks are right.
+    /// A stepped clock stands until `kubarium time` lets it pass. A wrong one is the machine's, ahead or
+    /// behind: what a server does among others whose clocks are right.
     #[arg(long, default_value = "real", value_name = "CLOCK", allow_hyphen_values = true)]
     pub clock: ClockChoice,
     /// Where to write a line when all is ready, and everything applied: a file.

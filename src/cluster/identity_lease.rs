@@ -88,8 +88,9 @@ fn base32(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Writes the server's Lease: at first the one of the host, unless a neighbour has it. One that a neighbour has
-/// taken, whose clock is ahead or who has not heard of this server, is left to it, and there is another at once.
+/// Writes the server's Lease: at first the one of the host, unless a neighbour has it. One that a neighbour
+/// has taken, whose clock is ahead or who has not heard of this server, is left to it, and there is another
+/// at once.
 async fn renew(
     client: &Client,
     own: &mut Option<String>,

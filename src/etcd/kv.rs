@@ -23,8 +23,7 @@ use super::tasks;
 use super::transaction::Transaction;
 use super::writer::Writer;
 use super::{
-    DiskObserver, Error, Expect, KeySpan, KeyValue, LeaseId, LeaseStatus, Op, Options, Range, Revision, Txn,
-    Watch,
+    Error, Expect, KeySpan, KeyValue, LeaseId, LeaseStatus, Op, Options, Range, Revision, Txn, Watch,
 };
 use clock::Clock;
 
@@ -267,15 +266,13 @@ impl Kv {
     }
 
     /// Makes every watch of exactly this prefix deliver a batch that says how far it is, though nothing
-    /// changed (etcd's `RequestProgress`). That batch's revision is at least what [`Kv::revision`] returned
-    /// before.
+    /// changed (etcd's `RequestProgress`): at least at what [`Kv::revision`] returned before.
     pub fn request_progress(&self, prefix: &str) {
         self.0.shared.read().watchers.request_progress(prefix);
     }
 
-    /// Forgets the history before a revision: what was then superseded or deleted. What is live stays,
-    /// whatever its age. A revision that is already compacted is no error; one not yet reached is. What that
-    /// frees goes back to the file system when the files have grown much.
+    /// Forgets what was superseded or deleted before a revision, and nothing that is live. One that is
+    /// compacted is no error, one to come is. What that frees leaves the disk when the files have grown much.
     ///
     /// # Errors
     /// [`Error::FutureRevision`], [`Error::Io`], [`Error::Closed`].
@@ -343,7 +340,7 @@ impl Kv {
     }
 
     /// Has somebody told how long the disk takes; the first who wants to know is. In memory nothing is told.
-    pub fn observe_disk(&self, observer: &DiskObserver) {
+    pub fn observe_disk(&self, observer: &super::DiskObserver) {
         self.0.shared.disk_times.observe(observer);
     }
 

@@ -14,11 +14,11 @@ use super::config::EtcdConfig;
 
 /// A client that nobody can have.
 #[derive(Clone, Debug)]
-pub enum EtcdClient {}
+pub enum AbsentClient {}
 
 /// A watch that nobody can have.
 #[derive(Debug)]
-pub enum EtcdWatch {}
+pub enum AbsentWatch {}
 
 /// Why there is no etcd to keep objects in.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -26,26 +26,26 @@ pub enum EtcdWatch {}
     "--etcd-servers {servers}: this program was built without a client of etcd; build it with the feature \
      `etcd`, which is on where --no-default-features does not say otherwise, or leave the flag out"
 )]
-pub struct OpenError {
+pub struct AbsentError {
     /// As they were given.
     pub servers: String,
 }
 
 /// A change that nobody can write.
 #[derive(Clone, Debug)]
-pub struct CopiedChange {
+pub struct AbsentChange {
     pub key: Arc<str>,
     pub put: Option<(Bytes, Option<LeaseId>)>,
 }
 
-impl EtcdClient {
+impl AbsentClient {
     /// Refused, whatever is asked for.
     ///
     /// # Errors
     /// Always.
-    pub async fn open(config: EtcdConfig, _: Clock) -> Result<EtcdClient, OpenError> {
+    pub async fn open(config: EtcdConfig, _: Clock) -> Result<AbsentClient, AbsentError> {
         let servers: Vec<String> = config.endpoints.iter().map(ToString::to_string).collect();
-        Err(OpenError { servers: servers.join(",") })
+        Err(AbsentError { servers: servers.join(",") })
     }
 
     pub async fn revision(&self) -> Result<Revision, Error> {
@@ -86,7 +86,7 @@ impl EtcdClient {
         match *self {}
     }
 
-    pub async fn watch(&self, _: &str, _: Revision) -> Result<EtcdWatch, Error> {
+    pub async fn watch(&self, _: &str, _: Revision) -> Result<AbsentWatch, Error> {
         match *self {}
     }
 
@@ -118,11 +118,11 @@ impl EtcdClient {
         match *self {}
     }
 
-    pub async fn write_at(&self, _: Revision, _: &[CopiedChange]) -> Result<(), Error> {
+    pub async fn write_at(&self, _: Revision, _: &[AbsentChange]) -> Result<(), Error> {
         match *self {}
     }
 
-    pub async fn write_anywhere(&self, _: CopiedChange) -> Result<(), Error> {
+    pub async fn write_anywhere(&self, _: AbsentChange) -> Result<(), Error> {
         match *self {}
     }
 
@@ -131,7 +131,7 @@ impl EtcdClient {
     }
 }
 
-impl EtcdWatch {
+impl AbsentWatch {
     pub async fn next(&mut self) -> Result<WatchBatch, Error> {
         match *self {}
     }
@@ -145,7 +145,7 @@ mod tests {
     async fn nobody_has_one_and_is_told_what_to_build() {
         let endpoints = vec!["http://127.0.0.1:1".parse().unwrap(), "https://etcd:2379".parse().unwrap()];
         let config = EtcdConfig { endpoints, tls: None, prefix: "/registry".into() };
-        let said = EtcdClient::open(config, Clock::real()).await.unwrap_err().to_string();
+        let said = AbsentClient::open(config, Clock::real()).await.unwrap_err().to_string();
         assert!(
             said.starts_with("--etcd-servers http://127.0.0.1:1,https://etcd:2379: this program"),
             "{said}"

@@ -6,7 +6,7 @@
 //! wants protoc at build time.
 //!
 //! Without the feature `client` (of the program: `etcd`) all of it is as small as can be: nobody is ever
-//! connected, and [`EtcdClient::open`] says so. Who uses it need not know which of the two it has.
+//! connected, and `EtcdClient::open` says so. Who uses it need not know which of the two it has.
 //!
 //! Bounds: a call is given up after `MAX_CALL_TIME`, what may be asked again is for `MAX_RETRY_TIME`; a
 //! range is read in pages of `PAGE_KEYS` keys; a watch that nobody reads holds `WATCH_WINDOW_BYTES` of
@@ -21,7 +21,10 @@ pub mod config;
 mod grpc;
 
 #[cfg(not(feature = "client"))]
-pub use absent::{CopiedChange, EtcdClient, EtcdWatch, OpenError};
+pub use absent::{
+    AbsentChange as CopiedChange, AbsentClient as EtcdClient, AbsentError as OpenError,
+    AbsentWatch as EtcdWatch,
+};
 pub use config::{EtcdConfig, EtcdEndpoint};
 #[cfg(feature = "client")]
 pub use grpc::{

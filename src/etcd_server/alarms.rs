@@ -8,7 +8,6 @@ use std::{fs, io};
 use sync::Mutex;
 
 use crate::messages::{AlarmMember, AlarmRequest, Repeated};
-use crate::server::MEMBER_ID;
 
 /// There is no room (`AlarmType_NOSPACE`): what needs any is refused.
 pub(crate) const NOSPACE: i64 = 1;
@@ -54,9 +53,9 @@ impl Alarms {
         self.raised.lock().iter().any(|(raised, _)| *raised == kind)
     }
 
-    /// There is no room in this member.
-    pub(crate) fn raise_no_space(&self) {
-        if self.change(|raised| raised.insert((NOSPACE, MEMBER_ID))) {
+    /// There is no room in a member.
+    pub(crate) fn raise_no_space(&self, member_id: u64) {
+        if self.change(|raised| raised.insert((NOSPACE, member_id))) {
             tracing::warn!("the quota is spent: alarm NOSPACE is raised, and what needs room is refused");
         }
     }
@@ -124,8 +123,8 @@ mod tests {
         let file = Some(folder.path().join("alarms"));
         let alarms = Alarms::read(file.clone());
         assert!(alarms.list(0).is_empty() && !alarms.is_raised(NOSPACE));
-        alarms.raise_no_space();
-        alarms.raise_no_space();
+        alarms.raise_no_space(1);
+        alarms.raise_no_space(1);
         let other = AlarmRequest { action: ACTIVATE, member_id: 7, alarm: CORRUPT };
         assert_eq!(alarms.answer(&other).0, [AlarmMember { member_id: 7, alarm: CORRUPT }]);
         assert!(alarms.answer(&AlarmRequest { alarm: 0, ..other.clone() }).0.is_empty());

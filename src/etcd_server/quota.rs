@@ -1,12 +1,9 @@
-//! `Quota`: how large the store may become (`server/storage/quota.go`). What would be too much is refused, and
-//! from then on everything that needs room, until somebody has made some and disarms the alarm.
+//! `Quota`: how large the store may become (`server/storage/quota.go`). What would be too much is refused,
+//! and from then on everything that needs room, until somebody has made some and disarms the alarm.
 
 use sync::Mutex;
 
-use crate::alarms::{CORRUPT, NOSPACE};
 use crate::messages::{PutRequest, RequestOp, TxnRequest};
-use crate::server::EtcdServer;
-use crate::status::{EtcdError, EtcdStatus};
 
 /// `--quota-backend-bytes` when it is 0 (`DefaultQuotaBytes`).
 pub const DEFAULT_QUOTA_BYTES: i64 = 2 << 30;
@@ -22,11 +19,11 @@ const SHARE: u64 = 16;
 /// How large the store may become.
 pub(crate) struct Quota {
     bytes: i64,
-    looked: Mutex<Option<LookedAt>>,
+    looked: Mutex<Option<SeenSize>>,
 }
 
 /// The store as it was seen last.
-struct LookedAt {
+struct SeenSize {
     size: u64,
     /// What was written since then.
     since: u64,
@@ -43,39 +40,18 @@ impl Quota {
         self.bytes
     }
 
-    fn has_room(&self, cost: u64, size: impl Fn() -> u64) -> bool {
+    /// Whether so much more may be written to what is so large.
+    pub(crate) fn has_room(&self, cost: u64, size: impl Fn() -> u64) -> bool {
         let Ok(most) = u64::try_from(self.bytes) else { return true };
         let mut looked = self.looked.lock();
-        let is_old = |at: &LookedAt| (at.since + cost) * SHARE > most.saturating_sub(at.size);
+        let is_old = |at: &SeenSize| (at.since + cost) * SHARE > most.saturating_sub(at.size);
         if looked.as_ref().is_none_or(is_old) {
-            *looked = Some(LookedAt { size: size(), since: 0 });
+            *looked = Some(SeenSize { size: size(), since: 0 });
         }
         looked.as_mut().is_none_or(|at| {
             at.since += cost;
             at.size + cost < most
         })
-    }
-}
-
-impl EtcdServer {
-    /// Whether alarms and the quota let something be written that needs so much room: 0 is what needs none.
-    pub(crate) fn admit(&self, cost: u64) -> Result<(), EtcdStatus> {
-        let alarms = self.alarms();
-        if alarms.is_raised(CORRUPT) {
-            return Err(EtcdError::Corrupt.into());
-        }
-        if cost == 0 {
-            return Ok(());
-        }
-        if alarms.is_raised(NOSPACE) {
-            return Err(EtcdError::NoSpace.into());
-        }
-        let kv = self.kv()?;
-        if !self.quota().has_room(cost, || kv.bytes_on_disk()) {
-            alarms.raise_no_space();
-            return Err(EtcdError::NoSpace.into());
-        }
-        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clock::Clock;
 use etcd::{DiskObserver, Kv};
 
-use crate::alarms::Alarms;
+use crate::alarms::{Alarms, CORRUPT, NOSPACE};
 use crate::messages::{HeaderResponse, Nested, ResponseHeader};
 use crate::metrics::ServerMetrics;
 use crate::quota::Quota;
@@ -110,6 +110,26 @@ impl EtcdServer {
 
     pub(crate) fn quota(&self) -> &Quota {
         &self.0.quota
+    }
+
+    /// Whether alarms and the quota let something be written that needs so much room: 0 is what needs none.
+    pub(crate) fn admit(&self, cost: u64) -> Result<(), EtcdStatus> {
+        let alarms = &self.0.alarms;
+        if alarms.is_raised(CORRUPT) {
+            return Err(EtcdError::Corrupt.into());
+        }
+        if cost == 0 {
+            return Ok(());
+        }
+        if alarms.is_raised(NOSPACE) {
+            return Err(EtcdError::NoSpace.into());
+        }
+        let kv = self.kv()?;
+        if !self.0.quota.has_room(cost, || kv.bytes_on_disk()) {
+            alarms.raise_no_space(MEMBER_ID);
+            return Err(EtcdError::NoSpace.into());
+        }
+        Ok(())
     }
 
     pub(crate) fn values(&self) -> &Arc<dyn Values> {

@@ -1,6 +1,8 @@
 //! Servers on one etcd whose wall clocks are apart: what is counted in time goes by each one's own watch, or by
 //! the etcd's, and so nothing of it breaks.
 
+use serde_json::{Value, json};
+
 use super::*;
 
 const TIMES: [&str; 3] = [
@@ -76,18 +78,17 @@ fn servers_whose_clocks_are_apart_are_one_cluster() {
 
 /// Makes an Event.
 fn tell(kubectl: &Kubectl, at: usize) {
-    let event = format!(
-        "{{apiVersion: v1, kind: Event, metadata: {{name: told-{at}}}, reason: R, message: m, type: Normal, \
-         involvedObject: {{kind: Pod, namespace: default}}}}"
-    );
+    let about = json!({"kind": "Pod", "namespace": "default"});
+    let event = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": format!("told-{at}")},
+        "reason": "R", "message": "m", "type": "Normal", "involvedObject": about});
     with_file(kubectl, &event, "create");
 }
 
 /// What kubectl says when it does something with a manifest.
-fn with_file(kubectl: &Kubectl, manifest: &str, verb: &str) -> String {
+fn with_file(kubectl: &Kubectl, manifest: &Value, verb: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("manifest.yaml");
-    std::fs::write(&file, manifest).unwrap();
+    let file = folder.path().join("manifest.json");
+    std::fs::write(&file, manifest.to_string()).unwrap();
     kubectl.ok(&format!("{verb} -f {}", file.display()))
 }
 
@@ -108,10 +109,8 @@ fn a_token_of_a_server_that_is_little_ahead_is_good_elsewhere() {
     let [one, two, three] = [&right, &ahead, &little].map(kubectl);
     one.ok("create serviceaccount robot");
     let of = |token: &str| {
-        let review = format!(
-            "{{apiVersion: authentication.k8s.io/v1, kind: TokenReview, spec: {{token: {}}}}}",
-            token.trim()
-        );
+        let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
+            "spec": {"token": token.trim()}});
         with_file(&one, &review, "create -o jsonpath={.status.user.username}{.status.error}")
     };
     let early = of(&two.ok("create token robot"));
