@@ -213,15 +213,15 @@ impl Cluster {
     /// From an origin, or from what the config says.
     async fn begin(mut config: Config, origin: Option<Origin>) -> Result<Cluster, StartError> {
         let exposed = listener::check(&config)?;
-        let runtime_config = config.apiserver.api_enablement.complete().map_err(ConfigError)?;
-        let encryption = config.apiserver.encryption.complete().map_err(ConfigError)?;
-        let serving = config.apiserver.secure_serving.complete().map_err(ConfigError)?;
+        let enabled = config.apiserver.api_enablement.complete().map_err(|why| ConfigError(why.into()))?;
+        let encryption = config.apiserver.encryption.complete().map_err(|why| ConfigError(why.into()))?;
+        let serving = config.apiserver.secure_serving.complete().map_err(|why| ConfigError(why.into()))?;
         let is_new = config.data_dir.is_none() && config.snapshot.is_none();
         let Origin { kv, keys, caches, running: at_work, nodes } = Origin::or_of(origin, &mut config).await?;
         let began_at = kv.seen_revision();
         let Config { clock, entropy, apiserver: options, .. } = &config;
         let flow = if config.flow { Flow::new(clock.clone()) } else { Flow::off() };
-        let scheme = Arc::new(Scheme::of(&runtime_config.served()));
+        let scheme = Arc::new(Scheme::of(&enabled.served()));
         let storage = storage(&config, &kv, &flow, &encryption, caches);
         let own = Registry::new(storage.clone(), scheme.clone(), clock.named(APISERVER), entropy.clone());
         let kubelets = Arc::new(Kubelets::default());
@@ -251,7 +251,7 @@ impl Cluster {
             flow: flow.clone(),
             outside: ServiceResolver::new(&own, entropy).over(&pods),
         };
-        let running = Running::new(&config, parts, kubelets, nodes).map_err(StartError::Stages)?;
+        let running = Running::new(&config, parts, kubelets, nodes)?;
         let background = background::begin(&kv, &config, &encryption);
         let inside = Arc::new(Inside {
             for_handles: ForHandles::keeping(&flow, config.keep_bodies),

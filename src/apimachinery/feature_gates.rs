@@ -3,6 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+golang::text_error! {
+    /// A gate that nobody knows or that cannot be changed, or a value that is none; in upstream's words.
+    pub struct BadGate;
+}
+
 /// Objects that wait for initializers before anybody sees them: in Kubernetes 1.7 to 1.13, alpha all the
 /// time, and gone since.
 pub const INITIALIZERS: &str = "Initializers";
@@ -71,7 +76,7 @@ impl FeatureGates {
     ///
     /// # Errors
     /// Upstream's words for a gate that nobody knows, a value that is no boolean, a gate that is locked.
-    pub fn parse(text: &str) -> Result<FeatureGates, String> {
+    pub fn parse(text: &str) -> Result<FeatureGates, BadGate> {
         let mut gates = FeatureGates::default();
         for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
             let (name, value) =
@@ -90,11 +95,13 @@ impl FeatureGates {
     ///
     /// # Errors
     /// One that nobody knows, or that is locked to the other value.
-    pub fn set(&mut self, name: &str, value: bool) -> Result<(), String> {
+    pub fn set(&mut self, name: &str, value: bool) -> Result<(), BadGate> {
         let known = find(name).ok_or_else(|| format!("unrecognized feature gate: {name}"))?;
         if known.locked && known.default != value {
             let locked = known.default;
-            return Err(format!("cannot set feature gate {name} to {value}, feature is locked to {locked}"));
+            return Err(
+                format!("cannot set feature gate {name} to {value}, feature is locked to {locked}").into()
+            );
         }
         self.0.insert(known.name, value);
         Ok(())

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::labels::BadSelector;
+
 /// One equality or inequality.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldRequirement {
@@ -29,7 +31,7 @@ impl FieldSelector {
 
     /// Reads the query parameter's form: `spec.nodeName=a,status.phase!=Running`; `\`, `,` and `=` are
     /// escaped by `\`.
-    pub fn parse(text: &str) -> Result<FieldSelector, String> {
+    pub fn parse(text: &str) -> Result<FieldSelector, BadSelector> {
         let terms = split_terms(text);
         let requirements: Result<_, _> =
             terms.iter().filter(|term| !term.is_empty()).map(|term| parse_term(term, text)).collect();

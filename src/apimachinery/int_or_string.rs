@@ -2,6 +2,11 @@
 
 use serde::Deserialize;
 
+golang::text_error! {
+    /// A text where a number or a percentage should stand; in upstream's words.
+    pub struct NoPercentage;
+}
+
 /// `spec.maxSurge`, `spec.maxUnavailable`, `targetPort`: what the field means says how to read it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(untagged)]
@@ -15,13 +20,15 @@ pub enum IntOrString {
 impl IntOrString {
     /// A number as it stands, a percentage of `total` (`GetScaledValueFromIntOrPercent`); any other text is
     /// an error.
-    pub fn scaled(&self, total: i64, round_up: bool) -> Result<i64, String> {
+    pub fn scaled(&self, total: i64, round_up: bool) -> Result<i64, NoPercentage> {
         let text = match self {
             IntOrString::Int(number) => return Ok(*number),
             IntOrString::String(text) => text,
         };
         let Some(percent) = text.strip_suffix('%').and_then(|digits| digits.parse::<i64>().ok()) else {
-            return Err(format!("invalid value for IntOrString: invalid type: {text:?} is not a percentage"));
+            return Err(
+                format!("invalid value for IntOrString: invalid type: {text:?} is not a percentage").into()
+            );
         };
         let share = percent.saturating_mul(total);
         Ok(if round_up { share.saturating_add(99).div_euclid(100) } else { share.div_euclid(100) })

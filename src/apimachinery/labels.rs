@@ -10,6 +10,11 @@ use super::names;
 use super::object::nullable;
 use golang::go_text;
 
+golang::text_error! {
+    /// What is no selector of labels or fields; in upstream's words.
+    pub struct BadSelector;
+}
+
 /// What a label must be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Requirement {
@@ -95,7 +100,7 @@ impl LabelSelector {
 
     /// `metav1.LabelSelectorAsSelector`; an unknown operator is an error, an empty selector matches
     /// everything.
-    pub fn selector(&self) -> Result<Selector, String> {
+    pub fn selector(&self) -> Result<Selector, BadSelector> {
         let mut selector = Selector::from_labels(&self.match_labels);
         for expression in &self.match_expressions {
             let operator = match expression.operator.as_str() {
@@ -103,7 +108,7 @@ impl LabelSelector {
                 "NotIn" => Operator::NotIn,
                 "Exists" => Operator::Exists,
                 "DoesNotExist" => Operator::DoesNotExist,
-                other => return Err(format!("{other:?} is not a valid label selector operator")),
+                other => return Err(format!("{other:?} is not a valid label selector operator").into()),
             };
             selector.requirements.push(Requirement::new(
                 &expression.key,
@@ -118,9 +123,9 @@ impl LabelSelector {
 
 impl Requirement {
     /// Checks the key, the values and how many there are.
-    pub fn new(key: &str, operator: Operator, mut values: Vec<String>) -> Result<Requirement, String> {
+    pub fn new(key: &str, operator: Operator, mut values: Vec<String>) -> Result<Requirement, BadSelector> {
         if let Some(error) = names::qualified_name(key).first() {
-            return Err(format!("key: Invalid value: {key:?}: {error}"));
+            return Err(format!("key: Invalid value: {key:?}: {error}").into());
         }
         match operator {
             Operator::In | Operator::NotIn if values.is_empty() => {
@@ -134,13 +139,13 @@ impl Requirement {
             {
                 let why = "for 'Gt', 'Lt' operators, the value must be an integer";
                 let shown = values.first().map(|value| format!("{}: ", go_text::quote(value)));
-                return Err(format!("values[0]: Invalid value: {}{why}", shown.unwrap_or_default()));
+                return Err(format!("values[0]: Invalid value: {}{why}", shown.unwrap_or_default()).into());
             }
             _ => {}
         }
         for value in &values {
             if let Some(error) = names::label_value(value).first() {
-                return Err(format!("values[0][{key}]: Invalid value: {value:?}: {error}"));
+                return Err(format!("values[0][{key}]: Invalid value: {value:?}: {error}").into());
             }
         }
         values.sort();
@@ -200,14 +205,14 @@ impl Selector {
     }
 
     /// Reads the query parameter's form: `a=b,c!=d,e in (f,g),h,!i,j>1`.
-    pub fn parse(text: &str) -> Result<Selector, String> {
+    pub fn parse(text: &str) -> Result<Selector, BadSelector> {
         let mut parser = SelectorParser { rest: text };
         let mut requirements = Vec::new();
         parser.skip_blanks();
         while !parser.rest.is_empty() {
             let requirement = parser.requirement();
             // A key is looked at before it has a place.
-            let named = |error: String| match error.strip_prefix("key: ") {
+            let named = |error: BadSelector| match error.0.strip_prefix("key: ") {
                 Some(rest) => format!("unable to parse requirement: <nil>: {rest}"),
                 None => format!("unable to parse requirement: {error}"),
             };
@@ -216,7 +221,7 @@ impl Selector {
                 "" => break,
                 "," if !parser.at_end() => {}
                 "," => return Err("found '', expected: identifier after ','".into()),
-                other => return Err(format!("found '{other}', expected: ',' or 'end of string'")),
+                other => return Err(format!("found '{other}', expected: ',' or 'end of string'").into()),
             }
         }
         requirements.sort();
@@ -253,14 +258,14 @@ struct SelectorParser<'a> {
 }
 
 impl SelectorParser<'_> {
-    fn requirement(&mut self) -> Result<Requirement, String> {
+    fn requirement(&mut self) -> Result<Requirement, BadSelector> {
         let first = self.token();
         if first == "!" {
             let key = self.identifier("identifier")?;
             return Requirement::new(&key, Operator::DoesNotExist, vec![]);
         }
         if !is_identifier(&first) {
-            return Err(format!("found '{first}', expected: !, identifier, or ','"));
+            return Err(format!("found '{first}', expected: !, identifier, or ','").into());
         }
         if matches!(self.peek().as_str(), "" | ",") {
             return Requirement::new(&first, Operator::Exists, vec![]);
@@ -272,7 +277,7 @@ impl SelectorParser<'_> {
             "notin" => Operator::NotIn,
             ">" => Operator::GreaterThan,
             "<" => Operator::LessThan,
-            other => return Err(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt")),
+            other => return Err(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt").into()),
         };
         let values = match operator {
             Operator::In | Operator::NotIn => self.values()?,

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::table::Column;
 use super::tree::{at, items, members, text};
-use apimachinery::labels::LabelSelector;
+use apimachinery::labels::{BadSelector, LabelSelector};
 use apimachinery::object::Object;
 
 /// The cell of the name column.
@@ -44,7 +44,7 @@ pub fn labels(tree: &Value, path: &str) -> String {
 
 /// The text of a `metav1.LabelSelector`; an error when it is no selector. A null one selects nothing: no
 /// text.
-pub fn selector(tree: &Value, path: &str) -> Result<String, String> {
+pub fn selector(tree: &Value, path: &str) -> Result<String, BadSelector> {
     let found = at(tree, path);
     if found.is_null() {
         return Ok(String::new());

@@ -3,6 +3,11 @@
 
 use super::kind::{Builtin, Kind};
 
+golang::text_error! {
+    /// What `--runtime-config` cannot say; in upstream's words.
+    pub struct BadRuntimeConfig;
+}
+
 /// What is said about versions and resources, in the order in which it is applied: all, then by stability,
 /// then by version, then by resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -24,14 +29,14 @@ impl RuntimeConfig {
     ///
     /// # Errors
     /// A sentence, when a value is no boolean or a key names nothing that is known.
-    pub fn parse<'a>(pairs: impl IntoIterator<Item = &'a str>) -> Result<RuntimeConfig, String> {
+    pub fn parse<'a>(pairs: impl IntoIterator<Item = &'a str>) -> Result<RuntimeConfig, BadRuntimeConfig> {
         let mut entries = Vec::new();
         for pair in pairs.into_iter().map(str::trim).filter(|pair| !pair.is_empty()) {
             let (key, value) = pair.split_once('=').unwrap_or((pair, "true"));
             let value = match value.to_ascii_lowercase().as_str() {
                 "" | "true" | "1" | "t" => true,
                 "false" | "0" | "f" => false,
-                _ => return Err(format!("invalid value of {key}: {value}, must be true or false")),
+                _ => return Err(format!("invalid value of {key}: {value}, must be true or false").into()),
             };
             check(key)?;
             entries.push((normal(key), value));

@@ -103,9 +103,9 @@ impl ApiserverConfig {
     /// What is wrong with them, or with a file that they name.
     pub fn follow(&mut self, options: &ServerRunOptions, own: &OwnAdmission) -> Result<(), ConfigError> {
         self.authorization = options.authorization.clone();
-        self.admission = options.admission.complete().map_err(ConfigError)?;
+        self.admission = options.admission.complete().map_err(|why| ConfigError(why.into()))?;
         self.own_admission = own.clone();
-        self.audit = options.audit.complete().map_err(ConfigError)?;
+        self.audit = options.audit.complete().map_err(|why| ConfigError(why.into()))?;
         self.feature_gates = options.features.gates.clone();
         let shown = options.clone();
         self.flags = Some(Arc::new(move || shown.flags()));
@@ -114,8 +114,8 @@ impl ApiserverConfig {
         self.debugging.options = options.debugging;
         self.flow_control = options.flow_control;
         self.shutdown.0 = options.shutdown;
-        self.browsers = options.browsers.complete().map_err(ConfigError)?;
-        self.proxy_identity = options.proxy_client.complete().map_err(ConfigError)?;
+        self.browsers = options.browsers.complete().map_err(|why| ConfigError(why.into()))?;
+        self.proxy_identity = options.proxy_client.complete().map_err(|why| ConfigError(why.into()))?;
         Ok(())
     }
 

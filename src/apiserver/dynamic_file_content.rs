@@ -12,10 +12,15 @@ use std::time::Duration;
 use clock::Clock;
 use sync::{Mutex, RwLock};
 
+golang::text_error! {
+    /// What is wrong with a configuration file.
+    pub struct BadFileContent;
+}
+
 /// It is looked at that often at most.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-type Build<T> = Box<dyn Fn(&str) -> Result<T, String> + Send + Sync>;
+type Build<T> = Box<dyn Fn(&str) -> Result<T, BadFileContent> + Send + Sync>;
 
 /// A file, and what was made of its text.
 pub struct DynamicFileContent<T> {
@@ -35,8 +40,8 @@ impl<T> DynamicFileContent<T> {
     pub fn open(
         path: &Path,
         clock: &Clock,
-        build: impl Fn(&str) -> Result<T, String> + Send + Sync + 'static,
-    ) -> Result<DynamicFileContent<T>, String> {
+        build: impl Fn(&str) -> Result<T, BadFileContent> + Send + Sync + 'static,
+    ) -> Result<DynamicFileContent<T>, BadFileContent> {
         let text = read(path)?;
         let current = RwLock::new((text.clone(), Arc::new(build(&text)?)));
         let looked = Mutex::new((clock.elapsed(), String::new()));
@@ -66,9 +71,9 @@ impl<T> DynamicFileContent<T> {
                 built
             }
             Err(error) => {
-                if looked.1 != error {
-                    tracing::error!(file = %self.path.display(), error, "a configuration file is wrong");
-                    looked.1 = error;
+                if error != looked.1 {
+                    tracing::error!(file = %self.path.display(), error = &*error, "a configuration file is wrong");
+                    looked.1 = error.into();
                 }
                 known
             }
@@ -86,8 +91,8 @@ impl<T> DynamicFileContent<T> {
     }
 }
 
-fn read(path: &Path) -> Result<String, String> {
-    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+fn read(path: &Path) -> Result<String, BadFileContent> {
+    std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
 #[cfg(test)]

@@ -238,7 +238,8 @@ fn authorizer(
     let ApiserverConfig { registry, scheme, clock, entropy, .. } = config;
     let resolver = ServiceResolver::new(registry, entropy);
     let initializer = authorization::Initializer { registry, scheme, resolver: &resolver, clock, metrics };
-    authorization::start(&config.authorization, rbac, initializer).map_err(ConfigError)
+    let started = authorization::start(&config.authorization, rbac, initializer);
+    started.map_err(|why| ConfigError(why.into()))
 }
 
 /// Whoever listens where strangers come may not let those do everything who say nothing of themselves: as far
@@ -285,7 +286,7 @@ fn admission(
         gates: &config.feature_gates,
         metrics: Arc::default(),
     };
-    Admission::new(&with, &config.own_admission).map_err(ConfigError)
+    Admission::new(&with, &config.own_admission).map_err(|why| ConfigError(why.into()))
 }
 
 /// Ready is who does not end (`addReadyzShutdownCheck`).

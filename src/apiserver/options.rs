@@ -24,7 +24,7 @@ use super::storage::encryption::options::EncryptionOptions;
 use super::storage::options::EtcdOptions;
 use apimachinery::duration::parse_flag;
 use apimachinery::feature_gates::FeatureGates;
-use apis::runtime_config::RuntimeConfig;
+use apis::runtime_config::{BadRuntimeConfig, RuntimeConfig};
 use component_base::flags::{defaults, nearest};
 use component_base::zpages::flags_of;
 
@@ -126,7 +126,7 @@ impl ApiEnablementOptions {
     ///
     /// # Errors
     /// As [`RuntimeConfig::parse`].
-    pub fn complete(&self) -> Result<RuntimeConfig, String> {
+    pub fn complete(&self) -> Result<RuntimeConfig, BadRuntimeConfig> {
         RuntimeConfig::parse(self.runtime_config.iter().map(String::as_str))
     }
 }

@@ -1,11 +1,18 @@
 //! `matchConditions`: several conditions that must all hold, of webhooks, policies and authorizers
 //! (`webhook/matchconditions`, `authorization/cel`).
 
+golang::text_error! {
+    /// Why an expression, or several of them, could not be evaluated; in upstream's words.
+    pub struct ExpressionError;
+}
+
 /// Whether all hold. One that does not decides, whatever goes wrong with others.
 ///
 /// # Errors
 /// What went wrong with those that could not be evaluated; one as it is, several in brackets.
-pub fn all_hold(outcomes: impl Iterator<Item = Result<bool, String>>) -> Result<bool, String> {
+pub fn all_hold(
+    outcomes: impl Iterator<Item = Result<bool, ExpressionError>>,
+) -> Result<bool, ExpressionError> {
     let mut errors = Vec::new();
     for outcome in outcomes {
         match outcome {
@@ -17,7 +24,10 @@ pub fn all_hold(outcomes: impl Iterator<Item = Result<bool, String>>) -> Result<
     match errors.as_slice() {
         [] => Ok(true),
         [one] => Err(one.clone()),
-        many => Err(format!("[{}]", many.join(", "))),
+        many => {
+            let many: Vec<&str> = many.iter().map(|error| &**error).collect();
+            Err(format!("[{}]", many.join(", ")).into())
+        }
     }
 }
 
@@ -28,7 +38,7 @@ mod tests {
     #[test]
     fn one_that_does_not_hold_decides() {
         let of = |outcomes: &[Result<bool, &str>]| {
-            all_hold(outcomes.iter().map(|outcome| outcome.map_err(str::to_owned)))
+            all_hold(outcomes.iter().map(|outcome| outcome.map_err(ExpressionError::from)))
         };
         assert_eq!(of(&[]), Ok(true));
         assert_eq!(of(&[Ok(true), Ok(true)]), Ok(true));

@@ -9,6 +9,11 @@ use super::error::EvaluationError;
 use super::types::Type;
 use super::value::{Map, MapKey, Value};
 
+golang::text_error! {
+    /// A conversion of a constant that can never be done.
+    pub(super) struct BadConstant;
+}
+
 /// `IsTypeConversionFunction`
 const CONVERSIONS: &[&str] =
     &["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
@@ -17,11 +22,11 @@ const CONVERSIONS: &[&str] =
 ///
 /// # Errors
 /// A conversion that can never be done.
-pub(super) fn find(expr: &mut Expr) -> Result<(), String> {
+pub(super) fn find(expr: &mut Expr) -> Result<(), BadConstant> {
     super::on_enough_stack(|| find_in(expr))
 }
 
-fn find_in(expr: &mut Expr) -> Result<(), String> {
+fn find_in(expr: &mut Expr) -> Result<(), BadConstant> {
     match &mut expr.node {
         Node::Literal(_) | Node::Ident(_) => {}
         Node::Select { operand, .. } | Node::Has { operand, .. } | Node::OptionalSelect { operand, .. } => {

@@ -61,8 +61,8 @@ fn of_text(function: &str, text: &str) -> Outcome {
     })
 }
 
-fn told(message: String) -> EvaluationError {
-    EvaluationError::Function(message)
+fn told(message: impl Into<String>) -> EvaluationError {
+    EvaluationError::Function(message.into())
 }
 
 fn cidr(text: &str) -> Result<Cidr, EvaluationError> {

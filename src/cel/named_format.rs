@@ -42,7 +42,7 @@ static FORMATS: [NamedFormat; 13] = [
     format("dns1123SubdomainPrefix", 60, |text| names::dns1123_subdomain(&masked(text))),
     format("dns1035LabelPrefix", 30, |text| names::dns1035_label(&masked(text))),
     format("labelValue", 40, names::label_value),
-    format("uri", 1_103, |text| url::check(text).err().into_iter().collect()),
+    format("uri", 1_103, |text| url::check(text).err().into_iter().map(String::from).collect()),
     format("uuid", 70, |text| told(UUID.is_match(text), "does not match the UUID format")),
     format("byte", 84, |text| told(is_base64(text), "invalid base64")),
     format("date", 71, |text| told(is_date(text), "invalid date")),

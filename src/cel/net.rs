@@ -4,6 +4,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use golang::go_text::quote;
 
+golang::text_error! {
+    /// What is no address of a machine or of a network; in Go's words.
+    pub(super) struct BadAddress;
+}
+
 /// A network: an address and how many bits of it count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cidr {
@@ -14,28 +19,28 @@ pub struct Cidr {
 }
 
 /// `parseIPAddr`: an address without a zone, and no IPv4 within IPv6.
-pub(super) fn parse_ip(text: &str) -> Result<IpAddr, String> {
+pub(super) fn parse_ip(text: &str) -> Result<IpAddr, BadAddress> {
     let (address, zone) = parse_address(text).map_err(|error| {
         format!("IP Address {} parse error during conversion from string: {error}", quote(text))
     })?;
     if zone {
-        return Err(format!("IP address {} with zone value is not allowed", quote(text)));
+        return Err(format!("IP address {} with zone value is not allowed", quote(text)).into());
     }
     check_unmapped(address, text)?;
     Ok(address)
 }
 
-fn check_unmapped(address: IpAddr, text: &str) -> Result<(), String> {
+fn check_unmapped(address: IpAddr, text: &str) -> Result<(), BadAddress> {
     match address {
         IpAddr::V6(address) if address.to_ipv4_mapped().is_some() => {
-            Err(format!("IPv4-mapped IPv6 address {} is not allowed", quote(text)))
+            Err(format!("IPv4-mapped IPv6 address {} is not allowed", quote(text)).into())
         }
         _ => Ok(()),
     }
 }
 
 /// `parseCIDR`
-pub(super) fn parse_cidr(text: &str) -> Result<Cidr, String> {
+pub(super) fn parse_cidr(text: &str) -> Result<Cidr, BadAddress> {
     let wrong = |error: String| {
         format!(
             "network address parse error during conversion from string: netip.ParsePrefix({}): {error}",
@@ -43,9 +48,9 @@ pub(super) fn parse_cidr(text: &str) -> Result<Cidr, String> {
         )
     };
     let (address, bits) = text.rsplit_once('/').ok_or_else(|| wrong("no '/'".to_owned()))?;
-    let (address, zone) = parse_address(address).map_err(wrong)?;
+    let (address, zone) = parse_address(address).map_err(|why| wrong(why.into()))?;
     if zone {
-        return Err(wrong("IPv6 zones cannot be present in a prefix".to_owned()));
+        return Err(wrong("IPv6 zones cannot be present in a prefix".to_owned()).into());
     }
     let is_plain =
         bits.bytes().all(|byte| byte.is_ascii_digit()) && (bits.len() < 2 || !bits.starts_with('0'));
@@ -123,10 +128,12 @@ pub(super) fn is_global_unicast(address: IpAddr) -> bool {
 }
 
 /// `netip.ParseAddr`; also whether there is a zone.
-pub(super) fn parse_address(text: &str) -> Result<(IpAddr, bool), String> {
-    let wrong = |(message, at): Wrong<'_>| match at {
-        "" => format!("ParseAddr({}): {message}", quote(text)),
-        at => format!("ParseAddr({}): {message} (at {})", quote(text), quote(at)),
+pub(super) fn parse_address(text: &str) -> Result<(IpAddr, bool), BadAddress> {
+    let wrong = |(message, at): Wrong<'_>| -> BadAddress {
+        match at {
+            "" => format!("ParseAddr({}): {message}", quote(text)).into(),
+            at => format!("ParseAddr({}): {message} (at {})", quote(text), quote(at)).into(),
+        }
     };
     match text.bytes().find(|byte| matches!(byte, b'.' | b':' | b'%')) {
         Some(b'.') => parse_v4(text).map(|octets| (IpAddr::V4(octets.into()), false)).map_err(wrong),

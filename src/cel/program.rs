@@ -29,7 +29,7 @@ impl Environment {
         if !wrong.is_empty() {
             return Err(CompileError::new(expression, wrong));
         }
-        constants::find(&mut expr).map_err(CompileError::instantiation)?;
+        constants::find(&mut expr).map_err(|why| CompileError::instantiation(why.into()))?;
         Ok(Program { expr, result, patterns: Patterns::default() })
     }
 }

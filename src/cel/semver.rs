@@ -4,6 +4,11 @@ use std::cmp::Ordering;
 
 use golang::go_text::quote;
 
+golang::text_error! {
+    /// What is no semantic version; in the words of upstream's library.
+    pub(super) struct BadSemver;
+}
+
 /// `semver.Version`. What was built is no part of its order, nor of its equality.
 #[derive(Clone, Debug)]
 pub struct Semver {
@@ -31,13 +36,13 @@ impl Semver {
         Semver::parse(text).ok()
     }
 
-    pub(super) fn parse(text: &str) -> Result<Semver, String> {
+    pub(super) fn parse(text: &str) -> Result<Semver, BadSemver> {
         if text.is_empty() {
-            return Err("Version string empty".to_owned());
+            return Err("Version string empty".into());
         }
         let parts: Vec<&str> = text.splitn(3, '.').collect();
         let [major, minor, rest] = parts[..] else {
-            return Err("No Major.Minor.Patch elements found".to_owned());
+            return Err("No Major.Minor.Patch elements found".into());
         };
         let major = number("major", major)?;
         let minor = number("minor", minor)?;
@@ -51,11 +56,11 @@ impl Semver {
     }
 
     /// With a `v` before it, without minor or patch, with zeros before its numbers.
-    pub(super) fn parse_tolerantly(text: &str) -> Result<Semver, String> {
+    pub(super) fn parse_tolerantly(text: &str) -> Result<Semver, BadSemver> {
         let text = text.strip_prefix('v').unwrap_or(text);
         let mut parts: Vec<String> = text.splitn(3, '.').map(without_zeros).collect();
         if parts.len() < 3 && parts.last().is_some_and(|last| last.contains(['+', '-'])) {
-            return Err("short version cannot contain PreRelease/Build meta data".to_owned());
+            return Err("short version cannot contain PreRelease/Build meta data".into());
         }
         parts.resize(3, "0".to_owned());
         Semver::parse(&parts.join("."))

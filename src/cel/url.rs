@@ -7,6 +7,11 @@ use golang::go_text::quote;
 
 use super::net::parse_address;
 
+golang::text_error! {
+    /// What is no URL; in the words of Go's `net/url`.
+    pub(super) struct UnreadableUrl;
+}
+
 /// `url.URL`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Url {
@@ -34,7 +39,7 @@ enum UrlPart {
 
 impl Url {
     /// What is a URL of a request (`ParseRequestURI`), read as any URL is (`Parse`).
-    pub(super) fn parse(text: &str) -> Result<Url, String> {
+    pub(super) fn parse(text: &str) -> Result<Url, UnreadableUrl> {
         check(text)?;
         let (address, fragment) = text.split_once('#').unwrap_or((text, ""));
         let mut url = parse(address, false)?;
@@ -88,8 +93,9 @@ impl Url {
 }
 
 /// `ParseRequestURI`
-pub(super) fn check(text: &str) -> Result<(), String> {
-    parse(text, true).map(drop)
+pub(super) fn check(text: &str) -> Result<(), UnreadableUrl> {
+    parse(text, true)?;
+    Ok(())
 }
 
 fn described(text: &str, error: &str) -> String {

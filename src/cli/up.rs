@@ -390,7 +390,7 @@ impl Up {
     }
 
     pub(super) fn config(&self) -> Result<Config, Failure> {
-        let selection = self.controller_manager.selection().map_err(Failure)?;
+        let selection = self.controller_manager.selection().map_err(|why| Failure(why.into()))?;
         for name in self.apiserver.features.gates.without_effect() {
             say(format!("The feature gate {name} is known, and changes nothing here."));
         }

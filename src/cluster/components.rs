@@ -159,12 +159,12 @@ impl Running {
         parts: Parts,
         kubelets: Arc<Kubelets>,
         inherited: Option<RegisteredNodes>,
-    ) -> Result<Running, String> {
+    ) -> Result<Running, NodeRefusal> {
         let nodes = match inherited {
             Some(known) => NodeRegister::inheriting(config, known),
             None => NodeRegister::new(config),
         };
-        let nodes = nodes.map_err(|why| why.0)?;
+        let nodes = nodes?;
         let controller_manager = config.controller_manager.clone();
         let wanted = controllers::manager::selected(&controller_manager);
         Ok(Running {

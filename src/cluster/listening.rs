@@ -11,7 +11,7 @@ use tokio::io::DuplexStream;
 use tower::{Service, ServiceExt};
 
 use super::Cluster;
-use apimachinery::labels::Selector;
+use apimachinery::labels::{BadSelector, Selector};
 use kubelet::container_runtime::own_listeners::{OwnListener, PodTarget};
 
 impl Cluster {
@@ -21,7 +21,7 @@ impl Cluster {
     ///
     /// # Errors
     /// What is wrong with the selector.
-    pub fn listen_at<S>(&self, namespace: &str, pods: &str, port: u16, service: S) -> Result<(), String>
+    pub fn listen_at<S>(&self, namespace: &str, pods: &str, port: u16, service: S) -> Result<(), BadSelector>
     where
         S: Service<Request<Bytes>, Response = Response<Bytes>, Error = Infallible>
             + Clone
@@ -51,7 +51,7 @@ impl Cluster {
         pods: &str,
         port: u16,
         handler: impl Fn(DuplexStream, String) -> BoxFuture<'static, ()> + Send + Sync + 'static,
-    ) -> Result<(), String> {
+    ) -> Result<(), BadSelector> {
         let is_name = !pods.is_empty() && !pods.contains(['=', '!', ',', ' ', '(']);
         let pods =
             if is_name { PodTarget::Name(pods.into()) } else { PodTarget::Labels(Selector::parse(pods)?) };

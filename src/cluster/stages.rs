@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::manifests::{Error, Problem};
 use apimachinery::yaml;
-use kubelet::container_runtime::stages::StageSet;
+use kubelet::container_runtime::stages::{BadStages, StageSet};
 use stages::GROUP;
 
 /// The built-in stages and those of `folder`, in the order of the files' names.
 ///
 /// # Errors
 /// What is wrong with which file, for a person.
-pub(super) fn load(folder: Option<&Path>) -> Result<StageSet, String> {
+pub(super) fn load(folder: Option<&Path>) -> Result<StageSet, BadStages> {
     let Some(folder) = folder else { return Ok(StageSet::builtin()) };
     let mut texts = Vec::new();
     for (file, text) in files(folder)? {
@@ -25,7 +25,7 @@ pub(super) fn load(folder: Option<&Path>) -> Result<StageSet, String> {
         }
         texts.extend(documents.iter().filter(|document| !is_of_kwok(document)).map(yaml::to_string));
     }
-    StageSet::with(&texts).map_err(|error| format!("the stages in {}: {error}", folder.display()))
+    StageSet::with(&texts).map_err(|error| format!("the stages in {}: {error}", folder.display()).into())
 }
 
 /// The objects of `folder` that are kwok's, and their files.

@@ -10,6 +10,7 @@ use apimachinery::status::Status;
 use apiserver::authentication;
 use apiserver::config::ConfigError;
 use apiserver::kubelet_options::KubeletFileError;
+use kubelet::node_refusal::NodeRefusal;
 
 /// Why a cluster did not start. The text says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -72,4 +73,10 @@ pub enum StartError {
     /// What it was to begin with.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),
+}
+
+impl From<NodeRefusal> for StartError {
+    fn from(refusal: NodeRefusal) -> StartError {
+        StartError::Stages(refusal.0)
+    }
 }

@@ -179,7 +179,7 @@ pub(crate) fn parse_duration(text: &str) -> Result<Duration, BadDuration> {
     let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
     match days {
         Some(days) => Ok(Duration::from_secs(u64::from(days) * 24 * 60 * 60)),
-        None => golang::duration::parse_flag(text).map_err(BadDuration),
+        None => golang::duration::parse_flag(text).map_err(|why| BadDuration(why.into())),
     }
 }
 

@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::cidr_set::{CidrSet, ClusterCidrs, NODE_MASKS, NODE_MASKS_IPV6};
 use super::load_balancer_ranges::LoadBalancerRanges;
-use super::selection::{self, Selection};
+use super::selection::{self, Selection, UnknownController};
 use apimachinery::duration::parse_period;
 use apis::networking::ip_range::{BadRange, IpRange};
 use component_base::flags::{choices, defaults};
@@ -171,7 +171,7 @@ impl ControllerManagerOptions {
     ///
     /// # Errors
     /// As [`Selection::parse`]; the command line has looked at each entry already.
-    pub fn selection(&self) -> Result<Selection, String> {
+    pub fn selection(&self) -> Result<Selection, UnknownController> {
         Selection::parse(self.controllers.iter().map(String::as_str))
     }
 

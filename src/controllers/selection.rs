@@ -1,5 +1,10 @@
 //! `--controllers`: which controllers run (`genericcontrollermanager.IsControllerEnabled`).
 
+golang::text_error! {
+    /// A name that no controller has; in upstream's words.
+    pub struct UnknownController;
+}
+
 /// Those of kube-controller-manager, and the names that they had before 1.28. Those that have no work in a
 /// simulated cluster are known, and nothing is behind them.
 const KNOWN: &[(&str, &str)] = &[
@@ -66,12 +71,12 @@ pub fn names() -> Vec<&'static str> {
 ///
 /// # Errors
 /// Upstream's words for a name that no controller has.
-pub fn check(entry: &str) -> Result<(), String> {
+pub fn check(entry: &str) -> Result<(), UnknownController> {
     let name = entry.strip_prefix('-').unwrap_or(entry);
     if name == "*" || canonical(name).is_some() {
         Ok(())
     } else {
-        Err(format!("{name:?} is not in the list of known controllers"))
+        Err(format!("{name:?} is not in the list of known controllers").into())
     }
 }
 
@@ -102,13 +107,13 @@ impl Selection {
     ///
     /// # Errors
     /// As [`check`].
-    pub fn parse<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Selection, String> {
+    pub fn parse<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Selection, UnknownController> {
         let entry = |entry: &str| {
             check(entry)?;
             let name = entry.strip_prefix('-').unwrap_or(entry);
             Ok((canonical(name).unwrap_or(name).to_owned(), !entry.starts_with('-')))
         };
-        let entries = entries.into_iter().map(entry).collect::<Result<_, String>>()?;
+        let entries = entries.into_iter().map(entry).collect::<Result<_, UnknownController>>()?;
         Ok(Selection { entries })
     }
 

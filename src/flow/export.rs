@@ -13,6 +13,16 @@ use super::story::{StoryStage, TraceStory, Unit, units};
 use super::trace::Trace;
 use super::wanted::WantedSteps;
 
+/// Why a trace cannot be written down.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub enum TraceExportError {
+    /// As YAML.
+    Yaml(#[from] serde_yaml::Error),
+    /// As JSON.
+    Json(#[from] serde_json::Error),
+}
+
 /// A trace with its stages.
 #[derive(Serialize)]
 struct ExportedTrace<'a> {
@@ -33,7 +43,7 @@ impl Trace {
     ///
     /// # Errors
     /// When it cannot be written down.
-    pub fn export(&self, form: &str, wanted: &WantedSteps) -> Result<String, String> {
+    pub fn export(&self, form: &str, wanted: &WantedSteps) -> Result<String, TraceExportError> {
         let mut story = self.story();
         story.keep(|stage| wanted.tells(stage));
         let mut trace = self.clone();
@@ -44,8 +54,8 @@ impl Trace {
             "mermaid" => Ok(mermaid::diagram(&story)),
             "otlp" => Ok(otlp::request(&self.units_of(wanted)).to_string()),
             "perfetto" => Ok(perfetto::events(&self.units_of(wanted)).to_string()),
-            "yaml" => serde_yaml::to_string(&ExportedTrace::of(&trace, story)).map_err(|why| why.to_string()),
-            _ => serde_json::to_string(&ExportedTrace::of(&trace, story)).map_err(|why| why.to_string()),
+            "yaml" => Ok(serde_yaml::to_string(&ExportedTrace::of(&trace, story))?),
+            _ => Ok(serde_json::to_string(&ExportedTrace::of(&trace, story))?),
         }
     }
 

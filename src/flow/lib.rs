@@ -60,6 +60,7 @@ pub use exchange::{
     BodyReader, BodyText, Exchange, ExchangeText, Exchanges, KeepsExchanges, MAX_BODY_BYTES, MAX_EXCHANGES,
     MAX_HEADERS, MessageText, PassingBytes, ReadableBody, SentBody, SentHeaders, SentMessage,
 };
+pub use export::TraceExportError;
 pub use follow::Followed;
 pub use gate::{Gate, LetThrough, MAX_BREAKPOINTS, MAX_GONE, TooManyBreakpoints};
 pub use held::{HeldStage, HeldStep};

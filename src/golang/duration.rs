@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+crate::text_error! {
+    /// A text that is no duration, or not one that its flag takes; in Go's words.
+    pub struct InvalidDuration;
+}
+
 const UNITS: &[(&str, f64)] =
     &[("ms", 1e-3), ("us", 1e-6), ("µs", 1e-6), ("ns", 1e-9), ("h", 3600.0), ("m", 60.0), ("s", 1.0)];
 
@@ -27,8 +32,8 @@ pub fn parse(text: &str) -> Option<Duration> {
 ///
 /// # Errors
 /// Go's words.
-pub fn parse_flag(text: &str) -> Result<Duration, String> {
-    parse(text).ok_or_else(|| format!("time: invalid duration {text:?}"))
+pub fn parse_flag(text: &str) -> Result<Duration, InvalidDuration> {
+    parse(text).ok_or_else(|| format!("time: invalid duration {text:?}").into())
 }
 
 /// Reads a duration that is the value of a flag and must be more than nothing: who never waits would keep
@@ -36,7 +41,7 @@ pub fn parse_flag(text: &str) -> Result<Duration, String> {
 ///
 /// # Errors
 /// Go's words, or what it may be.
-pub fn parse_period(text: &str) -> Result<Duration, String> {
+pub fn parse_period(text: &str) -> Result<Duration, InvalidDuration> {
     let period = parse_flag(text)?;
     if period.is_zero() {
         return Err("must be longer than 0s, as 30s, 5m or 1h30m".into());

@@ -22,12 +22,17 @@ use apimachinery::time::Time;
 use apis::views::pod::Container as Spec;
 use machine::exec::Executed;
 
+golang::text_error! {
+    /// Why a command could not be started; in the words of kubelet and runtime.
+    pub struct ExecError;
+}
+
 impl Kubelet {
     /// Runs a command in a container.
     ///
     /// # Errors
     /// Why it could not be started, in the words of kubelet and runtime.
-    pub async fn exec(&self, namespace: &str, pod: &str, command: &Command) -> Result<Executed, String> {
+    pub async fn exec(&self, namespace: &str, pod: &str, command: &Command) -> Result<Executed, ExecError> {
         let clock = &self.shared.context.clock;
         let (begun, now) = (clock.elapsed(), clock.now());
         let mut command = command.clone();

@@ -19,6 +19,11 @@ use super::pod_workers::PodWorker;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
 
+golang::text_error! {
+    /// Why nobody answers at a port of a pod; in the words of kubelet and runtime.
+    pub struct NotForwarded;
+}
+
 impl Kubelet {
     /// Connects to a port of a pod. `from` is the address of who asks.
     ///
@@ -30,7 +35,7 @@ impl Kubelet {
         pod: &str,
         port: u16,
         from: &str,
-    ) -> Result<DuplexStream, String> {
+    ) -> Result<DuplexStream, NotForwarded> {
         let look =
             |worker: &PodWorker| (self.listener(worker, port), Arc::from(&*worker.object.metadata.uid));
         let found = self.pods.look(namespace, pod, look).await;
@@ -38,13 +43,13 @@ impl Kubelet {
             found.ok_or_else(|| format!("pod not found ({:?})", format!("{pod}_{namespace}")))?;
         let listener = listener.map_err(|error| error.message)?;
         if !self.listens(&listener).await {
-            return Err(format!("dial tcp4 127.0.0.1:{port}: connect: connection refused"));
+            return Err(format!("dial tcp4 127.0.0.1:{port}: connect: connection refused").into());
         }
         let (client, server) = network::connection();
         let task = self.clone().served(uid, listener, server, from.to_owned());
         // With the kubelet it ends, too.
         let begun = self.shared.context.tasks.spawn("port forward", task);
-        begun.map(|_| client).ok_or_else(|| "the kubelet has stopped".to_owned())
+        begun.map(|_| client).ok_or_else(|| "the kubelet has stopped".into())
     }
 
     /// Who takes connections at an address of this node or of one of its pods.
@@ -124,11 +129,11 @@ impl Kubelet {
         namespace: &str,
         pod: &str,
         asked: &Datagram<'_>,
-    ) -> Result<Option<Vec<u8>>, String> {
+    ) -> Result<Option<Vec<u8>>, NotForwarded> {
         let runtime = self.shared.node.runtime.clone();
         let found = self.pods.look(namespace, pod, |worker| worker.datagram(&*runtime, asked)).await;
         let answer = found.ok_or_else(|| format!("pod not found ({:?})", format!("{pod}_{namespace}")))?;
-        answer.map_err(|error| error.message)
+        answer.map_err(|error| error.message.into())
     }
 
     /// Whether anybody has an address: this node, or one of its pods.

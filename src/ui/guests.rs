@@ -1,6 +1,7 @@
 //! `Guests`: who is invited to the page, and who is there.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,18 @@ pub const INVITATION_LASTS: Duration = Duration::from_secs(600);
 pub const SESSION_LASTS: Duration = Duration::from_secs(12 * 3600);
 /// Of a key, before it is written as text.
 const KEY_BYTES: usize = 32;
+
+/// The system has no random bytes.
+#[derive(Debug)]
+pub struct NoRandomBytes;
+
+impl fmt::Display for NoRandomBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the system has no random bytes for a key")
+    }
+}
+
+impl std::error::Error for NoRandomBytes {}
 
 /// Who is invited.
 #[derive(Clone)]
@@ -84,7 +97,7 @@ impl Guests {
     ///
     /// # Errors
     /// The system has no random bytes.
-    pub fn invite(&self, guest: Guest) -> Result<String, String> {
+    pub fn invite(&self, guest: Guest) -> Result<String, NoRandomBytes> {
         let key = random_key()?;
         let ends = self.0.clock.elapsed() + INVITATION_LASTS;
         let mut invitations = self.0.invitations.lock();
@@ -132,10 +145,10 @@ impl Guests {
     }
 }
 
-fn random_key() -> Result<String, String> {
+fn random_key() -> Result<String, NoRandomBytes> {
     let mut bytes = [0; KEY_BYTES];
     let filled = default_provider().secure_random.fill(&mut bytes);
-    filled.map_err(|_| "the system has no random bytes for a key".to_owned())?;
+    filled.map_err(|_| NoRandomBytes)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 

@@ -4,6 +4,11 @@ use chrono::{DateTime, Utc};
 
 use golang::go_text::quote;
 
+golang::text_error! {
+    /// A text that is no time; in the words of Go's `time.Parse`.
+    pub(super) struct BadTime;
+}
+
 /// The layouts of upstream's time types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
@@ -40,12 +45,12 @@ const PARTS: [(&str, DigitBounds); 11] = [
     ("05", Some(("second", 0, 59))),
 ];
 
-pub(super) fn parse(text: &str, layout: Layout) -> Result<DateTime<Utc>, String> {
+pub(super) fn parse(text: &str, layout: Layout) -> Result<DateTime<Utc>, BadTime> {
     check(text, layout)?;
     DateTime::parse_from_rfc3339(text).map(|at| at.to_utc()).map_err(|_| out_of_range(text, "day"))
 }
 
-fn check(text: &str, layout: Layout) -> Result<(), String> {
+fn check(text: &str, layout: Layout) -> Result<(), BadTime> {
     let mut rest = text;
     for (part, bounds) in PARTS {
         let number = rest.get(..part.len()).filter(|given| match bounds {
@@ -64,7 +69,7 @@ fn check(text: &str, layout: Layout) -> Result<(), String> {
     zone(text, layout, rest)
 }
 
-fn fraction<'t>(text: &str, layout: Layout, rest: &'t str) -> Result<&'t str, String> {
+fn fraction<'t>(text: &str, layout: Layout, rest: &'t str) -> Result<&'t str, BadTime> {
     let digits = rest.strip_prefix('.').map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_digit).count());
     match (layout, digits) {
         (Layout::Rfc3339Micro, 6) => Ok(&rest[7..]),
@@ -74,7 +79,7 @@ fn fraction<'t>(text: &str, layout: Layout, rest: &'t str) -> Result<&'t str, St
     }
 }
 
-fn zone(text: &str, layout: Layout, rest: &str) -> Result<(), String> {
+fn zone(text: &str, layout: Layout, rest: &str) -> Result<(), BadTime> {
     let after = match rest.as_bytes() {
         [b'Z', ..] => &rest[1..],
         [b'+' | b'-', hour @ ..] if hour.len() >= 5 && is_offset(&hour[..5]) => &rest[6..],
@@ -82,7 +87,7 @@ fn zone(text: &str, layout: Layout, rest: &str) -> Result<(), String> {
     };
     match after {
         "" => Ok(()),
-        extra => Err(format!("parsing time {}: extra text: {}", quote(text), quote(extra))),
+        extra => Err(format!("parsing time {}: extra text: {}", quote(text), quote(extra)).into()),
     }
 }
 
@@ -90,11 +95,11 @@ fn is_offset(bytes: &[u8]) -> bool {
     matches!(bytes, [a, b, b':', c, d] if [a, b, c, d].iter().all(|byte| byte.is_ascii_digit()))
 }
 
-fn cannot_parse(text: &str, layout: Layout, rest: &str, part: &str) -> String {
+fn cannot_parse(text: &str, layout: Layout, rest: &str, part: &str) -> BadTime {
     let (text, rest) = (quote(text), quote(rest));
-    format!("parsing time {text} as \"{}\": cannot parse {rest} as \"{part}\"", layout.text())
+    format!("parsing time {text} as \"{}\": cannot parse {rest} as \"{part}\"", layout.text()).into()
 }
 
-fn out_of_range(text: &str, part: &str) -> String {
-    format!("parsing time {}: {part} out of range", quote(text))
+fn out_of_range(text: &str, part: &str) -> BadTime {
+    format!("parsing time {}: {part} out of range", quote(text)).into()
 }

@@ -36,6 +36,11 @@ pub use refusal::{other_version, type_meta_error};
 pub use scalar::base64_error;
 use typed::Typed;
 
+golang::text_error! {
+    /// What cannot be read as JSON or YAML, or not as what it should be; in Go's words.
+    pub struct BadDocument;
+}
+
 /// How a body is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -151,23 +156,23 @@ fn decode_tree<'s>(
 }
 
 /// Reads JSON that is no object of a kind, such as a patch: the tree, and its unknown and duplicate fields.
-pub fn decode_plain(schema: &Schema, body: &[u8]) -> Result<(Value, Vec<String>), String> {
+pub fn decode_plain(schema: &Schema, body: &[u8]) -> Result<(Value, Vec<String>), BadDocument> {
     let mut context = Context::new(false);
     let value = read_json(body, Typed::new(schema, &mut context))?;
     match context.error() {
-        Some(error) => Err(error),
+        Some(error) => Err(error.into()),
         None => Ok((value, context.strict_errors)),
     }
 }
 
 /// Reads the metadata of an object within an object, as `metav1.ObjectMeta` holds it; with the paths of its
 /// unknown fields. The error is Go's.
-pub fn decode_metadata(value: Value) -> Result<(Value, Vec<String>), String> {
+pub fn decode_metadata(value: Value) -> Result<(Value, Vec<String>), BadDocument> {
     let mut context = Context::new(true);
     let decoded = Typed::new(Schemas::reference(typed::OBJECT_META), &mut context).deserialize(value);
     let mut metadata = decoded.map_err(|error| error.to_string())?;
     if let Some(error) = context.error() {
-        return Err(error);
+        return Err(error.into());
     }
     match metadata.as_object_mut() {
         Some(fields) => fields.retain(|_, value| !value.is_null()),
@@ -179,7 +184,7 @@ pub fn decode_metadata(value: Value) -> Result<(Value, Vec<String>), String> {
 
 /// Reads YAML or JSON that is no object of a kind, as upstream's `yaml.Unmarshal`: the tree, and one text
 /// about its duplicate keys. The error is Go's.
-pub fn decode_yaml(body: &[u8]) -> Result<(Value, Option<String>), String> {
+pub fn decode_yaml(body: &[u8]) -> Result<(Value, Option<String>), BadDocument> {
     if first_byte(body) == Some(b'{')
         && let Ok((mut value, errors)) = decode_plain(&Schema::FREE, body)
         && errors.is_empty()
@@ -187,7 +192,7 @@ pub fn decode_yaml(body: &[u8]) -> Result<(Value, Option<String>), String> {
         lose_points(&mut value);
         return Ok((value, None));
     }
-    let mut document = yaml::to_json(body)?;
+    let mut document = yaml::to_json(body).map_err(String::from)?;
     lose_points(&mut document.value);
     Ok((document.value, document.duplicates))
 }

@@ -46,7 +46,7 @@ pub(super) fn micro_time(text: &str, context: &mut Context) -> Value {
 }
 
 fn parsed_time(text: &str, layout: go_time::Layout, context: &mut Context) -> Option<time::Time> {
-    go_time::parse(text, layout).map_err(|error| context.fatal(error)).ok()
+    go_time::parse(text, layout).map_err(|error| context.fatal(error.into())).ok()
 }
 
 /// `[]byte`: base64, with line breaks allowed on the way in.

@@ -5,11 +5,16 @@ use serde_json::Value;
 use super::atom::List;
 use super::path::PathElement;
 
+golang::text_error! {
+    /// Why an element has no place in a list; in upstream's words.
+    pub(super) struct BadElement;
+}
+
 /// What tells an element of a list that is not atomic apart.
 ///
 /// # Errors
 /// In upstream's words, for an element that has no place in such a list.
-pub(super) fn identify(list: &List, item: &Value) -> Result<PathElement, String> {
+pub(super) fn identify(list: &List, item: &Value) -> Result<PathElement, BadElement> {
     if list.is_atomic {
         return Err("invalid indexing of non-associative list".into());
     }
@@ -21,7 +26,7 @@ pub(super) fn identified<'v>(list: &List, items: &'v [Value]) -> Vec<(PathElemen
     items.iter().filter_map(|item| Some((identify(list, item).ok()?, item))).collect()
 }
 
-fn identify_by_keys(list: &List, item: &Value) -> Result<PathElement, String> {
+fn identify_by_keys(list: &List, item: &Value) -> Result<PathElement, BadElement> {
     let fields = match item {
         Value::Object(fields) => fields,
         Value::Null => return Err("associative list with keys may not have a null element".into()),
@@ -38,13 +43,13 @@ fn identify_by_keys(list: &List, item: &Value) -> Result<PathElement, String> {
             "associative list with keys has an element that omits all key fields [{}] (and doesn't have default \
              values for any key fields)",
             names.join(" ")
-        ));
+        ).into());
     }
     key.sort_by(|left, right| left.0.cmp(&right.0));
     Ok(PathElement::Key(key.into()))
 }
 
-fn identify_in_set(item: &Value) -> Result<PathElement, String> {
+fn identify_in_set(item: &Value) -> Result<PathElement, BadElement> {
     match item {
         Value::Object(_) => Err("associative list without keys has an element that's a map type".into()),
         Value::Array(_) => Err("not supported: associative list with lists as elements".into()),

@@ -12,14 +12,19 @@ use serde_json::Value;
 use super::path::PathElement;
 use super::set::{Set, SetNode};
 
+golang::text_error! {
+    /// What is no `FieldsV1`.
+    pub struct BadFieldSet;
+}
+
 /// Reads a set. Elements of kinds that are not known are dropped, as upstream drops them.
 ///
 /// # Errors
 /// What is no such JSON.
-pub fn decode(text: &str) -> Result<Set, String> {
+pub fn decode(text: &str) -> Result<Set, BadFieldSet> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let read = Fields.deserialize(&mut deserializer).and_then(|read| deserializer.end().map(|()| read));
-    read.map(|read| read.set).map_err(|error| error.to_string())
+    read.map(|read| read.set).map_err(|error| error.to_string().into())
 }
 
 /// Writes a set in upstream's canonical order.

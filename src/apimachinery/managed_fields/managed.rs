@@ -12,6 +12,11 @@ use serde_json::{Map, Value};
 use super::fields_v1;
 use super::set::Set;
 
+golang::text_error! {
+    /// What is wrong with `metadata.managedFields`; in upstream's words.
+    pub struct BadManagedFields;
+}
+
 /// How somebody came to own fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
@@ -165,7 +170,7 @@ impl Managed {
     ///
     /// # Errors
     /// In upstream's words.
-    pub fn decode(entries: Option<Value>) -> Result<Managed, String> {
+    pub fn decode(entries: Option<Value>) -> Result<Managed, BadManagedFields> {
         let mut managed = Managed::default();
         let Some(Value::Array(entries)) = entries else { return Ok(managed) };
         for (at, entry) in entries.into_iter().enumerate() {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
-use crate::decode::decode_plain;
+use crate::decode::{BadDocument, decode_plain};
 use crate::schema::Schema;
 
 /// The media type of a patch body.
@@ -96,7 +96,7 @@ fn mentions(tree: &Value, name: &str) -> bool {
 }
 
 /// Reads a patch that is an object, and the duplicate fields in it.
-pub(super) fn decode_object(patch: Document) -> Result<(Map<String, Value>, Vec<String>), String> {
+pub(super) fn decode_object(patch: Document) -> Result<(Map<String, Value>, Vec<String>), BadDocument> {
     if let Document::Tree(Value::Object(members)) = patch {
         return Ok((members.clone(), Vec::new()));
     }

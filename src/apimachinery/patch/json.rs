@@ -12,6 +12,11 @@ use crate::json_bytes::json_bytes;
 use crate::schema::Schema;
 use golang::go_text::quote;
 
+golang::text_error! {
+    /// What is no JSON patch; in upstream's words.
+    pub struct BadJsonPatch;
+}
+
 const MISSING: &str = "missing value";
 /// How the text of a test that failed ends.
 pub const TEST_FAILED: &str = "test failed";
@@ -53,12 +58,12 @@ pub(super) fn apply(original: Value, patch: &[u8]) -> Result<Patched, PatchError
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn check(patch: &[u8]) -> Result<usize, String> {
+pub fn check(patch: &[u8]) -> Result<usize, BadJsonPatch> {
     let tree: Value = serde_json::from_slice(patch)
         .map_err(|error| syntax_error(patch).unwrap_or_else(|| error.to_string()))?;
     let wrong = |value: &Value, wanted: &str| {
         let kind = go_kind(value);
-        Err(format!("json: cannot unmarshal {kind} into Go value of type jsonpatch.{wanted}"))
+        Err(format!("json: cannot unmarshal {kind} into Go value of type jsonpatch.{wanted}").into())
     };
     let operations = match &tree {
         Value::Null => return Ok(0),

@@ -20,7 +20,7 @@ use document::decode_object;
 use golang::go_print::go_print;
 
 pub use document::{Document, PatchError, PatchType, Patched};
-pub use json::{TEST_FAILED, check as check_json_patch};
+pub use json::{BadJsonPatch, TEST_FAILED, check as check_json_patch};
 
 /// Applies a patch. `schema` is the kind's; only a strategic merge patch reads it.
 pub fn apply(

@@ -144,7 +144,7 @@ fn a_patch_from_elsewhere_is_looked_at_first() {
             Err(r#"invalid operation {"op":"copy"}: failed to decode 'from': missing value"#),
         ),
     ] {
-        assert_eq!(check_json_patch(body.as_bytes()), wanted.map_err(str::to_owned), "{body}");
+        assert_eq!(check_json_patch(body.as_bytes()), wanted.map_err(BadJsonPatch::from), "{body}");
     }
 }
 

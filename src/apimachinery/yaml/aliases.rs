@@ -5,6 +5,11 @@
 //! and aliases may add so much to it: [`MAX_ALIASED_BYTES`] of text and [`MAX_ALIASED_VALUES`] values. Beyond
 //! that it is refused, while it is read, in the words of upstream's reader, which has a bound of its own.
 
+golang::text_error! {
+    /// A text that is no YAML, or one whose aliases stand for too much; in go-yaml's words.
+    pub struct BadYaml;
+}
+
 /// How much text aliases may add to a document: as much as a request's body may have.
 const MAX_ALIASED_BYTES: usize = 3 * 1024 * 1024;
 /// How many values aliases may add to a document.
@@ -25,9 +30,9 @@ impl Allowance {
     }
 
     /// A value is read, whatever it is, with so much text, which is not copied before.
-    pub(super) fn take(&mut self, bytes: usize) -> Result<(), String> {
+    pub(super) fn take(&mut self, bytes: usize) -> Result<(), BadYaml> {
         let left = (self.values.checked_sub(1), self.bytes.checked_sub(bytes));
-        let (Some(values), Some(bytes)) = left else { return Err(EXCESSIVE.to_owned()) };
+        let (Some(values), Some(bytes)) = left else { return Err(EXCESSIVE.into()) };
         self.values = values;
         self.bytes = bytes;
         Ok(())

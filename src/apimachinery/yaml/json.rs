@@ -8,7 +8,7 @@ use serde_json::{Map, Number, Value};
 
 use golang::go_text;
 
-use super::aliases::Allowance;
+use super::aliases::{Allowance, BadYaml};
 use super::composer::{Document, MAX_DEPTH, NodeId, YamlContent};
 use super::resolve::{self, Scalar};
 
@@ -30,12 +30,12 @@ pub struct JsonDocument {
 }
 
 /// Converts a document. The error is Go's.
-pub(super) fn convert(document: &Document, allowance: Allowance) -> Result<JsonDocument, String> {
+pub(super) fn convert(document: &Document, allowance: Allowance) -> Result<JsonDocument, BadYaml> {
     let mut reader =
         YamlConverter { document, allowance, depth: 0, open: vec![], duplicates: vec![], refusal: None };
     let value = reader.value(document.root)?;
     if let Some(refusal) = reader.refusal {
-        return Err(refusal);
+        return Err(refusal.into());
     }
     let found = reader.duplicates;
     let duplicates =
@@ -72,13 +72,13 @@ struct YamlMapping {
 }
 
 impl<'d> YamlConverter<'d> {
-    fn value(&mut self, id: NodeId) -> Result<Value, String> {
+    fn value(&mut self, id: NodeId) -> Result<Value, BadYaml> {
         self.deeper(|reader| reader.nested_value(id))
     }
 
-    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
+    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, BadYaml>) -> Result<T, BadYaml> {
         if self.depth >= MAX_DEPTH {
-            return Err(format!("yaml: exceeded max depth of {MAX_DEPTH}"));
+            return Err(format!("yaml: exceeded max depth of {MAX_DEPTH}").into());
         }
         self.depth += 1;
         let found = read(self);
@@ -86,7 +86,7 @@ impl<'d> YamlConverter<'d> {
         found
     }
 
-    fn nested_value(&mut self, id: NodeId) -> Result<Value, String> {
+    fn nested_value(&mut self, id: NodeId) -> Result<Value, BadYaml> {
         let document = self.document;
         match &document.nodes[id].content {
             YamlContent::Scalar { text, .. } => {
@@ -114,10 +114,10 @@ impl<'d> YamlConverter<'d> {
         &mut self,
         id: NodeId,
         name: &str,
-        follow: impl FnOnce(&mut Self) -> Result<T, String>,
-    ) -> Result<T, String> {
+        follow: impl FnOnce(&mut Self) -> Result<T, BadYaml>,
+    ) -> Result<T, BadYaml> {
         if self.open.contains(&id) {
-            return Err(format!("yaml: anchor '{name}' value contains itself"));
+            return Err(format!("yaml: anchor '{name}' value contains itself").into());
         }
         self.open.push(id);
         let found = follow(self);
@@ -126,7 +126,7 @@ impl<'d> YamlConverter<'d> {
     }
 
     /// What a scalar is, and its text, which is another than the written one if that is base64.
-    fn scalar(&self, id: NodeId) -> Result<(Scalar, String), String> {
+    fn scalar(&self, id: NodeId) -> Result<(Scalar, String), BadYaml> {
         let node = &self.document.nodes[id];
         let YamlContent::Scalar { text, is_implicit } = &node.content else {
             unreachable!("only scalars are asked for")
@@ -172,7 +172,7 @@ impl<'d> YamlConverter<'d> {
     }
 
     /// Reads the entries of a mapping into one that may have some already.
-    fn mapping(&mut self, id: NodeId, into: &mut YamlMapping) -> Result<(), String> {
+    fn mapping(&mut self, id: NodeId, into: &mut YamlMapping) -> Result<(), BadYaml> {
         let document = self.document;
         let YamlContent::Mapping(entries) = &document.nodes[id].content else {
             unreachable!("only mappings are asked for")
@@ -206,7 +206,7 @@ impl<'d> YamlConverter<'d> {
     }
 
     /// `<<`: the entries of the named mappings, of which the first counts most.
-    fn merge(&mut self, id: NodeId, into: &mut YamlMapping) -> Result<(), String> {
+    fn merge(&mut self, id: NodeId, into: &mut YamlMapping) -> Result<(), BadYaml> {
         match &self.document.nodes[id].content {
             YamlContent::Sequence(items) => {
                 items.iter().rev().try_for_each(|item| self.merge_one(*item, into))
@@ -215,14 +215,14 @@ impl<'d> YamlConverter<'d> {
         }
     }
 
-    fn merge_one(&mut self, id: NodeId, into: &mut YamlMapping) -> Result<(), String> {
+    fn merge_one(&mut self, id: NodeId, into: &mut YamlMapping) -> Result<(), BadYaml> {
         self.allowance.take(0)?;
         self.deeper(|reader| reader.merge_mapping(id, into))
     }
 
-    fn merge_mapping(&mut self, id: NodeId, into: &mut YamlMapping) -> Result<(), String> {
+    fn merge_mapping(&mut self, id: NodeId, into: &mut YamlMapping) -> Result<(), BadYaml> {
         let document = self.document;
-        let no_map = || Err("yaml: map merge requires map or sequence of maps as the value".to_owned());
+        let no_map = || Err("yaml: map merge requires map or sequence of maps as the value".into());
         match &document.nodes[id].content {
             YamlContent::Mapping(_) => self.mapping(id, into),
             YamlContent::Alias { name, target } => match document.nodes[*target].content {
@@ -234,14 +234,14 @@ impl<'d> YamlConverter<'d> {
     }
 
     /// A key, and what it is called in JSON.
-    fn key(&mut self, id: NodeId) -> Result<(YamlKey, String), String> {
+    fn key(&mut self, id: NodeId) -> Result<(YamlKey, String), BadYaml> {
         let target = match &self.document.nodes[id].content {
             YamlContent::Alias { target, .. } => *target,
             _ => id,
         };
         if !matches!(self.document.nodes[target].content, YamlContent::Scalar { .. }) {
             let key = self.value(id)?;
-            return Err(format!("yaml: invalid map key: {}", go_syntax(&key)));
+            return Err(format!("yaml: invalid map key: {}", go_syntax(&key)).into());
         }
         let (scalar, text) = self.scalar(target)?;
         self.allowance.take(text.len())?;

@@ -27,6 +27,7 @@ mod reader_test;
 
 use serde_json::{Number, Value};
 
+pub use aliases::BadYaml;
 use emitter::{Emitter, INDENT};
 use golang::go_text;
 pub use json::JsonDocument;

@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::aliases::Allowance;
+use super::aliases::{Allowance, BadYaml};
 use super::composer::Composer;
 use super::json::{JsonDocument, convert};
 use super::scanner::Fault;
 
 /// Reads the first document; nothing is `null`. What follows it is not looked at. The error is Go's.
-pub fn to_json(text: &[u8]) -> Result<JsonDocument, String> {
+pub fn to_json(text: &[u8]) -> Result<JsonDocument, BadYaml> {
     let text = checked(text)?;
     match Composer::new(text).document().map_err(|fault| go_error(&fault))? {
         Some(document) => convert(&document, Allowance::of(text)),
@@ -17,7 +17,7 @@ pub fn to_json(text: &[u8]) -> Result<JsonDocument, String> {
 }
 
 /// Reads all documents. The error is Go's.
-pub(super) fn all_to_json(text: &[u8]) -> Result<Vec<Value>, String> {
+pub(super) fn all_to_json(text: &[u8]) -> Result<Vec<Value>, BadYaml> {
     let text = checked(text)?;
     let mut composer = Composer::new(text);
     let mut values = Vec::new();
@@ -35,7 +35,7 @@ fn go_error(fault: &Fault) -> String {
 }
 
 /// The text, if it is one: UTF-8, without control characters.
-fn checked(text: &[u8]) -> Result<&str, String> {
+fn checked(text: &[u8]) -> Result<&str, BadYaml> {
     let text = std::str::from_utf8(text).map_err(|error| {
         let octets = match (error.error_len(), text.get(error.valid_up_to())) {
             (None, _) => "incomplete UTF-8 octet sequence",
@@ -47,9 +47,5 @@ fn checked(text: &[u8]) -> Result<&str, String> {
     let is_refused = |c: char| {
         c.is_control() && !matches!(c, '\t' | '\n' | '\r' | '\u{85}') || matches!(c, '\u{fffe}' | '\u{ffff}')
     };
-    if text.contains(is_refused) {
-        Err("yaml: control characters are not allowed".to_owned())
-    } else {
-        Ok(text)
-    }
+    if text.contains(is_refused) { Err("yaml: control characters are not allowed".into()) } else { Ok(text) }
 }

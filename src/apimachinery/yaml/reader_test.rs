@@ -16,7 +16,7 @@ fn value(text: &str) -> Value {
     document.value["v"].clone()
 }
 
-fn refusal(text: &str) -> String {
+fn refusal(text: &str) -> BadYaml {
     to_json(text.as_bytes()).map(|document| document.value).expect_err(text)
 }
 

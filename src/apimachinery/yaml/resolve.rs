@@ -2,6 +2,8 @@
 
 use chrono::NaiveDate;
 
+use super::aliases::BadYaml;
+
 /// What begins the tags of YAML itself.
 const OWN_TAGS: &str = "tag:yaml.org,2002:";
 
@@ -57,7 +59,7 @@ impl Scalar {
 ///
 /// # Errors
 /// A text that is not what its tag says.
-pub(super) fn resolve(tag: &str, text: &str) -> Result<Scalar, String> {
+pub(super) fn resolve(tag: &str, text: &str) -> Result<Scalar, BadYaml> {
     let wanted = match tag.strip_prefix(OWN_TAGS) {
         _ if tag.is_empty() => return Ok(plain(text, true)),
         Some(own @ ("bool" | "int" | "float" | "null" | "timestamp")) => own,
@@ -66,7 +68,7 @@ pub(super) fn resolve(tag: &str, text: &str) -> Result<Scalar, String> {
     match plain(text, wanted == "timestamp") {
         Scalar::Int(number) if wanted == "float" => Ok(Scalar::Float(number as f64)),
         found if found.tag() == wanted => Ok(found),
-        found => Err(format!("yaml: cannot decode !!{} `{text}` as a !!{wanted}", found.tag())),
+        found => Err(format!("yaml: cannot decode !!{} `{text}` as a !!{wanted}", found.tag()).into()),
     }
 }
 

@@ -9,8 +9,13 @@ use apimachinery::field_error::{ErrorType, FieldErrors};
 use cel::authorizer::{authorizer_type, resource_check_type};
 use cel::{Environment, ObjectType, Program, Type};
 
+golang::text_error! {
+    /// An expression that does not compile, or gives something else; in upstream's words.
+    pub struct BadExpression;
+}
+
 /// An expression with its program, or what is wrong with it.
-pub type Compiled = (String, Result<Program, String>);
+pub type Compiled = (String, Result<Program, BadExpression>);
 
 /// The variables of every expression; policies have `variables` besides. A message may not ask the
 /// authorizer.
@@ -114,20 +119,24 @@ fn operation_type() -> ObjectType {
 ///
 /// # Errors
 /// In upstream's words, as they stand behind a field of a policy.
-pub fn compile(environment: &Environment, expression: &str, wanted: &[Type]) -> Result<Program, String> {
+pub fn compile(
+    environment: &Environment,
+    expression: &str,
+    wanted: &[Type],
+) -> Result<Program, BadExpression> {
     judge(environment.compile(expression).map_err(|error| error.described())?, wanted)
 }
 
-fn judge(program: Program, wanted: &[Type]) -> Result<Program, String> {
+fn judge(program: Program, wanted: &[Type]) -> Result<Program, BadExpression> {
     if wanted.is_empty() || wanted.contains(program.result_type()) {
         return Ok(program);
     }
     let given = program.result_type().declared_name();
     match wanted {
-        [one] => Err(format!("must evaluate to {} but got {given}", one.declared_name())),
+        [one] => Err(format!("must evaluate to {} but got {given}", one.declared_name()).into()),
         many => {
             let names: Vec<String> = many.iter().map(Type::declared_name).collect();
-            Err(format!("must evaluate to one of [{}] but got {given}", names.join(" ")))
+            Err(format!("must evaluate to one of [{}] but got {given}", names.join(" ")).into())
         }
     }
 }

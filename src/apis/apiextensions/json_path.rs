@@ -3,6 +3,11 @@
 
 use serde_json::Value;
 
+golang::text_error! {
+    /// What is no simple JSON path; in upstream's words.
+    pub(super) struct BadJsonPath;
+}
+
 /// A path that was read.
 #[derive(Clone, Debug)]
 pub(super) struct JsonPath(Vec<PathStep>);
@@ -24,7 +29,7 @@ enum PathStep {
 
 impl JsonPath {
     /// Reads `.spec.replicas`, `.status.conditions[?(@.type=="Ready")].status`.
-    pub(super) fn parse(text: &str) -> Result<JsonPath, String> {
+    pub(super) fn parse(text: &str) -> Result<JsonPath, BadJsonPath> {
         let mut steps = vec![];
         let mut rest = text;
         while !rest.is_empty() {

@@ -1,13 +1,18 @@
 //! Indexes of an Indexed Job as text: `1,3-5` (`validateIndexesFormat`).
 
+golang::text_error! {
+    /// What is no list of indexes; in upstream's words.
+    pub(super) struct BadIndexes;
+}
+
 /// How many indexes there are; what is wrong, in upstream's words.
-pub(super) fn count(text: &str, completions: i64) -> Result<i64, String> {
+pub(super) fn count(text: &str, completions: i64) -> Result<i64, BadIndexes> {
     let mut total = 0;
     let mut last = None;
     for part in text.split(',').filter(|_| !text.is_empty()) {
         let (first, end) = interval(part, completions)?;
         if let Some(last) = last.filter(|last| *last >= first) {
-            return Err(format!("non-increasing order, previous: {last}, current: {first}"));
+            return Err(format!("non-increasing order, previous: {last}, current: {first}").into());
         }
         total += end - first + 1;
         last = Some(end);
@@ -51,7 +56,7 @@ fn interval(text: &str, completions: i64) -> Result<(i64, i64), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{count, overlap};
+    use super::{BadIndexes, count, overlap};
 
     #[test]
     fn indexes() {
@@ -63,7 +68,7 @@ mod tests {
             ("5", Err("too large index: \"5\"")),
             ("a", Err("cannot convert string to integer for index: \"a\"")),
         ] {
-            assert_eq!(count(text, 5), says.map_err(str::to_owned), "{text}");
+            assert_eq!(count(text, 5), says.map_err(BadIndexes::from), "{text}");
         }
         assert!(count("1-2-3", 5).unwrap_err().starts_with("the fragment \"1-2-3\" violates"));
         assert_eq!((overlap("0,2-4", "1,3", 5), overlap("0", "1", 5)), (Some(3), None));

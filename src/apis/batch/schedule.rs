@@ -5,6 +5,11 @@ use chrono::{Datelike, Months, NaiveDateTime, TimeDelta, Timelike};
 use apimachinery::time::Time;
 use apimachinery::time_zone::TimeZone;
 
+golang::text_error! {
+    /// What is no schedule of a CronJob; in the words of upstream's library.
+    pub struct BadSchedule;
+}
+
 /// A schedule that is not due within so many years never is.
 const YEARS: i32 = 5;
 
@@ -163,20 +168,20 @@ impl Fields {
 }
 
 /// Reads a schedule; the error is upstream's.
-pub fn parse(text: &str) -> Result<Schedule, String> {
+pub fn parse(text: &str) -> Result<Schedule, BadSchedule> {
     if text.is_empty() {
         return Err("empty spec string".into());
     }
     let (zone, text) = split_time_zone(text);
     if let Some(zone) = zone.filter(|zone| TimeZone::load(zone).is_none()) {
-        return Err(format!("provided bad location {zone}: unknown time zone {zone}"));
+        return Err(format!("provided bad location {zone}: unknown time zone {zone}").into());
     }
     if text.starts_with('@') {
         return descriptor(text);
     }
     let parts: Vec<&str> = text.split_whitespace().collect();
     let [minutes, hours, days, months, weekdays] = parts.as_slice() else {
-        return Err(format!("expected exactly 5 fields, found {}: [{}]", parts.len(), parts.join(" ")));
+        return Err(format!("expected exactly 5 fields, found {}: [{}]", parts.len(), parts.join(" ")).into());
     };
     let is_star = |range: &str| matches!(range, "*" | "?" | "*/1" | "?/1");
     let is_any = |part: &str| part.split(',').any(is_star);
@@ -205,7 +210,7 @@ fn split_time_zone(text: &str) -> (Option<&str>, &str) {
     (Some(zone), schedule.trim())
 }
 
-fn descriptor(text: &str) -> Result<Schedule, String> {
+fn descriptor(text: &str) -> Result<Schedule, BadSchedule> {
     let fields = match text {
         "@yearly" | "@annually" => "0 0 1 1 *",
         "@monthly" => "0 0 1 * *",
@@ -214,17 +219,17 @@ fn descriptor(text: &str) -> Result<Schedule, String> {
         "@hourly" => "0 * * * *",
         _ => match text.strip_prefix("@every ") {
             Some(duration) => return every(text, duration),
-            None => return Err(format!("unrecognized descriptor: {text}")),
+            None => return Err(format!("unrecognized descriptor: {text}").into()),
         },
     };
     parse(fields)
 }
 
 /// Go's durations, in whole seconds; at least one.
-fn every(text: &str, duration: &str) -> Result<Schedule, String> {
+fn every(text: &str, duration: &str) -> Result<Schedule, BadSchedule> {
     match apimachinery::duration::parse(duration) {
         Some(duration) => Ok(Schedule::Every(duration.as_secs().max(1))),
-        None => Err(format!("failed to parse duration {text}: time: invalid duration {duration:?}")),
+        None => Err(format!("failed to parse duration {text}: time: invalid duration {duration:?}").into()),
     }
 }
 

@@ -8,6 +8,11 @@ use x509_parser::extensions::{GeneralName, ParsedExtension};
 use x509_parser::pem::{Pem, parse_x509_pem};
 use x509_parser::prelude::FromDer;
 
+golang::text_error! {
+    /// What is wrong with a request for a certificate, or with a certificate; in upstream's words.
+    pub struct BadSigningRequest;
+}
+
 const NOT_PEM: &str = "PEM block type must be CERTIFICATE REQUEST";
 const NODES: &str = "system:nodes";
 const NODE: &str = "system:node:";
@@ -39,7 +44,7 @@ impl CertificateRequest {
     ///
     /// # Errors
     /// What is wrong with it, for people.
-    pub fn parse(text: &str) -> Result<CertificateRequest, String> {
+    pub fn parse(text: &str) -> Result<CertificateRequest, BadSigningRequest> {
         let bytes = STANDARD.decode(text).map_err(|_| NOT_PEM)?;
         let (_, pem) = parse_x509_pem(&bytes).map_err(|_| NOT_PEM)?;
         if pem.label != "CERTIFICATE REQUEST" {
@@ -83,7 +88,7 @@ impl CertificateRequest {
     ///
     /// # Errors
     /// Upstream's words.
-    pub fn check_kubelet_serving(&self, usages: &[&str]) -> Result<(), String> {
+    pub fn check_kubelet_serving(&self, usages: &[&str]) -> Result<(), BadSigningRequest> {
         self.check_organization()?;
         let named = self.dns_names + self.ip_addresses > 0;
         let rules = [
@@ -100,7 +105,7 @@ impl CertificateRequest {
     ///
     /// # Errors
     /// Upstream's words.
-    pub fn check_kubelet_client(&self, usages: &[&str]) -> Result<(), String> {
+    pub fn check_kubelet_client(&self, usages: &[&str]) -> Result<(), BadSigningRequest> {
         self.check_organization()?;
         let rules = [
             (self.dns_names > 0, "DNS subjectAltNames are not allowed"),
@@ -113,7 +118,7 @@ impl CertificateRequest {
         check_usages(usages, &CLIENT)
     }
 
-    fn check_organization(&self) -> Result<(), String> {
+    fn check_organization(&self) -> Result<(), BadSigningRequest> {
         if self.organizations.iter().eq([NODES]) {
             Ok(())
         } else {
@@ -121,7 +126,7 @@ impl CertificateRequest {
         }
     }
 
-    fn check_common_name(&self) -> Result<(), String> {
+    fn check_common_name(&self) -> Result<(), BadSigningRequest> {
         if self.common_name.starts_with(NODE) {
             Ok(())
         } else {
@@ -134,11 +139,11 @@ impl CertificateRequest {
 ///
 /// # Errors
 /// Upstream's words.
-pub fn check_apiserver_client(usages: &[&str]) -> Result<(), String> {
+pub fn check_apiserver_client(usages: &[&str]) -> Result<(), BadSigningRequest> {
     const OPTIONAL: [&str; 2] = ["digital signature", "key encipherment"];
     let invalid = usages.iter().find(|usage| **usage != "client auth" && !OPTIONAL.contains(usage));
     if let Some(usage) = invalid {
-        return Err(format!("invalid usage for client certificate: {usage}"));
+        return Err(format!("invalid usage for client certificate: {usage}").into());
     }
     if usages.contains(&"client auth") {
         Ok(())
@@ -151,7 +156,7 @@ pub fn check_apiserver_client(usages: &[&str]) -> Result<(), String> {
 ///
 /// # Errors
 /// What is wrong with them, for people.
-pub fn check_certificates(text: &str) -> Result<(), String> {
+pub fn check_certificates(text: &str) -> Result<(), BadSigningRequest> {
     let bytes = STANDARD.decode(text).unwrap_or_default();
     let blocks: Vec<Pem> = Pem::iter_from_buffer(&bytes).map_while(Result::ok).collect();
     if text.is_empty() {
@@ -159,14 +164,14 @@ pub fn check_certificates(text: &str) -> Result<(), String> {
     }
     for block in &blocks {
         if block.label != "CERTIFICATE" {
-            return Err(format!("only CERTIFICATE PEM blocks are allowed, found {:?}", block.label));
+            return Err(format!("only CERTIFICATE PEM blocks are allowed, found {:?}", block.label).into());
         }
         block.parse_x509().map_err(|_| "x509: malformed certificate")?;
     }
     if blocks.is_empty() { Err("must contain at least one CERTIFICATE PEM block".into()) } else { Ok(()) }
 }
 
-fn first_broken(rules: &[(bool, &str)]) -> Result<(), String> {
+fn first_broken(rules: &[(bool, &str)]) -> Result<(), BadSigningRequest> {
     match rules.iter().find(|(broken, _)| *broken) {
         Some((_, words)) => Err((*words).into()),
         None => Ok(()),
@@ -174,11 +179,15 @@ fn first_broken(rules: &[(bool, &str)]) -> Result<(), String> {
 }
 
 /// All three, or all but `key encipherment`, which only RSA keys can do.
-fn check_usages(usages: &[&str], needed: &[&str; 3]) -> Result<(), String> {
+fn check_usages(usages: &[&str], needed: &[&str; 3]) -> Result<(), BadSigningRequest> {
     let has = |usage: &&&str| usages.contains(usage);
     let is_known = usages.iter().all(|usage| needed.contains(usage));
     let has_all = needed.iter().filter(|usage| **usage != "key encipherment").all(|usage| has(&usage));
-    if is_known && has_all { Ok(()) } else { Err(format!("usages did not match [{}]", needed.join(" "))) }
+    if is_known && has_all {
+        Ok(())
+    } else {
+        Err(format!("usages did not match [{}]", needed.join(" ")).into())
+    }
 }
 
 #[cfg(test)]

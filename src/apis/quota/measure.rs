@@ -8,6 +8,11 @@ use crate::resources::Amounts;
 use apimachinery::quantity::{Format, Quantity};
 use apimachinery::time::Time;
 
+golang::text_error! {
+    /// What containers do not say and a quota wants to know; in upstream's words.
+    pub struct MissingAmounts;
+}
+
 /// How objects of a kind are measured; the default counts them.
 pub trait Measure: Send + Sync {
     /// Whether writing this part of an object may change what is used.
@@ -29,7 +34,7 @@ pub trait Measure: Send + Sync {
     ///
     /// # Errors
     /// `must specify limits.cpu for: c; ...`
-    fn constraints(&self, _required: &[&str], _object: &Value) -> Result<(), String> {
+    fn constraints(&self, _required: &[&str], _object: &Value) -> Result<(), MissingAmounts> {
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use super::resources::Amounts;
 use apimachinery::gvk::GroupResource;
 use apimachinery::quantity::Quantity;
 use apimachinery::time::Time;
-use measure::{Measure, one};
+use measure::{Measure, MissingAmounts, one};
 
 pub use scopes::{QuotaScope, scopes_of};
 
@@ -55,7 +55,7 @@ impl Evaluator {
     ///
     /// # Errors
     /// `must specify limits.cpu for: c; ...`
-    pub fn constraints(&self, required: &[&str], object: &Value) -> Result<(), String> {
+    pub fn constraints(&self, required: &[&str], object: &Value) -> Result<(), MissingAmounts> {
         self.measure.constraints(required, object)
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::measure::Measure;
+use super::measure::{Measure, MissingAmounts};
 use super::scopes::QuotaScope;
 use crate::resources::{Amounts, amounts, pod_limits, pod_requests};
 use crate::tree::{at, is_set, items, number, text};
@@ -49,7 +49,7 @@ impl Measure for PodMeasure {
         usage(pod, now)
     }
 
-    fn constraints(&self, required: &[&str], pod: &Value) -> Result<(), String> {
+    fn constraints(&self, required: &[&str], pod: &Value) -> Result<(), MissingAmounts> {
         constraints(required, pod)
     }
 
@@ -113,7 +113,7 @@ fn compute_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
 ///
 /// # Errors
 /// `must specify limits.cpu for: a,b; memory for: a`
-fn constraints(required: &[&str], pod: &Value) -> Result<(), String> {
+fn constraints(required: &[&str], pod: &Value) -> Result<(), MissingAmounts> {
     let said = |tree: &Value| {
         compute_usage(&amounts(tree, "resources.requests"), &amounts(tree, "resources.limits"))
     };
@@ -137,7 +137,7 @@ fn constraints(required: &[&str], pod: &Value) -> Result<(), String> {
     let shown = |(name, containers): (&str, BTreeSet<&str>)| {
         format!("{name} for: {}", containers.into_iter().collect::<Vec<_>>().join(","))
     };
-    Err(format!("must specify {}", missing.into_iter().map(shown).collect::<Vec<_>>().join("; ")))
+    Err(format!("must specify {}", missing.into_iter().map(shown).collect::<Vec<_>>().join("; ")).into())
 }
 
 #[cfg(test)]
@@ -152,10 +152,10 @@ mod tests {
             "initContainers": [{"name": "i", "resources": {"limits": {"memory": "1Gi"}}}]}});
         let cases = [
             (vec!["pods", "requests.ephemeral-storage"], Ok(())),
-            (vec!["requests.cpu"], Err("must specify requests.cpu for: a,i".to_owned())),
+            (vec!["requests.cpu"], Err("must specify requests.cpu for: a,i".into())),
             (
                 vec!["memory", "limits.memory"],
-                Err("must specify limits.memory for: a,b; memory for: a,b,i".to_owned()),
+                Err("must specify limits.memory for: a,b; memory for: a,b,i".into()),
             ),
         ];
         for (required, expected) in cases {

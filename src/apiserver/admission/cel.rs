@@ -13,11 +13,11 @@ use crate::authorizer::Answer;
 use crate::request::RequestInfo;
 use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
-use apis::admissionregistration::expressions::{Compiled, compile, environment};
+use apis::admissionregistration::expressions::{BadExpression, Compiled, compile, environment};
 use apis::kind::Kind;
 use apis::tree::text;
 use cel::authorizer::{Authorize, AuthorizerVerdict, Check, authorizer, resource_check};
-use cel::conditions::all_hold;
+use cel::conditions::{ExpressionError, all_hold};
 use cel::{Activation, Budget, EvaluationError, HostValue, Program, Type, Value};
 use clock::Clock;
 
@@ -161,7 +161,11 @@ impl MatchConditions {
     }
 
     /// Whether all conditions hold over an activation; the error is what went wrong.
-    pub(super) fn evaluate(&self, activation: &Activation, watched: Watched) -> Result<bool, String> {
+    pub(super) fn evaluate(
+        &self,
+        activation: &Activation,
+        watched: Watched,
+    ) -> Result<bool, ExpressionError> {
         if self.conditions.is_empty() {
             return Ok(true);
         }
@@ -188,18 +192,18 @@ impl MatchConditions {
 /// # Errors
 /// In upstream's words.
 pub(super) fn run(
-    program: &Result<Program, String>,
+    program: &Result<Program, BadExpression>,
     expression: &str,
     activation: &Activation,
     budget: &mut Budget,
-) -> Result<Value, String> {
+) -> Result<Value, ExpressionError> {
     let program = program.as_ref().map_err(|error| format!("compilation error: {error}"))?;
     let mut part = Budget::new(Budget::PER_CALL);
     let outcome = program.evaluate(activation, &mut part);
     let settled = budget.settle(&part);
     match (outcome, settled) {
         (_, Err(_)) => Err(OUT_OF_BUDGET.into()),
-        (Err(error), _) => Err(format!("expression '{expression}' resulted in error: {error}")),
+        (Err(error), _) => Err(format!("expression '{expression}' resulted in error: {error}").into()),
         (Ok(value), _) => Ok(value),
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
+use super::config::BadAdmissionConfig;
 use super::metrics::{AdmissionMetrics, Durations, Phase};
 use super::operation::Operation;
 use super::own::OwnAdmission;
@@ -48,9 +49,9 @@ impl Admission {
     ///
     /// # Errors
     /// What is wrong with the flags or with the configuration of a plugin.
-    pub fn new(with: &Initializer, own: &OwnAdmission) -> Result<Admission, String> {
+    pub fn new(with: &Initializer, own: &OwnAdmission) -> Result<Admission, BadAdmissionConfig> {
         if let errors @ [_, ..] = &*with.config.validate() {
-            return Err(errors.join("; "));
+            return Err(errors.join("; ").into());
         }
         let mut plugins = Vec::new();
         let mut own: Vec<Enabled> =

@@ -12,6 +12,11 @@ use serde_json::Value;
 use apimachinery::yaml;
 use component_base::flags::defaults;
 
+golang::text_error! {
+    /// What is wrong with the configuration of admission, or of one of its plugins; in upstream's words.
+    pub struct BadAdmissionConfig;
+}
+
 /// Which plugins run, and what each is told (`AdmissionOptions`).
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Admission")]
@@ -47,10 +52,10 @@ impl AdmissionOptions {
     ///
     /// # Errors
     /// A file that cannot be read, or that says something else.
-    pub fn complete(&self) -> Result<AdmissionOptions, String> {
+    pub fn complete(&self) -> Result<AdmissionOptions, BadAdmissionConfig> {
         let mut options = self.clone();
         if let Some(path) = &self.config_file {
-            let failed = |why| format!("failed to read plugin config: {why}");
+            let failed = |why: BadAdmissionConfig| format!("failed to read plugin config: {why}");
             let folder = path.parent().unwrap_or(Path::new(""));
             let text = read(path).map_err(failed)?;
             options.read_plugins(&text, |plugin| read(&folder.join(plugin))).map_err(failed)?;
@@ -65,8 +70,8 @@ impl AdmissionOptions {
     pub fn read_plugins(
         &mut self,
         text: &str,
-        read: impl Fn(&str) -> Result<String, String>,
-    ) -> Result<(), String> {
+        read: impl Fn(&str) -> Result<String, BadAdmissionConfig>,
+    ) -> Result<(), BadAdmissionConfig> {
         let tree = yaml(text)?;
         if tree["kind"].is_null() && !tree["podNodeSelectorPluginConfig"].is_null() {
             // The file of this plugin alone, as before there was a common one.
@@ -78,7 +83,8 @@ impl AdmissionOptions {
             return Err(format!(
                 "no kind {:?} is registered for version {:?} in scheme",
                 file.kind, file.api_version
-            ));
+            )
+            .into());
         }
         for plugin in file.plugins {
             let configuration = match plugin.configuration {
@@ -112,9 +118,10 @@ struct FilePlugin {
     configuration: Value,
 }
 
-fn read(path: &Path) -> Result<String, String> {
-    let failed =
-        |why| format!("unable to read admission control configuration from {:?} [{why}]", path.display());
+fn read(path: &Path) -> Result<String, BadAdmissionConfig> {
+    let failed = |why| {
+        format!("unable to read admission control configuration from {:?} [{why}]", path.display()).into()
+    };
     fs::read_to_string(path).map_err(failed)
 }
 
@@ -176,7 +183,7 @@ mod tests {
         config.read_plugins(text, |path| Ok(format!("kind: {path}"))).unwrap();
         assert_eq!(config.plugins["PodSecurity"]["kind"], "PodSecurityConfiguration");
         assert_eq!(config.plugins["EventRateLimit"]["kind"], "limits.yaml");
-        let refused = config.read_plugins("apiVersion: v1\nkind: Pod\n", |_| Err(String::new())).unwrap_err();
+        let refused = config.read_plugins("apiVersion: v1\nkind: Pod\n", |_| Err("".into())).unwrap_err();
         assert_eq!(refused, "no kind \"Pod\" is registered for version \"v1\" in scheme");
     }
 }

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use sync::Mutex;
 
+use super::config::BadAdmissionConfig;
 use super::{Attributes, Initializer, Plugin};
 use apimachinery::status::Status;
 use apis::tree::text;
@@ -47,7 +48,7 @@ impl EventRateLimit {
     ///
     /// # Errors
     /// Limits of no known type, or without numbers.
-    pub(super) fn new(with: &Initializer) -> Result<EventRateLimit, String> {
+    pub(super) fn new(with: &Initializer) -> Result<EventRateLimit, BadAdmissionConfig> {
         let limits = with.configuration("EventRateLimit")["limits"].clone();
         let limits: Option<Vec<Limit>> = serde_json::from_value(limits).map_err(|error| error.to_string())?;
         let limits = limits.unwrap_or_default();

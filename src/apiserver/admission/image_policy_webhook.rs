@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::config::BadAdmissionConfig;
 use super::{Attributes, Initializer, Operation, Plugin, forbidden};
 use crate::webhook::{Answers, CallError, ClientConfig, ServiceResolver, WebhookClient};
 use apimachinery::duration;
@@ -53,7 +54,7 @@ impl ImagePolicyWebhook {
     ///
     /// # Errors
     /// None, numbers that are too small or too large, a kubeconfig that cannot be used.
-    pub(super) fn new(with: &Initializer) -> Result<ImagePolicyWebhook, String> {
+    pub(super) fn new(with: &Initializer) -> Result<ImagePolicyWebhook, BadAdmissionConfig> {
         let configuration = with.configuration("ImagePolicyWebhook");
         if configuration.is_null() {
             return Err("no config specified".into());
@@ -62,7 +63,8 @@ impl ImagePolicyWebhook {
             .map_err(|error| error.to_string())?;
         let given = given.unwrap_or_default();
         let settings = Settings::of(&given)?;
-        let config = ClientConfig::from_kubeconfig(Path::new(&given.kube_config_file))?;
+        let config = ClientConfig::from_kubeconfig(Path::new(&given.kube_config_file));
+        let config = config.map_err(|why| why.0)?;
         let resolver = ServiceResolver::new(with.registry, with.entropy);
         let client = WebhookClient::new(config, &resolver, with.clock);
         let remembered = Answers::new(with.clock, MAX_REMEMBERED);

@@ -73,7 +73,7 @@ mod metrics;
 
 pub use crate::authorizer::Authorizer;
 pub use chain::{Admission, ValidatingPhase};
-pub use config::AdmissionOptions;
+pub use config::{AdmissionOptions, BadAdmissionConfig};
 pub use metrics::AdmissionMetrics;
 pub use operation::Operation;
 pub use plugin::forbidden;

@@ -9,6 +9,7 @@ use super::certificate_approval::CertificateApproval;
 use super::certificate_signing::CertificateSigning;
 use super::certificate_subject_restriction::CertificateSubjectRestriction;
 use super::config::AdmissionOptions;
+use super::config::BadAdmissionConfig;
 use super::default_ingress_class::DefaultIngressClass;
 use super::default_storage_class::DefaultStorageClass;
 use super::default_toleration_seconds::DefaultTolerationSeconds;
@@ -48,7 +49,7 @@ use super::webhook::mutating::MutatingAdmissionWebhook;
 use super::webhook::validating::ValidatingAdmissionWebhook;
 
 /// Makes a plugin, or says what is wrong with its configuration.
-pub type Make = fn(&Initializer) -> Result<Box<dyn Plugin>, String>;
+pub type Make = fn(&Initializer) -> Result<Box<dyn Plugin>, BadAdmissionConfig>;
 
 /// One plugin of the list.
 pub struct PluginEntry {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
+use super::config::BadAdmissionConfig;
 use super::lister::Lister;
 use super::{Attributes, Initializer, Operation, Plugin};
 use apimachinery::status::Status;
@@ -28,7 +29,7 @@ impl PodNodeSelector {
     ///
     /// # Errors
     /// A selector that is no list of `key=value`.
-    pub(super) fn new(with: &Initializer) -> Result<PodNodeSelector, String> {
+    pub(super) fn new(with: &Initializer) -> Result<PodNodeSelector, BadAdmissionConfig> {
         let configured = string_map(with.configuration("PodNodeSelector"), "podNodeSelectorPluginConfig");
         let parse = |(name, text): (String, String)| Ok((name, parse(&text)?));
         let selectors = configured.into_iter().map(parse).collect::<Result<_, String>>()?;

@@ -33,6 +33,16 @@ use apis::core::service::SERVICES;
 use apis::tree::{at, flag, items, number, text};
 use clock::Clock;
 
+golang::text_error! {
+    /// Why another server has no answer; in Go's words.
+    pub struct RemoteError;
+}
+
+golang::text_error! {
+    /// A file of `--proxy-client-*` that cannot be read, and why.
+    pub struct BadProxyIdentity;
+}
+
 /// How long a server may take to say that it is there (upstream's `discoveryTimeout`).
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -82,7 +92,7 @@ impl ProxyClientOptions {
     ///
     /// # Errors
     /// Which cannot be read, and why.
-    pub fn complete(&self) -> Result<ProxyIdentity, String> {
+    pub fn complete(&self) -> Result<ProxyIdentity, BadProxyIdentity> {
         let (Some(certificate), Some(key)) = (&self.proxy_client_cert_file, &self.proxy_client_key_file)
         else {
             return Ok(ProxyIdentity::default());
@@ -241,14 +251,14 @@ impl Remote {
     ///
     /// # Errors
     /// In Go's words.
-    pub async fn fetch(&self, path: &str, accept: &str, clock: &Clock) -> Result<Value, String> {
+    pub async fn fetch(&self, path: &str, accept: &str, clock: &Clock) -> Result<Value, RemoteError> {
         let user = UserInfo::authenticated("system:kube-aggregator", &[MASTERS]);
         let response = self.ask(path, &user, &[(ACCEPT, accept)], clock).await?;
         if !response.status().is_success() {
             let shown = format!("https://{}:{}{path}", self.service.server_name(), self.service.port);
-            return Err(format!("bad status from {shown}: {}", response.status().as_u16()));
+            return Err(format!("bad status from {shown}: {}", response.status().as_u16()).into());
         }
-        serde_json::from_slice(response.body()).map_err(|error| error.to_string())
+        serde_json::from_slice(response.body()).map_err(|error| error.to_string().into())
     }
 
     /// Its answer to a GET that is this server's own, read to its end.
@@ -261,7 +271,7 @@ impl Remote {
         user: &UserInfo,
         headers: &[(HeaderName, &str)],
         clock: &Clock,
-    ) -> Result<http::Response<Bytes>, String> {
+    ) -> Result<http::Response<Bytes>, RemoteError> {
         let shown = format!("https://{}:{}{path}", self.service.server_name(), self.service.port);
         let uri = self.uri(path.parse().ok()).ok_or("invalid URL")?;
         let mut request = http::Request::new(Body::empty());

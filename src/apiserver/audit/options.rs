@@ -12,6 +12,11 @@ use crate::webhook::ClientConfig;
 use apimachinery::duration::parse_flag;
 use component_base::flags::defaults;
 
+golang::text_error! {
+    /// What is wrong with the flags of auditing, or with a file that they name; in upstream's words.
+    pub struct BadAuditConfig;
+}
+
 /// The only version of events that there still is.
 const VERSION: &str = "audit.k8s.io/v1";
 
@@ -146,7 +151,7 @@ impl AuditOptions {
     ///
     /// # Errors
     /// What is wrong with them, or with a file that they name.
-    pub fn complete(&self) -> Result<AuditConfig, String> {
+    pub fn complete(&self) -> Result<AuditConfig, BadAuditConfig> {
         if let Some(made) = &self.made {
             return Ok(made.clone());
         }
@@ -175,7 +180,7 @@ impl AuditOptions {
         let shown = path.display();
         let failed = |error: String| format!("loading audit policy file {shown}: {error}");
         let text = fs::read_to_string(path).map_err(|error| failed(error.to_string()))?;
-        Policy::parse(&text).map(Some).map_err(failed)
+        Policy::parse(&text).map(Some).map_err(|why| failed(why.into()))
     }
 
     fn log(&self) -> Option<LogBackend> {
@@ -278,7 +283,7 @@ mod tests {
         flags: AuditOptions,
     }
 
-    fn audit(arguments: &[&str]) -> Result<AuditConfig, String> {
+    fn audit(arguments: &[&str]) -> Result<AuditConfig, BadAuditConfig> {
         let arguments = ["up"].iter().chain(arguments).copied();
         Only::parse_from(arguments).flags.complete()
     }

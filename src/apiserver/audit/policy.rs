@@ -10,6 +10,11 @@ use apimachinery::object::nullable;
 use apimachinery::user::UserInfo;
 use apimachinery::yaml;
 
+golang::text_error! {
+    /// What is wrong with a policy of auditing; in upstream's words.
+    pub struct BadAuditPolicy;
+}
+
 /// When in a request something is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
 pub enum Stage {
@@ -81,11 +86,11 @@ impl Policy {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn parse(yaml: &str) -> Result<Policy, String> {
+    pub fn parse(yaml: &str) -> Result<Policy, BadAuditPolicy> {
         let tree: Value = yaml::from_str(yaml).map_err(|error| format!("failed decoding: {error}"))?;
         let (api_version, kind) = (&tree["apiVersion"], &tree["kind"]);
         if api_version != "audit.k8s.io/v1" || kind != "Policy" {
-            return Err(format!("unknown group version field {api_version} in policy configuration"));
+            return Err(format!("unknown group version field {api_version} in policy configuration").into());
         }
         for (at, rule) in tree["rules"].as_array().into_iter().flatten().enumerate() {
             check(rule, at)?;

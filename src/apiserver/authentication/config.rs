@@ -228,7 +228,7 @@ fn add_remote_authenticators(
     }
     let webhook = &config.webhook;
     if let Some(path) = &webhook.config_file {
-        let target = ClientConfig::from_kubeconfig(path).map_err(ConfigError)?;
+        let target = ClientConfig::from_kubeconfig(path).map_err(|why| ConfigError(why.0))?;
         let client = WebhookClient::new(target, &resolver, parts.clock);
         all.tokens.push(Box::new(TokenWebhook::new(client, webhook, audiences, parts.clock)));
     }

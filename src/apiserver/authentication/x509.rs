@@ -25,6 +25,11 @@ use apimachinery::wire::{ApiRequest, PeerCertificates};
 use clock::Clock;
 use component_base::metrics::Histogram;
 
+golang::text_error! {
+    /// Certificates of authorities that cannot be read, and why.
+    pub struct BadAuthorities;
+}
+
 /// Certificates that were verified before; at the bound all are forgotten and verified again.
 const MAX_KNOWN: usize = 1024;
 /// The attribute of the subject that holds the user's uid, which Kubernetes has registered for it.
@@ -42,7 +47,7 @@ impl ClientAuthorities {
     ///
     /// # Errors
     /// No certificate at all, or one that cannot be read.
-    pub fn new(pems: &[String], clock: &Clock) -> Result<ClientAuthorities, String> {
+    pub fn new(pems: &[String], clock: &Clock) -> Result<ClientAuthorities, BadAuthorities> {
         let mut roots = RootCertStore::empty();
         for pem in pems {
             for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {

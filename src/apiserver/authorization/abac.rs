@@ -9,6 +9,11 @@ use crate::request::RequestInfo;
 use apimachinery::user::UserInfo;
 use apis::rbac::policy_rule::PolicyRule;
 
+golang::text_error! {
+    /// What is wrong with a file of policies, and where.
+    pub(super) struct BadPolicyFile;
+}
+
 /// As in `--authorization-mode`.
 const MODE: &str = "ABAC";
 const API_VERSION: &str = "abac.authorization.kubernetes.io/v1beta1";
@@ -62,11 +67,11 @@ impl Abac {
     ///
     /// # Errors
     /// What is wrong with it, and where.
-    pub(super) fn read(path: &Path) -> Result<Abac, String> {
+    pub(super) fn read(path: &Path) -> Result<Abac, BadPolicyFile> {
         let shown = path.display();
         let text = std::fs::read_to_string(path).map_err(|error| format!("open {shown}: {error}"))?;
         Abac::parse(&text).map_err(|(number, line, why)| {
-            format!("error reading policy file {shown}, line {number}: {line}: {why}")
+            format!("error reading policy file {shown}, line {number}: {line}: {why}").into()
         })
     }
 

@@ -11,8 +11,13 @@ use super::mode::Mode;
 use apimachinery::duration;
 use apimachinery::yaml;
 use apis::admissionregistration::expressions::compile;
-use cel::conditions::all_hold;
+use cel::conditions::{ExpressionError, all_hold};
 use cel::{Activation, Budget, Environment, Program, Type, Value as CelValue};
+
+golang::text_error! {
+    /// What is wrong with how requests shall be authorized, or with a file that says it; in upstream's words.
+    pub struct BadAuthorizationConfig;
+}
 
 const API_VERSIONS: [&str; 3] =
     ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1"];
@@ -106,10 +111,12 @@ struct MatchCondition {
 ///
 /// # Errors
 /// What is wrong with it, and where.
-pub(super) fn parse(text: &str) -> Result<Vec<(String, AuthorizerEntry)>, String> {
+pub(super) fn parse(text: &str) -> Result<Vec<(String, AuthorizerEntry)>, BadAuthorizationConfig> {
     let file: File = yaml::from_str(text).map_err(|error| error.to_string())?;
     if file.kind != "AuthorizationConfiguration" || !API_VERSIONS.contains(&&*file.api_version) {
-        return Err(format!("no kind {:?} is registered for version {:?}", file.kind, file.api_version));
+        return Err(
+            format!("no kind {:?} is registered for version {:?}", file.kind, file.api_version).into()
+        );
     }
     if file.authorizers.is_empty() {
         return Err("authorizers: Required value: at least one authorization mode must be defined".into());
@@ -120,10 +127,10 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, AuthorizerEntry)>, String
         let is_repeated =
             names.iter().any(|(mode, name)| *name == known.1 || (*mode == known.0 && *mode != "Webhook"));
         if authorizer.name.is_empty() {
-            return Err(format!("authorizers[{at}].name: Required value"));
+            return Err(format!("authorizers[{at}].name: Required value").into());
         }
         if is_repeated {
-            return Err(format!("authorizers[{at}].name: Duplicate value: {:?}", authorizer.name));
+            return Err(format!("authorizers[{at}].name: Duplicate value: {:?}", authorizer.name).into());
         }
         names.push(known);
     }
@@ -213,7 +220,7 @@ impl Conditions {
     ///
     /// # Errors
     /// What went wrong with those that could not be evaluated.
-    pub(super) fn hold_for(&self, spec: &Value) -> Result<bool, String> {
+    pub(super) fn hold_for(&self, spec: &Value) -> Result<bool, ExpressionError> {
         if self.0.is_empty() {
             return Ok(true);
         }

@@ -34,6 +34,7 @@ use apis::scheme::Scheme;
 use clock::Clock;
 use config::AuthorizationOptions;
 use config_file::AuthorizerEntry;
+pub use config_file::BadAuthorizationConfig;
 use metrics::{AuthorizationMetrics, Decisions};
 use mode::Mode;
 use rbac::Rbac;
@@ -62,9 +63,9 @@ pub fn start(
     config: &AuthorizationOptions,
     rbac: &Arc<Rbac>,
     with: Initializer,
-) -> Result<Arc<dyn Authorizer>, String> {
+) -> Result<Arc<dyn Authorizer>, BadAuthorizationConfig> {
     if let problems @ [_, ..] = &*config.problems() {
-        return Err(problems.join("; "));
+        return Err(problems.join("; ").into());
     }
     let Some(path) = &config.config_file else {
         let named = |mode: Mode| (mode.name().to_lowercase(), AuthorizerEntry::Mode(mode));
@@ -82,7 +83,8 @@ pub fn start(
             clock: &clock,
             metrics: &metrics,
         };
-        Authorizers::new(config_file::parse(text)?, &config, &rbac, with)
+        let entries = config_file::parse(text).map_err(String::from)?;
+        Ok(Authorizers::new(entries, &config, &rbac, with)?)
     };
     let file = DynamicFileContent::open(path, with.clock, build);
     let failed = |error| format!("failed to load AuthorizationConfiguration from file: {error}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::config_file::WebhookSettings;
+use super::config_file::{BadAuthorizationConfig, WebhookSettings};
 use crate::authorizer::{Allowed, Answer, Authorizer, Decision, Rules};
 use crate::request::RequestInfo;
 use crate::webhook::{Answers, ClientConfig, FIRST_PAUSE, ServiceResolver, WebhookClient};
@@ -38,12 +38,12 @@ impl Webhook {
         settings: WebhookSettings,
         resolver: &ServiceResolver,
         clock: &Clock,
-    ) -> Result<Webhook, String> {
-        let client = ClientConfig::from_kubeconfig(&settings.kube_config_file)?;
+    ) -> Result<Webhook, BadAuthorizationConfig> {
+        let client = ClientConfig::from_kubeconfig(&settings.kube_config_file).map_err(|why| why.0)?;
         let version = &settings.version;
         if !matches!(version.as_str(), "v1" | "v1beta1") {
             let known = "should be v1beta1 or v1";
-            return Err(format!("unsupported webhook authorizer version {version:?}, {known}"));
+            return Err(format!("unsupported webhook authorizer version {version:?}, {known}").into());
         }
         let client = WebhookClient::new(client, resolver, clock);
         Ok(Webhook { client, settings, remembered: Answers::new(clock, MAX_REMEMBERED) })

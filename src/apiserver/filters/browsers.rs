@@ -10,6 +10,11 @@ use regex::Regex;
 use super::cors::allowed_origin;
 use super::hsts::check_directive;
 
+golang::text_error! {
+    /// What is wrong with the flags about browsers; in upstream's words.
+    pub struct BadBrowserConfig;
+}
+
 /// What the flags say (`GenericServerRunOptions`).
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "APIs")]
@@ -27,7 +32,7 @@ impl BrowserOptions {
     ///
     /// # Errors
     /// As [`BrowserConfig::new`].
-    pub fn complete(&self) -> Result<BrowserConfig, String> {
+    pub fn complete(&self) -> Result<BrowserConfig, BadBrowserConfig> {
         BrowserConfig::new(&self.cors_allowed_origins, &self.strict_transport_security_directives)
     }
 }
@@ -46,14 +51,14 @@ impl BrowserConfig {
     ///
     /// # Errors
     /// Whatever is wrong with them (`ServerRunOptions.Validate`).
-    pub fn new(origins: &[String], directives: &[String]) -> Result<BrowserConfig, String> {
+    pub fn new(origins: &[String], directives: &[String]) -> Result<BrowserConfig, BadBrowserConfig> {
         let mut errors: Vec<String> =
-            directives.iter().filter_map(|one| check_directive(one).err()).collect();
+            directives.iter().filter_map(|one| check_directive(one).err()).map(String::from).collect();
         let mut allowed = Vec::new();
         for pattern in origins {
             match allowed_origin(pattern) {
                 Ok(regex) => allowed.push(regex),
-                Err(error) => errors.push(error),
+                Err(error) => errors.push(error.into()),
             }
         }
         let header = Some(directives.join("; ")).filter(|header| !header.is_empty());
@@ -64,8 +69,8 @@ impl BrowserConfig {
         });
         match &*errors {
             [] => Ok(BrowserConfig { allowed_origins: allowed.into(), strict_transport_security }),
-            [one] => Err(one.clone()),
-            all => Err(format!("[{}]", all.join(", "))),
+            [one] => Err(one.clone().into()),
+            all => Err(format!("[{}]", all.join(", ")).into()),
         }
     }
 }

@@ -13,6 +13,11 @@ use super::{Next, Passing};
 use apimachinery::wire::ApiResponse;
 use golang::go_text::regexp_error;
 
+golang::text_error! {
+    /// What is no pattern of origins; in upstream's words.
+    pub(super) struct BadOrigin;
+}
+
 const METHODS: &str = "POST, GET, OPTIONS, PUT, DELETE, PATCH";
 const HEADERS: &str = "Content-Type, Content-Length, Accept-Encoding, X-CSRF-Token, Authorization, \
                        X-Requested-With, If-Modified-Since";
@@ -28,9 +33,9 @@ pub(super) const ORIGINS_HELP: &str = "List of allowed origins for CORS, comma s
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn allowed_origin(pattern: &str) -> Result<Regex, String> {
+pub(super) fn allowed_origin(pattern: &str) -> Result<Regex, BadOrigin> {
     if pattern.is_empty() {
-        return Err(format!("empty value in --cors-allowed-origins, help: {ORIGINS_HELP}"));
+        return Err(format!("empty value in --cors-allowed-origins, help: {ORIGINS_HELP}").into());
     }
     let invalid = |why: &str| {
         format!("--cors-allowed-origins has an invalid regular expression: {why}, help: {ORIGINS_HELP}")
@@ -39,7 +44,9 @@ pub(super) fn allowed_origin(pattern: &str) -> Result<Regex, String> {
     let regex = Regex::new(pattern).map_err(|_| invalid(&regexp_error(pattern)))?;
     let has = |marks: [&str; 2]| marks.iter().any(|mark| pattern.contains(mark));
     if !has(["^", "//"]) || !has(["$", ":"]) {
-        return Err(invalid("regular expression does not pin to start/end of host in the origin header"));
+        return Err(
+            invalid("regular expression does not pin to start/end of host in the origin header").into()
+        );
     }
     Ok(regex)
 }

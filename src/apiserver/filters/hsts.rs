@@ -6,6 +6,11 @@ use http::header::STRICT_TRANSPORT_SECURITY;
 use super::{Next, Passing};
 use apimachinery::wire::ApiResponse;
 
+golang::text_error! {
+    /// What `Strict-Transport-Security` cannot say; in upstream's words.
+    pub(super) struct BadDirective;
+}
+
 /// Says so with every answer, where there is something to say.
 pub async fn demand_tls(directives: &Option<HeaderValue>, request: Passing, next: Next<'_>) -> ApiResponse {
     let mut response = next.run(request).await;
@@ -19,7 +24,7 @@ pub async fn demand_tls(directives: &Option<HeaderValue>, request: Passing, next
 ///
 /// # Errors
 /// One that is none.
-pub(super) fn check_directive(directive: &str) -> Result<(), String> {
+pub(super) fn check_directive(directive: &str) -> Result<(), BadDirective> {
     if directive.trim().is_empty() {
         return Err("empty value in strict-transport-security-directives".into());
     }

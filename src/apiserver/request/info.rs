@@ -4,6 +4,11 @@
 use apimachinery::fields::FieldSelector;
 use apimachinery::names;
 
+golang::text_error! {
+    /// A path that begins as a resource's and names none; in upstream's words.
+    pub struct BadRequestPath;
+}
+
 /// Below it stands what is mounted beside the API (`beside`), if anything is.
 pub const BESIDE: &str = "/kubarium/";
 
@@ -46,7 +51,7 @@ impl RequestInfo {
     /// Reads a request (`RequestInfoFactory.NewRequestInfo`). What is escaped in a path means what it stands
     /// for, slashes too: whoever authorizes sees what will be done. An error is a path that names no
     /// resource although it begins as one (`/api/v1/watch`).
-    pub fn new(method: &http::Method, path: &str, query: &str) -> Result<RequestInfo, String> {
+    pub fn new(method: &http::Method, path: &str, query: &str) -> Result<RequestInfo, BadRequestPath> {
         let path = &*percent_encoding::percent_decode_str(path).decode_utf8_lossy();
         let mut info =
             RequestInfo { path: path.into(), verb: method.as_str().to_lowercase(), ..RequestInfo::default() };

@@ -14,6 +14,11 @@ use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
 use pki::Identity;
 
+golang::text_error! {
+    /// A certificate or a key to serve with that cannot be used, and why.
+    pub struct BadServingFiles;
+}
+
 /// The serving certificate.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "APIs")]
@@ -32,7 +37,7 @@ impl SecureServingOptions {
     ///
     /// # Errors
     /// Which file cannot be used, and why.
-    pub fn complete(&self) -> Result<Option<Identity>, String> {
+    pub fn complete(&self) -> Result<Option<Identity>, BadServingFiles> {
         let (certificate, key) = match (&self.tls_cert_file, &self.tls_private_key_file) {
             (None, None) => return Ok(None),
             (Some(certificate), Some(key)) => (certificate, key),

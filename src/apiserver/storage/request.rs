@@ -16,6 +16,11 @@ use apis::kind::Kind;
 use etcd::Revision;
 use golang::go_text::quote;
 
+golang::text_error! {
+    /// What is no revision; in Go's words.
+    pub struct BadRevision;
+}
+
 const EXACT: &str = "Exact";
 const NOT_OLDER_THAN: &str = "NotOlderThan";
 
@@ -210,14 +215,14 @@ pub fn parse(text: &str) -> Result<Revision, Status> {
 }
 
 /// A revision as a number, with Go's words for what is no number (`strconv.ParseUint`).
-pub fn parse_number(text: &str) -> Result<Revision, String> {
+pub fn parse_number(text: &str) -> Result<Revision, BadRevision> {
     if text.is_empty() {
         return Ok(0);
     }
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| digits).ok_or_else(|| {
         let why = if digits { "value out of range" } else { "invalid syntax" };
-        format!("strconv.ParseUint: parsing {}: {why}", quote(text))
+        format!("strconv.ParseUint: parsing {}: {why}", quote(text)).into()
     })
 }
 

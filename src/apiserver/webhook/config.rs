@@ -7,6 +7,11 @@ use serde_json::Value;
 
 use apis::tree::{at, is_set, number, text};
 
+golang::text_error! {
+    /// A `clientConfig` that names nobody; in upstream's words.
+    pub struct NoTarget;
+}
+
 /// What upstream takes when a service reference names no port.
 const DEFAULT_PORT: u16 = 443;
 
@@ -73,7 +78,7 @@ impl ClientConfig {
     ///
     /// # Errors
     /// Upstream's words for one that names nobody.
-    pub fn from_tree(tree: &Value) -> Result<ClientConfig, String> {
+    pub fn from_tree(tree: &Value) -> Result<ClientConfig, NoTarget> {
         let target = match (is_set(tree, "service"), text(tree, "url")) {
             (true, _) => WebhookTarget::Service(ServiceReference::from_tree(at(tree, "service"))),
             (false, "") => return Err("webhook configuration must have either service or URL".into()),

@@ -20,9 +20,10 @@ impl ClientConfig {
     ///
     /// # Errors
     /// Which file cannot be read, or what is missing in it.
-    pub fn from_kubeconfig(path: &Path) -> Result<ClientConfig, String> {
+    pub fn from_kubeconfig(path: &Path) -> Result<ClientConfig, KubeconfigError> {
         let folder = path.parent().unwrap_or(Path::new("."));
-        read(&load(path)?, folder).map_err(|error| format!("{}: {error}", path.display()))
+        let config = load(path).map_err(KubeconfigError)?;
+        read(&config, folder).map_err(|error| KubeconfigError(format!("{}: {error}", path.display())))
     }
 }
 
@@ -191,7 +192,7 @@ contexts:
         );
         fs::write(&file, text.replace("cluster: review", "cluster: other")).unwrap();
         let error = ClientConfig::from_kubeconfig(&file).err().unwrap();
-        assert!(error.ends_with("no cluster \"other\" was found in clusters"), "{error}");
+        assert!(error.0.ends_with("no cluster \"other\" was found in clusters"), "{error}");
     }
     #[test]
     fn of_several_files_the_first_that_says_something_counts() {

@@ -32,7 +32,7 @@ mod upgraded;
 
 pub use answers::Answers;
 pub use client::{FIRST_PAUSE, WebhookClient};
-pub use config::{ClientConfig, ServiceReference, WebhookTarget};
+pub use config::{ClientConfig, NoTarget, ServiceReference, WebhookTarget};
 pub use errors::CallError;
 pub use kubeconfig::KubeconfigError;
 pub use lanes::Lanes;

@@ -19,10 +19,10 @@ const SYSTEM_BUNDLES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// Files of certificates that cannot be used, and why.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct TlsFilesError(String);
+golang::text_error! {
+    /// Files of certificates that cannot be used, and why.
+    pub struct TlsFilesError;
+}
 
 /// The TLS side of a client that speaks HTTP/2 to somebody outside: authorities to trust, PEM, or those of
 /// the system; a certificate of our own and its key, PEM.
@@ -36,7 +36,7 @@ pub fn http2_tls(
     let mut config = ClientConfig::new(WebhookTarget::Url(String::new()));
     config.ca_bundle = authorities.unwrap_or_default();
     config.identity = identity;
-    let mut tls = tls_config(&config).map_err(TlsFilesError)?;
+    let mut tls = tls_config(&config)?;
     tls.alpn_protocols = vec![b"h2".to_vec()];
     Ok(tls)
 }
@@ -45,7 +45,7 @@ pub fn http2_tls(
 ///
 /// # Errors
 /// What is wrong with the given certificates.
-pub(super) fn tls_config(config: &ClientConfig) -> Result<TlsConfig, String> {
+pub(super) fn tls_config(config: &ClientConfig) -> Result<TlsConfig, TlsFilesError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = TlsConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
@@ -72,7 +72,7 @@ pub(super) fn tls_config(config: &ClientConfig) -> Result<TlsConfig, String> {
     let fault = |_| "the client certificate or its key is not PEM".to_owned();
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
     let key = PrivateKeyDer::from_pem_slice(key).map_err(fault)?;
-    builder.with_client_auth_cert(chain.map_err(fault)?, key).map_err(|error| format!("tls: {error}"))
+    builder.with_client_auth_cert(chain.map_err(fault)?, key).map_err(|error| format!("tls: {error}").into())
 }
 
 fn trusted(config: &ClientConfig) -> Result<Vec<CertificateDer<'static>>, String> {

@@ -116,7 +116,7 @@ impl TransportInner {
 
 /// With the TLS that a config asks for.
 pub(super) fn secured(config: &ClientConfig) -> Result<HttpsConnectorBuilder<WantsProtocols1>, DialError> {
-    let tls = tls_config(config).map_err(DialError)?;
+    let tls = tls_config(config).map_err(|why| DialError(why.into()))?;
     let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
     let Some(name) = config.expected_name() else { return Ok(builder) };
     let name = ServerName::try_from(name).map_err(|error| DialError(error.to_string()))?;

@@ -67,7 +67,7 @@ pub struct ControllerManagerCommand {
 impl ControllerManagerCommand {
     /// Runs until it is told to end, or the Lease is lost.
     pub fn run(self, verbosity: Verbosity) -> Result<(), Failure> {
-        self.controllers.selection().map_err(Failure)?;
+        self.controllers.selection().map_err(|why| Failure(why.into()))?;
         let speaks_as =
             if self.use_service_account_credentials { SpeaksAs::Accounts } else { SpeaksAs::Itself };
         let flags = LedFlags {

@@ -8,19 +8,24 @@ use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 
 use kubelet::node_group::MAX_NODES;
 
+golang::text_error! {
+    /// What a flag cannot be; for people.
+    pub struct BadFlag;
+}
+
 /// `--nodes`
-pub fn nodes(text: &str) -> Result<u32, String> {
+pub fn nodes(text: &str) -> Result<u32, BadFlag> {
     let number = text.parse().ok().filter(|number| *number <= MAX_NODES);
-    number.ok_or_else(|| format!("must be a whole number from 0 to {MAX_NODES}"))
+    number.ok_or_else(|| format!("must be a whole number from 0 to {MAX_NODES}").into())
 }
 
 /// `--seed`
-pub fn seed(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("must be a whole number from 0 to {}", u64::MAX))
+pub fn seed(text: &str) -> Result<u64, BadFlag> {
+    text.parse().map_err(|_| format!("must be a whole number from 0 to {}", u64::MAX).into())
 }
 
 /// `--listen`: an address, a name that is looked up, or a port of this machine alone.
-pub fn listener(text: &str) -> Result<SocketAddr, String> {
+pub fn listener(text: &str) -> Result<SocketAddr, BadFlag> {
     let loopback = Ipv4Addr::LOCALHOST;
     let full = match text.strip_prefix(':').unwrap_or(text).parse::<u16>() {
         Ok(port) => format!("{loopback}:{port}"),

@@ -47,7 +47,7 @@ fn read<Read: FromArgMatches>(
     words: Vec<String>,
 ) -> Result<Option<Read>, Failure> {
     let flags = Flags { served: &command, known, is_plain_go: false };
-    let normal = flags.read(words).map_err(Failure)?;
+    let normal = flags.read(words).map_err(|why| Failure(why.into()))?;
     if normal.asks_for_help {
         say(command.render_long_help().to_string());
         return Ok(None);

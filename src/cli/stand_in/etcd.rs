@@ -73,7 +73,7 @@ pub struct Etcd {
 pub fn run(words: Vec<String>, _verbosity: Verbosity) -> Result<(), Failure> {
     let mut command = Etcd::command();
     let flags = Flags { served: &command, known: UNSERVED, is_plain_go: true };
-    let normal = flags.read(words).map_err(Failure)?;
+    let normal = flags.read(words).map_err(|why| Failure(why.into()))?;
     if normal.asks_for_help {
         say(command.render_long_help().to_string());
         return Ok(());
@@ -264,9 +264,9 @@ async fn answer(request: Request<Body>, etcd: &EtcdServer, held: &HeldStore) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::stand_in::flags::Normal;
+    use crate::cli::stand_in::flags::{Normal, RefusedFlag};
 
-    fn read(words: &[&str]) -> Result<Normal, String> {
+    fn read(words: &[&str]) -> Result<Normal, RefusedFlag> {
         let served = Etcd::command();
         let flags = Flags { served: &served, known: UNSERVED, is_plain_go: true };
         flags.read(words.iter().map(|word| (*word).to_owned()))

@@ -6,6 +6,11 @@
 
 use clap::Command;
 
+golang::text_error! {
+    /// A word of a command line that cannot be done; in the words of upstream's programs.
+    pub(crate) struct RefusedFlag;
+}
+
 /// A flag that upstream's program has, beside those that are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UnservedFlag {
@@ -50,7 +55,7 @@ impl Flags<'_> {
     ///
     /// # Errors
     /// A word that upstream's program refuses too, in its words, or one that cannot be done here.
-    pub(crate) fn read(&self, words: impl IntoIterator<Item = String>) -> Result<Normal, String> {
+    pub(crate) fn read(&self, words: impl IntoIterator<Item = String>) -> Result<Normal, RefusedFlag> {
         let mut normal = Normal::default();
         let mut words = words.into_iter();
         while let Some(word) = words.next() {
@@ -174,7 +179,7 @@ mod tests {
         Command::new("x").args([switch, value("secure-port"), value("feature-gates")])
     }
 
-    fn read(words: &[&str], is_plain_go: bool) -> Result<Normal, String> {
+    fn read(words: &[&str], is_plain_go: bool) -> Result<Normal, RefusedFlag> {
         let served = command();
         let flags = Flags { served: &served, known: KNOWN, is_plain_go };
         flags.read(words.iter().map(|word| (*word).to_owned()))

@@ -57,7 +57,7 @@ struct KubeApiserver {
 pub fn run(words: Vec<String>, verbosity: Verbosity) -> Result<(), Failure> {
     let mut command = command();
     let flags = Flags { served: &command, known: UNSERVED, is_plain_go: false };
-    let normal = flags.read(words).map_err(Failure)?;
+    let normal = flags.read(words).map_err(|why| Failure(why.into()))?;
     if normal.asks_for_help {
         say(command.render_long_help().to_string());
         return Ok(());
@@ -152,7 +152,7 @@ impl KubeApiserver {
         if !controllers.is_empty() {
             controller_manager.controllers = controllers;
         }
-        controller_manager.selection().map_err(Failure)?;
+        controller_manager.selection().map_err(|why| Failure(why.into()))?;
         let mut apiserver = self.apiserver.clone();
         let data_dir = store.map(|store| store.folder(&apiserver.etcd.prefix));
         if store.is_some() {
@@ -204,8 +204,9 @@ fn let_nodes_in(authorization: &mut AuthorizationOptions) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::stand_in::flags::RefusedFlag;
 
-    fn read(words: &[&str]) -> Result<Normal, String> {
+    fn read(words: &[&str]) -> Result<Normal, RefusedFlag> {
         let served = command();
         let flags = Flags { served: &served, known: UNSERVED, is_plain_go: false };
         flags.read(words.iter().map(|word| (*word).to_owned()))

@@ -93,7 +93,8 @@ impl Apart {
         keys: ApartKeys,
     ) -> Result<Apart, ApartError> {
         let own_name = wait_for_server(&api, &config.clock).await?;
-        let served = config.apiserver.api_enablement.complete().map_err(ApartError)?.served();
+        let served = config.apiserver.api_enablement.complete();
+        let served = served.map_err(|why| ApartError(why.into()))?.served();
         let (scheme, kubelets) = (Arc::new(Scheme::of(&served)), Arc::new(Kubelets::default()));
         let (service, flow) = (api.service(), Flow::off());
         let pods = PodNetwork::default();
@@ -114,7 +115,8 @@ impl Apart {
             network: data_plane.network(),
             outside: ServiceResolver::nowhere(entropy).over(&pods),
         };
-        let running = Arc::new(Running::new(&config, parts, kubelets.clone(), None).map_err(ApartError)?);
+        let running = Running::new(&config, parts, kubelets.clone(), None);
+        let running = Arc::new(running.map_err(|why| ApartError(why.0))?);
         let (ports, election) = Default::default();
         Ok(Apart {
             running,

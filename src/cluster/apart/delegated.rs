@@ -55,7 +55,8 @@ impl Delegated {
         let certificates = if authority.is_empty() {
             None
         } else {
-            let authorities = ClientAuthorities::new(&[authority.to_owned()], clock).map_err(ApartError)?;
+            let authorities = ClientAuthorities::new(&[authority.to_owned()], clock);
+            let authorities = authorities.map_err(|why| ApartError(why.into()))?;
             Some(ClientCertificate::new(authorities, AuthenticationMetrics::default().expirations()))
         };
         Ok(Delegated { client, certificates })

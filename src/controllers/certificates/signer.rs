@@ -12,7 +12,7 @@ use super::super::controller::{Action, Controller, Key, Reconcile, Watches};
 use super::{KUBELET_CLIENT_SIGNER, SERVICE_ACCOUNT, add_condition, has_condition, is_approved, usages};
 use apimachinery::status::Status;
 use apis::certificates::certificate_signing_request::CERTIFICATE_SIGNING_REQUESTS;
-use apis::certificates::request::{CertificateRequest, check_apiserver_client};
+use apis::certificates::request::{BadSigningRequest, CertificateRequest, check_apiserver_client};
 use apis::tree::{at, set, text};
 use client_go::component::ComponentContext;
 use client_go::lister::Lister;
@@ -91,7 +91,7 @@ impl Controller for CsrSigningController {
 }
 
 /// Whether the signer that is named may sign it; nothing for signers that are not ours.
-fn check(parsed: &CertificateRequest, request: &Value) -> Option<Result<(), String>> {
+fn check(parsed: &CertificateRequest, request: &Value) -> Option<Result<(), BadSigningRequest>> {
     let usages = usages(request);
     match text(request, "spec.signerName") {
         "kubernetes.io/kubelet-serving" => Some(parsed.check_kubelet_serving(&usages)),

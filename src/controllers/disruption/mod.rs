@@ -15,7 +15,7 @@ use crate::conditions::{conditions_value, new_condition, set_condition};
 use crate::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use crate::status::update_status;
 use apimachinery::int_or_string::IntOrString;
-use apimachinery::labels::{LabelSelector, Selector};
+use apimachinery::labels::{BadSelector, LabelSelector, Selector};
 use apimachinery::object::{Object, split_key};
 use apimachinery::status::Status;
 use apimachinery::time::{Time, rfc3339};
@@ -187,7 +187,7 @@ fn generation(change: &Change<'_>) -> i64 {
 }
 
 /// A null selector selects nothing, an empty one everything.
-fn selector(budget: &PodDisruptionBudget) -> Result<Selector, String> {
+fn selector(budget: &PodDisruptionBudget) -> Result<Selector, BadSelector> {
     budget.spec.selector.as_ref().map_or(Ok(Selector::nothing()), |selector| selector.selector())
 }
 

@@ -15,6 +15,11 @@ use apis::scheme::Scheme;
 use client_go::component::ComponentContext;
 use client_go::lister::Lister;
 
+golang::text_error! {
+    /// Why nobody knows how many pods there should be; in upstream's words.
+    pub(super) struct NoScale;
+}
+
 /// The kinds whose sizes are known without asking; a ReplicaSet's is its deployment's.
 static SCALED: [&Builtin; 4] = [&REPLICA_SETS, &DEPLOYMENTS, &STATEFUL_SETS, &REPLICATION_CONTROLLERS];
 
@@ -44,7 +49,7 @@ impl Scales {
         &self,
         ctx: &Reconcile,
         pods: &[Arc<Object>],
-    ) -> Result<(i64, Vec<String>), String> {
+    ) -> Result<(i64, Vec<String>), NoScale> {
         let mut sizes = BTreeMap::new();
         let mut unmanaged = Vec::new();
         for pod in pods {

@@ -254,7 +254,7 @@ fn metric_selector(source: &Value) -> Result<Selector, String> {
         selector => {
             let selector: LabelSelector =
                 serde_json::from_value(selector.clone()).map_err(|why| why.to_string())?;
-            selector.selector()
+            Ok(selector.selector()?)
         }
     }
 }

@@ -58,7 +58,7 @@ impl AutoscalerWork<'_> {
         match ScaleTarget::find(self.ctx, &self.parts.scheme, namespace, reference).await {
             Ok(target) => self.scale(target).await,
             Err(error) => {
-                self.event("Warning", "FailedGetScale", &error.to_string());
+                self.event("Warning", "FailedGetScale", &error);
                 let message =
                     format!("the HPA controller was unable to get the target's current scale: {error}");
                 self.put_condition("AbleToScale", "False", "FailedGetScale", &message);

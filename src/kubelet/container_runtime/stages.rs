@@ -15,6 +15,11 @@ use super::services::{Exit, RuntimeError};
 use apimachinery::yaml;
 use entropy::Entropy;
 
+golang::text_error! {
+    /// What is wrong with stages, or with files of them; for people.
+    pub struct BadStages;
+}
+
 /// The stages that every cluster has, in the order of their files; priority decides before order.
 const BUILT_IN: &[&str] = &[
     include_str!("../../../manifests/stages/default.yaml"),
@@ -149,7 +154,7 @@ impl StageSet {
     }
 
     /// The built-in stages and those of more YAML texts, which come first among equal priorities.
-    pub fn with(texts: &[String]) -> Result<StageSet, String> {
+    pub fn with(texts: &[String]) -> Result<StageSet, BadStages> {
         Ok(StageSet { stages: Some(read_all(texts)?.into()) })
     }
 

@@ -363,12 +363,12 @@ impl Container {
     /// CRI `StartContainer`, among what is mounted now.
     fn start(&mut self, spec: &Spec, id: ContainerId, context: &mut SyncContext<'_>) {
         let restart_count = self.restart_count + i64::from(self.has_run() && !self.begins_anew);
-        let refused = context.refuses_user(spec).map_or(Ok(()), Err);
+        let refused = context.refuses_user(spec).map_or(Ok(()), |why| Err(why.into()));
         let found = refused.and_then(|()| context.surroundings(spec, restart_count, context.now));
         let mut found = match found {
             Ok(found) => found,
             Err(message) => {
-                let error = RuntimeError { reason: CONFIG_ERROR.into(), message };
+                let error = RuntimeError { reason: CONFIG_ERROR.into(), message: message.into() };
                 return self.start_failed(spec, &error, context);
             }
         };

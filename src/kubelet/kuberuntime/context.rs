@@ -9,6 +9,7 @@ use crate::container_runtime::services::{ContainerConfig, PodSandboxStatus, Runt
 use crate::credential_provider::{DockerKeyring, ImageAccess};
 use crate::lifecycle::HookKind;
 use crate::prober::ProbeKind;
+use crate::volume_manager::ContainerConfigError;
 use crate::volume_manager::answers_source;
 use crate::volume_manager::facts::Facts;
 use crate::volume_manager::host_files::Written;
@@ -179,7 +180,7 @@ impl<'a> SyncContext<'a> {
         spec: &Spec,
         restart_count: i64,
         started_at: Time,
-    ) -> Result<Option<Surroundings>, String> {
+    ) -> Result<Option<Surroundings>, ContainerConfigError> {
         let Some(mut around) = self.found(spec, restart_count, started_at)? else { return Ok(None) };
         let missing = self.missing_sub_paths(&around);
         if !missing.is_empty() {
@@ -196,7 +197,12 @@ impl<'a> SyncContext<'a> {
         Ok(Some(around))
     }
 
-    fn found(&self, spec: &Spec, restarts: i64, started_at: Time) -> Result<Option<Surroundings>, String> {
+    fn found(
+        &self,
+        spec: &Spec,
+        restarts: i64,
+        started_at: Time,
+    ) -> Result<Option<Surroundings>, ContainerConfigError> {
         let Some(facts) = self.facts() else { return Ok(None) };
         surroundings::surroundings(&facts, spec, restarts, started_at, &self.written).map(Some)
     }

@@ -1,5 +1,10 @@
 //! What an image may be called (`github.com/distribution/reference`, `ParseNormalizedNamed`).
 
+golang::text_error! {
+    /// What is no name of an image; in upstream's words.
+    pub(crate) struct BadImageName;
+}
+
 /// Of a name without its tag and digest (`RepositoryNameTotalLengthMax`); a longer one is refused.
 const MAX_BYTES: usize = 255;
 /// Of a tag; a longer one makes the name one that cannot be parsed.
@@ -11,8 +16,8 @@ const MIN_DIGEST_DIGITS: usize = 32;
 ///
 /// # Errors
 /// Why not, as the kubelet says it.
-pub(crate) fn check(image: &str) -> Result<(), String> {
-    faults(image).map_err(|why| format!("couldn't parse image reference {image:?}: {why}"))
+pub(crate) fn check(image: &str) -> Result<(), BadImageName> {
+    faults(image).map_err(|why| format!("couldn't parse image reference {image:?}: {why}").into())
 }
 
 fn faults(image: &str) -> Result<(), String> {
@@ -130,7 +135,7 @@ mod tests {
             ("nginx@sha256:12", format),
             ("exa_mple.com/a", format),
         ] {
-            assert_eq!(check(image), Err(format!("couldn't parse image reference {image:?}: {why}")));
+            assert_eq!(check(image), Err(format!("couldn't parse image reference {image:?}: {why}").into()));
         }
         let hexadecimal = "a".repeat(64);
         assert!(check(&hexadecimal).unwrap_err().ends_with("cannot specify 64-byte hexadecimal strings"));

@@ -146,7 +146,7 @@ impl Kubelet {
     async fn run_command(&self, asked: &ProbeAsker, words: &[String]) -> Result<Executed, String> {
         let command =
             Command { container: asked.container.clone(), words: words.to_vec(), ..Command::default() };
-        self.exec(&asked.namespace, &asked.pod, &command).await
+        Ok(self.exec(&asked.namespace, &asked.pod, &command).await?)
     }
 
     /// Tells the container's worker; of another run nothing.

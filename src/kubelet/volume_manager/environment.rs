@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::config_error::ContainerConfigError;
 use super::downward;
 use super::env_file;
 use super::host_files::Written;
@@ -19,6 +20,9 @@ use machine::interpreter::expansion::expand;
 /// What images set, when they set anything.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// The variables of a container, by name.
+pub(super) type ContainerVariables = BTreeMap<String, String>;
+
 /// All variables of a container.
 ///
 /// # Errors
@@ -28,7 +32,7 @@ pub(super) fn variables(
     container: &Container,
     detail: &ContainerDetail,
     written: &Written,
-) -> Result<BTreeMap<String, String>, String> {
+) -> Result<ContainerVariables, ContainerConfigError> {
     let services = services(facts);
     let mut variables = Variables::default();
     for source in &detail.env_from {

@@ -17,6 +17,7 @@ pub mod facts;
 pub mod host_files;
 
 mod cgroup_files;
+mod config_error;
 pub(crate) mod dns;
 mod downward;
 mod env_file;
@@ -27,3 +28,5 @@ pub mod surroundings;
 
 pub(crate) mod answers_source;
 pub(crate) mod mounting;
+
+pub use config_error::ContainerConfigError;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::config_error::ContainerConfigError;
 use super::facts::Facts;
 use super::host_files::Written;
 use super::{environment, volumes};
@@ -22,7 +23,7 @@ pub fn surroundings(
     restart_count: i64,
     now: Time,
     written: &Written,
-) -> Result<Surroundings, String> {
+) -> Result<Surroundings, ContainerConfigError> {
     let Some(detail) = facts.detail.container(&container.name) else { return Ok(Surroundings::default()) };
     let mut variables = environment::variables(facts, container, detail, written)?;
     let mounts = volumes::mounts(facts, detail, &variables)?;
@@ -133,7 +134,7 @@ mod tests {
             look(&facts, &pod.spec.containers[0])
         }
 
-        fn around(&self) -> Result<Surroundings, String> {
+        fn around(&self) -> Result<Surroundings, ContainerConfigError> {
             self.with(|facts, own| surroundings(facts, own, 0, Time::UNIX_EPOCH, &Written::new()))
         }
     }

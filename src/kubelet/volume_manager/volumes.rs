@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::cgroup_files;
+use super::config_error::ContainerConfigError;
 use super::dns;
 use super::downward;
 use super::host_files::{CLAIMED, Files, Written};
@@ -44,7 +45,7 @@ pub fn mounts(
     facts: &Facts<'_>,
     detail: &ContainerDetail,
     variables: &BTreeMap<String, String>,
-) -> Result<Vec<Mount>, String> {
+) -> Result<Vec<Mount>, ContainerConfigError> {
     let mount = |mount: &apis::views::pod_detail::Mount| {
         let mut missing = vec![];
         let expanded = expand(&mount.sub_path_expr, |name| {
@@ -55,17 +56,17 @@ pub fn mounts(
             value
         });
         if !missing.is_empty() {
-            return Err(format!("missing value for {}", missing.join(", ")));
+            return Err(format!("missing value for {}", missing.join(", ")).into());
         }
         let sub_path = if mount.sub_path_expr.is_empty() { mount.sub_path.clone() } else { expanded };
         if sub_path.starts_with('/') {
-            return Err(format!("error SubPath `{sub_path}` must not be an absolute path"));
+            return Err(format!("error SubPath `{sub_path}` must not be an absolute path").into());
         }
         if sub_path.len() > MAX_PATH_BYTES {
-            return Err(format!("error SubPath of volume {:?}: file name too long", mount.name));
+            return Err(format!("error SubPath of volume {:?}: file name too long", mount.name).into());
         }
         if sub_path.split('/').any(|part| part == "..") {
-            return Err(format!("unable to provision SubPath `{sub_path}`: must not contain '..'"));
+            return Err(format!("unable to provision SubPath `{sub_path}`: must not contain '..'").into());
         }
         let volume = facts.detail.spec.volumes.iter().find(|volume| volume.name == mount.name);
         let is_made = volume.is_some_and(is_of_objects);

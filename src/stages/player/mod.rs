@@ -146,7 +146,7 @@ impl StagePlayer {
             return None;
         }
         let host = self.host();
-        let failed = |why: StageError| self.tell(kind, object, "StageFailed", &why.to_string());
+        let failed = |why: StageError| self.tell(kind, object, "StageFailed", &why);
         let chances = self.stagehand.book.possible(&self.resource, &tree, &host).map_err(failed).ok()?;
         if let Some(before) = before
             && chances.iter().any(|(stage, _)| Arc::ptr_eq(stage, &before.stage))

@@ -400,7 +400,7 @@ pub(crate) const IDIOMS: &[(&str, &str, usize)] = &[
     (
         r"\bpub(?:\([a-z ]+\))? (?:async )?fn [^;{]*-> [^;{]*Result<[^;{]*, String>",
         "an error between rooms is a type of its own",
-        129,
+        2,
     ),
 ];
 /// How many names stand for several types.

@@ -28,7 +28,7 @@ type PatchObject = Map<String, Value>;
 
 /// Lays the patch over the object, list by list as the schema says.
 pub(super) fn apply(schema: &Schema, original: Value, patch: Document) -> Result<Patched, PatchError> {
-    let (patch, strict_errors) = decode_object(patch).map_err(PatchError::BadRequest)?;
+    let (patch, strict_errors) = decode_object(patch).map_err(|why| PatchError::BadRequest(why.into()))?;
     let original = match original {
         Value::Object(members) => members,
         _ => PatchObject::new(),

@@ -9,6 +9,11 @@ use x509_parser::prelude::FromDer;
 
 use apis::core::node::KUBELET_LABELS;
 
+golang::text_error! {
+    /// Why nobody knows in whose name a certificate is asked for.
+    pub(super) struct NoCommonName;
+}
+
 /// Beside [`KUBELET_LABELS`], a kubelet may set all labels with these prefixes.
 const KUBELET_PREFIXES: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
 /// For administrators alone.
@@ -33,7 +38,7 @@ fn is_forbidden_label(label: &str) -> bool {
 }
 
 /// Of a certificate signing request: PEM, in base64.
-pub(super) fn common_name(request: &str) -> Result<String, String> {
+pub(super) fn common_name(request: &str) -> Result<String, NoCommonName> {
     let bytes = base64::engine::general_purpose::STANDARD.decode(request).map_err(|why| why.to_string())?;
     let (_, pem) = x509_parser::pem::parse_x509_pem(&bytes)
         .map_err(|_| "PEM block type must be CERTIFICATE REQUEST".to_owned())?;

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::policy::{Level, LevelVersion, Policy, Version};
+use crate::admission::config::BadAdmissionConfig;
 
 /// What holds where a namespace says nothing, and who is exempt.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +39,7 @@ struct File {
 impl Configuration {
     /// # Errors
     /// Levels and versions that are none.
-    pub(super) fn read(tree: &Value) -> Result<Configuration, String> {
+    pub(super) fn read(tree: &Value) -> Result<Configuration, BadAdmissionConfig> {
         if tree.is_null() {
             return Ok(Configuration::default());
         }

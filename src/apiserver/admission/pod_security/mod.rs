@@ -14,6 +14,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
+use super::config::BadAdmissionConfig;
 use super::lister::Lister;
 use super::{AdmissionMetrics, Attributes, Initializer, Operation, Plugin, forbidden};
 use apimachinery::status::Status;
@@ -35,7 +36,7 @@ impl PodSecurity {
     ///
     /// # Errors
     /// Levels and versions that are none.
-    pub(super) fn new(with: &Initializer) -> Result<PodSecurity, String> {
+    pub(super) fn new(with: &Initializer) -> Result<PodSecurity, BadAdmissionConfig> {
         Ok(PodSecurity {
             configuration: Configuration::read(with.configuration("PodSecurity"))?,
             namespaces: Lister::new(with, "", "v1", "namespaces"),

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::admission::webhook::Criteria;
-use apimachinery::labels::{LabelSelector, Selector};
+use apimachinery::labels::{BadSelector, LabelSelector, Selector};
 use apimachinery::object::Object;
 use apis::tree::{at, is_set, text, texts};
 
@@ -29,7 +29,7 @@ pub(super) struct ParamRef {
     /// Where it is; empty is the request's namespace.
     pub namespace: String,
     /// Several objects.
-    pub selector: Option<Result<Selector, String>>,
+    pub selector: Option<Result<Selector, BadSelector>>,
     /// What is missing refuses the request.
     pub denies_when_missing: bool,
 }

@@ -104,7 +104,10 @@ impl ValidatingPolicy {
             Ok(true) => {}
             Ok(false) => return PolicyOutcome::default(),
             Err(why) => {
-                return PolicyOutcome { decisions: vec![self.failed(why)], ..PolicyOutcome::default() };
+                return PolicyOutcome {
+                    decisions: vec![self.failed(why.into())],
+                    ..PolicyOutcome::default()
+                };
             }
         }
         let activation = CelVariables::add(&self.variables, activation);
@@ -134,7 +137,7 @@ impl ValidatingPolicy {
     ) -> PolicyDecision {
         let (expression, program) = &validation.check;
         match run(program, expression, activation, budget) {
-            Err(why) => self.failed(why),
+            Err(why) => self.failed(why.into()),
             Ok(Value::Bool(true)) => PolicyDecision::Admit,
             Ok(_) => {
                 let reason = if validation.reason.is_empty() { "Invalid" } else { &validation.reason };
@@ -167,7 +170,7 @@ impl ValidatingPolicy {
                     outcome.annotations.push((key.clone(), value.trim().to_owned()));
                 }
                 Ok(_) => {}
-                Err(why) if !self.fails_open => outcome.annotation_errors.push(why),
+                Err(why) if !self.fails_open => outcome.annotation_errors.push(why.into()),
                 Err(_) => {}
             }
         }

@@ -239,7 +239,7 @@ impl MutatingAdmissionPolicy {
                 match policy.is_about(&activation, watched) {
                     Ok(true) => {}
                     Ok(false) => return Ok(vec![]),
-                    Err(why) => return Ok(vec![why]),
+                    Err(why) => return Ok(vec![why.into()]),
                 }
             }
             let mut budget = Budget::new(Budget::PER_REQUEST);
@@ -248,7 +248,7 @@ impl MutatingAdmissionPolicy {
                     let prefix = "Internal error occurred: ";
                     status.message.strip_prefix(prefix).unwrap_or(&status.message).to_owned()
                 }),
-                Err(why) => Err(why),
+                Err(why) => Err(why.into()),
             };
             match changed {
                 Ok(changed) => {

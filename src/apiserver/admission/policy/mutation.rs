@@ -16,7 +16,13 @@ use apis::admissionregistration::expressions::{
     with_variables,
 };
 use apis::tree::{at, items, text};
+use cel::conditions::ExpressionError;
 use cel::{Activation, Budget, Value};
+
+golang::text_error! {
+    /// Why a mutation makes nothing of an object; in upstream's words.
+    pub(super) struct MutationError;
+}
 
 /// A policy.
 pub(super) struct MutatingPolicy {
@@ -80,7 +86,11 @@ impl MutatingPolicy {
     ///
     /// # Errors
     /// What went wrong.
-    pub(super) fn is_about(&self, activation: &Activation, watched: Watched) -> Result<bool, String> {
+    pub(super) fn is_about(
+        &self,
+        activation: &Activation,
+        watched: Watched,
+    ) -> Result<bool, ExpressionError> {
         self.conditions.evaluate(activation, watched)
     }
 
@@ -100,11 +110,11 @@ impl MutatingPolicy {
         object: &Json,
         kind: Option<Type>,
         budget: &mut Budget,
-    ) -> Result<Json, String> {
+    ) -> Result<Json, MutationError> {
         let activation = CelVariables::add(&self.variables, activation);
         match &self.mutations[index] {
             Mutation::JsonPatch((expression, program)) => {
-                let operations = run(program, expression, &activation, budget)?;
+                let operations = run(program, expression, &activation, budget).map_err(String::from)?;
                 let operations = to_json(&operations)?.to_string();
                 let patched =
                     apply(&Schema::default(), PatchType::Json, object.clone(), operations.as_bytes());
@@ -112,18 +122,19 @@ impl MutatingPolicy {
                     Ok(patched) => Ok(patched.value),
                     // It was not meant for this object.
                     Err(error) if error.to_string().ends_with(TEST_FAILED) => Ok(object.clone()),
-                    Err(error) => Err(format!("JSON Patch: {error}")),
+                    Err(error) => Err(format!("JSON Patch: {error}").into()),
                 }
             }
             Mutation::ApplyConfiguration((expression, program)) => {
-                let configuration = run(program, expression, &activation, budget)?;
+                let configuration = run(program, expression, &activation, budget).map_err(String::from)?;
                 let configuration = to_json(&configuration)?;
                 if let Some(path) = names_the_object(&configuration) {
                     return Err(format!(
                         "error applying patch: {path} may not be changed by an ApplyConfiguration"
-                    ));
+                    )
+                    .into());
                 }
-                lay_over(object, &configuration, kind)
+                Ok(lay_over(object, &configuration, kind)?)
             }
         }
     }

@@ -14,6 +14,11 @@ use apis::kind::Kind;
 use apis::scheme::Scheme;
 use apis::tree::{at, is_set, text};
 
+golang::text_error! {
+    /// Parameters that a policy wants and that nobody can give; in upstream's words.
+    pub(super) struct BadParams;
+}
+
 /// `paramKind` of a policy.
 pub(super) struct ParamKind {
     api_version: String,
@@ -33,12 +38,12 @@ impl ParamKind {
     ///
     /// # Errors
     /// Upstream's words for one that is not.
-    pub(super) fn find(&self, scheme: &Scheme) -> Result<Arc<Kind>, String> {
+    pub(super) fn find(&self, scheme: &Scheme) -> Result<Arc<Kind>, BadParams> {
         let version = GroupVersion::parse(&self.api_version);
         let found = version.as_ref().and_then(|version| scheme.kind(version, &self.kind));
         found.ok_or_else(|| {
             let shown = version.map_or(self.kind.clone(), |version| version.kind(&self.kind).to_string());
-            format!("failed to find resource referenced by paramKind: '{shown}'")
+            format!("failed to find resource referenced by paramKind: '{shown}'").into()
         })
     }
 }
@@ -52,7 +57,7 @@ pub(super) async fn collect(
     kind: Option<&Arc<Kind>>,
     param_ref: Option<&ParamRef>,
     namespace: &str,
-) -> Result<Vec<Option<Value>>, String> {
+) -> Result<Vec<Option<Value>>, BadParams> {
     let (Some(kind), Some(param_ref)) = (kind, param_ref) else { return Ok(vec![None]) };
     registry.bootstrap(kind).await.map_err(|status| status.message)?;
     let namespace = match (kind.namespaced, param_ref.namespace.as_str(), namespace) {
@@ -71,10 +76,10 @@ pub(super) async fn collect(
         None => match registry.get(kind, namespace, &param_ref.name, None).await {
             Ok(object) => vec![object],
             Err(status) if status.is_not_found() => vec![],
-            Err(status) => return Err(status.message),
+            Err(status) => return Err(status.message.into()),
         },
         Some(selector) => {
-            let labels = selector.clone()?;
+            let labels = selector.clone().map_err(String::from)?;
             let predicate = Predicate { labels, ..Predicate::default() };
             let options = ListOptions { predicate, ..ListOptions::default() };
             let list = registry.list(kind, namespace, &options).await;

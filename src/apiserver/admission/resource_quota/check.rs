@@ -10,6 +10,11 @@ use apis::quota::{Evaluator, QuotaScope, increase, mask, scopes_of};
 use apis::resources::{Amounts, add, amounts};
 use apis::tree::text;
 
+golang::text_error! {
+    /// Why a quota refuses a request; in upstream's words.
+    pub(super) struct QuotaRefusal;
+}
+
 /// What may not be used at all without a quota that limits it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -51,7 +56,7 @@ impl QuotaRequest<'_> {
     ///
     /// # Errors
     /// Why it is refused, in upstream's words.
-    pub(super) fn check(&self, quotas: &[Value]) -> Result<Vec<Charge>, String> {
+    pub(super) fn check(&self, quotas: &[Value]) -> Result<Vec<Charge>, QuotaRefusal> {
         let usage = self.evaluator.usage(self.new, self.now);
         let mut covered = BTreeSet::new();
         let mut covered_scopes = Vec::new();
@@ -75,7 +80,7 @@ impl QuotaRequest<'_> {
         let negative: Vec<&str> =
             usage.iter().filter(|(_, amount)| amount.sign() < 0).map(|(name, _)| name.as_str()).collect();
         if !negative.is_empty() {
-            return Err(format!("quota usage is negative for resource(s): {}", negative.join(",")));
+            return Err(format!("quota usage is negative for resource(s): {}", negative.join(",")).into());
         }
         let is_charged = !charges.is_empty() || covered.is_empty() && self.uses_more(&usage);
         if !is_charged {
@@ -153,7 +158,7 @@ impl Charge {
     ///
     /// # Errors
     /// `exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2`
-    pub(super) fn apply(&self, quota: &Value) -> Result<Amounts, String> {
+    pub(super) fn apply(&self, quota: &Value) -> Result<Amounts, QuotaRefusal> {
         let (mut used, hard) = (amounts(quota, "status.used"), amounts(quota, "status.hard"));
         let before = used.clone();
         add(&mut used, &self.usage);
@@ -173,7 +178,8 @@ impl Charge {
         Err(format!(
             "exceeded quota: {}, requested: {requested}, used: {used}, limited: {limited}",
             self.quota
-        ))
+        )
+        .into())
     }
 }
 
@@ -210,7 +216,7 @@ mod tests {
                     .iter()
                     .map(|charge| (charge.quota.clone(), apis::quota::to_value(&charge.usage)))
                     .collect(),
-                Err(why) => json!(why),
+                Err(why) => json!(why.to_string()),
             };
             let expected = if case["expected"].is_null() { json!({}) } else { case["expected"].clone() };
             assert_eq!(answer, expected, "{case}");

@@ -13,6 +13,7 @@ use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::config::BadAdmissionConfig;
 use super::lister::Lister;
 use super::{Attributes, Initializer, Operation, Plugin, forbidden};
 use crate::registry::{Part, Registry};
@@ -21,7 +22,7 @@ use apimachinery::status::Status;
 use apis::kind::Kind;
 use apis::quota::{Evaluator, to_value};
 use apis::tree::{object_mut, text};
-use check::{Charge, LimitedResource, QuotaRequest};
+use check::{Charge, LimitedResource, QuotaRefusal, QuotaRequest};
 use clock::Clock;
 
 /// Who writes `status.used`.
@@ -47,7 +48,7 @@ impl ResourceQuota {
     ///
     /// # Errors
     /// One that cannot be read.
-    pub(super) fn new(with: &Initializer) -> Result<ResourceQuota, String> {
+    pub(super) fn new(with: &Initializer) -> Result<ResourceQuota, BadAdmissionConfig> {
         let configuration: Option<Configuration> =
             serde_json::from_value(with.configuration("ResourceQuota").clone())
                 .map_err(|error| error.to_string())?;
@@ -79,7 +80,7 @@ impl ResourceQuota {
         let request =
             QuotaRequest { evaluator: &evaluator, new, old, now: self.clock.now(), limited: &limited };
         let quotas: Vec<Value> = quotas.iter().map(|quota| quota.to_value()).collect();
-        let refuse = |why: String| forbidden(attributes, Some(new), &why);
+        let refuse = |why: QuotaRefusal| forbidden(attributes, Some(new), &why);
         let charges = request.check(&quotas).map_err(refuse)?;
         let Some(kind) = self.quotas.kind().filter(|_| !attributes.ctx.dry_run) else { return Ok(()) };
         for charge in &charges {

@@ -40,7 +40,7 @@ pub(super) async fn call(
         return Err(WebhookRefusal::Refused(Status::bad_request(text)));
     }
     let failed = |why: String| WebhookRefusal::failed(hook, &why);
-    let client = hook.client.as_ref().map_err(|why| failed(why.clone()))?;
+    let client = hook.client.as_ref().map_err(|why| failed(why.to_string()))?;
     let uid = entropy.uid();
     let request = admission_request(attributes, kind, Some(&objects.object).filter(|tree| !tree.is_null()));
     let body = review(hook.review_version, &uid, request, objects);

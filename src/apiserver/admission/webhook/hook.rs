@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::matcher::Criteria;
 use crate::admission::cel::MatchConditions;
-use crate::webhook::{ClientConfig, ServiceResolver, WebhookClient};
+use crate::webhook::{ClientConfig, NoTarget, ServiceResolver, WebhookClient};
 use apimachinery::object::Object;
 use apis::tree::{at, items, number, text, texts};
 use clock::Clock;
@@ -33,7 +33,7 @@ pub(super) struct Hook {
     /// The version of AdmissionReview that it is sent.
     pub review_version: &'static str,
     /// How it is reached, or why it is not.
-    pub client: Result<WebhookClient, String>,
+    pub client: Result<WebhookClient, NoTarget>,
 }
 
 /// The webhooks of a configuration, in its order.

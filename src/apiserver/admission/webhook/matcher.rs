@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::rules::{Asked, Rule};
 use crate::admission::{Attributes, Operation};
 use crate::registry::Registry;
-use apimachinery::labels::{LabelSelector, Selector};
+use apimachinery::labels::{BadSelector, LabelSelector, Selector};
 use apimachinery::status::Status;
 use apis::admissionregistration::GROUP;
 use apis::core::namespace::NAMESPACES;
@@ -24,8 +24,8 @@ pub(crate) struct Criteria {
     excluded: Vec<Rule>,
     /// Rules that name a kind in another version are about this one too.
     is_equivalent: bool,
-    namespaces: Result<Selector, String>,
-    objects: Result<Selector, String>,
+    namespaces: Result<Selector, BadSelector>,
+    objects: Result<Selector, BadSelector>,
 }
 
 /// The form in which the object is wanted.
@@ -98,7 +98,7 @@ impl Matcher {
             self.rule(&criteria.rules, criteria.is_equivalent, attributes, object)
         };
         let Some(kind) = kind else { return Ok(None) };
-        let fault = |error: &String| Status::internal(error);
+        let fault = |error: &BadSelector| Status::internal(error);
         let (namespaces, objects) =
             (criteria.namespaces.as_ref().map_err(fault)?, criteria.objects.as_ref().map_err(fault)?);
         let selected = (objects.is_everything()

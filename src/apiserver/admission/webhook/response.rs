@@ -10,6 +10,11 @@ use serde_json::Value;
 use apimachinery::status::{Status, StatusDetails};
 use apis::tree::{at, flag, string_map, text, texts};
 
+golang::text_error! {
+    /// What is wrong with the answer of a webhook; in upstream's words.
+    pub(super) struct BadReview;
+}
+
 /// A checked answer.
 #[derive(Debug)]
 pub(super) struct WebhookAnswer {
@@ -34,7 +39,7 @@ const SCHEME: &str = "k8s.io/apiserver/pkg/util/webhook/client.go:71";
 ///
 /// # Errors
 /// What upstream says behind `failed to call webhook: `.
-pub(super) fn check_type(review: &Value, version: &str) -> Result<(), String> {
+pub(super) fn check_type(review: &Value, version: &str) -> Result<(), BadReview> {
     let (api_version, kind) = (text(review, "apiVersion"), text(review, "kind"));
     if api_version.is_empty() && kind.is_empty() {
         return Ok(());
@@ -45,20 +50,24 @@ pub(super) fn check_type(review: &Value, version: &str) -> Result<(), String> {
         (Some(named), "AdmissionReview") if named == version => check_patch(at(review, "response.patch")),
         (Some(named), "AdmissionReview") => Err(format!(
             "converting ({named}.AdmissionReview) to ({version}.AdmissionReview): unknown conversion"
-        )),
-        _ => Err(format!("no kind {kind:?} is registered for version {api_version:?} in scheme {SCHEME:?}")),
+        )
+        .into()),
+        _ => {
+            Err(format!("no kind {kind:?} is registered for version {api_version:?} in scheme {SCHEME:?}")
+                .into())
+        }
     }
 }
 
-fn check_patch(patch: &Value) -> Result<(), String> {
+fn check_patch(patch: &Value) -> Result<(), BadReview> {
     use base64::DecodeError::{InvalidByte, InvalidLastSymbol};
     let text = patch.as_str().unwrap_or_default();
     match STANDARD.decode(text) {
         Ok(_) => Ok(()),
         Err(InvalidByte(at, _) | InvalidLastSymbol(at, _)) => {
-            Err(format!("illegal base64 data at input byte {at}"))
+            Err(format!("illegal base64 data at input byte {at}").into())
         }
-        Err(_) => Err(format!("illegal base64 data at input byte {}", text.len())),
+        Err(_) => Err(format!("illegal base64 data at input byte {}", text.len()).into()),
     }
 }
 
@@ -72,7 +81,7 @@ impl WebhookAnswer {
         version: &str,
         uid: &str,
         is_mutating: bool,
-    ) -> Result<WebhookAnswer, String> {
+    ) -> Result<WebhookAnswer, BadReview> {
         let response = at(review, "response");
         if !response.is_object() {
             return Err("webhook response was absent".into());
@@ -98,18 +107,19 @@ impl WebhookAnswer {
     }
 }
 
-fn check(review: &Value, uid: &str, is_mutating: bool) -> Result<(), String> {
+fn check(review: &Value, uid: &str, is_mutating: bool) -> Result<(), BadReview> {
     let response = at(review, "response");
     let got = text(response, "uid");
     if got != uid {
-        return Err(format!("expected response.uid={uid:?}, got {got:?}"));
+        return Err(format!("expected response.uid={uid:?}, got {got:?}").into());
     }
     let (api_version, kind) = (text(review, "apiVersion"), text(review, "kind"));
     if (api_version, kind) != ("admission.k8s.io/v1", "AdmissionReview") {
         let shown = if api_version.contains('/') { api_version.into() } else { format!("/{api_version}") };
         return Err(format!(
             "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got {shown}, Kind={kind}"
-        ));
+        )
+        .into());
     }
     let (has_patch, patch_type) = (!text(response, "patch").is_empty(), at(response, "patchType"));
     match (is_mutating, has_patch, patch_type.as_str()) {
@@ -167,7 +177,7 @@ mod tests {
                 Err("validating webhook may not return response.patch"),
             ),
         ] {
-            assert_eq!(read(response, is_mutating), wanted.map_err(str::to_owned));
+            assert_eq!(read(response, is_mutating), wanted.map_err(BadReview::from));
         }
         let other = WebhookAnswer::read(
             &json!({"apiVersion": "v1", "kind": "Pod", "response": {"uid": "u"}}),
@@ -197,7 +207,7 @@ mod tests {
                      \"k8s.io/apiserver/pkg/util/webhook/client.go:71\""),
             ),
         ] {
-            assert_eq!(check_type(&review, "v1"), wanted.map_err(str::to_owned));
+            assert_eq!(check_type(&review, "v1"), wanted.map_err(BadReview::from));
         }
     }
 

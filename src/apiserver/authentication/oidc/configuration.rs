@@ -12,6 +12,11 @@ use super::validation::validate;
 use crate::authentication::anonymous::Anonymous;
 use apimachinery::yaml;
 
+golang::text_error! {
+    /// All that is wrong with an AuthenticationConfiguration; in upstream's words.
+    pub struct BadAuthenticationConfig;
+}
+
 const API_VERSIONS: [&str; 3] =
     ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1beta1", "apiserver.config.k8s.io/v1alpha1"];
 
@@ -38,16 +43,16 @@ impl Configuration {
     ///
     /// # Errors
     /// All that is wrong with it, in upstream's words.
-    pub fn parse(text: &str, disallowed: &[String]) -> Result<Configuration, String> {
+    pub fn parse(text: &str, disallowed: &[String]) -> Result<Configuration, BadAuthenticationConfig> {
         let file: File = yaml::from_str(text).map_err(|error| error.to_string())?;
         if file.kind != "AuthenticationConfiguration" || !API_VERSIONS.contains(&&*file.api_version) {
             let kind = file.kind;
             let version = file.api_version;
-            return Err(format!("no kind {kind:?} is registered for version {version:?}"));
+            return Err(format!("no kind {kind:?} is registered for version {version:?}").into());
         }
         let errors = validate(&file, disallowed);
         if !errors.is_empty() {
-            return Err(errors.to_string());
+            return Err(errors.to_string().into());
         }
         let anonymous = file.anonymous.map(|anonymous| Anonymous {
             enabled: anonymous.enabled,
@@ -97,7 +102,7 @@ impl Jwt {
 impl PrefixedClaimOrExpression {
     fn mapping(self) -> Result<Option<ClaimMapping>, String> {
         if !self.expression.is_empty() {
-            return Expression::of_claims(&self.expression).map(ClaimMapping::Expression).map(Some);
+            return Ok(Some(ClaimMapping::Expression(Expression::of_claims(&self.expression)?)));
         }
         let prefix = self.prefix.unwrap_or_default();
         Ok((!self.claim.is_empty()).then_some(ClaimMapping::Claim { claim: self.claim, prefix }))

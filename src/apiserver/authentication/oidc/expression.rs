@@ -2,7 +2,7 @@
 //! (`k8s.io/apiserver/pkg/authentication/cel`).
 
 use crate::authentication::errors::BadCredential;
-use apis::admissionregistration::expressions::compile;
+use apis::admissionregistration::expressions::{BadExpression, compile};
 use cel::{Activation, Budget, Environment, Program, Type, Value};
 
 /// The variable of what a token says.
@@ -23,7 +23,7 @@ impl Expression {
     ///
     /// # Errors
     /// Why it does not compile, in upstream's words.
-    pub fn of_claims(text: &str) -> Result<Expression, String> {
+    pub fn of_claims(text: &str) -> Result<Expression, BadExpression> {
         Expression::new(text, CLAIMS, Type::map_of(Type::Dyn), &[])
     }
 
@@ -31,7 +31,7 @@ impl Expression {
     ///
     /// # Errors
     /// What is wrong with the expression, or that it is no condition.
-    pub fn claims_condition(text: &str) -> Result<Expression, String> {
+    pub fn claims_condition(text: &str) -> Result<Expression, BadExpression> {
         Expression::new(text, CLAIMS, Type::map_of(Type::Dyn), &[Type::Bool])
     }
 
@@ -39,7 +39,7 @@ impl Expression {
     ///
     /// # Errors
     /// What is wrong with the expression, or that it is no condition.
-    pub fn user_condition(text: &str) -> Result<Expression, String> {
+    pub fn user_condition(text: &str) -> Result<Expression, BadExpression> {
         let fields = [
             ("username", Type::String),
             ("uid", Type::String),
@@ -49,12 +49,17 @@ impl Expression {
         Expression::new(text, USER, Type::object("kubernetes.UserInfo", fields), &[Type::Bool])
     }
 
-    fn new(text: &str, variable: &'static str, of: Type, wanted: &[Type]) -> Result<Expression, String> {
+    fn new(
+        text: &str,
+        variable: &'static str,
+        of: Type,
+        wanted: &[Type],
+    ) -> Result<Expression, BadExpression> {
         let environment = Environment::new().with_variable(variable, of);
         // Here upstream does not say what it evaluates to instead.
         let program =
             compile(&environment, text, wanted).map_err(|why| match why.split_once(" but got ") {
-                Some((why, _)) if why.starts_with("must evaluate to") => why.to_owned(),
+                Some((why, _)) if why.starts_with("must evaluate to") => why.into(),
                 _ => why,
             })?;
         Ok(Expression { text: text.to_owned(), variable, program })

@@ -14,7 +14,7 @@ use crate::authentication::anonymous::Anonymous;
 use crate::authentication::errors::BadCredential;
 use crate::authentication::jwt::Allowed;
 use crate::authentication::{ConfigError, Response, TokenAuthenticator};
-use crate::dynamic_file_content::DynamicFileContent;
+use crate::dynamic_file_content::{BadFileContent, DynamicFileContent};
 use crate::webhook::{ClientConfig, ServiceResolver, Transport, WebhookTarget};
 use clock::Clock;
 
@@ -82,8 +82,9 @@ impl TokenAuthenticator for Arc<Structured> {
     }
 }
 
-fn build(text: &str, parts: &OidcParts) -> Result<Current, String> {
-    let Configuration { providers, anonymous } = Configuration::parse(text, &parts.own_issuers)?;
+fn build(text: &str, parts: &OidcParts) -> Result<Current, BadFileContent> {
+    let Configuration { providers, anonymous } =
+        Configuration::parse(text, &parts.own_issuers).map_err(String::from)?;
     let issuer = |provider: Provider| {
         let Provider { discovery_url, certificate_authority, settings } = provider;
         let mut client = ClientConfig::new(WebhookTarget::Url(settings.issuer.clone()));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use apis::admissionregistration::expressions::BadExpression;
 use serde_json::{Value, json};
 
 use super::expression::Expression;
@@ -268,7 +269,7 @@ fn validate_user_rules(path: &str, rules: &[UserValidationRule], errors: &mut Fi
 fn compiled(
     path: &str,
     text: &str,
-    compile: fn(&str) -> Result<Expression, String>,
+    compile: fn(&str) -> Result<Expression, BadExpression>,
     errors: &mut FieldErrors,
 ) -> Option<Expression> {
     let why = match compile(text) {

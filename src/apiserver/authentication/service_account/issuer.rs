@@ -153,7 +153,7 @@ impl TokenIssuer {
     }
 
     fn key(&self) -> Result<&SigningKey, SigningError> {
-        let read = || SigningKey::read(&self.key_pem).map_err(SigningError::from);
+        let read = || SigningKey::read(&self.key_pem).map_err(|why| String::from(why).into());
         self.key.get_or_init(read).as_ref().map_err(Clone::clone)
     }
 }

@@ -17,6 +17,11 @@ use super::super::jwt::{JwtKey, VerifyingKey};
 use crate::authentication::errors::SigningError;
 use apimachinery::der;
 
+golang::text_error! {
+    /// A text without a key that can be used.
+    pub struct BadKey;
+}
+
 /// `1.2.840.10045.2.1`, id-ecPublicKey, as DER.
 const EC: &[u8] = &[0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
 /// `1.2.840.113549.1.1.1`, rsaEncryption, as DER.
@@ -53,7 +58,7 @@ enum Method {
 ///
 /// # Errors
 /// No key, or one of another sort.
-pub fn public_keys(text: &str) -> Result<Vec<PublicKey>, String> {
+pub fn public_keys(text: &str) -> Result<Vec<PublicKey>, BadKey> {
     let mut keys = Vec::new();
     for (kind, bytes) in sections(text)? {
         let info = match kind {
@@ -75,7 +80,7 @@ impl SigningKey {
     ///
     /// # Errors
     /// No private key, or one of another sort.
-    pub fn read(text: &str) -> Result<SigningKey, String> {
+    pub fn read(text: &str) -> Result<SigningKey, BadKey> {
         let mut private = sections(text)?.into_iter().filter_map(|(kind, der)| Private::read(kind, &der));
         let private = private.next().ok_or(UNUSABLE)?;
         let public = PublicKey::new(&private.public_info()).ok_or(UNUSABLE)?;

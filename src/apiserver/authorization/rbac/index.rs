@@ -11,6 +11,11 @@ use apimachinery::user::UserInfo;
 use apis::rbac::bootstrap_policy::{BootstrapPolicy, PolicyRole};
 use apis::views::rbac::{Binding, Role, RoleRef, Subject};
 
+golang::text_error! {
+    /// A role that a binding names and that is not there; in upstream's words.
+    pub(super) struct MissingRole;
+}
+
 /// One of the four kinds of RBAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
@@ -143,7 +148,7 @@ impl RbacIndex {
         &'a self,
         user: &'a UserInfo,
         namespace: &'a str,
-    ) -> impl Iterator<Item = (&'a Grant, Result<Arc<Role>, String>)> {
+    ) -> impl Iterator<Item = (&'a Grant, Result<Arc<Role>, MissingRole>)> {
         let places = ["", namespace].into_iter().take(if namespace.is_empty() { 1 } else { 2 });
         let grants = places.filter_map(|place| self.grants.get(place)).flat_map(|grants| {
             let own = grants.users.get(&*user.name).into_iter();
@@ -152,12 +157,12 @@ impl RbacIndex {
         grants.map(|grant| (grant, self.role_of(grant)))
     }
 
-    fn role_of(&self, grant: &Grant) -> Result<Arc<Role>, String> {
+    fn role_of(&self, grant: &Grant) -> Result<Arc<Role>, MissingRole> {
         let roles = if grant.role_is_clustered { &self.cluster_roles } else { &self.roles };
         roles.get(&grant.role_key).map(RuleSource::role).ok_or_else(|| {
             let kind = if grant.role_is_clustered { "clusterrole" } else { "role" };
             let name = &grant.binding.view.role_ref.name;
-            format!("{kind}.rbac.authorization.k8s.io {name:?} not found")
+            format!("{kind}.rbac.authorization.k8s.io {name:?} not found").into()
         })
     }
 
@@ -267,9 +272,9 @@ mod tests {
     }
 
     fn reasons(index: &RbacIndex, user: &UserInfo, namespace: &str) -> Vec<String> {
-        let shown = |(grant, role): (&Grant, Result<Arc<Role>, String>)| match role {
+        let shown = |(grant, role): (&Grant, Result<Arc<Role>, MissingRole>)| match role {
             Ok(_) => grant.reason().to_string(),
-            Err(missing) => missing,
+            Err(missing) => missing.into(),
         };
         index.grants_of(user, namespace).map(shown).collect()
     }

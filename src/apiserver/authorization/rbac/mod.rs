@@ -114,8 +114,8 @@ impl Rbac {
                     return Decision::Allow(Allowed { by: MODE, reason: Some(grant.reason()), before: None });
                 }
                 Ok(_) => {}
-                Err(error) if missing.contains(&error) => {}
-                Err(error) => missing.push(error),
+                Err(error) if missing.iter().any(|known| error == *known) => {}
+                Err(error) => missing.push(error.into()),
             }
         }
         Decision::NoOpinion(match missing.as_slice() {
@@ -143,7 +143,7 @@ impl Authorizer for Rbac {
         for (_, role) in known.index().grants_of(user, namespace) {
             match role {
                 Ok(role) => rules.rules.extend(role.rules.iter().cloned()),
-                Err(missing) => rules.errors.push(missing),
+                Err(missing) => rules.errors.push(missing.into()),
             }
         }
         rules

@@ -13,6 +13,11 @@ use apis::networking::port_range::PortRange;
 use apis::networking::service_ranges::ServiceRanges;
 use entropy::Entropy;
 
+golang::text_error! {
+    /// Why an address or a port is not given; in upstream's words.
+    pub struct Unallocated;
+}
+
 /// The ServiceCIDR that the server makes of `--service-cluster-ip-range`. One that is there already counts,
 /// and not the flag.
 pub(super) const DEFAULT_RANGE: &str = "kubernetes";
@@ -149,7 +154,7 @@ impl Allocators {
     }
 
     /// Any free IP of a family (`AllocateNext`), of the first range that has one.
-    pub fn next_ip(&self, allocation: &mut Allocation, is_v4: bool) -> Result<IpAddr, String> {
+    pub fn next_ip(&self, allocation: &mut Allocation, is_v4: bool) -> Result<IpAddr, Unallocated> {
         let ranges = self.ranges().into_iter().filter(|range| range.network.is_ipv4() == is_v4);
         let found = ranges.into_iter().find_map(|range| self.next_ip_of(range, allocation));
         found.ok_or_else(|| "range is full".into())
@@ -172,7 +177,7 @@ impl Allocators {
     }
 
     /// This IP (`Allocate`).
-    pub fn ip(&self, allocation: &mut Allocation, ip: IpAddr) -> Result<(), String> {
+    pub fn ip(&self, allocation: &mut Allocation, ip: IpAddr) -> Result<(), Unallocated> {
         let place = |range: IpRange| Some((range, range.place(ip)?));
         let Some((range, at)) = self.ranges().into_iter().find_map(place) else {
             return Err("the provided network does not match the current range".into());
@@ -181,7 +186,8 @@ impl Allocators {
             let range = IpRange { network: range.address(0), ..range };
             return Err(format!(
                 "the provided IP ({ip}) is not in the valid range. The range of valid IPs is {range}"
-            ));
+            )
+            .into());
         }
         if allocation.take_ip(ip) { Ok(()) } else { Err("provided IP is already allocated".into()) }
     }
@@ -196,7 +202,7 @@ impl Allocators {
     }
 
     /// Any free port.
-    pub fn next_port(&self, allocation: &mut Allocation) -> Result<u16, String> {
+    pub fn next_port(&self, allocation: &mut Allocation) -> Result<u16, Unallocated> {
         let range = self.options().service_node_port_range;
         let PortRange { first, last } = range;
         let upper = first + range.static_band();
@@ -206,12 +212,13 @@ impl Allocators {
     }
 
     /// This port.
-    pub fn port(&self, allocation: &mut Allocation, port: u16) -> Result<(), String> {
+    pub fn port(&self, allocation: &mut Allocation, port: u16) -> Result<(), Unallocated> {
         let range = self.options().service_node_port_range;
         if !range.contains(port) {
             return Err(format!(
                 "provided port is not in the valid range. The range of valid ports is {range}"
-            ));
+            )
+            .into());
         }
         if allocation.take_port(port) { Ok(()) } else { Err("provided port is already allocated".into()) }
     }

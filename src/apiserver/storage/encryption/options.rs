@@ -7,6 +7,11 @@ use clap::{ArgAction, Args};
 
 use super::{Encryption, Mistake};
 
+golang::text_error! {
+    /// What is wrong with the flags of encryption, or with their file; in upstream's words.
+    pub struct BadEncryptionConfig;
+}
+
 /// How objects are kept.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Encryption at rest")]
@@ -28,7 +33,7 @@ impl EncryptionOptions {
     ///
     /// # Errors
     /// What is wrong with the flags or with the file, in upstream's words.
-    pub fn complete(&self) -> Result<Encryption, String> {
+    pub fn complete(&self) -> Result<Encryption, BadEncryptionConfig> {
         if let Some(made) = &self.made {
             return Ok(made.clone());
         }
@@ -47,7 +52,7 @@ impl EncryptionOptions {
         })?;
         let file = format!("encryption provider configuration file {shown}");
         if text.is_empty() {
-            return Err(format!("error while parsing file: error while loading file: {file} is empty"));
+            return Err(format!("error while parsing file: error while loading file: {file} is empty").into());
         }
         let encryption = Encryption::parse(&text).map_err(|mistake| match mistake {
             Mistake::Undecodable(why) => {

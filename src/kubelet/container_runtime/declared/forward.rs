@@ -8,6 +8,11 @@ use tokio::net::TcpStream;
 
 use clock::Clock;
 
+golang::text_error! {
+    /// An address that pods may not have behind them, or that is none; for people.
+    pub struct BadForward;
+}
+
 /// Where annotations `kubarium.dev/forward.PORT` may lead. Whoever may write a pod could reach with them
 /// what only this machine reaches, so nowhere is what holds unless the user says otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,13 +44,13 @@ impl PodForwarding {
     ///
     /// # Errors
     /// Why not, and what would allow it.
-    pub fn check(self, address: SocketAddr) -> Result<(), String> {
+    pub fn check(self, address: SocketAddr) -> Result<(), BadForward> {
         let wanted = match (self, is_loopback(address.ip())) {
             (PodForwarding::Anywhere, _) | (PodForwarding::Loopback, true) => return Ok(()),
             (_, true) => "loopback",
             (_, false) => "anywhere",
         };
-        Err(format!("leads to {address}, which needs `kubarium up --forward-pods {wanted}`"))
+        Err(format!("leads to {address}, which needs `kubarium up --forward-pods {wanted}`").into())
     }
 }
 
@@ -62,10 +67,10 @@ fn is_loopback(address: IpAddr) -> bool {
 ///
 /// # Errors
 /// What it may be.
-pub(super) fn parse(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn parse(text: &str) -> Result<SocketAddr, BadForward> {
     text.trim()
         .parse()
-        .map_err(|_| format!("is {text:?}, it may be an address with a port as 127.0.0.1:3000"))
+        .map_err(|_| format!("is {text:?}, it may be an address with a port as 127.0.0.1:3000").into())
 }
 
 /// Until a real address is given up.

@@ -95,8 +95,8 @@ impl Declaration<'_> {
 
 fn read(kind: &str, text: &str, forwarding: PodForwarding) -> Result<DeclaredPort, String> {
     match kind {
-        "http" => WebRoutes::parse(text).map(DeclaredPort::Http),
-        "tcp" => Talk::parse(text).map(DeclaredPort::Tcp),
+        "http" => Ok(DeclaredPort::Http(WebRoutes::parse(text)?)),
+        "tcp" => Ok(DeclaredPort::Tcp(Talk::parse(text)?)),
         _ => {
             let address = forward::parse(text)?;
             forwarding.check(address)?;

@@ -8,6 +8,11 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use serde::Deserialize;
 
+golang::text_error! {
+    /// What is no list of routes; for people.
+    pub(crate) struct BadRoutes;
+}
+
 /// So many routes may be declared for a port; an annotation with more is refused.
 const MAX_ROUTES: usize = 256;
 /// What the connection says by itself, and no route may.
@@ -78,14 +83,14 @@ enum RouteForm {
 }
 
 impl WebRoutes {
-    pub(crate) fn parse(text: &str) -> Result<WebRoutes, String> {
+    pub(crate) fn parse(text: &str) -> Result<WebRoutes, BadRoutes> {
         let routes = match apimachinery::yaml::from_str(text) {
             Ok(RouteForm::List(routes)) => routes,
             Ok(RouteForm::One(route)) => vec![*route],
-            Err(_) => return Err(format!("{HELP}{}", why(text))),
+            Err(_) => return Err(format!("{HELP}{}", why(text)).into()),
         };
         if routes.len() > MAX_ROUTES {
-            return Err(format!("has {} routes, at most {MAX_ROUTES} are taken", routes.len()));
+            return Err(format!("has {} routes, at most {MAX_ROUTES} are taken", routes.len()).into());
         }
         routes.iter().try_for_each(WebRoute::check)?;
         Ok(WebRoutes(

@@ -5,6 +5,11 @@ use std::time::Duration;
 use golang::first_bytes::first_bytes;
 use serde::Deserialize;
 
+golang::text_error! {
+    /// What is no list of exchanges; for people.
+    pub(crate) struct BadTalk;
+}
+
 /// So many exchanges may be declared for a port; an annotation with more is refused.
 const MAX_EXCHANGES: usize = 256;
 
@@ -42,7 +47,7 @@ enum TalkForm {
 }
 
 impl Talk {
-    pub(crate) fn parse(text: &str) -> Result<Talk, String> {
+    pub(crate) fn parse(text: &str) -> Result<Talk, BadTalk> {
         if text.trim() == "echo" {
             return Ok(Talk { is_echo: true, ..Talk::default() });
         }
@@ -52,7 +57,9 @@ impl Talk {
             Err(_) => return Err(HELP.into()),
         };
         if talk.exchanges.len() > MAX_EXCHANGES {
-            return Err(format!("has {} exchanges, at most {MAX_EXCHANGES} are taken", talk.exchanges.len()));
+            return Err(
+                format!("has {} exchanges, at most {MAX_EXCHANGES} are taken", talk.exchanges.len()).into()
+            );
         }
         Ok(talk)
     }

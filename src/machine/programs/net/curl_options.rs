@@ -4,6 +4,11 @@ use std::time::Duration;
 
 use super::resolver::AddressFamily;
 
+golang::text_error! {
+    /// An option that is unknown or lacks its value; in curl's words.
+    pub(super) struct BadCurlOption;
+}
+
 /// Those that take no value and change nothing here.
 const IDLE: &[&str] = &[
     "-#",
@@ -106,7 +111,7 @@ pub(super) struct CurlOptions {
 impl CurlOptions {
     /// # Errors
     /// The option that is unknown or lacks its value, in curl's words.
-    pub(super) fn parse(words: &[&str]) -> Result<CurlOptions, String> {
+    pub(super) fn parse(words: &[&str]) -> Result<CurlOptions, BadCurlOption> {
         let (mut options, mut words) = (CurlOptions::default(), words.iter().copied());
         while let Some(word) = words.next() {
             if word.starts_with("--") {
