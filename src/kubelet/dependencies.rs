@@ -1,6 +1,7 @@
 //! What a kubelet is made of and works with (`kubelet.Dependencies`), shared by its loops.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,6 +57,8 @@ pub(crate) struct Dependencies {
     pub(crate) context: ComponentContext,
     /// What its node is like.
     pub(crate) config: NodeConfig,
+    /// Its own addresses, as every connection asks for them.
+    pub(crate) addresses: Vec<IpAddr>,
     /// What its pod workers share.
     pub(crate) node: NodeRuntime,
     /// What becomes of its node.

@@ -98,8 +98,10 @@ impl Kubelet {
         };
         let garbage = ContainerGarbage::new(context.clock.now());
         let slis = HealthSlis::default();
-        let shared =
-            Arc::new(Dependencies { context, config, node, state, players, played, counted, slis, garbage });
+        let addresses = config.addresses.iter().filter_map(|address| address.parse().ok()).collect();
+        let own =
+            Dependencies { context, config, addresses, node, state, players, played, counted, slis, garbage };
+        let shared = Arc::new(own);
         Ok(Kubelet { shared, pods: Arc::default() })
     }
 

@@ -157,7 +157,7 @@ impl Kubelet {
 
     /// The node's own addresses, that of its pods' own IP family first.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
-        self.shared.config.addresses.iter().filter_map(|address| address.parse().ok())
+        self.shared.addresses.iter().copied()
     }
 
     /// Whether an address is the node's own.

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde_json::json;
 
 use crate::byte_text;
-use crate::common_time::common_time;
+use crate::common_time::{common_time, http_time};
 use crate::requests::{WebAnswer, WebRequest, canonical, parameter};
 use crate::server_state::ServerState;
 use crate::surroundings::Surroundings;
@@ -320,12 +320,7 @@ fn sent(asked: &WebRequest<'_>) -> serde_json::Value {
 /// A line of bunyan's.
 fn ealen_log(asked: &WebRequest<'_>, at: DateTime<Utc>) -> String {
     let host = asked.header("host").unwrap_or_default();
-    let message = format!(
-        "{} | [{}] - http://{host}{}",
-        at.format("%a, %d %b %Y %H:%M:%S GMT"),
-        asked.method,
-        asked.target
-    );
+    let message = format!("{} | [{}] - http://{host}{}", http_time(at), asked.method, asked.target);
     let mut members = vec![
         ("name", json!("echo-server")),
         ("hostname", json!(asked.host_name)),

@@ -9,6 +9,8 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::pipe::AnyPipe;
+
 /// Asks over a connection that is for this one request. The body of the answer comes while it is read. Where
 /// the answer is 101, the connection goes on with what was asked for (`hyper::upgrade::on`). Whatever is
 /// under way on it is under way on `clock`.
@@ -23,6 +25,15 @@ pub async fn ask<Io>(
 where
     Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    ask_any(clock, Box::new(io), request).await
+}
+
+/// HTTP itself is compiled here once, for speed, and not in each crate that asks.
+async fn ask_any(
+    clock: &Clock,
+    io: AnyPipe<'static>,
+    request: Request<Bytes>,
+) -> Result<Response<Incoming>, hyper::Error> {
     let (mut sender, connection) = http1::handshake(TokioIo::new(io)).await?;
     // It ends with the answer, or when nobody reads that any more; or it goes on with something else.
     clock.spawn(async move {

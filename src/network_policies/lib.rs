@@ -13,9 +13,13 @@ mod policy;
 
 mod judge;
 
+pub mod verdict;
+mod verdicts;
+
 pub mod policies;
 
 #[cfg(test)]
 mod tests;
 
-pub use policies::{Judgement, Policies, Residents, Verdict};
+pub use policies::{Policies, Residents};
+pub use verdict::{Judgement, Verdict};

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::future::BoxFuture;
 use network::{Passage, Protocol};
@@ -11,6 +12,8 @@ use tokio::sync::OnceCell;
 
 use crate::judge::{Direction, PassageCase, PassageSide, PodIdentity};
 use crate::policy::ReadPolicy;
+use crate::verdict::{Judgement, Verdict};
+use crate::verdicts::Verdicts;
 use apimachinery::object::Object;
 use apis::core::namespace::NAMESPACES;
 use apis::core::pod::PODS;
@@ -33,6 +36,12 @@ pub struct Policies {
     book: Arc<RwLock<Book>>,
     /// Who is whose, watched from the first policy on.
     who: Arc<OnceCell<Who>>,
+    /// What was said lately.
+    verdicts: Arc<Verdicts>,
+    /// How often a policy or a namespace has become another: what was said before is not kept to.
+    standing: Arc<AtomicU64>,
+    /// What is said where no policy says anything.
+    free: Arc<Verdict>,
 }
 
 /// Pods and namespaces.
@@ -51,68 +60,57 @@ pub trait Residents: Send + Sync {
     fn well_known(&self, address: IpAddr) -> Option<(String, BTreeMap<String, String>)>;
 }
 
-/// What policies say of a passage, and of whom.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    /// What they say.
-    pub judgement: Judgement,
-    /// Who asks: a pod as `default/client`, or the address of whoever is none; empty where no policy says
-    /// anything.
-    pub from: String,
-    /// Who is asked, likewise.
-    pub to: String,
-}
-
-/// What policies say of a passage.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Judgement {
-    /// No policy isolates either side.
-    Free,
-    /// Policies allow it, each as `NAMESPACE/NAME`.
-    Allowed(Vec<String>),
-    /// Policies keep it out, each as `NAMESPACE/NAME`.
-    KeptOut(Vec<String>),
-}
-
 impl Policies {
     /// With the informers of a component, which are begun elsewhere.
     pub fn new(context: &ComponentContext) -> Policies {
         let book = Arc::<RwLock<Book>>::default();
-        context.informers.informer(&NETWORK_POLICIES).add_handler(PolicyHandler(book.clone()));
-        Policies { context: context.clone(), book, who: Arc::default() }
+        let standing = Arc::<AtomicU64>::default();
+        let handler = PolicyHandler { book: book.clone(), standing: standing.clone() };
+        context.informers.informer(&NETWORK_POLICIES).add_handler(handler);
+        let (who, verdicts) = (Arc::default(), Arc::default());
+        Policies { context: context.clone(), book, who, verdicts, standing, free: Arc::new(Verdict::free()) }
     }
 
     /// What policies say of a passage: what leaves is judged as its `asker`'s, what arrives by the name in
     /// which it does.
-    pub async fn judge(&self, passage: Passage, asker: IpAddr, residents: &dyn Residents) -> Verdict {
+    pub async fn judge(&self, passage: Passage, asker: IpAddr, residents: &dyn Residents) -> Arc<Verdict> {
         if self.book.read().is_empty() {
-            return Verdict::free();
+            return self.free.clone();
         }
         let who = self.who.get_or_init(|| self.look_around()).await;
-        let to = who.side(passage.to.ip(), residents).await;
-        let from = who.side(passage.from.ip(), residents).await;
-        let asker = if asker == from.address { from.clone() } else { who.side(asker, residents).await };
-        let sides = PassageSides { asker, from, to };
-        match judged(&self.book.read(), passage, &sides) {
-            Judgement::Free => Verdict::free(),
-            judgement => Verdict { judgement, from: sides.asker.shown(), to: sides.to.shown() },
+        // What changes while this is judged is seen in the next one.
+        let standing = self.standing.load(Ordering::Acquire);
+        let (from, to) = (passage.from.ip(), passage.to.ip());
+        let to_pod = who.pod(to, residents).await;
+        let from_pod = who.pod(from, residents).await;
+        let asker_pod = if asker == from { from_pod.clone() } else { who.pod(asker, residents).await };
+        let pods = [asker_pod, from_pod, to_pod];
+        if let Some(verdict) = self.verdicts.find((passage, asker), standing, &pods) {
+            return verdict;
         }
+        let [asker_pod, from_pod, to_pod] = &pods;
+        let sides = PassageSides {
+            asker: who.side(asker, asker_pod.as_deref(), residents),
+            from: who.side(from, from_pod.as_deref(), residents),
+            to: who.side(to, to_pod.as_deref(), residents),
+        };
+        let verdict = match judged(&self.book.read(), passage, &sides) {
+            Judgement::Free => self.free.clone(),
+            judgement => Arc::new(Verdict { judgement, from: sides.asker.shown(), to: sides.to.shown() }),
+        };
+        self.verdicts.keep((passage, asker), standing, pods, &verdict);
+        verdict
     }
 
     async fn look_around(&self) -> Who {
         let pods = self.context.informers.informer(&PODS);
         pods.add_index(BY_ADDRESS, addresses);
         let namespaces = self.context.informers.informer(&NAMESPACES);
+        namespaces.add_handler(NamespaceHandler(self.standing.clone()));
         self.context.informers.start(&self.context.tasks);
         pods.wait_for_sync().await;
         namespaces.wait_for_sync().await;
         Who { pods: pods.lister(), namespaces: namespaces.lister() }
-    }
-}
-
-impl Verdict {
-    fn free() -> Verdict {
-        Verdict { judgement: Judgement::Free, from: String::new(), to: String::new() }
     }
 }
 
@@ -141,9 +139,19 @@ pub(crate) fn judged(book: &Book, passage: Passage, sides: &PassageSides) -> Jud
 }
 
 impl Who {
-    pub(crate) async fn side(&self, address: IpAddr, residents: &dyn Residents) -> PassageSide {
-        let object = residents.pod_at(address).await.or_else(|| self.told(address));
-        let pod = object.map(|object| self.identity(&object)).or_else(|| {
+    /// The pod that is at an address.
+    pub(crate) async fn pod(&self, address: IpAddr, residents: &dyn Residents) -> Option<Arc<Object>> {
+        residents.pod_at(address).await.or_else(|| self.told(address))
+    }
+
+    /// Who is at an address, where there is perhaps a pod.
+    pub(crate) fn side(
+        &self,
+        address: IpAddr,
+        pod: Option<&Object>,
+        residents: &dyn Residents,
+    ) -> PassageSide {
+        let pod = pod.map(|object| self.identity(object)).or_else(|| {
             let (namespace, labels) = residents.well_known(address)?;
             let (namespace_labels, ports) = (self.labels(&namespace), vec![]);
             Some(PodIdentity { namespace_labels, namespace, name: String::new(), labels, ports })
@@ -188,13 +196,29 @@ fn addresses(pod: &Object) -> Vec<String> {
     pod.status.pod_ips.iter().map(|own| own.ip.clone()).collect()
 }
 
-struct PolicyHandler(Arc<RwLock<Book>>);
+struct PolicyHandler {
+    book: Arc<RwLock<Book>>,
+    standing: Arc<AtomicU64>,
+}
 
 impl PolicyHandler {
     fn put(&self, object: &Object) {
         let own = Arc::new(ReadPolicy::of(object));
-        let mut book = self.0.write();
-        book.entry(object.metadata.namespace.clone()).or_default().insert(own.name.clone(), own);
+        let namespace = object.metadata.namespace.clone();
+        self.book.write().entry(namespace).or_default().insert(own.name.clone(), own);
+        self.standing.fetch_add(1, Ordering::Release);
+    }
+
+    fn remove(&self, object: &Object) {
+        let metadata = &object.metadata;
+        let mut book = self.book.write();
+        if let Some(own) = book.get_mut(&metadata.namespace) {
+            own.remove(&metadata.name);
+            if own.is_empty() {
+                book.remove(&metadata.namespace);
+            }
+        }
+        self.standing.fetch_add(1, Ordering::Release);
     }
 }
 
@@ -208,13 +232,23 @@ impl ResourceEventHandler for PolicyHandler {
     }
 
     fn on_delete(&self, last: &Deleted) {
-        let metadata = &last.last().metadata;
-        let mut book = self.0.write();
-        if let Some(own) = book.get_mut(&metadata.namespace) {
-            own.remove(&metadata.name);
-            if own.is_empty() {
-                book.remove(&metadata.namespace);
-            }
-        }
+        self.remove(last.last());
+    }
+}
+
+/// Policies select namespaces by their labels.
+struct NamespaceHandler(Arc<AtomicU64>);
+
+impl ResourceEventHandler for NamespaceHandler {
+    fn on_add(&self, _: &Arc<Object>, _is_initial_list: bool) {
+        self.0.fetch_add(1, Ordering::Release);
+    }
+
+    fn on_update(&self, _: &Arc<Object>, _: &Arc<Object>) {
+        self.0.fetch_add(1, Ordering::Release);
+    }
+
+    fn on_delete(&self, _: &Deleted) {
+        self.0.fetch_add(1, Ordering::Release);
     }
 }

@@ -9,8 +9,9 @@ use network::{Passage, Protocol};
 use serde_json::{Value, json};
 
 use crate::judge::{Direction, PassageCase, PassageSide, PodIdentity};
-use crate::policies::{Book, Judgement, PassageSides, Residents, Who, judged};
+use crate::policies::{Book, PassageSides, Residents, Who, judged};
 use crate::policy::ReadPolicy;
+use crate::verdict::Judgement;
 use apimachinery::object::Object;
 use client_go::indexer::Indexer;
 use client_go::lister::Lister;
@@ -171,10 +172,11 @@ async fn a_pod_is_somebody_as_soon_as_its_node_knows_it() {
     let metadata = json!({"name": "web", "namespace": "one", "uid": "web", "labels": {"app": "web"}});
     let pod = json!({"metadata": metadata, "spec": {"containers": []}});
     let node = OneResident(Arc::new(Object::from_value(&pod, vec![]).unwrap()));
-    let identity = who.side([10, 244, 1, 2].into(), &node).await.pod.unwrap();
+    let side = async |address: IpAddr| who.side(address, who.pod(address, &node).await.as_deref(), &node);
+    let identity = side([10, 244, 1, 2].into()).await.pod.unwrap();
     assert_eq!((&*identity.namespace, &*identity.name, &*identity.labels["app"]), ("one", "web", "web"));
-    assert_eq!(who.side([10, 244, 1, 2].into(), &node).await.shown(), "one/web");
-    let nobody = who.side([10, 244, 1, 3].into(), &node).await;
+    assert_eq!(side([10, 244, 1, 2].into()).await.shown(), "one/web");
+    let nobody = side([10, 244, 1, 3].into()).await;
     assert!(nobody.pod.is_none());
     assert_eq!(nobody.shown(), "10.244.1.3");
 }

@@ -202,7 +202,7 @@ impl Listening {
 
     async fn serve_web<Io>(&self, io: Io, from: &str, clock: &Clock)
     where
-        Io: AsyncRead + AsyncWrite + Unpin,
+        Io: AsyncRead + AsyncWrite + Unpin + Send,
     {
         network::http_server::serve(io, |request| self.answer(request, from, clock)).await;
     }

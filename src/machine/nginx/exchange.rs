@@ -144,12 +144,18 @@ fn without_port(host: &str) -> String {
 
 /// Without `%20` and its kin; bytes that are no letters stay what they are.
 fn decoded(path: &str) -> String {
+    if !path.contains('%') {
+        return path.to_owned();
+    }
     let bytes: Vec<u8> = percent_encoding::percent_decode(&byte_text::bytes_of(path)).collect();
     byte_text::text_of(&bytes)
 }
 
 /// Without `.`, `..` and doubled slashes.
 fn plain_path(path: &str) -> String {
+    if path.starts_with('/') && !path.contains("//") && !path.contains("/.") {
+        return path.to_owned();
+    }
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {

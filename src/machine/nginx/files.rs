@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use super::exchange::NginxExchange;
 use super::scope::BlockScope;
 use crate::byte_text;
+use crate::common_time::http_time;
 use crate::file_system;
 use crate::requests::WebAnswer;
 
@@ -128,7 +129,7 @@ impl NginxExchange<'_> {
     /// What is answered with a file; whoever has it already is told so.
     pub(super) fn with_file(&self, found: ServedFile, scope: &BlockScope) -> WebAnswer {
         let modified = DateTime::<Utc>::from_timestamp(found.modified, 0).unwrap_or_default();
-        let modified = modified.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        let modified = http_time(modified);
         let tag = format!("\"{:x}-{:x}\"", found.modified, byte_text::byte_count(&found.text));
         let has_it = match self.asked.header("if-none-match") {
             Some(tags) => {
