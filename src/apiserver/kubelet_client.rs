@@ -1,7 +1,6 @@
 //! How a kubelet is asked for what only it knows: logs, and what a command in a container does
 //! (`pkg/kubelet/client`). The apiserver knows no kubelet; whoever runs it hands it a [`KubeletLookup`].
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -158,7 +157,7 @@ pub struct AttachedStreams {
     pub said: mpsc::Receiver<(bool, Vec<u8>)>,
 }
 
-/// A command at a terminal.
+/// A command at a terminal, or behind a pipe.
 pub struct TerminalStreams {
     /// Both ways to it.
     pub streams: AttachedStreams,
@@ -196,18 +195,9 @@ pub struct ExecRequest {
     pub container: String,
     /// The command line.
     pub command: Vec<String>,
-    /// What it reads.
-    pub standard_input: Option<Vec<u8>>,
-    /// More is to come for it to read: a command that reads then only says so, and has not run.
-    pub is_fed: bool,
-    /// The command is a shell, and a line that is typed into it; this is what the shell remembers.
-    pub shell: Option<Shell>,
     /// The window of its terminal, where it has one.
     pub window: Option<WindowSize>,
 }
-
-/// A shell's variables; its folder is `PWD`, and a new one has none.
-pub type Shell = BTreeMap<String, String>;
 
 /// How it ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -218,10 +208,6 @@ pub struct Executed {
     pub out: Vec<u8>,
     /// What it said of errors.
     pub errors: Vec<u8>,
-    /// It reads what is not there, or the line that was typed goes on in the next one.
-    pub is_waiting: bool,
-    /// What a shell remembers until the next line is typed; nothing when it has ended.
-    pub shell: Option<Shell>,
 }
 
 /// Which log.

@@ -208,9 +208,6 @@ fn command(request: &ExecRequest) -> Command {
     Command {
         container: request.container.clone(),
         words: request.command.clone(),
-        standard_input: request.standard_input.clone(),
-        is_fed: request.is_fed,
-        shell: request.shell.clone(),
         terminal: request.window.map(terminal),
         ..Command::default()
     }
@@ -231,9 +228,9 @@ fn terminal(window: WindowSize) -> TerminalSize {
 /// What a command said, when it has ended: one that never does is not waited for.
 fn executed(played: machine::exec::Executed) -> Executed {
     let code = played.end.map_or(137, |(_, code)| code);
-    let machine::exec::Executed { out, errors, is_waiting, shell, .. } = played;
+    let machine::exec::Executed { out, errors, .. } = played;
     let [out, errors] = [out, errors].map(|said| byte_text::bytes_of(&said).into_owned());
-    Executed { code, out, errors, is_waiting, shell }
+    Executed { code, out, errors }
 }
 
 /// Numbers below zero were refused by the apiserver.

@@ -46,8 +46,7 @@ impl Kubelet {
                 Arc::make_mut(&mut command.answers).push(answered);
                 continue;
             }
-            let ran = Some(&executed).filter(|executed| !(command.is_fed && executed.is_waiting));
-            if let Some((took, _)) = ran.and_then(|executed| executed.end) {
+            if let Some((took, _)) = executed.end {
                 clock.sleep_until(begun.saturating_add(took)).await;
             }
             return Ok(executed);

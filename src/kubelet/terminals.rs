@@ -1,10 +1,11 @@
-//! Commands that somebody runs at a terminal in a container (CRI `Exec` with `tty`): what they say is told as
-//! they say it, and they hear what is typed while they run.
+//! Commands that somebody runs in a container and says something to (CRI `Exec` with `stdin`), at a terminal or
+//! through a pipe: what they say is told as they say it, and they hear what is said while they run.
 
 use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::attach::{Attachment, PIECES, next_said, refusal};
@@ -14,13 +15,13 @@ use apimachinery::time::Time;
 use clock::after;
 use machine::byte_text;
 use machine::questions::{Answered, Question};
-use machine::standard_input::{StandardInput, TerminalSize};
+use machine::standard_input::{MAX_PIPED_BYTES, StandardInput, TerminalSize};
 use machine::terminals::{AtTerminal, Sitting};
 
 /// A command whose container ends is killed.
 const KILLED: i32 = 137;
 
-/// A command at a terminal.
+/// A command at a terminal, or behind a pipe.
 pub struct TerminalSession {
     /// Both ways to it.
     pub streams: Attachment,
@@ -62,7 +63,7 @@ async fn answer_to(asking: &mut Option<AskingSession>) -> Answered {
 }
 
 impl Kubelet {
-    /// Runs a command at a terminal.
+    /// Runs a command at a terminal, where it has one; else what is said to it comes through a pipe.
     ///
     /// # Errors
     /// Why it could not be started, in the words of kubelet and runtime.
@@ -105,10 +106,17 @@ impl Kubelet {
 impl SittingClient {
     /// A new beginning: nothing is typed yet.
     fn begin(&mut self, now: Time) {
-        let mut input = StandardInput::new(true);
+        let mut input = match &self.sitting.memory {
+            Some(_) => self.sitting.input.anew(),
+            None => StandardInput::new(self.is_terminal()),
+        };
         input.resize(std::time::Duration::ZERO, self.size);
         self.sitting = Sitting { input, memory: self.sitting.memory.take(), ..Sitting::default() };
         (self.begun, self.seen) = (now, 0);
+    }
+
+    fn is_terminal(&self) -> bool {
+        self.command.terminal.is_some()
     }
 
     /// What it has said by now.
@@ -134,8 +142,8 @@ impl SittingClient {
             let Some(sat) = response.sat else {
                 // What it does somebody has declared.
                 let said = response.executed?;
-                let all = said.out + &said.errors;
-                from_process.send((false, shown(&all))).await.ok()?;
+                self.send((false, &said.out), &from_process).await?;
+                self.send((true, &said.errors), &from_process).await?;
                 return said.end.map(|(_, code)| code);
             };
             self.tell(&sat, &from_process).await?;
@@ -162,6 +170,12 @@ impl SittingClient {
                 () = self.pause(next) => AttachInput::Nothing,
             };
             self.hear(heard);
+            self.hear_rest(&mut to_process).await;
+            if self.sitting.input.is_over() {
+                let why = format!("stopped: over {MAX_PIPED_BYTES} bytes of standard input\n");
+                self.send((true, &why), &from_process).await?;
+                return None;
+            }
             looked = self.look().await.ok()?;
         }
     }
@@ -202,7 +216,8 @@ impl SittingClient {
         let now = self.kubelet.shared.context.clock.now();
         let ran = (now - self.begun).to_std().unwrap_or_default();
         match heard {
-            AttachInput::Bytes(bytes) => self.sitting.input.say(ran, &bytes),
+            AttachInput::Bytes(bytes) if self.is_terminal() => self.sitting.input.say(ran, &bytes),
+            AttachInput::Bytes(bytes) => self.sitting.input.pipe(ran, &bytes),
             AttachInput::Resized(size) => {
                 self.size = size;
                 self.sitting.input.resize(ran, size);
@@ -212,18 +227,40 @@ impl SittingClient {
         }
     }
 
+    /// What else has come through a pipe is heard at once: the command is played once for all of it.
+    async fn hear_rest(&mut self, to_process: &mut Option<mpsc::Receiver<Vec<u8>>>) {
+        while !self.is_terminal() && !self.sitting.input.is_over() {
+            // Whoever has more brings it now.
+            tokio::task::yield_now().await;
+            let Some(says) = to_process else { return };
+            match says.try_recv() {
+                Ok(bytes) => self.hear(AttachInput::Bytes(bytes)),
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Disconnected) => {
+                    *to_process = None;
+                    self.hear(AttachInput::End);
+                }
+            }
+        }
+    }
+
     /// Sends what is new; nothing when nobody takes it.
     async fn tell(&mut self, sat: &AtTerminal, to: &mpsc::Sender<(bool, Vec<u8>)>) -> Option<()> {
         let AtTerminal { transcript, .. } = sat;
-        for (_, text) in transcript.behind(self.seen, self.sitting.ran) {
-            to.send((false, shown(&text))).await.ok()?;
+        for (is_error, text) in transcript.behind(self.seen, self.sitting.ran) {
+            self.send((is_error, &text), to).await?;
         }
         self.seen = self.seen.max(transcript.said_by(self.sitting.ran));
         Some(())
     }
-}
 
-/// A terminal has one output, whose lines end as a typewriter's.
-fn shown(text: &str) -> Vec<u8> {
-    byte_text::bytes_of(&text.replace('\n', "\r\n")).into_owned()
+    /// A terminal has one output, whose lines end as a typewriter's.
+    async fn send(&self, (is_error, text): (bool, &str), to: &mpsc::Sender<(bool, Vec<u8>)>) -> Option<()> {
+        let typed = self.is_terminal().then(|| text.replace('\n', "\r\n"));
+        let bytes = byte_text::bytes_of(typed.as_deref().unwrap_or(text)).into_owned();
+        if bytes.is_empty() {
+            return Some(());
+        }
+        to.send((is_error && !self.is_terminal(), bytes)).await.ok()
+    }
 }

@@ -10,6 +10,9 @@ use crate::byte_text;
 /// So much is taken that somebody says to one run of a process; it does not hear more.
 pub const MAX_SAID_BYTES: usize = 1 << 20;
 
+/// So much is taken of what is sent to a command through a pipe (`exec -i`); with more it is killed.
+pub const MAX_PIPED_BYTES: usize = 8 << 20;
+
 /// So many sizes of its window are taken; it does not hear of more.
 pub const MAX_SIZES: usize = 1024;
 
@@ -42,6 +45,8 @@ pub struct StandardInput {
     sizes: Vec<(Duration, TerminalSize)>,
     /// How much that is.
     bytes: usize,
+    /// Whether a pipe was sent more than is taken.
+    is_over: bool,
     /// When it ended.
     pub(crate) closed: Option<Duration>,
     /// The beginning of a letter of which the rest is to come.
@@ -54,11 +59,32 @@ impl StandardInput {
         StandardInput { is_terminal, ..StandardInput::default() }
     }
 
+    /// What a shell hears that begins anew behind all of this: the rest of a letter may be still to come.
+    #[must_use]
+    pub fn anew(&self) -> StandardInput {
+        let unfinished = self.unfinished.clone();
+        StandardInput { is_terminal: self.is_terminal, unfinished, ..StandardInput::default() }
+    }
+
     /// Somebody says this; what is over [`MAX_SAID_BYTES`] nobody hears, nor what comes after its end.
     pub fn say(&mut self, after: Duration, bytes: &[u8]) {
-        let is_heard = self.closed.is_none() && self.bytes + bytes.len() <= MAX_SAID_BYTES;
-        if !is_heard {
-            return;
+        self.say_within(MAX_SAID_BYTES, after, bytes);
+    }
+
+    /// This comes through a pipe; of what is over [`MAX_PIPED_BYTES`] it is noted that it is too much.
+    pub fn pipe(&mut self, after: Duration, bytes: &[u8]) {
+        self.is_over |= !self.say_within(MAX_PIPED_BYTES, after, bytes) && self.closed.is_none();
+    }
+
+    /// Whether more came through a pipe than is taken.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Whether it is heard.
+    fn say_within(&mut self, most: usize, after: Duration, bytes: &[u8]) -> bool {
+        if self.closed.is_some() || self.bytes + bytes.len() > most {
+            return false;
         }
         self.bytes += bytes.len();
         self.unfinished.extend_from_slice(bytes);
@@ -68,6 +94,7 @@ impl StandardInput {
             _ if text.is_empty() => {}
             _ => self.pieces.push((after, text)),
         }
+        true
     }
 
     /// The window has another size; what is over [`MAX_SIZES`] nobody hears.
@@ -115,6 +142,19 @@ pub(crate) struct HeardSoFar {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pipe_notes_that_there_is_too_much() {
+        let mut input = StandardInput::new(false);
+        input.pipe(Duration::ZERO, &vec![b'a'; MAX_PIPED_BYTES]);
+        assert!(!input.is_over());
+        input.pipe(Duration::ZERO, b"b");
+        assert!(input.is_over());
+        let mut closed = StandardInput::new(false);
+        closed.close(Duration::ZERO);
+        closed.pipe(Duration::ZERO, b"late");
+        assert!(!closed.is_over());
+    }
 
     #[test]
     fn a_window_has_the_size_that_was_said_last_and_of_too_many_the_rest_is_lost() {

@@ -1,4 +1,5 @@
-//! Commands that somebody runs at a terminal beside a container's process (`exec -it`).
+//! Commands that somebody runs beside a container's process and says something to, at a terminal or through a
+//! pipe (`exec -it`, `exec -i`).
 //!
 //! As with a process that somebody is attached to, what was typed is kept with its times, and the command is
 //! played again with it. A shell that waits for its next line begins anew there with what it remembers, so
@@ -25,7 +26,7 @@ use crate::shell::{Command, Script, Unplayable};
 use crate::standard_input::StandardInput;
 use crate::surroundings::Surroundings;
 
-/// What somebody at a terminal has said so far, since the command began or its shell began anew.
+/// What somebody has said to a command so far, since the command began or its shell began anew.
 #[derive(Clone, Debug, Default)]
 pub struct Sitting {
     /// What was typed, after the beginning.
@@ -108,6 +109,8 @@ pub fn play(command: &[String], sitting: &Sitting, ground: &Arc<Ground>) -> Opti
         memory.recall(&mut player);
     }
     let flow = contained(&mut player, |player| run(player));
+    // A shell that a script began cannot begin anew without the script.
+    player.is_at_prompt &= typed_shell(command).is_some();
     Some(played(player, flow, ground))
 }
 

@@ -140,13 +140,8 @@ pub(crate) fn exec(
         return ExecResponse { executed: None, sat, left, ends };
     }
     let Ground { around: around_now, files: before } = ground(container, around, (command, told), now);
-    let executed = match (&command.shell, command.words.as_slice()) {
-        (Some(shell), [program, line]) => Some(exec::type_lines((program, line), shell, &around_now, before)),
-        _ => exec::exec_told(&command.words, &around_now, before, command.standard_input.clone()),
-    };
-    let is_over =
-        |executed: &&exec::Executed| !(command.is_fed && executed.is_waiting) && executed.question.is_none();
-    let ran = executed.as_ref().filter(is_over);
+    let executed = exec::exec_told(&command.words, &around_now, before, None);
+    let ran = executed.as_ref().filter(|executed| executed.question.is_none());
     let left = ran.map(|ran| keep(around, ran.written.clone())).unwrap_or_default();
     let signal = executed.as_ref().and_then(|executed| executed.signal.as_ref());
     let ends = ended_by(container, around, signal, now);

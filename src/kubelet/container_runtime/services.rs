@@ -38,7 +38,7 @@ use apimachinery::time::Time;
 use apis::views::pod::{Container, Pod};
 use apis::views::probe::Probe;
 use clock::Clock;
-use machine::exec::{Executed, Shell};
+use machine::exec::Executed;
 use machine::file_system::{Left, Mount, Tree};
 use machine::interpreter::transcript::Transcript;
 use machine::logs::LogLine;
@@ -156,15 +156,9 @@ pub struct Command {
     pub container: String,
     /// The command line.
     pub words: Vec<String>,
-    /// What it reads.
-    pub standard_input: Option<Vec<u8>>,
-    /// More is to come for it to read: when it reads, it is as if it had not run yet.
-    pub is_fed: bool,
-    /// `words` are a shell, and a line that is typed into it.
-    pub shell: Option<Shell>,
     /// The window of its terminal, where it has one.
     pub terminal: Option<TerminalSize>,
-    /// What was typed so far, where somebody sits at its terminal.
+    /// What was said to it so far, where somebody says something to it.
     pub sitting: Option<Box<Sitting>>,
     /// What the network has answered it so far.
     pub answers: Arc<Vec<Answered>>,

@@ -353,7 +353,14 @@ impl Player<'_> {
     /// A shell within a shell, for whoever is attached; instead of it after `exec`, which ends with `flow`.
     fn run_wanted_shell(&mut self, flow: Flow) -> Flow {
         let Some(shell) = self.wanted_shell.take() else { return flow };
-        match self.in_own_process(|player| programs::run_typed_shell(player, shell)) {
+        let run = |player: &mut Player<'_>| {
+            player.arguments = Arc::new(shell.arguments);
+            if !shell.options.is_empty() {
+                player.evaluate(&format!("set {}", shell.options));
+            }
+            programs::run_typed_shell(player, shell.name)
+        };
+        match self.in_own_process(run) {
             Flow::Exit(code) if flow == Flow::Go => {
                 self.status = code;
                 Flow::Go

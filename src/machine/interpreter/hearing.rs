@@ -36,7 +36,14 @@ enum HeardLetter {
     Nothing,
 }
 
-impl Player<'_> {
+/// What was said at once, or as much of it as is taken.
+enum HeardPiece<'a> {
+    Text(&'a str),
+    End,
+    Nothing,
+}
+
+impl<'a> Player<'a> {
     /// What is read comes from whoever is attached.
     pub(crate) fn listening(mut self) -> Self {
         self.heard = self.around.input.is_some().then(HeardSoFar::default);
@@ -66,51 +73,63 @@ impl Player<'_> {
     }
 
     fn letter(&mut self) -> HeardLetter {
-        let (Some(input), Some(mut heard)) = (self.around.input.as_deref(), self.heard) else {
-            return HeardLetter::End;
+        let first = |text: &str| text.chars().next().map_or(0, char::len_utf8);
+        match self.take_piece(first) {
+            HeardPiece::Text(text) => text.chars().next().map_or(HeardLetter::Nothing, HeardLetter::Typed),
+            HeardPiece::End => HeardLetter::End,
+            HeardPiece::Nothing => HeardLetter::Nothing,
+        }
+    }
+
+    /// The beginning of what was said next: so many bytes of it are taken.
+    fn take_piece(&mut self, taken: impl Fn(&str) -> usize) -> HeardPiece<'a> {
+        let around = self.around;
+        let (Some(input), Some(mut heard)) = (around.input.as_deref(), self.heard) else {
+            return HeardPiece::End;
         };
         while let Some((after, text)) = input.pieces.get(heard.pieces) {
-            if let Some(letter) = text[heard.bytes..].chars().next() {
-                heard.bytes += letter.len_utf8();
+            let rest = &text[heard.bytes..];
+            if !rest.is_empty() {
+                let length = taken(rest);
+                heard.bytes += length;
                 self.heard = Some(heard);
-                return if self.wait_until(*after) {
-                    HeardLetter::Typed(letter)
-                } else {
-                    HeardLetter::Nothing
-                };
+                let comes = self.wait_until(*after);
+                return if comes { HeardPiece::Text(&rest[..length]) } else { HeardPiece::Nothing };
             }
             heard = HeardSoFar { pieces: heard.pieces + 1, bytes: 0 };
         }
         self.heard = Some(heard);
         match input.closed {
-            Some(at) if self.wait_until(at) => HeardLetter::End,
+            Some(at) if self.wait_until(at) => HeardPiece::End,
             _ => {
                 self.is_blocked = true;
-                HeardLetter::Nothing
+                HeardPiece::Nothing
             }
         }
     }
 
     /// The next line, as soon as somebody has said it.
     pub(crate) fn hear_line(&mut self) -> HeardLine {
-        let line = if self.is_terminal() { self.typed_line() } else { self.piped_line() };
+        let mut begun = String::new();
+        let line = if self.is_terminal() { self.typed_line() } else { self.piped_line(&mut begun) };
         if let HeardLine::Line(line) = &line {
             self.handle(line.len());
         }
         line
     }
 
-    fn piped_line(&mut self) -> HeardLine {
-        let mut line = String::new();
+    /// What there is of a line that is not whole yet is left in `begun`.
+    fn piped_line(&mut self, begun: &mut String) -> HeardLine {
+        let line = |text: &str| text.find('\n').map_or(text.len(), |at| at + 1);
         loop {
-            match self.letter() {
-                HeardLetter::Typed(letter) => line.push(letter),
-                HeardLetter::End if line.is_empty() => return HeardLine::End,
-                HeardLetter::End => return HeardLine::Line(line),
-                HeardLetter::Nothing => return HeardLine::Nothing,
+            match self.take_piece(line) {
+                HeardPiece::Text(text) => begun.push_str(text),
+                HeardPiece::End if begun.is_empty() => return HeardLine::End,
+                HeardPiece::End => return HeardLine::Line(std::mem::take(begun)),
+                HeardPiece::Nothing => return HeardLine::Nothing,
             }
-            if line.ends_with('\n') {
-                return HeardLine::Line(line);
+            if begun.ends_with('\n') {
+                return HeardLine::Line(std::mem::take(begun));
             }
         }
     }
@@ -154,7 +173,7 @@ impl Player<'_> {
     pub(crate) fn hear_command_line(&mut self, prompt: &str) -> HeardLine {
         self.is_at_prompt = false;
         if !self.is_terminal() {
-            return self.hear_line();
+            return self.hear_piped_command();
         }
         let mut editor = LineEditor::default();
         loop {
@@ -181,8 +200,35 @@ impl Player<'_> {
         }
     }
 
+    fn hear_piped_command(&mut self) -> HeardLine {
+        let mut begun = String::new();
+        let line = self.piped_line(&mut begun);
+        self.is_at_prompt = line == HeardLine::Nothing && begun.is_empty();
+        if let HeardLine::Line(line) = &line {
+            self.handle(line.len());
+        }
+        line
+    }
+
+    /// All that comes through a pipe. Before its end nobody knows what that is.
+    fn hear_pipe(&mut self) -> String {
+        let mut all = String::new();
+        if self.around.input.as_deref().is_some_and(|input| input.closed.is_none()) {
+            self.is_blocked = true;
+            return all;
+        }
+        while let HeardPiece::Text(text) = self.take_piece(str::len) {
+            all.push_str(text);
+        }
+        self.handle(all.len());
+        all
+    }
+
     /// All that is said until there is no more.
     pub(crate) fn hear_all(&mut self) -> String {
+        if !self.is_terminal() {
+            return self.hear_pipe();
+        }
         let mut all = String::new();
         loop {
             match self.hear_line() {
@@ -201,8 +247,22 @@ impl Player<'_> {
         }
     }
 
+    /// What comes through a pipe is said again as it comes, whole lines or not.
+    fn repeat_pipe(&mut self) -> Flow {
+        loop {
+            match self.take_piece(str::len) {
+                HeardPiece::Text(text) => self.say(text),
+                HeardPiece::End => return Flow::Go,
+                HeardPiece::Nothing => return Flow::OutOfTime,
+            }
+        }
+    }
+
     /// `cat`: what is said is said again.
     pub(crate) fn repeat_heard(&mut self) -> Flow {
+        if !self.is_terminal() {
+            return self.repeat_pipe();
+        }
         loop {
             match self.hear_line() {
                 HeardLine::Line(line) => self.say(&line),

@@ -31,6 +31,15 @@ pub struct Line {
     pub text: String,
 }
 
+/// A shell that reads what whoever is attached says.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WantedShell {
+    pub(crate) name: &'static str,
+    /// What `set` switches on in it.
+    pub(crate) options: String,
+    pub(crate) arguments: Vec<String>,
+}
+
 /// What comes after a command.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Flow {
@@ -160,7 +169,7 @@ pub(crate) struct Player<'a> {
     /// What was typed into them.
     pub(crate) history: TypedLines,
     /// A shell that is to be run next, for whoever is attached.
-    pub(crate) wanted_shell: Option<&'static str>,
+    pub(crate) wanted_shell: Option<WantedShell>,
     /// All that goes to the log, as it is said, when that is asked for.
     pub(crate) transcript: Option<Transcript>,
     /// Where it listens by now. Bound: [`MAX_LISTENERS`].

@@ -52,6 +52,8 @@ fn a_terminal_edits_and_interrupts() {
 fn a_pipe_echoes_nothing_and_ends() {
     let typed = [(1, "echo a\nfor i in 1 2\n"), (2, "do echo $i\ndone\nfalse"), (3, "")];
     assert_eq!(talk(&["sh"], false, &typed), ("a\n1\n2\n".into(), Some((seconds(3), 1))));
+    let typed = [(1, "cat <<E; cat <<-'F'\na\n"), (2, "E\n\tb\n\tF\nread x <<<c; echo $x\n")];
+    assert_eq!(talk(&["bash"], false, &typed).0, "a\nb\nc\n");
     let (said, end) = talk(&["sh"], false, &[(1, "nonsense here\n")]);
     assert_eq!((&*said, end), ("sh: nonsense: not found\n", None));
 }
@@ -64,6 +66,25 @@ fn programs_read_what_is_said() {
     assert_eq!(talk(&script, false, &typed[..2]), ("got one\ntwo\n".into(), None));
     assert_eq!(talk(&["sh", "-c", "read a; exit 3"], false, &[]).1, None, "it waits");
     assert_eq!(talk(&["sh", "-c", "cat | wc -l"], false, &typed).0, "2\n");
+}
+
+#[test]
+fn what_counts_a_stream_waits_for_its_end() {
+    let typed = [(1, "ab\ncd"), (4, "e\n"), (6, "")];
+    for (command, said) in [
+        (&["wc", "-c"][..], "7\n"),
+        (&["tee", "/tmp/a"], "ab\ncde\n"),
+        (&["sort", "-r"], "cde\nab\n"),
+        (&["sh", "-c", "cat > /tmp/a; wc -l < /tmp/a"], "2\n"),
+        (&["base64"], "YWIKY2RlCg==\n"),
+    ] {
+        assert_eq!(talk(command, false, &typed), (said.to_owned(), Some((seconds(6), 0))), "{command:?}");
+        let (early, end) = talk(command, false, &typed[..2]);
+        assert!(said.starts_with(&early) && end.is_none(), "{command:?} has said {early:?}");
+    }
+    let script = [(1, "echo $# $2\nread x\nyes\necho $x; false\n"), (2, "echo no\n"), (3, "")];
+    let flags = ["sh", "-e", "-o", "pipefail", "-s", "--", "a", "b"];
+    assert_eq!(talk(&flags, false, &script), ("2 b\nyes\n".into(), Some((seconds(1), 1))));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::names::{base_name, is_command_flag, is_shell};
 use crate::bounds::{Fault, MAX_DEPTH};
 use crate::interpreter::dialect::{Dialect, ShellOptions};
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{Flow, Player, WantedShell};
 
 /// A shell within a shell counts as so many levels, since it takes as much of the stack.
 const LEVELS_OF_SHELL: usize = 4;
@@ -70,7 +70,6 @@ fn play_text(player: &mut Player<'_>, shell: &str, text: &str, words: &[&str]) -
 
 /// `sh -c script`, `sh file`; a shell without either reads it.
 pub(super) fn run_shell(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
-    let first = words.iter().position(|word| !word.starts_with(['-', '+']) || *word == "--");
     if let Some(at) = words.iter().position(|word| is_command_flag(word)) {
         let text = words.get(at + 1).map(ToString::to_string).unwrap_or_default();
         let flags = &words[..=at];
@@ -78,30 +77,37 @@ pub(super) fn run_shell(player: &mut Player<'_>, name: &str, words: &[&str]) -> 
         let named = if named.is_empty() { vec![name] } else { named };
         return play_with_flags(player, (name, &text), flags, &named);
     }
-    match first {
+    let (flags, named) = words.split_at(count_flags(words));
+    let named = named.strip_prefix(&["--"]).unwrap_or(named);
+    // `sh -s -- a b` reads it, too, and has these arguments.
+    let reads = flags.iter().any(|flag| !flag.starts_with("--") && flag.contains('s'));
+    match named.first().filter(|_| !reads) {
         None if player.hears() => {
             // Whoever plays this goes on with a shell that reads lines.
-            player.wanted_shell = ["bash", "ash"].into_iter().find(|shell| *shell == name).or(Some("sh"));
+            let name = ["bash", "ash"].into_iter().find(|shell| *shell == name).unwrap_or("sh");
+            let arguments = named.iter().map(ToString::to_string).collect();
+            player.wanted_shell = Some(WantedShell { name, options: options(flags), arguments });
             Flow::Go
         }
         None => {
             let text = player.input();
-            play_with_flags(player, (name, &text), words, &[name])
+            let named: Vec<&str> = std::iter::once(name).chain(named.iter().copied()).collect();
+            play_with_flags(player, (name, &text), flags, &named)
         }
-        Some(at) => {
-            let Some(file) = player.file(words[at]).filter(|file| !file.is_folder) else {
+        Some(path) => {
+            let Some(file) = player.file(path).filter(|file| !file.is_folder) else {
                 let what = match Dialect::of(name, &player.around.image) {
-                    Dialect::Bash => format!("{name}: {}: No such file or directory\n", words[at]),
-                    Dialect::Dash => format!("{name}: 0: cannot open {}: No such file\n", words[at]),
+                    Dialect::Bash => format!("{name}: {path}: No such file or directory\n"),
+                    Dialect::Dash => format!("{name}: 0: cannot open {path}: No such file\n"),
                     Dialect::Ash => {
-                        format!("{name}: can't open '{}': No such file or directory\n", words[at])
+                        format!("{name}: can't open '{path}': No such file or directory\n")
                     }
                 };
                 player.complain(&what);
                 player.status = if name == "bash" { 127 } else { 2 };
                 return Flow::Go;
             };
-            play_with_flags(player, (name, &file.text()), &words[..at], &words[at..])
+            play_with_flags(player, (name, &file.text()), flags, named)
         }
     }
 }
@@ -113,10 +119,30 @@ fn play_with_flags(
     flags: &[&str],
     words: &[&str],
 ) -> Flow {
-    let letters =
-        flags.iter().filter_map(|flag| flag.strip_prefix('-')).filter(|flag| !flag.starts_with('-'));
-    let letters: String = letters.flat_map(str::chars).filter(|letter| "eux".contains(*letter)).collect();
+    let options = options(flags);
     // In the same line, so that the lines of what follows stay as they are.
-    let text = if letters.is_empty() { text.to_owned() } else { format!("set -{letters};{text}") };
+    let text = if options.is_empty() { text.to_owned() } else { format!("set {options};{text}") };
     play_text(player, shell, &text, words)
+}
+
+/// How many words come before the script; the name of an option follows a flag that ends in `o`.
+fn count_flags(words: &[&str]) -> usize {
+    let mut count = 0;
+    while let Some(word) = words.get(count).filter(|word| word.starts_with(['-', '+']) && **word != "--") {
+        count += if is_named(word) { 2 } else { 1 };
+    }
+    count.min(words.len())
+}
+
+fn is_named(flag: &str) -> bool {
+    !flag.starts_with("--") && flag.ends_with('o')
+}
+
+/// What `set` is told of a shell's flags; empty for nothing.
+fn options(flags: &[&str]) -> String {
+    let short = flags.iter().filter_map(|flag| flag.strip_prefix('-')).filter(|flag| !flag.starts_with('-'));
+    let letters: String = short.flat_map(str::chars).filter(|letter| "eux".contains(*letter)).collect();
+    let names = flags.windows(2).filter(|pair| is_named(pair[0])).map(|pair| format!("-o {}", pair[1]));
+    let letters = Some(format!("-{letters}")).filter(|letters| letters.len() > 1);
+    letters.into_iter().chain(names).collect::<Vec<_>>().join(" ")
 }

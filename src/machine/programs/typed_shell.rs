@@ -44,6 +44,10 @@ fn shell(player: &mut Player<'_>, program: &str, mut is_prompted: bool) -> Flow 
                 continue;
             }
             HeardLine::End => {
+                if !open.trim().is_empty() {
+                    player.complain(&format!("{program}: syntax error: unexpected end of file\n"));
+                    player.status = 2;
+                }
                 if program == "bash" && player.is_interactive {
                     player.echo("exit\n");
                 }

@@ -48,6 +48,30 @@ pub(crate) struct ScriptReading {
     pub(crate) has_braces: bool,
 }
 
+/// Whether a text that follows a line (`<<END`) has no end yet.
+fn is_within_here_text(text: &str) -> bool {
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let mut rest = line;
+        while let Some((_, after)) = rest.split_once("<<") {
+            rest = after.trim_start_matches('<');
+            if rest.len() < after.len() {
+                continue;
+            }
+            let is_indented = after.starts_with('-');
+            let word = after.trim_start_matches('-').trim_start();
+            let length =
+                word.find(|c: char| c.is_whitespace() || ";&|<>()".contains(c)).unwrap_or(word.len());
+            let end = word[..length].replace(['\'', '"', '\\'], "");
+            let is_end = |own: &str| (if is_indented { own.trim_start_matches('\t') } else { own }) == end;
+            if !end.is_empty() && !lines.by_ref().any(is_end) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
 impl Script {
     /// Reads a script; an error when anything in it is not understood.
     ///
@@ -97,7 +121,8 @@ impl Script {
             }
         }
         let is_quoted = ['\'', '"'].iter().any(|quote| text.matches(*quote).count() % 2 == 1);
-        open > 0 || is_quoted || ["\\", "|", "&&"].iter().any(|end| text.trim_end().ends_with(end))
+        let is_joined = ["\\", "|", "&&"].iter().any(|end| text.trim_end().ends_with(end));
+        open > 0 || is_quoted || is_joined || is_within_here_text(text)
     }
 
     /// A program with its arguments, as no shell sees them.

@@ -155,3 +155,22 @@ fn what_is_to_be_done_at_the_end_is_done_when_a_key_ends_it() {
     let trapped = ["sh", "-c", "trap 'echo bye' EXIT; sleep 9; echo no"];
     assert_eq!(talk(&trapped, &[(2, "\u{3}")]), ("^Cbye\n".into(), Some(130)));
 }
+
+#[test]
+fn a_shell_behind_a_pipe_begins_anew_between_lines() {
+    let piped = |texts: &[&str], ran: u64| {
+        let mut input = StandardInput::new(false);
+        texts.iter().for_each(|text| input.pipe(seconds(1), text.as_bytes()));
+        Sitting { input, ran: seconds(ran), ..Sitting::default() }
+    };
+    assert!(at_terminal(&["sh"], &piped(&["x=1\n"], 2)).memory.is_some());
+    for (command, texts) in [
+        // A line is not whole, a command is not, a program reads, and a script would be played again.
+        (&["sh"][..], &["x=1\ny"][..]),
+        (&["sh"], &["if true\n"]),
+        (&["sh"], &["cat\n"]),
+        (&["sh", "-c", "echo a; exec sh"], &["x=1\n"]),
+    ] {
+        assert!(at_terminal(command, &piped(texts, 2)).memory.is_none(), "{command:?} {texts:?}");
+    }
+}

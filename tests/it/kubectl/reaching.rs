@@ -1,9 +1,10 @@
 //! Into pods: `kubectl exec`, `port-forward`, and requests through the apiserver to a pod or a Service.
 
-use std::io::Write;
-use std::process::Stdio;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::json;
+use sha2::Digest;
 
 use crate::support::forward::Forward;
 use crate::support::{Kubectl, texts, with_each_kubectl};
@@ -46,12 +47,7 @@ fn commands_run_over_either_kind_of_stream() {
         kubectl.ok("wait --for=condition=Ready pod/box --timeout=60s");
         for (name, websockets) in STREAMS {
             let run = |line: &str, input: &str| {
-                let mut command = kubectl.command(line);
-                command.env("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", websockets);
-                let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-                let mut child = command.spawn().unwrap();
-                child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-                let output = child.wait_with_output().unwrap();
+                let output = fed(kubectl, (line, websockets), input.as_bytes());
                 let (out, errors) = texts(&output);
                 (output.status.code(), out, errors)
             };
@@ -62,6 +58,76 @@ fn commands_run_over_either_kind_of_stream() {
             let (code, out, _) = run("exec -i box -- sh", "x=5\necho $((x + 1))\nexit 4\n");
             assert_eq!((code, &*out), (Some(4), "6\n"), "{name}");
         }
+    });
+}
+
+/// Runs it with this on its standard input.
+fn fed(kubectl: &Kubectl, (line, websockets): (&str, &str), input: &[u8]) -> Output {
+    let mut command = kubectl.command(line);
+    command.env("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", websockets);
+    let mut child = piped(&mut command);
+    let mut into = child.stdin.take().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || into.write_all(input));
+        child.wait_with_output().unwrap()
+    })
+}
+
+fn piped(command: &mut Command) -> Child {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+#[test]
+fn whole_streams_go_through_commands_that_read() {
+    with_each_kubectl(|_, kubectl| {
+        kubectl.ok("run box --image=busybox --restart=Never -- sleep 1000");
+        kubectl.ok("wait --for=condition=Ready pod/box --timeout=60s");
+        let bytes: Vec<u8> =
+            (0..5_u32 << 20).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        let sum = format!("{:x}  -\n", sha2::Sha256::digest(&bytes[..1 << 20]));
+        for (name, websockets) in STREAMS {
+            let run = |line: &str, input: &[u8]| {
+                let output = fed(kubectl, (line, websockets), input);
+                assert!(output.status.success(), "{name}: {line}: {}", texts(&output).1);
+                output.stdout
+            };
+            let said = |line: &str, input: &[u8]| String::from_utf8(run(line, input)).unwrap();
+            assert!(run("exec -i box -- cat", &bytes) == bytes, "{name}: another stream came back");
+            assert_eq!(said("exec -i box -- wc -c", &bytes), format!("{}\n", bytes.len()), "{name}");
+            assert_eq!(said("exec -i box -- sha256sum", &bytes[..1 << 20]), sum, "{name}");
+            run("exec -i box -- sh -c 'cat > /tmp/kept'", &bytes[..1 << 20]);
+            assert_eq!(said("exec box -- sha256sum /tmp/kept", b"").split(' ').next(), sum.split(' ').next());
+            assert_eq!(said("exec -i box -- tee /tmp/a", b"no end of a line"), "no end of a line", "{name}");
+            // A shell and what it runs read the same stream, one after the other.
+            let script = b"read a b\none two\necho $b $a\ncat <<E\nx\nE\nwc -l\n1\n2\n3";
+            assert_eq!(said("exec -i box -- sh", script), "two one\nx\n2\n", "{name}");
+            let script = b"set -- \"$@\" c\necho $# $1 $3\nfalse\necho not reached\n";
+            let output = fed(kubectl, ("exec -i box -- sh -es -- a b", websockets), script);
+            assert_eq!((output.status.code(), texts(&output).0.as_str()), (Some(1), "3 a c\n"), "{name}");
+            // Who only wants to say something hears nothing back, and ends when it does.
+            assert_eq!(said("exec -i box -- sh -c 'exit 0'", &bytes[..1000]), "", "{name}");
+        }
+    });
+}
+
+#[test]
+fn a_shell_behind_a_pipe_answers_as_soon_as_it_is_asked() {
+    with_each_kubectl(|_, kubectl| {
+        kubectl.ok("run box --image=busybox --restart=Never -- sleep 1000");
+        kubectl.ok("wait --for=condition=Ready pod/box --timeout=60s");
+        let mut command = kubectl.command("exec -i box -- sh");
+        let mut child = piped(&mut command);
+        let mut into = child.stdin.take().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap()).lines();
+        for number in 1..=5 {
+            // What others do meanwhile it sees, too.
+            kubectl.ok(&format!("exec box -- sh -c 'echo {number} > /tmp/told'"));
+            writeln!(into, "x=$x{number}; echo $x $(cat /tmp/told)").unwrap();
+            let told: String = (1..=number).map(|number| number.to_string()).collect();
+            assert_eq!(out.next().unwrap().unwrap(), format!("{told} {number}"));
+        }
+        drop(into);
+        assert!(child.wait().unwrap().success());
     });
 }
 

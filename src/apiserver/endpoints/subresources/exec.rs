@@ -20,9 +20,6 @@ use crate::kubelet_client::{ExecRequest, Executed, KubeletLookup, TerminalStream
 use apimachinery::status::Status;
 use apis::tree::text;
 
-/// A command reads no more: that is more than fits on a container's disk.
-const MAX_INPUT_BYTES: usize = 3 << 20;
-
 /// Goes on over a websocket or SPDY.
 pub(super) async fn exec(
     scope: &Scope,
@@ -80,11 +77,11 @@ impl Session {
     async fn converse(mut self, io: &mut dyn Channels, outcomes: Outcomes) -> std::io::Result<()> {
         self.streams.begin(io).await?;
         self.look_at_window(io)?;
-        let outcome = match (self.streams.reads, is_shell(&self.request.command)) {
-            (true, _) if self.streams.is_terminal => self.sit(io).await?,
-            (true, true) => self.feed_lines(io).await?,
-            (true, false) if repeats(&self.request.command) => self.repeat(io).await?,
-            _ => self.run_fed(io).await?,
+        let (reads, is_terminal) = (self.streams.reads, self.streams.is_terminal);
+        let outcome = match reads {
+            true if !is_terminal && repeats(&self.request.command) => self.repeat(io).await?,
+            true => self.sit(io).await?,
+            false => self.run(io).await.map(Some)?,
         };
         if let Some(outcome) = outcome {
             outcomes.tell(io, "executing command in", outcome).await?;
@@ -125,30 +122,10 @@ impl Session {
         }
     }
 
-    /// All that the client sends, until it says that there is no more.
-    async fn input(&mut self, io: &mut dyn Channels) -> std::io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        while let Message::Data(channel, data) = self.receive(io).await? {
-            match channel {
-                0 if bytes.len() < MAX_INPUT_BYTES => bytes.extend_from_slice(&data),
-                CLOSED => break,
-                _ => {}
-            }
-        }
-        Ok(bytes)
-    }
-
-    /// A command that reads is given all that there is to read.
-    async fn run_fed(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<CommandOutcome>> {
-        self.request.is_fed = self.streams.reads;
+    /// A command to which nothing is said.
+    async fn run(&self, io: &mut dyn Channels) -> std::io::Result<CommandOutcome> {
         let executed = self.kubelets.exec(self.request.clone()).await;
-        if !self.streams.reads || !executed.as_ref().is_ok_and(|executed| executed.is_waiting) {
-            return self.tell(io, executed).await.map(Some);
-        }
-        self.request.standard_input = Some(self.input(io).await?);
-        self.request.is_fed = false;
-        let executed = self.kubelets.exec(self.request.clone()).await;
-        self.tell(io, executed).await.map(Some)
+        self.tell(io, executed).await
     }
 
     /// Sends what it says; its code, or why it could not be started.
@@ -157,7 +134,7 @@ impl Session {
         io: &mut dyn Channels,
         executed: Result<Executed, Status>,
     ) -> std::io::Result<CommandOutcome> {
-        let Executed { code, out, errors, .. } = match executed {
+        let Executed { code, out, errors } = match executed {
             Ok(executed) => executed,
             Err(status) => return Ok(Err(status.message)),
         };
@@ -173,62 +150,6 @@ impl Session {
             }
         }
         Ok(Ok(code))
-    }
-
-    /// A line for the shell. It has ended when what it remembers is gone.
-    async fn enter(&mut self, io: &mut dyn Channels, line: String) -> std::io::Result<Entered> {
-        let shell = self.request.shell.take().unwrap_or_default();
-        let program = self.request.command[0].clone();
-        let (command, is_fed) = ([program, line].to_vec(), true);
-        let request = ExecRequest { command, is_fed, shell: Some(shell.clone()), ..self.request.clone() };
-        let executed = self.kubelets.exec(request).await;
-        if executed.as_ref().is_ok_and(|executed| executed.is_waiting) {
-            self.request.shell = Some(shell);
-            return Ok(Entered::GoesOn);
-        }
-        self.request.shell = executed.as_ref().ok().and_then(|executed| executed.shell.clone());
-        let outcome = self.tell(io, executed).await?;
-        Ok(if self.request.shell.is_some() { Entered::Done(outcome) } else { Entered::Ended(outcome) })
-    }
-
-    /// A shell without a terminal: what comes is run as soon as its last line is whole.
-    async fn feed_lines(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<CommandOutcome>> {
-        let (mut pending, mut last) = (Vec::new(), self.begin().await);
-        while last.is_ok() {
-            let is_over = match self.receive(io).await? {
-                Message::Data(0, bytes) if pending.len() < MAX_INPUT_BYTES => {
-                    pending.extend_from_slice(&bytes);
-                    false
-                }
-                Message::Data(CLOSED, _) => true,
-                Message::Data(..) | Message::Ping(_) => continue,
-                Message::Close => return Ok(None),
-            };
-            let whole = if is_over {
-                pending.len()
-            } else {
-                pending.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1)
-            };
-            let lines = String::from_utf8_lossy(&pending[..whole]).into_owned();
-            if !lines.trim().is_empty() {
-                match self.enter(io, lines).await? {
-                    Entered::GoesOn if !is_over => continue,
-                    Entered::GoesOn => {
-                        let errors =
-                            format!("{}: syntax error: unexpected end of file\n", self.request.command[0]);
-                        let executed = Executed { code: 2, errors: errors.into(), ..Executed::default() };
-                        last = self.tell(io, Ok(executed)).await?;
-                    }
-                    Entered::Done(outcome) => last = outcome,
-                    Entered::Ended(outcome) => return Ok(Some(outcome)),
-                }
-            }
-            pending.drain(..whole);
-            if is_over {
-                break;
-            }
-        }
-        Ok(Some(last))
     }
 
     /// `cat`: what comes goes back.
@@ -251,7 +172,7 @@ impl Session {
         self.kubelets.exec(request).await.map(|executed| executed.code).map_err(|status| status.message)
     }
 
-    /// A terminal: the command hears what is typed while it runs.
+    /// The command hears what is typed or comes through a pipe while it runs.
     async fn sit(&mut self, io: &mut dyn Channels) -> std::io::Result<Option<CommandOutcome>> {
         let begun = self.kubelets.exec_at_terminal(self.request.clone()).await;
         let TerminalStreams { streams, ended } = match begun {
@@ -275,15 +196,6 @@ impl Session {
     }
 }
 
-/// What became of a line.
-enum Entered {
-    Done(CommandOutcome),
-    /// The shell ended with it.
-    Ended(CommandOutcome),
-    /// The next line belongs to it.
-    GoesOn,
-}
-
 /// With ends of lines as a terminal has them.
 fn typewritten(said: &[u8]) -> Vec<u8> {
     said.split_inclusive(|byte| *byte == b'\n').fold(Vec::with_capacity(said.len()), |mut out, line| {
@@ -295,17 +207,13 @@ fn typewritten(said: &[u8]) -> Vec<u8> {
     })
 }
 
-fn is_shell(command: &[String]) -> bool {
-    let name = command.first().map_or("", |program| program.rsplit('/').next().unwrap_or(program));
-    matches!(name, "sh" | "bash" | "ash") && command.len() == 1
-}
-
 /// `cat`, also as a shell's only command.
 fn repeats(command: &[String]) -> bool {
+    let name = |program: &String| program.rsplit('/').next().unwrap_or_default().to_owned();
     match command {
-        [program] => program.rsplit('/').next() == Some("cat"),
+        [program] => name(program) == "cat",
         [shell, flag, script] => {
-            is_shell(std::slice::from_ref(shell)) && flag == "-c" && script.trim() == "cat"
+            matches!(name(shell).as_str(), "sh" | "bash" | "ash") && flag == "-c" && script.trim() == "cat"
         }
         _ => false,
     }
@@ -319,7 +227,7 @@ mod tests {
 
     use super::super::streams::{ChannelEncoding, WebSocket};
     use super::*;
-    use crate::kubelet_client::{AttachedStreams, LogRequest, Shell};
+    use crate::kubelet_client::{AttachedStreams, LogRequest};
 
     /// Says how large the window is, whatever it is asked.
     struct Windows;
@@ -331,15 +239,14 @@ mod tests {
 
         fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<Executed, Status>> {
             assert_eq!(request.window, None);
-            let shell = Some(Shell::new());
-            async move { Ok(Executed { out: "<none>".into(), shell, ..Executed::default() }) }.boxed()
+            async move { Ok(Executed { out: "<none>".into(), ..Executed::default() }) }.boxed()
         }
 
         fn exec_at_terminal(&self, request: ExecRequest) -> BoxFuture<'_, Result<TerminalStreams, Status>> {
             let (says, mut heard) = mpsc::channel::<Vec<u8>>(1);
             let (to_client, said) = mpsc::channel(1);
             let (tells_end, ended) = oneshot::channel();
-            let mut shown = request.window.unwrap();
+            let mut shown = request.window.unwrap_or(WindowSize { width: 0, height: 0 });
             let (sizes, size) = watch::channel(shown);
             tokio::spawn(async move {
                 loop {
@@ -393,7 +300,8 @@ mod tests {
         let end = (0, "\u{4}");
         assert_eq!(said("top", true, &[wide, end]).await, "<43 132>");
         assert_eq!(said("top", true, &[end, wide]).await, "<24 80>", "it comes later");
-        assert_eq!(said("top", false, &[wide]).await, "<none>");
+        let no_more = (CLOSED, "\0");
+        assert_eq!(said("top", false, &[wide, no_more]).await, "<0 0>", "it has none");
     }
 
     #[tokio::test]
