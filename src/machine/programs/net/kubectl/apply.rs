@@ -1,4 +1,4 @@
-//! `kubectl apply -f` and `kubectl create -f`.
+//! `kubectl apply -f`, and the objects of files.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -67,21 +67,6 @@ fn has_aliases(text: &str) -> bool {
         name.is_some_and(|name| name.starts_with(|letter: char| letter.is_alphanumeric() || letter == '_'))
     };
     text.split_whitespace().any(is_alias)
-}
-
-pub(super) fn create(player: &mut Player<'_>, client: &ApiClient, options: &KubectlOptions) -> KubectlRun {
-    for object in objects(player, options)? {
-        let resource = resources::of_object(player, client, &object)?;
-        let namespace = object["metadata"]["namespace"].as_str();
-        let path = match namespace {
-            Some(namespace) => resource.path(Some(namespace)),
-            None => client.path(&resource, None, &KubectlOptions::default()),
-        };
-        let made = client.send(player, "POST", &path, Some(object))?.well()?;
-        let name = made["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        player.say(&format!("{}/{name} created\n", resource.qualified()));
-    }
-    Ok(())
 }
 
 /// What is not there is made; what is there is changed to what is said, but for what was never said.

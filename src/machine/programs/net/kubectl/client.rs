@@ -115,6 +115,11 @@ impl ApiClient {
         resource.is_namespaced.then(|| namespace.unwrap_or(&self.namespace))
     }
 
+    /// Where what is in a namespace is.
+    pub(crate) fn own_namespace(&self) -> Option<&str> {
+        Some(self.namespace.as_str())
+    }
+
     pub(crate) fn get(&self, player: &mut Player<'_>, path: &str) -> Result<ApiAnswer, KubectlStop> {
         self.ask(player, ("GET", path), "application/json", None)
     }

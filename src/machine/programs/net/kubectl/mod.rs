@@ -1,7 +1,7 @@
 //! `kubectl` in a container: it asks the apiserver at `KUBERNETES_SERVICE_HOST` with the token of the pod's
-//! account. `get`, `apply`, `create -f`, `delete`, `patch`, `label`, `annotate`, `scale`, `rollout restart`
-//! and `status`, `logs`, `wait` and `version`, of the kinds that every cluster has, and of any other as
-//! `NAME.VERSION.GROUP` or after a look at what is served.
+//! account. `get`, `apply`, `create`, `delete`, `patch`, `label`, `annotate`, `scale`, `rollout`, `logs`, `wait`,
+//! `auth` and `version`, of the kinds that every cluster has, and of any other as `NAME.VERSION.GROUP` or after
+//! a look at what is served.
 
 mod stop;
 
@@ -14,11 +14,17 @@ mod resources;
 
 mod objects;
 
+mod json_path;
+mod json_path_steps;
+
 mod apply;
 mod changing;
 mod printing;
 mod waiting;
 
+mod access;
+mod creating;
+mod revisions;
 mod rolling;
 
 use serde_json::Value;
@@ -32,7 +38,7 @@ use crate::interpreter::player::{Flow, Player};
 /// What it knows.
 const COMMANDS: &[&str] = &[
     "get", "apply", "create", "delete", "patch", "label", "annotate", "scale", "rollout", "logs", "wait",
-    "version",
+    "auth", "version",
 ];
 
 /// Says what it does with these words.
@@ -63,13 +69,14 @@ fn run_command(player: &mut Player<'_>, options: &KubectlOptions) -> KubectlRun 
     match command {
         "get" => get(player, &client, options),
         "apply" => apply::apply(player, &client, options),
-        "create" => apply::create(player, &client, options),
+        "create" => creating::create(player, &client, options),
         "delete" => delete(player, &client, options),
         "wait" => waiting::wait(player, &client, options),
         "patch" => changing::patch(player, &client, options),
         "label" | "annotate" => changing::mark(player, &client, options),
         "scale" => changing::scale(player, &client, options),
         "logs" => changing::logs(player, &client, options),
+        "auth" => access::auth(player, &client, options),
         "rollout" => rollout(player, &client, options),
         _ => version(player, &client),
     }
@@ -79,9 +86,11 @@ fn rollout(player: &mut Player<'_>, client: &ApiClient, options: &KubectlOptions
     match options.words.get(1).map_or("", String::as_str) {
         "restart" => changing::restart(player, client, options),
         "status" => rolling::status(player, client, options),
+        "history" => revisions::history(player, client, options),
+        "undo" => revisions::undo(player, client, options),
         other => {
-            let why =
-                format!("error: unknown command \"rollout {other}\": this one knows restart and status");
+            let known = "this one knows restart, status, history and undo";
+            let why = format!("error: unknown command \"rollout {other}\": {known}");
             Err(KubectlStop::Failed(why))
         }
     }
@@ -103,14 +112,19 @@ fn get(player: &mut Player<'_>, client: &ApiClient, options: &KubectlOptions) ->
     let is_table = matches!(options.output.as_str(), "" | "wide");
     let mut items = vec![];
     for one in &wanted {
-        let path = client.path(&one.resource, one.name.as_deref(), options);
+        let mut path = client.path(&one.resource, one.name.as_deref(), options);
+        if is_table && options.sort_by.is_some() {
+            // The path is one of the whole object.
+            path.push_str(if path.contains('?') { "&" } else { "?" });
+            path.push_str("includeObject=Object");
+        }
         let answer = if is_table { client.get_table(player, &path)? } else { client.get(player, &path)? };
-        let answer = match answer {
+        let mut answer = match answer {
             ApiAnswer { code: 404, .. } if options.ignores_missing => continue,
             answer => answer.well()?,
         };
         if is_table {
-            printing::table(player, &answer, options, &one.resource, wanted.len() > 1);
+            printing::table(player, &mut answer, options, (&one.resource, wanted.len() > 1))?;
         } else {
             items.push((one, answer));
         }

@@ -37,6 +37,22 @@ pub(crate) struct KubectlOptions {
     pub(crate) is_previous: bool,
     /// `rollout status` goes on until all is done.
     pub(crate) watches: bool,
+    /// Of what `create` makes an object.
+    pub(crate) literals: Vec<String>,
+    pub(crate) from_files: Vec<String>,
+    pub(crate) env_files: Vec<String>,
+    pub(crate) images: Vec<String>,
+    pub(crate) port: Option<u16>,
+    pub(crate) from: Option<String>,
+    pub(crate) certificate: Option<String>,
+    pub(crate) key: Option<String>,
+    /// What comes behind `--`.
+    pub(crate) command: Vec<String>,
+    /// Nothing is made, only said (`--dry-run=client`).
+    pub(crate) is_dry: bool,
+    pub(crate) sort_by: Option<String>,
+    /// Which one `rollout undo` goes back to.
+    pub(crate) revision: Option<i64>,
 }
 
 /// Flags with a value.
@@ -80,6 +96,17 @@ const VALUED: &[&str] = &[
     "--tail",
     "--since",
     "--watch",
+    "--from-literal",
+    "--from-file",
+    "--from-env-file",
+    "--image",
+    "--port",
+    "--from",
+    "--cert",
+    "--key",
+    "--to-revision",
+    "--save-config",
+    "--show-labels",
 ];
 /// Of those, what may stand alone.
 const SWITCHES: &[&str] = &[
@@ -93,6 +120,8 @@ const SWITCHES: &[&str] = &[
     "--cascade",
     "--overwrite",
     "--watch",
+    "--save-config",
+    "--show-labels",
 ];
 /// Flags without one.
 const PLAIN: &[&str] = &[
@@ -118,6 +147,10 @@ impl KubectlOptions {
         let mut options = KubectlOptions { waits: true, watches: true, ..KubectlOptions::default() };
         let mut words = words.iter().copied();
         while let Some(word) = words.next() {
+            if word == "--" {
+                options.command = words.map(str::to_owned).collect();
+                break;
+            }
             if !word.starts_with('-') || word == "-" {
                 options.words.push(word.to_owned());
                 continue;
@@ -179,8 +212,23 @@ impl KubectlOptions {
             "--all" => self.is_all = value == "true",
             "--now" if value == "true" => self.grace = Some(1),
             "--force" if value == "true" => self.grace = Some(0),
+            "--from-literal" => self.literals.push(value.to_owned()),
+            "--from-file" => self.from_files.push(value.to_owned()),
+            "--from-env-file" => self.env_files.push(value.to_owned()),
+            "--image" => self.images.push(value.to_owned()),
+            "--port" => self.port = Some(value.parse().map_err(|_| wrong())?),
+            "--from" => self.from = text(),
+            "--cert" => self.certificate = text(),
+            "--key" => self.key = text(),
+            "--sort-by" => self.sort_by = text(),
+            "--to-revision" => self.revision = Some(value.parse().map_err(|_| wrong())?),
+            "--dry-run" if value == "client" && self.words.first().is_some_and(|word| word == "create") => {
+                self.is_dry = true;
+            }
             "--dry-run" if value != "none" && value != "false" => {
-                return Err(KubectlStop::Failed("error: --dry-run is not known here".into()));
+                return Err(KubectlStop::Failed(
+                    "error: --dry-run=client of create is all that is known here".into(),
+                ));
             }
             _ => {}
         }

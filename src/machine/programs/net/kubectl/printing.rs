@@ -1,7 +1,10 @@
 //! What `kubectl get` prints.
 
+use std::cmp::Ordering;
+
 use serde_json::{Value, json};
 
+use super::json_path::{by_path, found_by, shown};
 use super::known::KnownResource;
 use super::objects::NamedObject;
 use super::options::KubectlOptions;
@@ -12,13 +15,19 @@ use crate::interpreter::player::Player;
 const GAP: usize = 3;
 
 /// Rows as the apiserver made them.
+///
+/// # Errors
+/// What is wrong with the path by which they are sorted.
 pub(super) fn table(
     player: &mut Player<'_>,
-    answer: &Value,
+    answer: &mut Value,
     options: &KubectlOptions,
-    resource: &KnownResource,
-    is_one_of_several: bool,
-) {
+    (resource, is_one_of_several): (&KnownResource, bool),
+) -> Result<(), KubectlStop> {
+    if let (Some(path), Some(rows)) = (&options.sort_by, answer["rows"].as_array_mut()) {
+        sort_by(rows, "/object", path)?;
+    }
+    let answer = &*answer;
     let is_shown =
         |column: &&Value| options.output == "wide" || column["priority"].as_i64().unwrap_or(0) == 0;
     let columns: Vec<&Value> = answer["columnDefinitions"].as_array().into_iter().flatten().collect();
@@ -29,7 +38,8 @@ pub(super) fn table(
             Some(namespace) if resource.is_namespaced => format!(" in {namespace} namespace"),
             _ => String::new(),
         };
-        return player.complain(&format!("No resources found{place}.\n"));
+        player.complain(&format!("No resources found{place}.\n"));
+        return Ok(());
     }
     let mut lines: Vec<Vec<String>> = vec![];
     if !options.has_no_headers {
@@ -52,6 +62,7 @@ pub(super) fn table(
         }
     }
     player.say(&aligned(&lines));
+    Ok(())
 }
 
 fn cell(value: &Value) -> String {
@@ -109,6 +120,12 @@ pub(super) fn objects(
             object => items.push((kind, object)),
         }
     }
+    if let Some(path) = &options.sort_by {
+        let mut sorted: Vec<Value> = items.iter().map(|(kind, item)| json!([kind, item])).collect();
+        sort_by(&mut sorted, "/1", path)?;
+        let named = |mut pair: Value| (cell(&pair[0]), pair[1].take());
+        items = sorted.into_iter().map(named).collect();
+    }
     if options.output == "name" {
         for (kind, item) in &items {
             player.say(&format!("{kind}/{}\n", cell(&item["metadata"]["name"])));
@@ -127,8 +144,9 @@ pub(super) fn objects(
         ("json", _) => serde_json::to_string_pretty(&whole).unwrap_or_default().replace("  ", "    ") + "\n",
         ("yaml", _) => serde_yaml::to_string(&whole).unwrap_or_default(),
         ("jsonpath", path) => by_path(&whole, path.trim_matches('\''))?,
+        ("custom-columns", spec) => columns(&whole, spec, options.has_no_headers)?,
         (other, _) => {
-            let allowed = "allowed formats are: json,jsonpath,name,wide,yaml";
+            let allowed = "allowed formats are: custom-columns,json,jsonpath,name,wide,yaml";
             let why = format!("unable to match a printer suitable for the output format {other:?}");
             return Err(KubectlStop::Failed(format!("error: {why}, {allowed}")));
         }
@@ -137,82 +155,50 @@ pub(super) fn objects(
     Ok(())
 }
 
-/// Paths as `{.status.phase}` and `{.items[*].metadata.name}` within a text.
-pub(super) fn by_path(object: &Value, template: &str) -> Result<String, KubectlStop> {
-    let mut out = String::new();
-    let mut rest = template;
-    while let Some((text, behind)) = rest.split_once('{') {
-        out.push_str(text);
-        let unclosed =
-            || KubectlStop::Failed(format!("error: error parsing jsonpath {template}, unclosed action"));
-        let (path, behind) = behind.split_once('}').ok_or_else(unclosed)?;
-        rest = behind;
-        if let Some(text) = path.strip_prefix('"').and_then(|path| path.strip_suffix('"')) {
-            out.push_str(&text.replace("\\n", "\n").replace("\\t", "\t"));
-            continue;
-        }
-        let found: Vec<String> = reached(object, path)?
-            .into_iter()
-            .map(|value| match value {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            })
-            .collect();
-        out.push_str(&found.join(" "));
+/// `custom-columns=NAME:.metadata.name,...`
+fn columns(whole: &Value, text: &str, has_no_headers: bool) -> Result<String, KubectlStop> {
+    let wrong = |part: &str| {
+        KubectlStop::Failed(format!(
+            "error: unexpected custom-columns spec: {part}, expected <header>:<json-path-expr>"
+        ))
+    };
+    let columns = text.split(',').map(|part| part.split_once(':').ok_or_else(|| wrong(part)));
+    let columns: Vec<(&str, &str)> = columns.collect::<Result<_, _>>()?;
+    let items: Vec<&Value> = match whole["items"].as_array() {
+        Some(items) if whole["kind"] == "List" => items.iter().collect(),
+        _ => vec![whole],
+    };
+    let heads = columns.iter().map(|(head, _)| (*head).to_owned()).collect();
+    let mut lines: Vec<Vec<String>> = if has_no_headers { vec![] } else { vec![heads] };
+    for item in items {
+        let cell = |path: &str| -> Result<String, KubectlStop> {
+            let found = found_by(item, path)?;
+            let texts: Vec<String> = found.iter().map(|value| cell(value)).collect();
+            Ok(if texts.is_empty() { "<none>".to_owned() } else { texts.join(",") })
+        };
+        lines.push(columns.iter().map(|(_, path)| cell(path)).collect::<Result<_, _>>()?);
     }
-    Ok(out + rest)
+    Ok(aligned(&lines))
 }
 
-fn reached<'a>(object: &'a Value, path: &str) -> Result<Vec<&'a Value>, KubectlStop> {
-    let mut found = vec![object];
-    let known = "only names, numbers and * are known here";
-    let unknown = || KubectlStop::Failed(format!("error: error parsing jsonpath {{{path}}}: {known}"));
-    for step in steps(path).ok_or_else(unknown)? {
-        found = found
-            .into_iter()
-            .flat_map(|value| -> Vec<&Value> {
-                match (step.as_str(), value) {
-                    ("*", Value::Array(items)) => items.iter().collect(),
-                    ("*", Value::Object(members)) => members.values().collect(),
-                    (name, Value::Object(members)) => members.get(name).into_iter().collect(),
-                    (number, Value::Array(items)) => {
-                        number.parse::<usize>().ok().and_then(|at| items.get(at)).into_iter().collect()
-                    }
-                    _ => vec![],
-                }
-            })
-            .collect();
+/// In the order of what a path finds: numbers by their value, all else as texts.
+pub(super) fn sort_by(items: &mut [Value], within: &str, path: &str) -> Result<(), KubectlStop> {
+    let mut keyed: Vec<(Option<Value>, Value)> = vec![];
+    for item in items.iter() {
+        let found =
+            found_by(item.pointer(within).unwrap_or(item), path)?.first().map(|value| (*value).clone());
+        keyed.push((found, item.clone()));
     }
-    Ok(found)
-}
-
-/// `.a.b[0]['c.d']`; a backslash before a dot makes it part of a name.
-fn steps(path: &str) -> Option<Vec<String>> {
-    let path = path.trim().trim_start_matches('$');
-    let mut steps = vec![];
-    let mut name = String::new();
-    let mut letters = path.chars();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '.' | '[' if !name.is_empty() => steps.push(std::mem::take(&mut name)),
-            _ => {}
+    keyed.sort_by(|(one, _), (other, _)| match (one, other) {
+        (Some(Value::Number(one)), Some(Value::Number(other))) => {
+            one.as_f64().partial_cmp(&other.as_f64()).unwrap_or(Ordering::Equal)
         }
-        match letter {
-            '.' => {}
-            '[' => {
-                let inner: String = letters.by_ref().take_while(|letter| *letter != ']').collect();
-                let inner = inner.trim_matches(['\'', '"']).to_owned();
-                if inner.contains(['?', ':', ',']) {
-                    return None;
-                }
-                steps.push(inner);
-            }
-            '\\' => name.extend(letters.next()),
-            letter => name.push(letter),
-        }
+        (one, other) => one.as_ref().map(shown).cmp(&other.as_ref().map(shown)),
+    });
+    for (place, (_, item)) in items.iter_mut().zip(keyed) {
+        *place = item;
     }
-    steps.extend(Some(name).filter(|name| !name.is_empty()));
-    Some(steps)
+    Ok(())
 }
 
 #[cfg(test)]
@@ -220,15 +206,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_followed() {
-        let list = json!({"items": [{"metadata": {"name": "a", "labels": {"app.io/x": "1"}}, "n": 3},
+    fn columns_are_what_their_paths_find() {
+        let list = json!({"kind": "List", "items": [{"metadata": {"name": "a"}, "is": [1, 2]},
             {"metadata": {"name": "b"}}]});
-        let said = |template: &str| by_path(&list, template).ok();
-        assert_eq!(said("{.items[*].metadata.name}").as_deref(), Some("a b"));
-        assert_eq!(said("n={.items[0].n}{\"\\n\"}").as_deref(), Some("n=3\n"));
-        assert_eq!(said("{.items[0].metadata.labels.app\\.io/x}").as_deref(), Some("1"));
-        assert_eq!(said("{$.items[1]['metadata'].name}{.none}").as_deref(), Some("b"));
-        assert!(said("{.items[?(@.n==3)]}").is_none() && said("{.items").is_none());
+        let said = |spec: &str, bare: bool| columns(&list, spec, bare).ok();
+        let wanted = "NAME   ALL\na      1,2\nb      <none>\n";
+        assert_eq!(said("NAME:.metadata.name,ALL:.is[*]", false).as_deref(), Some(wanted));
+        assert_eq!(said("N:metadata.name", true).as_deref(), Some("a\nb\n"));
+        assert_eq!(said("NAME", false), None);
+        let mut items = vec![json!({"o": {"n": 10}}), json!({"o": {"n": 9}}), json!({})];
+        sort_by(&mut items, "/o", ".n").ok().unwrap();
+        assert_eq!(items, [json!({}), json!({"o": {"n": 9}}), json!({"o": {"n": 10}})]);
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::client::{ApiAnswer, ApiClient};
+use super::json_path::by_path;
 use super::objects::{each, named};
 use super::options::KubectlOptions;
-use super::printing;
 use super::stop::{KubectlRun, KubectlStop};
 use crate::interpreter::player::{Flow, Player};
 
@@ -53,7 +53,7 @@ impl Awaited {
                 conditions.any(|condition| has(condition, "type", name) && has(condition, "status", status))
             }
             Awaited::Path(path, value) => {
-                let found = printing::by_path(object, path)?;
+                let found = by_path(object, path)?;
                 value.as_ref().map_or(!found.is_empty(), |value| *value == found)
             }
         })
