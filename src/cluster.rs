@@ -51,6 +51,7 @@ mod flow_handles;
 mod fork_handles;
 mod forked;
 mod forking;
+mod front_door;
 mod handles;
 mod identity_lease;
 mod inside;
@@ -241,6 +242,8 @@ impl Cluster {
         kubelets.reach(RemoteKubelets::new(&config, &own, &keys.authority)?);
         let service = build_handler_chain(apiserver)?;
         let data_plane = DataPlane::new(&config, kubelets.clone(), &service, &flow, &pods);
+        let own_address = options.services.service_cluster_ip_range.api_server();
+        data_plane.open_door(own_address, (keys.authority.clone(), serving.clone()));
         let parts = Parts {
             network: data_plane.network(),
             service: service.clone(),

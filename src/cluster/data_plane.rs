@@ -13,6 +13,7 @@ use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
 use super::config::Config;
+use super::front_door::FrontDoor;
 use super::kubelet_lookup::Kubelets;
 use super::pod_lines::PodLines;
 use apimachinery::object::Object;
@@ -30,6 +31,7 @@ use network::network::NetworkParts;
 use network::resolver::DNS_PORT;
 use network::{Accept, Firewall, Hosts, Network, Obstacle, Passage, Protocol, Route, Routing};
 use network_policies::{Judgement, Policies, Residents, Verdict};
+use pki::{Authority, Identity};
 
 /// Who they are, as flow and logs call them, and as users: those of kubeadm and kind.
 const KUBE_PROXY: (&str, &str) = ("kube-proxy", "system:kube-proxy");
@@ -62,6 +64,8 @@ struct Lines {
     /// Names, and what they mean.
     names: Begun<NameServer>,
     policies: Begun<Policies>,
+    /// The apiserver, where it is in this process.
+    front_door: OnceLock<Arc<FrontDoor>>,
     is_stopped: AtomicBool,
 }
 
@@ -102,6 +106,7 @@ impl DataPlane {
             proxier: Begun::new(KUBE_PROXY, |context, lines| Proxier::new(context, lines.kubelets.clone())),
             names: Begun::new(COREDNS, |context, _| NameServer::new(context)),
             policies: Begun::new(KINDNET, |context, _| Policies::new(context)),
+            front_door: OnceLock::new(),
             is_stopped: AtomicBool::new(false),
         });
         let (hosts, routes, firewall) = (lines.clone(), lines.clone(), lines.clone());
@@ -109,6 +114,13 @@ impl DataPlane {
         let _pods = PodLines::new(&network, &lines.kubelets);
         pods.join(_pods.handle());
         Arc::new(DataPlane { network, lines, _pods })
+    }
+
+    /// The apiserver shows what this authority has signed, or what it was given, to whoever comes to `at`.
+    pub(super) fn open_door(&self, at: IpAddr, shown: (Arc<Authority>, Option<Identity>)) {
+        let Lines { client, clock, .. } = &*self.lines;
+        // There is one apiserver.
+        drop(self.lines.front_door.set(Arc::new(FrontDoor::new(at, shown, (client, clock)))));
     }
 
     pub(super) fn network(&self) -> Network {
@@ -198,10 +210,17 @@ impl Lines {
     }
 }
 
+impl Lines {
+    fn door_at(&self, address: SocketAddr) -> Option<&Arc<FrontDoor>> {
+        self.front_door.get().filter(|door| door.is_at(address))
+    }
+}
+
 impl Routing for Lines {
     fn route(&self, passage: Passage) -> BoxFuture<'_, Route> {
         async move {
-            if self.is_of_pod(passage.to.ip()) {
+            let is_door = passage.protocol == Protocol::Tcp && self.door_at(passage.to).is_some();
+            if is_door || self.is_of_pod(passage.to.ip()) {
                 return Route::Direct;
             }
             // Without it nobody is at the address of a Service, and everybody else where he is.
@@ -276,6 +295,9 @@ impl Hosts for Lines {
     fn accept(&self, passage: Passage) -> BoxFuture<'_, Result<Accept, Obstacle>> {
         async move {
             let to = passage.to;
+            if let Some(door) = self.door_at(to) {
+                return Ok(door.accept());
+            }
             if to == SocketAddr::new(self.cluster_dns, DNS_PORT) {
                 let names = self.names.get(self).await.ok_or(Obstacle::Refused)?.clone();
                 return Ok(Arc::new(move |io, _| names.clone().serve(io).boxed()) as Accept);

@@ -170,10 +170,6 @@ impl Talking<'_> {
         trust: &TlsTrust,
         connected: &Connected,
     ) -> Result<NetworkReply, NetworkReply> {
-        if to.port() == 443 && self.is_apiserver(to.ip()).await {
-            // It is asked in memory, where it shows nothing.
-            return Ok(NetworkReply::Peer(Arc::default()));
-        }
         let TlsTrust { server_name, everybody, authorities } = trust;
         let judge = tls::PeerTrust { everybody: *everybody, authorities: authorities.clone() };
         let anybody = tls::PeerTrust { everybody: true, authorities: String::new() };

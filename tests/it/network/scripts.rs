@@ -98,14 +98,65 @@ async fn kubectl_in_a_pod_does_what_its_account_may() {
     net.create(&DEPLOYMENTS, json!({"metadata": {"name": "rolls"}, "spec": spec})).await;
     let rolls = "kubectl scale deployment rolls --replicas=2; kubectl rollout status deploy/rolls | tail -1; \
                  kubectl rollout restart deploy rolls; kubectl rollout status deploy/rolls | tail -1; \
-                 kubectl get deploy rolls -o jsonpath='{.status.readyReplicas}'; kubectl rollout undo deploy rolls";
+                 kubectl get deploy rolls -o jsonpath='{.status.readyReplicas}'; echo; \
+                 kubectl rollout history deploy rolls; kubectl rollout undo deploy rolls; \
+                 kubectl rollout history deploy/rolls | tail -2; \
+                 kubectl get deploy rolls -o jsonpath='{.spec.template.metadata.annotations}'; \
+                 kubectl rollout undo deploy rolls --to-revision=9";
     let (code, said) = net.ran("rolls", rolls).await;
     let done = "deployment.apps/rolls scaled\ndeployment \"rolls\" successfully rolled out\n\
-                deployment.apps/rolls restarted\ndeployment \"rolls\" successfully rolled out\n2error: unknown";
-    assert!(code == 1 && said.starts_with(done), "{said}");
+                deployment.apps/rolls restarted\ndeployment \"rolls\" successfully rolled out\n2\n\
+                deployment.apps/rolls \nREVISION  CHANGE-CAUSE\n1         <none>\n2         <none>\n\n\
+                deployment.apps/rolls rolled back\n3         <none>\n\n\
+                error: unable to find specified revision 9 in history\n";
+    assert_eq!((code, said.as_str()), (1, done));
     let versions = net.ran("versions", "kubectl version | grep Server; kubectl sing").await;
     assert!(versions.1.starts_with("Server Version: v1.36.2"), "{versions:?}");
     assert!(versions.1.contains("\nerror: unknown command \"sing\""), "{versions:?}");
     net.client.get(&CONFIG_MAPS, "default", "made").await.unwrap();
+    net.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn kubectl_in_a_pod_makes_simple_objects_and_says_what_they_are() {
+    let net = Net::start().await;
+    let asks = "kubectl auth can-i get pods || kubectl auth whoami | sed -n '2s/  */ /gp'";
+    let who = "no\nUsername system:serviceaccount:default:default\n";
+    assert_eq!(net.ran("asks", asks).await, (0, who.to_owned()));
+    let subject = json!({"kind": "ServiceAccount", "name": "default", "namespace": "default"});
+    let role =
+        json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"});
+    let binding = json!({"metadata": {"name": "own"}, "subjects": [subject], "roleRef": role});
+    net.client.create(&CLUSTER_ROLE_BINDINGS, "", binding).await.unwrap();
+    let makes = "kubectl auth can-i delete deployments.apps/web; echo -n word > /password; \
+        kubectl create configmap one --from-literal=a=1 --from-literal=b=x=y; \
+        kubectl create secret generic two --from-file=/password --from-file=other=/password; \
+        kubectl create configmap three --from-literal=a=1 --dry-run=client -o yaml > /three; cat /three; kubectl apply -f /three; \
+        kubectl create deployment web --image=nginx:1.27 --replicas=2 --port=80; \
+        kubectl create job once --image=busybox -- echo hi; kubectl create namespace own; kubectl create serviceaccount me; \
+        kubectl get secret two -o jsonpath='{.data.other}{\"\\n\"}'; \
+        kubectl get cm one three -o custom-columns=NAME:.metadata.name,B:.data.b; \
+        kubectl get deploy web -o jsonpath='{range .spec.template.spec.containers[*]}{.name} {.image} {.ports[0].containerPort}{\"\\n\"}{end}'; \
+        kubectl get cm --sort-by=.data.b --no-headers -o name | tail -1; \
+        kubectl create configmap one --from-literal=a=1; kubectl create thing x";
+    let (code, said) = net.ran("makes", makes).await;
+    let wanted = "yes\nconfigmap/one created\nsecret/two created\n\
+        apiVersion: v1\ndata:\n  a: '1'\nkind: ConfigMap\nmetadata:\n  name: three\nconfigmap/three created\n\
+        deployment.apps/web created\njob.batch/once created\nnamespace/own created\nserviceaccount/me created\n\
+        d29yZA==\nNAME    B\none     x=y\nthree   <none>\nnginx nginx:1.27 80\nconfigmap/one\n\
+        error: failed to create configmap: configmaps \"one\" already exists\n";
+    assert!(code == 1 && said.starts_with(wanted), "{said}");
+    net.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_apiserver_shows_its_certificate_at_the_address_of_its_service() {
+    let net = Net::start().await;
+    let asks = "ca=/var/run/secrets/kubernetes.io/serviceaccount/ca.crt; to=kubernetes.default.svc:443; \
+        openssl s_client -connect $to -CAfile $ca </dev/null 2>/dev/null > /shown; echo $?; grep 'Verify return code' /shown; \
+        openssl x509 -noout -subject -ext subjectAltName < /shown | grep -c -e kube-apiserver -e DNS:kubernetes.default.svc; \
+        nc -z -w 2 kubernetes.default.svc 443 && echo there";
+    let (code, said) = net.ran("asks", asks).await;
+    assert_eq!((code, said.as_str()), (0, "0\nVerify return code: 0 (ok)\n2\nthere\n"));
     net.cluster.stop().await;
 }

@@ -1,0 +1,78 @@
+//! The apiserver at the address of its Service, for whoever speaks TLS to it over the network between pods.
+//! What a pod asks of it over HTTP goes another way, in memory; here it shows who it is.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use futures::FutureExt;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Limited};
+use tokio::io::DuplexStream;
+
+use super::serving;
+use client_go::client::Client;
+use clock::Clock;
+use network::Accept;
+use network::tls::TlsIdentity;
+use pki::{Authority, Identity};
+
+/// The port of the Service `kubernetes`.
+const PORT: u16 = 443;
+/// So much of an answer is handed on here; of a longer one nothing.
+const MAX_ANSWER_BYTES: usize = 4 << 20;
+
+/// Who is at the Service's address.
+pub(super) struct FrontDoor {
+    at: SocketAddr,
+    authority: Arc<Authority>,
+    /// What the user has it show.
+    given: Option<Identity>,
+    client: Client,
+    clock: Clock,
+    /// Made when somebody asks for the first time.
+    shown: OnceLock<Option<TlsIdentity>>,
+}
+
+impl FrontDoor {
+    pub(super) fn new(
+        at: IpAddr,
+        (authority, given): (Arc<Authority>, Option<Identity>),
+        (client, clock): (&Client, &Clock),
+    ) -> FrontDoor {
+        let (client, clock) = (client.clone(), clock.clone());
+        FrontDoor { at: SocketAddr::new(at, PORT), authority, given, client, clock, shown: OnceLock::new() }
+    }
+
+    pub(super) fn is_at(&self, address: SocketAddr) -> bool {
+        self.at == address
+    }
+
+    pub(super) fn accept(self: &Arc<FrontDoor>) -> Accept {
+        let door = self.clone();
+        Arc::new(move |io, _| {
+            let door = door.clone();
+            async move { door.serve(io).await }.boxed()
+        })
+    }
+
+    async fn serve(&self, io: DuplexStream) {
+        let Some(identity) = self.shown.get_or_init(|| self.identity()) else { return };
+        // Whoever does not trust it has gone.
+        let Ok(io) = identity.accept(io).await else { return };
+        network::http_server::serve(io, |request| self.answer(request)).await;
+    }
+
+    fn identity(&self) -> Option<TlsIdentity> {
+        let own = || serving::identity([self.at.ip(); 2], &self.authority, self.clock.now()).ok();
+        let Identity { certificate_pem, key_pem } = self.given.clone().or_else(own)?;
+        TlsIdentity::new(certificate_pem.as_bytes(), key_pem.as_bytes()).ok()
+    }
+
+    /// Who asks says so by his headers, as at the port of the host.
+    async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
+        let (head, body) = self.client.as_it_is(request.map(|body| body.to_vec())).await.into_parts();
+        let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
+        Response::from_parts(head, body.map(|body| body.to_bytes()).unwrap_or_default())
+    }
+}
