@@ -27,6 +27,8 @@ const SPEAKERS: &[(&str, i64, SpeakerKind)] = &[
     ("registry.k8s.io/echoserver", 8080, SpeakerKind::EchoServer),
     ("gcr.io/google_containers/echoserver", 8080, SpeakerKind::EchoServer),
 ];
+/// The aggregated server of the end-to-end tests.
+const SAMPLE_APISERVER: &str = "e2e-test-images/sample-apiserver";
 /// Variables by which servers listen elsewhere, with the end of the repositories that heed them.
 const PORT_VARIABLES: &[(&str, &str)] = &[
     ("PGPORT", "postgres"),
@@ -173,10 +175,23 @@ fn read(
         let is_own = invocation.command.first().is_none_or(|word| is_text_program(names::base_name(word)));
         return is_own.then(|| text(*protocol, *port, &started, around)).flatten();
     }
+    if started.repository.ends_with(SAMPLE_APISERVER) {
+        return sample_apiserver(&started);
+    }
     if web_servers::is_configured_by_files(invocation, mounts) {
         return Some(Server::of_nginx(web_servers::nginx(invocation, around)?));
     }
     WebPages::of(invocation, mounts).map(|pages| Server::http(pages.web.port, Site::Pages(pages)))
+}
+
+/// With a command of its own it is something else; without a certificate it makes one.
+fn sample_apiserver(started: &StartedImage<'_>) -> Option<Server> {
+    let is_own = |word: &String| word.starts_with('-') || names::base_name(word) == "kube-sample-apiserver";
+    if !started.words.first().is_none_or(is_own) {
+        return None;
+    }
+    let port = started.flag("secure-port").map_or(Some(443), |port| port.parse().ok())?;
+    Some(Server::http(port, Site::Wardle).with_tls(&started.words))
 }
 
 fn is_text_program(name: &str) -> bool {

@@ -51,6 +51,7 @@ pub mod logs;
 mod nginx;
 pub mod requests;
 mod speakers;
+mod wardle;
 
 pub mod image_servers;
 mod redis;

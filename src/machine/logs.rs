@@ -71,7 +71,6 @@ fn known(run: &Run<'_>) -> Vec<Line> {
             lines
         }
         "httpd" if !has_command => HTTPD.iter().map(ToString::to_string).collect(),
-        "sample-apiserver" => vec![SAMPLE.to_owned()],
         _ => match image_servers::first_lines(run.invocation, run.around) {
             lines if lines.is_empty() => {
                 vec![format!(
@@ -84,9 +83,6 @@ fn known(run: &Run<'_>) -> Vec<Line> {
     };
     lines.into_iter().map(|text| Line { after: Duration::ZERO, text }).collect()
 }
-
-const SAMPLE: &str = "kubarium: what sample-apiserver serves is not simulated: nobody answers at its ports. With the \
-    annotation kubarium.dev/forward.443 and `kubarium up --forward-pods loopback` a server of yours stands behind it";
 
 const NGINX: &[&str] = &[
     "/docker-entrypoint.sh: /docker-entrypoint.d/ is not empty, will attempt to perform configuration",

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::wardle::WardleStore;
+
 /// So many keys a guestbook keeps, and so much of anything else a server; what comes beyond is refused.
 const MAX_ENTRIES: usize = 1000;
 /// So long may a key or a value be; a longer one is refused.
@@ -31,6 +33,8 @@ pub struct ServerState {
     metrics: Vec<ExternalMetric>,
     /// How many files were sent to it.
     pub(crate) uploads: u64,
+    /// What the sample apiserver keeps.
+    pub(crate) wardle: WardleStore,
     /// Whether one that takes a single connection has that.
     is_taken: bool,
 }

@@ -94,6 +94,8 @@ pub(crate) enum Site {
     Conversion,
     /// One of agnhost that remembers what it is told.
     Mode(RememberingMode),
+    /// sample-apiserver.
+    Wardle,
 }
 
 /// gRPC's health protocol, as agnhost speaks it.
@@ -274,7 +276,7 @@ impl Server {
     }
 
     /// With the certificate that its flags name, at all its ports.
-    fn with_tls(mut self, words: &[String]) -> Server {
+    pub(crate) fn with_tls(mut self, words: &[String]) -> Server {
         let file = |name| flag(words, name).map(str::to_owned);
         let files = (file(TLS_FILE), file("tls-private-key-file"));
         if let (Some(certificate), Some(key)) = files {
@@ -369,6 +371,7 @@ impl Server {
         let (plain, query) = path.split_once('?').unwrap_or((path, ""));
         let page = match site {
             Site::Guestbook(_) | Site::Webhook(_) | Site::Conversion | Site::Mode(_) => return None,
+            Site::Wardle => found(matches!(plain, "/healthz" | "/livez" | "/readyz")),
             Site::Health | Site::Audit | Site::NoSnat | Site::NoSnatProxy | Site::Nginx(_) => return None,
             Site::Text(_) | Site::Porter(_) | Site::HostName => found(true),
             Site::Speaker(speaker) => Page::Status(speaker.code(path)?),

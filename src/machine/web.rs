@@ -15,6 +15,7 @@ use crate::served_files;
 use crate::server_state::ServerState;
 use crate::servers::{Page, Server, Site};
 use crate::surroundings::Surroundings;
+use crate::wardle;
 use crate::web_servers::WebPages;
 
 impl Server {
@@ -47,6 +48,7 @@ impl Server {
                 let code = if access_log::events(asked.body).is_some() { 200 } else { 500 };
                 Some(Ok(WebAnswer::text(code, "")))
             }
+            Some(Site::Wardle) => Some(Ok(wardle::answer(asked, &mut state.wardle))),
             Some(Site::Health) => Some(Ok(told_of_health(asked, state))),
             Some(Site::Files(folders)) => Some(Ok(served_files::of_agnhost(folders, asked, backing.around))),
             Some(Site::Nginx(nginx)) => Some(nginx.answer(port, asked, backing)),

@@ -10,6 +10,7 @@ mod pod_webhooks;
 mod policies;
 mod probes;
 mod publish;
+mod sample_apiserver;
 mod scripts;
 mod services;
 

@@ -1,0 +1,181 @@
+//! sample-apiserver: an aggregated server with a store of its own (`k8s.io/sample-apiserver`), as its image
+//! of the end-to-end tests runs it. Who asks is whom the headers of the aggregator name.
+
+mod discovery;
+mod selecting;
+mod store;
+mod versions;
+mod writing;
+
+use serde_json::{Value, json};
+
+use crate::requests::{WebAnswer, WebRequest, json_text, parameter};
+pub(crate) use store::WardleStore;
+use store::{Kept, WardleKey};
+use versions::{WardleKind, of_version};
+
+/// The group that it serves.
+const GROUP: &str = "wardle.example.com";
+/// So long a watch is held open in which nothing happens: then it ends, and is begun again.
+const WATCH_PAUSE: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// What is asked of it.
+struct Asked<'a> {
+    request: &'a WebRequest<'a>,
+    query: &'a str,
+    version: &'a str,
+    kind: WardleKind,
+    namespace: &'a str,
+    name: &'a str,
+}
+
+/// What it answers.
+pub(crate) fn answer(request: &WebRequest<'_>, store: &mut WardleStore) -> WebAnswer {
+    let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
+    if matches!(path, "/healthz" | "/livez" | "/readyz") {
+        return WebAnswer::text(200, "ok");
+    }
+    let Some(user) = request.header("x-remote-user").filter(|user| !user.is_empty()) else {
+        let verb = request.method.to_ascii_lowercase();
+        let why = format!("forbidden: User \"system:anonymous\" cannot {verb} path {path:?}");
+        return status(403, "Forbidden", &why, json!({}));
+    };
+    let words: Vec<&str> = path.split('/').skip(1).filter(|word| !word.is_empty()).collect();
+    tracing::trace!(user, path, "asked of the sample apiserver");
+    let ["apis", GROUP, version, ref rest @ ..] = *words.as_slice() else { return discovery::answer(&words) };
+    let (namespace, rest) = match rest {
+        ["namespaces", namespace, rest @ ..] => (*namespace, rest),
+        rest => ("", rest),
+    };
+    let (resource, name) = match rest {
+        [resource] => (*resource, ""),
+        [resource, name] => (*resource, *name),
+        _ => return discovery::answer(&words),
+    };
+    let Some(kind) = WardleKind::of(version, resource) else { return not_found() };
+    // Of all namespaces objects are only listed.
+    let is_list = name.is_empty() && request.method == "GET";
+    let fits = kind.is_namespaced != namespace.is_empty() || kind.is_namespaced && is_list;
+    if !fits {
+        return not_found();
+    }
+    Asked { request, query, version, kind, namespace, name }.answer(store)
+}
+
+impl Asked<'_> {
+    fn answer(&self, store: &mut WardleStore) -> WebAnswer {
+        match (self.request.method, self.name.is_empty()) {
+            ("GET", true) if self.is_set("watch") => self.watch(store),
+            ("GET", true) => self.list(store),
+            ("GET", false) => match store.get(&self.key(self.name)) {
+                Some(kept) => self.object(200, kept),
+                None => self.missing(),
+            },
+            ("POST", true) => self.create(store),
+            ("PUT", false) => self.update(store),
+            ("PATCH", false) => self.patch(store),
+            ("DELETE", false) => self.delete(store),
+            ("DELETE", true) => self.delete_all(store),
+            _ => status(
+                405,
+                "MethodNotAllowed",
+                "the server does not allow this method on the requested resource",
+                json!({}),
+            ),
+        }
+    }
+
+    fn is_set(&self, name: &str) -> bool {
+        matches!(parameter(self.query, name).as_deref(), Some("1" | "true"))
+    }
+
+    fn key(&self, name: &str) -> WardleKey {
+        (self.kind.plural, self.namespace.to_owned(), name.to_owned())
+    }
+
+    /// As the version has it that is asked for.
+    fn shown(&self, kept: &Kept) -> Value {
+        let whole = of_version(self.version, self.kind, kept);
+        if !self.wants_metadata() {
+            return whole;
+        }
+        json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": whole["metadata"]})
+    }
+
+    /// Clients that look at metadata alone say so first.
+    fn wants_metadata(&self) -> bool {
+        let accepted = self.request.header("accept").unwrap_or_default();
+        accepted.contains("as=PartialObjectMetadata")
+    }
+
+    fn object(&self, code: u16, kept: &Kept) -> WebAnswer {
+        said(code, &self.shown(kept))
+    }
+
+    fn list(&self, store: &WardleStore) -> WebAnswer {
+        let items: Vec<Value> = self.selected(store).iter().map(|kept| self.shown(kept)).collect();
+        let metadata = json!({"resourceVersion": store.revision().to_string()});
+        let (api_version, kind) = match self.wants_metadata() {
+            true => ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned()),
+            false => (format!("{GROUP}/{}", self.version), format!("{}List", self.kind.name)),
+        };
+        said(200, &json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "items": items}))
+    }
+
+    fn selected<'s>(&self, store: &'s WardleStore) -> Vec<&'s Kept> {
+        let all = store.all(self.kind.plural, self.namespace);
+        all.filter(|kept| selecting::is_selected(&kept.object, self.query)).collect()
+    }
+
+    /// What has happened since the revision that is named. A watch ends with that; what happens later the
+    /// next one says, which the client begins at once.
+    fn watch(&self, store: &WardleStore) -> WebAnswer {
+        let since = parameter(self.query, "resourceVersion").and_then(|text| text.parse::<u64>().ok());
+        let events: Vec<(&str, Value)> = match since.filter(|since| *since > 0) {
+            None => self.selected(store).iter().map(|kept| ("ADDED", self.shown(kept))).collect(),
+            Some(since) => match store.since(since) {
+                None => vec![("ERROR", expired(since))],
+                Some(events) => events
+                    .filter(|event| event.key.0 == self.kind.plural)
+                    .filter(|event| self.namespace.is_empty() || event.key.1 == self.namespace)
+                    .filter(|event| selecting::is_selected(&event.kept.object, self.query))
+                    .map(|event| (event.what, self.shown(&event.kept)))
+                    .collect(),
+            },
+        };
+        let line =
+            |(what, object): &(&str, Value)| json!({"type": what, "object": object}).to_string() + "\n";
+        let delay = if events.is_empty() { WATCH_PAUSE } else { std::time::Duration::ZERO };
+        let lines: String = events.iter().map(line).collect();
+        WebAnswer { delay, ..WebAnswer::typed(200, "application/json", lines) }
+    }
+
+    fn missing(&self) -> WebAnswer {
+        let Asked { kind, name, .. } = self;
+        let why = format!("{}.{GROUP} {name:?} not found", kind.plural);
+        status(404, "NotFound", &why, json!({"name": name, "group": GROUP, "kind": kind.plural}))
+    }
+}
+
+fn expired(since: u64) -> Value {
+    let message = format!("too old resource version: {since}");
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
+        "reason": "Expired", "code": 410})
+}
+
+fn said(code: u16, value: &Value) -> WebAnswer {
+    WebAnswer::typed(code, "application/json", json_text(value) + "\n")
+}
+
+fn status(code: u16, reason: &str, message: &str, details: Value) -> WebAnswer {
+    let whole = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": message, "reason": reason, "details": details, "code": code});
+    said(code, &whole)
+}
+
+fn not_found() -> WebAnswer {
+    WebAnswer::not_found()
+}
+
+#[cfg(test)]
+mod tests;
