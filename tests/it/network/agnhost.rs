@@ -72,6 +72,19 @@ async fn netexec_dials_runs_a_shell_and_ends_when_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_node_asks_a_pod_over_http_and_udp() {
+    let net = Net::start().await;
+    let web = net.pod("web-0", agnhost(&["netexec"])).await;
+    let pod = net.client.get(&PODS, "default", "web-0").await.unwrap().to_value();
+    let node = pod["status"]["hostIP"].as_str().unwrap().parse().unwrap();
+    let over_http = net.get(node, SocketAddr::new(web, 8080), "/hostname").await;
+    assert_eq!(over_http.as_deref(), Some("web-0"));
+    let over_udp = net.cluster.network().ask(node, SocketAddr::new(web, 8081), "hostname".into()).await;
+    assert_eq!(over_udp.unwrap().as_deref(), Some(&b"web-0"[..]));
+    net.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_is_uploaded() {
     let net = Net::start().await;
     let web = SocketAddr::new(net.pod("web-0", agnhost(&["netexec"])).await, 8080);

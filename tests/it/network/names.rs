@@ -1,6 +1,7 @@
 //! Names of Services and pods, as a program in a pod finds them.
 
 use futures::FutureExt;
+use kubarium::apis::core::pod::PODS;
 use kubarium::apis::core::service::SERVICES;
 use kubarium::network::resolver::{NameError, ResolvConf};
 use serde_json::json;
@@ -20,6 +21,15 @@ async fn a_pod_finds_services_and_pods_by_their_names() {
     let headless = json!({"metadata": {"name": "all"}, "spec": {"clusterIP": "None",
         "selector": {"app": "web"}, "ports": [{"port": 80}]}});
     net.create(&SERVICES, headless).await;
+    let container = json!({"name": "main", "image": "nginx"});
+    let spec = json!({"hostname": "named", "subdomain": "all-others", "containers": [container]});
+    let labels = json!({"app": "other"});
+    net.create(&PODS, json!({"metadata": {"name": "other-0", "labels": labels}, "spec": spec})).await;
+    let named = net.address("other-0").await;
+    let spec = json!({"clusterIP": "None", "selector": labels, "ports": [{"port": 80}]});
+    net.create(&SERVICES, json!({"metadata": {"name": "all-others"}, "spec": spec})).await;
+    let spec = json!({"type": "ExternalName", "externalName": "web.default.svc.cluster.local"});
+    net.create(&SERVICES, json!({"metadata": {"name": "alias"}, "spec": spec})).await;
     let address = service["spec"]["clusterIP"].as_str().unwrap().parse().unwrap();
     let (network, conf) = (net.cluster.network(), ResolvConf::parse(OF_A_POD));
     let dashed = pod.to_string().replace('.', "-");
@@ -29,6 +39,8 @@ async fn a_pod_finds_services_and_pods_by_their_names() {
         ("web.default.svc.cluster.local.".to_owned(), address),
         ("all".to_owned(), pod),
         (format!("{dashed}.all"), pod),
+        ("alias".to_owned(), address),
+        ("named.all-others.default.svc.cluster.local".to_owned(), named),
         (format!("{dashed}.default.pod.cluster.local"), pod),
     ];
     for (name, wanted) in names {

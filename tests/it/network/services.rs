@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use futures::FutureExt;
+use kubarium::apimachinery::options::PatchType;
 use kubarium::apis::core::service::SERVICES;
 use kubarium::network::Obstacle;
 use serde_json::{Value, json};
@@ -60,6 +61,40 @@ async fn a_service_leads_to_all_its_pods_by_each_of_its_addresses() {
     }
     let said = net.get(client, SocketAddr::new(first, 80), "/").await.unwrap();
     assert!(said.contains(&format!("RemoteAddr: {client}:")), "{said}");
+    net.cluster.stop().await;
+}
+
+/// Who answers 16 times, one after the other; nothing while somebody does not.
+async fn answering(net: &Net, from: IpAddr, to: SocketAddr) -> Option<usize> {
+    let mut seen = BTreeSet::new();
+    for _ in 0..16 {
+        seen.insert(host_name(net, from, to).await?);
+    }
+    Some(seen.len())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_came_once_is_sent_to_the_same_pod_again() {
+    let net = Net::start().await;
+    let client = net.pod("client", json!({"image": "busybox", "command": ["sleep", "1000"]})).await;
+    for name in ["web-1", "web-2"] {
+        net.pod(name, whoami()).await;
+    }
+    let service = net.create(&SERVICES, web(json!({"type": "NodePort"}))).await;
+    let address = format!("{}:8080", service["spec"]["clusterIP"].as_str().unwrap()).parse().unwrap();
+    let node_port = format!("172.18.0.2:{}", service["spec"]["ports"][0]["nodePort"]).parse().unwrap();
+    let asked = &net;
+    // The proxy hears a moment later of what somebody has said.
+    let settles = async |to: SocketAddr, wanted: usize| {
+        let look = || async move { (answering(asked, client, to).await? == wanted).then_some(()) }.boxed();
+        asked.until(look).await;
+    };
+    for (affinity, wanted) in [("None", 2), ("ClientIP", 1), ("None", 2)] {
+        let patch = json!({"spec": {"sessionAffinity": affinity}});
+        net.client.patch(&SERVICES, "default", "web", PatchType::Merge, &patch).await.unwrap();
+        settles(address, wanted).await;
+        settles(node_port, wanted).await;
+    }
     net.cluster.stop().await;
 }
 
