@@ -293,6 +293,11 @@ impl Server {
         self.tls.as_ref().filter(|tls| tls.ports.contains(&port))
     }
 
+    /// Whether it shows a certificate that somebody mounted.
+    pub fn shows_files(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| !tls.has_own)
+    }
+
     /// Whether it takes connections at `port`.
     pub fn listens(&self, port: i64) -> bool {
         self.site(port).is_some()

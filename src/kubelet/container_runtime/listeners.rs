@@ -72,7 +72,7 @@ pub(super) fn configured(container: &Container, around: &Surroundings) -> Option
 pub(super) fn serves_volumes(container: &Container) -> bool {
     let mounts: Vec<&str> = container.volume_mounts.iter().map(|mount| mount.mount_path.as_str()).collect();
     web_servers::serves_volumes(&invocation::of(container), &mounts)
-        || served(container).is_some_and(|server| server.is_configured())
+        || served(container).is_some_and(|server| server.is_configured() || server.shows_files())
 }
 
 /// Where servers of a pod listen, as who looks in sees it: those that are known, and those that it declares.
