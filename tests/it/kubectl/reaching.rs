@@ -122,7 +122,7 @@ fn a_shell_behind_a_pipe_answers_as_soon_as_it_is_asked() {
         for number in 1..=5 {
             // What others do meanwhile it sees, too.
             kubectl.ok(&format!("exec box -- sh -c 'echo {number} > /tmp/told'"));
-            writeln!(into, "x=$x{number}; echo $x $(cat /tmp/told)").unwrap();
+            writeln!(into, "x=${{x}}{number}; echo $x $(cat /tmp/told)").unwrap();
             let told: String = (1..=number).map(|number| number.to_string()).collect();
             assert_eq!(out.next().unwrap().unwrap(), format!("{told} {number}"));
         }
