@@ -166,6 +166,13 @@ def the_story_of_a_pod(page):
     assert "[object" not in text(page, "#view-story .detail")
     legend = eventually("who wrote which field", lambda: text(page, "#view-story .legend"))
     assert "kubelet (status)" in legend, legend
+    # From a field to the request that wrote it, and back to the command.
+    button(page, "kubelet (status)").click()
+    wrote = eventually("the kubelet's write", lambda: "Request: PATCH" in text(page, "#view-story .detail") and text(page, "#view-story .detail"))
+    assert "/status" in wrote and "updated pods default/web-" in wrote and "create default/deployments" in wrote, wrote
+    page.find_element(By.XPATH, "//pre[contains(@class,'yaml')]/span[contains(.,'restartPolicy')]").click()
+    wrote = eventually("the create", lambda: "Request: POST" in text(page, "#view-story .detail") and text(page, "#view-story .detail"))
+    assert "created pods default/web-" in wrote, wrote
     accessible(page, "story")
 
 

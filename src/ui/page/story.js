@@ -53,11 +53,12 @@ export function storyView(view, record) {
 
   /** What is known of a step: what it says, what it is caused by back to the first, what it led to. */
   function choose(step, button) {
+    detail.scrollIntoView({ block: "nearest" });
     chosen?.removeAttribute("aria-current");
     chosen = button;
     chosen?.setAttribute("aria-current", "step");
     const other = (one) => el("li", {}, el("button", { class: "link", onclick: () => choose(one, null) }, `#${one.id} ${one.component || "you"}: ${one.words}`));
-    const causes = record.causes(step.id).slice(0, 30);
+    const causes = record.causes(step.id);
     const effects = record.effects(step.id).slice(0, 30);
     const request = [step, ...record.causes(step.id)].find((one) => one.step === "RequestReceived");
     const sent = el("section", { "aria-label": "What was sent and what came back" });
@@ -69,7 +70,7 @@ export function storyView(view, record) {
       facts(step, shown?.storage, placeOf(step)),
       sent,
       el("h3", {}, "Caused by"),
-      causes.length ? el("ol", {}, causes.map(other)) : el("p", {}, "nobody: it is where this story begins"),
+      causes.length ? el("ol", {}, ends(causes, other)) : el("p", {}, "nobody: it is where this story begins"),
       el("h3", {}, "Led to"),
       effects.length ? el("ol", {}, effects.map(other)) : el("p", {}, "nothing yet"),
     );
@@ -112,8 +113,13 @@ export function storyView(view, record) {
       show(fields, el("h2", {}, "It is not there any more"));
       return;
     }
-    const { legend, body } = yamlOf(object);
-    show(fields, el("h2", {}, "Who wrote which field"), legend, body);
+    const told = shown;
+    const { legend, body } = yamlOf(object, (entry) => {
+      const written = writeOf(told, entry, record);
+      if (written) return choose(written, null);
+      show(detail, el("p", { role: "status" }, `The write of ${entry.manager} at ${entry.time} is not remembered.`));
+    });
+    show(fields, el("h2", {}, "Who wrote which field"), el("p", {}, "A name or a field leads to the request that wrote it."), legend, body);
   }
 
   const again = calmly(500, () => shown && !view.hidden && load());
@@ -127,6 +133,27 @@ export function storyView(view, record) {
       load();
     },
   };
+}
+
+/** The write by which a manager came by what it owns: the last of that second, of that part of the object, and in that
+ * name, as far as these are known. */
+function writeOf(told, { manager, time, subresource = "" }, record) {
+  const second = (step) => Math.floor((told.beganUnixMicroseconds + step.atMicroseconds) / 1e6);
+  const subject = (step) => `${step.resource} ${step.namespace ? `${step.namespace}/` : ""}${step.name}`;
+  const asked = (step, kind) => record.causes(step.id).find((one) => one.step === kind);
+  const isPart = (step) => (asked(step, "RequestReceived")?.path.split("/status")[1] === "" ? "status" : "") === subresource;
+  const isNamed = (step) => asked(step, "Routed")?.options?.split("&").includes(`fieldManager=${encodeURIComponent(manager)}`);
+  const then = told.steps.filter((step) => step.step === "Stored" && subject(step) === told.subject && second(step) === Date.parse(time) / 1000);
+  const written = [(step) => isPart(step) && isNamed(step), isPart, () => true].map((fits) => then.filter(fits).at(-1)).find(Boolean);
+  return written && { ...record.get(written.id), ...written };
+}
+
+/** What led to a step at once, and what it all began with: a long way has a gap. */
+function ends(causes, shownAs) {
+  const [near, far] = [20, 12];
+  if (causes.length <= near + far) return causes.map(shownAs);
+  const between = el("li", {}, `... ${causes.length - near - far} more ...`);
+  return [...causes.slice(0, near).map(shownAs), between, ...causes.slice(-far).map(shownAs)];
 }
 
 /** Headers and bodies of a step's request, as far as they are kept and we may read them. */

@@ -5,8 +5,9 @@ import { el } from "./dom.js";
 /** Colours that are told apart; further managers share the last. */
 const COLOURS = 8;
 
-/** The YAML as elements, and who has which colour. */
-export function yamlOf(object) {
+/** The YAML as elements, and who has which colour; `pick` is told whose entry of managedFields is chosen, by name or
+ * by a field. */
+export function yamlOf(object, pick) {
   const { managedFields = [], ...metadata } = object.metadata ?? {};
   const managers = managedFields.map((entry) => ({
     name: entry.subresource ? `${entry.manager} (${entry.subresource})` : entry.manager,
@@ -16,10 +17,12 @@ export function yamlOf(object) {
   const rows = [];
   write(rows, { ...object, metadata }, 0, managers.map((manager) => manager.fields), managers);
   const colour = (at) => `owner-${Math.min(at, COLOURS - 1)}`;
-  const legend = el("ul", { class: "legend" }, managers.map((manager, at) => el("li", { class: colour(at), title: manager.how }, manager.name)));
+  const picking = (at) => pick && (() => pick(managedFields[at]));
+  const named = (manager, at) => (pick ? el("button", { type: "button", class: "link", onclick: picking(at) }, manager.name) : manager.name);
+  const legend = el("ul", { class: "legend" }, managers.map((manager, at) => el("li", { class: colour(at), title: manager.how }, named(manager, at))));
   const body = el("pre", { class: "yaml", tabindex: "0" }, rows.map(([line, owners]) => {
-    const title = owners.map((at) => managers[at].name).join(", ");
-    return el("span", owners.length ? { class: colour(owners[0]), title } : {}, `${line}\n`);
+    const title = owners.map((at) => `${managers[at].name}: ${managers[at].how}`).join(", ");
+    return el("span", owners.length ? { class: colour(owners[0]), title, onclick: picking(owners[0]) || null } : {}, `${line}\n`);
   }));
   return { legend, body };
 }
