@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::envtest::free_port;
 use crate::support::{command, eventually, kubectls, texts, upstream};
 
 /// One process of a cluster. Killed when dropped.
@@ -269,6 +270,41 @@ fn ports_of_components_let_in_whom_the_apiserver_lets() {
     eventually("the role to count", || at_port(&port, &token, "/pods").contains("PodList").then_some(()));
     assert!(at_port(&port, &token, "/configz").contains("Forbidden"), "it is as fine as that");
     assert!(at_port(&port, &token, "/exec/default/p/c").contains("Forbidden"));
+}
+
+#[test]
+fn each_component_of_its_own_has_its_own_pages_at_its_port() {
+    let apart = Apart::start(&[]);
+    let ports = [free_port(), free_port()].map(|port| port.to_string());
+    let _components = [("controllers", "controller-manager"), ("scheduler", "scheduler")]
+        .iter()
+        .zip(&ports)
+        .map(|((name, subcommand), port)| apart.component(name, subcommand, &["--secure-port", port]))
+        .collect::<Vec<Component>>();
+    let account = "--serviceaccount=default:default";
+    apart.ok(&["create", "clusterrolebinding", "pages", "--clusterrole=cluster-admin", account]);
+    let token = eventually("the account", || apart.kubectl(&["create", "token", "default"]).ok());
+    let own = [
+        ("\"kubecontrollermanager.config.k8s.io\"", "workqueue_adds_total{", "kube-controller-manager"),
+        ("\"componentconfig\"", "scheduler_cache_size{", "kube-scheduler"),
+    ];
+    for (port, (config, counted, name)) in ports.iter().zip(own) {
+        eventually("it to serve and to lead", || {
+            at_port(port, &token, "/metrics").contains(counted).then_some(())
+        });
+        for (page, words) in [
+            ("/configz", config),
+            ("/statusz", name),
+            ("/flagz", name),
+            ("/healthz", "ok"),
+            ("/debug/pprof/", "<title>/debug/pprof/</title>"),
+            ("/debug/pprof/goroutine?debug=1", "goroutine profile: total "),
+        ] {
+            let told = at_port(port, &token, page);
+            assert!(told.contains(words), "{name}{page}: {told}");
+        }
+        assert!(at_port(port, "nonsense", "/debug/pprof/").contains("must be logged in"), "{name}");
+    }
 }
 
 /// Where several begin at one moment each gives up what another has claimed.

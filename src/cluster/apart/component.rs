@@ -248,7 +248,7 @@ impl Apart {
     /// What its components say of themselves at their port; upstream calls them `component` there.
     pub(crate) fn own_pages(&self, component: &str, debugging: Debugging) -> OwnPages {
         let running = self.running.clone();
-        let configz = running.list().into_iter().find_map(|state| running.configz(&state.name));
+        let configz = running.configz(component);
         let name = component.to_owned();
         OwnPages {
             counted: self.counted(),

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use crate::support::wire::Wire;
 use crate::support::{command, eventually, texts};
-use control_plane::{ControlPlane, free_port, get};
+pub(crate) use control_plane::free_port;
+use control_plane::{ControlPlane, get};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const NAMESPACES: &str = "/api/v1/namespaces";
