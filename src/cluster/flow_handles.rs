@@ -26,6 +26,12 @@ const MAX_STEPS: usize = 2_000;
 /// Who follows is told so often at most, in real time: steps come in crowds.
 const PAUSE: Duration = Duration::from_millis(25);
 
+/// So often while there is a crowd: what is not told yet waits in the record, and who looks on holds up
+/// nothing of what they look at.
+const CROWDED_PAUSE: Duration = Duration::from_millis(250);
+/// As many new steps between two lines are a crowd.
+const CROWD: u64 = 500;
+
 /// A line of the answer.
 #[derive(Serialize)]
 struct RecordLine {
@@ -77,7 +83,8 @@ fn respond(flow: Flow, ending: watch::Receiver<bool>, call: &HandleCall) -> Resu
     };
     let is_true = |name: &str| call.query(name) == Some("true");
     let keeps = flow.exchanges().filter(|_| is_true("bodies")).map(Exchanges::ask);
-    let reader = RecordReader { flow, may_read: call.may_read.clone(), _keeps: keeps };
+    let newest = flow.newest();
+    let reader = RecordReader { flow, may_read: call.may_read.clone(), _keeps: keeps, newest };
     let lines = lines(reader, ending, since, is_true("follow"));
     let mut response = Response::new(Body::from_stream(lines));
     let lines = HeaderValue::from_static("application/x-ndjson");
@@ -91,6 +98,19 @@ struct RecordReader {
     may_read: MayRead,
     /// For as long as they read.
     _keeps: Option<KeepsExchanges>,
+    /// The step that came next when they were told the last line.
+    newest: StepId,
+}
+
+impl RecordReader {
+    /// Until the next line, which begins at `next`. When the crowd is over the rest of it comes as fast as it
+    /// is read; so does what would be forgotten else.
+    fn pause(&mut self, next: StepId) -> Duration {
+        let before = std::mem::replace(&mut self.newest, self.flow.newest());
+        let came = self.newest.0.saturating_sub(before.0);
+        let behind = self.newest.0.saturating_sub(next.0);
+        if came < CROWD || behind > flow::CAPACITY as u64 / 2 { PAUSE } else { CROWDED_PAUSE }
+    }
 }
 
 /// Nothing is kept for who follows: what they have not read yet stands in the record, and is forgotten with
@@ -106,7 +126,7 @@ fn lines(
     stream::unfold(Some((reader, since, true)), move |state| {
         let (clock, mut ending) = (clock.clone(), ending.clone());
         async move {
-            let (reader, since, is_first) = state?;
+            let (mut reader, since, is_first) = state?;
             if follow && !is_first {
                 let is_ending = tokio::select! {
                     () = reader.flow.until(since) => false,
@@ -115,7 +135,7 @@ fn lines(
                 if is_ending {
                     return None;
                 }
-                clock.sleep(PAUSE).await;
+                clock.sleep(reader.pause(since)).await;
             }
             let mut told = reader.flow.since(since, MAX_STEPS);
             hide_unreadable(&reader.flow, &mut told.steps, &reader.may_read).await;
@@ -133,4 +153,32 @@ fn line(told: Followed) -> Result<Bytes, std::io::Error> {
     let mut bytes = serde_json::to_vec(&line)?;
     bytes.push(b'\n');
     Ok(bytes.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use flow::Step;
+
+    use super::*;
+
+    #[test]
+    fn a_crowd_is_told_at_leisure_and_its_rest_at_once() {
+        let flow = Flow::new(Clock::stepped(chrono::DateTime::UNIX_EPOCH));
+        let may_read = MayRead(Arc::new(|_: &str, _: &str, _: &str| Box::pin(std::future::ready(true))));
+        let newest = flow.newest();
+        let mut reader = RecordReader { flow: flow.clone(), may_read, _keeps: None, newest };
+        let mut come = |count: u64, next| {
+            for _ in 0..count {
+                flow.record(None, Step::VALIDATED);
+            }
+            reader.pause(next)
+        };
+        let first = StepId(1);
+        let paused = (come(CROWD - 1, first), come(CROWD, first), come(CROWD * 9, first));
+        assert_eq!(paused, (PAUSE, CROWDED_PAUSE, CROWDED_PAUSE));
+        assert_eq!(come(0, first), PAUSE);
+        // Who is far behind must get on, or what they have not read is forgotten.
+        assert_eq!(come(flow::CAPACITY as u64 / 2, first), PAUSE);
+        assert_eq!(come(CROWD, flow.newest()), CROWDED_PAUSE);
+    }
 }

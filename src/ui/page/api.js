@@ -46,13 +46,18 @@ export async function json(path, options) {
 /** Each line of the answer as JSON, as it comes. */
 export async function* lines(path, options) {
   const reader = (await ask(path, options)).body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
+  // A line comes in many pieces: only what is new of it is looked at.
+  let begun = [];
   for (;;) {
     const { done, value } = await reader.read();
     if (done) return;
-    const parts = (rest + value).split("\n");
-    rest = parts.pop();
-    for (const part of parts) if (part) yield JSON.parse(part);
+    const parts = value.split("\n");
+    for (const part of parts.slice(0, -1)) {
+      const line = begun.length ? begun.join("") + part : part;
+      begun = [];
+      if (line) yield JSON.parse(line);
+    }
+    begun.push(parts.at(-1));
   }
 }
 

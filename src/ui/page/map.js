@@ -8,6 +8,14 @@ import { steppingBar } from "./stepping.js";
 const MAX_DOTS = 240;
 /** A dot is on its way for so long, in milliseconds. */
 const FLIGHT = 650;
+/** Two frames that come so late, in milliseconds, say that the machine has other work: the cluster's. One may be the
+ * page's own fault, and is forgiven by ten in time. */
+const LATE = 25;
+const TOO_LATE = 2;
+const FORGIVEN = 0.1;
+/** Then dots are drawn so seldom, until frames have come in time for a while. */
+const UNHURRIED = 100;
+const HURRY_AGAIN = 1000;
 /** Nodes that are drawn one by one; of further ones the sum is shown. */
 const MAX_NODES = 12;
 /** Pods that are drawn one by one on a node. */
@@ -16,6 +24,10 @@ const MAX_PODS = 60;
 const MAX_QUEUES = 7;
 /** Texts, queues and pods are drawn anew so seldom at most, in milliseconds. */
 const REPAINT = 100;
+/** As seldom while there is a crowd: nobody reads faster, and the cluster has the time instead. */
+const CROWDED = 400;
+/** So many steps between two paintings are a crowd. */
+const CROWD = 300;
 /** As seldom, while there is nothing but what controllers look at from time to time: a page at rest costs nothing. */
 const CALM = 5000;
 /** Lines of the list of what happened last. */
@@ -52,8 +64,12 @@ function find(component) {
 
 /** From where to where something moves in a step; none if it stays where it is. */
 function movement(step, record) {
-  const cause = record.get(step.cause);
+  const before = record.get(step.cause);
+  // What a client asked before it asks for something is no other component's doing.
+  const cause = before?.step === "Discovered" ? null : before;
   switch (step.step) {
+    case "Discovered":
+      return ["you", "kube-apiserver"];
     case "RequestReceived":
       return [cause ? placeOf(cause.component) : step.user ? "kube-controller-manager" : "you", "kube-apiserver"];
     case "Stored":
@@ -66,7 +82,7 @@ function movement(step, record) {
     case "Refused": {
       const asked = record.causes(step.id).find((one) => one.step === "RequestReceived");
       const asker = asked && record.get(asked.cause);
-      return ["kube-apiserver", asker ? placeOf(asker.component) : "you"];
+      return ["kube-apiserver", asker && asker.step !== "Discovered" ? placeOf(asker.component) : "you"];
     }
     default:
       return null;
@@ -168,6 +184,9 @@ class Dots {
   #canvas;
   #flying = [];
   #drawing = false;
+  #drawn = 0;
+  #late = 0;
+  #busyUntil = 0;
   #still = matchMedia("(prefers-reduced-motion: reduce)");
 
   constructor(canvas) {
@@ -180,8 +199,25 @@ class Dots {
     this.#flying.push({ from: middle(from), to: middle(to), kind, began: performance.now(), lane: Math.random() * 16 - 8 });
     if (!this.#drawing) {
       this.#drawing = true;
-      requestAnimationFrame((now) => this.#draw(now));
+      this.#drawn = 0;
+      this.#next();
     }
+  }
+
+  /** At each frame, but for a machine that is busy. */
+  #next() {
+    const draw = () => requestAnimationFrame((now) => this.#draw(now));
+    if (performance.now() < this.#busyUntil) setTimeout(draw, UNHURRIED);
+    else draw();
+  }
+
+  /** Whoever waits for frames longer than they take leaves the machine to others for a while. */
+  #note(now) {
+    const due = performance.now() < this.#busyUntil ? UNHURRIED + LATE : LATE;
+    const isLate = this.#drawn > 0 && now - this.#drawn > due;
+    this.#late = isLate ? this.#late + 1 : Math.max(this.#late - FORGIVEN, 0);
+    if (this.#late >= TOO_LATE) [this.#busyUntil, this.#late] = [now + HURRY_AGAIN, TOO_LATE - 1];
+    this.#drawn = now;
   }
 
   clear() {
@@ -189,6 +225,7 @@ class Dots {
   }
 
   #draw(now) {
+    this.#note(now);
     const canvas = this.#canvas;
     const scale = canvas.clientWidth / WIDTH;
     const dense = window.devicePixelRatio || 1;
@@ -199,17 +236,23 @@ class Dots {
     context.clearRect(0, 0, canvas.width, canvas.height);
     context.scale(scale * dense, scale * dense);
     const style = getComputedStyle(canvas);
-    const colours = {};
+    // Those of one colour are one shape.
+    const shapes = new Map();
     this.#flying = this.#flying.filter((dot) => now - dot.began < FLIGHT);
     for (const { from, to, kind, began, lane } of this.#flying) {
       const way = (now - began) / FLIGHT;
       const eased = way * way * (3 - 2 * way);
-      context.fillStyle = colours[kind] ??= style.getPropertyValue(`--${kind}`) || "gray";
-      context.beginPath();
-      context.arc(from[0] + (to[0] - from[0]) * eased + lane, from[1] + (to[1] - from[1]) * eased + lane, 5, 0, 7);
-      context.fill();
+      const [x, y] = [from[0] + (to[0] - from[0]) * eased + lane, from[1] + (to[1] - from[1]) * eased + lane];
+      if (!shapes.has(kind)) shapes.set(kind, new Path2D());
+      const shape = shapes.get(kind);
+      shape.moveTo(x + 5, y);
+      shape.arc(x, y, 5, 0, 7);
     }
-    if (this.#flying.length) requestAnimationFrame((next) => this.#draw(next));
+    for (const [kind, shape] of shapes) {
+      context.fillStyle = style.getPropertyValue(`--${kind}`) || "gray";
+      context.fill(shape);
+    }
+    if (this.#flying.length) this.#next();
     else this.#drawing = false;
   }
 }
@@ -238,12 +281,14 @@ export function mapView(view, record, player, tell) {
   let due = Infinity;
   let timer = null;
   let painted = 0;
+  let paintedAt = 0;
   let isCalm = false;
 
   const paint = () => {
     due = Infinity;
     isCalm = follows();
     painted = performance.now();
+    paintedAt = player.at;
     drawing.paint(picture, tell);
     const lines = told.slice(-MAX_LINES).reverse();
     showChanged(list, lines.map((step) => step.id), () => lines.map((step) => line(step, tell)));
@@ -257,12 +302,19 @@ export function mapView(view, record, player, tell) {
     if (view.hidden || at >= due) return;
     due = at;
     clearTimeout(timer);
-    if (at > now) timer = setTimeout(() => requestAnimationFrame(paint), at - now);
+    timer = at > now ? setTimeout(paintIfItIsTime, at - now) : null;
+    if (timer === null) requestAnimationFrame(paint);
+  };
+  // What began as a trickle may have become a crowd meanwhile.
+  const paintIfItIsTime = () => {
+    const left = painted + repaint() - performance.now();
+    if (left > 1 && due < Infinity && player.running) timer = setTimeout(paintIfItIsTime, left);
     else requestAnimationFrame(paint);
   };
+  const repaint = () => (player.at - paintedAt > CROWD ? CROWDED : REPAINT);
   const paintSoon = () => {
     isCalm = false;
-    paintWithin(REPAINT);
+    paintWithin(repaint());
   };
   const seed = async (into) => {
     const list = await json(`/api/v1/pods?limit=${MAX_SEEDED}`).catch(() => ({ items: [] }));
@@ -276,8 +328,9 @@ export function mapView(view, record, player, tell) {
     if (told.length > 4 * MAX_LINES) told = told.slice(-MAX_LINES);
     const between = movement(step, record);
     if (between && between[0] !== between[1]) moving.send(...between, kindOf(step));
-    if (isNews) drawing.touch(placeOf(step.component));
-    if (isNews) paintSoon();
+    if (!isNews) return;
+    drawing.touch(placeOf(step.component));
+    paintSoon();
   };
   player.addEventListener("jump", () => {
     picture = new Picture();
@@ -289,7 +342,7 @@ export function mapView(view, record, player, tell) {
     for (let at = shown.length - 1; at >= 0 && told.length < MAX_LINES; at -= 1) if (!isPeriodic(shown[at], record)) told.unshift(shown[at]);
     paintSoon();
   });
-  player.addEventListener("moved", () => paintWithin(isCalm && follows() ? CALM : REPAINT));
+  player.addEventListener("moved", () => paintWithin(isCalm && follows() ? CALM : repaint()));
   view.addEventListener("chosen", paintSoon);
   paint();
 }

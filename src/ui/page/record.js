@@ -19,7 +19,6 @@ export class CausalRecord extends EventTarget {
   steps = [];
   first = 1;
   missed = 0;
-  #effects = new Map();
 
   /** Reads for as long as the page is open. */
   async follow() {
@@ -45,9 +44,9 @@ export class CausalRecord extends EventTarget {
     return this.first + this.steps.length - 1;
   }
 
-  /** What a step led to at once. */
+  /** What a step led to at once. Looked for when somebody asks, which is seldom: steps come by thousands. */
   effects(id) {
-    return (this.#effects.get(id) ?? []).map((effect) => this.get(effect)).filter(Boolean);
+    return this.steps.slice(Math.max(id - this.first, 0)).filter((step) => step.cause === id);
   }
 
   /** What led to a step, the nearest first. */
@@ -63,16 +62,11 @@ export class CausalRecord extends EventTarget {
     if (isNew) {
       this.steps = [];
       this.first = steps[0]?.id ?? next;
-      this.#effects.clear();
     }
     for (const step of steps) {
       // Where it happened is said by the cause of what has no place of its own.
       step.component ??= this.get(step.cause)?.component ?? "";
       this.steps.push(step);
-      if (!step.cause) continue;
-      const known = this.#effects.get(step.cause);
-      if (known) known.push(step.id);
-      else this.#effects.set(step.cause, [step.id]);
     }
     while (this.steps.length > CAPACITY) this.#forget(this.steps.length - CAPACITY);
     if (missed) this.dispatchEvent(new Event("missed"));
@@ -80,7 +74,7 @@ export class CausalRecord extends EventTarget {
   }
 
   #forget(count) {
-    for (const step of this.steps.splice(0, count)) this.#effects.delete(step.id);
+    this.steps.splice(0, count);
     this.first += count;
   }
 }
