@@ -97,6 +97,7 @@ mod signers;
 mod snapshot_handles;
 mod stage_objects;
 mod stages;
+mod starting;
 mod step_handles;
 mod stepping;
 mod stocked;
@@ -240,7 +241,7 @@ impl Cluster {
             (apiserver.beside.clone(), apiserver.traffic.clone(), apiserver.pods.clone());
         let shutdown = apiserver.shutdown.1.clone();
         kubelets.reach(RemoteKubelets::new(&config, &own, &keys.authority)?);
-        let service = build_handler_chain(apiserver)?;
+        let service = starting::built(build_handler_chain(apiserver)?, &flow, &scheme, began_at);
         let data_plane = DataPlane::new(&config, kubelets.clone(), &service, &flow, &pods);
         let own_address = options.services.service_cluster_ip_range.api_server();
         data_plane.open_door(own_address, (keys.authority.clone(), serving.clone()));
@@ -307,7 +308,7 @@ impl Cluster {
     /// What nobody waits for begins.
     fn ready(&mut self) {
         let inside = self.inside.clone();
-        inside.running.ready();
+        starting::ready(&inside);
         let address = self.address();
         background::follow_objects(&mut self._background, &inside, address);
     }
@@ -322,7 +323,7 @@ impl Cluster {
         let inside = self.inside.clone();
         let config = &inside.config;
         bootstrap::before_components(&self.client(), own).await?;
-        ready::wait_for_roles(&self.client()).await;
+        starting::wait_for_roles(&inside, &self.client()).await;
         node_changes::create_nodes(&inside, is_new).await?;
         inside.running.start_all(config).expect("its own components have names that it knows");
         leading::begin(&inside, &mut self._background);

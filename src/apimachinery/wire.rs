@@ -7,6 +7,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::Body;
 use serde_json::Value;
@@ -215,3 +216,25 @@ pub struct PlainHttp(pub std::net::SocketAddr);
 /// On a request from a socket: where it came from.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteAddress(pub std::net::SocketAddr);
+
+/// On requests that come over one connection: the step of the causal record at which its client last asked
+/// what is served, until a request that changes something is found to come of it. Cloning shares it.
+#[derive(Clone, Debug, Default)]
+pub struct AskedBefore(Arc<AtomicU64>);
+
+impl AskedBefore {
+    /// The step; none before the first, and when it was taken.
+    pub fn step(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::Relaxed)).filter(|step| *step != 0)
+    }
+
+    /// It has asked once more.
+    pub fn note(&self, step: u64) {
+        self.0.store(step, Ordering::Relaxed);
+    }
+
+    /// The step, which is then no longer there.
+    pub fn take(&self) -> Option<u64> {
+        Some(self.0.swap(0, Ordering::Relaxed)).filter(|step| *step != 0)
+    }
+}

@@ -17,3 +17,7 @@ pub use info::{BESIDE, RequestInfo, is_below, is_true, query_pairs, query_value}
 pub use passed_on::PassedOn;
 pub use seen_body::seen;
 pub use told_values::{ValueReader, hide_unreadable};
+
+/// On an answer: there is no such path. For those who tell the story of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct UnknownPath;

@@ -43,7 +43,7 @@ use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
 use crate::endpoints::response::unread_watches::{HangUp, UnreadWatches};
-use apimachinery::wire::{ApiService, PeerCertificates, PlainHttp, RemoteAddress, Severed};
+use apimachinery::wire::{ApiService, AskedBefore, PeerCertificates, PlainHttp, RemoteAddress, Severed};
 use bad_requests::Explained;
 use clock::Clock;
 use executor::Executor;
@@ -227,13 +227,14 @@ impl Connection {
         let (from, plain, service) = (RemoteAddress(self.from), self.plain, &self.service);
         let (stream, speaker) = Explained::new(stream, self.place.clone());
         let watches = &self.watches;
-        let hang_up = &HangUp::default();
+        let (hang_up, asked_before) = (&HangUp::default(), AskedBefore::default());
         let handler = hyper::service::service_fn(move |request: http::Request<Incoming>| {
             let version = request.version();
             let turn = speaker.begin(version);
             let refusal = host_header::refusal(&request);
             let (mut request, rest) = request_body::lend(request);
             request.extensions_mut().insert(from);
+            request.extensions_mut().insert(asked_before.clone());
             plain.map(|plain| request.extensions_mut().insert(plain));
             if let Some(peer) = &peer {
                 request.extensions_mut().insert(peer.clone());

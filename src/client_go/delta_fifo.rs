@@ -68,6 +68,15 @@ impl Delta {
     }
 }
 
+/// What is known of a key's deltas when they come out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Popped {
+    /// Whether the key belongs to the first list.
+    pub is_initial: bool,
+    /// How many deletions in a row were merged into one.
+    pub merged: u8,
+}
+
 /// The deltas of one key, oldest first; never empty.
 pub type Deltas = Vec<Delta>;
 
@@ -88,6 +97,8 @@ pub struct DeltaFifo {
 struct DeltaFifoState {
     items: HashMap<Arc<str>, Deltas, RandomState>,
     queue: VecDeque<Arc<str>>,
+    /// How many deletions of a key that waits were merged away; of those alone of which any were.
+    merged: HashMap<Arc<str>, u8, RandomState>,
     /// Whether anything was ever put in.
     populated: bool,
     /// How many keys of the first list have not been popped yet.
@@ -123,9 +134,9 @@ impl DeltaFifo {
 
     /// Waits until there is something, then hands up to `at_most` keys with their deltas to `process`, in
     /// order, and returns how many: none when the news is an empty list. `process` learns whether the key
-    /// belongs to the first list; it must not touch this queue. Can be dropped while it waits without losing
-    /// anything.
-    pub async fn pop(&self, at_most: usize, process: impl FnMut(&Arc<str>, Deltas, bool)) -> usize {
+    /// belongs to the first list, and what was merged; it must not touch this queue. Can be dropped while it
+    /// waits without losing anything.
+    pub async fn pop(&self, at_most: usize, process: impl FnMut(&Arc<str>, Deltas, Popped)) -> usize {
         self.wait().await;
         self.pop_ready(at_most, process)
     }
@@ -167,7 +178,7 @@ impl DeltaFifo {
     }
 
     /// [`DeltaFifo::pop`] of what is there.
-    pub fn pop_ready(&self, at_most: usize, mut process: impl FnMut(&Arc<str>, Deltas, bool)) -> usize {
+    pub fn pop_ready(&self, at_most: usize, mut process: impl FnMut(&Arc<str>, Deltas, Popped)) -> usize {
         let mut state = self.lock();
         for popped in 0..at_most {
             let Some(key) = state.queue.pop_front() else {
@@ -177,7 +188,8 @@ impl DeltaFifo {
             let is_initial = state.initial_population_count > 0;
             state.initial_population_count = state.initial_population_count.saturating_sub(1);
             let deltas = state.items.remove(&key).expect("a key is in the queue only with its deltas");
-            process(&key, deltas, is_initial);
+            let merged = state.merged.remove(&key).unwrap_or_default();
+            process(&key, deltas, Popped { is_initial, merged });
         }
         state.check();
         at_most
@@ -257,7 +269,10 @@ impl DeltaFifoState {
         match self.items.get_mut(&key) {
             Some(deltas) => {
                 deltas.push(delta);
-                dedup_deletions(deltas);
+                if dedup_deletions(deltas) {
+                    let merged = self.merged.entry(key).or_default();
+                    *merged = merged.saturating_add(1);
+                }
             }
             None => {
                 self.items.insert(key.clone(), vec![delta]);
@@ -289,13 +304,15 @@ impl DeltaFifoState {
     }
 }
 
-/// Of two deletions in a row the one that saw the final state is kept, otherwise the newer one.
-fn dedup_deletions(deltas: &mut Deltas) {
-    let [.., Delta::Deleted(older), Delta::Deleted(newer)] = &deltas[..] else { return };
+/// Of two deletions in a row the one that saw the final state is kept, otherwise the newer one. Says whether
+/// there were two.
+fn dedup_deletions(deltas: &mut Deltas) -> bool {
+    let [.., Delta::Deleted(older), Delta::Deleted(newer)] = &deltas[..] else { return false };
     let keep_older =
         matches!(newer, Deleted::FinalStateUnknown { .. }) && matches!(older, Deleted::Object(_));
     let drop_at = if keep_older { deltas.len() - 1 } else { deltas.len() - 2 };
     deltas.remove(drop_at);
+    true
 }
 
 #[cfg(test)]
@@ -326,9 +343,11 @@ mod tests {
     /// Everything that waits, a key a line; initial ones are marked.
     fn drain(fifo: &DeltaFifo) -> Vec<String> {
         let mut lines = vec![];
-        fifo.pop_ready(usize::MAX, &mut |key: &Arc<str>, deltas: Deltas, initial| {
+        fifo.pop_ready(usize::MAX, &mut |key: &Arc<str>, deltas: Deltas, popped: Popped| {
             let deltas: Vec<String> = deltas.iter().map(text).collect();
-            lines.push(format!("{key}{}: {}", if initial { "!" } else { "" }, deltas.join(" ")));
+            let Popped { is_initial, merged } = popped;
+            let merged = if merged > 0 { format!(" ({merged} merged)") } else { String::new() };
+            lines.push(format!("{key}{}: {}{merged}", if is_initial { "!" } else { "" }, deltas.join(" ")));
         });
         lines
     }
@@ -372,8 +391,8 @@ mod tests {
         let cases = [
             ("in the order of the first delta", "+a@2 +b@3 ~a@4", "a: +a@2 ~a@4; b: +b@3"),
             ("added, deleted, added", "+a@2 -a@3 +a@4", "a: +a@2 -a@3 +a@4"),
-            ("of two deletions the newer", "-k@2 -k@3", "k: -k@3"),
-            ("of two deletions the one that knows more", "-k@2 =", "k: -k@2"),
+            ("of two deletions the newer", "-k@2 -k@3", "k: -k@3 (1 merged)"),
+            ("of two deletions the one that knows more", "-k@2 =", "k: -k@2 (1 merged)"),
             ("a deletion of what nobody knows", "-a@2", ""),
             ("a list", "=k@1,a@2", "k!: =k@1; a!: =a@2"),
             ("a list without what is known", "=a@2", "a!: =a@2; k!: ?k@1"),
@@ -400,7 +419,9 @@ mod tests {
         fifo.add(object("c", 3));
         let mut popped = vec![];
         while !fifo.has_synced() {
-            fifo.pop_ready(1, &mut |key: &Arc<str>, _, initial| popped.push((key.to_string(), initial)));
+            fifo.pop_ready(1, &mut |key: &Arc<str>, _, Popped { is_initial, .. }| {
+                popped.push((key.to_string(), is_initial));
+            });
         }
         assert_eq!(popped, [("a".to_owned(), true), ("b".to_owned(), true)]);
         assert_eq!(drain(&fifo), ["c: +c@3"]);
@@ -416,7 +437,7 @@ mod tests {
     async fn a_waiting_pop_is_woken_and_can_be_given_up() {
         let fifo = Arc::new(DeltaFifo::new(Arc::new(Indexer::new())));
         let clock = Clock::real();
-        let nothing = |_: &Arc<str>, _: Deltas, _: bool| panic!("there is nothing");
+        let nothing = |_: &Arc<str>, _: Deltas, _: Popped| panic!("there is nothing");
         assert!(clock.timeout(Duration::ZERO, fifo.pop(1, nothing)).await.is_err());
         let popping = tokio::spawn({
             let fifo = fifo.clone();

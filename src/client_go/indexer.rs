@@ -54,6 +54,11 @@ impl Indexer {
         state.indices.insert(name.to_owned(), index);
     }
 
+    /// The names of its indices, beside that of namespaces, which every key begins with.
+    pub fn index_names(&self) -> Vec<String> {
+        self.read().indices.keys().cloned().collect()
+    }
+
     /// Adds or replaces the object at `key`; returns what was there.
     pub fn update(&self, key: Arc<str>, object: Arc<Object>) -> Option<Arc<Object>> {
         self.write().put(key, object)

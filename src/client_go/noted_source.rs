@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::indexer::Indexer;
 use super::reflector::ListerWatcher;
 use apimachinery::list::List;
 use apimachinery::options::ListOptions;
@@ -17,14 +18,19 @@ pub(super) struct NotedSource<L> {
     pub(super) flow: Flow,
     pub(super) resource: Arc<str>,
     pub(super) has_listed: AtomicBool,
+    /// Where the objects go.
+    pub(super) indexer: Arc<Indexer>,
 }
+
+/// The index that every cache has (`cache.NamespaceIndex`).
+const NAMESPACE: &str = "namespace";
 
 impl<L: ListerWatcher> ListerWatcher for NotedSource<L> {
     type Events = L::Events;
 
     async fn list(&self, options: &ListOptions) -> Result<List, Status> {
         let list = self.source.list(options).await?;
-        let NotedSource { component, flow, .. } = self;
+        let NotedSource { component, flow, indexer, .. } = self;
         let again = self.has_listed.swap(true, Ordering::Relaxed);
         if again || !component.starts_with("kubelet") {
             flow.record_with(None, || Step::Listed {
@@ -33,6 +39,7 @@ impl<L: ListerWatcher> ListerWatcher for NotedSource<L> {
                 items: u32::try_from(list.items.len()).unwrap_or(u32::MAX),
                 revision: list.resource_version,
                 again,
+                indices: Some(indices(flow, indexer)),
             });
         }
         Ok(list)
@@ -41,6 +48,11 @@ impl<L: ListerWatcher> ListerWatcher for NotedSource<L> {
     async fn watch(&self, options: &ListOptions) -> Result<L::Events, Status> {
         self.source.watch(options).await
     }
+}
+
+fn indices(flow: &Flow, indexer: &Indexer) -> Arc<str> {
+    let names = std::iter::once(NAMESPACE.to_owned()).chain(indexer.index_names());
+    flow.name(&names.collect::<Vec<_>>().join(", "))
 }
 
 #[cfg(test)]
@@ -71,7 +83,9 @@ mod tests {
             let flow = Flow::new(Clock::stepped(chrono::DateTime::UNIX_EPOCH));
             let (component, resource) = (component.into(), "pods".into());
             let (source, has_listed) = (Nothing, AtomicBool::new(false));
-            let source = NotedSource { source, component, flow: flow.clone(), resource, has_listed };
+            let indexer = Arc::new(Indexer::new());
+            indexer.add_index("by-node", |_| vec![]);
+            let source = NotedSource { source, component, flow: flow.clone(), resource, has_listed, indexer };
             for _ in 0..2 {
                 source.list(&ListOptions::default()).await.unwrap();
             }
@@ -79,7 +93,10 @@ mod tests {
             let noted: Vec<bool> = steps
                 .iter()
                 .map(|step| match step.step {
-                    Step::Listed { again, .. } => again,
+                    Step::Listed { again, ref indices, .. } => {
+                        assert_eq!(indices.as_deref(), Some("namespace, by-node"));
+                        again
+                    }
                     ref other => panic!("{other:?}"),
                 })
                 .collect();

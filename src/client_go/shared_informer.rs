@@ -19,7 +19,7 @@ use std::sync::{Arc, Weak};
 use sync::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-use super::delta_fifo::{Delta, DeltaFifo, Deltas};
+use super::delta_fifo::{Delta, DeltaFifo, Deltas, Popped};
 use super::indexer::{IndexFunc, Indexer};
 use super::lister::Lister;
 use super::noted_source::NotedSource;
@@ -88,6 +88,16 @@ struct ProcessorListener {
     handler: Box<dyn ResourceEventHandler>,
     pending: Mutex<VecDeque<Notification>>,
     synced: AtomicBool,
+}
+
+/// What the record is told of a delta beside its object.
+#[derive(Clone, Copy)]
+struct ToldDelta {
+    type_of: DeltaType,
+    /// How many of its key came out of the FIFO with it.
+    count: u8,
+    /// How many deletions in a row were merged into it.
+    merged: u8,
 }
 
 #[derive(Clone)]
@@ -191,7 +201,8 @@ impl SharedInformer {
     pub async fn run(&self, source: impl ListerWatcher) {
         let InformerOwner { clock, entropy, component, flow } = self.owner.clone();
         let (resource, has_listed) = (self.resource.clone(), AtomicBool::new(false));
-        let source = NotedSource { source, component, flow, resource, has_listed };
+        let indexer = self.indexer.clone();
+        let source = NotedSource { source, component, flow, resource, has_listed, indexer };
         let reflector = Reflector::new(source, self.fifo.clone(), clock, entropy);
         tokio::join!(reflector.run(), self.process());
     }
@@ -212,7 +223,7 @@ impl SharedInformer {
     async fn take_in(&self) {
         self.fifo.wait().await;
         let at_most = if self.hold().await { 1 } else { BATCH };
-        self.fifo.pop_ready(at_most, |key, deltas, is_initial| self.handle(key, deltas, is_initial));
+        self.fifo.pop_ready(at_most, |key, deltas, popped| self.handle(key, deltas, popped));
     }
 
     /// Waits in front of an event, while somebody steps the cluster; says whether somebody does. What was
@@ -233,12 +244,14 @@ impl SharedInformer {
     }
 
     /// Brings the cache up to date and notes what the handlers are to be told (`processDeltas`).
-    fn handle(&self, key: &Arc<str>, deltas: Deltas, is_initial_list: bool) {
+    fn handle(&self, key: &Arc<str>, deltas: Deltas, popped: Popped) {
         let listeners = self.listeners();
+        let count = u8::try_from(deltas.len()).unwrap_or(u8::MAX);
         for delta in deltas {
-            let of = delta.type_of();
-            let Some(notification) = self.apply(key, delta, is_initial_list) else { continue };
-            self.record(key, &notification, of, listeners.len());
+            let type_of = delta.type_of();
+            let Some(notification) = self.apply(key, delta, popped.is_initial) else { continue };
+            let merged = if type_of == DeltaType::Deleted { popped.merged } else { 0 };
+            self.record(key, &notification, ToldDelta { type_of, count, merged }, listeners.len());
             for listener in listeners.iter() {
                 listener.push(notification.clone());
             }
@@ -266,7 +279,7 @@ impl SharedInformer {
     /// What was there before the informer began is mentioned only while the write that made it is remembered:
     /// a component that starts into a full cluster would push everything else out of the record. So would
     /// leases that are renewed, of which no write is remembered.
-    fn record(&self, key: &Arc<str>, notification: &Notification, delta: DeltaType, handlers: usize) {
+    fn record(&self, key: &Arc<str>, notification: &Notification, delta: ToldDelta, handlers: usize) {
         let flow = &self.owner.flow;
         let (object, callback, is_old) = match notification {
             Notification::Add { new, is_initial_list } => (new, Callback::OnAdd, *is_initial_list),
@@ -286,9 +299,11 @@ impl SharedInformer {
             resource: self.resource.clone(),
             key: key.clone(),
             revision,
-            delta: Some(delta),
+            delta: Some(delta.type_of),
             callback: Some(callback),
             handlers: u16::try_from(handlers).unwrap_or(u16::MAX),
+            deltas: delta.count,
+            merged: delta.merged,
         });
     }
 

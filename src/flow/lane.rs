@@ -73,14 +73,28 @@ impl Step {
 
     /// An [`Step::InformerUpdated`] of which no more is known.
     pub fn informed(component: Arc<str>, resource: Arc<str>, key: Arc<str>, revision: u64) -> Step {
-        Step::InformerUpdated { component, resource, key, revision, delta: None, callback: None, handlers: 0 }
+        Step::InformerUpdated {
+            component,
+            resource,
+            key,
+            revision,
+            delta: None,
+            callback: None,
+            handlers: 0,
+            deltas: 1,
+            merged: 0,
+        }
     }
 
     /// The component that it happened in; none where that is whoever caused it.
     pub fn component(&self) -> Option<String> {
         use Step::*;
         Some(match self {
-            RequestReceived { .. }
+            Discovered { .. }
+            | Routed(_)
+            | Decoded(_)
+            | ReadBack { .. }
+            | RequestReceived { .. }
             | TraceContinued { .. }
             | Authenticated { .. }
             | NotAuthenticated { .. }
@@ -98,7 +112,8 @@ impl Step {
             | DryRun { .. }
             | Refused { .. }
             | WatchDelivered { .. } => APISERVER.into(),
-            InformerUpdated { component, .. }
+            Started { component, .. }
+            | InformerUpdated { component, .. }
             | Listed { component, .. }
             | EventRecorded { component, .. } => component.to_string(),
             Enqueued { queue, .. } => format!("{queue}-controller"),
@@ -108,6 +123,7 @@ impl Step {
                 SCHEDULER.into()
             }
             PodWorkerSync { node, .. }
+            | PodPrepared { node, .. }
             | SandboxCreated { node, .. }
             | ImagePulled { node, .. }
             | ContainerCreated { node, .. }

@@ -132,3 +132,49 @@ impl PassedOnRequest {
     /// So many questions of one request are kept.
     pub const MAX_REVIEWS: usize = 4;
 }
+
+/// What is known of a person's request beside its path when the mux has found who answers it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RoutedRequest {
+    /// The client, as it calls itself (`User-Agent`), as `kubectl/v1.36.2`.
+    pub client: Arc<str>,
+    /// What it asks for beside the object, as `fieldManager=kubectl-create&fieldValidation=Strict`.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub options: Arc<str>,
+    /// How it writes the body, as `application/json`.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub sent_as: Arc<str>,
+    /// In which forms it takes the answer.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub accepts: Arc<str>,
+    /// The groups of who asks. With the user they are in the request's context from here on, and the
+    /// credentials are gone.
+    pub groups: Arc<str>,
+    /// Which handler answers, with which storage, as `handlers.CreateResource, storage of deployments.apps`.
+    pub handler: Arc<str>,
+    /// At which level it is told in the audit log; none where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audit_level: Option<Arc<str>>,
+}
+
+/// A body that has become an object (`runtime.Decoder`), and through which versions it goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DecodedObject {
+    /// How many bytes it had.
+    pub bytes: u64,
+    /// The version and kind that it is read as, as `extensions/v1beta1 Deployment`.
+    pub read_as: Arc<str>,
+    /// The resource of the path, as `extensions/v1beta1 deployments`.
+    pub resource: Arc<str>,
+    /// The version in which the server works on it, in place of upstream's internal one, and stores it.
+    pub stored_as: Arc<str>,
+    /// Where fields that nobody set have got defaults, as `spec.strategy`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub defaulted: Vec<Arc<str>>,
+}
+
+fn is_empty(text: &Arc<str>) -> bool {
+    text.is_empty()
+}

@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::parts::{Callback, ComparedCount, DeltaType, FieldFromTo, FitRefusal, NodeScore, PassedOnRequest};
+use super::parts::{
+    Callback, ComparedCount, DecodedObject, DeltaType, FieldFromTo, FitRefusal, NodeScore, PassedOnRequest,
+    RoutedRequest,
+};
 use super::uid::Uid;
 
 type Text = Arc<str>;
@@ -33,8 +36,28 @@ pub enum Operation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all_fields = "camelCase")]
 pub enum Step {
+    /// A component has come so far on its start.
+    Started {
+        /// As `kube-apiserver`.
+        component: Text,
+        /// What there is now, as `post-start hook rbac/bootstrap-roles`.
+        what: Text,
+    },
+    /// A client asked what is served: discovery, OpenAPI, the version. Caused by what it asked before that on
+    /// the same connection.
+    Discovered {
+        /// As it calls itself (`User-Agent`).
+        client: Text,
+        /// As `/apis`.
+        path: Text,
+        /// In which form it was answered, as `application/json;g=apidiscovery.k8s.io;v=v2`.
+        form: Text,
+        /// The HTTP status: with 304 what the client keeps is still true.
+        code: u16,
+    },
     /// A request met the first filter of the apiserver's handler chain, which found out what it asks for
-    /// (`WithRequestInfo`). Caused by the step that made a component ask; a user's request has no cause.
+    /// (`WithRequestInfo`). Caused by the step that made a component ask; a user's request has no cause but
+    /// what its client asked of the server before it.
     RequestReceived {
         /// Who asks, as far as is known before authentication: an in-process component's name, or nothing.
         user: Text,
@@ -86,6 +109,11 @@ pub enum Step {
         /// Those that were asked, and what each said.
         said: Vec<(Text, Text)>,
     },
+    /// The mux found the handler of a person's request, which goes on in its user's name. Boxed, since few
+    /// requests are people's.
+    Routed(Box<RoutedRequest>),
+    /// The body of a person's request was read as an object, and has its defaults.
+    Decoded(Box<DecodedObject>),
     /// A mutating admission plugin changed the object. Those that left it as it was are not told of.
     Admitted {
         /// As in `--enable-admission-plugins`: `ServiceAccount`, `LimitRanger`, ...
@@ -139,6 +167,17 @@ pub enum Step {
         /// How many bytes lie under the object's key; 0 of a deletion.
         #[serde(default)]
         bytes: u32,
+    },
+    /// What a person's write has stored is read back for the answer, and what is done behind it is done
+    /// (`registry.Store`: `AfterCreate`, `AfterUpdate`, `Decorator`).
+    ReadBack {
+        /// Of which revision it is.
+        revision: u64,
+        /// In which version it is answered.
+        version: Text,
+        /// What was done behind the write, as `keeps its cluster address`; empty: nothing.
+        #[serde(default = "nothing", skip_serializing_if = "is_nothing")]
+        after: Text,
     },
     /// The object was to be deleted and is still there (`metadata.deletionTimestamp`): what it waits for.
     Terminating {
@@ -214,6 +253,12 @@ pub enum Step {
         /// How many event handlers there are.
         #[serde(default)]
         handlers: u16,
+        /// How many deltas of the key came out of the FIFO together, of which this is one.
+        #[serde(default, skip_serializing_if = "is_one")]
+        deltas: u8,
+        /// How many deletions in a row had been merged into one of them.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        merged: u8,
     },
     /// A reflector listed a resource: when it began, or since its watch had ended and could not be resumed.
     Listed {
@@ -228,6 +273,9 @@ pub enum Step {
         revision: u64,
         /// Whether it had listed them before.
         again: bool,
+        /// The indices of the cache that they go into, as `namespace, by-node`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        indices: Option<Text>,
     },
     /// An event handler put a key into a controller's work queue. A key that waits there already is not put
     /// in again, which its [`Step::ReconcileStarted`] counts.
@@ -313,6 +361,16 @@ pub enum Step {
         pod: Text,
         /// `sync`, `terminating` or `terminated`.
         state: Text,
+    },
+    /// The node takes the pod, and what its containers need is there before they are: volumes,
+    /// secrets for its images (`canAdmitPod`, `syncPod`).
+    PodPrepared {
+        /// The kubelet's node.
+        node: Text,
+        /// As `default/web-1`.
+        pod: Text,
+        /// What is there, as `admitted by the node, volumes data`.
+        with: Text,
     },
     /// The container runtime made the pod's sandbox, and the network gave it an address (CRI
     /// `RunPodSandbox`).
@@ -418,4 +476,12 @@ fn nothing() -> Text {
 
 fn is_nothing(text: &Text) -> bool {
     text.is_empty()
+}
+
+fn is_one(deltas: &u8) -> bool {
+    *deltas <= 1
+}
+
+fn is_zero(merged: &u8) -> bool {
+    *merged == 0
 }

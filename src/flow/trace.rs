@@ -84,6 +84,9 @@ pub struct ListedResource {
     pub revision: u64,
     /// The [`Step::Listed`].
     pub step: StepId,
+    /// The indices of its cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub indices: Option<Arc<str>>,
 }
 
 /// What the trace of everything is about.
@@ -342,12 +345,18 @@ impl Causes {
                 request = at;
             }
             in_request &= !matches!(recorded.step, Step::RequestReceived { .. });
-            if recorded.cause == StepId::NONE || seen_before || !(in_request || all_the_way) {
+            let goes_on = in_request || all_the_way || self.is_question(recorded.cause.0);
+            if recorded.cause == StepId::NONE || seen_before || !goes_on {
                 break;
             }
             at = recorded.cause.0;
         }
         request
+    }
+
+    /// Whether a client asked there what is served: that is part of the request that it led to.
+    fn is_question(&self, step: u64) -> bool {
+        self.get(step).is_some_and(|recorded| matches!(recorded.step, Step::Discovered { .. }))
     }
 
     /// Everything that came of `origin`, up to where another object of the name begins.
@@ -374,15 +383,15 @@ impl Causes {
         let heard: BTreeSet<(&Arc<str>, &Arc<str>)> = heard.collect();
         let mut last = BTreeMap::new();
         for (id, recorded) in (self.first..).zip(&self.steps) {
-            if let Step::Listed { component, resource, revision, .. } = &recorded.step
+            if let Step::Listed { component, resource, revision, indices, .. } = &recorded.step
                 && heard.contains(&(component, resource))
             {
-                last.insert((component, resource), (*revision, StepId(id)));
+                last.insert((component, resource), (*revision, StepId(id), indices.clone()));
             }
         }
-        let told = last.into_iter().map(|((component, resource), (revision, step))| {
+        let told = last.into_iter().map(|((component, resource), (revision, step, indices))| {
             let (component, resource) = (component.clone(), resource.clone());
-            ListedResource { component, resource, revision, step }
+            ListedResource { component, resource, revision, step, indices }
         });
         told.collect()
     }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::parts::{ComparedCount, FieldFromTo, FitRefusal, NodeScore, PassedOnRequest};
+use super::parts::{
+    ComparedCount, DecodedObject, FieldFromTo, FitRefusal, NodeScore, PassedOnRequest, RoutedRequest,
+};
 use super::step::{Operation, Step};
 
 /// Messages may have lines of their own, which would look like steps.
@@ -27,6 +29,12 @@ pub(super) fn describe(step: &Step) -> String {
             // `system:serviceaccount:kube-system:deployment-controller`: the last part says enough.
             format!("{verb} {} ({})", short(path), user.rsplit(':').next().unwrap_or(user))
         }
+        Started { what, .. } => format!("has started: {what}"),
+        Discovered { client, path, form, code } => {
+            format!("answered {code} to {client}, which asks what is served: {path}{}", in_form(form))
+        }
+        Routed(request) => routed(request),
+        Decoded(object) => decoded(object),
         TraceContinued { traceparent } => format!("part of the client's trace {traceparent}"),
         Authenticated { user, by, .. } if by.is_empty() || &**by == "InProcess" => {
             format!("authenticated as {user}")
@@ -64,20 +72,22 @@ fn describe_storage(step: &Step) -> String {
             format!("{} {} at {revision}{size}", done(*operation), subject(resource, namespace, name))
         }
         Terminating { finalizers, grace_seconds } => terminating(finalizers, *grace_seconds),
+        ReadBack { revision, version, after } => read_back(*revision, version, after),
         WatchDelivered { resource, key, revision, watchers } => {
             format!("delivered {resource} {key} at {revision} to {watchers}")
         }
-        InformerUpdated { resource, key, revision, delta, callback, handlers, .. } => {
+        InformerUpdated { resource, key, revision, delta, callback, handlers, deltas, merged, .. } => {
             let told = delta.zip(*callback).map(|(delta, call)| {
-                format!(" ({delta:?}; {call:?} of {})", counted(u64::from(*handlers), "handler"))
+                let many = deltas_of_key(*deltas, *merged);
+                format!(" ({delta:?}{many}; {call:?} of {})", counted(u64::from(*handlers), "handler"))
             });
             format!("informed of {resource} {key} at {revision}{}", told.unwrap_or_default())
         }
-        Listed { resource, items, revision, again: false, .. } => {
-            format!("listed {resource} at {revision}: {items}")
-        }
-        Listed { resource, items, revision, .. } => {
-            format!("listed {resource} once more at {revision}, its watch had ended: {items}")
+        Listed { resource, items, revision, again, indices, .. } => {
+            let again = if *again { ("once more ", ", its watch had ended") } else { ("", "") };
+            let indices =
+                indices.as_ref().map(|indices| format!(" (indices: {indices})")).unwrap_or_default();
+            format!("listed {resource} {}at {revision}{}: {items}{indices}", again.0, again.1)
         }
         Enqueued { key, retries: 0, delay_milliseconds: 0, .. } => format!("enqueued {key}"),
         Enqueued { key, retries: 0, delay_milliseconds, .. } => {
@@ -117,6 +127,7 @@ fn describe_node_side(step: &Step) -> String {
         Assumed { pod, node } => format!("assumed {pod} on {node}"),
         Bound { pod, node } => format!("bound {pod} to {node}"),
         PodWorkerSync { pod, state, .. } => format!("{state} {pod}"),
+        PodPrepared { pod, with, .. } => format!("prepared {pod}: {with}"),
         SandboxCreated { pod, address, .. } => format!("sandbox {address} for {pod}"),
         ImagePulled { image, pod, .. } => format!("pulled {image} for {pod}"),
         ContainerCreated { pod, container, .. } => format!("created container {container} of {pod}"),
@@ -131,6 +142,58 @@ fn describe_node_side(step: &Step) -> String {
         EventRecorded { object, reason, message, .. } => format!("event {reason} about {object}: {message}"),
         other => format!("{other:?}"),
     }
+}
+
+/// As `, as application/json`.
+fn in_form(form: &str) -> String {
+    if form.is_empty() { String::new() } else { format!(", as {form}") }
+}
+
+/// Who answers a request, and what came with it.
+pub(super) fn routed(request: &RoutedRequest) -> String {
+    let RoutedRequest { client, options, sent_as, accepts, groups, handler, audit_level } = request;
+    let parts = [
+        ("", &**handler),
+        ("from ", client),
+        ("with ", options),
+        ("sent as ", sent_as),
+        ("takes ", accepts),
+        ("in the groups ", groups),
+        ("audited at level ", audit_level.as_deref().unwrap_or_default()),
+    ];
+    let said = parts.iter().filter(|(_, what)| !what.is_empty());
+    format!(
+        "routed to {}",
+        said.map(|(before, what)| format!("{before}{what}")).collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// What became of a body.
+pub(super) fn decoded(object: &DecodedObject) -> String {
+    let DecodedObject { bytes, read_as, resource, stored_as, defaulted } = object;
+    let defaults = match defaulted.as_slice() {
+        [] => "nothing to default".to_owned(),
+        paths => format!("defaults for {}", paths.join(", ")),
+    };
+    format!(
+        "decoded {bytes} bytes as {read_as} ({resource}), worked on and stored as {stored_as}; {defaults}"
+    )
+}
+
+/// What an answer is made of, and what was done behind the write.
+pub(super) fn read_back(revision: u64, version: &str, after: &str) -> String {
+    let after = if after.is_empty() { "no hook behind the write" } else { after };
+    format!("read back at {revision} as {version}; {after}")
+}
+
+/// As `, 1 of 2 deltas, 1 deletion merged`.
+fn deltas_of_key(deltas: u8, merged: u8) -> String {
+    let many = if deltas > 1 { format!(", one of {deltas} deltas of the key") } else { String::new() };
+    let merged = match merged {
+        0 => String::new(),
+        merged => format!(", {} merged", counted(u64::from(merged), "deletion")),
+    };
+    many + &merged
 }
 
 fn authorized(by: &str, reason: &str, before: Option<&str>) -> String {

@@ -1,13 +1,30 @@
 //! What a kubelet tells of its pods (`pkg/kubelet/events`, `pkg/kubelet/pleg`): Events, steps of the flow
 //! record, lines in the log.
 
+use serde::Deserialize;
+
 use super::dependencies::Dependencies;
 use super::kuberuntime::context::{Happening, PodEvent};
 use super::pod_workers::{PodWorker, WorkerState};
-use apimachinery::object::Object;
+use apimachinery::object::{Object, list};
 use apis::core::pod::PODS;
+use apis::views::pod::Named;
 use client_go::reference::ObjectReference;
 use flow::{HeldStage, HeldStep, Step, StepId};
+
+/// As much of a pod as says what is mounted into it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PodVolumeNames {
+    spec: VolumeNames,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct VolumeNames {
+    #[serde(deserialize_with = "list")]
+    volumes: Vec<Named>,
+}
 
 impl Dependencies {
     pub(crate) fn record_sync(&self, worker: &PodWorker, state: WorkerState) -> StepId {
@@ -72,6 +89,7 @@ impl Dependencies {
                 _ => return cause,
             },
             Happening::SandboxCreated(address) => {
+                self.record_prepared(worker, cause);
                 Step::SandboxCreated { node, pod, address: address.as_str().into() }
             }
             Happening::ContainerExited { container, exit_code } => {
@@ -82,6 +100,21 @@ impl Dependencies {
             Happening::Asks(_) | Happening::Probes(..) | Happening::Hooks(..) => return cause,
         };
         flow.record(cause.cause(), step)
+    }
+
+    /// What the pod's containers need was there before its sandbox.
+    fn record_prepared(&self, worker: &PodWorker, cause: StepId) {
+        let flow = self.context.client.flow();
+        let volumes = worker.object.view::<PodVolumeNames>();
+        let names = |all: &[Named]| all.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ");
+        let told = |of: &str, names: String| if names.is_empty() { names } else { format!(", {of} {names}") };
+        let with = format!(
+            "admitted by the node{}{}",
+            told("volumes", names(&volumes.spec.volumes)),
+            told("secrets for its images", names(&worker.pod.spec.image_pull_secrets))
+        );
+        let (node, pod) = (flow.name(self.node_name()), worker.object.shared_key().clone());
+        flow.record(cause.cause(), Step::PodPrepared { node, pod, with: with.into() });
     }
 
     /// The pod is gone: whatever runs of it is killed.

@@ -46,6 +46,7 @@ mod test_macro;
 
 mod security;
 mod seeing;
+mod systems;
 mod talking;
 mod tracing;
 

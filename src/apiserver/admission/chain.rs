@@ -209,9 +209,9 @@ impl Validating for ValidatingPhase<'_> {
             let mut timer = Timer::start(self.admission, &attributes, Phase::Validate);
             let mut plugins = self.admission.plugins.iter();
             let mut asked = Vec::new();
-            let is_told_in_full = attributes.ctx.is_told_in_full();
+            let is_persons = attributes.ctx.is_persons();
             while let Some(enabled) = plugins.find(|enabled| enabled.plugin.handles(&attributes)) {
-                if is_told_in_full {
+                if is_persons {
                     asked.push(enabled.name);
                 }
                 attributes.ctx.hold_before(enabled.name, attributes.namespace, attributes.name).await;
@@ -220,7 +220,7 @@ impl Validating for ValidatingPhase<'_> {
             }
             timer.end();
             if let Some(new) = new {
-                let asked = is_told_in_full.then(|| asked.join(", ").into());
+                let asked = (!asked.is_empty()).then(|| asked.join(", ").into());
                 attributes.ctx.tell_validated(asked, new, old);
             }
             Ok(())

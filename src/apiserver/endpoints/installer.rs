@@ -24,7 +24,7 @@ use super::response::negotiation::{Output, Restrictions, negotiate, route};
 use super::routes::{debug, index};
 use super::subresources::{binding, connect, eviction, log, rollback, token};
 use crate::endpoints::response::unread_watches::UnreadWatches;
-use crate::request::{RequestContext, RequestInfo};
+use crate::request::{RequestContext, RequestInfo, UnknownPath};
 use apimachinery::gvk::GroupVersion;
 use apimachinery::names::path_segment_name;
 use apimachinery::status::{Status, StatusDetails};
@@ -341,8 +341,11 @@ fn not_found(
     let group_version = GroupVersion::new(&info.group, &info.version);
     let is_built_in = |kind: &Arc<Kind>| !kind.is_custom && kind.group_version == group_version;
     let is_served = server.scheme.all().iter().any(is_built_in);
-    if is_served || wants_objects {
-        return negotiated_status_response(headers, Status::path_not_found(), wants_objects);
-    }
-    text_response(StatusCode::NOT_FOUND, "404 page not found\n")
+    let mut response = if is_served || wants_objects {
+        negotiated_status_response(headers, Status::path_not_found(), wants_objects)
+    } else {
+        text_response(StatusCode::NOT_FOUND, "404 page not found\n")
+    };
+    response.extensions_mut().insert(UnknownPath);
+    response
 }

@@ -1,11 +1,11 @@
 //! Notes the way of a write through the filters in the causal record, and every request that is refused. The
 //! filters themselves know nothing of it: these layers stand between them, in the handler chain.
 //!
-//! Each layer makes its step the cause of what follows, in the request's context; the storage finds the
-//! last one there. Reads are noted only when they are refused (401 and 403) or another server should have
-//! answered them and did not, and then afterwards: nothing comes of the others, and their number would push
-//! everything else out of the record. The same holds for
-//! renewals of leases.
+//! Each layer makes its step the cause of what follows, in the request's context; the storage finds the last
+//! one there. Reads are noted only when they are refused (401 and 403) or another server should have answered
+//! them and did not, or is not known to the mux, and then afterwards; and people's questions what is served.
+//! Nothing comes of the others, and their number would push everything else out of the record. The same holds
+//! for renewals of leases.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +16,7 @@ use http::{HeaderMap, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
 use super::exchange;
+use super::flow_asked::{Question, TRACE_PARENT, asked_before, is_told, is_unknown_path, routed};
 use super::passed::{Impersonator, Passed};
 use super::{Next, Passing};
 use crate::authentication::{Authenticated, Refused, Said};
@@ -28,7 +29,7 @@ use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiResponse, Attempted, DecodedBody, InProcessUser, StatusAnswer, UnreadBody};
 use clock::Clock;
-use flow::{Flow, Operation, PassedOnRequest, Step, StepId, TraceParent, is_renewal};
+use flow::{Flow, PassedOnRequest, Step, StepId, TraceParent};
 
 /// What is read of the body of a create that was refused before anybody read it, to learn its object's name.
 /// An attempt with a longer body has no name. It is as little as is counted nowhere else, for strangers may
@@ -39,9 +40,6 @@ const MAX_BODY_BYTES: usize = 64 * 1024;
 const BODY_PATIENCE: Duration = Duration::from_secs(1);
 /// The longest name that an object can have. A text that is longer is no name, and is not kept.
 const MAX_NAME_BYTES: usize = 253;
-
-/// The header in which a client says of which trace it is (W3C Trace Context).
-const TRACE_PARENT: &str = "traceparent";
 
 /// What is noted of a request beside what its answer says.
 struct Asked {
@@ -68,7 +66,7 @@ pub async fn record_request(
     mut request: Passing,
     next: Next<'_>,
 ) -> ApiResponse {
-    let asked = asked(flow, &mut request);
+    let (asked, question) = (asked(flow, &mut request), Question::of(flow, &request));
     let kept = asked.as_ref().and_then(|asked| exchange::keep(flow, asked.step, &mut request));
     let mut response = next.run(request).await;
     if let Some(kept) = kept {
@@ -76,6 +74,11 @@ pub async fn record_request(
     }
     if let Some(asked) = asked {
         finish(flow, clock, asked, &mut response).await;
+    }
+    if let Some((asked, refused)) = question.and_then(|question| question.answered(flow, &response)) {
+        for step in words(flow, &response).into_iter().chain([refused]) {
+            flow.record(asked.cause(), step);
+        }
     }
     if response.status().as_u16() >= 400 {
         // Where the story is told nobody needs it any more, and the server wants to read the rest of it.
@@ -92,6 +95,7 @@ fn asked(flow: &Flow, request: &mut Passed) -> Option<Asked> {
     }
     let info = request.ctx.info.clone();
     let component = request.extensions().get().map(|InProcessUser(user)| user.clone());
+    request.ctx.cause = request.ctx.cause.or_else(|| asked_before(request));
     let cause = cause(request);
     let format = format(request.headers());
     let mut asked = Asked { info, component, cause, format, step: StepId::NONE };
@@ -123,7 +127,8 @@ fn format(headers: &HeaderMap) -> Option<Format> {
 /// Notes what came of a request.
 async fn finish(flow: &Flow, clock: &Clock, mut asked: Asked, response: &mut ApiResponse) {
     let is_read = asked.step == StepId::NONE;
-    if is_read && !is_no(response) {
+    let is_astray = asked.component.is_none() && is_unknown_path(response);
+    if is_read && !is_astray && !is_no(response) {
         return;
     }
     let passed = response.extensions_mut().remove::<PassedOn>();
@@ -257,7 +262,7 @@ pub async fn record_authenticated(flow: &Flow, mut request: Passing, next: Next<
     let known = request.story.authenticated.as_ref().filter(|_| flow.is_on() && step == StepId::NONE);
     let known = known.map(|Authenticated { user, by, .. }| Known { user: user.clone(), by });
     let mut response = next.run(request).await;
-    if let Some(known) = known.filter(|_| is_no(&response)) {
+    if let Some(known) = known.filter(|_| is_no(&response) || is_unknown_path(&response)) {
         response.extensions_mut().insert(known);
     }
     response
@@ -276,6 +281,9 @@ pub async fn record_authorized(flow: &Flow, mut request: Passing, next: Next<'_>
         },
         None => Step::Authorized { by: "".into(), reason: "".into(), before: None },
     });
+    if !request.ctx.wants_objects && !request.ctx.info.is_beside() {
+        note(flow, &mut request, routed);
+    }
     next.run(request).await
 }
 
@@ -302,20 +310,6 @@ fn note(flow: &Flow, request: &mut Passed, make: impl FnOnce(&Passed) -> Step) -
 /// The step that was noted last, or the one that made the caller ask.
 fn cause(request: &Passed) -> Option<StepId> {
     request.ctx.cause.and_then(|cause| StepId(cause).cause())
-}
-
-/// Whether it is noted whatever comes of it: writes are, but for renewals of leases; and what is done to the
-/// cluster as a whole.
-pub(super) fn is_told(info: &RequestInfo) -> bool {
-    if info.is_beside() {
-        return !info.is_read_only();
-    }
-    if !info.is_resource_request || matches!(info.verb.as_str(), "get" | "list" | "watch") {
-        return false;
-    }
-    let is_update = info.resource == "leases" && matches!(info.verb.as_str(), "update" | "patch");
-    let resource = || GroupResource::new(&info.group, &info.resource).to_string();
-    !(is_update && is_renewal(&resource(), Operation::Update))
 }
 
 #[cfg(test)]
@@ -372,11 +366,12 @@ mod tests {
         send(&flow, http::Method::POST, "somebody", 200).await;
         let steps = flow.trace("pods", "ns", "a").steps;
         let causes: Vec<Option<u64>> = steps.iter().map(|step| step.cause.map(|cause| cause.0)).collect();
-        assert_eq!(causes, [None, Some(1), Some(2), Some(3), Some(1)]);
+        assert_eq!(causes, [None, Some(1), Some(2), Some(3), Some(4), Some(1)]);
         let (user, by, said) =
             ("somebody".into(), "X509".into(), vec![("RequestHeader".into(), "no".into())]);
         assert_eq!(steps[1].step, Step::Authenticated { user, by, said });
-        assert_eq!(steps[4].step, Step::Responded { code: 200, audit_id: None });
+        assert!(matches!(steps[3].step, Step::Routed(_)), "{steps:?}");
+        assert_eq!(steps[5].step, Step::Responded { code: 200, audit_id: None });
     }
 
     #[tokio::test]
@@ -422,17 +417,6 @@ mod tests {
         let causes = vec![cause("", "The budget b needs 2."), cause("", "evict"), cause("spec.x", "bad")];
         let status = status.with_details(StatusDetails { causes, ..StatusDetails::default() });
         assert_eq!(with_causes(&status), "Cannot evict pod. The budget b needs 2.");
-    }
-
-    #[test]
-    fn renewals_of_leases_are_not_noted() {
-        let is_told = |method: &str, path: &str| {
-            is_told(&RequestInfo::new(&method.parse().unwrap(), path, "").unwrap())
-        };
-        let leases = "/apis/coordination.k8s.io/v1/namespaces/n/leases";
-        assert!(is_told("POST", leases) && is_told("DELETE", &format!("{leases}/a")));
-        assert!(!is_told("PUT", &format!("{leases}/a")) && !is_told("PATCH", &format!("{leases}/a")));
-        assert!(is_told("PUT", "/apis/example.com/v1/namespaces/n/leases/a"), "of another group");
     }
 
     #[tokio::test]

@@ -36,6 +36,7 @@ pub mod authorization;
 pub mod interceptor;
 
 mod exchange;
+mod flow_asked;
 pub mod flow_record;
 pub mod traffic;
 

@@ -5,7 +5,7 @@
 //! are no steps; nor are health checks, what is mounted beside the API, and what only asks who somebody is or
 //! what they may.
 
-use super::flow_record::is_told;
+use super::flow_asked::is_told;
 use super::interceptor::is_own;
 use super::{Next, Passing};
 use crate::request::RequestInfo;

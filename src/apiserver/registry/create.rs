@@ -87,7 +87,7 @@ impl Registry {
             Written::Committed(object) => {
                 allocation.commit();
                 self.record_addresses(&stored, None, Some(&object)).await;
-                self.present(kind, object).await
+                self.read_back(ctx, kind, object).await
             }
             Written::Conflict(current) => Err(name_taken(kind, &new, current.as_deref())),
         }

@@ -10,9 +10,10 @@ use std::sync::{Arc, Weak};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::Registry;
 use super::conversion::{Converter, object_of, present, webhook};
 use super::converted_view::ConvertedView;
+use super::{Registry, service};
+use crate::request::RequestContext;
 use apimachinery::feature_gates::FeatureGates;
 use apimachinery::list::List;
 use apimachinery::object::Object;
@@ -67,6 +68,20 @@ impl Registry {
         }
         let mut presented = self.present_all(kind, &[object]).await?;
         presented.pop().ok_or_else(|| Status::internal("a conversion lost its object"))
+    }
+
+    /// What a write has stored, in the form of `kind`, and told: it is the store's own answer, which nobody
+    /// asks for a second time.
+    pub(super) async fn read_back(
+        &self,
+        ctx: &RequestContext,
+        kind: &Kind,
+        object: Arc<Object>,
+    ) -> Result<Arc<Object>, Status> {
+        let presented = self.present(kind, object).await?;
+        let after = if service::is_service(kind) { service::AFTER_WRITE } else { "" };
+        ctx.tell_read_back(presented.metadata.resource_version, &kind.group_version, after);
+        Ok(presented)
     }
 
     /// A list of stored objects in the form of `kind`: one question to the webhook for all of them.

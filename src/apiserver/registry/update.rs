@@ -82,7 +82,7 @@ impl Registry {
                 None => return Err(Status::not_found(&kind.group_resource(), name)),
             };
             match attempt {
-                UpdateAttempt::Done(object) => return Ok((self.present(kind, object).await?, false)),
+                UpdateAttempt::Done(object) => return Ok((self.read_back(ctx, kind, object).await?, false)),
                 UpdateAttempt::Again(found) => current = found,
             }
         }

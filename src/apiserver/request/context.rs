@@ -11,15 +11,16 @@ use sync::Mutex;
 
 use super::bounded_text::bounded;
 use super::disturbance::RequestDisturbance;
-use super::field_changes::field_changes;
+use super::field_changes::{field_changes, without_values};
 use super::info::RequestInfo;
 use crate::audit_context::{AuditContext, Level};
+use apimachinery::gvk::GroupVersion;
 use apimachinery::options::{DeleteOptions, Held, WatchCut};
 use apimachinery::status::Status;
 use apimachinery::time::Time;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiRequest, ApiResponse, CausedBy, WantsObjects, negotiated_status_response};
-use flow::{Flow, HeldStage, HeldStep, Step, StepId};
+use flow::{DecodedObject, Flow, HeldStage, HeldStep, Step, StepId};
 
 /// All warnings of one answer together; beyond it each is shortened, then dropped (upstream's numbers).
 const MAX_WARNINGS_BYTES: usize = 4096;
@@ -171,13 +172,32 @@ impl RequestContext {
     /// Whether values are told as well: of what people ask for, since that is little and they will look;
     /// never where it is the values that not everybody may know.
     pub fn is_told_in_full(&self) -> bool {
-        let is_private = || {
-            matches!(
-                self.info.resource.as_str(),
-                "secrets" | "configmaps" | "serviceaccounts" | "tokenreviews"
-            )
-        };
-        self.is_told() && !self.wants_objects && !is_private()
+        self.is_persons() && !self.is_private()
+    }
+
+    /// Whether its story is told, and a person's.
+    pub fn is_persons(&self) -> bool {
+        self.is_told() && !self.wants_objects
+    }
+
+    fn is_private(&self) -> bool {
+        let resource = self.info.resource.as_str();
+        matches!(resource, "secrets" | "configmaps" | "serviceaccounts" | "tokenreviews")
+    }
+
+    /// A person's body was read as an object.
+    pub fn tell_decoded(&self, object: impl FnOnce() -> DecodedObject) {
+        if self.is_persons() {
+            self.tell(Step::Decoded(Box::new(object())));
+        }
+    }
+
+    /// A person's write is read back for its answer, and `after` was done behind it.
+    pub fn tell_read_back(&self, revision: u64, version: &GroupVersion, after: &str) {
+        if self.is_persons() {
+            let (version, after) = (self.flow.name(&version.to_string()), self.flow.name(after));
+            self.tell(Step::ReadBack { revision, version, after });
+        }
     }
 
     /// Waits in front of an admission plugin, while somebody steps the cluster.
@@ -224,13 +244,17 @@ impl RequestContext {
     }
 
     /// Nothing is wrong with the object, and all plugins agree: those that were asked. With `old` also what
-    /// an update changes; of what components write only workloads are looked at, which are few.
+    /// an update changes; of what components write only workloads are looked at, which are few; of what is
+    /// private that it changes.
     pub fn tell_validated(&self, plugins: Option<Arc<str>>, new: &Value, old: Option<&Value>) {
         let is_workload = || matches!(self.info.group.as_str(), "apps" | "batch");
-        let is_looked_at = || self.is_told_in_full() || is_workload();
+        let is_looked_at = || self.is_persons() || is_workload();
         if self.is_told() {
-            let changed =
+            let mut changed =
                 old.filter(|_| is_looked_at()).map(|old| field_changes(old, new)).unwrap_or_default();
+            if self.is_private() {
+                changed = without_values(changed, self.info.resource == "secrets");
+            }
             self.tell(Step::Validated { plugins, changed });
         }
     }

@@ -24,6 +24,19 @@ pub(super) fn field_changes(old: &Value, new: &Value) -> Vec<FieldFromTo> {
     changes.kept
 }
 
+/// Where something differs and not how: of objects whose values not everybody may know. Of a Secret not even
+/// the names of its keys.
+pub(super) fn without_values(changes: Vec<FieldFromTo>, is_secret: bool) -> Vec<FieldFromTo> {
+    let mut kept: Vec<FieldFromTo> = Vec::new();
+    for FieldFromTo { path, .. } in changes {
+        let path = if is_secret { path.split('.').next().unwrap_or_default().into() } else { path };
+        if kept.iter().all(|other| other.path != path) {
+            kept.push(FieldFromTo { path, from: None, to: None });
+        }
+    }
+    kept
+}
+
 #[derive(Default)]
 struct Changes {
     kept: Vec<FieldFromTo>,
@@ -79,6 +92,20 @@ mod tests {
         let show = |value: &Option<Arc<str>>| value.as_deref().unwrap_or("-").to_owned();
         let changes = field_changes(&old, &new);
         changes.iter().map(|one| format!("{} {} {}", one.path, show(&one.from), show(&one.to))).collect()
+    }
+
+    #[test]
+    fn of_what_is_private_only_the_place_is_told() {
+        let paths = |is_secret| {
+            let changes = field_changes(&json!({"data": {"a": "1", "b": "2"}}), &json!({"data": {"a": "3"}}));
+            let told = without_values(changes, is_secret);
+            assert!(told.iter().all(|one| one.from.is_none() && one.to.is_none()));
+            told.iter().map(|one| one.path.to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            (paths(false), paths(true)),
+            (vec!["data.a".into(), "data.b".into()], vec!["data".into()])
+        );
     }
 
     #[test]

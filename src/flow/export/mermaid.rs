@@ -33,8 +33,12 @@ fn message(stage: &StoryStage) -> String {
     let is_no = stage.outcome == StageOutcome::Refused;
     match stage.kind {
         StageKind::Request if is_no => format!("A--xU: {words}"),
-        StageKind::Request => format!("U->>A: {words}"),
-        StageKind::Checks | StageKind::Admission | StageKind::Aggregator => format!("Note over A: {words}"),
+        StageKind::Request | StageKind::Discovery => format!("U->>A: {words}"),
+        StageKind::Start
+        | StageKind::Checks
+        | StageKind::Decoding
+        | StageKind::Admission
+        | StageKind::Aggregator => format!("Note over A: {words}"),
         StageKind::Store => format!("A->>E: {words}"),
         StageKind::Watch => format!("A-->>C: {words}"),
         StageKind::Controller => format!("C{}A: {words}", arrow(is_no)),

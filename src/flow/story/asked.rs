@@ -9,18 +9,22 @@ use super::stage::{StageKind, StageOutcome};
 use super::target::RequestTarget;
 use super::units::{Unit, UnitKind};
 use crate::lane::APISERVER;
+use crate::parts::RoutedRequest;
 use crate::step::{Operation, Step};
 use crate::trace::{ListedResource, Trace, TraceStep};
-use crate::words::{change, changes, describe, done, joined, passed_on, subject, terminating};
+use crate::words::{
+    change, changes, decoded, describe, done, joined, passed_on, read_back, routed, subject, terminating,
+};
 
-/// Tells the unit at `at`; returns the draft from which all goes on.
-pub(super) fn tell(folding: &mut Folding<'_>, at: usize) -> Option<usize> {
+/// Tells the unit at `at`, which `cause` led to; returns the draft from which all goes on.
+pub(super) fn tell(folding: &mut Folding<'_>, at: usize, cause: Option<usize>) -> Option<usize> {
     let units = folding.units;
     let unit = &units[at];
     let steps = || unit.steps.iter().map(|step| &step.step);
-    let mut telling = RequestTelling { folding, unit, cause: None };
+    let mut telling = RequestTelling { folding, unit, cause };
     telling.request();
     telling.checks();
+    telling.decoding();
     telling.admission();
     telling.aggregator();
     if let Some((code, why)) = unit.refusal() {
@@ -71,9 +75,14 @@ impl<'a> RequestTelling<'_, 'a> {
         let Step::RequestReceived { verb: asked_for, path, .. } = &self.unit.first().step else { return };
         let target = RequestTarget::of(path).unwrap_or_default();
         let who = self.unit.who();
+        // A plugin may have written something of its own before, as a quota that counts.
+        let plural = |resource: &str| resource.split('.').next().unwrap_or_default().to_owned();
+        let is_it = |resource: &str| plural(resource) == plural(&target.resource);
         let named = self.steps().find_map(|step| match step {
-            Step::Stored { resource, namespace, name, .. }
-            | Step::Refused { resource, namespace, name, .. }
+            Step::Stored { resource, namespace, name, .. } if is_it(resource) => {
+                Some(subject(resource, namespace, name))
+            }
+            Step::Refused { resource, namespace, name, .. }
             | Step::DryRun { resource, namespace, name, .. } => Some(subject(resource, namespace, name)),
             Step::PassedOn(passed) => Some(subject(&passed.resource, &passed.namespace, &passed.name)),
             _ => None,
@@ -81,13 +90,35 @@ impl<'a> RequestTelling<'_, 'a> {
         let what = named.unwrap_or_else(|| subject(&target.resource, target.namespace, target.name));
         let version = Some(target.version.as_str()).filter(|version| !version.is_empty());
         let version = version.map(|version| format!(", as {version}")).unwrap_or_default();
-        let words = format!("{who} {} {}{version}", verb(asked_for, target.subresource), what.trim_end());
+        let with = self.routed().map(from).unwrap_or_default();
+        let words =
+            format!("{who} {} {}{version}{with}", verb(asked_for, target.subresource), what.trim_end());
         let audit = self.steps().find_map(|step| match step {
             Step::Responded { audit_id: Some(id), .. } => Some(format!("Audit-Id {id}")),
             _ => None,
         });
         self.stage(StageKind::Request, words, vec![], StageOutcome::Done);
         self.detail(audit);
+    }
+
+    fn routed(&self) -> Option<&'a RoutedRequest> {
+        self.steps().find_map(|step| match step {
+            Step::Routed(request) => Some(&**request),
+            _ => None,
+        })
+    }
+
+    /// Who reads the body, and what it is from there on; of what has no body, who answers.
+    fn decoding(&mut self) {
+        let Some(request) = self.routed() else { return };
+        let body = self.steps().find_map(|step| match step {
+            Step::Decoded(object) => Some(decoded(object)),
+            _ => None,
+        });
+        let words = body.map(|body| format!(": {body}")).unwrap_or_default();
+        let words = format!("{}{words}", request.handler);
+        self.stage(StageKind::Decoding, words, vec![], StageOutcome::Done);
+        self.detail(Some(routed(request)));
     }
 
     /// The last stage is told where it ends: it has the request itself in it, too.
@@ -160,9 +191,15 @@ impl<'a> RequestTelling<'_, 'a> {
                 _ => {}
             }
         }
-        if !words.is_empty() {
-            self.stage(StageKind::Store, words.join("; "), notes, StageOutcome::Done);
+        if words.is_empty() {
+            return;
         }
+        self.stage(StageKind::Store, words.join("; "), notes, StageOutcome::Done);
+        let read = self.steps().find_map(|step| match step {
+            Step::ReadBack { revision, version, after } => Some(read_back(*revision, version, after)),
+            _ => None,
+        });
+        self.detail(read);
     }
 
     fn watch(&mut self, at: usize) {
@@ -200,9 +237,10 @@ impl<'a> RequestTelling<'_, 'a> {
         let resource = self.steps().find_map(Step::stores).unwrap_or_default();
         let lists = self.folding.trace.listed.iter();
         lists.filter(move |list| &*list.resource == resource && heard.contains(&*list.component)).map(
-            |ListedResource { component, resource, revision, step }| {
+            |ListedResource { component, resource, revision, step, indices }| {
+                let indices = indices.as_ref().map(|by| format!("; its indices: {by}")).unwrap_or_default();
                 format!(
-                    "{component} has listed {resource} at revision {revision} ({step}), and watches since"
+                    "{component} has listed {resource} at revision {revision} ({step}), and watches since{indices}"
                 )
             },
         )
@@ -265,8 +303,9 @@ fn is_of(step: &Step, kind: StageKind, outcome: StageOutcome) -> bool {
         Admitted { .. } | WebhookCalled { .. } | Denied { .. } | Validated { .. } => {
             kind == StageKind::Admission
         }
+        Routed(_) | Decoded(_) => kind == StageKind::Decoding,
         PassedOn(_) => kind == StageKind::Aggregator,
-        Stored { .. } | Terminating { .. } => kind == StageKind::Store,
+        Stored { .. } | Terminating { .. } | ReadBack { .. } => kind == StageKind::Store,
         WatchDelivered { .. } | InformerUpdated { .. } => kind == StageKind::Watch,
         Responded { .. } | DryRun { .. } => kind == StageKind::Request && outcome == StageOutcome::Done,
         _ => false,
@@ -290,6 +329,15 @@ fn check(step: &Step) -> Option<String> {
 
 fn not_authorized(step: &Step) -> Option<String> {
     matches!(step, Step::Denied { .. }).then(|| format!("by {}", describe(step)))
+}
+
+/// As ` (kubectl/v1.36.2: fieldManager=kubectl-create&fieldValidation=Strict)`.
+fn from(request: &RoutedRequest) -> String {
+    match (&*request.client, &*request.options) {
+        ("", "") => String::new(),
+        (client, "") => format!(" ({client})"),
+        (client, options) => format!(" ({client}: {options})"),
+    }
 }
 
 /// What a write left in the store, under which key.

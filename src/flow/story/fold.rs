@@ -3,17 +3,18 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::draft::{Mentioned, Placed, Ran, Unplaced, Warned, What, Wrote};
+use super::draft::{Draft, Mentioned, Placed, Ran, Unplaced, Warned, What, Wrote};
 use super::fold_words::verb;
 use super::folding::Folding;
 use super::stage::{EventCount, StageKind, StageOutcome, TraceStory};
 use super::target::RequestTarget;
 use super::units::{Unit, UnitKind, units};
 use super::{asked, standing};
-use crate::lane::SCHEDULER;
+use crate::lane::{APISERVER, SCHEDULER};
 use crate::parts::ComparedCount;
 use crate::step::Step;
 use crate::trace::Trace;
+use crate::words::describe;
 
 /// Tells a trace.
 pub(super) fn story(trace: &Trace, is_folded: bool) -> TraceStory {
@@ -61,13 +62,44 @@ impl<'a> Folding<'a> {
     fn tell(&mut self, at: usize, cause: Option<usize>) -> Option<usize> {
         let unit = &self.units[at];
         match unit.kind {
+            UnitKind::Discovery => Some(self.discovery(at)),
             UnitKind::Request => self.request(at, cause),
             UnitKind::Reconcile => self.reconcile(at, cause),
             UnitKind::Attempt => self.attempt(at, cause),
             UnitKind::Sync => self.sync(at, cause),
             UnitKind::Event => self.event(at, cause),
-            UnitKind::Other => cause,
+            UnitKind::Other => self.start(at).or(cause),
         }
+    }
+
+    /// What a client asked before it asked for something.
+    fn discovery(&mut self, at: usize) -> usize {
+        let unit = &self.units[at];
+        let mut who = "";
+        let mut asked = Vec::new();
+        for step in &unit.steps {
+            if let Step::Discovered { client, path, code, .. } = &step.step {
+                who = client;
+                asked.push(format!("{path} ({code})"));
+            }
+        }
+        let words = format!("{who} asks what is served: {}", asked.join(", "));
+        let mut draft =
+            Draft::of(unit, format!("discovery {at}"), StageKind::Discovery, APISERVER, What::Said(words));
+        draft.take(unit);
+        draft.details = unit.steps.iter().map(|step| describe(&step.step)).collect();
+        self.drafts.push(draft);
+        self.drafts.len() - 1
+    }
+
+    /// How far a component has come on its start, each a note of one stage.
+    fn start(&mut self, at: usize) -> Option<usize> {
+        let unit = &self.units[at];
+        let Step::Started { component, what } = &unit.first().step else { return None };
+        let words = || What::Said(format!("{component} starts"));
+        let draft = self.draft(unit, "started".into(), StageKind::Start, (component, None), words);
+        self.drafts[draft].notes.push(what.to_string());
+        Some(draft)
     }
 
     fn request(&mut self, at: usize, cause: Option<usize>) -> Option<usize> {
@@ -78,8 +110,10 @@ impl<'a> Folding<'a> {
             return cause;
         }
         // Also what is asked for in this process in the name of a person, as by `kubarium up -f`.
-        if unit.first().cause.is_none() && !user.starts_with("system:") {
-            return asked::tell(self, at);
+        // Who comes from outside may have asked before what is served, which need not be part of this story.
+        let is_persons = user.is_empty() || unit.first().cause.is_none();
+        if is_persons && !user.starts_with("system:") {
+            return asked::tell(self, at, cause);
         }
         let target = RequestTarget::of(path).unwrap_or_default();
         let refusal = unit.refusal();
@@ -195,6 +229,11 @@ impl<'a> Folding<'a> {
             for (node, pod) in on {
                 ran.nodes.add(node);
                 ran.pods.add(pod);
+            }
+            for step in &unit.steps {
+                if let Step::PodPrepared { .. } = &step.step {
+                    gathered.details.push(describe(&step.step));
+                }
             }
             if ran.has_failed {
                 gathered.outcome = StageOutcome::Warning;

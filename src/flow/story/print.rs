@@ -142,8 +142,11 @@ impl StageKind {
     /// As it stands in its column.
     pub fn name(self) -> &'static str {
         match self {
+            StageKind::Start => "start",
+            StageKind::Discovery => "discovery",
             StageKind::Request => "request",
             StageKind::Checks => "checks",
+            StageKind::Decoding => "decoding",
             StageKind::Admission => "admission",
             StageKind::Aggregator => "aggregator",
             StageKind::Store => "store",
@@ -166,8 +169,12 @@ const CYAN: u8 = 36;
 
 fn tone_of(kind: StageKind) -> u8 {
     match kind {
-        StageKind::Request | StageKind::Checks | StageKind::Admission => BLUE,
-        StageKind::Aggregator | StageKind::Store | StageKind::Watch => CYAN,
+        StageKind::Discovery
+        | StageKind::Request
+        | StageKind::Checks
+        | StageKind::Decoding
+        | StageKind::Admission => BLUE,
+        StageKind::Start | StageKind::Aggregator | StageKind::Store | StageKind::Watch => CYAN,
         StageKind::Controller => GREEN,
         StageKind::Scheduler => MAGENTA,
         StageKind::Kubelet => YELLOW,

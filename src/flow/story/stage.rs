@@ -10,10 +10,16 @@ use crate::uid::Uid;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StageKind {
+    /// A component starts.
+    Start,
+    /// A client asks what is served.
+    Discovery,
     /// Somebody asks the apiserver.
     Request,
     /// Authentication and authorization.
     Checks,
+    /// The mux finds the handler, which reads the body.
+    Decoding,
     /// Admission plugins and webhooks.
     Admission,
     /// kube-aggregator passes it on to another API server.

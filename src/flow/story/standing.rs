@@ -9,6 +9,9 @@ use crate::step::{Operation, Step};
 use crate::trace::Trace;
 use crate::words::{refusal, subject};
 
+/// The plugin that puts initializers onto an object.
+const INITIALIZERS: &str = "Initializers";
+
 /// So many lines of one kind.
 const MOST: usize = 3;
 
@@ -36,7 +39,8 @@ pub(super) fn standing(trace: &Trace, units: &[Unit<'_>]) -> Vec<String> {
         )
     });
     let forbidden = units.iter().filter_map(would_allow).take(MOST);
-    pending.chain(crashing).chain(kept).chain(forbidden).collect()
+    let waiting = units.iter().filter_map(waits_for).take(MOST);
+    pending.chain(crashing).chain(kept).chain(waiting).chain(forbidden).collect()
 }
 
 /// As kubectl wants it: `configmaps a -n default`.
@@ -95,6 +99,25 @@ impl Obstacles {
         self.crashing.retain(|(pod, _), _| **pod != *key);
         self.kept.remove(&self.last);
     }
+}
+
+/// Of a create that is stored and not answered: for which initializers it waits.
+fn waits_for(unit: &Unit<'_>) -> Option<String> {
+    let steps = || unit.steps.iter().map(|step| &step.step);
+    if steps().any(|step| matches!(step, Step::Responded { .. } | Step::Refused { .. })) {
+        return None;
+    }
+    let list = steps().find_map(|step| match step {
+        Step::Admitted { plugin, values, .. } if &**plugin == INITIALIZERS => values.first()?.to.clone(),
+        _ => None,
+    })?;
+    let stored = steps().find_map(|step| match step {
+        Step::Stored { resource, namespace, name, .. } => Some(subject(resource, namespace, name)),
+        _ => None,
+    })?;
+    Some(format!(
+        "{stored} is seen by nobody, and its create not answered, until each of {list} has taken itself off"
+    ))
 }
 
 /// Of somebody's request that no authorizer allowed: the rule that would have.

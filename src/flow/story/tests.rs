@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::*;
 use crate::handwritten::{Handwritten, deployment};
 use crate::lane::Lane;
-use crate::parts::{ComparedCount, FieldFromTo, FitRefusal, PassedOnRequest};
+use crate::parts::{ComparedCount, DecodedObject, FieldFromTo, FitRefusal, PassedOnRequest, RoutedRequest};
 use crate::recorded::StepId;
 use crate::step::{Operation, Step};
 use crate::trace::StoragePlace;
@@ -210,7 +210,10 @@ fn who_hears_of_an_object_has_listed_its_resource_before() {
     let record = Handwritten::new();
     let list = |component: &str, resource: &str, revision| {
         let (component, resource) = (component.into(), resource.into());
-        record.step(None, Step::Listed { component, resource, items: 0, revision, again: false });
+        record.step(
+            None,
+            Step::Listed { component, resource, items: 0, revision, again: false, indices: None },
+        );
     };
     list("kube-scheduler", "pods", 3);
     list("kube-scheduler", "pods", 5);
@@ -409,4 +412,88 @@ fn a_watch_that_is_faster_than_the_writer_and_a_record_that_is_odd_are_told() {
         step.cause = Some(step.id);
     }
     assert!(!printed(&trace).is_empty(), "a step that is its own cause");
+}
+
+#[test]
+fn what_a_client_asked_before_and_with_what_it_came_begins_the_story() {
+    let record = Handwritten::new();
+    let ask = |cause, path: &str, code| {
+        let (client, form) = ("kubectl/v1.36.2".into(), "application/json".into());
+        record.step(cause, Step::Discovered { client, path: path.into(), form, code })
+    };
+    let before = ask(ask(None, "/api", 200), "/openapi/v3", 304);
+    let asked = request(&record, before, "", "create", "/apis/extensions/v1beta1/namespaces/ns/deployments");
+    let routed = RoutedRequest {
+        client: "kubectl/v1.36.2".into(),
+        options: "fieldValidation=Strict".into(),
+        groups: "dev".into(),
+        handler: "handlers.CreateResource, storage of deployments.extensions".into(),
+        ..RoutedRequest::default()
+    };
+    let routed = record.step(asked, Step::Routed(Box::new(routed)));
+    let decoded = DecodedObject {
+        bytes: 9,
+        read_as: "extensions/v1beta1 Deployment".into(),
+        resource: "extensions/v1beta1 deployments".into(),
+        stored_as: "apps/v1".into(),
+        defaulted: vec!["spec.strategy".into()],
+    };
+    let decoded = record.step(routed, Step::Decoded(Box::new(decoded)));
+    // A plugin counts before the object is written.
+    written(&record, decoded, "resourcequotas", "q", 6);
+    let stored = written(&record, decoded, "deployments.apps", "a", 7);
+    let (version, after) = ("extensions/v1beta1".into(), "".into());
+    record.step(stored, Step::ReadBack { revision: 7, version, after });
+    let look = Look { details: true, ..Look::default() };
+    let text = record.flow.trace("deployments.apps", "ns", "a").story().print(look);
+    contains(
+        &text,
+        &[
+            "discovery  kubectl/v1.36.2 asks what is served: /api (200), /openapi/v3 (304)",
+            "creates deployments.apps ns/a, as extensions/v1beta1 (kubectl/v1.36.2: fieldValidation=Strict) <- 1",
+            "handlers.CreateResource, storage of deployments.extensions: decoded 9 bytes as extensions/v1beta1 \
+             Deployment (extensions/v1beta1 deployments), worked on and stored as apps/v1; defaults for \
+             spec.strategy",
+            "in the groups dev",
+            "- read back at 7 as extensions/v1beta1; no hook behind the write",
+        ],
+    );
+    let again = ask(None, "/version", 200);
+    let asked = request(&record, again, "", "update", "/apis/apps/v1/namespaces/ns/deployments/a");
+    written(&record, asked, "deployments.apps", "a", 8);
+    let text = printed(&record.flow.trace("deployments.apps", "ns", "a"));
+    contains(&text, &["asks what is served: /version (200)", "updates deployments.apps ns/a"]);
+    let trace = record.flow.trace("deployments.apps", "ns", "a");
+    let diagram = trace.export("mermaid", &WantedSteps::default()).unwrap();
+    assert!(diagram.contains("U->>A: kubectl/v1.36.2 asks what is served"), "{diagram}");
+}
+
+#[test]
+fn what_waits_for_initializers_says_for_which() {
+    let record = Handwritten::new();
+    let asked = request(&record, None, "", "create", "/api/v1/namespaces/ns/pods");
+    let list = "{\"pending\":[{\"name\":\"a.example.com\"}]}";
+    let values =
+        vec![FieldFromTo { path: "metadata.initializers".into(), from: None, to: Some(list.into()) }];
+    let (plugin, changed) = ("Initializers".into(), "metadata.initializers".into());
+    let admitted = record.step(asked, Step::Admitted { plugin, changed, values });
+    written(&record, admitted, "pods", "a", 7);
+    let waits = format!("=> pods ns/a is seen by nobody, and its create not answered, until each of {list}");
+    contains(&printed(&record.flow.trace("pods", "ns", "a")), &[&waits]);
+    record.step(asked, Step::Responded { code: 201, audit_id: None });
+    assert!(!printed(&record.flow.trace("pods", "ns", "a")).contains("is seen by nobody"));
+}
+
+#[test]
+fn a_component_that_starts_says_how_far_it_has_come() {
+    let record = Handwritten::new();
+    for what in ["etcd is open", "post-start hook rbac/bootstrap-roles"] {
+        let (component, what) = ("kube-apiserver".into(), what.into());
+        record.step(None, Step::Started { component, what });
+    }
+    let text = printed(&record.flow.trace_all());
+    contains(
+        &text,
+        &["start      kube-apiserver starts", "- etcd is open", "- post-start hook rbac/bootstrap"],
+    );
 }

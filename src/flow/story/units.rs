@@ -11,6 +11,8 @@ use crate::trace::TraceStep;
 /// What a unit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitKind {
+    /// What a client asked to know what is served, one question after the other.
+    Discovery,
     /// A request, with the watches that its writes reached.
     Request,
     /// A key in its queue, and its reconcile.
@@ -86,8 +88,10 @@ fn begins(step: &Step) -> Option<UnitKind> {
 /// sandbox that is stopped because its pod is gone.
 fn begins_beside(step: &Step, of: UnitKind) -> Option<UnitKind> {
     let kind = match step {
+        Step::Discovered { .. } => UnitKind::Discovery,
         Step::ReconcileStarted { .. } => UnitKind::Reconcile,
-        Step::SandboxCreated { .. }
+        Step::PodPrepared { .. }
+        | Step::SandboxCreated { .. }
         | Step::ImagePulled { .. }
         | Step::ContainerCreated { .. }
         | Step::ContainerStarted { .. }

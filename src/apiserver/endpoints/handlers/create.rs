@@ -15,10 +15,12 @@ use apimachinery::status::Status;
 pub(crate) async fn create(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
     let raw = input.read(&scope.headers).await?;
     let options = scope.write_options("CreateOptions")?;
-    let form = scope.form();
+    let (form, bytes) = (scope.form(), raw.size_bytes());
     let mut object = form.decode(&scope.ctx, raw, options.field_validation)?;
     ensure_namespace(&mut object, scope.namespace())?;
+    let sent = scope.as_sent(&object);
     form.apply_defaults(&mut object)?;
+    scope.tell_decoded(bytes, sent.as_ref(), &object);
     scope.ctx.name_attempt(object["metadata"]["name"].as_str().unwrap_or_default().to_owned());
     form.complete(&mut object);
     without_duplicates(&scope.ctx, &mut object, FoundOwner::InRequest);

@@ -42,6 +42,16 @@ pub(crate) enum Raw {
     Tree(Value),
 }
 
+impl Raw {
+    /// How many bytes came; none of a tree.
+    pub(crate) fn size_bytes(&self) -> usize {
+        match self {
+            Raw::Bytes(bytes, _) => bytes.len(),
+            Raw::Tree(_) => 0,
+        }
+    }
+}
+
 impl Form {
     /// The kind of a resource.
     pub(crate) fn of(server: &Endpoints, kind: &Kind) -> Form {

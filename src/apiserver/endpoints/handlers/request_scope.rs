@@ -16,10 +16,12 @@ use crate::endpoints::response::table::{IncludeObject, include_object};
 use crate::endpoints::response::unread_watches::UnreadWatches;
 use crate::registry::Part;
 use crate::request::RequestContext;
+use apimachinery::fingerprint::Fingerprint;
 use apimachinery::gvk::GroupVersion;
 use apimachinery::status::Status;
 use apis::kind::{Kind, Subresource};
 use apis::scale::scale_of;
+use flow::DecodedObject;
 
 /// One request to a resource.
 pub(crate) struct Scope {
@@ -65,6 +67,24 @@ impl Scope {
         self.ctx.field_manager = options.field_manager.clone();
         self.ctx.field_validation = self.query.text("fieldValidation").unwrap_or_default().to_owned();
         Ok(options)
+    }
+
+    /// Tells what became of a body of so many bytes; `sent` is the object before it had its defaults.
+    pub(crate) fn tell_decoded(&self, bytes: usize, sent: Option<&Fingerprint>, object: &Value) {
+        let kind = &self.kind;
+        let version = &kind.group_version;
+        self.ctx.tell_decoded(|| DecodedObject {
+            bytes: bytes as u64,
+            read_as: format!("{version} {}", kind.kind).into(),
+            resource: format!("{version} {}", kind.plural).into(),
+            stored_as: kind.storage_kind().group_version.to_string().into(),
+            defaulted: sent.into_iter().flat_map(|sent| sent.changes(object)).map(Arc::from).collect(),
+        });
+    }
+
+    /// An object as it was sent, where it is told what becomes of it.
+    pub(crate) fn as_sent(&self, object: &Value) -> Option<Fingerprint> {
+        self.ctx.is_persons().then(|| Fingerprint::of(object))
     }
 
     /// For admission.

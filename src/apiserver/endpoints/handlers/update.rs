@@ -21,11 +21,13 @@ use apis::kind::Subresource;
 pub(crate) async fn update(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
     let raw = input.read(&scope.headers).await?;
     let options = scope.write_options("UpdateOptions")?;
-    let form = scope.form();
+    let (form, bytes) = (scope.form(), raw.size_bytes());
     let mut object = form.decode(&scope.ctx, raw, options.field_validation)?;
     ensure_namespace(&mut object, scope.namespace())?;
     ensure_name(&object, scope.name())?;
+    let sent = scope.as_sent(&object);
     form.apply_defaults(&mut object)?;
+    scope.tell_decoded(bytes, sent.as_ref(), &object);
     without_duplicates(&scope.ctx, &mut object, FoundOwner::InRequest);
     write(scope, &form, &Replace(object), false).await
 }

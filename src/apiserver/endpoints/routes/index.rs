@@ -12,7 +12,7 @@ use crate::endpoints::query::Query;
 use crate::endpoints::response::messages;
 use crate::endpoints::response::negotiation::{Output, Restrictions, negotiate};
 use crate::endpoints::response::writers::write_bytes;
-use crate::request::RequestContext;
+use crate::request::{RequestContext, UnknownPath};
 use apimachinery::accept::MediaType;
 use apimachinery::status::Status;
 use apimachinery::wire::{ApiResponse, negotiated_status_response, status_response, text_response};
@@ -95,11 +95,13 @@ fn write_document(headers: &HeaderMap, query: &Query, document: &Value) -> Resul
 }
 
 fn not_found(wants_objects: bool) -> ApiResponse {
-    if wants_objects {
+    let mut response = if wants_objects {
         status_response(Status::path_not_found(), true)
     } else {
         text_response(StatusCode::NOT_FOUND, "404 page not found\n")
-    }
+    };
+    response.extensions_mut().insert(UnknownPath);
+    response
 }
 
 fn host(request: &Parts) -> &str {

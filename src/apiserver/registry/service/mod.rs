@@ -29,7 +29,10 @@ pub use addresses::node_ports;
 pub use allocators::{Allocation, Allocators};
 pub use options::ServiceOptions;
 
-fn is_service(kind: &Kind) -> bool {
+/// What is done behind the write of a service, in words.
+pub(super) const AFTER_WRITE: &str = "its addresses and ports are kept, and told as IPAddresses";
+
+pub(super) fn is_service(kind: &Kind) -> bool {
     &*kind.plural == "services" && kind.group_version.group.is_empty()
 }
 
