@@ -397,7 +397,7 @@ mod tests {
             ("a list", "=k@1,a@2", "k!: =k@1; a!: =a@2"),
             ("a list without what is known", "=a@2", "a!: =a@2; k!: ?k@1"),
             ("a list without what waits", "+a@2 ~k@3 =k@4", "a: +a@2 ?a@2; k: ~k@3 =k@4"),
-            ("two lists", "=a@2 =b@3", "a!: =a@2 ?a@2; k!: ?k@1; b: =b@3"),
+            ("two lists", "=a@2 =b@3", "a!: =a@2 ?a@2; k!: ?k@1 (1 merged); b: =b@3"),
             ("the same again", "s", "k: sk@1"),
             ("not again what waits with news", "~k@2 s", "k: ~k@2"),
         ];

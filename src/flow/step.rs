@@ -254,7 +254,7 @@ pub enum Step {
         #[serde(default)]
         handlers: u16,
         /// How many deltas of the key came out of the FIFO together, of which this is one.
-        #[serde(default, skip_serializing_if = "is_one")]
+        #[serde(default = "one", skip_serializing_if = "is_one")]
         deltas: u8,
         /// How many deletions in a row had been merged into one of them.
         #[serde(default, skip_serializing_if = "is_zero")]
@@ -478,8 +478,12 @@ fn is_nothing(text: &Text) -> bool {
     text.is_empty()
 }
 
+fn one() -> u8 {
+    1
+}
+
 fn is_one(deltas: &u8) -> bool {
-    *deltas <= 1
+    *deltas == 1
 }
 
 fn is_zero(merged: &u8) -> bool {

@@ -465,7 +465,7 @@ fn what_a_client_asked_before_and_with_what_it_came_begins_the_story() {
     contains(&text, &["asks what is served: /version (200)", "updates deployments.apps ns/a"]);
     let trace = record.flow.trace("deployments.apps", "ns", "a");
     let diagram = trace.export("mermaid", &WantedSteps::default()).unwrap();
-    assert!(diagram.contains("U->>A: kubectl/v1.36.2 asks what is served"), "{diagram}");
+    assert!(diagram.contains("U->>A: 1. kubectl/v1.36.2 asks what is served"), "{diagram}");
 }
 
 #[test]
