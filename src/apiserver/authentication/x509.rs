@@ -39,6 +39,7 @@ const UID: &str = "1.3.6.1.4.1.57683.2";
 #[derive(Clone)]
 pub struct ClientAuthorities {
     verifier: Arc<dyn ClientCertVerifier>,
+    roots: Vec<CertificateDer<'static>>,
     clock: Clock,
 }
 
@@ -48,16 +49,18 @@ impl ClientAuthorities {
     /// # Errors
     /// No certificate at all, or one that cannot be read.
     pub fn new(pems: &[String], clock: &Clock) -> Result<ClientAuthorities, BadAuthorities> {
-        let mut roots = RootCertStore::empty();
+        let (mut store, mut roots) = (RootCertStore::empty(), vec![]);
         for pem in pems {
             for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
                 let certificate = certificate.map_err(|error| error.to_string())?;
-                roots.add(certificate).map_err(|error| error.to_string())?;
+                store.add(certificate.clone()).map_err(|error| error.to_string())?;
+                roots.push(certificate);
             }
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
-        Ok(ClientAuthorities { verifier: verifier.map_err(|error| error.to_string())?, clock: clock.clone() })
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(store), provider).build();
+        let verifier = verifier.map_err(|error| error.to_string())?;
+        Ok(ClientAuthorities { verifier, roots, clock: clock.clone() })
     }
 
     /// Whether the first of the certificates is a client's and leads to one of the authorities.
@@ -68,12 +71,31 @@ impl ClientAuthorities {
         let seconds = u64::try_from(self.clock.now().timestamp()).unwrap_or(0);
         let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         let leaf = CertificateDer::from(leaf.as_slice());
-        match self.verifier.verify_client_cert(&leaf, &intermediates, now) {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                Err(format!("verifying certificate {} failed: {}", identifier(&leaf), words(&error)).into())
-            }
-        }
+        let verified = if self.roots.contains(&leaf) {
+            verify_itself(&leaf, now)
+        } else {
+            self.verifier.verify_client_cert(&leaf, &intermediates, now).map(drop)
+        };
+        verified.map_err(|error| {
+            format!("verifying certificate {} failed: {}", identifier(&leaf), words(&error)).into()
+        })
+    }
+}
+
+/// Time and purpose of an authority that shows itself: Go believes it, which webpki does not.
+fn verify_itself(leaf: &CertificateDer, now: UnixTime) -> Result<(), rustls::Error> {
+    let refused = |why| Err(rustls::Error::InvalidCertificate(why));
+    let Ok((_, certificate)) = X509Certificate::from_der(leaf) else {
+        return refused(CertificateError::BadEncoding);
+    };
+    let (validity, now) = (certificate.validity(), i64::try_from(now.as_secs()).unwrap_or(i64::MAX));
+    if now < validity.not_before.timestamp() || now > validity.not_after.timestamp() {
+        return refused(CertificateError::Expired);
+    }
+    match certificate.extended_key_usage() {
+        Ok(None) => Ok(()),
+        Ok(Some(usage)) if usage.value.any || usage.value.client_auth => Ok(()),
+        _ => refused(CertificateError::InvalidPurpose),
     }
 }
 
@@ -249,6 +271,28 @@ mod tests {
         assert_eq!(authenticator.authenticate(&nobody), Ok(None));
         clock.advance(Duration::from_secs(86_400 * 366));
         assert!(authenticator.authenticate(&good).is_err(), "what was known expires");
+    }
+
+    /// As who makes one with `openssl req -x509` and gives it to `--client-ca-file`, too.
+    #[test]
+    fn an_authority_that_shows_itself_is_believed() {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH + TimeDelta::days(20_600));
+        let verified = |change: fn(&mut CertificateParams)| {
+            let mut params = CertificateParams::default();
+            params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+            change(&mut params);
+            let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+            let authorities = ClientAuthorities::new(&[certificate.pem()], &clock).unwrap();
+            let verified = authorities.verify(&[certificate.der().to_vec()]);
+            verified.map_err(|error| error.to_string())
+        };
+        assert_eq!(verified(|_| ()), Ok(()));
+        assert_eq!(verified(|params| params.is_ca = IsCa::NoCa), Ok(()));
+        let server =
+            verified(|params| params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth]);
+        assert!(server.unwrap_err().ends_with("specifies an incompatible key usage"));
+        let old = verified(|params| params.not_after = rcgen::date_time_ymd(2026, 2, 1));
+        assert!(old.unwrap_err().ends_with("has expired or is not yet valid"));
     }
 
     #[test]
