@@ -403,7 +403,7 @@ mod tests {
         ];
         for (name, script, expected) in cases {
             let known = Arc::new(Indexer::new());
-            known.update("k".into(), object("k", 1));
+            known.update(object("k", 1));
             let fifo = DeltaFifo::new(known);
             play(&fifo, script);
             assert_eq!(drain(&fifo).join("; "), expected, "{name}");

@@ -5,6 +5,8 @@
 //! never changed; lists are in key order. It holds what was last delivered, which may be older than what the
 //! apiserver has: a controller that must not act on the past compares on write.
 
+use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -29,9 +31,12 @@ pub struct Indexer {
 #[derive(Default)]
 struct IndexerState {
     /// A key begins with the namespace, so that what is in one stands together (`cache.NamespaceIndex`).
-    items: BTreeMap<Arc<str>, Arc<Object>>,
+    items: BTreeSet<KeyedObject>,
     indices: BTreeMap<String, NamedIndex>,
 }
+
+/// Found by its key, which it has itself: of a cache of many objects half would be pointers to keys.
+struct KeyedObject(Arc<Object>);
 
 struct NamedIndex {
     values_of: IndexFunc,
@@ -48,8 +53,8 @@ impl Indexer {
     pub fn add_index(&self, name: &str, values_of: IndexFunc) {
         let mut state = self.write();
         let mut index = NamedIndex { values_of, keys: BTreeMap::new() };
-        for (key, object) in &state.items {
-            index.insert(key, (values_of)(object));
+        for KeyedObject(object) in &state.items {
+            index.insert(object.shared_key(), (values_of)(object));
         }
         state.indices.insert(name.to_owned(), index);
     }
@@ -59,9 +64,9 @@ impl Indexer {
         self.read().indices.keys().cloned().collect()
     }
 
-    /// Adds or replaces the object at `key`; returns what was there.
-    pub fn update(&self, key: Arc<str>, object: Arc<Object>) -> Option<Arc<Object>> {
-        self.write().put(key, object)
+    /// Adds or replaces the object at its key; returns what was there.
+    pub fn update(&self, object: Arc<Object>) -> Option<Arc<Object>> {
+        self.write().put(object)
     }
 
     /// Removes and returns the object at `key`.
@@ -70,23 +75,29 @@ impl Indexer {
     }
 
     /// Holds exactly `items` from now on.
-    pub fn replace(&self, items: impl IntoIterator<Item = (Arc<str>, Arc<Object>)>) {
+    pub fn replace(&self, items: impl IntoIterator<Item = Arc<Object>>) {
         let mut state = self.write();
         state.items.clear();
         state.indices.values_mut().for_each(|index| index.keys.clear());
-        for (key, object) in items {
-            state.put(key, object);
+        for object in items {
+            state.put(object);
         }
+    }
+
+    /// Gives back the room between objects that came one after the other, as those of a list.
+    pub fn pack(&self) {
+        let mut state = self.write();
+        state.items = std::mem::take(&mut state.items).into_iter().collect();
     }
 
     /// The object at `key`.
     pub fn get_by_key(&self, key: &str) -> Option<Arc<Object>> {
-        self.read().items.get(key).cloned()
+        self.read().items.get(key).map(KeyedObject::object)
     }
 
     /// Every object, in key order.
     pub fn list(&self) -> Vec<Arc<Object>> {
-        self.read().items.values().cloned().collect()
+        self.read().items.iter().map(KeyedObject::object).collect()
     }
 
     /// Every object in a namespace, in key order.
@@ -94,12 +105,12 @@ impl Indexer {
         let prefix = format!("{namespace}/");
         let state = self.read();
         let from = state.items.range::<str, _>((Bound::Included(&*prefix), Bound::Unbounded));
-        from.take_while(|(key, _)| key.starts_with(&prefix)).map(|(_, object)| object.clone()).collect()
+        from.take_while(|item| item.key().starts_with(&prefix)).map(KeyedObject::object).collect()
     }
 
     /// Every key, in order.
     pub fn list_keys(&self) -> Vec<Arc<str>> {
-        self.read().items.keys().cloned().collect()
+        self.read().items.iter().map(|item| item.key().clone()).collect()
     }
 
     /// How many objects there are.
@@ -116,7 +127,7 @@ impl Indexer {
     pub fn by_index(&self, index: &str, value: &str) -> Vec<Arc<Object>> {
         let state = self.read();
         let keys = state.indices.get(index).and_then(|index| index.keys.get(value));
-        let object = |key: &Arc<str>| state.items.get(key).cloned();
+        let object = |key: &Arc<str>| state.items.get(&**key).map(KeyedObject::object);
         keys.into_iter().flatten().filter_map(object).collect()
     }
 
@@ -142,21 +153,22 @@ impl Indexer {
 }
 
 impl IndexerState {
-    fn put(&mut self, key: Arc<str>, object: Arc<Object>) -> Option<Arc<Object>> {
-        let old = self.items.insert(key.clone(), object.clone());
+    fn put(&mut self, object: Arc<Object>) -> Option<Arc<Object>> {
+        let key = object.shared_key();
+        let old = self.items.replace(KeyedObject(object.clone())).map(|KeyedObject(old)| old);
         for index in self.indices.values_mut() {
             let new_values = (index.values_of)(&object);
             let old_values = old.as_ref().map(|old| (index.values_of)(old)).unwrap_or_default();
             if new_values != old_values {
-                index.remove(&key, &old_values);
-                index.insert(&key, new_values);
+                index.remove(key, &old_values);
+                index.insert(key, new_values);
             }
         }
         old
     }
 
     fn remove(&mut self, key: &str) -> Option<Arc<Object>> {
-        let old = self.items.remove(key)?;
+        let KeyedObject(old) = self.items.take(key)?;
         for index in self.indices.values_mut() {
             let values = (index.values_of)(&old);
             index.remove(key, &values);
@@ -164,6 +176,42 @@ impl IndexerState {
         Some(old)
     }
 }
+
+impl KeyedObject {
+    fn key(&self) -> &Arc<str> {
+        self.0.shared_key()
+    }
+
+    fn object(&self) -> Arc<Object> {
+        self.0.clone()
+    }
+}
+
+impl Borrow<str> for KeyedObject {
+    fn borrow(&self) -> &str {
+        self.key()
+    }
+}
+
+impl Ord for KeyedObject {
+    fn cmp(&self, other: &KeyedObject) -> Ordering {
+        self.key().cmp(other.key())
+    }
+}
+
+impl PartialOrd for KeyedObject {
+    fn partial_cmp(&self, other: &KeyedObject) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for KeyedObject {
+    fn eq(&self, other: &KeyedObject) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for KeyedObject {}
 
 impl NamedIndex {
     fn insert(&mut self, key: &Arc<str>, values: Vec<String>) {
@@ -218,7 +266,7 @@ mod tests {
                     if random.usize(..4) == 0 {
                         assert_eq!(indexer.delete(&key).is_some(), model.remove(&key).is_some());
                     } else {
-                        indexer.update(key.as_str().into(), object.clone());
+                        indexer.update(object.clone());
                         model.insert(key, object);
                     }
                     // A reader never sees an object under a value that it does not have.
@@ -245,7 +293,8 @@ mod tests {
             assert_eq!(seen, model.len(), "{index}");
         }
         // "ns1" is no part of "ns10".
-        indexer.update("ns10/o".into(), object(0, 0, 0));
+        let metadata = json!({ "namespace": "ns10", "name": "o" });
+        indexer.update(Arc::new(Object::from_value(&json!({ "metadata": metadata }), vec![]).unwrap()));
         for number in 0..3 {
             let (namespace, prefix) = (format!("ns{number}"), format!("ns{number}/"));
             let found: Vec<String> = indexer.in_namespace(&namespace).iter().map(|it| it.key()).collect();
@@ -260,8 +309,9 @@ mod tests {
     fn a_replacement_leaves_nothing_of_what_was() {
         let indexer = Indexer::new();
         indexer.add_index("color", color);
-        indexer.update("ns0/o0".into(), object(0, 1, 1));
-        indexer.replace([("ns1/o1".into(), object(1, 2, 2))]);
+        indexer.update(object(0, 1, 1));
+        indexer.replace([object(1, 2, 2)]);
+        indexer.pack();
         assert_eq!(indexer.list_keys(), [Arc::from("ns1/o1")]);
         assert_eq!((indexer.in_namespace("ns0").len(), indexer.in_namespace("ns1").len()), (0, 1));
         assert_eq!(indexer.index_values("color"), ["2"]);

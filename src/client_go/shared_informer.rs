@@ -267,7 +267,7 @@ impl SharedInformer {
                 Some(Notification::Delete(deleted))
             }
             Delta::Added(new) | Delta::Updated(new) | Delta::Replaced(new) | Delta::Sync(new) => {
-                let Some(old) = self.indexer.update(key.clone(), new.clone()) else {
+                let Some(old) = self.indexer.update(new.clone()) else {
                     return Some(Notification::Add { new, is_initial_list });
                 };
                 let is_news = old.metadata.resource_version != new.metadata.resource_version;
@@ -318,6 +318,7 @@ impl SharedInformer {
             }
         }
         if has_synced && !self.has_synced() {
+            self.indexer.pack();
             self.synced.store(true, Ordering::Release);
             self.became_synced.notify_waiters();
         }

@@ -131,7 +131,7 @@ mod tests {
     fn all_nodes_are_told_when_there_are_many_more_and_each_that_somebody_changed() {
         let indexer = Arc::new(Indexer::new());
         let size = ClusterSize { nodes: Lister::new(indexer.clone()), step: Mutex::default() };
-        let put = |node: &Arc<Object>| indexer.update(node.key().into(), node.clone());
+        let put = |node: &Arc<Object>| indexer.update(node.clone());
         for number in 1..=100 {
             let node = node(number, "0");
             put(&node);

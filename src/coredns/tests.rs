@@ -15,7 +15,7 @@ fn lister(indices: &[(&str, IndexFunc)], objects: &[Value]) -> Lister {
     indices.iter().for_each(|(name, function)| indexer.add_index(name, *function));
     for object in objects {
         let object = Object::from_value(object, vec![]).unwrap();
-        indexer.update(object.shared_key().clone(), Arc::new(object));
+        indexer.update(Arc::new(object));
     }
     Lister::new(Arc::new(indexer))
 }

@@ -12,10 +12,10 @@ const EVENT_BYTES: usize = 256;
 
 /// The newest events, those of a revision together, without a gap. Bounded by `bound` bytes, what was there
 /// before the change counted as well; at the bound the oldest are let go of, when they are in the log. The
-/// newest revision always stays. Cloning shares the events.
+/// newest revision always stays. Cloning shares it, until one of the two changes.
 #[derive(Debug, Clone)]
 pub(super) struct Recent {
-    revisions: VecDeque<Arc<[Event]>>,
+    revisions: Arc<VecDeque<Arc<[Event]>>>,
     /// The revision of the first events, or of the next ones if there are none.
     first: Revision,
     bytes: usize,
@@ -24,7 +24,7 @@ pub(super) struct Recent {
 
 impl Recent {
     pub(super) fn new(next: Revision, bound: usize) -> Recent {
-        Recent { revisions: VecDeque::new(), first: next, bytes: 0, bound }
+        Recent { revisions: Arc::default(), first: next, bytes: 0, bound }
     }
 
     /// Takes the events of the next revision. [`Recent::excess`] says what has to go for them.
@@ -32,7 +32,7 @@ impl Recent {
         let next = self.first + self.revisions.len() as u64;
         assert!(events.iter().all(|event| event.revision() == next), "revisions have no gaps");
         self.bytes += cost(&events);
-        self.revisions.push_back(events);
+        Arc::make_mut(&mut self.revisions).push_back(events);
     }
 
     /// The oldest revisions that have to go: none until the bound is passed, and then an eighth of it beyond,
@@ -51,13 +51,17 @@ impl Recent {
 
     /// Lets go of the oldest `count` revisions.
     pub(super) fn drop_oldest(&mut self, count: usize) {
-        for events in self.revisions.drain(..count) {
+        if count == 0 {
+            return;
+        }
+        let revisions = Arc::make_mut(&mut self.revisions);
+        for events in revisions.drain(..count) {
             self.bytes -= cost(&events);
             self.first += 1;
         }
         // What a burst needed is given back.
-        if self.revisions.capacity() / 4 > self.revisions.len() {
-            self.revisions.shrink_to(self.revisions.len() * 2);
+        if revisions.capacity() / 4 > revisions.len() {
+            revisions.shrink_to(revisions.len() * 2);
         }
     }
 
@@ -98,7 +102,7 @@ impl Recent {
         let is_later = |events: &&Arc<[Event]>| events.first().is_none_or(|event| event.revision() > to);
         while let Some(newest) = self.revisions.back().filter(is_later) {
             self.bytes -= cost(newest);
-            self.revisions.pop_back();
+            Arc::make_mut(&mut self.revisions).pop_back();
         }
         self.first = self.first.min(to + 1);
     }

@@ -57,7 +57,7 @@ impl Cluster {
         for (name, zone) in [("node-1", "a"), ("node-2", "b")] {
             let labels = json!({"topology.kubernetes.io/zone": zone});
             let node = object(json!({"metadata": {"name": name, "uid": name, "labels": labels}}));
-            indexer.update(name.into(), Arc::new(node));
+            indexer.update(Arc::new(node));
         }
         let (placement, entropy) = (Arc::new(TwoNodes), Entropy::seeded(7));
         let proxier = Proxier::of(tables.clone(), Lister::new(indexer), placement, (&clock, &entropy));

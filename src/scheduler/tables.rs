@@ -177,7 +177,7 @@ fn indexers(objects: &[Value]) -> BTreeMap<String, Arc<Indexer>> {
         let kind = tree["kind"].as_str().unwrap().to_owned();
         let object = object(tree.clone());
         let indexer = indexers.entry(kind).or_insert_with(|| Arc::new(Indexer::new()));
-        indexer.update(object.shared_key().clone(), object);
+        indexer.update(object);
     }
     indexers
 }

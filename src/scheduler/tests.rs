@@ -188,7 +188,7 @@ async fn budgets_are_broken_last() {
     for (allowed, expected) in [(1, "web"), (0, "plain")] {
         let scheduler = scheduler();
         let budgets = scheduler.parts.context.informers.informer(&POD_DISRUPTION_BUDGETS);
-        budgets.indexer().update("default/web".into(), budget(allowed));
+        budgets.indexer().update(budget(allowed));
         for name in ["a", "b"] {
             scheduler.parts.cache.set_node(&node(name, json!({})));
         }

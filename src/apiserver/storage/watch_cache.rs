@@ -31,12 +31,12 @@ const MAX_SNAPSHOTS: usize = 8;
 pub(super) type Snapshot = imbl::OrdMap<Arc<str>, Arc<Object>>;
 
 /// Everything up to `revision` is in `objects`, and what happened after `ring_start` is in the ring. Cloning
-/// shares the objects and events.
+/// shares both, until one of the two changes.
 #[derive(Clone)]
 pub struct WatchCache {
     objects: Snapshot,
     revision: Revision,
-    ring: VecDeque<Arc<StoreEvent>>,
+    ring: Arc<VecDeque<Arc<StoreEvent>>>,
     ring_start: Revision,
     ring_bytes: usize,
     capacity: usize,
@@ -49,7 +49,7 @@ impl Default for WatchCache {
         WatchCache {
             objects: Snapshot::new(),
             revision: 0,
-            ring: VecDeque::new(),
+            ring: Arc::default(),
             ring_start: 0,
             ring_bytes: 0,
             capacity: MIN_EVENTS,
@@ -98,9 +98,10 @@ impl WatchCache {
             self.resize(now);
         }
         self.ring_bytes += event.object.size_bytes();
-        self.ring.push_back(event);
-        while self.ring.len() > self.capacity || self.ring_bytes > MAX_BYTES {
-            let Some(oldest) = self.ring.pop_front() else { break };
+        let ring = Arc::make_mut(&mut self.ring);
+        ring.push_back(event);
+        while ring.len() > self.capacity || self.ring_bytes > MAX_BYTES {
+            let Some(oldest) = ring.pop_front() else { break };
             self.ring_bytes -= oldest.object.size_bytes();
             self.ring_start = oldest.revision();
         }
