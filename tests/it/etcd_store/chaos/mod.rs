@@ -2,6 +2,7 @@
 //! nothing that was acknowledged is lost, no watcher misses an event or gets one twice, controllers go on, and
 //! no two of them act.
 
+mod audit;
 mod full;
 mod leaders;
 mod ledger;
