@@ -243,8 +243,7 @@ impl Cluster {
         kubelets.reach(RemoteKubelets::new(&config, &own, &keys.authority)?);
         let service = starting::built(build_handler_chain(apiserver)?, &flow, &scheme, began_at);
         let data_plane = DataPlane::new(&config, kubelets.clone(), &service, &flow, &pods);
-        let own_address = options.services.service_cluster_ip_range.api_server();
-        data_plane.open_door(own_address, (keys.authority.clone(), serving.clone()));
+        data_plane.open_door(options, (keys.authority.clone(), serving.clone()));
         let parts = Parts {
             network: data_plane.network(),
             service: service.clone(),
@@ -276,8 +275,7 @@ impl Cluster {
             began_at,
             shutdown,
         });
-        let _mounted = beside.mount(handles::service(&inside));
-        let mut cluster = Cluster::around(inside, _mounted, background);
+        let mut cluster = Cluster::around(beside.mount(handles::service(&inside)), background, inside);
         match at_work {
             _ if cluster.inside.config.read_only => Box::pin(cluster.open(serving)).await?,
             Some(at_work) => Box::pin(cluster.go_on(&at_work, serving)).await?,
@@ -287,7 +285,7 @@ impl Cluster {
     }
 
     /// Without a port yet.
-    fn around(inside: Arc<Inside>, _mounted: Mounted, _background: JoinSet<()>) -> Cluster {
+    fn around(_mounted: Mounted, _background: JoinSet<()>, inside: Arc<Inside>) -> Cluster {
         let listeners = inside.config.listeners.clone();
         metrics::serve(&inside);
         fault_handles::connect(&inside);
@@ -437,7 +435,7 @@ impl Cluster {
         let (tls, service) = if listen.tls {
             let identity = match &serving {
                 Some(given) => given.clone(),
-                None => serving::identity([bound.ip(), service_address], authority, now)?,
+                None => front_door::serving_identity([bound.ip(), service_address], authority, now)?,
             };
             (
                 Some(Tls { identity, client_authorities, demands_client_certificates: false }),

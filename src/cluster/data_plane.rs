@@ -19,6 +19,7 @@ use super::pod_lines::PodLines;
 use apimachinery::object::Object;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::ApiService;
+use apiserver::options::ServerRunOptions;
 use apiserver::webhook::PodNetwork;
 use client_go::ComponentContext;
 use client_go::client::Client;
@@ -116,9 +117,11 @@ impl DataPlane {
         Arc::new(DataPlane { network, lines, _pods })
     }
 
-    /// The apiserver shows what this authority has signed, or what it was given, to whoever comes to `at`.
-    pub(super) fn open_door(&self, at: IpAddr, shown: (Arc<Authority>, Option<Identity>)) {
+    /// The apiserver shows what this authority has signed, or what it was given, to whoever comes to its
+    /// Service.
+    pub(super) fn open_door(&self, options: &ServerRunOptions, shown: (Arc<Authority>, Option<Identity>)) {
         let Lines { client, clock, .. } = &*self.lines;
+        let at = options.services.service_cluster_ip_range.api_server();
         // There is one apiserver.
         drop(self.lines.front_door.set(Arc::new(FrontDoor::new(at, shown, (client, clock)))));
     }

@@ -1,7 +1,7 @@
 //! The apiserver at the address of its Service, for whoever speaks TLS to it over the network between pods.
 //! What a pod asks of it over HTTP goes another way, in memory; here it shows who it is.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -10,7 +10,7 @@ use http::{Request, Response};
 use http_body_util::{BodyExt, Limited};
 use tokio::io::DuplexStream;
 
-use super::serving;
+use apimachinery::time::Time;
 use client_go::client::Client;
 use clock::Clock;
 use network::Accept;
@@ -21,6 +21,28 @@ use pki::{Authority, Identity};
 const PORT: u16 = 443;
 /// So much of an answer is handed on here; of a longer one nothing.
 const MAX_ANSWER_BYTES: usize = 4 << 20;
+
+/// A certificate for the names and addresses at which an apiserver is asked.
+pub(super) fn serving_identity(
+    own: [IpAddr; 2],
+    authority: &Authority,
+    now: Time,
+) -> Result<Identity, pki::Error> {
+    let names = [
+        "localhost",
+        "kubernetes",
+        "kubernetes.default",
+        "kubernetes.default.svc",
+        "kubernetes.default.svc.cluster.local",
+    ];
+    let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
+    for address in own.into_iter().filter(|address| !address.is_unspecified()) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    authority.server(&names, &addresses, now)
+}
 
 /// Who is at the Service's address.
 pub(super) struct FrontDoor {
@@ -64,7 +86,7 @@ impl FrontDoor {
     }
 
     fn identity(&self) -> Option<TlsIdentity> {
-        let own = || serving::identity([self.at.ip(); 2], &self.authority, self.clock.now()).ok();
+        let own = || serving_identity([self.at.ip(); 2], &self.authority, self.clock.now()).ok();
         let Identity { certificate_pem, key_pem } = self.given.clone().or_else(own)?;
         TlsIdentity::new(certificate_pem.as_bytes(), key_pem.as_bytes()).ok()
     }

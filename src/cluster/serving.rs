@@ -7,24 +7,6 @@ use super::inside::{ADMIN, MASTERS};
 use apimachinery::time::Time;
 use pki::{Authority, Identity};
 
-/// A certificate for the names and addresses at which an apiserver is asked.
-pub(super) fn identity(own: [IpAddr; 2], authority: &Authority, now: Time) -> Result<Identity, pki::Error> {
-    let names = [
-        "localhost",
-        "kubernetes",
-        "kubernetes.default",
-        "kubernetes.default.svc",
-        "kubernetes.default.svc.cluster.local",
-    ];
-    let mut addresses = vec![IpAddr::V4(Ipv4Addr::LOCALHOST)];
-    for address in own.into_iter().filter(|address| !address.is_unspecified()) {
-        if !addresses.contains(&address) {
-            addresses.push(address);
-        }
-    }
-    authority.server(&names, &addresses, now)
-}
-
 /// How an administrator reaches it.
 pub(super) fn access(
     bound: SocketAddr,

@@ -1,5 +1,5 @@
-//! Commands that somebody runs in a container and says something to (CRI `Exec` with `stdin`), at a terminal or
-//! through a pipe: what they say is told as they say it, and they hear what is said while they run.
+//! Commands that somebody runs in a container and says something to (CRI `Exec` with `stdin`), at a terminal
+//! or through a pipe: what they say is told as they say it, and they hear what is said while they run.
 
 use std::sync::Arc;
 

@@ -67,8 +67,14 @@ impl Policies {
         let standing = Arc::<AtomicU64>::default();
         let handler = PolicyHandler { book: book.clone(), standing: standing.clone() };
         context.informers.informer(&NETWORK_POLICIES).add_handler(handler);
-        let (who, verdicts) = (Arc::default(), Arc::default());
-        Policies { context: context.clone(), book, who, verdicts, standing, free: Arc::new(Verdict::free()) }
+        Policies {
+            context: context.clone(),
+            book,
+            who: Arc::default(),
+            verdicts: Arc::default(),
+            standing,
+            free: Arc::new(Verdict::free()),
+        }
     }
 
     /// What policies say of a passage: what leaves is judged as its `asker`'s, what arrives by the name in

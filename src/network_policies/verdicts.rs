@@ -17,11 +17,11 @@ pub(crate) const MAX_VERDICTS: usize = 4_096;
 pub(crate) type PassagePods = [Option<Arc<Object>>; 3];
 
 /// Who asks, in whose name, and for what. From which port he does is nothing to any policy.
-type AskedBefore = (IpAddr, IpAddr, SocketAddr, Protocol);
+type JudgedBefore = (IpAddr, IpAddr, SocketAddr, Protocol);
 
 /// Verdicts by what was asked. Bound: [`MAX_VERDICTS`].
 #[derive(Default)]
-pub(crate) struct Verdicts(Mutex<HashMap<AskedBefore, KeptVerdict>>);
+pub(crate) struct Verdicts(Mutex<HashMap<JudgedBefore, KeptVerdict>>);
 
 struct KeptVerdict {
     /// Under which policies and namespaces.
@@ -59,7 +59,7 @@ impl Verdicts {
     }
 }
 
-fn key(passage: Passage, asker: IpAddr) -> AskedBefore {
+fn key(passage: Passage, asker: IpAddr) -> JudgedBefore {
     (asker, passage.from.ip(), passage.to, passage.protocol)
 }
 

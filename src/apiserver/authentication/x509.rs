@@ -49,7 +49,8 @@ impl ClientAuthorities {
     /// # Errors
     /// No certificate at all, or one that cannot be read.
     pub fn new(pems: &[String], clock: &Clock) -> Result<ClientAuthorities, BadAuthorities> {
-        let (mut store, mut roots) = (RootCertStore::empty(), vec![]);
+        let mut store = RootCertStore::empty();
+        let mut roots = vec![];
         for pem in pems {
             for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
                 let certificate = certificate.map_err(|error| error.to_string())?;

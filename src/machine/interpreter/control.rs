@@ -256,7 +256,7 @@ impl Player<'_> {
     }
 
     fn simple(&mut self, assignments: &[(String, Word)], words: &[Word]) -> Flow {
-        let words: Vec<String> = words.iter().flat_map(|word| self.fields(word)).collect();
+        let words = self.command_words(words);
         if words.is_empty() {
             self.status = 0;
         }

@@ -4,7 +4,7 @@ use super::dialect::Dialect;
 use super::player::{Flow, Player};
 use super::{globs, pattern};
 use crate::bounds::{Fault, MAX_WORD_BYTES};
-use crate::shell::{Part, ValueOperation, Word};
+use crate::shell::{Part, ValueOperation, Word, assignment, plain};
 
 /// What a part of a word, or a field, is counted as beside its text.
 const BYTES_OF_PART: usize = 32;
@@ -35,6 +35,11 @@ pub fn expand(text: &str, mut lookup: impl FnMut(&str) -> Option<String>) -> Str
     }
     out.push_str(rest);
     out
+}
+
+/// Programs of the shell whose operands are read as assignments.
+fn is_declaration(program: &str) -> bool {
+    matches!(program, "export" | "readonly" | "local" | "declare" | "typeset")
 }
 
 impl Player<'_> {
@@ -68,6 +73,21 @@ impl Player<'_> {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => self.home() + rest,
             _ => text.to_owned(),
         }
+    }
+
+    /// The words of a command. What a declaration assigns (`local name=$1`) is one word, as in an assignment
+    /// without one: POSIX's declaration utilities.
+    pub(crate) fn command_words(&mut self, words: &[Word]) -> Vec<String> {
+        let declares = words.first().and_then(|word| plain(word)).is_some_and(is_declaration);
+        let mut all = Vec::new();
+        for word in words {
+            if declares && assignment(word).is_some() {
+                all.push(self.text(word));
+            } else {
+                all.extend(self.fields(word));
+            }
+        }
+        all
     }
 
     /// A word as the words that it becomes: what is filled in without quotes is split, and patterns become

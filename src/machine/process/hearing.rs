@@ -42,10 +42,11 @@ fn a_terminal_edits_and_interrupts() {
     let typed = [(1, "ecc\u{7f}ho a\u{3}"), (2, "sleep 50\r"), (5, "\u{3}"), (6, "if true\r"), (7, "\u{4}")];
     let (said, end) = talk(&["sh"], true, &typed);
     assert_eq!(
-        said, "/ # ecc\u{8} \u{8}ho a^C\n/ # sleep 50\n^C\n/ # if true\n> ",
+        said,
+        "/ # ecc\u{8} \u{8}ho a^C\n/ # sleep 50\n^C\n/ # if true\n> sh: syntax error: unexpected end of file\n",
         "and end of transmission ends it"
     );
-    assert_eq!(end, Some((seconds(7), 130)));
+    assert_eq!(end, Some((seconds(7), 2)));
 }
 
 #[test]

@@ -172,6 +172,8 @@ fn words_are_filled_in_split_and_matched() {
         ("echo ~ ~/x; HOME=/h; echo ~; echo \"~\"", "/root /root/x\n/h\n~\n"),
         ("echo $'a\\tb\\'c'; x=; echo \"[$x]\" ${x:-e}; x+=a; x+=b; echo $x", "a\tb'c\n[] e\nab\n"),
         ("f() { local x=2 y; y=3; echo $x$y; }; x=1; f; echo $x$y", "23\n1\n"),
+        ("f() { local x=$1 y=\"$2\"; echo \"$x,$y\"; }; f 'a b' 'c  d'", "a b,c  d\n"),
+        ("x='a b *'; export y=$x; readonly z=$x; echo \"$y,$z\"", "a b *,a b *\n"),
         ("X=1 env | grep ^X=; echo \"<$X>\"; X=2; (X=3; export X); echo $X", "X=1\n<>\n2\n"),
         ("set -- a b; for i; do echo $i; done; shift; echo $1 \"$@\"; shift 5 || echo no", "a\nb\nb b\nno\n"),
         ("while getopts ab:c o -a -b x -c; do echo $o$OPTARG; done", "a\nbx\ncx\n"),

@@ -33,6 +33,7 @@ use std::collections::BTreeSet;
 use lexer::Nesting;
 
 use crate::bounds::{Fault, MAX_DEPTH, MAX_WORD_BYTES};
+pub(crate) use parser::assignment;
 pub(crate) use syntax::{
     Action, Command, List, Node, Part, Redirect, Target, ValueOperation, When, Word, plain,
 };

@@ -456,7 +456,7 @@ fn descriptor_of(word: &Word) -> Option<u8> {
 }
 
 /// `NAME=word`
-fn assignment(word: &Word) -> Option<(String, Word)> {
+pub(crate) fn assignment(word: &Word) -> Option<(String, Word)> {
     let (Part::Text(text, false), rest) = word.split_first()? else { return None };
     let (name, value) = text.split_once('=')?;
     if let Some(name) = name.strip_suffix('+').filter(|name| syntax::is_name(name)) {

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::answers::{GROUP, said};
 use super::versions::{KINDS, VERSIONS, WardleKind};
-use super::{GROUP, not_found, said};
 use crate::requests::WebAnswer;
 
 const VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
@@ -26,7 +26,7 @@ pub(super) fn answer(words: &[&str]) -> WebAnswer {
             )
         }
         ["version"] => said(200, &json!({"major": "1", "minor": "36", "gitVersion": "v1.36.2"})),
-        _ => not_found(),
+        _ => WebAnswer::not_found(),
     }
 }
 

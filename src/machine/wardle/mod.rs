@@ -1,6 +1,7 @@
 //! sample-apiserver: an aggregated server with a store of its own (`k8s.io/sample-apiserver`), as its image
 //! of the end-to-end tests runs it. Who asks is whom the headers of the aggregator name.
 
+mod answers;
 mod discovery;
 mod selecting;
 mod store;
@@ -9,18 +10,17 @@ mod writing;
 
 use serde_json::{Value, json};
 
-use crate::requests::{WebAnswer, WebRequest, json_text, parameter};
+use crate::requests::{WebAnswer, WebRequest, parameter};
+use answers::{GROUP, said, status};
 pub(crate) use store::WardleStore;
-use store::{Kept, WardleKey};
+use store::{KeptSample, WardleKey};
 use versions::{WardleKind, of_version};
 
-/// The group that it serves.
-const GROUP: &str = "wardle.example.com";
 /// So long a watch is held open in which nothing happens: then it ends, and is begun again.
 const WATCH_PAUSE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// What is asked of it.
-struct Asked<'a> {
+struct WardleQuestion<'a> {
     request: &'a WebRequest<'a>,
     query: &'a str,
     version: &'a str,
@@ -52,17 +52,17 @@ pub(crate) fn answer(request: &WebRequest<'_>, store: &mut WardleStore) -> WebAn
         [resource, name] => (*resource, *name),
         _ => return discovery::answer(&words),
     };
-    let Some(kind) = WardleKind::of(version, resource) else { return not_found() };
+    let Some(kind) = WardleKind::of(version, resource) else { return WebAnswer::not_found() };
     // Of all namespaces objects are only listed.
     let is_list = name.is_empty() && request.method == "GET";
     let fits = kind.is_namespaced != namespace.is_empty() || kind.is_namespaced && is_list;
     if !fits {
-        return not_found();
+        return WebAnswer::not_found();
     }
-    Asked { request, query, version, kind, namespace, name }.answer(store)
+    WardleQuestion { request, query, version, kind, namespace, name }.answer(store)
 }
 
-impl Asked<'_> {
+impl WardleQuestion<'_> {
     fn answer(&self, store: &mut WardleStore) -> WebAnswer {
         match (self.request.method, self.name.is_empty()) {
             ("GET", true) if self.is_set("watch") => self.watch(store),
@@ -94,7 +94,7 @@ impl Asked<'_> {
     }
 
     /// As the version has it that is asked for.
-    fn shown(&self, kept: &Kept) -> Value {
+    fn shown(&self, kept: &KeptSample) -> Value {
         let whole = of_version(self.version, self.kind, kept);
         if !self.wants_metadata() {
             return whole;
@@ -108,21 +108,22 @@ impl Asked<'_> {
         accepted.contains("as=PartialObjectMetadata")
     }
 
-    fn object(&self, code: u16, kept: &Kept) -> WebAnswer {
+    fn object(&self, code: u16, kept: &KeptSample) -> WebAnswer {
         said(code, &self.shown(kept))
     }
 
     fn list(&self, store: &WardleStore) -> WebAnswer {
         let items: Vec<Value> = self.selected(store).iter().map(|kept| self.shown(kept)).collect();
         let metadata = json!({"resourceVersion": store.revision().to_string()});
-        let (api_version, kind) = match self.wants_metadata() {
-            true => ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned()),
-            false => (format!("{GROUP}/{}", self.version), format!("{}List", self.kind.name)),
+        let (api_version, kind) = if self.wants_metadata() {
+            ("meta.k8s.io/v1".to_owned(), "PartialObjectMetadataList".to_owned())
+        } else {
+            (format!("{GROUP}/{}", self.version), format!("{}List", self.kind.name))
         };
         said(200, &json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "items": items}))
     }
 
-    fn selected<'s>(&self, store: &'s WardleStore) -> Vec<&'s Kept> {
+    fn selected<'s>(&self, store: &'s WardleStore) -> Vec<&'s KeptSample> {
         let all = store.all(self.kind.plural, self.namespace);
         all.filter(|kept| selecting::is_selected(&kept.object, self.query)).collect()
     }
@@ -151,7 +152,7 @@ impl Asked<'_> {
     }
 
     fn missing(&self) -> WebAnswer {
-        let Asked { kind, name, .. } = self;
+        let WardleQuestion { kind, name, .. } = self;
         let why = format!("{}.{GROUP} {name:?} not found", kind.plural);
         status(404, "NotFound", &why, json!({"name": name, "group": GROUP, "kind": kind.plural}))
     }
@@ -161,20 +162,6 @@ fn expired(since: u64) -> Value {
     let message = format!("too old resource version: {since}");
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message,
         "reason": "Expired", "code": 410})
-}
-
-fn said(code: u16, value: &Value) -> WebAnswer {
-    WebAnswer::typed(code, "application/json", json_text(value) + "\n")
-}
-
-fn status(code: u16, reason: &str, message: &str, details: Value) -> WebAnswer {
-    let whole = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-        "message": message, "reason": reason, "details": details, "code": code});
-    said(code, &whole)
-}
-
-fn not_found() -> WebAnswer {
-    WebAnswer::not_found()
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub(super) type WardleKey = (&'static str, String, String);
 
 /// An object, and the revision that it was written with.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Kept {
+pub(super) struct KeptSample {
     pub(super) revision: u64,
     pub(super) object: Value,
 }
@@ -24,14 +24,14 @@ pub(super) struct Kept {
 pub(super) struct WardleEvent {
     pub(super) what: &'static str,
     pub(super) key: WardleKey,
-    pub(super) kept: Kept,
+    pub(super) kept: KeptSample,
 }
 
 /// All of it. Bounds: [`MAX_OBJECTS`], [`MAX_EVENTS`].
 #[derive(Debug, Default)]
 pub(crate) struct WardleStore {
     revision: u64,
-    objects: BTreeMap<WardleKey, Kept>,
+    objects: BTreeMap<WardleKey, KeptSample>,
     events: VecDeque<WardleEvent>,
 }
 
@@ -41,7 +41,7 @@ impl WardleStore {
         self.revision.max(1)
     }
 
-    pub(super) fn get(&self, key: &WardleKey) -> Option<&Kept> {
+    pub(super) fn get(&self, key: &WardleKey) -> Option<&KeptSample> {
         self.objects.get(key)
     }
 
@@ -50,25 +50,25 @@ impl WardleStore {
         &'s self,
         plural: &'k str,
         namespace: &'k str,
-    ) -> impl Iterator<Item = &'s Kept> {
+    ) -> impl Iterator<Item = &'s KeptSample> {
         let is_meant = move |key: &WardleKey| key.0 == plural && (namespace.is_empty() || key.1 == namespace);
         self.objects.iter().filter(move |(key, _)| is_meant(key)).map(|(_, kept)| kept)
     }
 
     /// What was written; nothing where there is no room.
-    pub(super) fn put(&mut self, key: WardleKey, object: Value) -> Option<Kept> {
+    pub(super) fn put(&mut self, key: WardleKey, object: Value) -> Option<KeptSample> {
         let is_new = !self.objects.contains_key(&key);
         if is_new && self.objects.len() >= MAX_OBJECTS {
             return None;
         }
         self.revision = self.revision() + 1;
-        let kept = Kept { revision: self.revision, object };
+        let kept = KeptSample { revision: self.revision, object };
         self.objects.insert(key.clone(), kept.clone());
         self.note(if is_new { "ADDED" } else { "MODIFIED" }, key, kept.clone());
         Some(kept)
     }
 
-    pub(super) fn remove(&mut self, key: &WardleKey) -> Option<Kept> {
+    pub(super) fn remove(&mut self, key: &WardleKey) -> Option<KeptSample> {
         let mut kept = self.objects.remove(key)?;
         self.revision = self.revision() + 1;
         kept.revision = self.revision;
@@ -76,7 +76,7 @@ impl WardleStore {
         Some(kept)
     }
 
-    fn note(&mut self, what: &'static str, key: WardleKey, kept: Kept) {
+    fn note(&mut self, what: &'static str, key: WardleKey, kept: KeptSample) {
         self.events.push_back(WardleEvent { what, key, kept });
         while self.events.len() > MAX_EVENTS {
             self.events.pop_front();

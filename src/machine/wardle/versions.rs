@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::GROUP;
-use super::store::Kept;
+use super::answers::GROUP;
+use super::store::KeptSample;
 
 /// The one that is stored first, as it prefers them.
 pub(super) const VERSIONS: &[&str] = &["v1beta1", "v1alpha1"];
@@ -76,7 +76,7 @@ pub(super) fn wrong(kept: &Value) -> Option<String> {
 }
 
 /// An object as a version writes it, without what is empty.
-pub(super) fn of_version(version: &str, kind: WardleKind, kept: &Kept) -> Value {
+pub(super) fn of_version(version: &str, kind: WardleKind, kept: &KeptSample) -> Value {
     let mut object = json!({"apiVersion": format!("{GROUP}/{version}"), "kind": kind.name,
         "metadata": kept.object["metadata"]});
     object["metadata"]["resourceVersion"] = kept.revision.to_string().into();

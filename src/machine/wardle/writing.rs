@@ -3,14 +3,15 @@
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::store::{Kept, WardleKey, WardleStore};
+use super::WardleQuestion;
+use super::answers::{GROUP, said, status};
+use super::store::{KeptSample, WardleKey, WardleStore};
 use super::versions::{kept_of, of_version, wrong};
-use super::{Asked, GROUP, said, status};
 use crate::requests::WebAnswer;
 
 const MERGE: &str = "application/merge-patch+json";
 
-impl Asked<'_> {
+impl WardleQuestion<'_> {
     pub(super) fn create(&self, store: &mut WardleStore) -> WebAnswer {
         let mut object = match self.written() {
             Ok(object) => object,
@@ -116,7 +117,9 @@ impl Asked<'_> {
     }
 
     pub(super) fn delete(&self, store: &mut WardleStore) -> WebAnswer {
-        let Some(Kept { object, .. }) = store.remove(&self.key(self.name)) else { return self.missing() };
+        let Some(KeptSample { object, .. }) = store.remove(&self.key(self.name)) else {
+            return self.missing();
+        };
         let mut details = self.details(self.name);
         details["uid"] = object["metadata"]["uid"].clone();
         said(
@@ -127,7 +130,8 @@ impl Asked<'_> {
 
     pub(super) fn delete_all(&self, store: &mut WardleStore) -> WebAnswer {
         let answer = self.list(store);
-        let name = |kept: &&Kept| kept.object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let name =
+            |kept: &&KeptSample| kept.object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let names: Vec<String> = self.selected(store).iter().map(name).collect();
         for name in names {
             store.remove(&self.key(&name));
@@ -158,7 +162,7 @@ impl Asked<'_> {
 
     /// What its admission says (`BanFlunder`), and its validation.
     fn refused(&self, store: &WardleStore, name: &str, object: &Value) -> Option<WebAnswer> {
-        let bans = |kept: &Kept| {
+        let bans = |kept: &KeptSample| {
             let names = kept.object["disallowedFlunders"].as_array();
             names.into_iter().flatten().any(|banned| banned == name)
         };

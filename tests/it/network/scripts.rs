@@ -100,6 +100,7 @@ async fn kubectl_in_a_pod_does_what_its_account_may() {
                  kubectl rollout restart deploy rolls; kubectl rollout status deploy/rolls | tail -1; \
                  kubectl get deploy rolls -o jsonpath='{.status.readyReplicas}'; echo; \
                  kubectl rollout history deploy rolls; kubectl rollout undo deploy rolls; \
+                 kubectl rollout status deploy/rolls > /dev/null; \
                  kubectl rollout history deploy/rolls | tail -2; \
                  kubectl get deploy rolls -o jsonpath='{.spec.template.metadata.annotations}'; \
                  kubectl rollout undo deploy rolls --to-revision=9";

@@ -77,11 +77,12 @@ impl Session {
     async fn converse(mut self, io: &mut dyn Channels, outcomes: Outcomes) -> std::io::Result<()> {
         self.streams.begin(io).await?;
         self.look_at_window(io)?;
-        let (reads, is_terminal) = (self.streams.reads, self.streams.is_terminal);
-        let outcome = match reads {
-            true if !is_terminal && repeats(&self.request.command) => self.repeat(io).await?,
-            true => self.sit(io).await?,
-            false => self.run(io).await.map(Some)?,
+        let outcome = if !self.streams.reads {
+            self.run(io).await.map(Some)?
+        } else if !self.streams.is_terminal && repeats(&self.request.command) {
+            self.repeat(io).await?
+        } else {
+            self.sit(io).await?
         };
         if let Some(outcome) = outcome {
             outcomes.tell(io, "executing command in", outcome).await?;

@@ -24,10 +24,8 @@ fn failed(why: impl Into<String>) -> KubectlStop {
 /// `create -f FILE`, `create configmap NAME --from-literal=KEY=VALUE` and the like.
 pub(super) fn create(player: &mut Player<'_>, client: &ApiClient, options: &KubectlOptions) -> KubectlRun {
     let is_of_flags = options.files.is_empty();
-    let objects = match is_of_flags {
-        true => vec![of_flags(player, client, options)?],
-        false => apply::objects(player, options)?,
-    };
+    let objects =
+        if is_of_flags { vec![of_flags(player, client, options)?] } else { apply::objects(player, options)? };
     for object in objects {
         let resource = resources::of_object(player, client, &object)?;
         let namespace = object["metadata"]["namespace"].as_str();

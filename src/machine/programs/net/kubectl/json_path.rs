@@ -1,17 +1,17 @@
-//! JSONPath as `kubectl` has it (`client-go/util/jsonpath`): paths in braces within a text, `range` and `end`,
-//! slices, unions, filters, and whatever is below (`..`).
+//! JSONPath as `kubectl` has it (`client-go/util/jsonpath`): paths in braces within a text, `range` and
+//! `end`, slices, unions, filters, and whatever is below (`..`).
 
 use serde_json::Value;
 
-use super::json_path_steps::{PathStep, read_path, walk};
+use super::json_path_steps::{JsonPathStep, read_path, walk};
 use super::stop::KubectlStop;
 
 /// A part of a template.
 enum TemplatePart {
     Text(String),
-    Path(Vec<PathStep>),
+    Path(Vec<JsonPathStep>),
     /// What is said for each that a path finds.
-    Range(Vec<PathStep>, Vec<TemplatePart>),
+    Range(Vec<JsonPathStep>, Vec<TemplatePart>),
 }
 
 /// The text of a template for an object.

@@ -8,7 +8,7 @@ use serde_json::Value;
 const MAX_FOUND: usize = 10_000;
 
 /// One step.
-pub(super) enum PathStep {
+pub(super) enum JsonPathStep {
     /// `$`: begins anew with the whole.
     Root,
     Name(String),
@@ -21,7 +21,7 @@ pub(super) enum PathStep {
     /// `..`: it, and all that is in it.
     Below,
     /// `[?(@.a == 1)]`
-    Filter(Operand, Option<(Comparison, Operand)>),
+    Filter(JsonPathOperand, Option<(JsonPathComparison, JsonPathOperand)>),
 }
 
 pub(super) enum PathKey {
@@ -30,13 +30,13 @@ pub(super) enum PathKey {
 }
 
 /// One side of a comparison.
-pub(super) enum Operand {
-    Path(Vec<PathStep>),
+pub(super) enum JsonPathOperand {
+    Path(Vec<JsonPathStep>),
     Literal(Value),
 }
 
 #[derive(Clone, Copy)]
-pub(super) enum Comparison {
+pub(super) enum JsonPathComparison {
     Is,
     IsNot,
     Less,
@@ -46,30 +46,35 @@ pub(super) enum Comparison {
 }
 
 /// Longer ones first, since they begin with the others.
-const COMPARISONS: &[(&str, Comparison)] = &[
-    ("==", Comparison::Is),
-    ("!=", Comparison::IsNot),
-    ("<=", Comparison::LessOrIs),
-    (">=", Comparison::MoreOrIs),
-    ("<", Comparison::Less),
-    (">", Comparison::More),
+const COMPARISONS: &[(&str, JsonPathComparison)] = &[
+    ("==", JsonPathComparison::Is),
+    ("!=", JsonPathComparison::IsNot),
+    ("<=", JsonPathComparison::LessOrIs),
+    (">=", JsonPathComparison::MoreOrIs),
+    ("<", JsonPathComparison::Less),
+    (">", JsonPathComparison::More),
 ];
+
+golang::text_error! {
+    /// A JSONPath that cannot be read, in the words of client-go.
+    pub(super) struct UnreadablePath;
+}
 
 /// Reads `.a.b[0]['c.d']..e`; a backslash before a dot makes it part of a name.
 ///
 /// # Errors
 /// What is wrong with it.
-pub(super) fn read_path(path: &str) -> Result<Vec<PathStep>, String> {
+pub(super) fn read_path(path: &str) -> Result<Vec<JsonPathStep>, UnreadablePath> {
     let mut rest = path.trim();
     let mut steps = vec![];
     if let Some(behind) = rest.strip_prefix('$') {
-        steps.push(PathStep::Root);
+        steps.push(JsonPathStep::Root);
         rest = behind;
     }
     rest = rest.strip_prefix('@').unwrap_or(rest);
     while !rest.is_empty() {
         if let Some(behind) = rest.strip_prefix("..") {
-            steps.push(PathStep::Below);
+            steps.push(JsonPathStep::Below);
             rest = behind;
         } else if let Some(behind) = rest.strip_prefix('[') {
             let end = end_of_bracket(behind).ok_or("unterminated array")?;
@@ -78,14 +83,14 @@ pub(super) fn read_path(path: &str) -> Result<Vec<PathStep>, String> {
             continue;
         } else if let Some(behind) = rest.strip_prefix('.') {
             rest = behind;
-        } else if steps.last().is_none_or(|last| !matches!(last, PathStep::Below)) {
-            return Err(format!("unrecognized identifier {rest}"));
+        } else if steps.last().is_none_or(|last| !matches!(last, JsonPathStep::Below)) {
+            return Err(format!("unrecognized identifier {rest}").into());
         }
         let (name, behind) = name(rest);
         match name.as_str() {
             "" => {}
-            "*" => steps.push(PathStep::Any),
-            _ => steps.push(PathStep::Name(name)),
+            "*" => steps.push(JsonPathStep::Any),
+            _ => steps.push(JsonPathStep::Name(name)),
         }
         rest = behind;
     }
@@ -106,7 +111,8 @@ fn name(text: &str) -> (String, &str) {
 }
 
 fn end_of_bracket(text: &str) -> Option<usize> {
-    let (mut quote, mut depth) = (None, 0);
+    let mut quote = None;
+    let mut depth = 0;
     for (at, letter) in text.char_indices() {
         match (quote, letter) {
             (Some(own), letter) if own == letter => quote = None,
@@ -121,9 +127,9 @@ fn end_of_bracket(text: &str) -> Option<usize> {
     None
 }
 
-fn bracket(inner: &str) -> Result<PathStep, String> {
+fn bracket(inner: &str) -> Result<JsonPathStep, String> {
     if inner == "*" {
-        return Ok(PathStep::Any);
+        return Ok(JsonPathStep::Any);
     }
     if let Some(filter) = inner.strip_prefix("?(") {
         let filter = filter.strip_suffix(')').ok_or("unterminated filter")?;
@@ -138,7 +144,7 @@ fn bracket(inner: &str) -> Result<PathStep, String> {
         let mut next = || numbers.next().unwrap_or(Ok(None));
         let (from, to, step) = (next()?, next()?, next()?.unwrap_or(1));
         let step = usize::try_from(step).ok().filter(|step| *step > 0).ok_or_else(wrong)?;
-        return Ok(PathStep::Slice(from, to, step));
+        return Ok(JsonPathStep::Slice(from, to, step));
     }
     let key = |part: &str| {
         let part = part.trim();
@@ -148,36 +154,38 @@ fn bracket(inner: &str) -> Result<PathStep, String> {
             None => part.parse().map(PathKey::Index).map_err(|_| wrong()),
         }
     };
-    inner.split(',').map(key).collect::<Result<_, _>>().map(PathStep::OneOf)
+    inner.split(',').map(key).collect::<Result<_, _>>().map(JsonPathStep::OneOf)
 }
 
-fn read_filter(text: &str) -> Result<PathStep, String> {
+fn read_filter(text: &str) -> Result<JsonPathStep, String> {
     for (sign, comparison) in COMPARISONS {
         if let Some((left, right)) = text.split_once(sign) {
-            return Ok(PathStep::Filter(operand(left)?, Some((*comparison, operand(right)?))));
+            return Ok(JsonPathStep::Filter(operand(left)?, Some((*comparison, operand(right)?))));
         }
     }
-    Ok(PathStep::Filter(operand(text)?, None))
+    Ok(JsonPathStep::Filter(operand(text)?, None))
 }
 
-fn operand(text: &str) -> Result<Operand, String> {
+fn operand(text: &str) -> Result<JsonPathOperand, String> {
     let text = text.trim();
     if text.starts_with(['@', '$', '.']) {
-        return read_path(text).map(Operand::Path);
+        return Ok(JsonPathOperand::Path(read_path(text)?));
     }
     let quoted = text.strip_prefix(['\'', '"']).and_then(|text| text.strip_suffix(['\'', '"']));
     if let Some(quoted) = quoted {
-        return Ok(Operand::Literal(quoted.into()));
+        return Ok(JsonPathOperand::Literal(quoted.into()));
     }
-    serde_json::from_str(text).map(Operand::Literal).map_err(|_| format!("unrecognized operand {text}"))
+    serde_json::from_str(text)
+        .map(JsonPathOperand::Literal)
+        .map_err(|_| format!("unrecognized operand {text}"))
 }
 
 /// All that is reached. Bound: [`MAX_FOUND`].
-pub(super) fn walk<'a>(steps: &[PathStep], root: &'a Value, from: &'a Value) -> Vec<&'a Value> {
+pub(super) fn walk<'a>(steps: &[JsonPathStep], root: &'a Value, from: &'a Value) -> Vec<&'a Value> {
     let mut found = vec![from];
     for step in steps {
         let next: Vec<&Value> = match step {
-            PathStep::Root => vec![root],
+            JsonPathStep::Root => vec![root],
             step => found.into_iter().flat_map(|value| step.next(root, value)).take(MAX_FOUND).collect(),
         };
         found = next;
@@ -185,14 +193,14 @@ pub(super) fn walk<'a>(steps: &[PathStep], root: &'a Value, from: &'a Value) -> 
     found
 }
 
-impl PathStep {
+impl JsonPathStep {
     fn next<'a>(&self, root: &'a Value, value: &'a Value) -> Vec<&'a Value> {
         match (self, value) {
-            (PathStep::Name(name), Value::Object(members)) => members.get(name).into_iter().collect(),
-            (PathStep::OneOf(keys), value) => keys.iter().filter_map(|key| key.of(value)).collect(),
-            (PathStep::Any, Value::Array(items)) => items.iter().collect(),
-            (PathStep::Any, Value::Object(members)) => members.values().collect(),
-            (PathStep::Slice(from, to, step), Value::Array(items)) => {
+            (JsonPathStep::Name(name), Value::Object(members)) => members.get(name).into_iter().collect(),
+            (JsonPathStep::OneOf(keys), value) => keys.iter().filter_map(|key| key.of(value)).collect(),
+            (JsonPathStep::Any, Value::Array(items)) => items.iter().collect(),
+            (JsonPathStep::Any, Value::Object(members)) => members.values().collect(),
+            (JsonPathStep::Slice(from, to, step), Value::Array(items)) => {
                 let bound = |at: i64| {
                     let at = if at < 0 { at + items.len() as i64 } else { at };
                     usize::try_from(at).unwrap_or(0).min(items.len())
@@ -200,12 +208,12 @@ impl PathStep {
                 let (from, to) = (from.map_or(0, bound), to.map_or(items.len(), bound));
                 items.get(from..to).unwrap_or_default().iter().step_by(*step).collect()
             }
-            (PathStep::Below, value) => {
+            (JsonPathStep::Below, value) => {
                 let mut all = vec![];
                 below(value, &mut all);
                 all
             }
-            (PathStep::Filter(left, right), Value::Array(items)) => {
+            (JsonPathStep::Filter(left, right), Value::Array(items)) => {
                 items.iter().filter(|item| fits(left, right.as_ref(), root, item)).collect()
             }
             _ => vec![],
@@ -238,7 +246,12 @@ fn below<'a>(value: &'a Value, all: &mut Vec<&'a Value>) {
     }
 }
 
-fn fits(left: &Operand, right: Option<&(Comparison, Operand)>, root: &Value, item: &Value) -> bool {
+fn fits(
+    left: &JsonPathOperand,
+    right: Option<&(JsonPathComparison, JsonPathOperand)>,
+    root: &Value,
+    item: &Value,
+) -> bool {
     let Some(left) = left.value(root, item) else { return false };
     let Some((comparison, right)) = right else { return true };
     let Some(right) = right.value(root, item) else { return false };
@@ -248,21 +261,21 @@ fn fits(left: &Operand, right: Option<&(Comparison, Operand)>, root: &Value, ite
         (one, other) => (one == other).then_some(Ordering::Equal),
     };
     match comparison {
-        Comparison::Is => order == Some(Ordering::Equal),
-        Comparison::IsNot => order != Some(Ordering::Equal),
-        Comparison::Less => order == Some(Ordering::Less),
-        Comparison::LessOrIs => matches!(order, Some(Ordering::Less | Ordering::Equal)),
-        Comparison::More => order == Some(Ordering::Greater),
-        Comparison::MoreOrIs => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+        JsonPathComparison::Is => order == Some(Ordering::Equal),
+        JsonPathComparison::IsNot => order != Some(Ordering::Equal),
+        JsonPathComparison::Less => order == Some(Ordering::Less),
+        JsonPathComparison::LessOrIs => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+        JsonPathComparison::More => order == Some(Ordering::Greater),
+        JsonPathComparison::MoreOrIs => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
     }
 }
 
-impl Operand {
+impl JsonPathOperand {
     /// The first that it finds.
     fn value<'a>(&'a self, root: &'a Value, item: &'a Value) -> Option<&'a Value> {
         match self {
-            Operand::Literal(value) => Some(value),
-            Operand::Path(steps) => walk(steps, root, item).into_iter().next(),
+            JsonPathOperand::Literal(value) => Some(value),
+            JsonPathOperand::Path(steps) => walk(steps, root, item).into_iter().next(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `kubectl` in a container: it asks the apiserver at `KUBERNETES_SERVICE_HOST` with the token of the pod's
-//! account. `get`, `apply`, `create`, `delete`, `patch`, `label`, `annotate`, `scale`, `rollout`, `logs`, `wait`,
-//! `auth` and `version`, of the kinds that every cluster has, and of any other as `NAME.VERSION.GROUP` or after
-//! a look at what is served.
+//! account. `get`, `apply`, `create`, `delete`, `patch`, `label`, `annotate`, `scale`, `rollout`, `logs`,
+//! `wait`, `auth` and `version`, of the kinds that every cluster has, and of any other as
+//! `NAME.VERSION.GROUP` or after a look at what is served.
 
 mod stop;
 
