@@ -189,13 +189,19 @@ def the_code_of_a_step(page):
     page.switch_to.window(before)
 
 
+def saved_story():
+    """The file that was saved, once all of it is there: a browser takes the name first, with an empty file."""
+    made = [one for one in os.listdir(FOLDER) if one.startswith("pods-default-web-") and one.endswith(".html")]
+    with open(os.path.join(FOLDER, made[0]), encoding="utf-8") as file:
+        whole = file.read()
+    return whole if whole.rstrip().endswith("</html>") else None
+
+
 def a_story_to_take_along(page):
     """One file, in which each step opens, which asks nobody for anything."""
     page.execute_cdp_cmd("Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": FOLDER})
     button(page, "Save as HTML").click()
-    made = lambda: [one for one in os.listdir(FOLDER) if one.startswith("pods-default-web-") and one.endswith(".html")]
-    with open(os.path.join(FOLDER, eventually("a file", made)[0]), encoding="utf-8") as file:
-        saved = file.read()
+    saved = eventually("a whole file", saved_story)
     step = saved.split("created pods default/web-")[1].split("</details>")[0]
     assert "/registry/pods/default/web-" in step and "src/etcd/writer.rs:" in step, step
     assert "http:" not in saved and "https:" not in saved and "src=" not in saved and "href=" not in saved, saved

@@ -267,5 +267,6 @@ function download(told, html) {
   const file = new Blob([html], { type: "text/html" });
   const link = el("a", { href: URL.createObjectURL(file), download: `${told.subject.replaceAll(/[ /]/g, "-")}.html` });
   link.click();
-  URL.revokeObjectURL(link.href);
+  // A browser may read what it saves after this: the file is let go when it surely has.
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
