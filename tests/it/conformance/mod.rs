@@ -24,6 +24,7 @@ use serde::Deserialize;
 use serde_yaml::Value as Yaml;
 use tokio::task::JoinSet;
 
+use crate::etcd_store::RealEtcd;
 use crate::support::script::{self, Runner, Step};
 use crate::support::test_cluster::TestCluster;
 use crate::support::upstream;
@@ -84,6 +85,17 @@ struct Story {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_story_ends_well() {
+    tell_stories(None).await;
+}
+
+/// What is kept in an etcd is the same to whoever asks; each area has its part of one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn stories_end_well_on_an_etcd_too() {
+    let etcd = RealEtcd::start();
+    tell_stories(Some(&etcd.url())).await;
+}
+
+async fn tell_stories(etcd: Option<&str>) {
     let mut wrong = vec![];
     let mut count = 0;
     for path in story_files() {
@@ -93,7 +105,7 @@ async fn every_story_ends_well() {
         }
         if !area.stories.is_empty() {
             count += area.stories.len();
-            wrong.extend(area.run(&path.display().to_string()).await);
+            wrong.extend(area.run(&path, etcd).await);
         }
     }
     assert!(count > 0, "no story of that name");
@@ -152,11 +164,11 @@ fn covered() -> BTreeSet<String> {
 }
 
 impl Area {
-    async fn run(mut self, file: &str) -> Vec<String> {
-        if upstream::asked().is_some() {
+    async fn run(mut self, file: &Path, etcd: Option<&str>) -> Vec<String> {
+        if upstream::asked().is_some() && etcd.is_none() {
             self.stories.retain(Story::can_be_asked_elsewhere);
         }
-        let Some(cluster) = TestCluster::start(Some(self.nodes), file).await else { return vec![] };
+        let Some(cluster) = self.start(file, etcd).await else { return vec![] };
         let (serial, together): (Vec<Story>, Vec<Story>) =
             self.stories.into_iter().partition(|story| story.serial);
         let mut wrong: Vec<String> = ready(&cluster, self.nodes).await.err().into_iter().collect();
@@ -172,6 +184,16 @@ impl Area {
         }
         cluster.stop().await;
         wrong
+    }
+
+    async fn start(&self, file: &Path, etcd: Option<&str>) -> Option<TestCluster> {
+        match etcd {
+            Some(etcd) => {
+                let prefix = format!("/{}", file.file_stem().unwrap().display());
+                Some(TestCluster::on_etcd(self.nodes, etcd, &prefix).await)
+            }
+            None => TestCluster::start(Some(self.nodes), &file.display().to_string()).await,
+        }
     }
 }
 

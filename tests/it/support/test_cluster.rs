@@ -30,6 +30,14 @@ impl TestCluster {
         Some(TestCluster::Real(Box::new(ControlPlane::start(&bin, nodes).await)))
     }
 
+    /// Starts one of ours with all components, whose objects are in an etcd, below a word of their own.
+    pub(crate) async fn on_etcd(nodes: u32, etcd: &str, prefix: &str) -> TestCluster {
+        let mut config = Config::new().components(Components::ALL).nodes(nodes);
+        config.apiserver.etcd.servers = vec![etcd.to_owned()];
+        config.apiserver.etcd.prefix = prefix.to_owned();
+        TestCluster::Ours(Box::new(Cluster::start(config).await.unwrap()))
+    }
+
     /// The apiserver, in the name of an administrator.
     pub(crate) fn service(&self) -> ApiService {
         match self {
