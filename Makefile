@@ -10,6 +10,7 @@
 #              and cut off, and its quota spent, in CHAOS_ROUNDS rounds, while clients write and watch: takes minutes
 # make fuzz    broken input for every decoder, FUZZ_SECONDS each
 # make bench-hot  the hot paths, each by itself
+# make lean    the program without a client of etcd (--no-default-features), compiled without a warning, and what it says
 # make deny    the dependencies: licences, duplicates and, by their database on the network, advisories; what needs
 #              no network of that is in `make test`, too
 # make schemas UPSTREAM=FOLDER  the tables of facts anew from a checkout of kubernetes/kubernetes, and what differs;
@@ -37,7 +38,7 @@ EXPECTATIONS = cases:: conformance::every_story conformance::operations conforma
 	apiserver::admission::plugins_that_are_on apiserver::admission::pods_are_kept_secure \
 	apart::controllers_and_a_scheduler
 
-.PHONY: run check unit test linted fmt clippy kubectl etcdctl etcd python-client javascript-client chromium burst picture wheel npm devcontainer bench bench-hot first-day sim chaos fuzz deny schemas upstream clean
+.PHONY: run check unit test linted fmt clippy kubectl etcdctl etcd prometheus python-client javascript-client chromium burst picture wheel npm devcontainer bench bench-hot first-day sim chaos fuzz lean deny schemas upstream clean
 
 run:
 	$(CARGO) build --profile quick
@@ -56,7 +57,7 @@ LINTED = RUSTC_WORKSPACE_WRAPPER=clippy-driver CLIPPY_ARGS=--deny__CLIPPY_HACKER
 
 # What has to be installed comes first, so that nobody is asked for a password minutes later; what needs none comes
 # while the rest is compiled.
-test: kubectl etcdctl etcd chromium fmt
+test: kubectl etcdctl etcd prometheus chromium fmt
 	@$(MAKE) --no-print-directory --jobs=3 python-client javascript-client linted
 	$(LINTED) test --workspace --all-features --no-fail-fast
 
@@ -79,7 +80,11 @@ etcdctl:
 
 # And a real etcd: the one on PATH, else Debian's, below target.
 etcd:
-	@sh tests/install-etcd.sh
+	@sh tests/unpack-debian.sh etcd etcd-server
+
+# And a real Prometheus, which reads the metrics: the one on PATH, else Debian's, below target.
+prometheus:
+	@sh tests/unpack-debian.sh prometheus prometheus
 
 # The tests drive the Python clients of PyPI, too, in a virtual environment below target.
 python-client:
@@ -138,6 +143,11 @@ sim:
 chaos: etcdctl etcd
 	KUBARIUM_TEST_EVERY_BYTE=1 $(CARGO) test -p kubarium-etcd tests::damage
 	KUBARIUM_CHAOS_ROUNDS=$(CHAOS_ROUNDS) $(CARGO) test --all-features --test it -- etcd_store::chaos --nocapture
+
+# In a folder of its own: it has other features, and would have to be built anew each time.
+lean:
+	CARGO_TARGET_DIR=target/lean RUSTFLAGS="--deny warnings" $(CARGO) check --no-default-features
+	CARGO_TARGET_DIR=target/lean $(CARGO) test -p kubarium-etcd-client --no-default-features --lib absent
 
 # With symbols, which the released program does not have, since a backtrace is what it is for.
 fuzz:

@@ -44,6 +44,7 @@ mod handles;
 mod parallel;
 mod test_macro;
 
+mod scraped;
 mod security;
 mod seeing;
 mod systems;

@@ -10,8 +10,6 @@ use axum::body::Body;
 use futures::StreamExt;
 use http::Method;
 use http_body_util::BodyExt;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use kubarium::cluster::Listen;
 use kubarium::{Clock, Cluster};
 use serde_json::{Value, json};
@@ -19,7 +17,7 @@ use tower::ServiceExt;
 
 use crate::handles::{ask, bare};
 use crate::support::wire::Target;
-use crate::support::{Up, kubectls, texts};
+use crate::support::{self, Up, kubectls, texts};
 
 #[test]
 fn a_session_in_a_browser() {
@@ -50,21 +48,8 @@ fn a_session_in_a_browser() {
     assert!(log.contains("kubarium ui prints a link to it") && !log.contains("/#"), "{log}");
 }
 
-/// One request without TLS: the code and the body of its answer.
 async fn plain(address: SocketAddr, line: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
-    let stream = tokio::net::TcpStream::connect(address).await.unwrap();
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
-    let connection = tokio::spawn(connection);
-    let (method, path) = line.split_once(' ').unwrap();
-    let mut request = http::Request::builder().method(method).uri(path).header("host", address.to_string());
-    for (name, value) in headers {
-        request = request.header(*name, *value);
-    }
-    let response = sender.send_request(request.body(body.to_owned()).unwrap()).await.unwrap();
-    let code = response.status().as_u16();
-    let bytes = response.into_body().collect().await.unwrap().to_bytes();
-    connection.abort();
-    (code, String::from_utf8(bytes.to_vec()).unwrap())
+    support::plain::ask(address, line, headers, body).await.unwrap()
 }
 
 #[tokio::test]

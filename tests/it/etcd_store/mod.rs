@@ -16,12 +16,13 @@ mod snapshots;
 mod trio;
 mod way;
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::support::programs::{self, free_address};
 use crate::support::{Kubectl, PATIENCE, Up, eventually, kubectls, texts};
 
 /// So often are other ports tried.
@@ -122,7 +123,7 @@ fn member(
     cluster: &str,
     flags: &[String],
 ) -> Child {
-    Command::new(program())
+    Command::new(programs::of_debian("etcd", "etcd-server"))
         .args(["--name", name, "--data-dir", data.to_str().unwrap(), "--unsafe-no-fsync"])
         .args(["--listen-client-urls", clients, "--advertise-client-urls", clients])
         .args(["--listen-peer-urls", peers, "--initial-advertise-peer-urls", advertised])
@@ -140,19 +141,6 @@ fn listens(child: &mut Child, address: SocketAddr) -> bool {
         Some(_) => Some(false),
         None => TcpStream::connect(address).is_ok().then_some(true),
     })
-}
-
-/// The etcd on PATH, or the one that `make etcd` has brought; a test never passes by skipping.
-fn program() -> PathBuf {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let brought = concat!(env!("CARGO_MANIFEST_DIR"), "/target/etcd-server/usr/bin");
-    let folders = std::env::split_paths(&path).chain([PathBuf::from(brought)]);
-    let found = folders.map(|folder| folder.join("etcd")).find(|file| file.exists());
-    found.expect("no etcd on PATH: run `make etcd`, which brings Debian's")
-}
-
-fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
 
 /// A server on that etcd whose keys are those of every other that is given the same folder.

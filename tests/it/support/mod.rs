@@ -1,6 +1,8 @@
 //! What the tests stand on: a kubarium of their own, and the kubectls of this machine.
 
 pub(crate) mod forward;
+pub(crate) mod plain;
+pub(crate) mod programs;
 pub(crate) mod script;
 pub(crate) mod test_cluster;
 pub(crate) mod upstream;

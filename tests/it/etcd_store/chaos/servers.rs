@@ -1,5 +1,6 @@
 //! The servers, each with a way of its own to each member of the etcd.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use sync::Mutex;
