@@ -7,20 +7,19 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use futures::FutureExt;
 use http::{Request, Response};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::BodyExt;
 use tokio::io::DuplexStream;
 
 use apimachinery::time::Time;
 use client_go::client::Client;
 use clock::Clock;
 use network::Accept;
+use network::http_server::{BrokenOff, StreamedBody};
 use network::tls::TlsIdentity;
 use pki::{Authority, Identity};
 
 /// The port of the Service `kubernetes`.
 const PORT: u16 = 443;
-/// So much of an answer is handed on here; of a longer one nothing.
-const MAX_ANSWER_BYTES: usize = 4 << 20;
 
 /// A certificate for the names and addresses at which an apiserver is asked.
 pub(super) fn serving_identity(
@@ -82,7 +81,7 @@ impl FrontDoor {
         let Some(identity) = self.shown.get_or_init(|| self.identity()) else { return };
         // Whoever does not trust it has gone.
         let Ok(io) = identity.accept(io).await else { return };
-        network::http_server::serve(io, |request| self.answer(request)).await;
+        network::http_server::serve_streams(io, |request| self.answer(request)).await;
     }
 
     fn identity(&self) -> Option<TlsIdentity> {
@@ -92,9 +91,8 @@ impl FrontDoor {
     }
 
     /// Who asks says so by his headers, as at the port of the host.
-    async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
-        let (head, body) = self.client.as_it_is(request.map(|body| body.to_vec())).await.into_parts();
-        let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
-        Response::from_parts(head, body.map(|body| body.to_bytes()).unwrap_or_default())
+    async fn answer(&self, request: Request<Bytes>) -> Response<StreamedBody> {
+        let response = self.client.as_it_is(request.map(|body| body.to_vec())).await;
+        response.map(|body| body.map_err(|why| BrokenOff(why.to_string())).boxed_unsync())
     }
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{Request, Response, StatusCode};
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
@@ -19,8 +20,16 @@ use crate::pipe::AnyPipe;
 /// The largest body of a request that is read; a larger one is answered with 413.
 pub const MAX_BODY_BYTES: usize = 1 << 20;
 
+/// The body of an answer that is sent as it comes.
+pub type StreamedBody = UnsyncBoxBody<Bytes, BrokenOff>;
+
+/// Why an answer has no end: its connection is broken off, too.
+#[derive(Debug, thiserror::Error)]
+#[error("the answer broke off: {0}")]
+pub struct BrokenOff(pub String);
+
 /// Who answers requests, whoever that is.
-type AnyHandler<'a> = dyn Fn(Request<Bytes>) -> BoxFuture<'a, Response<Bytes>> + Send + Sync + 'a;
+type AnyHandler<'a> = dyn Fn(Request<Bytes>) -> BoxFuture<'a, Response<StreamedBody>> + Send + Sync + 'a;
 
 /// Serves a connection until its end: each request is read whole, and answered by `handler`.
 pub async fn serve<Io, Handler, Answer>(io: Io, handler: Handler)
@@ -28,6 +37,19 @@ where
     Io: AsyncRead + AsyncWrite + Unpin + Send,
     Handler: Fn(Request<Bytes>) -> Answer + Send + Sync,
     Answer: Future<Output = Response<Bytes>> + Send,
+{
+    let handler = &handler;
+    let whole = |response: Response<Bytes>| response.map(|body| streamed(Full::new(body)));
+    let handler = move |request: Request<Bytes>| handler(request).map(whole).boxed();
+    serve_any(Box::new(io), &handler).await;
+}
+
+/// As [`serve`], but an answer goes out as it comes, however long it is: a watch has no end.
+pub async fn serve_streams<Io, Handler, Answer>(io: Io, handler: Handler)
+where
+    Io: AsyncRead + AsyncWrite + Unpin + Send,
+    Handler: Fn(Request<Bytes>) -> Answer + Send + Sync,
+    Answer: Future<Output = Response<StreamedBody>> + Send,
 {
     let handler = &handler;
     let handler = move |request: Request<Bytes>| handler(request).boxed();
@@ -42,7 +64,7 @@ async fn serve_any<'a>(io: AnyPipe<'a>, handler: &AnyHandler<'a>) {
             Some(body) => handler(Request::from_parts(head, body)).await,
             None => too_large(),
         };
-        Ok::<_, Infallible>(response.map(Full::new))
+        Ok::<_, Infallible>(response)
     };
     // A client that has said all may still wait for the answer. One that hangs up, or speaks something else,
     // ends its own connection.
@@ -63,8 +85,50 @@ async fn whole(body: Incoming) -> Option<Bytes> {
     Some(Limited::new(body, MAX_BODY_BYTES).collect().await.ok()?.to_bytes())
 }
 
-fn too_large() -> Response<Bytes> {
-    let mut response = Response::new(Bytes::new());
+fn streamed(body: Full<Bytes>) -> StreamedBody {
+    body.map_err(|never| match never {}).boxed_unsync()
+}
+
+fn too_large() -> Response<StreamedBody> {
+    let mut response = Response::new(streamed(Full::default()));
     *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::{StreamExt, stream};
+    use http_body_util::StreamBody;
+    use hyper::body::Frame;
+    use hyper::client::conn::http1 as client;
+    use tokio::sync::mpsc;
+
+    /// The first words of an answer are there before it has an end, and it may be as long as it likes.
+    #[tokio::test]
+    async fn an_answer_is_sent_as_it_comes() {
+        let (words, said) = mpsc::channel::<Bytes>(1);
+        let said = stream::unfold(said, |mut said| async { Some((said.recv().await?, said)) });
+        let body = StreamBody::new(said.map(|word| Ok::<_, BrokenOff>(Frame::data(word)))).boxed_unsync();
+        let body = std::sync::Mutex::new(Some(body));
+        let (near, far) = tokio::io::duplex(1024);
+        let server = tokio::spawn(async move {
+            let answer = |_| async { Response::new(body.lock().unwrap().take().unwrap_or_default()) };
+            serve_streams(far, answer).await;
+        });
+        let (mut sender, connection) = client::handshake(TokioIo::new(near)).await.unwrap();
+        let connection = tokio::spawn(connection);
+        let request = Request::get("/watch").body(Full::<Bytes>::default()).unwrap();
+        let mut answer = sender.send_request(request).await.unwrap().into_body();
+        words.send("ADDED".into()).await.unwrap();
+        let first = answer.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert_eq!(first, "ADDED");
+        let long = Bytes::from(vec![b'x'; 5 << 20]);
+        let sending = tokio::spawn(async move { words.send(long).await });
+        assert_eq!(answer.collect().await.unwrap().to_bytes().len(), 5 << 20);
+        sending.await.unwrap().unwrap();
+        drop(sender);
+        connection.await.unwrap().unwrap();
+        server.await.unwrap();
+    }
 }
