@@ -1,6 +1,8 @@
 //! Watches that go wrong: what becomes of their events between the apiserver and whoever reads them.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
@@ -38,6 +40,7 @@ struct WatchPump {
 impl WatchPump {
     /// Until either side has gone, or the fault ends it.
     async fn run(self, mut events: Receiver<WatchEvent>, reader: Sender<WatchEvent>) {
+        let mut late = LateEvents::default();
         let mut told = 0;
         let mut seen = 0;
         loop {
@@ -46,20 +49,13 @@ impl WatchPump {
             }
             let event = tokio::select! {
                 biased;
-                event = events.recv() => event,
+                event = late.next(&mut events, self.fault.delay.map(|delay| delay.0), &self.clock) => event,
                 () = reader.closed() => return,
             };
             let Some(event) = event else { return };
             seen = revision(&event).max(seen);
             if !matches!(event, WatchEvent::Bookmark(_)) {
                 told += 1;
-            }
-            if let Some(delay) = self.fault.delay {
-                tokio::select! {
-                    biased;
-                    () = self.clock.sleep(delay.0) => {}
-                    () = reader.closed() => return,
-                }
             }
             let again = again(&event).filter(|_| self.fault.duplicate);
             for event in [Some(event), again].into_iter().flatten() {
@@ -75,6 +71,43 @@ impl WatchPump {
             (self.on_expiry)(seen);
             let status = Status::expired("The resourceVersion for the provided watch is too old.");
             let _ = reader.send(WatchEvent::error(status)).await;
+        }
+    }
+}
+
+/// Events that are told later than they came, each by as much, with when their time has come.
+#[derive(Default)]
+struct LateEvents {
+    waiting: VecDeque<(Duration, WatchEvent)>,
+    has_ended: bool,
+}
+
+impl LateEvents {
+    /// The next whose time has come; None when there are no more. May be dropped and asked again.
+    async fn next(
+        &mut self,
+        events: &mut Receiver<WatchEvent>,
+        delay: Option<Duration>,
+        clock: &Clock,
+    ) -> Option<WatchEvent> {
+        let Some(delay) = delay else { return events.recv().await };
+        loop {
+            let left = self.waiting.front().map(|(due, _)| due.saturating_sub(clock.elapsed()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return self.waiting.pop_front().map(|(_, event)| event);
+            }
+            if self.has_ended && left.is_none() {
+                return None;
+            }
+            let has_room = !self.has_ended && self.waiting.len() < WAITING;
+            tokio::select! {
+                biased;
+                event = events.recv(), if has_room => match event {
+                    Some(event) => self.waiting.push_back((clock.elapsed() + delay, event)),
+                    None => self.has_ended = true,
+                },
+                () = async { clock.sleep(left.unwrap_or_default()).await }, if left.is_some() => {}
+            }
         }
     }
 }
@@ -101,7 +134,6 @@ mod tests {
     use super::*;
     use apimachinery::watch::Bookmark;
     use chrono::DateTime;
-    use std::time::Duration;
 
     fn bookmark(resource_version: u64) -> WatchEvent {
         WatchEvent::Bookmark(Bookmark { resource_version, initial_events_end: false })
@@ -149,5 +181,36 @@ mod tests {
         assert!(events.recv().await.is_some());
         drop(events);
         sender.closed().await;
+    }
+    /// Not one behind the other: a watch that is behind by five seconds stays so, however much is told.
+    #[tokio::test]
+    async fn events_that_came_together_are_late_together() {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        let fault = WatchFault { delay: Some(Duration::from_secs(5).into()), ..WatchFault::default() };
+        let (sender, events) = mpsc::channel(10);
+        let mut events = stage(&fault, &clock, Arc::new(|_| ()))(events);
+        for revision in 1..=3 {
+            sender.send(bookmark(revision)).await.unwrap();
+        }
+        while sender.capacity() < 10 || clock.next_wake().is_none() {
+            tokio::task::yield_now().await;
+        }
+        clock.advance(Duration::from_secs(2));
+        sender.send(bookmark(4)).await.unwrap();
+        while sender.capacity() < 10 {
+            tokio::task::yield_now().await;
+        }
+        drop(sender);
+        clock.advance(Duration::from_secs(3));
+        for told in 1..=3 {
+            assert_eq!(events.recv().await.map(|event| revision(&event)), Some(told));
+        }
+        while clock.next_wake().is_none() {
+            tokio::task::yield_now().await;
+        }
+        assert!(events.try_recv().is_err(), "it came two seconds after them");
+        clock.advance(Duration::from_secs(2));
+        assert_eq!(events.recv().await.map(|event| revision(&event)), Some(4));
+        assert!(events.recv().await.is_none());
     }
 }
