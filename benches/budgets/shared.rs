@@ -17,6 +17,7 @@ use crate::table::Row;
 
 /// Of upstream's processor time.
 const SHARE: f64 = 1.0 / 3.0;
+const WATCHERS: usize = 100;
 
 /// What one server needs, in milliseconds.
 struct Figures {
@@ -54,7 +55,7 @@ fn figures(runtime: &Runtime, process: &Process) -> Figures {
     runtime.block_on(prepare(process));
     let costs = requests::costs(process);
     let latencies = runtime.block_on(requests::latencies(&process.target)).unwrap();
-    let event = requests::event_cost(runtime, process);
+    let (_, event) = requests::event_cost(runtime, process, WATCHERS);
     runtime.block_on(create_pods(&process.target)).unwrap();
     process.wait_until_quiet();
     let list = list_cost(runtime, process).cpu;

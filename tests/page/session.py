@@ -253,6 +253,29 @@ def a_lesson(page):
     eventually("the next command", lambda: count(page, "pre.command") == 2)
 
 
+OPENED_LATE = """
+const done = arguments[arguments.length - 1];
+(async () => {
+  const { CausalRecord, Player } = await import("/page/record.js");
+  const steps = [100, 101].map((id) => ({ id, cause: 0, atMicroseconds: id, component: "", words: "w" }));
+  const line = JSON.stringify({ steps, missed: 99, next: 102 }) + "\\n";
+  const body = new ReadableStream({ start: (all) => all.enqueue(new TextEncoder().encode(line)) });
+  const real = window.fetch;
+  window.fetch = () => Promise.resolve(new Response(body));
+  const record = new CausalRecord();
+  const player = new Player(record);
+  record.addEventListener("steps", () => done([player.at, player.live]));
+  record.follow();
+  window.fetch = real;
+})();
+"""
+
+
+def a_page_that_is_opened_late_shows_what_happens_now(page):
+    """Not the oldest that is remembered, which would be played for as long as it took."""
+    assert page.execute_async_script(OPENED_LATE) == [101, True]
+
+
 def who_else_comes_is_not_let_in():
     other = browser()
     try:
@@ -295,6 +318,7 @@ def main():
         objects_and_a_shell(page)
         apply_and_delete(page)
         a_lesson(page)
+        a_page_that_is_opened_late_shows_what_happens_now(page)
         who_else_comes_is_not_let_in()
         nothing_leaves_the_origin(page)
     finally:

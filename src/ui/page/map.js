@@ -28,6 +28,10 @@ const REPAINT = 100;
 const CROWDED = 400;
 /** So many steps between two paintings are a crowd. */
 const CROWD = 300;
+/** So many steps told at once are more than anybody follows: for a second dots move when texts are drawn, and not
+ * between. */
+const THRONG = 10000;
+const THRONGED = 1000;
 /** As seldom, while there is nothing but what controllers look at from time to time: a page at rest costs nothing. */
 const CALM = 5000;
 /** Lines of the list of what happened last. */
@@ -187,6 +191,7 @@ class Dots {
   #drawn = 0;
   #late = 0;
   #busyUntil = 0;
+  #isHeld = false;
   #still = matchMedia("(prefers-reduced-motion: reduce)");
 
   constructor(canvas) {
@@ -204,8 +209,20 @@ class Dots {
     }
   }
 
+  /** They stand still between two calls of `drawOnce`. */
+  hold(isHeld) {
+    if (this.#isHeld === isHeld) return;
+    this.#isHeld = isHeld;
+    if (!isHeld && this.#drawing) this.#next();
+  }
+
+  drawOnce() {
+    if (this.#isHeld && this.#drawing) this.#draw(performance.now());
+  }
+
   /** At each frame, but for a machine that is busy. */
   #next() {
+    if (this.#isHeld) return;
     const draw = () => requestAnimationFrame((now) => this.#draw(now));
     if (performance.now() < this.#busyUntil) setTimeout(draw, UNHURRIED);
     else draw();
@@ -225,7 +242,8 @@ class Dots {
   }
 
   #draw(now) {
-    this.#note(now);
+    if (this.#isHeld) this.#drawn = 0;
+    else this.#note(now);
     const canvas = this.#canvas;
     const scale = canvas.clientWidth / WIDTH;
     const dense = window.devicePixelRatio || 1;
@@ -282,6 +300,7 @@ export function mapView(view, record, player, tell) {
   let timer = null;
   let painted = 0;
   let paintedAt = 0;
+  let throngedUntil = 0;
   let isCalm = false;
 
   const paint = () => {
@@ -289,6 +308,7 @@ export function mapView(view, record, player, tell) {
     isCalm = follows();
     painted = performance.now();
     paintedAt = player.at;
+    moving.drawOnce();
     drawing.paint(picture, tell);
     const lines = told.slice(-MAX_LINES).reverse();
     showChanged(list, lines.map((step) => step.id), () => lines.map((step) => line(step, tell)));
@@ -341,6 +361,13 @@ export function mapView(view, record, player, tell) {
     told = [];
     for (let at = shown.length - 1; at >= 0 && told.length < MAX_LINES; at -= 1) if (!isPeriodic(shown[at], record)) told.unshift(shown[at]);
     paintSoon();
+  });
+  const holdWhileThronged = () => moving.hold(performance.now() < throngedUntil);
+  record.addEventListener("steps", ({ detail }) => {
+    if (detail.length <= THRONG) return;
+    throngedUntil = performance.now() + THRONGED;
+    holdWhileThronged();
+    setTimeout(holdWhileThronged, THRONGED + 1);
   });
   player.addEventListener("moved", () => paintWithin(isCalm && follows() ? CALM : repaint()));
   view.addEventListener("chosen", paintSoon);

@@ -11,6 +11,11 @@ const PATIENCE = 1000;
 const BUDGET = 6;
 /** As long at least, however much else the frame has done: it must get on. */
 const LEAST = 1;
+/** A page that is behind by so many steps takes more time at once, in milliseconds, and leaves the machine to the
+ * cluster between. */
+const BEHIND = 1000;
+const CATCHING_UP = 12;
+const SELDOM = 100;
 /** A pause between two steps is shown as no longer than this, in microseconds of the cluster's time. */
 const LONGEST_PAUSE = 400000;
 
@@ -99,7 +104,8 @@ export class Player extends EventTarget {
     super();
     this.#record = record;
     record.addEventListener("steps", () => this.#news());
-    record.addEventListener("missed", () => this.goTo(Math.max(this.at, record.first - 1)));
+    // Who follows what happens has missed it; who looks at what was before looks at the oldest that there is.
+    record.addEventListener("missed", () => this.goTo(this.live ? record.newest : Math.max(this.at, record.first - 1)));
   }
 
   #news(began) {
@@ -116,7 +122,8 @@ export class Player extends EventTarget {
   #catchUp(began = performance.now()) {
     if (this.#isCatchingUp) return;
     // Where a frame has drawn already, less is left of it.
-    const end = Math.max(began + BUDGET, performance.now() + LEAST);
+    const isBehind = () => this.#record.newest - this.at > BEHIND;
+    const end = Math.max(began + (isBehind() ? CATCHING_UP : BUDGET), performance.now() + LEAST);
     while (this.running && this.at < this.#record.newest && performance.now() < end) {
       for (let many = 0; many < 50 && this.running && this.at < this.#record.newest; many += 1) this.#show(this.at + 1);
     }
@@ -126,8 +133,10 @@ export class Player extends EventTarget {
         this.#isCatchingUp = false;
         this.#news(began);
       };
+      const later = (milliseconds) => setTimeout(() => goOn(performance.now()), milliseconds);
       // A page that nobody sees has no frames.
-      if (document.hidden) setTimeout(() => goOn(performance.now()), BUDGET);
+      if (document.hidden) later(BUDGET);
+      else if (isBehind()) later(SELDOM);
       else requestAnimationFrame(goOn);
     }
     this.#tell("moved");
