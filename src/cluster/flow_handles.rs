@@ -40,6 +40,8 @@ struct RecordLine {
     next: StepId,
     /// How many were forgotten before they could be told.
     missed: u64,
+    /// How many have happened since, which the next lines tell.
+    behind: u64,
 }
 
 #[derive(Serialize)]
@@ -62,6 +64,7 @@ pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
         "type": "object",
         "properties": {
             "steps": {"type": "array", "items": {"type": "object"}}, "next": integer, "missed": integer,
+            "behind": integer,
         },
     });
     let inside = Arc::downgrade(inside);
@@ -103,13 +106,17 @@ struct RecordReader {
 }
 
 impl RecordReader {
+    /// How many steps there are from `next` on.
+    fn behind(&self, next: StepId) -> u64 {
+        self.flow.newest().0.saturating_sub(next.0)
+    }
+
     /// Until the next line, which begins at `next`. When the crowd is over the rest of it comes as fast as it
     /// is read; so does what would be forgotten else.
     fn pause(&mut self, next: StepId) -> Duration {
         let before = std::mem::replace(&mut self.newest, self.flow.newest());
         let came = self.newest.0.saturating_sub(before.0);
-        let behind = self.newest.0.saturating_sub(next.0);
-        if came < CROWD || behind > flow::CAPACITY as u64 / 2 { PAUSE } else { CROWDED_PAUSE }
+        if came < CROWD || self.behind(next) > flow::CAPACITY as u64 / 2 { PAUSE } else { CROWDED_PAUSE }
     }
 }
 
@@ -141,15 +148,16 @@ fn lines(
             hide_unreadable(&reader.flow, &mut told.steps, &reader.may_read).await;
             let is_end = !follow && told.steps.len() < MAX_STEPS;
             let next = told.next;
-            Some((line(told), (!is_end).then_some((reader, next, false))))
+            let behind = reader.behind(next);
+            Some((line(told, behind), (!is_end).then_some((reader, next, false))))
         }
     })
 }
 
-fn line(told: Followed) -> Result<Bytes, std::io::Error> {
+fn line(told: Followed, behind: u64) -> Result<Bytes, std::io::Error> {
     let Followed { steps, next, missed } = told;
     let tell = |step: TraceStep| ToldStep { component: step.step.component(), words: step.words(), step };
-    let line = RecordLine { steps: steps.into_iter().map(tell).collect(), next, missed };
+    let line = RecordLine { steps: steps.into_iter().map(tell).collect(), next, missed, behind };
     let mut bytes = serde_json::to_vec(&line)?;
     bytes.push(b'\n');
     Ok(bytes.into())
@@ -180,5 +188,7 @@ mod tests {
         // Who is far behind must get on, or what they have not read is forgotten.
         assert_eq!(come(flow::CAPACITY as u64 / 2, first), PAUSE);
         assert_eq!(come(CROWD, flow.newest()), CROWDED_PAUSE);
+        let newest = flow.newest();
+        assert_eq!([reader.behind(newest), reader.behind(first)], [0, newest.0 - 1]);
     }
 }

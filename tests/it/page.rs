@@ -113,6 +113,7 @@ async fn the_record_is_told_as_it_is_written() {
     while !words.contains("answered 201") {
         let line: Value = serde_json::from_slice(&lines.next().await.unwrap().unwrap()).unwrap();
         assert_eq!(line["missed"], 0);
+        assert!(line["behind"].is_u64(), "{line}");
         for step in line["steps"].as_array().unwrap() {
             words +=
                 &format!("{}: {}\n", step["component"].as_str().unwrap(), step["words"].as_str().unwrap());

@@ -28,8 +28,8 @@ const REPAINT = 100;
 const CROWDED = 400;
 /** So many steps between two paintings are a crowd. */
 const CROWD = 300;
-/** So many steps told at once are more than anybody follows: for a second dots move when texts are drawn, and not
- * between. */
+/** Of a cluster that is ahead by so many steps nobody sees how each came about: for a second dots move when texts are
+ * drawn, and not between. */
 const THRONG = 10000;
 const THRONGED = 1000;
 /** As seldom, while there is nothing but what controllers look at from time to time: a page at rest costs nothing. */
@@ -363,8 +363,8 @@ export function mapView(view, record, player, tell) {
     paintSoon();
   });
   const holdWhileThronged = () => moving.hold(performance.now() < throngedUntil);
-  record.addEventListener("steps", ({ detail }) => {
-    if (detail.length <= THRONG) return;
+  record.addEventListener("steps", () => {
+    if (record.behind <= THRONG) return;
     throngedUntil = performance.now() + THRONGED;
     holdWhileThronged();
     setTimeout(holdWhileThronged, THRONGED + 1);

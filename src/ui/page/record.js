@@ -24,6 +24,8 @@ export class CausalRecord extends EventTarget {
   steps = [];
   first = 1;
   missed = 0;
+  /** How many steps have happened that are not told yet. */
+  behind = 0;
 
   /** Reads for as long as the page is open. */
   async follow() {
@@ -61,8 +63,9 @@ export class CausalRecord extends EventTarget {
     return found;
   }
 
-  #add({ steps, missed, next }) {
+  #add({ steps, missed, next, behind = 0 }) {
     this.missed += missed;
+    this.behind = behind;
     const isNew = missed > 0 || !this.steps.length;
     if (isNew) {
       this.steps = [];
