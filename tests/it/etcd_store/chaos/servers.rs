@@ -128,7 +128,20 @@ impl Servers {
         body: Option<&Value>,
         is_wanted: impl Fn(Option<&Value>) -> bool,
     ) -> Value {
-        self.ask_some_until(0..COUNT, method, path, body, is_wanted).await
+        self.ask_others_until(None, method, path, body, is_wanted).await
+    }
+
+    /// The same of all but one.
+    pub(super) async fn ask_others_until(
+        &self,
+        one: Option<usize>,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+        is_wanted: impl Fn(Option<&Value>) -> bool,
+    ) -> Value {
+        let others = (0..COUNT).filter(|at| one != Some(*at));
+        self.ask_some_until(others, method, path, body, is_wanted).await
     }
 
     async fn ask_one_until(
@@ -144,7 +157,7 @@ impl Servers {
 
     async fn ask_some_until(
         &self,
-        some: std::ops::Range<usize>,
+        some: impl Iterator<Item = usize> + Clone,
         method: Method,
         path: &str,
         body: Option<&Value>,
