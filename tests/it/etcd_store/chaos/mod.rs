@@ -206,7 +206,9 @@ async fn run(rounds: usize, seed: u64) {
     writers.stop().await;
     let fence = json!({"metadata": {"name": "fence"}});
     let path = format!("{NAMESPACE}/configmaps");
-    let fence = chaos.servers.ask_until(Method::POST, &path, Some(&fence), |made| made.is_some()).await;
+    // Of one server, since another would say that it is there already.
+    let fence =
+        chaos.servers.ask_one_until(0, Method::POST, &path, Some(&fence), |made| made.is_some()).await;
     let revision = fence["metadata"]["resourceVersion"].as_str().unwrap().parse().unwrap();
     let seen = watchers.stop_at(revision).await;
     for at in 0..servers::COUNT {

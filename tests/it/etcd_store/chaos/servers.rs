@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures::future::select_all;
 use sync::Mutex;
 
 use super::super::way::Way;
@@ -119,8 +120,7 @@ impl Servers {
         seen_states(&list).0
     }
 
-    /// Asks one after the other until the answer is as wanted; a failure is none. What is there already when
-    /// it is to be made was made by a request whose answer was lost.
+    /// Asks all until an answer is as wanted; a failure is none.
     pub(super) async fn ask_until(
         &self,
         method: Method,
@@ -144,7 +144,7 @@ impl Servers {
         self.ask_some_until(others, method, path, body, is_wanted).await
     }
 
-    async fn ask_one_until(
+    pub(super) async fn ask_one_until(
         &self,
         at: usize,
         method: Method,
@@ -155,33 +155,45 @@ impl Servers {
         self.ask_some_until(at..at + 1, method, path, body, is_wanted).await
     }
 
+    /// Each by itself, so that one that gives no answer holds up nobody: the first answer that is as wanted.
     async fn ask_some_until(
         &self,
-        some: impl Iterator<Item = usize> + Clone,
+        some: impl Iterator<Item = usize>,
         method: Method,
         path: &str,
         body: Option<&Value>,
         is_wanted: impl Fn(Option<&Value>) -> bool,
     ) -> Value {
-        let mut last = String::new();
-        let asking = async {
-            for at in some.cycle() {
-                let target = self.targets.lock()[at].clone();
-                let Some(target) = target else { continue };
-                let answer = ask(&target, method.clone(), path, body).await;
-                last = format!("{answer:?}");
-                let good = answer.ok().filter(|answer| matches!(answer.code, 200 | 201 | 202 | 409));
-                let value = good.map(|answer| answer.json());
-                if is_wanted(value.as_ref()) {
-                    return value.unwrap_or_default();
+        let last = Mutex::new(String::new());
+        let asking = some.map(|at| {
+            let (method, is_wanted, last) = (&method, &is_wanted, &last);
+            Box::pin(async move {
+                loop {
+                    let target = self.targets.lock()[at].clone();
+                    let answer = match target {
+                        Some(target) => ask(&target, method.clone(), path, body).await,
+                        None => Err("it is away".into()),
+                    };
+                    *last.lock() = format!("{at}: {answer:?}");
+                    let value =
+                        answer.ok().filter(|answer| is_done(method, answer)).map(|answer| answer.json());
+                    if is_wanted(value.as_ref()) {
+                        return value.unwrap_or_default();
+                    }
+                    tokio::time::sleep(Duration::from_millis(100)).await;
                 }
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-            unreachable!("the range has no end")
-        };
-        let in_time = tokio::time::timeout(PATIENCE, asking).await;
-        in_time.unwrap_or_else(|_| panic!("{method} {path} was never answered as wanted: {last}"))
+            })
+        });
+        let in_time = tokio::time::timeout(PATIENCE, select_all(asking)).await;
+        let (value, ..) = in_time
+            .unwrap_or_else(|_| panic!("{method} {path} was never answered as wanted: {}", last.lock()));
+        value
     }
+}
+
+/// What is there already, or is gone, may be what a request did whose answer was lost.
+fn is_done(method: &Method, answer: &Answer) -> bool {
+    matches!(answer.code, 200 | 201 | 202 | 409) || (*method == Method::DELETE && answer.code == 404)
 }
 
 /// Over a connection of its own.
