@@ -64,8 +64,8 @@ fn claim_statuses(status: &Field, spec: &Field, errors: &mut FieldErrors) {
     }
     let extended = status.child("extendedResourceClaimStatus");
     if extended.is_set() {
-        extended.child("resourceClaimName").must_follow(dns1123_subdomain, errors);
         request_mappings(&extended, spec, errors);
+        extended.child("resourceClaimName").must_follow(dns1123_subdomain, errors);
     }
 }
 
@@ -73,28 +73,41 @@ fn claim_statuses(status: &Field, spec: &Field, errors: &mut FieldErrors) {
 fn request_mappings(extended: &Field, spec: &Field, errors: &mut FieldErrors) {
     let mappings = extended.each("requestMappings");
     if mappings.is_empty() {
-        extended.child("requestMappings").required("", errors);
+        extended.child("requestMappings").required("at least one request mapping is required", errors);
     }
-    let containers: Vec<Field> =
-        ["containers", "initContainers"].iter().flat_map(|list| spec.each(list)).collect();
+    let containers = lasting_containers(spec);
     let mut seen = BTreeSet::new();
     for mapping in mappings {
         let [container, resource, request] =
             ["containerName", "resourceName", "requestName"].map(|field| mapping.child(field));
-        request.must_follow(dns1123_label, errors);
-        let key = (container.text().to_owned(), resource.text().to_owned(), request.text().to_owned());
-        if !seen.insert(key) {
-            mapping.duplicate(errors);
+        match containers.iter().find(|of| of.child("name").text() == container.text()) {
+            None => container.invalid(NO_CONTAINER, errors),
+            Some(of) => {
+                let requests = of.child("resources.requests").members();
+                if !requests.iter().any(|(name, _)| *name == resource.text()) {
+                    resource.invalid(NOT_REQUESTED, errors);
+                }
+            }
         }
-        let Some(of) = containers.iter().find(|of| of.child("name").text() == container.text()) else {
-            let words = "must match the name of an entry in `spec.containers` or `spec.initContainers`";
-            container.invalid(words, errors);
-            continue;
-        };
-        if !of.child("resources.requests").members().iter().any(|(name, _)| *name == resource.text()) {
-            resource.invalid("must match an entry in the `resources.requests` of the container", errors);
+        // Upstream says it of the status, not of the mapping.
+        request
+            .shown_as(format!("{}.requestName", extended.path))
+            .invalid_each(dns1123_label(request.text()), errors);
+        let key = [container.text(), resource.text(), request.text()].map(str::to_owned);
+        if !seen.insert(key) {
+            [container, resource, request].iter().for_each(|field| field.duplicate(errors));
         }
     }
+}
+
+const NO_CONTAINER: &str =
+    "must match the name of an entry in spec.initContainers.name or spec.containers.name";
+const NOT_REQUESTED: &str = "must match the extended resource name of an entry in spec.initContainers.resources.requests \
+    or spec.containers.resources.requests";
+
+/// The containers that a pod has from its start; ephemeral ones have no claims and no rules.
+fn lasting_containers<'a>(spec: &Field<'a>) -> Vec<Field<'a>> {
+    ["containers", "initContainers"].iter().flat_map(|list| spec.each(list)).collect()
 }
 
 /// What has ended for good does not run again.
@@ -128,8 +141,7 @@ fn state_transitions(
 /// rule (`ContainerShouldRestart`, `AllContainersCouldRestart`).
 fn may_restart(pod: &Value, name: &str, exit_code: i64, restart_policy: &str) -> bool {
     let spec = Field::of(pod, "spec");
-    let containers: Vec<Field> =
-        ["containers", "initContainers"].iter().flat_map(|list| spec.each(list)).collect();
+    let containers = lasting_containers(&spec);
     let restarts_all = |container: &Field| {
         container
             .each("restartPolicyRules")
