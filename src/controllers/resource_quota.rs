@@ -17,9 +17,11 @@ use apimachinery::object::{Object, split_key};
 use apimachinery::options::ListOptions;
 use apimachinery::quantity::Quantity;
 use apimachinery::status::Status;
+use apis::core::pod::PODS;
 use apis::core::resource_quota::RESOURCE_QUOTAS;
 use apis::kind::Kind;
-use apis::quota::{Evaluator, measured_resources, scopes_of, to_value};
+use apis::quota::{ClaimSurroundings, Evaluator, measured_resources, scopes_of, to_value};
+use apis::resource::device_class::DEVICE_CLASSES;
 use apis::resources::{Amounts, add, amounts};
 use apis::scheme::Scheme;
 use client_go::ComponentContext;
@@ -133,8 +135,11 @@ impl ResourceQuotaController {
             if !self.monitors.is_watched(&kind) {
                 again = again.min(UNSYNCED_KIND);
             }
-            let evaluator = Evaluator::of(&kind);
+            let mut evaluator = Evaluator::of(&kind);
             let items = ctx.client.list(&kind, namespace, &ListOptions::default()).await?.items;
+            if evaluator.looks_around() {
+                evaluator = evaluator.among(around(ctx, namespace, &items).await?);
+            }
             let usage = usage_of(&evaluator, ctx, quota, hard, &items);
             add(&mut used, &usage);
         }
@@ -159,6 +164,24 @@ impl ResourceQuotaController {
     fn seen(&self) -> sync::MutexGuard<'_, BTreeMap<Key, u64>> {
         self.seen.lock()
     }
+}
+
+/// What decides beside claims of devices what they use. By lists, since that is what the role allows.
+async fn around(
+    ctx: &Reconcile,
+    namespace: &str,
+    claims: &[Arc<Object>],
+) -> Result<ClaimSurroundings, Status> {
+    let trees =
+        |objects: &[Arc<Object>]| -> Vec<Value> { objects.iter().map(|object| object.to_value()).collect() };
+    let all = ListOptions::default();
+    let classes = trees(&ctx.client.list(&DEVICE_CLASSES, "", &all).await?.items);
+    let claims = trees(claims);
+    if !claims.iter().any(ClaimSurroundings::wants_pod_of) {
+        return Ok(ClaimSurroundings::new(&classes, vec![], vec![]));
+    }
+    let pods = trees(&ctx.client.list(&PODS, namespace, &all).await?.items);
+    Ok(ClaimSurroundings::new(&classes, pods, claims))
 }
 
 fn usage_of(

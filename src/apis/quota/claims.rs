@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::measure::{Measure, one};
 use super::scopes::QuotaScope;
+use super::surroundings::ClaimSurroundings;
 use crate::resources::{Amounts, amounts};
 use crate::tree::{annotation, at, text};
 use apimachinery::quantity::Quantity;
@@ -29,7 +30,7 @@ impl Measure for ClaimMeasure {
         CLAIM_RESOURCES.contains(&of_class.unwrap_or(name))
     }
 
-    fn usage(&self, claim: &Value, _now: Time) -> Amounts {
+    fn usage(&self, claim: &Value, _now: Time, _around: &ClaimSurroundings) -> Amounts {
         claim_usage(claim)
     }
 

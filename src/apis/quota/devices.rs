@@ -1,21 +1,22 @@
-//! What ResourceClaims use: devices, by device class (`evaluator/core.claimEvaluator`).
+//! What ResourceClaims use: devices, by device class, and by the extended resources that classes give out
+//! (`evaluator/core.claimEvaluator`).
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
 use super::measure::Measure;
+use super::pods::{OF_DEVICE_CLASS, is_extended_resource, pod_usage};
+use super::surroundings::{ClaimSurroundings, pod_of};
 use crate::resources::Amounts;
-use crate::tree::{annotation, at, count, items, number, text};
+use crate::tree::{at, count, items, number, text};
 use apimachinery::quantity::{Format, Quantity};
 use apimachinery::time::Time;
 
 /// Between a device class and what is limited of it: nothing but the number.
 const BY_DEVICE_CLASS: &str = ".deviceclass.resource.k8s.io/devices";
-/// Before a device class: its devices as the resource that pods may ask for (`ResourceDeviceClassPrefix`).
-const AS_RESOURCE: &str = "requests.deviceclass.resource.kubernetes.io/";
-/// On a claim that the scheduler has made for such a resource: its pod is charged.
-const OF_EXTENDED_RESOURCE: &str = "resource.kubernetes.io/extended-resource-claim";
+/// Before what pods ask for (`DefaultResourceRequestsPrefix`).
+const REQUESTS: &str = "requests.";
 /// More than a claim can ever get (`AllocationResultsMaxSize`): what one that wants all is charged for.
 const MAX_DEVICES: i64 = 32;
 
@@ -31,11 +32,26 @@ impl Measure for DeviceMeasure {
     }
 
     fn measures(&self, name: &str) -> bool {
-        measures(name)
+        name.ends_with(BY_DEVICE_CLASS) || name.strip_prefix(REQUESTS).is_some_and(is_extended_resource)
     }
 
-    fn usage(&self, claim: &Value, _now: Time) -> Amounts {
-        usage(claim)
+    fn looks_around(&self) -> bool {
+        true
+    }
+
+    fn is_known(&self, name: &str, around: &ClaimSurroundings) -> bool {
+        let Some(resource) = name.strip_prefix(REQUESTS) else { return true };
+        let is_class = resource.strip_prefix(OF_DEVICE_CLASS).is_some_and(|class| around.has_class(class));
+        is_class || name.ends_with(BY_DEVICE_CLASS) || around.has_extended_resource(resource)
+    }
+
+    fn usage(&self, claim: &Value, now: Time, around: &ClaimSurroundings) -> Amounts {
+        let devices = devices(claim);
+        let charged = verified_pod(claim, around).map(|pod| pod_usage(pod, now)).unwrap_or_default();
+        let mut usage = by_extended_resource(&devices, &charged, around);
+        let of_class = |(class, number): (&str, i64)| (format!("{class}{BY_DEVICE_CLASS}"), amount(number));
+        usage.extend(devices.into_iter().map(of_class));
+        usage
     }
 
     fn frees(&self, old: &Value, new: &Value) -> bool {
@@ -43,13 +59,9 @@ impl Measure for DeviceMeasure {
     }
 }
 
-/// Whether it counts devices of a class.
-fn measures(name: &str) -> bool {
-    name.ends_with(BY_DEVICE_CLASS) || name.starts_with(AS_RESOURCE)
-}
-
-/// What a claim may get at most. Of alternatives the worst case of each class is charged.
-fn usage(claim: &Value) -> Amounts {
+/// How many devices of each class a claim may get at most. Of alternatives the worst case of each class is
+/// charged.
+fn devices(claim: &Value) -> BTreeMap<&str, i64> {
     let mut devices: BTreeMap<&str, i64> = BTreeMap::new();
     for request in items(claim, "spec.devices.requests") {
         if count(request, "firstAvailable") == 0 {
@@ -64,16 +76,53 @@ fn usage(claim: &Value) -> Amounts {
         }
         most.into_iter().for_each(|(class, number)| *devices.entry(class).or_default() += number);
     }
-    let is_its_pods = annotation(claim, OF_EXTENDED_RESOURCE) == "true";
+    devices.remove("");
+    devices
+}
+
+/// Devices by both names that pods know them by, without what their pod is charged for by that name
+/// (`addExtendedResourceQuota`).
+fn by_extended_resource(
+    devices: &BTreeMap<&str, i64>,
+    charged: &Amounts,
+    around: &ClaimSurroundings,
+) -> Amounts {
     let mut usage = Amounts::new();
-    for (class, number) in devices.into_iter().filter(|(class, _)| !class.is_empty()) {
-        let number = Quantity::new(number, Format::DecimalSi);
-        if !is_its_pods {
-            usage.insert(format!("{AS_RESOURCE}{class}"), number.clone());
+    for (class, number) in devices {
+        let implicit = format!("{OF_DEVICE_CLASS}{class}");
+        let explicit = around.extended_resource(class).map(String::from);
+        for resource in [Some(implicit), explicit].into_iter().flatten() {
+            usage.insert(format!("{REQUESTS}{resource}"), amount(*number));
         }
-        usage.insert(format!("{class}{BY_DEVICE_CLASS}"), number);
     }
+    for (name, amount) in &mut usage {
+        if let Some(charged) = charged.get(name) {
+            amount.sub(charged);
+        }
+    }
+    usage.retain(|_, amount| amount.sign() > 0);
     usage
+}
+
+/// The pod for whose extended resources a claim was made (`getVerifiedPodUsage`): the one that controls it
+/// and names it, or, while it names none yet, that of the first such claim.
+fn verified_pod<'a>(claim: &Value, around: &'a ClaimSurroundings) -> Option<&'a Value> {
+    let owner = pod_of(claim)?;
+    let pod = around.pods.iter().find(|pod| text(pod, "metadata.uid") == owner)?;
+    let named = at(pod, "status.extendedResourceClaimStatus");
+    if !named.is_null() {
+        return (text(named, "resourceClaimName") == text(claim, "metadata.name")).then_some(pod);
+    }
+    let age = |claim: &'_ Value| -> (String, String) {
+        (text(claim, "metadata.creationTimestamp").into(), text(claim, "metadata.name").into())
+    };
+    let own = age(claim);
+    let is_earlier = |other: &&Value| pod_of(other) == Some(owner) && age(other) < own;
+    around.claims.iter().find(is_earlier).is_none().then_some(pod)
+}
+
+fn amount(number: i64) -> Quantity {
+    Quantity::new(number, Format::DecimalSi)
 }
 
 /// The class, and how many of it.

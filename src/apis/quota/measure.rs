@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::scopes::QuotaScope;
+use super::surroundings::ClaimSurroundings;
 use crate::resources::Amounts;
 use apimachinery::quantity::{Format, Quantity};
 use apimachinery::time::Time;
@@ -25,8 +26,18 @@ pub trait Measure: Send + Sync {
         false
     }
 
+    /// Whether what is used depends on other objects, too.
+    fn looks_around(&self) -> bool {
+        false
+    }
+
+    /// Whether anything can be used of what it measures by that name, as the other objects are.
+    fn is_known(&self, _name: &str, _around: &ClaimSurroundings) -> bool {
+        true
+    }
+
     /// What an object uses; `now` ends the grace of pods.
-    fn usage(&self, _object: &Value, _now: Time) -> Amounts {
+    fn usage(&self, _object: &Value, _now: Time, _around: &ClaimSurroundings) -> Amounts {
         Amounts::new()
     }
 
@@ -62,7 +73,7 @@ impl Measure for ByBareName {
         name == self.0
     }
 
-    fn usage(&self, _object: &Value, _now: Time) -> Amounts {
+    fn usage(&self, _object: &Value, _now: Time, _around: &ClaimSurroundings) -> Amounts {
         Amounts::from([(self.0.into(), one())])
     }
 }

@@ -8,6 +8,9 @@ pub mod devices;
 pub mod pods;
 mod scopes;
 pub mod services;
+mod surroundings;
+
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -19,18 +22,32 @@ use apimachinery::time::Time;
 use measure::{Measure, MissingAmounts, one};
 
 pub use scopes::{QuotaScope, scopes_of};
+pub use surroundings::ClaimSurroundings;
 
 /// Measures objects of one resource (`quota.Evaluator`).
 #[derive(Clone)]
 pub struct Evaluator {
     resource: GroupResource,
     measure: &'static dyn Measure,
+    /// None where nobody has looked.
+    around: Option<Arc<ClaimSurroundings>>,
 }
 
 impl Evaluator {
     /// For a kind; whatever it is, it can be counted.
     pub fn of(kind: &Kind) -> Evaluator {
-        Evaluator { resource: kind.group_resource(), measure: kind.measure }
+        Evaluator { resource: kind.group_resource(), measure: kind.measure, around: None }
+    }
+
+    /// Whether what is used depends on other objects, which [`Evaluator::among`] wants to have.
+    pub fn looks_around(&self) -> bool {
+        self.measure.looks_around()
+    }
+
+    /// As other objects are.
+    pub fn among(mut self, around: ClaimSurroundings) -> Evaluator {
+        self.around = Some(Arc::new(around));
+        self
     }
 
     /// Whether writing this part of an object may change what is used.
@@ -40,13 +57,15 @@ impl Evaluator {
 
     /// Whether it measures what a quota calls `name`.
     pub fn measures(&self, name: &str) -> bool {
-        name == self.count_name() || self.measure.measures(name)
+        let is_known = || self.around.as_ref().is_none_or(|around| self.measure.is_known(name, around));
+        name == self.count_name() || self.measure.measures(name) && is_known()
     }
 
     /// What an object uses; `now` ends the grace of pods.
     pub fn usage(&self, object: &Value, now: Time) -> Amounts {
         let mut usage = Amounts::from([(self.count_name(), one())]);
-        usage.extend(self.measure.usage(object, now));
+        let unknown = ClaimSurroundings::default();
+        usage.extend(self.measure.usage(object, now, self.around.as_deref().unwrap_or(&unknown)));
         usage
     }
 
@@ -119,9 +138,9 @@ pub fn to_value(all: &Amounts) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::text;
+    use crate::tree::{is_set, items, text};
 
-    /// `resource`, `object`, and what it uses.
+    /// `resource`, `object`, what is `around` it, and what it uses.
     #[test]
     fn usage_is_upstreams() {
         let cases: Vec<Value> = serde_yaml::from_str(include_str!("../testdata/quota.yaml")).unwrap();
@@ -133,6 +152,9 @@ mod tests {
             let custom = Kind::builtin(group, "v1", "Custom", resource, "custom");
             let builtin = crate::all().into_iter().find(|kind| kind.group_resource() == wanted);
             let evaluator = Evaluator::of(builtin.map_or(&custom, |kind| kind));
+            let list = |name: &str| -> Vec<Value> { items(&case, &format!("around.{name}")).to_vec() };
+            let around = ClaimSurroundings::new(&list("classes"), list("pods"), list("claims"));
+            let evaluator = if is_set(&case, "around") { evaluator.among(around) } else { evaluator };
             let usage = evaluator.usage(&case["object"], now);
             assert_eq!(to_value(&usage), case["usage"], "{case}");
             for name in usage.keys() {

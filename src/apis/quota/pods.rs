@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::measure::{Measure, MissingAmounts};
 use super::scopes::QuotaScope;
+use super::surroundings::ClaimSurroundings;
 use crate::resources::{Amounts, amounts, pod_limits, pod_requests};
 use crate::tree::{at, is_set, items, number, text};
 use crate::validation::resources::is_extended;
@@ -30,6 +31,9 @@ const RESOURCES: [&str; 10] = [
 const MUST_BE_SAID: [&str; 6] =
     ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 
+/// Before a device class: its devices as a resource of pods (`ResourceDeviceClassPrefix`).
+pub(super) const OF_DEVICE_CLASS: &str = "deviceclass.resource.kubernetes.io/";
+
 /// `pods`
 pub const POD_USAGE: PodMeasure = PodMeasure;
 
@@ -45,8 +49,8 @@ impl Measure for PodMeasure {
         measures(name)
     }
 
-    fn usage(&self, pod: &Value, now: Time) -> Amounts {
-        usage(pod, now)
+    fn usage(&self, pod: &Value, now: Time, _around: &ClaimSurroundings) -> Amounts {
+        pod_usage(pod, now)
     }
 
     fn constraints(&self, required: &[&str], pod: &Value) -> Result<(), MissingAmounts> {
@@ -68,11 +72,17 @@ fn measures(name: &str) -> bool {
     RESOURCES.contains(&name)
         || name.starts_with("hugepages-")
         || name.starts_with("requests.hugepages-")
-        || name.strip_prefix("requests.").is_some_and(is_extended)
+        || name.strip_prefix("requests.").is_some_and(is_extended_resource)
+}
+
+/// Whether pods ask for devices by that name, or for what a device plugin gives out
+/// (`IsDRAExtendedResourceName`).
+pub(super) fn is_extended_resource(name: &str) -> bool {
+    name.starts_with(OF_DEVICE_CLASS) || is_extended(name)
 }
 
 /// What a pod uses; nothing when it has ended, other than that it is there.
-fn usage(pod: &Value, now: Time) -> Amounts {
+pub(super) fn pod_usage(pod: &Value, now: Time) -> Amounts {
     if has_ended(pod, now) {
         return Amounts::new();
     }
@@ -99,7 +109,7 @@ fn compute_usage(requests: &Amounts, limits: &Amounts) -> Amounts {
         if is_compute || name.starts_with("hugepages-") {
             usage.insert(name.clone(), amount.clone());
         }
-        if is_compute || name.starts_with("hugepages-") || is_extended(name) {
+        if is_compute || name.starts_with("hugepages-") || is_extended_resource(name) {
             usage.insert(format!("requests.{name}"), amount.clone());
         }
     }

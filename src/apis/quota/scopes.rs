@@ -130,4 +130,31 @@ mod tests {
         assert!(scope("CrossNamespacePodAffinity", "Exists", &[]).holds_pod(&far));
         assert_eq!(scope("PriorityClass", "In", &["a", "b"]).shown(), "{PriorityClass In [a b]}");
     }
+
+    #[test]
+    fn claims_are_in_the_scopes_of_their_classes_of_attributes() {
+        let scope = |operator: &str, values: &[&str]| {
+            QuotaScope::of(
+                &json!({"scopeName": "VolumeAttributesClass", "operator": operator, "values": values}),
+            )
+        };
+        let plain = json!({"spec": {}});
+        let gold = json!({"spec": {"volumeAttributesClassName": "gold"}});
+        // It is charged to both until it has changed.
+        let changing = json!({"spec": {"volumeAttributesClassName": "gold"},
+            "status": {"currentVolumeAttributesClassName": "silver",
+                "modifyVolumeStatus": {"targetVolumeAttributesClassName": "gold"}}});
+        let cases = [
+            (scope("In", &["gold"]), [false, true, true]),
+            (scope("In", &["silver"]), [false, false, true]),
+            (scope("NotIn", &["gold"]), [true, false, true]),
+            (scope("Exists", &[]), [false, true, true]),
+            (scope("DoesNotExist", &[]), [true, false, false]),
+        ];
+        for (scope, expected) in cases {
+            let held = [&plain, &gold, &changing].map(|claim| scope.holds_claim(claim));
+            assert_eq!(held, expected, "{scope:?}");
+        }
+        assert!(!scope("Exists", &[]).holds_pod(&gold));
+    }
 }

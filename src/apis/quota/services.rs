@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::measure::{Measure, one};
+use super::surroundings::ClaimSurroundings;
 use crate::resources::Amounts;
 use crate::tree::{at, count, items, number, text};
 use apimachinery::quantity::{Format, Quantity};
@@ -23,7 +24,7 @@ impl Measure for ServiceMeasure {
         matches!(name, "services" | "services.nodeports" | "services.loadbalancers")
     }
 
-    fn usage(&self, service: &Value, _now: Time) -> Amounts {
+    fn usage(&self, service: &Value, _now: Time, _around: &ClaimSurroundings) -> Amounts {
         service_usage(service)
     }
 

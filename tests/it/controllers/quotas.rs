@@ -3,10 +3,13 @@
 use kubarium::Fault;
 use kubarium::apis::apps::replica_set::REPLICA_SETS;
 use kubarium::apis::core::config_map::CONFIG_MAPS;
+use kubarium::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use kubarium::apis::core::pod::PODS;
 use kubarium::apis::core::pod_template::POD_TEMPLATES;
 use kubarium::apis::core::resource_quota::RESOURCE_QUOTAS;
 use kubarium::apis::core::service::SERVICES;
+use kubarium::apis::resource::device_class::DEVICE_CLASSES;
+use kubarium::apis::resource::resource_claim::RESOURCE_CLAIMS;
 use serde_json::{Value, json};
 
 use super::support::{Fixture, NAMESPACE, condition};
@@ -109,4 +112,65 @@ async fn what_goes_before_its_kind_is_watched_is_given_back_too() {
     fixture.delete(&POD_TEMPLATES, "t", "Background").await;
     fixture.cluster.faults().remove("late").unwrap();
     uses(&fixture, json!({"count/podtemplates": "0"})).await;
+}
+
+/// What is said to whoever is refused an object.
+async fn refused(fixture: &Fixture, kind: &kubarium::apis::kind::Kind, tree: Value) -> String {
+    let refusal = fixture.cluster.client().create(kind, NAMESPACE, tree).await.unwrap_err();
+    assert_eq!(refusal.code, 403, "{refusal}");
+    refusal.message
+}
+
+#[tokio::test]
+async fn claims_of_devices_are_charged_by_the_name_under_which_pods_ask_for_them() {
+    let fixture = Fixture::start().await;
+    let class = json!({"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": "example.com/gpu"}});
+    fixture.create(&DEVICE_CLASSES, "", class).await;
+    let hard = json!({"requests.example.com/gpu": "2", "requests.deviceclass.resource.kubernetes.io/gpu": "9",
+        "requests.example.com/other": "1"});
+    fixture.create(&RESOURCE_QUOTAS, NAMESPACE, quota(hard)).await;
+    uses(&fixture, json!({"requests.example.com/gpu": "0"})).await;
+    let claim = |name: &str, count: i64| {
+        let exactly = json!({"deviceClassName": "gpu", "count": count});
+        let requests = json!([{"name": "r", "exactly": exactly}]);
+        json!({"metadata": {"name": name}, "spec": {"devices": {"requests": requests}}})
+    };
+    fixture.create(&RESOURCE_CLAIMS, NAMESPACE, claim("two", 2)).await;
+    let both = "requests.deviceclass.resource.kubernetes.io/gpu";
+    uses(&fixture, json!({"requests.example.com/gpu": "2", both: "2", "requests.example.com/other": "0"}))
+        .await;
+    let why = refused(&fixture, &RESOURCE_CLAIMS, claim("more", 1)).await;
+    let words = "exceeded quota: q, requested: requests.example.com/gpu=1, used: requests.example.com/gpu=2, \
+        limited: requests.example.com/gpu=2";
+    assert!(why.ends_with(words), "{why}");
+    let limits = json!({"example.com/gpu": "1"});
+    let container = json!({"name": "c", "image": "i", "resources": {"limits": limits}});
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [container]}});
+    let why = refused(&fixture, &PODS, pod).await;
+    assert!(why.ends_with(words), "pods and claims are charged to the same: {why}");
+    fixture.delete(&RESOURCE_CLAIMS, "two", "Background").await;
+    uses(&fixture, json!({"requests.example.com/gpu": "0", both: "0"})).await;
+}
+
+#[tokio::test]
+async fn a_quota_may_be_about_the_claims_of_some_classes_of_attributes() {
+    let fixture = Fixture::start().await;
+    let scope = json!({"scopeName": "VolumeAttributesClass", "operator": "In", "values": ["gold"]});
+    let mut gold = quota(json!({"persistentvolumeclaims": "1", "requests.storage": "3Gi"}));
+    gold["spec"]["scopeSelector"] = json!({"matchExpressions": [scope]});
+    fixture.create(&RESOURCE_QUOTAS, NAMESPACE, gold).await;
+    uses(&fixture, json!({"persistentvolumeclaims": "0"})).await;
+    let claim = |name: &str, class: Option<&str>| {
+        json!({"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "none",
+            "volumeAttributesClassName": class, "resources": {"requests": {"storage": "2Gi"}}}})
+    };
+    for (name, class) in [("plain", None), ("silver", Some("silver")), ("gold", Some("gold"))] {
+        fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, claim(name, class)).await;
+    }
+    uses(&fixture, json!({"persistentvolumeclaims": "1", "requests.storage": "2Gi"})).await;
+    let why = refused(&fixture, &PERSISTENT_VOLUME_CLAIMS, claim("more", Some("gold"))).await;
+    assert!(why.contains("exceeded quota: q, requested: persistentvolumeclaims=1,"), "{why}");
+    fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, claim("another", Some("silver"))).await;
+    fixture.delete(&PERSISTENT_VOLUME_CLAIMS, "gold", "Background").await;
+    uses(&fixture, json!({"persistentvolumeclaims": "0", "requests.storage": "0"})).await;
 }

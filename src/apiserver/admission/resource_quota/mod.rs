@@ -18,9 +18,10 @@ use super::lister::Lister;
 use super::{Attributes, Initializer, Operation, Plugin, forbidden};
 use crate::registry::{Part, Registry};
 use crate::request::RequestContext;
+use apimachinery::object::Object;
 use apimachinery::status::Status;
 use apis::kind::Kind;
-use apis::quota::{Evaluator, to_value};
+use apis::quota::{ClaimSurroundings, Evaluator, to_value};
 use apis::tree::{object_mut, text};
 use check::{Charge, LimitedResource, QuotaRefusal, QuotaRequest};
 use clock::Clock;
@@ -33,6 +34,9 @@ pub(super) struct ResourceQuota {
     registry: Registry,
     clock: Clock,
     quotas: Lister,
+    classes: Lister,
+    claims: Lister,
+    pods: Lister,
     configuration: Configuration,
 }
 
@@ -56,6 +60,9 @@ impl ResourceQuota {
             registry: with.registry.clone(),
             clock: with.clock.clone(),
             quotas: Lister::new(with, "", "v1", "resourcequotas"),
+            classes: Lister::new(with, "resource.k8s.io", "v1", "deviceclasses"),
+            claims: Lister::new(with, "resource.k8s.io", "v1", "resourceclaims"),
+            pods: Lister::new(with, "", "v1", "pods"),
             configuration: configuration.unwrap_or_default(),
         })
     }
@@ -76,7 +83,10 @@ impl ResourceQuota {
         if quotas.is_empty() && limited.is_empty() {
             return Ok(());
         }
-        let evaluator = Evaluator::of(attributes.kind);
+        let mut evaluator = Evaluator::of(attributes.kind);
+        if evaluator.looks_around() {
+            evaluator = evaluator.among(self.around(attributes.namespace, new).await?);
+        }
         let request =
             QuotaRequest { evaluator: &evaluator, new, old, now: self.clock.now(), limited: &limited };
         let quotas: Vec<Value> = quotas.iter().map(|quota| quota.to_value()).collect();
@@ -87,6 +97,17 @@ impl ResourceQuota {
             self.charge(attributes, kind, charge, new).await?;
         }
         Ok(())
+    }
+
+    /// What decides beside a claim of devices what it uses.
+    async fn around(&self, namespace: &str, claim: &Value) -> Result<ClaimSurroundings, Status> {
+        let trees = |objects: Arc<[Arc<Object>]>| objects.iter().map(|object| object.to_value()).collect();
+        let classes: Vec<Value> = trees(self.classes.list("").await?);
+        if !ClaimSurroundings::wants_pod_of(claim) {
+            return Ok(ClaimSurroundings::new(&classes, vec![], vec![]));
+        }
+        let pods = trees(self.pods.list(namespace).await?);
+        Ok(ClaimSurroundings::new(&classes, pods, trees(self.claims.list(namespace).await?)))
     }
 
     /// Adds to what is used, if it still fits. A quota that is gone meanwhile limits nothing.
