@@ -6,6 +6,7 @@ use super::framework::cluster_event::{ActionType, EventResource, Occurrence};
 use super::framework::pod_info::PodInfo;
 use super::framework::resource::{ResizedPod, Resource, pod_requests};
 use super::parts::SchedulerParts;
+use super::queue::{POD_ADDED, POD_DELETED, POD_UPDATED};
 use apimachinery::object::Object;
 use apis::core::namespace::NAMESPACES;
 use apis::core::persistent_volume::PERSISTENT_VOLUMES;
@@ -101,7 +102,8 @@ impl ResourceEventHandler for PodHandler {
         if !node_name(new).is_empty() {
             self.parts.pod_is_assigned(new);
         } else if self.parts.profiles.has(&scheduler_name(new)) {
-            self.parts.queue.add(Arc::new(PodInfo::new(new.clone())));
+            let pod = Arc::new(PodInfo::new(new.clone()));
+            self.parts.handling(POD_ADDED, || self.parts.queue.add(pod));
         }
     }
 
@@ -114,7 +116,8 @@ impl ResourceEventHandler for PodHandler {
             (_, true) if !self.parts.profiles.has(&scheduler_name(new)) => {}
             (_, true) => {
                 let occurrence = pod_change(old, new);
-                self.parts.queue.update(Arc::new(PodInfo::new(new.clone())), occurrence);
+                let pod = Arc::new(PodInfo::new(new.clone()));
+                self.parts.handling(POD_UPDATED, || self.parts.queue.update(pod, occurrence));
             }
             (true, false) => self.parts.pod_is_assigned(new),
             (false, false) => self.update_assigned(old, new),
@@ -123,11 +126,13 @@ impl ResourceEventHandler for PodHandler {
 
     fn on_delete(&self, last: &Deleted) {
         let object = last.last();
-        self.parts.queue.remove(&object.metadata.uid);
-        self.parts.cache.remove_pod(&object.metadata.uid);
-        if !node_name(object).is_empty() {
-            self.parts.happened(EventResource::AssignedPod, ActionType::Delete, Some(object), None);
+        let uid = &object.metadata.uid;
+        self.parts.cache.remove_pod(uid);
+        if node_name(object).is_empty() {
+            return self.parts.handling(POD_DELETED, || self.parts.queue.remove(uid));
         }
+        self.parts.queue.remove(uid);
+        self.parts.happened(EventResource::AssignedPod, ActionType::Delete, Some(object), None);
     }
 }
 

@@ -94,9 +94,11 @@ pub(super) async fn handle_scheduling_failure(
     }
     if let Some(PostFilterResult { nominated_node: Some(node), victims }) = &failure.preemption {
         parts.metrics.preempted(victims.len());
+        let (begun, mut is_done) = (context.clock.elapsed(), true);
         for victim in victims {
-            preempt(context, &pod, victim, node).await;
+            is_done &= preempt(context, &pod, victim, node).await;
         }
+        parts.metrics.made_room(is_done, context.clock.elapsed().saturating_sub(begun));
     }
 }
 
@@ -110,18 +112,20 @@ fn log(pod: &PodInfo, SchedulingFailure { message, plugins, .. }: &SchedulingFai
     }
 }
 
-/// `PreemptPod`: says why on the victim, then deletes it.
-async fn preempt(context: &ComponentContext, preemptor: &PodInfo, victim: &PodInfo, node: &str) {
+/// `PreemptPod`: says why on the victim, then deletes it; whether it goes.
+async fn preempt(context: &ComponentContext, preemptor: &PodInfo, victim: &PodInfo, node: &str) -> bool {
     let scheduler = scheduler_of(preemptor);
     match evict(&context.client, scheduler, victim, context.clock.now()).await {
         Ok(()) => {
             let text = format!("Preempted by pod {} on node {node}", preemptor.uid());
             let action = ("Preempting", Some(ObjectReference::of(&PODS, &preemptor.object)));
             context.recorder.event_of((&PODS, &victim.object), action, "Normal", "Preempted", text);
+            true
         }
-        Err(status) if status.is_not_found() => {}
+        Err(status) if status.is_not_found() => true,
         Err(status) => {
             tracing::warn!(pod = %victim.object.key(), status = %status.message, "tried to preempt pod");
+            false
         }
     }
 }

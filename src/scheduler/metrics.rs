@@ -32,6 +32,10 @@ pub(super) struct SchedulerMetrics {
     algorithm: Histogram,
     points: Family<3>,
     permits: Family<1>,
+    events: Family<1>,
+    preemptions: Family<1>,
+    preemption_durations: Family<1>,
+    after_flush: Family<0>,
 }
 
 impl Default for SchedulerMetrics {
@@ -71,6 +75,30 @@ impl Default for SchedulerMetrics {
                 ["result"],
                 &FROM_A_MILLISECOND,
             ),
+            events: Family::histogram(
+                "scheduler_event_handling_duration_seconds",
+                "[ALPHA] Event handling latency in seconds.",
+                ["event"],
+                &POINT_BOUNDS,
+            ),
+            preemptions: Family::counter(
+                "scheduler_preemption_goroutines_execution_total",
+                "[ALPHA] Number of preemption goroutines executed.",
+                ["result"],
+            ),
+            preemption_durations: Family::histogram(
+                "scheduler_preemption_goroutines_duration_seconds",
+                "[ALPHA] Duration in seconds for running goroutines for the preemption.",
+                ["result"],
+                &POD_BOUNDS,
+            ),
+            after_flush: Family::counter(
+                "scheduler_pod_scheduled_after_flush_total",
+                "[ALPHA] Number of pods that were successfully scheduled after being flushed from unschedulablePods \
+                 due to timeout. This metric helps detect potential queueing hint misconfigurations or event handling \
+                 issues.",
+                [],
+            ),
         }
     }
 }
@@ -92,6 +120,18 @@ impl SchedulerMetrics {
         self.points.observe([point, profile, code.name()], duration);
     }
 
+    /// An event was handled, which took so long.
+    pub(super) fn handled(&self, event: &str, duration: Duration) {
+        self.events.observe([event], duration);
+    }
+
+    /// All victims were asked to go, which took so long; or not all could be.
+    pub(super) fn made_room(&self, is_done: bool, duration: Duration) {
+        let result = if is_done { "success" } else { "error" };
+        self.preemptions.count([result]);
+        self.preemption_durations.observe([result], duration);
+    }
+
     /// A pod waited so long to be permitted.
     pub(super) fn permitted(&self, code: Code, duration: Duration) {
         self.permits.observe([code.name()], duration);
@@ -100,6 +140,9 @@ impl SchedulerMetrics {
     /// A pod is on its node, so long after it came.
     pub(super) fn scheduled(&self, info: &QueuedPodInfo, since: Duration) {
         self.pod_attempts.observe(Duration::from_secs(u64::from(info.attempts)));
+        if info.was_flushed {
+            self.after_flush.count([]);
+        }
         match info.attempts {
             MANY_ATTEMPTS.. => self.pod_durations.observe(["15+"], since),
             attempts => self.pod_durations.observe([&attempts.to_string()], since),
@@ -120,7 +163,10 @@ impl SchedulerMetrics {
         heading(out, algorithm, "histogram", "[ALPHA] Scheduling algorithm latency in seconds");
         self.algorithm.render(out, algorithm, "");
         self.points.render(out);
-        self.permits.render(out);
+        for family in [&self.permits, &self.events, &self.preemptions, &self.preemption_durations] {
+            family.render(out);
+        }
+        self.after_flush.render(out);
         let attempts = "scheduler_pod_scheduling_attempts";
         heading(out, attempts, "histogram", "[STABLE] Number of attempts to successfully schedule a pod.");
         self.pod_attempts.render(out, attempts, "");

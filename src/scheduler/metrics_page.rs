@@ -37,7 +37,31 @@ impl Render for SchedulerPage {
         for ((plugin, profile), count) in held {
             let _ = writeln!(out, "{name}{{plugin={plugin:?},profile={profile:?}}} {count}");
         }
+        let in_flight = parts.queue.in_flight();
+        let in_flight: Vec<(&str, usize)> =
+            in_flight.iter().map(|(event, count)| (event.as_str(), *count)).collect();
+        let help = "[ALPHA] Number of events currently tracked in the scheduling queue.";
+        gauges(out, "scheduler_inflight_events", help, "event", &in_flight);
+        evaluations(&parts, out);
         parts.queue.render(out);
+        parts.plugin_numbers.render(out);
         parts.metrics.render(out);
+    }
+}
+
+/// How often each plugin was asked, also of those that never were.
+fn evaluations(parts: &SchedulerParts, out: &mut String) {
+    let name = "scheduler_plugin_evaluation_total";
+    let help = "[ALPHA] Number of attempts to schedule pods by each plugin and the extension point (available only in \
+        PreFilter, Filter, PreScore, and Score).";
+    heading(out, name, "counter", help);
+    for framework in parts.profiles.all() {
+        for (plugin, point, count) in framework.evaluations() {
+            let profile = &framework.name;
+            let _ = writeln!(
+                out,
+                "{name}{{extension_point=\"{point:?}\",plugin={plugin:?},profile={profile:?}}} {count}"
+            );
+        }
     }
 }

@@ -6,7 +6,8 @@ use tokio::sync::Semaphore;
 
 use super::cache::Cache;
 use super::extender::Extenders;
-use super::framework::cluster_event::{ActionType, EventResource, Occurrence};
+use super::framework::cluster_event::{ActionType, EventResource, Occurrence, label};
+use super::framework::plugin_numbers::PluginNumbers;
 use super::framework::pod_info::PodInfo;
 use super::framework::profiles::Profiles;
 use super::metrics::SchedulerMetrics;
@@ -27,6 +28,7 @@ pub struct SchedulerParts {
     pub(super) cache: Cache,
     pub(super) pods: Lister,
     pub(super) metrics: SchedulerMetrics,
+    pub(super) plugin_numbers: Arc<PluginNumbers>,
     /// Bindings and reports of failures that are on their way.
     pub(super) writes: Arc<Semaphore>,
 }
@@ -41,7 +43,15 @@ impl SchedulerParts {
         new: Option<&Arc<Object>>,
     ) {
         let occurrence = Occurrence { event: (resource, action), old: old.cloned(), new: new.cloned() };
-        self.queue.move_all(occurrence);
+        let name = label(occurrence.event);
+        self.handling(&name, || self.queue.move_all(occurrence));
+    }
+
+    /// Notes how long it takes to handle an event.
+    pub(super) fn handling(&self, event: &str, handle: impl FnOnce()) {
+        let begun = self.context.clock.elapsed();
+        handle();
+        self.metrics.handled(event, self.context.clock.elapsed().saturating_sub(begun));
     }
 
     /// A pod is on a node, which may have been this scheduler's doing.

@@ -28,11 +28,14 @@ const MAX_UNSCHEDULABLE: Duration = Duration::from_secs(300);
 const MAX_NOTED: usize = 1000;
 
 /// What puts pods into the queue, beside events of the cluster, as metrics call it.
-const POD_ADDED: &str = "UnschedulablePodAdd";
-const POD_UPDATED: &str = "UnschedulablePodUpdate";
+pub(super) const POD_ADDED: &str = "UnschedulablePodAdd";
+pub(super) const POD_UPDATED: &str = "UnschedulablePodUpdate";
+pub(super) const POD_DELETED: &str = "UnschedulablePodDelete";
 const ATTEMPT_FAILED: &str = "ScheduleAttemptFailure";
 const BACKOFF_OVER: &str = "BackoffComplete";
 const TIMED_OUT: &str = "UnschedulableTimeout";
+/// A pod that is being tried, as what is in flight is counted (`PodPoppedInFlightEvent`).
+const POD_POPPED: &str = "PodPopped";
 
 /// The queue. Bound: the pods of the cluster that are not placed.
 pub struct SchedulingQueue {
@@ -195,7 +198,7 @@ impl SchedulingQueue {
         if inner.pods.contains_key(info.pod.uid()) {
             return;
         }
-        info.timestamp = self.clock.now();
+        (info.timestamp, info.was_flushed) = (self.clock.now(), false);
         if info.unschedulable_plugins.is_empty() {
             (info.consecutive_errors, info.unschedulable_count) = (info.consecutive_errors + 1, 0);
             info.because = Because::Time;
@@ -244,7 +247,8 @@ impl SchedulingQueue {
         };
         for info in inner.unschedulable(is_stale) {
             inner.take(info.pod.uid());
-            self.move_on(&mut inner, QueuedPodInfo { because: Because::Time, ..info }, TIMED_OUT);
+            let info = QueuedPodInfo { because: Because::Time, was_flushed: true, ..info };
+            self.move_on(&mut inner, info, TIMED_OUT);
         }
     }
 
@@ -347,6 +351,19 @@ impl SchedulingQueue {
             }
         }
         held
+    }
+
+    /// The pods that are being tried, and what happened meanwhile, by event.
+    pub(super) fn in_flight(&self) -> BTreeMap<String, usize> {
+        let inner = self.lock();
+        let mut counted = BTreeMap::from([(POD_POPPED.to_owned(), inner.in_flight.len())]);
+        // Each pod that was being tried then has noted the same event.
+        let noted: HashMap<*const Occurrence, &Occurrence> =
+            inner.in_flight.values().flatten().map(|seen| (Arc::as_ptr(seen), &**seen)).collect();
+        for seen in noted.values() {
+            *counted.entry(label(seen.event)).or_default() += 1;
+        }
+        counted
     }
 
     /// How many were put where, in Prometheus' text format.

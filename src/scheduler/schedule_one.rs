@@ -107,6 +107,7 @@ impl Attempts {
             return Err(SchedulingFailure::unschedulable("no nodes available to schedule pods", plugins));
         }
         let mut state = CycleState::over(&snapshot);
+        state.is_timed = self.parts.plugin_numbers.times_this_cycle();
         let begun = self.parts.context.clock.elapsed();
         let found = self.schedule_pod(pod, &snapshot, &mut state, cursor, step).await;
         self.parts.metrics.decided(self.since(begun));
@@ -155,7 +156,7 @@ impl Attempts {
         if is_waiting || framework.prepares_binding(&pod) {
             expect(request).await;
         }
-        let prepared = self.prepare_binding(&framework, request).await;
+        let prepared = self.prepare_binding(&framework, request, chosen.state.is_timed).await;
         if is_waiting {
             permit = self.parts.writes.clone().acquire_owned().await.ok();
         }
@@ -165,13 +166,13 @@ impl Attempts {
         }
         // From here on it cannot be found unschedulable: what happens in the cluster does not matter to it.
         self.parts.queue.done(pod.uid());
-        let status = self.bind(&framework, request).await;
+        let status = self.bind(&framework, request, chosen.state.is_timed).await;
         if !status.is_success() {
             let text = format!("running Bind plugin {:?}: {status}", status.plugin);
             let failure = SchedulingFailure::error(&text);
             return self.take_back(info, &chosen, request, failure).await;
         }
-        let post_bind = || framework.run_post_bind(&pod, &node);
+        let post_bind = || framework.run_post_bind(&pod, &node, chosen.state.is_timed);
         self.at_point("PostBind", &framework, post_bind, |()| Code::Success);
         self.count(&pod, "scheduled", chosen.begun);
         let since = (context.clock.now() - info.came_at).to_std().unwrap_or_default();
@@ -189,6 +190,7 @@ impl Attempts {
         &self,
         framework: &Framework,
         request: BindRequest<'_>,
+        is_timed: bool,
     ) -> Result<(), SchedulingFailure> {
         let (waits, begun) =
             (framework.waiting_pods().has(request.pod.uid()), self.parts.context.clock.elapsed());
@@ -200,7 +202,7 @@ impl Attempts {
             return Err(rejected_by_plugin(request.node, status));
         }
         let begun = self.parts.context.clock.elapsed();
-        let status = framework.run_pre_bind(request).await;
+        let status = framework.run_pre_bind(request, is_timed).await;
         self.parts.metrics.ran("PreBind", &framework.name, status.code, self.since(begun));
         if status.is_rejected() {
             return Err(rejected_by_plugin(request.node, status));
@@ -213,12 +215,12 @@ impl Attempts {
     }
 
     /// An extender that binds goes before the plugins (`extendersBinding`).
-    async fn bind(&self, framework: &Framework, request: BindRequest<'_>) -> Status {
+    async fn bind(&self, framework: &Framework, request: BindRequest<'_>, is_timed: bool) -> Status {
         if let Some(status) = self.parts.extenders.bind(request.pod, request.node).await {
             return status;
         }
         let begun = self.parts.context.clock.elapsed();
-        let status = framework.run_bind(request).await;
+        let status = framework.run_bind(request, is_timed).await;
         self.parts.metrics.ran("Bind", &framework.name, status.code, self.since(begun));
         status
     }

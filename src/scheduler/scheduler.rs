@@ -11,6 +11,7 @@ use super::config::merge::merge;
 use super::config::{KubeSchedulerConfiguration, Profile};
 use super::event_handlers::{NodeHandler, OTHER_RESOURCES, OtherHandler, PodHandler};
 use super::extender::{Dial, Extenders};
+use super::framework::plugin_numbers::PluginNumbers;
 use super::framework::pod_info::PodInfo;
 use super::framework::profiles::Profiles;
 use super::framework::runtime::Framework;
@@ -68,7 +69,8 @@ impl Scheduler {
         let running = running.expect("the text is a field selector");
         let pods = context.informers.informer_for(&PODS, "", running);
         let nodes = context.informers.informer(&NODES);
-        let profiles = Arc::new(make_profiles(&context, &config, own));
+        let plugin_numbers = Arc::new(PluginNumbers::new(context.clock.clone()));
+        let profiles = Arc::new(make_profiles(&context, &config, own, &plugin_numbers));
         let backoff = PodBackoff {
             initial: Duration::from_secs(config.pod_initial_backoff_seconds),
             most: Duration::from_secs(config.pod_max_backoff_seconds),
@@ -80,6 +82,7 @@ impl Scheduler {
             cache: Cache::default(),
             pods: pods.lister(),
             metrics: SchedulerMetrics::default(),
+            plugin_numbers,
             writes: Arc::new(Semaphore::new(MAX_WRITES)),
             extenders: Extenders::new(&config.extenders, dial),
             profiles,
@@ -144,6 +147,7 @@ fn make_profiles(
     context: &ComponentContext,
     config: &KubeSchedulerConfiguration,
     own: &OwnPlugins,
+    numbers: &Arc<PluginNumbers>,
 ) -> Profiles {
     let lister = |kind: &Arc<Kind>| context.informers.informer(kind).lister();
     let claims_made = Arc::new(claims_made::family());
@@ -154,7 +158,7 @@ fn make_profiles(
         let merged = merge(profile, &[]).expect("a configuration is checked when it is read");
         let plugins = make_all(profile, &merged, &handle).expect("arguments are checked when they are read");
         let framework = Framework::with_orders(profile.name(), plugins, merged.orders);
-        let mut framework = framework.with_own(own.make(context));
+        let mut framework = framework.with_own(own.make(context)).timed_by(numbers);
         framework.percentage_of_nodes_to_score =
             profile.percentage_of_nodes_to_score.or(config.percentage_of_nodes_to_score);
         framework

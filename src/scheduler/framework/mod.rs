@@ -21,9 +21,11 @@ pub mod fit_error;
 
 pub mod cluster_event;
 
+pub mod asked_count;
 pub mod images;
 pub mod label_groups;
 pub mod node_info;
+pub mod plugin_numbers;
 pub mod pod_info;
 
 pub mod resource;

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
+use super::asked_count::AskedCount;
 use super::cluster_event::{ClusterEvent, Occurrence, QueueingHint};
 use super::fit_error::{Diagnosis, NodeStatuses};
 use super::node_info::NodeInfo;
@@ -41,6 +42,10 @@ pub struct CycleState {
     pub skip_score: BTreeSet<&'static str>,
     /// All nodes, for who counts the pods of more than it is asked about.
     pub nodes: Snapshot,
+    /// Whether the plugins of this cycle are timed.
+    pub is_timed: bool,
+    /// The nodes for which Filter was timed.
+    pub(super) timed_nodes: AskedCount,
 }
 
 /// The only nodes that a pod can go to, as far as a PreFilter plugin knows; none means any.

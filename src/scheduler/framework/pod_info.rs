@@ -63,6 +63,8 @@ pub struct QueuedPodInfo {
     pub gated_by: Option<&'static str>,
     /// Why it is tried, or will be.
     pub because: Because,
+    /// Whether it is tried for having waited too long, not for something that happened.
+    pub was_flushed: bool,
 }
 
 /// Why a pod is tried.
@@ -115,6 +117,7 @@ impl QueuedPodInfo {
             unschedulable_plugins: BTreeSet::new(),
             gated_by: None,
             because: Because::Itself,
+            was_flushed: false,
         }
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::asked_count::AskedCount;
 use super::cluster_event::{Occurrence, QueueingHint};
 use super::fit_error::{Diagnosis, NodeStatuses};
 use super::node_info::NodeInfo;
@@ -11,6 +12,7 @@ use super::plugin::{
     BindRequest, CycleState, Handle, Plugin, PostFilterCycle, PostFilterResult, PreFilterResult, QueueKey,
     Snapshot,
 };
+use super::plugin_numbers::{PluginNumbers, times_this_node};
 use super::pod_info::{PodInfo, QueuedPodInfo};
 use super::points::{Orders, Point};
 use super::status::{Code, Status};
@@ -34,6 +36,13 @@ pub struct Weighted {
     pub weight: i64,
 }
 
+/// The points at which it is counted how often a plugin is asked.
+pub const COUNTED: [Point; 4] = [Point::PreFilter, Point::Filter, Point::PreScore, Point::Score];
+const PRE_FILTER: usize = 0;
+const FILTER: usize = 1;
+const PRE_SCORE: usize = 2;
+const SCORE: usize = 3;
+
 /// The plugins of a profile, in the order in which they run.
 pub struct Framework {
     /// The scheduler name of the pods that it is for.
@@ -45,6 +54,10 @@ pub struct Framework {
     names: Vec<Arc<str>>,
     orders: Orders,
     waiting: WaitingPods,
+    /// Of each plugin, how often it was asked at each of [`COUNTED`].
+    asked: Vec<[AskedCount; COUNTED.len()]>,
+    /// None where nobody asks how long they take.
+    numbers: Option<Arc<PluginNumbers>>,
 }
 
 impl Framework {
@@ -63,7 +76,24 @@ impl Framework {
         let waiting = WaitingPods::default();
         plugins.iter().for_each(|weighted| weighted.plugin.begin(&waiting));
         let names = plugins.iter().map(|weighted| weighted.plugin.name().into()).collect();
-        Framework { name: name.into(), percentage_of_nodes_to_score: None, plugins, names, orders, waiting }
+        let asked = plugins.iter().map(|_| Default::default()).collect();
+        let (name, percentage_of_nodes_to_score, numbers) = (name.into(), None, None);
+        Framework { name, percentage_of_nodes_to_score, plugins, names, orders, waiting, asked, numbers }
+    }
+
+    /// Its plugins are timed.
+    #[must_use]
+    pub fn timed_by(self, numbers: &Arc<PluginNumbers>) -> Framework {
+        Framework { numbers: Some(numbers.clone()), ..self }
+    }
+
+    /// How often each plugin was asked at a point.
+    pub fn evaluations(&self) -> impl Iterator<Item = (&str, Point, u64)> {
+        let at = move |(index, point): (usize, &'static Point)| {
+            let count = move |at: &usize| (&*self.names[*at], *point, self.asked[*at][index].count());
+            self.orders.at(*point).iter().map(count)
+        };
+        COUNTED.iter().enumerate().flat_map(at)
     }
 
     /// And these of the user's: behind the others, but for points where the first that does something ends
@@ -82,6 +112,7 @@ impl Framework {
                 self.orders.set(*point, order);
             }
             self.names.push(weighted.plugin.name().into());
+            self.asked.push(Default::default());
             self.plugins.push(weighted);
         }
         self
@@ -104,9 +135,42 @@ impl Framework {
         self.at(point).map(|weighted| &*weighted.plugin)
     }
 
+    /// Lets a plugin run, and notes how long that took if the cycle is timed.
+    fn timed<T>(
+        &self,
+        is_timed: bool,
+        (point, plugin): (&str, &dyn Plugin),
+        run: impl FnOnce() -> T,
+        code: impl FnOnce(&T) -> Code,
+    ) -> T {
+        let Some(numbers) = self.numbers.as_ref().filter(|_| is_timed) else { return run() };
+        let begun = numbers.elapsed();
+        let said = run();
+        numbers.ran(point, plugin.name(), code(&said), begun);
+        said
+    }
+
+    /// Waits for a plugin, and notes how long that took if the cycle is timed.
+    async fn timed_wait(
+        &self,
+        is_timed: bool,
+        (point, plugin): (&str, &str),
+        run: impl Future<Output = Status>,
+    ) -> Status {
+        let Some(numbers) = self.numbers.as_ref().filter(|_| is_timed) else { return run.await };
+        let begun = numbers.elapsed();
+        let status = run.await;
+        numbers.ran(point, plugin, status.code, begun);
+        status
+    }
+
     /// The first plugin that holds the pod back, if any.
     pub fn run_pre_enqueue(&self, pod: &PodInfo) -> Option<&'static str> {
-        let held = |plugin: &&dyn Plugin| !plugin.pre_enqueue(pod).is_success();
+        let is_timed = self.numbers.as_ref().is_some_and(|numbers| numbers.times_this_activation());
+        let held = |plugin: &&dyn Plugin| {
+            let run = || plugin.pre_enqueue(pod);
+            !self.timed(is_timed, ("PreEnqueue", *plugin), run, |status| status.code).is_success()
+        };
         self.plugins_at(Point::PreEnqueue).find(held).map(|plugin| plugin.name())
     }
 
@@ -127,9 +191,17 @@ impl Framework {
         let worth_it = |plugin: &dyn Plugin| {
             rejected_by.contains(plugin.name())
                 && plugin.events_to_register().contains(&occurrence.event)
-                && plugin.queueing_hint(pod, occurrence) == QueueingHint::Queue
+                && self.ask_hint(plugin, pod, occurrence) == QueueingHint::Queue
         };
         QueueingHint::queue_if(self.all().any(worth_it))
+    }
+
+    fn ask_hint(&self, plugin: &dyn Plugin, pod: &PodInfo, occurrence: &Occurrence) -> QueueingHint {
+        let ask = || plugin.queueing_hint(pod, occurrence);
+        match &self.numbers {
+            Some(numbers) => numbers.hint(plugin.name(), occurrence.event, ask),
+            None => ask(),
+        }
     }
 
     /// The plugins that want to hear of an event.
@@ -148,12 +220,17 @@ impl Framework {
     ) -> Result<PreFilterResult, Status> {
         let (mut left, mut narrowed_by) = (None::<BTreeSet<String>>, Vec::new());
         state.filters = None;
-        for plugin in self.plugins_at(Point::PreFilter) {
-            let (nodes, status) = plugin.pre_filter(state, pod, snapshot);
-            match status.code {
-                Code::Success => {}
-                Code::Skip => drop(state.skip_filter.insert(plugin.name())),
-                _ => return Err(status.by(plugin.name())),
+        for at in self.orders.at(Point::PreFilter) {
+            let (plugin, is_timed) = (&*self.plugins[*at].plugin, state.is_timed);
+            let run = || plugin.pre_filter(state, pod, snapshot);
+            let (nodes, status) = self.timed(is_timed, ("PreFilter", plugin), run, |(_, status)| status.code);
+            if status.code == Code::Skip {
+                state.skip_filter.insert(plugin.name());
+            } else {
+                self.asked[*at][PRE_FILTER].one_more();
+            }
+            if !matches!(status.code, Code::Success | Code::Skip) {
+                return Err(status.by(plugin.name()));
             }
             if let Some(nodes) = nodes {
                 narrowed_by.push(plugin.name());
@@ -180,11 +257,15 @@ impl Framework {
     pub fn run_filter(&self, state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
         // Asked of every node: whose turn it is was worked out before.
         let filters = state.filters.as_deref().unwrap_or(self.orders.at(Point::Filter));
-        for plugin in filters.iter().map(|at| &*self.plugins[*at].plugin) {
+        let is_timed = times_this_node(state, &state.timed_nodes);
+        for at in filters {
+            let plugin = &*self.plugins[*at].plugin;
             if state.filters.is_none() && state.skip_filter.contains(plugin.name()) {
                 continue;
             }
-            let status = plugin.filter(state, pod, node);
+            self.asked[*at][FILTER].one_more();
+            let run = || plugin.filter(state, pod, node);
+            let status = self.timed(is_timed, ("Filter", plugin), run, |status| status.code);
             if !status.is_success() {
                 return status.by(plugin.name());
             }
@@ -204,7 +285,9 @@ impl Framework {
         let mut result = None;
         let mut reasons = Vec::new();
         for plugin in self.plugins_at(Point::PostFilter) {
-            let (outcome, status) = plugin.post_filter(pod, &cycle);
+            let run = || plugin.post_filter(pod, &cycle);
+            let (outcome, status) =
+                self.timed(state.is_timed, ("PostFilter", plugin), run, |(_, status)| status.code);
             match status.code {
                 Code::Skip => continue,
                 Code::Unschedulable => {}
@@ -218,9 +301,15 @@ impl Framework {
 
     /// The weighted scores of each node, in the order of `nodes`.
     pub fn run_score(&self, state: &mut CycleState, pod: &PodInfo, nodes: &[Arc<NodeInfo>]) -> Scores {
-        for plugin in self.plugins_at(Point::PreScore) {
-            if plugin.pre_score(state, pod, nodes).code == Code::Skip {
+        let is_timed = state.is_timed;
+        for at in self.orders.at(Point::PreScore) {
+            let plugin = &*self.plugins[*at].plugin;
+            let run = || plugin.pre_score(state, pod, nodes);
+            let status = self.timed(is_timed, ("PreScore", plugin), run, |status| status.code);
+            if status.code == Code::Skip {
                 state.skip_score.insert(plugin.name());
+            } else {
+                self.asked[*at][PRE_SCORE].one_more();
             }
         }
         let mut totals = vec![0; nodes.len()];
@@ -230,8 +319,15 @@ impl Framework {
             if state.skip_score.contains(plugin.name()) {
                 continue;
             }
-            let mut scores: Vec<i64> = nodes.iter().map(|node| plugin.score(state, pod, node)).collect();
-            plugin.normalize_scores(&mut scores);
+            let (plugin, timed) = (&**plugin, AskedCount::default());
+            let score = |node: &Arc<NodeInfo>| {
+                self.asked[*at][SCORE].one_more();
+                let run = || plugin.score(state, pod, node);
+                self.timed(times_this_node(state, &timed), ("Score", plugin), run, |_| Code::Success)
+            };
+            let mut scores: Vec<i64> = nodes.iter().map(score).collect();
+            let normalize = || plugin.normalize_scores(&mut scores);
+            self.timed(is_timed, ("ScoreExtensionNormalize", plugin), normalize, |()| Code::Success);
             for (total, score) in totals.iter_mut().zip(&mut scores) {
                 *score *= weight;
                 *total += *score;
@@ -244,14 +340,18 @@ impl Framework {
     /// The first no, or yes.
     pub fn run_reserve(&self, state: &CycleState, pod: &PodInfo, node: &str) -> Status {
         let plugins = self.plugins_at(Point::Reserve);
-        first_no(plugins.map(|plugin| plugin.reserve(state, pod, node).by(plugin.name())))
+        first_no(plugins.map(|plugin| {
+            let run = || plugin.reserve(state, pod, node);
+            self.timed(state.is_timed, ("Reserve", plugin), run, |status| status.code).by(plugin.name())
+        }))
     }
 
     /// In the opposite order.
     pub fn run_unreserve(&self, state: &CycleState, pod: &PodInfo, node: &str) {
         self.waiting.forget(pod.uid());
         for plugin in self.plugins_at(Point::Reserve).rev() {
-            plugin.unreserve(state, pod, node);
+            let run = || plugin.unreserve(state, pod, node);
+            self.timed(state.is_timed, ("Unreserve", plugin), run, |()| Code::Success);
         }
     }
 
@@ -259,7 +359,8 @@ impl Framework {
     pub fn run_permit(&self, state: &CycleState, pod: &PodInfo, node: &str, clock: &Clock) -> Status {
         let mut waits = Vec::new();
         for plugin in self.plugins_at(Point::Permit) {
-            let status = plugin.permit(state, pod, node);
+            let run = || plugin.permit(state, pod, node);
+            let status = self.timed(state.is_timed, ("Permit", plugin), run, |status| status.code);
             match status.code {
                 Code::Wait => waits.push((plugin.name(), plugin.permit_timeout())),
                 _ if status.is_success() => {}
@@ -276,10 +377,10 @@ impl Framework {
     }
 
     /// What has to be done before the binding, plugin by plugin (`RunPreBindPlugins`).
-    pub async fn run_pre_bind(&self, request: BindRequest<'_>) -> Status {
+    pub async fn run_pre_bind(&self, request: BindRequest<'_>, is_timed: bool) -> Status {
         for plugin in self.plugins_at(Point::PreBind) {
             let Some(pre_bind) = plugin.pre_bind(request) else { continue };
-            let status = pre_bind.await;
+            let status = self.timed_wait(is_timed, ("PreBind", plugin.name()), pre_bind).await;
             if !status.is_success() {
                 return status.by(plugin.name());
             }
@@ -319,18 +420,21 @@ impl Framework {
     }
 
     /// Bind; the first plugin that does ends the row.
-    pub async fn run_bind(&self, request: BindRequest<'_>) -> Status {
+    pub async fn run_bind(&self, request: BindRequest<'_>, is_timed: bool) -> Status {
         let mut plugins = self.plugins_at(Point::Bind);
         let Some((name, bind)) = plugins.find_map(|plugin| Some((plugin.name(), plugin.bind(request)?)))
         else {
             return Status::error("no bind plugin bound the pod");
         };
-        bind.await.by(name)
+        self.timed_wait(is_timed, ("Bind", name), bind).await.by(name)
     }
 
     /// Tells the plugins that the pod is bound (`RunPostBindPlugins`).
-    pub fn run_post_bind(&self, pod: &PodInfo, node: &str) {
-        self.plugins_at(Point::PostBind).for_each(|plugin| plugin.post_bind(pod, node));
+    pub fn run_post_bind(&self, pod: &PodInfo, node: &str, is_timed: bool) {
+        for plugin in self.plugins_at(Point::PostBind) {
+            let run = || plugin.post_bind(pod, node);
+            self.timed(is_timed, ("PostBind", plugin), run, |()| Code::Success);
+        }
     }
 }
 
