@@ -12,6 +12,7 @@ mod group_pods;
 mod memory;
 mod metrics_client;
 mod metrics_error;
+mod monitor;
 mod parts;
 mod replica_calculator;
 mod sync;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use ::sync::Mutex;
 use serde_json::{Map, Value};
 
+use self::monitor::{HorizontalMonitor, SyncOutcome};
 use self::parts::{HorizontalParts, HorizontalRules};
 use self::sync::AutoscalerWork;
 use super::conditions::conditions_value;
@@ -58,8 +60,10 @@ impl HorizontalController {
     ) -> HorizontalController {
         let pods = ctx.informers.informer(&PODS).lister();
         let rules = HorizontalRules::of(options, gates);
-        let parts = HorizontalParts { pods, scheme, rules, known: Mutex::default() };
         let autoscalers = ctx.informers.informer(&HORIZONTAL_POD_AUTOSCALERS).lister();
+        let monitor = Arc::new(HorizontalMonitor::new(autoscalers.clone()));
+        ctx.metrics.add("horizontal-pod-autoscaler", monitor.clone());
+        let parts = HorizontalParts { pods, scheme, rules, known: Mutex::default(), monitor };
         HorizontalController { autoscalers, parts }
     }
 }
@@ -85,27 +89,47 @@ impl Controller for HorizontalController {
             let mut known = self.parts.known();
             known.memories.remove(key);
             known.selectors.remove(key);
+            self.parts.monitor.forget(key);
             return Ok(Action::Done);
         };
         // No key is worked on twice at once, so nobody else asks for it meanwhile.
         let memory = self.parts.known().memories.remove(key).unwrap_or_default();
         let view = object.view::<HorizontalPodAutoscaler>();
-        let (status, now) = (view.status.clone(), ctx.clock.now());
-        let spec = &view.spec;
+        let (status, now, begun) = (view.status.clone(), ctx.clock.now(), ctx.clock.elapsed());
+        let (parts, spec, outcome) = (&self.parts, &view.spec, SyncOutcome::default());
         let mut work =
-            AutoscalerWork { parts: &self.parts, ctx, key, object: &object, spec, status, memory, now };
+            AutoscalerWork { parts, ctx, key, object: &object, spec, status, memory, now, outcome };
         work.sync().await;
-        let AutoscalerWork { status, memory, .. } = work;
+        let AutoscalerWork { status, memory, mut outcome, .. } = work;
         self.parts.known().memories.insert(key.clone(), memory);
-        if status != view.status {
-            let kind = &HORIZONTAL_POD_AUTOSCALERS;
-            let written = update_status(&ctx.client, kind, &object, |tree| put(tree, &status)).await;
-            if let Err(error) = &written {
-                ctx.event(kind, &object, "Warning", "FailedUpdateStatus", error.to_string());
-            }
-            written?;
+        let written = self.write(ctx, &object, &view.status, &status).await;
+        if written.is_err() {
+            outcome.fail("internal");
         }
+        self.parts.monitor.reconciled(outcome, ctx.clock.elapsed().saturating_sub(begun));
+        written?;
         Ok(Action::RequeueAfter(self.parts.rules.sync_period))
+    }
+}
+
+impl HorizontalController {
+    /// Writes what has changed of the status.
+    async fn write(
+        &self,
+        ctx: &Reconcile,
+        object: &Object,
+        before: &HorizontalPodAutoscalerStatus,
+        status: &HorizontalPodAutoscalerStatus,
+    ) -> Result<(), Status> {
+        if status == before {
+            return Ok(());
+        }
+        let kind = &HORIZONTAL_POD_AUTOSCALERS;
+        let written = update_status(&ctx.client, kind, object, |tree| put(tree, status)).await;
+        if let Err(error) = &written {
+            ctx.event(kind, object, "Warning", "FailedUpdateStatus", error.to_string());
+        }
+        written.map(drop)
     }
 }
 

@@ -9,6 +9,7 @@ use chrono::TimeDelta;
 
 use super::group_pods::Periods;
 use super::memory::AutoscalerMemory;
+use super::monitor::HorizontalMonitor;
 use super::replica_calculator::Tolerances;
 use crate::controller::Key;
 use crate::options::ControllerManagerOptions;
@@ -28,6 +29,7 @@ pub(super) struct HorizontalParts {
     pub(super) scheme: Arc<Scheme>,
     pub(super) rules: HorizontalRules,
     pub(super) known: Mutex<KnownAutoscalers>,
+    pub(super) monitor: Arc<HorizontalMonitor>,
 }
 
 /// What flags and gates say.

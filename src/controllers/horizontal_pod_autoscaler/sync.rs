@@ -14,11 +14,13 @@ use super::compute::{Computation, MetricResult, Unavailable};
 use super::group_pods::TargetPod;
 use super::memory::AutoscalerMemory;
 use super::metrics_client::MetricsClient;
+use super::monitor::SyncOutcome;
 use super::parts::HorizontalParts;
 use super::replica_calculator::{ReplicaCalculator, Tolerances};
 use super::target::ScaleTarget;
 use crate::conditions::new_condition;
 use crate::controller::{Key, Reconcile};
+use apimachinery::gvk::GroupVersion;
 use apimachinery::labels::Selector;
 use apimachinery::object::{Object, split_key};
 use apimachinery::quantity::Quantity;
@@ -40,6 +42,7 @@ pub(super) struct AutoscalerWork<'a> {
     pub(super) status: HorizontalPodAutoscalerStatus,
     pub(super) memory: AutoscalerMemory,
     pub(super) now: Time,
+    pub(super) outcome: SyncOutcome,
 }
 
 /// What is to be done about a size.
@@ -58,6 +61,8 @@ impl AutoscalerWork<'_> {
         match ScaleTarget::find(self.ctx, &self.parts.scheme, namespace, reference).await {
             Ok(target) => self.scale(target).await,
             Err(error) => {
+                let is_named = GroupVersion::parse(&reference.api_version).is_some();
+                self.outcome.fail(if is_named { "internal" } else { "spec" });
                 self.event("Warning", "FailedGetScale", &error);
                 let message =
                     format!("the HPA controller was unable to get the target's current scale: {error}");
@@ -79,10 +84,15 @@ impl AutoscalerWork<'_> {
         self.status.current_replicas = current;
         self.status.current_metrics = metrics.map(Value::Array);
         match decision {
-            SizeDecision::Unknown => {}
-            SizeDecision::Stays => self.status.desired_replicas = current,
+            SizeDecision::Unknown => self.outcome.fail("internal"),
+            SizeDecision::Stays => self.desire(current),
             SizeDecision::Changes(desired, reason) => self.resize(target, current, desired, &reason).await,
         }
+    }
+
+    fn desire(&mut self, replicas: i64) {
+        self.status.desired_replicas = replicas;
+        self.parts.monitor.desires(self.key, replicas);
     }
 
     /// What is decided before anything is measured.
@@ -140,7 +150,12 @@ impl AutoscalerWork<'_> {
         let computation = Computation { metrics, calculator, selector: &selector, wanted, running };
         let mut results = Vec::new();
         for metric in &self.spec.metrics {
-            results.push(computation.of_metric(metric).await);
+            let begun = self.ctx.clock.elapsed();
+            let result = computation.of_metric(metric).await;
+            let outcome = self.weighed(&result);
+            let duration = self.ctx.clock.elapsed().saturating_sub(begun);
+            self.parts.monitor.computed(outcome, text(metric, "type"), duration);
+            results.push(result);
         }
         let status = |result: &Result<MetricResult, Unavailable>| match result {
             Ok(result) => result.status.clone(),
@@ -152,6 +167,14 @@ impl AutoscalerWork<'_> {
         match self.normalize(current, proposed) {
             desired if desired == current => SizeDecision::Stays,
             desired => SizeDecision::Changes(desired, reason),
+        }
+    }
+
+    /// What became of one metric, beside the replicas that there were at the last sync.
+    fn weighed(&self, result: &Result<MetricResult, Unavailable>) -> SyncOutcome {
+        match result {
+            Ok(found) => SyncOutcome::of_change(self.status.current_replicas, found.replicas),
+            Err(why) => SyncOutcome { action: "none", error: error_label(why) },
         }
     }
 
@@ -173,6 +196,7 @@ impl AutoscalerWork<'_> {
                 }
                 Ok(_) => {}
                 Err(unavailable) => {
+                    self.outcome.fail(error_label(&unavailable));
                     self.event("Warning", unavailable.reason, &unavailable.message);
                     invalid += 1;
                     first.get_or_insert(unavailable);
@@ -285,6 +309,7 @@ impl AutoscalerWork<'_> {
     async fn resize(&mut self, target: ScaleTarget, current: i64, desired: i64, reason: &str) {
         if let Err(error) = target.resize(self.ctx, desired).await {
             let message = format!("New size: {desired}; reason: {reason}; error: {error}");
+            self.outcome.fail("internal");
             self.event("Warning", "FailedRescale", &message);
             let message = format!("the HPA controller was unable to update the target scale: {error}");
             return self.put_condition("AbleToScale", "False", "FailedUpdateScale", &message);
@@ -295,7 +320,8 @@ impl AutoscalerWork<'_> {
         self.memory.store_scale_event(self.spec.behavior.as_ref(), (current, desired), self.now);
         self.note_sleep(current, desired);
         self.status.last_scale_time = Some(self.now);
-        self.status.desired_replicas = desired;
+        self.outcome.action = SyncOutcome::of_change(current, desired).action;
+        self.desire(desired);
     }
 
     /// Who is put to sleep is known by a condition, so that it can be woken.
@@ -334,6 +360,11 @@ impl AutoscalerWork<'_> {
     fn namespace(&self) -> &str {
         &self.object.metadata.namespace
     }
+}
+
+/// Whose fault it is that a metric cannot be had.
+fn error_label(why: &Unavailable) -> &'static str {
+    if why.reason == "InvalidMetricSourceType" { "spec" } else { "internal" }
 }
 
 /// The reason of every change to less.

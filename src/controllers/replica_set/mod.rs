@@ -28,6 +28,7 @@ use apis::kind::Builtin;
 use apis::views::replica_set::ReplicaSet;
 use client_go::component::ComponentContext;
 use client_go::lister::Lister;
+use component_base::metrics::Family;
 
 /// Upstream's `BurstReplicas`: so many pods are created or deleted in one round.
 const BURST_REPLICAS: usize = 500;
@@ -80,11 +81,28 @@ impl Controller for ReplicationManager {
     }
 }
 
+/// `ExponentialBuckets(0.25, 2, 6)`, of ratios; observed as if they were seconds.
+const RATIO_BOUNDS: [f64; 6] = [0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
+
+fn age_ratios() -> Family<0> {
+    Family::histogram(
+        "replicaset_controller_sorting_deletion_age_ratio",
+        "[ALPHA] The ratio of chosen deleted pod's ages to the current youngest pod's age (at the time). Should be <2. \
+         The intent of this metric is to measure the rough efficacy of the LogarithmicScaleDown feature gate's effect on \
+         the sorting (and deletion) of pods when a replicaset scales down. This only considers Ready pods when \
+         calculating and reporting.",
+        [],
+        &RATIO_BOUNDS,
+    )
+}
+
 struct Replication {
     kind: &'static Builtin,
     sets: Lister,
     pods: Lister,
     expectations: Expectations,
+    /// Of ReplicaSets alone, in whose name upstream counts.
+    age_ratios: Option<Arc<Family<0>>>,
 }
 
 impl Replication {
@@ -94,7 +112,9 @@ impl Replication {
         let sets = ctx.informers.informer(kind);
         sets.add_index(CONTROLLER_INDEX, controller_index);
         let expectations = Expectations::new(&ctx.clock);
-        Replication { kind, sets: sets.lister(), pods: pods.lister(), expectations }
+        let age_ratios = (kind.plural == REPLICA_SETS.plural).then(|| Arc::new(age_ratios()));
+        age_ratios.iter().for_each(|ratios| ctx.metrics.add("replica-set", ratios.clone()));
+        Replication { kind, sets: sets.lister(), pods: pods.lister(), expectations, age_ratios }
     }
 
     fn watches(&self) -> Watches {
@@ -195,7 +215,11 @@ impl Replication {
         count: usize,
     ) -> Result<(), Status> {
         let related = self.related_pods(owner);
-        let doomed = ranking::pods_to_delete(active, &related, count, ctx.clock.now());
+        let now = ctx.clock.now();
+        let doomed = ranking::pods_to_delete(active, &related, count, now);
+        if let Some(ratios) = self.age_ratios.as_ref().filter(|_| count < active.len()) {
+            ranking::age_ratios(active, &doomed, now).for_each(|ratio| ratios.observe([], ratio));
+        }
         let uid = &owner.metadata.uid;
         self.expectations.expect_deletions(uid, doomed.iter().map(|pod| pod.metadata.uid.clone()));
         let delete = |pod: Arc<Object>| async move {

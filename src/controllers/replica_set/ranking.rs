@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::pod_state::is_active;
 use apimachinery::object::Object;
@@ -31,6 +32,23 @@ pub(crate) fn pods_to_delete(
         pods.iter().map(|pod| (Rank::of(pod, &crowds, now), pod)).collect();
     ranked.sort_by(|(a, _), (b, _)| a.cmp(b));
     ranked.into_iter().take(count).map(|(_, pod)| pod.clone()).collect()
+}
+
+/// How many times as old as the youngest pod each is that is ready and goes, as if that were seconds
+/// (`reportSortingDeletionAgeRatioMetric`): whole ones, as upstream divides. Of pods that came this very
+/// moment nothing can be said.
+pub(crate) fn age_ratios(
+    pods: &[Arc<Object>],
+    doomed: &[Arc<Object>],
+    now: Time,
+) -> impl Iterator<Item = Duration> {
+    let age = |pod: &Arc<Object>| {
+        let created = pod.metadata.creation_timestamp?;
+        u64::try_from((now - created).num_milliseconds()).ok().filter(|_| pod.view::<Pod>().is_ready())
+    };
+    let youngest = pods.iter().filter_map(age).min().filter(|age| *age > 0);
+    let ratio = move |age: u64| youngest.map(|youngest| Duration::from_secs(age / youngest));
+    doomed.iter().filter_map(age).filter_map(ratio).collect::<Vec<_>>().into_iter()
 }
 
 /// Compared from top to bottom; the least goes first. Ages count by their logarithm, so that pods of about
@@ -147,5 +165,20 @@ mod tests {
         let all_but_one = pods_to_delete(&reversed, &related, ranked.len() - 1, now());
         assert_eq!(names(&all_but_one), names(&ranked[..ranked.len() - 1]));
         assert_eq!(pods_to_delete(&ranked, &related, 99, now()).len(), ranked.len());
+    }
+
+    #[test]
+    fn those_that_go_are_compared_to_the_youngest_that_is_ready() {
+        let aged = |name: &str, seconds: i64, ready: &str| {
+            pod(name, |pod| {
+                pod["metadata"]["creationTimestamp"] = ago(seconds);
+                pod["status"]["conditions"][0]["status"] = ready.into();
+            })
+        };
+        let pods = [aged("old", 250, "True"), aged("young", 100, "True"), aged("unready", 10, "False")];
+        let ratios: Vec<u64> = age_ratios(&pods, &pods, now()).map(|ratio| ratio.as_secs()).collect();
+        assert_eq!(ratios, [2, 1]);
+        let new = [aged("new", 0, "True"), pods[0].clone()];
+        assert_eq!(age_ratios(&new, &new, now()).count(), 0);
     }
 }

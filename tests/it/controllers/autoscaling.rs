@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http_body_util::BodyExt;
 use kubarium::apis::apps::deployment::DEPLOYMENTS;
 use kubarium::apis::autoscaling::horizontal_pod_autoscaler::HORIZONTAL_POD_AUTOSCALERS;
 use serde_json::{Value, json};
@@ -21,6 +22,14 @@ async fn has_size(fixture: &Fixture, name: &str, size: i64) {
     let look =
         || async { (fixture.get(&DEPLOYMENTS, name).await?["spec"]["replicas"] == size).then_some(()) };
     fixture.eventually(&format!("{name} has the size {size}"), look).await;
+}
+
+/// What the controllers count.
+async fn counted(fixture: &Fixture) -> String {
+    let path = "/kubarium/v1/components/metrics?name=kube-controller-manager";
+    let request = http::Request::get(path).body(Default::default()).unwrap();
+    let body = fixture.cluster.client().raw(request).await.into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8(body.to_vec()).unwrap()
 }
 
 #[tokio::test]
@@ -57,6 +66,20 @@ async fn sizes_are_kept_between_their_bounds() {
     assert_eq!((&status["currentReplicas"], &status["desiredReplicas"]), (&json!(4), &json!(4)));
     assert_eq!(status["currentMetrics"], json!([{"type": ""}]));
     assert!(status["lastScaleTime"].is_string());
+
+    let counted = counted(&fixture).await;
+    for line in [
+        "horizontal_pod_autoscaler_controller_num_horizontal_pod_autoscalers 2",
+        "horizontal_pod_autoscaler_controller_desired_replicas{hpa_name=\"web\",namespace=\"test\"} 4",
+        "horizontal_pod_autoscaler_controller_reconciliations_total{action=\"scale_up\",error=\"none\"} 1",
+        "horizontal_pod_autoscaler_controller_reconciliations_total{action=\"scale_down\",error=\"none\"} 1",
+        "horizontal_pod_autoscaler_controller_reconciliations_total{action=\"none\",error=\"internal\"} ",
+        "horizontal_pod_autoscaler_controller_reconciliation_duration_seconds_count{action=\"scale_up\",error=\"none\"} 1",
+        "horizontal_pod_autoscaler_controller_metric_computation_total{action=\"none\",error=\"internal\",metric_type=\"Resource\"} ",
+        "horizontal_pod_autoscaler_controller_metric_computation_duration_seconds_count{action=\"none\",error=\"internal\",metric_type=\"Resource\"} ",
+    ] {
+        assert!(counted.lines().any(|said| said.starts_with(line)), "{line}: {counted}");
+    }
 
     let missing = fixture.get(&HORIZONTAL_POD_AUTOSCALERS, "missing").await.unwrap();
     let able = condition(&missing, "AbleToScale");
