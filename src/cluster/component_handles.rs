@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::component_health::ComponentHealth;
 use super::component_zpages::ComponentZPages;
 use super::components::UnknownComponent;
 use super::inside::Inside;
@@ -15,7 +16,7 @@ use axum::response::Response;
 use component_base::metrics::Render;
 use handles::{ClusterHandle, HandleCall, Handles, answer};
 use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Method};
+use http::{HeaderValue, Method, StatusCode};
 
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -70,7 +71,7 @@ async fn change(
 /// What a component serves at a port of its own elsewhere: here there are no such ports.
 fn with_pages(handles: Handles, inside: &Arc<Inside>) -> Handles {
     let summary =
-        "A page of a component that runs: metrics, healthz, livez, readyz, configz, statusz or flagz.";
+        "A page of a component that runs: metrics, slis, healthz, livez, readyz, configz, statusz or flagz.";
     let name = "As kube-controller-manager, kube-scheduler or kubelet/node-1.";
     let page = ClusterHandle::get("/components/{page}", summary).query("name", name);
     let inside = inside.clone();
@@ -97,18 +98,45 @@ async fn read_page(inside: Arc<Inside>, call: HandleCall) -> Result<Response, St
             };
             Ok(page(text, METRICS))
         }
-        "healthz" | "livez" | "readyz" => Ok(page("ok".into(), PLAIN)),
+        "slis" => {
+            let own = own_page(&inside, name, "/metrics/slis").await;
+            Ok(page(own.unwrap_or_else(|| health(&inside, name).slis()), METRICS))
+        }
+        asked @ ("healthz" | "livez" | "readyz") => {
+            Ok(healthz(&inside, name, asked, call.query("verbose").is_some()).await)
+        }
         "configz" => Ok(page(configz(&inside, name).await, JSON)),
         other => {
             if let Some(text) = zpages(&inside, name).page(other) {
                 return Ok(page(text, PLAIN));
             }
             let why = format!(
-                "no page is named {other:?}; there are metrics, healthz, livez, readyz, configz, statusz and flagz"
+                "no page is named {other:?}; there are metrics, slis, healthz, livez, readyz, configz, statusz and flagz"
             );
             Err(Status::failure(404, "NotFound", why))
         }
     }
+}
+
+/// How it is; a kubelet knows one path, and says it itself.
+async fn healthz(inside: &Arc<Inside>, name: &str, path: &str, is_verbose: bool) -> Response {
+    if own_page(inside, name, "/healthz").await.is_some() {
+        return page("ok".into(), PLAIN);
+    }
+    let answer = health(inside, name).ask(path, is_verbose);
+    let mut response = page(answer.text, PLAIN);
+    if !answer.is_well {
+        *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+    }
+    response
+}
+
+/// What a component looks at when it is asked how it is. Where nobody else would lead it leads.
+pub(super) fn health(inside: &Arc<Inside>, name: &str) -> ComponentHealth {
+    let (asked, of) = (Arc::downgrade(inside), name.to_owned());
+    let look =
+        move |path: &str| asked.upgrade().map_or_else(Vec::new, |it| it.running.health(&of, path, true));
+    ComponentHealth::new(Arc::new(look), inside.for_handles.health.of(name))
 }
 
 async fn configz(inside: &Inside, name: &str) -> String {

@@ -7,7 +7,7 @@ use super::Cluster;
 use super::apart::ApartError;
 use super::apart::delegated::Delegated;
 use super::apart::pages::{self, OwnPages};
-use super::component_handles::zpages;
+use super::component_handles::{health, zpages};
 use super::elections::{CONTROLLER_MANAGER, SCHEDULER};
 use super::inside::Inside;
 use super::start_error::StartError;
@@ -57,6 +57,7 @@ async fn serve(inside: &Arc<Inside>, name: &'static str, address: SocketAddr) ->
     });
     let debugging =
         Debugging { options: inside.config.apiserver.debugging, verbosity: inside.config.verbosity.clone() };
-    let own = OwnPages { counted, slis: Arc::default(), configz, zpages: zpages(inside, name), debugging };
+    let health = health(inside, name);
+    let own = OwnPages { counted, health, configz, zpages: zpages(inside, name), debugging };
     pages::serve(address, identity, (Arc::new(delegated), authority), own).await
 }

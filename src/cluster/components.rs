@@ -269,6 +269,12 @@ impl Running {
         self.lock().get(name).map(|context| context.metrics.clone())
     }
 
+    /// Whether a component runs and all that it follows has been told once.
+    pub(super) fn has_heard(&self, name: &str) -> bool {
+        let informers = self.lock().get(name).map(|context| context.informers.started());
+        informers.is_some_and(|informers| informers.iter().all(|informer| informer.has_synced()))
+    }
+
     /// What a component was told: of kubelets that of all.
     pub(super) fn flags(&self, name: &str) -> BTreeMap<String, String> {
         match name {

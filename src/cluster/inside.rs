@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Mutex, watch};
 
+use super::component_health::HealthOfAll;
 use super::components::Running;
 use super::config::Config;
 use super::data_plane::DataPlane;
@@ -68,6 +69,8 @@ pub(super) struct ForHandles {
     pub(super) time: OwnTime,
     pub(super) page: OpenPage,
     pub(super) spans: SentSpans,
+    /// What came of asking components how they are.
+    pub(super) health: HealthOfAll,
     /// With `--keep-bodies`.
     pub(super) _keeps: Option<KeepsExchanges>,
     /// True when the cluster ends: what tells without end does, too.

@@ -156,6 +156,17 @@ fn pods_run_are_reached_and_outlive_the_apiserver() {
     let said = apart.ok(&["exec", "deployment/web", "--", "sh", "-c", "echo from $HOSTNAME"]);
     assert!(said.starts_with("from web-"), "{said}");
     assert_eq!(apart.ok(&["get", "--raw", "/api/v1/nodes/fleet-1/proxy/healthz"]), "ok");
+    apart.ok(&["cordon", "fleet-2"]);
+    let told = [
+        "get",
+        "events",
+        "--field-selector",
+        "reason=NodeNotSchedulable",
+        "-o",
+        "jsonpath={.items[*].message}",
+    ];
+    apart.until(&told, "Node fleet-2 status is now: NodeNotSchedulable");
+    apart.ok(&["uncordon", "fleet-2"]);
     assert!(apart.kubectl(&["exec", "deployment/web", "--", "false"]).is_err());
     apart.restart_apiserver(&components);
     apart.until(READY, "3");
@@ -297,6 +308,7 @@ fn each_component_of_its_own_has_its_own_pages_at_its_port() {
             ("/statusz", name),
             ("/flagz", name),
             ("/healthz", "ok"),
+            ("/metrics/slis", "kubernetes_healthcheck{name=\"leaderElection\",type=\"healthz\"} 1\n"),
             ("/debug/pprof/", "<title>/debug/pprof/</title>"),
             ("/debug/pprof/goroutine?debug=1", "goroutine profile: total "),
         ] {

@@ -8,8 +8,10 @@ use super::ApartError;
 use super::custom_kinds;
 use super::delegated::Delegated;
 use super::kubelet_port::KubeletPorts;
+use super::own_nodes;
 use super::pages::{self, CountedText, OwnPages};
 use super::remote::RemoteApi;
+use crate::cluster::component_health::{ComponentHealth, HealthLook};
 use crate::cluster::component_zpages::ComponentZPages;
 use crate::cluster::components::{ComponentKeys, Parts, Running};
 use crate::cluster::config::Config;
@@ -75,8 +77,8 @@ pub(crate) struct Apart {
     api: RemoteApi,
     /// Who the kubeconfig's user is.
     own_name: String,
-    /// Follows definitions; of controllers alone.
-    kinds: Option<ComponentContext>,
+    /// Follows definitions, of controllers alone; of kubelets, their Nodes.
+    follower: Option<ComponentContext>,
     ports: Vec<Server>,
     /// What is counted beside what components count.
     election: Arc<OnceLock<Arc<LeaderElectionMetrics>>>,
@@ -126,7 +128,7 @@ impl Apart {
             config,
             api,
             own_name,
-            kinds: None,
+            follower: None,
             ports,
             election,
         })
@@ -162,7 +164,7 @@ impl Apart {
             // A server that refuses them holds up nobody for ever.
             let heard = context.informers.wait_for_cache_sync();
             let _ = self.config.clock.timeout(KINDS_WITHIN, heard).await;
-            self.kinds = Some(context);
+            self.follower = Some(context);
         }
         self.start_all();
     }
@@ -179,6 +181,13 @@ impl Apart {
         self.claim_nodes().await?;
         self.open_ports(listen, authority).await?;
         self.start_all();
+        // In the kubeconfig's own name, which may read all Nodes, as when they were claimed.
+        let Config { clock, entropy, .. } = &self.config;
+        let origin = ("kubelet", "");
+        let context =
+            ComponentContext::new("kubelet/nodes", origin, self.client(), clock.clone(), entropy.clone());
+        own_nodes::follow(&context, &self.running);
+        self.follower = Some(context);
         Ok(())
     }
 
@@ -252,7 +261,7 @@ impl Apart {
         let name = component.to_owned();
         OwnPages {
             counted: self.counted(),
-            slis: Arc::default(),
+            health: ComponentHealth::new(self.look(component), Arc::default()),
             configz: configz.unwrap_or_default().to_string().into(),
             zpages: ComponentZPages {
                 component: component.to_owned(),
@@ -261,6 +270,12 @@ impl Apart {
             },
             debugging,
         }
+    }
+
+    /// Looks at what a component looks at when it is asked how it is.
+    fn look(&self, component: &str) -> HealthLook {
+        let (running, election, name) = (self.running.clone(), self.election.clone(), component.to_owned());
+        Arc::new(move |path| running.health(&name, path, election.get().is_some()))
     }
 
     /// Writes what its components count.
@@ -285,7 +300,7 @@ impl Apart {
     pub(crate) fn stop(&self) {
         self.running.stop_all();
         self.data_plane.stop();
-        self.kinds.iter().for_each(ComponentContext::stop);
+        self.follower.iter().for_each(ComponentContext::stop);
     }
 }
 

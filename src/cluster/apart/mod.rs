@@ -18,6 +18,7 @@ mod custom_kinds;
 pub(crate) mod pages;
 
 pub(crate) mod kubelet_port;
+mod own_nodes;
 
 pub(crate) mod delegated;
 

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::ApartError;
 use super::delegated::{Delegated, PresentedProof};
+use crate::cluster::component_health::{ComponentHealth, HEALTH_PATHS};
 use crate::cluster::component_zpages::ComponentZPages;
 use apimachinery::status::{Status, StatusDetails};
 use apimachinery::user::UserInfo;
@@ -18,8 +19,6 @@ use apimachinery::wire::{ApiRequest, ApiResponse, ApiService, status_response, t
 use apiserver::endpoints::routes::debug::{Debugging, is_of_debug};
 use apiserver::server::{Server, Tls, bind};
 use clock::Clock;
-use component_base::metrics::Render;
-use component_base::slis::HealthSlis;
 use pki::{Authority, Identity};
 
 const METRICS: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -33,8 +32,8 @@ pub(crate) type CountedText = Arc<dyn Fn() -> String + Send + Sync>;
 #[derive(Clone)]
 pub(crate) struct OwnPages {
     pub(crate) counted: CountedText,
-    /// What came of asking how it is (`/metrics/slis`).
-    pub(crate) slis: Arc<HealthSlis>,
+    /// How it is, and what came of asking (`/metrics/slis`).
+    pub(crate) health: ComponentHealth,
     /// What it goes by, as JSON.
     pub(crate) configz: Arc<str>,
     /// `statusz` and `flagz`.
@@ -94,9 +93,12 @@ pub(crate) fn self_signed(address: SocketAddr, clock: &Clock) -> Result<Identity
 /// All but whether it is well is for whom the apiserver lets read it, also what there is not.
 async fn answer(request: ApiRequest, delegated: &Delegated, own: &OwnPages) -> ApiResponse {
     let path = request.uri().path().to_owned();
-    if let Some(asked) = ["healthz", "livez", "readyz"].into_iter().find(|asked| path[1..] == **asked) {
-        own.slis.observe("ping", asked, true);
-        return text_response(StatusCode::OK, "ok");
+    if let Some(asked) = HEALTH_PATHS.into_iter().find(|asked| path[1..] == **asked) {
+        let is_verbose =
+            request.uri().query().is_some_and(|query| query.split('&').any(|it| it == "verbose"));
+        let answer = own.health.ask(asked, is_verbose);
+        let code = if answer.is_well { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR };
+        return text_response(code, answer.text);
     }
     let verb = request.method().as_str().to_ascii_lowercase();
     let presented = delegated.presented(&request);
@@ -105,11 +107,7 @@ async fn answer(request: ApiRequest, delegated: &Delegated, own: &OwnPages) -> A
     }
     match path.as_str() {
         "/metrics" => page((own.counted)(), METRICS),
-        "/metrics/slis" => {
-            let mut text = String::new();
-            own.slis.render(&mut text);
-            page(text, METRICS)
-        }
+        "/metrics/slis" => page(own.health.slis(), METRICS),
         "/configz" => page(own.configz.to_string(), JSON),
         debug if is_of_debug(debug) => own.debugging.respond(debug, request).await,
         other => {

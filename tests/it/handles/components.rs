@@ -143,6 +143,33 @@ async fn over_http_components_say_what_they_count() {
         ("kube-scheduler", "scheduler_goroutines{operation=\"binding\"} 0"),
         (
             "kube-scheduler",
+            "scheduler_plugin_evaluation_total{extension_point=\"PreFilter\",plugin=\"NodeResourcesFit\",profile=\"default-scheduler\"} 2",
+        ),
+        (
+            "kube-scheduler",
+            "scheduler_plugin_evaluation_total{extension_point=\"Filter\",plugin=\"NodeName\",profile=\"default-scheduler\"} 2",
+        ),
+        (
+            "kube-scheduler",
+            "scheduler_plugin_evaluation_total{extension_point=\"PreFilter\",plugin=\"NodePorts\",profile=\"default-scheduler\"} 0",
+        ),
+        (
+            "kube-scheduler",
+            "scheduler_plugin_execution_duration_seconds_count{extension_point=\"Bind\",plugin=\"DefaultBinder\",status=\"Success\"} 1",
+        ),
+        (
+            "kube-scheduler",
+            "scheduler_plugin_execution_duration_seconds_count{extension_point=\"Filter\",plugin=\"NodeResourcesFit\",status=\"Success\"} 1",
+        ),
+        (
+            "kube-scheduler",
+            "scheduler_event_handling_duration_seconds_count{event=\"UnschedulablePodAdd\"} 2",
+        ),
+        ("kube-scheduler", "scheduler_event_handling_duration_seconds_count{event=\"NodeAdd\"} 1"),
+        ("kube-scheduler", "scheduler_inflight_events{event=\"PodPopped\"} 0"),
+        ("kube-controller-manager", "horizontal_pod_autoscaler_controller_num_horizontal_pod_autoscalers 0"),
+        (
+            "kube-scheduler",
             "scheduler_framework_extension_point_duration_seconds_count{extension_point=\"Bind\",profile=\"default-scheduler\",status=\"Success\"} 2",
         ),
         ("kube-scheduler", "rest_client_requests_total{code=\"201\",host="),
@@ -151,7 +178,20 @@ async fn over_http_components_say_what_they_count() {
         let (code, said) = page("metrics", name).await;
         assert!(code == 200 && said.lines().any(|said| said.starts_with(line)), "{name} {line}: {said}");
     }
-    assert_eq!(page("healthz", "kube-scheduler").await, (200, "ok".into()));
+    for (component, path, checks) in [
+        ("kube-controller-manager", "healthz", &["leaderElection", "deployment-controller"][..]),
+        ("kube-scheduler", "healthz", &["leaderElection"]),
+        ("kube-scheduler", "livez", &["ping"]),
+        ("kube-scheduler", "readyz", &["leaderElection", "sched-handler-sync", "shutdown"]),
+        ("kubelet/node-1", "healthz", &["syncloop"]),
+    ] {
+        assert_eq!(page(path, component).await, (200, "ok".into()), "{component} {path}");
+        let (code, said) = page("slis", component).await;
+        for check in checks {
+            let line = format!("kubernetes_healthcheck{{name={check:?},type={path:?}}} 1\n");
+            assert!(code == 200 && said.contains(&line), "{component} {line}: {said}");
+        }
+    }
     let (code, said) = page("statusz", "kube-scheduler").await;
     assert!(code == 200 && said.starts_with("\nkube-scheduler statusz\nWarning: "), "{said}");
     assert!(page("flagz", "kube-controller-manager").await.1.contains("\nnode-eviction-rate=0.1\n"));
@@ -246,7 +286,7 @@ async fn components_have_pages_at_ports_of_their_own() {
             ("/configz", "{"),
             (
                 "/metrics/slis",
-                "kubernetes_healthchecks_total{name=\"ping\",status=\"success\",type=\"healthz\"} 1\n",
+                "kubernetes_healthchecks_total{name=\"leaderElection\",status=\"success\",type=\"healthz\"} 1\n",
             ),
             ("/statusz", name),
             ("/flagz", name),
