@@ -18,7 +18,7 @@ use kubarium::{Clock, Cluster, Config, Entropy};
 use script::Happenings;
 
 /// Seeds in `make test`; `make sim` runs as many as it is told.
-const SEEDS: u64 = 60;
+const SEEDS: u64 = 200;
 /// How long a cluster has for it once everything is healed: a pod is evicted five minutes after its node was
 /// lost, and what failed while all went wrong is tried again before.
 const HEALS_WITHIN: Duration = Duration::from_secs(420);
