@@ -32,6 +32,7 @@ mod claimed_files;
 mod cluster_info;
 mod component_choice;
 mod component_handles;
+mod component_health;
 mod component_pages;
 mod component_ports;
 mod component_zpages;

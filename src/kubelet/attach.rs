@@ -250,7 +250,7 @@ fn look_at(
     heard: &AttachInput,
     now: Time,
 ) -> Option<Looked> {
-    let run = loan.container(name).and_then(|(_, container)| RunTimes::of(container, started_at))?;
+    let run = loan.container(name).and_then(|(_, container)| RunTimes::of(container, id))?;
     let finished_at = run.finished_at;
     let heard = if finished_at.is_some() { &AttachInput::Nothing } else { heard };
     let response = loan.attach(node, (name, id, started_at), heard, finished_at.unwrap_or(now))?;

@@ -13,6 +13,32 @@ const START_BOUNDS: [f64; 24] = [
     480.0, 600.0, 900.0, 1200.0, 1800.0, 3600.0,
 ];
 
+/// `prometheus.DefBuckets`: of what a worker takes.
+const WORKER_BOUNDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+/// `ExponentialBuckets(1, 2, 5)`, of containers; observed as if they were seconds.
+const CONTAINER_BOUNDS: [f64; 5] = [1.0, 2.0, 4.0, 8.0, 16.0];
+
+/// Why a pod has a turn (`SyncPodType`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TurnKind {
+    /// It is new here.
+    Create,
+    /// It has changed.
+    Update,
+    /// Its time has come.
+    Sync,
+}
+
+impl TurnKind {
+    fn name(self) -> &'static str {
+        match self {
+            TurnKind::Create => "create",
+            TurnKind::Update => "update",
+            TurnKind::Sync => "sync",
+        }
+    }
+}
+
 /// What one kubelet counts.
 pub(crate) struct KubeletCounts {
     started_pods: AtomicU64,
@@ -22,6 +48,11 @@ pub(crate) struct KubeletCounts {
     evictions: Family<1>,
     preemptions: Family<1>,
     pod_starts: Histogram,
+    turns: Family<1>,
+    worker_starts: Histogram,
+    containers_of_pods: Histogram,
+    rejections: Family<1>,
+    collected_images: Family<1>,
 }
 
 impl Default for KubeletCounts {
@@ -45,6 +76,26 @@ impl Default for KubeletCounts {
                 ["preemption_signal"],
             ),
             pod_starts: Histogram::new(&START_BOUNDS),
+            turns: Family::histogram(
+                "kubelet_pod_worker_duration_seconds",
+                "[ALPHA] Duration in seconds to sync a single pod. Broken down by operation type: create, update, or \
+                 sync",
+                ["operation_type"],
+                &WORKER_BOUNDS,
+            ),
+            worker_starts: Histogram::new(&WORKER_BOUNDS),
+            containers_of_pods: Histogram::new(&CONTAINER_BOUNDS),
+            rejections: Family::counter(
+                "kubelet_admission_rejections_total",
+                "[ALPHA] Cumulative number pod admission rejections by the Kubelet.",
+                ["reason"],
+            ),
+            collected_images: Family::counter(
+                "kubelet_image_garbage_collected_total",
+                "[ALPHA] Total number of images garbage collected by the kubelet, whether through disk usage or image \
+                 age.",
+                ["reason"],
+            ),
         }
     }
 }
@@ -75,6 +126,27 @@ impl KubeletCounts {
         self.preemptions.count([resource]);
     }
 
+    /// A pod has had a turn, so long after it was due.
+    pub(crate) fn synced(&self, kind: TurnKind, took: Duration) {
+        self.turns.observe([kind.name()], took);
+    }
+
+    /// A new pod has a worker, so long after it was seen; it has so many containers.
+    pub(crate) fn pod_comes(&self, waited: Duration, containers: usize) {
+        self.worker_starts.observe(waited);
+        self.containers_of_pods.observe(Duration::from_secs(u64::try_from(containers).unwrap_or(u64::MAX)));
+    }
+
+    /// A pod is not taken up.
+    pub(crate) fn rejected(&self, reason: &str) {
+        self.rejections.count([reason]);
+    }
+
+    /// So many images are gone, for `space` or for their `age`.
+    pub(crate) fn collected_images(&self, reason: &str, count: u64) {
+        self.collected_images.add([reason], count);
+    }
+
     /// All containers of a pod run, so long after the kubelet saw it first.
     pub(crate) fn pod_runs(&self, took: Duration) {
         self.pod_starts.observe(took);
@@ -88,12 +160,30 @@ impl KubeletCounts {
 
 impl Render for KubeletCounts {
     fn render(&self, out: &mut String) {
-        self.evictions.render(out);
-        if self.pod_starts.count() > 0 {
-            let name = "kubelet_pod_start_duration_seconds";
-            let help = "[ALPHA] Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run";
-            heading(out, name, "histogram", help);
-            self.pod_starts.render(out, name, "");
+        for family in [&self.evictions, &self.rejections, &self.collected_images, &self.turns] {
+            family.render(out);
+        }
+        let histograms = [
+            (
+                "kubelet_pod_start_duration_seconds",
+                "Duration in seconds from kubelet seeing a pod for the first time to the pod starting to run",
+                &self.pod_starts,
+            ),
+            (
+                "kubelet_pod_worker_start_duration_seconds",
+                "Duration in seconds from kubelet seeing a pod to starting a worker.",
+                &self.worker_starts,
+            ),
+            (
+                "kubelet_containers_per_pod_count",
+                "The number of containers per pod.",
+                &self.containers_of_pods,
+            ),
+        ];
+        for (name, help, histogram) in histograms.into_iter().filter(|(.., histogram)| histogram.count() > 0)
+        {
+            heading(out, name, "histogram", &format!("[ALPHA] {help}"));
+            histogram.render(out, name, "");
         }
         self.preemptions.render(out);
         self.started_containers.render(out);

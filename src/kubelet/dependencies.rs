@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::container_gc::ContainerGarbage;
 use super::container_runtime::services::RuntimeService;
-use super::counted::KubeletCounts;
+use super::counted::{KubeletCounts, TurnKind};
 use super::credential_provider::ImageAccess;
 use super::device_plugins::DevicePlugins;
 use super::node_config::{Boots, NodeConfig};
@@ -18,6 +18,7 @@ use super::volume_manager::claimed_files::ClaimedFiles;
 use super::volume_manager::host_files::HostFiles;
 use super::volume_manager::in_use::VolumesInUse;
 use apimachinery::object::Object;
+use apimachinery::time::Time;
 use client_go::component::ComponentContext;
 use component_base::slis::HealthSlis;
 use network::Network;
@@ -76,6 +77,12 @@ pub(crate) struct Dependencies {
 }
 
 impl Dependencies {
+    /// A pod has had its turn that was due then.
+    pub(crate) fn note_sync(&self, kind: TurnKind, due: Time) {
+        let took = self.context.clock.now() - due;
+        self.counted.synced(kind, took.to_std().unwrap_or_default());
+    }
+
     /// The name of its node.
     pub(crate) fn node_name(&self) -> &str {
         &self.config.name

@@ -72,7 +72,8 @@ fn plugins<'a>(given: impl Iterator<Item = &'a GivenDevices>, said: &str) -> Vec
 fn resources(spec: &Spec, devices: &[PreparedDevice], said: &str) -> Vec<Value> {
     let mut all = Vec::new();
     for claim in &spec.resources.claims {
-        let own = devices.iter().filter(|device| device.claim == claim.name);
+        let is_own = |device: &&PreparedDevice| device.claim == claim.name && device.is_of(&claim.request);
+        let own = devices.iter().filter(is_own);
         let of_driver = |device: &PreparedDevice| health(&device.id.join("/"), &device.id[2], said);
         let resources: Vec<Value> = own.map(of_driver).collect();
         let name = match claim.request.as_str() {
@@ -109,9 +110,12 @@ mod tests {
     fn devices_are_well_unless_it_is_said_otherwise() {
         let device = |claim: &str, name: &str| PreparedDevice {
             claim: claim.into(),
+            request: "r".into(),
             id: ["gpu.io".into(), "n".into(), name.into()],
+            variables: vec![],
         };
-        let devices = [device("gpu", "gpu-0"), device("gpu", "gpu-1"), device("net", "nic-0")];
+        let other = PreparedDevice { request: "other".into(), ..device("gpu", "gpu-2") };
+        let devices = [device("gpu", "gpu-0"), device("gpu", "gpu-1"), device("net", "nic-0"), other];
         let claims = json!([{"name": "gpu", "request": "r"}, {"name": "none"}]);
         let spec: Spec = serde_json::from_value(json!({"resources": {"claims": claims}})).unwrap();
         let told = resources(&spec, &devices, "gpu-1=Unhealthy: too hot; nic-0=Unknown");

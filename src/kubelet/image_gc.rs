@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::container_runtime::services::UnusedImages;
+use super::container_runtime::services::{RemovedImages, UnusedImages};
 use super::kubelet::Kubelet;
 use apimachinery::time::Time;
 
@@ -58,6 +58,34 @@ impl Kubelet {
 
     /// Takes away what no pod of the node uses, until so many bytes are free; says how many are.
     pub(crate) fn remove_unused_images(&self, bytes: i64, now: Time) -> i64 {
+        let min_age = self.shared.config.options.minimum_image_ttl_duration;
+        let removed = self.remove_images(min_age, bytes, None, now);
+        self.shared.counted.collected_images("space", removed.count);
+        removed.bytes
+    }
+
+    /// Takes away for as long as it is polled what nobody has used for too long (`freeOldImages`). Before the
+    /// kubelet has run that long it does not know how long that is.
+    pub(crate) async fn collect_old_images(self) {
+        let (clock, longest) = (&self.shared.context.clock, self.options().image_maximum_gc_age);
+        let begun = clock.elapsed();
+        loop {
+            clock.sleep(IMAGE_GC_PERIOD).await;
+            let is_early = clock.elapsed().saturating_sub(begun) <= longest;
+            // Those that are in use are noted also when none may go yet.
+            let bytes = if is_early { 0 } else { i64::MAX };
+            let removed = self.remove_images(Duration::ZERO, bytes, Some(longest), clock.now());
+            self.shared.counted.collected_images("age", removed.count);
+        }
+    }
+
+    fn remove_images(
+        &self,
+        min_age: Duration,
+        bytes: i64,
+        unused_for: Option<Duration>,
+        now: Time,
+    ) -> RemovedImages {
         let mut in_use = BTreeSet::new();
         for entry in self.pods.state().workers.values().filter(|entry| !entry.is_terminated) {
             in_use.extend(entry.pod.spec.all_containers().map(|container| container.image.clone()));
@@ -65,13 +93,12 @@ impl Kubelet {
             let volumes = entry.worker.iter().flat_map(|worker| worker.image_volumes.references());
             in_use.extend(volumes.map(str::to_owned));
         }
-        let min_age = self.shared.config.options.minimum_image_ttl_duration;
-        let unused = UnusedImages { in_use: &in_use, min_age, bytes };
-        let freed = self.shared.node.runtime.remove_images(&unused, now);
-        if freed > 0 {
+        let unused = UnusedImages { in_use: &in_use, min_age, bytes, unused_for };
+        let removed = self.shared.node.runtime.remove_images(&unused, now);
+        if removed.count > 0 {
             self.shared.state.changed.notify_one();
         }
-        freed
+        removed
     }
 }
 

@@ -12,7 +12,7 @@ use super::admission::{self, Rejection};
 use super::allocation::ResizeVerdict;
 use super::container_gc::ContainerGarbage;
 use super::container_runtime::simulated::SimulatedRuntime;
-use super::counted::KubeletCounts;
+use super::counted::{KubeletCounts, TurnKind};
 use super::credential_provider::ImageAccess;
 use super::dependencies::{Dependencies, NodeRuntime};
 use super::device_plugins::DevicePlugins;
@@ -155,6 +155,10 @@ impl Kubelet {
         if self.options().maximum_dead_containers >= 0 {
             let kubelet = self.clone();
             context.tasks.supervise(&name("container gc"), move || kubelet.clone().collect_containers());
+        }
+        if !self.options().image_maximum_gc_age.is_zero() {
+            let kubelet = self.clone();
+            context.tasks.supervise(&name("image gc"), move || kubelet.clone().collect_old_images());
         }
         if self.has_static_pods() {
             let kubelet = self.clone();
@@ -321,7 +325,8 @@ impl Kubelet {
         if is_resized {
             self.retry_resizes(state);
         }
-        needs_sync.then(|| self.turn(state, uid, now)).flatten()
+        let turn = needs_sync.then(|| self.turn(state, uid, now)).flatten();
+        turn.map(|turn| Turn { kind: TurnKind::Update, ..turn })
     }
 
     /// The worker of a new pod is made in its first turn.
@@ -341,7 +346,7 @@ impl Kubelet {
         let entry = Entry::new(&object, pod);
         state.workers.insert(uid.clone(), entry);
         let loan = Loan::new(self.pods.clone(), uid.clone(), None);
-        Turn { new: Some((object, rejection)), ..Turn::new(loan, now) }
+        Turn { new: Some((object, rejection)), kind: TurnKind::Create, ..Turn::new(loan, now) }
     }
 
     /// Why a new pod is not taken up: the first handler that is against it says (`canAdmitPod`).
@@ -367,7 +372,8 @@ impl Kubelet {
 
     /// Tells what happened in a turn, and takes the worker back.
     fn end_turn(&self, turn: Turn) {
-        let Turn { mut loan, now, happenings, state: before, .. } = turn;
+        let Turn { mut loan, now, happenings, state: before, kind, due, .. } = turn;
+        self.shared.note_sync(kind, due);
         let cause = self.shared.record_sync(&loan, before);
         let pod = loan.object.shared_key();
         tracing::debug!(node = self.node_name(), %pod, state = before.name(), "SyncPod");

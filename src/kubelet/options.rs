@@ -76,6 +76,9 @@ pub struct KubeletOptions {
     /// How long an image stays at least that nobody uses.
     #[arg(long, default_value = "2m", value_parser = parse_flag)]
     pub minimum_image_ttl_duration: Duration,
+    /// For how long nobody uses an image that goes however much room there is; 0s keeps them.
+    #[arg(long, default_value = "0s", value_parser = parse_flag)]
+    pub image_maximum_gc_age: Duration,
     /// The longest pause before a container that fails again and again is started, from 1s to 5m.
     #[arg(long, default_value = "5m", value_parser = restart_period)]
     pub max_container_restart_period: Duration,

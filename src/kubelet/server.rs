@@ -55,10 +55,10 @@ pub(crate) struct RunTimes {
 }
 
 impl RunTimes {
-    /// The run of a container that began then, if it is still known.
-    pub(crate) fn of(container: &Container, started_at: Time) -> Option<RunTimes> {
+    /// The run of a container that has this id, if it is still known. Two may have begun at one instant.
+    pub(crate) fn of(container: &Container, id: &ContainerId) -> Option<RunTimes> {
         let mut runs = [current(container), last(container)].into_iter().flatten();
-        runs.find(|run| run.started_at == started_at)
+        runs.find(|run| run.id == *id)
     }
 }
 
@@ -68,7 +68,7 @@ struct LogStream {
     namespace: String,
     pod: String,
     options: LogOptions,
-    started_at: Time,
+    id: ContainerId,
     has_begun: bool,
     /// Lines of the run that were sent or left out.
     seen: usize,
@@ -97,7 +97,7 @@ impl Kubelet {
         let Some(run) = self.pods.look(namespace, pod, find).await else {
             return Err(Status::failure(404, "NotFound", format!("pod {pod:?} does not exist")));
         };
-        let (is_removed, RunTimes { id, started_at, .. }) = run.map_err(Status::bad_request)?;
+        let (is_removed, RunTimes { id, .. }) = run.map_err(Status::bad_request)?;
         if is_removed {
             // Upstream has begun its answer when it finds that, so that it reads as if the container said it.
             let said = format!("unable to retrieve container logs for {}", &*id);
@@ -109,18 +109,8 @@ impl Kubelet {
         let is_over = false;
         let seen = 0;
         let has_begun = false;
-        let log = LogStream {
-            kubelet,
-            namespace,
-            pod,
-            options,
-            started_at,
-            has_begun,
-            seen,
-            bytes_left,
-            waiting,
-            is_over,
-        };
+        let log =
+            LogStream { kubelet, namespace, pod, options, id, has_begun, seen, bytes_left, waiting, is_over };
         Ok(stream::unfold(log, LogStream::next).boxed())
     }
 
@@ -138,23 +128,25 @@ impl Kubelet {
         }
     }
 
-    /// What the run that began at `started_at` has said, and whether it has ended.
+    /// What the run of an id has said, and whether it has ended.
     async fn run_lines(
         &self,
         namespace: &str,
         pod: &str,
         name: &str,
-        started_at: Time,
+        id: &ContainerId,
     ) -> Option<(Vec<LogLine>, bool)> {
         let now = self.clock().now();
         let find = |worker: &PodWorker| {
             let (_, container) = worker.container(name)?;
-            let run = RunTimes::of(container, started_at)?;
+            let run = RunTimes::of(container, id)?;
             Some((worker.pod.clone(), worker.object.clone(), container.restart_count, run))
         };
         let (pod, object, attempt, run) = self.pods.look(namespace, pod, find).await.flatten()?;
         let (until, runtime) = (run.finished_at.unwrap_or(now), self.shared.node.runtime.clone());
-        let (name, id, finished_at) = (name.to_owned(), run.id, run.finished_at);
+        let (name, id) = (name.to_owned(), run.id);
+        let started_at = run.started_at;
+        let finished_at = run.finished_at;
         let play = move || {
             let container = pod.spec.all_containers().find(|spec| spec.name == name)?;
             let config = ContainerConfig { pod: &pod, metadata: &object.metadata, container, attempt };
@@ -225,7 +217,7 @@ impl LogStream {
 
     async fn read(&self) -> Option<(Vec<LogLine>, bool)> {
         let (namespace, pod, name) = (&self.namespace, &self.pod, &self.options.container);
-        self.kubelet.run_lines(namespace, pod, name, self.started_at).await
+        self.kubelet.run_lines(namespace, pod, name, &self.id).await
     }
 
     fn push(&mut self, line: &LogLine) {

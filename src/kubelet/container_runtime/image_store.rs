@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::services::{Image, UnusedImages};
+use super::services::{Image, RemovedImages, UnusedImages};
 use apimachinery::time::Time;
 use machine::images::{reference, size_bytes};
 use sync::{Mutex, MutexGuard};
@@ -58,22 +58,30 @@ impl ImageStore {
     }
 
     /// Takes images away that nobody uses, those first that nobody has used for longest (`freeSpace`).
-    pub(crate) fn remove(&self, unused: &UnusedImages<'_>, now: Time) -> i64 {
+    pub(crate) fn remove(&self, unused: &UnusedImages<'_>, now: Time) -> RemovedImages {
         let mut present = self.lock();
         let mut used = self.used.lock();
         used.extend(unused.in_use.iter().map(|image| (image.clone(), now)));
         used.retain(|image, _| present.contains_key(image));
         let is_old = |since: &Time| (now - *since).to_std().is_ok_and(|age| age >= unused.min_age);
-        let may_go = present.iter().filter(|(image, since)| !unused.in_use.contains(*image) && is_old(since));
+        // One that was never seen in use has not been for any time.
+        let is_left = |image: &String| {
+            let age = |at: &Time| (now - *at).to_std().unwrap_or_default();
+            unused.unused_for.is_none_or(|longest| used.get(image).is_none_or(|at| age(at) > longest))
+        };
+        let may_go = present
+            .iter()
+            .filter(|(image, since)| !unused.in_use.contains(*image) && is_old(since) && is_left(image));
         let mut may_go: Vec<_> =
             may_go.map(|(image, since)| (used.get(image).copied(), *since, image.clone())).collect();
         may_go.sort();
-        let mut freed = 0_i64;
+        let mut freed = RemovedImages::default();
         for (_, _, image) in may_go {
-            if freed >= unused.bytes {
+            if freed.bytes >= unused.bytes {
                 break;
             }
-            freed = freed.saturating_add(i64::try_from(size_bytes(&image)).unwrap_or(i64::MAX));
+            freed.count += 1;
+            freed.bytes = freed.bytes.saturating_add(i64::try_from(size_bytes(&image)).unwrap_or(i64::MAX));
             present.remove(&image);
             used.remove(&image);
         }
@@ -105,7 +113,9 @@ mod tests {
         let min_age = Duration::from_secs(120);
         let remove = |in_use: &[&str], bytes: i64, seconds: u64| {
             let in_use = in_use.iter().map(|image| (*image).to_owned()).collect();
-            store.remove(&UnusedImages { in_use: &in_use, min_age, bytes }, at(seconds))
+            store
+                .remove(&UnusedImages { in_use: &in_use, min_age, bytes, unused_for: None }, at(seconds))
+                .bytes
         };
         assert_eq!(remove(&["a", "c"], 0, 300), 0);
         assert_eq!(remove(&["c"], 0, 400), 0);

@@ -32,7 +32,7 @@ pub use super::forecasts::{ExecSyncForecast, ProbeAnswer, ProbeForecast};
 pub use super::process_exit::ProcessExit;
 pub use super::sandbox_status::PodSandboxStatus;
 use super::stats::StatsService;
-pub use super::unused_images::UnusedImages;
+pub use super::unused_images::{RemovedImages, UnusedImages};
 use apimachinery::object::ObjectMeta;
 use apimachinery::time::Time;
 use apis::views::pod::{Container, Pod};
@@ -296,10 +296,10 @@ pub trait RuntimeService: StatsService {
     /// `ListImages`, the biggest first, at most `limit` of them; with how many there are.
     fn list_images(&self, limit: usize, now: Time) -> (Vec<Image>, usize);
 
-    /// `RemoveImage`, for those that have been unused longest, until enough is free; says how many bytes
-    /// that is. Who has images of its own keeps them.
-    fn remove_images(&self, _unused: &UnusedImages<'_>, _now: Time) -> i64 {
-        0
+    /// `RemoveImage`, for those that have been unused longest, until enough is free. Who has images of its
+    /// own keeps them.
+    fn remove_images(&self, _unused: &UnusedImages<'_>, _now: Time) -> RemovedImages {
+        RemovedImages::default()
     }
 
     /// Whether the runtime knows what the process of a container does. Of one that it does not know it

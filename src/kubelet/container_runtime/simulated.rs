@@ -19,8 +19,8 @@ use super::selector::StageSubject;
 use super::services::{
     AttachInput, AttachResponse, Call, Command, ContainerConfig, ContainerId, ContainerStatus, Datagram,
     ExecResponse, ExecSyncForecast, Exit, ExitedContainer, Image, PendingQuestion, PodSandboxConfig,
-    PodSandboxStatus, PortListener, ProbeForecast, ProbedContainer, RunningContainer, RuntimeError,
-    RuntimeService, UnusedImages,
+    PodSandboxStatus, PortListener, ProbeForecast, ProbedContainer, RemovedImages, RunningContainer,
+    RuntimeError, RuntimeService, UnusedImages,
 };
 use super::simulated_container::SimulatedContainer;
 use super::stages::{Next, StageSet, Step};
@@ -241,7 +241,7 @@ impl RuntimeService for SimulatedRuntime {
         self.images.list(limit, now)
     }
 
-    fn remove_images(&self, unused: &UnusedImages<'_>, now: Time) -> i64 {
+    fn remove_images(&self, unused: &UnusedImages<'_>, now: Time) -> RemovedImages {
         self.images.remove(unused, now)
     }
 

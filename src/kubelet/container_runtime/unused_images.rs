@@ -11,4 +11,15 @@ pub struct UnusedImages<'a> {
     pub min_age: Duration,
     /// So many bytes are enough.
     pub bytes: i64,
+    /// Those alone that nobody was seen to use for longer, where that is said.
+    pub unused_for: Option<Duration>,
+}
+
+/// What a runtime has taken away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RemovedImages {
+    /// How many.
+    pub count: u64,
+    /// What they took, in bytes.
+    pub bytes: i64,
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::pods::{PodHere, RunningHere};
+use super::pressure;
 use super::usage::{MeasuredPod, UsageTotal};
 use crate::container_runtime::stats::ContainerStats;
 use crate::node_config::NodeConfig;
@@ -189,7 +190,10 @@ pub(super) fn cadvisor(config: &NodeConfig, pods: &[MeasuredPod]) -> String {
             |container, _| container.started_at.timestamp() as f64,
         ),
     ];
-    for (name, kind, help, value) in families {
+    // Nobody ever waits here.
+    let pressure: [ContainerFamily; 6] =
+        pressure::COUNTERS.map(|(name, help)| -> ContainerFamily { (name, "counter", help, |_, _| 0.0) });
+    for (name, kind, help, value) in families.into_iter().chain(pressure) {
         text.family(name, kind, help);
         each(pods, |pod, container, stats| {
             let labels = [

@@ -6,8 +6,11 @@
 mod declared_metrics;
 mod metrics;
 mod pods;
+mod pressure;
 mod summary;
 mod usage;
+mod volume_stats;
+mod working_pods;
 
 pub(crate) use usage::MeasuredPod;
 pub use usage::{PodUsage, UsageTotal};
@@ -22,6 +25,8 @@ use serde_json::json;
 use self::metrics::ProbedHere;
 use super::kubelet::Kubelet;
 use super::node_config::NodeConfig;
+use apimachinery::duration;
+use apimachinery::time::Time;
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 const JSON: &str = "application/json";
@@ -81,12 +86,7 @@ impl Kubelet {
             "/healthz/ping" | "/healthz/log" | "/healthz/syncloop" => answer(200, PLAIN, "ok".into()),
             "/pods" => answer(200, JSON, pods::list(&self.pods_here().await)),
             "/runningpods" => answer(200, JSON, pods::running(&self.pods_here().await)),
-            "/metrics" => {
-                let mut text = metrics::own(self.node_name(), &self.pods_here().await);
-                self.shared.counted.render(&mut text);
-                self.shared.context.metrics.render(&mut text);
-                answer(200, METRICS, text)
-            }
+            "/metrics" => answer(200, METRICS, self.own_metrics(now).await),
             "/metrics/resource" => {
                 let up = self.shared.context.clock.elapsed();
                 answer(200, METRICS, metrics::resource(&self.measured_pods(now).await, (up, now)))
@@ -102,7 +102,9 @@ impl Kubelet {
             "/stats/summary" => {
                 let begun = now - self.shared.context.clock.elapsed();
                 let pods = self.measured_pods(now).await;
-                let summary = summary::summary(self.node_name(), &pods, &self.shared.config, (begun, now));
+                let volumes = self.volumes_of_claims(now).await;
+                let config = &self.shared.config;
+                let summary = summary::summary(self.node_name(), (&pods, &volumes), config, (begun, now));
                 answer(200, JSON, summary)
             }
             "/configz" => answer(200, JSON, configuration(&self.shared.config)),
@@ -119,6 +121,18 @@ impl Kubelet {
             }
             _ => answer(404, PLAIN, "404 page not found\n".into()),
         }
+    }
+}
+
+impl Kubelet {
+    /// What it counts of itself.
+    async fn own_metrics(&self, now: Time) -> String {
+        let mut text = metrics::own(self.node_name(), &self.pods_here().await);
+        text.push_str(&self.working_pods());
+        text.push_str(&volume_stats::metrics(&self.volumes_of_claims(now).await));
+        self.shared.counted.render(&mut text);
+        self.shared.context.metrics.render(&mut text);
+        text
     }
 }
 
@@ -152,6 +166,10 @@ fn configuration(config: &NodeConfig) -> String {
         "nodeStatusMaxImages": 50,
         "nodeLeaseDurationSeconds": 40,
         "maxPods": pods,
+        "imageMinimumGCAge": duration::format(config.options.minimum_image_ttl_duration),
+        "imageMaximumGCAge": duration::format(config.options.image_maximum_gc_age),
+        "imageGCHighThresholdPercent": config.options.image_gc_high_threshold,
+        "imageGCLowThresholdPercent": config.options.image_gc_low_threshold,
         "podCIDR": config.pod_cidrs.join(","),
         "cgroupDriver": "systemd",
         "enableDebuggingHandlers": true,

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::pods::RunningHere;
+use super::pressure;
 use super::usage::{MeasuredPod, UsageTotal};
+use super::volume_stats::VolumeOfClaim;
 use crate::container_runtime::stats::ContainerStats;
 use crate::node_config::NodeConfig;
 use apimachinery::quantity::Quantity;
@@ -12,7 +14,7 @@ use apimachinery::time::{Time, rfc3339};
 /// The node's, and that of all its pods, since `begun`.
 pub(super) fn summary(
     node: &str,
-    pods: &[MeasuredPod],
+    (pods, volumes): (&[MeasuredPod], &[VolumeOfClaim]),
     config: &NodeConfig,
     (begun, now): (Time, Time),
 ) -> String {
@@ -28,17 +30,19 @@ pub(super) fn summary(
     let disk = capacity("ephemeral-storage");
     own["fs"] = json!({"time": rfc3339(now), "capacityBytes": disk, "usedBytes": total.disk_bytes,
         "availableBytes": disk.saturating_sub(total.disk_bytes)});
-    let pods: Vec<Value> = pods.iter().map(|pod| of_pod(pod, now)).collect();
+    own["io"] = pressure::io(now);
+    let pods: Vec<Value> = pods.iter().map(|pod| of_pod(pod, volumes, now)).collect();
     json!({"node": own, "pods": pods}).to_string()
 }
 
-fn of_pod(pod: &MeasuredPod, now: Time) -> Value {
+fn of_pod(pod: &MeasuredPod, volumes: &[VolumeOfClaim], now: Time) -> Value {
     let container = |(container, stats): (&RunningHere, &ContainerStats)| {
         let mut total = UsageTotal::default();
         total.add(stats);
         let mut usage = used(&total, now);
         usage["name"] = container.name.as_str().into();
         usage["startTime"] = rfc3339(container.started_at).into();
+        usage["io"] = pressure::io(now);
         usage["rootfs"] = json!({"time": rfc3339(now), "usedBytes": total.disk_bytes});
         usage
     };
@@ -50,6 +54,11 @@ fn of_pod(pod: &MeasuredPod, now: Time) -> Value {
     usage["network"] = json!({"time": rfc3339(now), "name": "eth0",
         "rxBytes": pod.sandbox.received_bytes, "txBytes": pod.sandbox.sent_bytes});
     usage["ephemeral-storage"] = json!({"time": rfc3339(now), "usedBytes": total.disk_bytes});
+    usage["io"] = pressure::io(now);
+    let volumes: Vec<Value> = volumes.iter().filter_map(|volume| volume.in_pod(&metadata.uid, now)).collect();
+    if !volumes.is_empty() {
+        usage["volume"] = volumes.into();
+    }
     usage["containers"] = pod.here.running.iter().zip(&pod.containers).map(container).collect();
     usage
 }
@@ -58,7 +67,8 @@ fn used(total: &UsageTotal, now: Time) -> Value {
     let (time, memory) = (rfc3339(now), total.memory_bytes);
     json!({
         "cpu": {"time": time, "usageNanoCores": total.cpu_nano_cores,
-            "usageCoreNanoSeconds": total.cpu_core_nanoseconds},
-        "memory": {"time": time, "usageBytes": memory, "workingSetBytes": memory, "rssBytes": memory},
+            "usageCoreNanoSeconds": total.cpu_core_nanoseconds, "psi": pressure::none()},
+        "memory": {"time": time, "usageBytes": memory, "workingSetBytes": memory, "rssBytes": memory,
+            "psi": pressure::none()},
     })
 }

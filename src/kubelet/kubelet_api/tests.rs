@@ -64,7 +64,7 @@ fn pods_are_listed_and_measured() {
     let sent = r#"container_network_transmit_bytes_total{interface="eth0",namespace="ns",pod="web"} 20"#;
     assert!(cadvisor.lines().any(|line| line == sent), "{cadvisor}");
     assert!(cadvisor.contains("machine_memory_bytes 34359738368\n"), "{cadvisor}");
-    let summary = summary::summary("n", &measured, &config, (Time::UNIX_EPOCH, Time::UNIX_EPOCH));
+    let summary = summary::summary("n", (&measured, &[]), &config, (Time::UNIX_EPOCH, Time::UNIX_EPOCH));
     let summary: Value = serde_json::from_str(&summary).unwrap();
     assert_eq!(summary["pods"][0]["podRef"], json!({"name": "web", "namespace": "ns", "uid": "u"}));
     assert_eq!(summary["node"]["nodeName"], "n");

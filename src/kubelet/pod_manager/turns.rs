@@ -7,6 +7,7 @@ use futures::future::BoxFuture;
 
 use super::pods::Loan;
 use crate::admission::Rejection;
+use crate::counted::TurnKind;
 use crate::dependencies::Dependencies;
 use crate::kuberuntime::context::Happening;
 use crate::players::Cause;
@@ -24,6 +25,10 @@ pub(crate) struct Turn {
     /// What was fetched for it.
     pub(crate) sources: Option<Sources>,
     pub(crate) now: Time,
+    /// Why it has one.
+    pub(crate) kind: TurnKind,
+    /// When it was due.
+    pub(crate) due: Time,
     /// Where its worker was before the sync.
     pub(crate) state: WorkerState,
     /// What happened.
@@ -33,7 +38,7 @@ pub(crate) struct Turn {
 impl Turn {
     pub(crate) fn new(loan: Loan, now: Time) -> Turn {
         let (state, happenings) = (WorkerState::Sync, Vec::new());
-        Turn { loan, new: None, sources: None, now, state, happenings }
+        Turn { loan, new: None, sources: None, now, kind: TurnKind::Sync, due: now, state, happenings }
     }
 
     /// Whether no script is read or played in it, nor a volume made.
@@ -51,6 +56,9 @@ impl Turn {
         self.now = shared.context.clock.now();
         let (node, now) = (&shared.node, self.now);
         if let Some((object, rejection)) = self.new.take() {
+            let containers = object.view::<Pod>().spec.containers.len();
+            shared.counted.pod_comes((now - self.due).to_std().unwrap_or_default(), containers);
+            rejection.iter().for_each(|rejection| shared.counted.rejected(rejection.reason));
             let mut worker = PodWorker::new(object, node, now);
             match rejection {
                 Some(rejection) => worker.reject(rejection),

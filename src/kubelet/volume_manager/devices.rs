@@ -2,6 +2,7 @@
 //! by its driver. Drivers are simulated, and have nothing to do but to say that they are done, or what is
 //! wrong.
 
+use super::device_variables;
 use super::sources::{Found, PreparedDevice};
 use apimachinery::object::Object;
 use apis::resource::resource_claim::RESOURCE_CLAIMS;
@@ -52,11 +53,14 @@ pub(super) async fn prepare(client: &Client, pod: (&str, &str, &str), claims: &[
 }
 
 fn devices_of(claim: &Object, of: &str) -> Vec<PreparedDevice> {
+    let tree = claim.to_value();
     let device = |result: &Value| PreparedDevice {
         claim: of.to_owned(),
+        request: text(result, "request").to_owned(),
         id: ["driver", "pool", "device"].map(|field| text(result, field).to_owned()),
+        variables: device_variables::of_result(&tree, result),
     };
-    items(&claim.to_value(), "status.allocation.devices.results").iter().map(device).collect()
+    items(&tree, "status.allocation.devices.results").iter().map(device).collect()
 }
 
 fn prepare_one(claim: &Object, (_, pod, uid): (&str, &str, &str)) -> Result<(), String> {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::config_error::ContainerConfigError;
+use super::device_variables;
 use super::downward;
 use super::env_file;
 use super::host_files::Written;
@@ -64,6 +65,8 @@ pub(super) fn variables(
     for (name, value) in services {
         variables.entry(name).or_insert(value);
     }
+    // The runtime adds these to what the kubelet says, so that they go before.
+    variables.extend(device_variables::of_container(facts, container));
     for (name, value) in [("PATH", PATH), ("HOSTNAME", &facts.kernel_hostname()), ("HOME", "/root")] {
         variables.entry(name.into()).or_insert_with(|| value.to_owned());
     }

@@ -9,6 +9,7 @@ pub mod fetch;
 pub mod sources;
 
 pub(crate) mod claims;
+mod device_variables;
 pub(crate) mod devices;
 pub mod in_use;
 

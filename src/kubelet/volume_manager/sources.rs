@@ -57,8 +57,20 @@ pub enum Found {
 pub struct PreparedDevice {
     /// What the pod calls the claim that it is of.
     pub claim: String,
+    /// The request of that claim that it is for; with the alternative that was chosen, `gpu/older`.
+    pub request: String,
     /// Its driver, its pool and its name there.
     pub id: [String; 3],
+    /// What its driver tells containers that have it.
+    pub variables: Vec<(String, String)>,
+}
+
+impl PreparedDevice {
+    /// Whether it is for a request, or for one of the alternatives of that; no name means any.
+    pub(crate) fn is_of(&self, request: &str) -> bool {
+        let own = self.request.split('/').next().unwrap_or_default();
+        request.is_empty() || request == own || request == self.request
+    }
 }
 
 /// The values of a ConfigMap or a Secret by their keys, shared by all files that are made of them.

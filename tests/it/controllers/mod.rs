@@ -7,6 +7,7 @@ mod budgets;
 mod counted;
 mod devices;
 mod endpoints;
+mod example_driver;
 mod extended_devices;
 mod garbage;
 mod load_balancers;

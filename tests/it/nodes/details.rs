@@ -82,6 +82,24 @@ async fn the_log_of_an_older_run_goes_within_a_minute() {
     cluster.stop().await;
 }
 
+/// No time passes between the first run and the second.
+#[tokio::test]
+async fn runs_that_began_at_one_instant_have_logs_of_their_own() {
+    let cluster = start(Config::new()).await;
+    let script = "if [ -e /data/was ]; then echo second; sleep 1000; fi; echo first; touch /data/was; exit 1";
+    let mounts = json!([{"name": "data", "mountPath": "/data"}]);
+    let container =
+        json!({"name": "c", "image": "busybox", "command": ["sh", "-c", script], "volumeMounts": mounts});
+    run(&cluster, "p", json!({"containers": [container], "volumes": [{"name": "data", "emptyDir": {}}]}))
+        .await;
+    let status = pod(&cluster, "p").await["status"]["containerStatuses"][0].take();
+    let began = [&status["state"]["running"]["startedAt"], &status["lastState"]["terminated"]["startedAt"]];
+    assert!(began[0].is_string() && began[0] == began[1], "{status}");
+    assert_eq!(log(&cluster, "p", "?previous=true").await, (200, "first\n".into()));
+    assert_eq!(log(&cluster, "p", "").await, (200, "second\n".into()));
+    cluster.stop().await;
+}
+
 #[tokio::test]
 async fn so_many_are_kept_as_flags_say() {
     let mut options = KubeletOptions::default();

@@ -4,6 +4,7 @@ mod details;
 mod events;
 mod image_volumes;
 mod kubelet;
+mod numbers;
 mod pressure;
 mod profiles;
 mod refusals;

@@ -1,0 +1,167 @@
+//! What kubelets count: what is in volumes, how long a pod's worker takes, who waited for what; and images that
+//! nobody has used for too long.
+
+use std::time::Duration;
+
+use http_body_util::BodyExt;
+use kubarium::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
+use kubarium::cluster::Settle;
+use kubarium::kinds::{NODES, PODS};
+use kubarium::kubelet::options::KubeletOptions;
+use kubarium::{Clock, Cluster, Config, Entropy};
+use serde_json::{Value, json};
+
+async fn start(options: KubeletOptions) -> Cluster {
+    let clock = Clock::stepped("2026-01-01T00:00:00Z".parse().unwrap());
+    let config = Config::new().clock(clock).entropy(Entropy::seeded(7)).kubelet(options);
+    let config = config.nodes(1).default_storage_class(true);
+    Cluster::start(config).await.unwrap()
+}
+
+async fn settle(cluster: &Cluster) {
+    cluster.settle(Settle::new()).await.unwrap();
+}
+
+/// What the kubelet answers at a path.
+async fn page(cluster: &Cluster, path: &str) -> String {
+    let path = format!("/api/v1/nodes/node-1/proxy/{path}");
+    let answer = cluster.client().raw(http::Request::get(path).body(Default::default()).unwrap()).await;
+    assert_eq!(answer.status().as_u16(), 200);
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    String::from_utf8(body.to_vec()).unwrap()
+}
+
+fn has_line(text: &str, line: &str) {
+    assert!(text.lines().any(|said| said == line), "{line}: {text}");
+}
+
+/// A pod with the volume of a claim of 1Gi that says that so much is in it.
+async fn run_with_claim(cluster: &Cluster) {
+    let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}});
+    let claim = json!({"metadata": {"name": "data"}, "spec": spec});
+    cluster.client().create(&PERSISTENT_VOLUME_CLAIMS, "default", claim).await.unwrap();
+    let mounts = json!([{"name": "v", "mountPath": "/data"}]);
+    let container = json!({"name": "c", "image": "nginx", "volumeMounts": mounts});
+    let volume = json!({"name": "v", "persistentVolumeClaim": {"claimName": "data"}});
+    let annotations = json!({"kubarium.dev/usage-volume.v": "24Mi"});
+    let pod = json!({"metadata": {"name": "p", "annotations": annotations},
+        "spec": {"containers": [container], "volumes": [volume]}});
+    cluster.client().create(&PODS, "default", pod).await.unwrap();
+    settle(cluster).await;
+    cluster.pass(Duration::from_secs(20)).await.unwrap();
+    settle(cluster).await;
+}
+
+#[tokio::test]
+async fn kubelets_say_what_is_in_the_volumes_of_claims() {
+    let cluster = start(KubeletOptions::default()).await;
+    assert!(!page(&cluster, "metrics").await.contains("kubelet_volume_stats_"));
+    run_with_claim(&cluster).await;
+    let metrics = page(&cluster, "metrics").await;
+    for (name, value) in [
+        ("capacity_bytes", 1_u64 << 30),
+        ("used_bytes", 24 << 20),
+        ("available_bytes", (1 << 30) - (24 << 20)),
+        ("inodes", 65_536),
+        ("inodes_used", 11),
+        ("inodes_free", 65_525),
+    ] {
+        let labels = "namespace=\"default\",persistentvolumeclaim=\"data\"";
+        has_line(&metrics, &format!("kubelet_volume_stats_{name}{{{labels}}} {value}"));
+    }
+    let summary: Value = serde_json::from_str(&page(&cluster, "stats/summary").await).unwrap();
+    let volume = &summary["pods"][0]["volume"][0];
+    assert_eq!((&volume["name"], &volume["usedBytes"]), (&json!("v"), &json!(24 << 20)), "{summary}");
+    assert_eq!(volume["pvcRef"], json!({"name": "data", "namespace": "default"}));
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn kubelets_count_their_pods_and_how_long_a_worker_takes() {
+    let cluster = start(KubeletOptions::default()).await;
+    run_with_claim(&cluster).await;
+    let metrics = page(&cluster, "metrics").await;
+    for line in [
+        "kubelet_desired_pods{static=\"\"} 1",
+        "kubelet_desired_pods{static=\"true\"} 0",
+        "kubelet_active_pods{static=\"\"} 1",
+        "kubelet_mirror_pods 0",
+        "kubelet_managed_ephemeral_containers 0",
+        "kubelet_working_pods{config=\"desired\",lifecycle=\"sync\",static=\"\"} 1",
+        "kubelet_working_pods{config=\"desired\",lifecycle=\"terminating\",static=\"\"} 0",
+        "kubelet_working_pods{config=\"runtime_only\",lifecycle=\"terminated\",static=\"unknown\"} 0",
+        "kubelet_containers_per_pod_count_bucket{le=\"1\"} 1",
+        "kubelet_pod_worker_start_duration_seconds_count 1",
+        "kubelet_pod_worker_duration_seconds_count{operation_type=\"create\"} 1",
+    ] {
+        has_line(&metrics, line);
+    }
+    let synced = "kubelet_pod_worker_duration_seconds_count{operation_type=\"sync\"} ";
+    assert!(metrics.lines().any(|line| line.starts_with(synced)), "{metrics}");
+    let spec = json!({"nodeName": "node-1", "containers": [{"name": "c", "image": "nginx",
+        "resources": {"requests": {"cpu": "1000"}}}]});
+    let pod = json!({"metadata": {"name": "large"}, "spec": spec});
+    cluster.client().create(&PODS, "default", pod).await.unwrap();
+    settle(&cluster).await;
+    let metrics = page(&cluster, "metrics").await;
+    has_line(&metrics, "kubelet_admission_rejections_total{reason=\"OutOfcpu\"} 1");
+    has_line(&metrics, "kubelet_active_pods{static=\"\"} 1");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn nobody_waits_on_a_machine_that_is_never_short() {
+    let cluster = start(KubeletOptions::default()).await;
+    run_with_claim(&cluster).await;
+    let metrics = page(&cluster, "metrics/cadvisor").await;
+    for resource in ["cpu", "io", "memory"] {
+        for kind in ["stalled", "waiting"] {
+            let name = format!("container_pressure_{resource}_{kind}_seconds_total");
+            has_line(&metrics, &format!("# TYPE {name} counter"));
+            let labels = "container=\"c\",image=\"nginx\",namespace=\"default\",pod=\"p\"";
+            has_line(&metrics, &format!("{name}{{{labels}}} 0"));
+        }
+    }
+    let summary: Value = serde_json::from_str(&page(&cluster, "stats/summary").await).unwrap();
+    let calm = json!({"total": 0, "avg10": 0, "avg60": 0, "avg300": 0});
+    let calm = json!({"full": calm, "some": calm});
+    for of in [&summary["node"], &summary["pods"][0], &summary["pods"][0]["containers"][0]] {
+        assert_eq!(
+            [&of["cpu"]["psi"], &of["memory"]["psi"], &of["io"]["psi"]],
+            [&calm, &calm, &calm],
+            "{of}"
+        );
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn images_go_that_nobody_has_used_for_too_long() {
+    let mut options = KubeletOptions::default();
+    options.image_maximum_gc_age = Duration::from_secs(15 * 60);
+    let cluster = start(options).await;
+    for (name, image, command) in [("done", "busybox", json!(["true"])), ("runs", "nginx", json!(null))] {
+        let container = json!({"name": "c", "image": image, "command": command});
+        let spec = json!({"restartPolicy": "Never", "containers": [container]});
+        let pod = json!({"metadata": {"name": name}, "spec": spec});
+        cluster.client().create(&PODS, "default", pod).await.unwrap();
+    }
+    settle(&cluster).await;
+    let images = async || {
+        let node = cluster.client().get(&NODES, "", "node-1").await.unwrap().to_value();
+        let all = node["status"]["images"].as_array().cloned().unwrap_or_default();
+        let has = |name: &str| all.iter().any(|image| image["names"].to_string().contains(name));
+        (has("busybox"), has("nginx"))
+    };
+    // Nodes tell of images with their next status.
+    cluster.pass(Duration::from_secs(12 * 60)).await.unwrap();
+    settle(&cluster).await;
+    assert_eq!(images().await, (true, true), "the kubelet has not run for long enough to know");
+    cluster.pass(Duration::from_secs(15 * 60)).await.unwrap();
+    settle(&cluster).await;
+    assert_eq!(images().await, (false, true));
+    let metrics = page(&cluster, "metrics").await;
+    has_line(&metrics, "kubelet_image_garbage_collected_total{reason=\"age\"} 1");
+    assert!(page(&cluster, "configz").await.contains("\"imageMaximumGCAge\":\"15m0s\""));
+    cluster.stop().await;
+}
