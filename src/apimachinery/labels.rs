@@ -199,6 +199,16 @@ impl Selector {
         !self.nothing && self.requirements.is_empty()
     }
 
+    /// A label and the only value of it that matches, if it wants one.
+    pub fn one_value(&self) -> Option<(&str, &str)> {
+        self.requirements.iter().find_map(|requirement| match requirement.values.as_slice() {
+            [value] if matches!(requirement.operator, Operator::Equals | Operator::In) => {
+                Some((&*requirement.key, &**value))
+            }
+            _ => None,
+        })
+    }
+
     /// Whether `labels` satisfy it.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
         !self.nothing && self.requirements.iter().all(|requirement| requirement.matches(labels))

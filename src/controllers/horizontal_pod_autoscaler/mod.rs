@@ -9,6 +9,7 @@
 mod behavior;
 mod compute;
 mod group_pods;
+mod known_selectors;
 mod memory;
 mod metrics_client;
 mod metrics_error;

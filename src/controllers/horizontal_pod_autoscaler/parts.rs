@@ -1,6 +1,6 @@
 //! What all syncs share: the pods, the rules that flags and gates make, and what is known of autoscalers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use ::sync::{Mutex, MutexGuard};
 use chrono::TimeDelta;
 
 use super::group_pods::Periods;
+use super::known_selectors::KnownSelectors;
 use super::memory::AutoscalerMemory;
 use super::monitor::HorizontalMonitor;
 use super::replica_calculator::Tolerances;
 use crate::controller::Key;
 use crate::options::ControllerManagerOptions;
 use apimachinery::feature_gates::FeatureGates;
-use apimachinery::labels::Selector;
 use apis::scheme::Scheme;
 use client_go::lister::Lister;
 
@@ -47,7 +47,7 @@ pub(super) struct HorizontalRules {
 pub(super) struct KnownAutoscalers {
     pub(super) memories: HashMap<Key, AutoscalerMemory>,
     /// What each chose when it last looked.
-    pub(super) selectors: BTreeMap<Key, Selector>,
+    pub(super) selectors: KnownSelectors,
 }
 
 impl HorizontalParts {

@@ -1,7 +1,7 @@
 //! One sync of an autoscaler (`reconcileAutoscaler`): its target's size, what metrics ask for, what may
 //! change now, and what is said of it.
 
-use std::ops::Bound;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -256,15 +256,14 @@ impl AutoscalerWork<'_> {
     /// `hpasControllingPodsUnderSelector`, in order, as Go prints them.
     fn controlling(&self, selector: &Selector, pods: &[Arc<Object>]) -> Vec<String> {
         let mut known = self.parts.known();
-        if known.selectors.get(self.key) != Some(selector) {
-            known.selectors.insert(self.key.clone(), selector.clone());
-        }
-        let selects = |selector: &Selector| pods.iter().any(|pod| selector.matches(&pod.metadata.labels));
-        let prefix = format!("{}/", self.namespace());
-        let from = known.selectors.range::<str, _>((Bound::Included(&*prefix), Bound::Unbounded));
-        let here = from.take_while(|(key, _)| key.starts_with(&prefix));
-        let controlling = here.filter(|(_, selector)| selects(selector)).map(|(key, _)| split_key(key));
-        controlling.map(|(namespace, name)| format!("{{{name} {namespace}}}")).collect()
+        known.selectors.put(self.key, selector);
+        let mut controlling = BTreeSet::new();
+        pods.iter().for_each(|pod| known.selectors.add_choosing(pod, &mut controlling));
+        let shown = |key: &Key| {
+            let (namespace, name) = split_key(key);
+            format!("{{{name} {namespace}}}")
+        };
+        controlling.iter().map(shown).collect()
     }
 
     /// `tolerancesForHpa`
