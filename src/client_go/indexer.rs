@@ -102,10 +102,20 @@ impl Indexer {
 
     /// Every object in a namespace, in key order.
     pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<Object>> {
-        let prefix = format!("{namespace}/");
+        self.in_namespace_where(namespace, |_| true)
+    }
+
+    /// Those objects of a namespace of which that is true, in key order; the others are not touched.
+    pub fn in_namespace_where(
+        &self,
+        namespace: &str,
+        is_wanted: impl Fn(&Object) -> bool,
+    ) -> Vec<Arc<Object>> {
+        // A zero comes right behind a slash, so that no key need be looked at to know where they end.
+        let (first, end) = (format!("{namespace}/"), format!("{namespace}0"));
         let state = self.read();
-        let from = state.items.range::<str, _>((Bound::Included(&*prefix), Bound::Unbounded));
-        from.take_while(|item| item.key().starts_with(&prefix)).map(KeyedObject::object).collect()
+        let here = state.items.range::<str, _>((Bound::Included(&*first), Bound::Excluded(&*end)));
+        here.filter(|item| is_wanted(&item.0)).map(KeyedObject::object).collect()
     }
 
     /// Every key, in order.

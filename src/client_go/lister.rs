@@ -31,11 +31,12 @@ impl Lister {
 
     /// The objects whose labels match, in a namespace or (empty) in all; in key order.
     pub fn list(&self, namespace: &str, selector: &Selector) -> Vec<Arc<Object>> {
-        let mut objects = match namespace {
-            "" => self.indexer.list(),
-            namespace => self.indexer.in_namespace(namespace),
-        };
-        objects.retain(|object| selector.matches(&object.metadata.labels));
+        let matches = |object: &Object| selector.matches(&object.metadata.labels);
+        if !namespace.is_empty() {
+            return self.indexer.in_namespace_where(namespace, matches);
+        }
+        let mut objects = self.indexer.list();
+        objects.retain(|object| matches(object));
         objects
     }
 
