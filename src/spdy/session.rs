@@ -16,9 +16,9 @@ use crate::frame::{self, FIN, Head};
 
 /// So many streams may be open at once, those among them on which only we still speak; a further one is
 /// refused.
-pub(crate) const MAX_STREAMS: usize = 1024;
+pub(crate) const MAX_STREAMS: usize = 2048;
 /// So many pieces wait for a stream's reader; then the connection is not read any more.
-const READ_AHEAD: usize = 4;
+const READ_AHEAD: usize = 2;
 /// So many frames wait to be written; then whoever writes waits.
 const WRITE_AHEAD: usize = 16;
 /// A data frame is read in pieces of so many bytes, whatever length it announces.

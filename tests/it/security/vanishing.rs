@@ -24,6 +24,12 @@ const WEBSOCKET: &str = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
     Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n";
 /// `RST_STREAM`.
 const RESET: u8 = 3;
+/// That the server takes a stream.
+const REPLY: u8 = 2;
+/// Why it takes no further one.
+const REFUSED_STREAM: u32 = 3;
+/// So many connections one `port-forward` carries.
+const CONNECTIONS: usize = 1024;
 /// So many pairs of streams on a connection, so many channels, and connections that have these.
 const PAIRS: u32 = 500;
 const CHANNELS: usize = 125;
@@ -47,13 +53,17 @@ struct SpdyClient {
     opened: u32,
     /// What was said on each stream, and whether that was all.
     heard: BTreeMap<u32, (Vec<u8>, bool)>,
+    /// Streams that the server gave up, and why.
+    refused: BTreeMap<u32, u32>,
+    /// How many streams it has taken.
+    taken: usize,
 }
 
 impl SpdyClient {
     async fn connect(target: &Target, path: &str) -> SpdyClient {
         let (head, io) = upgraded(target, path, SPDY).await;
         assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
-        SpdyClient { io, opened: 0, heard: BTreeMap::new() }
+        SpdyClient { io, opened: 0, heard: BTreeMap::new(), refused: BTreeMap::new(), taken: 0 }
     }
 
     /// Opens a stream whose headers are not compressed: a stored block of deflate, behind zlib's header.
@@ -102,17 +112,34 @@ impl SpdyClient {
             if let Some((said, true)) = self.heard.get(&wanted) {
                 return String::from_utf8(said.clone()).unwrap();
             }
-            let mut head = [0; 8];
-            self.io.read_exact(&mut head).await.unwrap();
-            let length = u32::from_be_bytes([0, head[5], head[6], head[7]]);
-            let mut payload = vec![0; length as usize];
-            self.io.read_exact(&mut payload).await.unwrap();
-            if head[0] == 0 {
-                let stream = u32::from_be_bytes(head[..4].try_into().unwrap());
-                let (said, is_over) = self.heard.entry(stream).or_default();
-                said.extend(payload);
-                *is_over |= head[4] == 1;
-            }
+            self.receive().await;
+        }
+    }
+
+    /// Waits until the server has said of all streams whether it takes them.
+    async fn is_answered(&mut self) {
+        while self.taken + self.refused.len() < self.opened as usize {
+            self.receive().await;
+        }
+    }
+
+    /// One frame.
+    async fn receive(&mut self) {
+        let mut head = [0; 8];
+        self.io.read_exact(&mut head).await.unwrap();
+        let length = u32::from_be_bytes([0, head[5], head[6], head[7]]);
+        let mut payload = vec![0; length as usize];
+        self.io.read_exact(&mut payload).await.unwrap();
+        if head[0] == 0 {
+            let stream = u32::from_be_bytes(head[..4].try_into().unwrap());
+            let (said, is_over) = self.heard.entry(stream).or_default();
+            said.extend(payload);
+            *is_over |= head[4] == 1;
+        } else if head[3] == RESET {
+            let number = |at: usize| u32::from_be_bytes(payload[at..at + 4].try_into().unwrap());
+            self.refused.insert(number(0), number(4));
+        } else if head[3] == REPLY {
+            self.taken += 1;
         }
     }
 
@@ -240,6 +267,40 @@ async fn a_thousand_port_forwards_that_nobody_reads_are_held_and_let_go() {
     drop(opening.await);
     until(async || talk.open.load(Ordering::Relaxed) == 0).await;
     house.welcomed().await;
+    house.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_port_forward_carries_a_thousand_connections_and_refuses_more() {
+    let house = House::start().await;
+    house.pod("web", json!({})).await;
+    let mut client = SpdyClient::connect(&house.target, &format!("{PODS_PATH}/web/portforward")).await;
+    let open = async |client: &mut SpdyClient, request: usize| {
+        let request = request.to_string();
+        let of = |kind| [("streamtype", kind), ("port", "80"), ("requestid", &*request)];
+        client.open(&of("error")).await.unwrap();
+        let data = client.open(&of("data")).await.unwrap();
+        client.is_answered().await;
+        data
+    };
+    let mut streams = vec![];
+    for request in 0..CONNECTIONS {
+        streams.push(open(&mut client, request).await);
+    }
+    let beyond = open(&mut client, CONNECTIONS).await;
+    let asks = "GET / HTTP/1.1\r\nHost: web\r\nConnection: close\r\n\r\n";
+    let ask = async |client: &mut SpdyClient, stream: u32| {
+        client.say(stream, asks).await;
+        assert!(client.hear(stream).await.contains("Welcome to nginx!"));
+    };
+    ask(&mut client, streams[7]).await;
+    ask(&mut client, streams[CONNECTIONS - 1]).await;
+    // kubectl says so of that connection: "error creating error stream for port ...", and goes on.
+    let refused: Vec<_> = client.refused.clone().into_iter().collect();
+    assert_eq!(refused, [(beyond - 2, REFUSED_STREAM), (beyond, REFUSED_STREAM)]);
+    // With two that are over there is room again.
+    let again = open(&mut client, CONNECTIONS + 1).await;
+    ask(&mut client, again).await;
     house.cluster.stop().await;
 }
 

@@ -40,7 +40,7 @@ const PORT: &str = "port";
 const PAIR_TIMEOUT: Duration = Duration::from_secs(30);
 /// So many first streams wait for their second; beyond that the oldest is given up. Clients open the first
 /// ones of many connections before any second, so it is as many as a connection of SPDY has.
-const MAX_WAITING: usize = 1024;
+const MAX_WAITING: usize = 2048;
 /// Bytes on their way from a pod, for each connection.
 const PIECE_BYTES: usize = 16 << 10;
 
