@@ -1,10 +1,21 @@
-//! How often probes were asked (`prober_probe_total`).
+//! How often probes were asked (`prober_probe_total`), and how long those took that passed
+//! (`prober_probe_duration_seconds`).
+
+use std::time::Duration;
+
+/// Upper bounds of the histogram's buckets, in seconds: those of `prometheus.DefBuckets`.
+pub(crate) const BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// What one probe of one run of a container has said, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct ProbeCount {
     pub(crate) successful: u64,
     pub(crate) failed: u64,
+    /// Those that passed and took longer than the bucket of the same number: few are asked, and of those few
+    /// take long.
+    slower: [u32; BUCKETS.len()],
+    /// How long those that passed took together, in seconds.
+    seconds: f64,
 }
 
 impl ProbeCount {
@@ -13,7 +24,36 @@ impl ProbeCount {
         *count = count.saturating_add(1);
     }
 
+    /// One that passed took so long.
+    pub(crate) fn took(&mut self, time: Duration) {
+        let seconds = time.as_secs_f64();
+        self.seconds += seconds;
+        for (slower, bound) in self.slower.iter_mut().zip(BUCKETS) {
+            *slower += u32::from(seconds > bound);
+        }
+    }
+
+    /// How many that passed took no longer than the bounds of the buckets, and all of them together.
+    pub(crate) fn durations(&self) -> ([u64; BUCKETS.len()], f64) {
+        (self.slower.map(|slower| self.successful.saturating_sub(slower.into())), self.seconds)
+    }
+
     pub(crate) fn and_successful(self, more: u64) -> ProbeCount {
         ProbeCount { successful: self.successful.saturating_add(more), ..self }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_took_long_is_in_few_buckets() {
+        let mut count = ProbeCount::default().and_successful(3);
+        [4, 30, 20_000].map(Duration::from_millis).into_iter().for_each(|time| count.took(time));
+        count.add(false);
+        let (buckets, seconds) = count.durations();
+        assert_eq!(buckets, [1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2]);
+        assert!((seconds - 20.034).abs() < 0.001, "{seconds}");
     }
 }

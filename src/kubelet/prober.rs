@@ -252,7 +252,12 @@ impl Prober {
     fn ask(&mut self, now: Time, is_fair: &dyn Fn() -> bool, outcomes: &mut Vec<Outcome>) {
         self.count = self.counted(now);
         let answer = match std::mem::replace(&mut self.question, ProbeQuestion::None) {
-            ProbeQuestion::Answered(answer) => Some(answer),
+            ProbeQuestion::Answered(answer) => {
+                if let (Some(asked), false) = (self.last, matches!(answer, ProbeAnswer::Failure(_))) {
+                    self.count.took((self.next.unwrap_or(now) - asked).to_std().unwrap_or_default());
+                }
+                Some(answer)
+            }
             _ => self.known(now, is_fair).inspect(|_| self.last = Some(now)),
         };
         match answer {

@@ -9,7 +9,7 @@ use super::usage::{MeasuredPod, UsageTotal};
 use crate::container_runtime::stats::ContainerStats;
 use crate::node_config::NodeConfig;
 use crate::pod_workers::PodWorker;
-use crate::probe_counts::ProbeCount;
+use crate::probe_counts::{BUCKETS, ProbeCount};
 use crate::prober::ProbeKind;
 use apimachinery::quantity::Quantity;
 use apimachinery::time::Time;
@@ -82,6 +82,7 @@ pub(super) fn probes(probed: &[ProbedHere]) -> String {
     if probed.is_empty() {
         return text.0;
     }
+    probe_durations(&mut text, probed);
     let help = "Cumulative number of a liveness, readiness or startup probe for a container by result.";
     text.family(TOTAL, "counter", &format!("[BETA] {help}"));
     for one in probed {
@@ -102,6 +103,34 @@ pub(super) fn probes(probed: &[ProbedHere]) -> String {
         }
     }
     text.0
+}
+
+/// How long probes took that passed; of those that failed nothing is told, as upstream has it.
+fn probe_durations(text: &mut MetricsText, probed: &[ProbedHere]) {
+    const NAME: &str = "prober_probe_duration_seconds";
+    let passed = |one: &ProbedHere| one.counts.iter().any(|(_, count)| count.successful > 0);
+    if !probed.iter().any(passed) {
+        return;
+    }
+    text.family(NAME, "histogram", "[ALPHA] Duration in seconds for a probe response.");
+    for one in probed {
+        for (kind, count) in one.counts.iter().filter(|(_, count)| count.successful > 0) {
+            let labels = [
+                ("container", one.container.as_str()),
+                ("namespace", &one.namespace),
+                ("pod", &one.pod),
+                ("probe_type", kind.name()),
+            ];
+            let (buckets, seconds) = count.durations();
+            let bounds = BUCKETS.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
+            for (bound, count) in bounds.zip(buckets.into_iter().chain([count.successful])) {
+                let labels = [&labels[..], &[("le", &bound)]].concat();
+                text.sample(&format!("{NAME}_bucket"), &labels, count);
+            }
+            text.sample(&format!("{NAME}_sum"), &labels, seconds);
+            text.sample(&format!("{NAME}_count"), &labels, count.successful);
+        }
+    }
 }
 
 /// `/metrics/resource`: what metrics-server reads.

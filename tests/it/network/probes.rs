@@ -236,3 +236,37 @@ async fn a_server_that_is_told_that_it_is_ill_fails_its_grpc_probe() {
     assert_eq!(probed.restarts("health").await, 1);
     probed.0.stop().await;
 }
+
+#[tokio::test]
+async fn how_long_probes_take_is_counted() {
+    let probed = Probed::start().await;
+    let container = readiness(json!({"tcpSocket": {"port": 80}, "timeoutSeconds": 4}));
+    probed.run("web", json!({}), container).await;
+    assert!(probed.is_ready("web").await);
+    let slow = Disturbance { latency: Duration::from_millis(300), ..Disturbance::default() };
+    probed.0.network().disturb(vec![slow]).unwrap();
+    probed.pass(16).await;
+    let request = Request::get("/api/v1/nodes/node-1/proxy/metrics/probes").body(Default::default()).unwrap();
+    let body = probed.0.client().raw(request).await.into_body();
+    let text = http_body_util::BodyExt::collect(body).await.unwrap().to_bytes();
+    let text = String::from_utf8_lossy(&text);
+    let name = "prober_probe_duration_seconds";
+    let help =
+        format!("# HELP {name} [ALPHA] Duration in seconds for a probe response.\n# TYPE {name} histogram\n");
+    assert!(text.starts_with(&help), "{text}");
+    let labels = "container=\"main\",namespace=\"default\",pod=\"web\",probe_type=\"Readiness\"";
+    let count = |bound: &str| -> u64 {
+        let start = format!("{name}_bucket{{{labels},le=\"{bound}\"}} ");
+        let line = text.lines().find_map(|line| line.strip_prefix(&start));
+        line.unwrap_or_else(|| panic!("{start}: {text}")).parse().unwrap()
+    };
+    // There and back takes six tenths of a second, and before that nothing.
+    assert!(
+        count("0.005") >= 1 && count("0.5") == count("0.005") && count("1") >= count("0.5") + 2,
+        "{text}"
+    );
+    assert_eq!((count("10"), count("+Inf")), (count("1"), count("1")));
+    let total = format!("{name}_count{{{labels}}} {}\n", count("+Inf"));
+    assert!(text.contains(&total) && text.contains(&format!("{name}_sum{{{labels}}} ")), "{text}");
+    probed.0.stop().await;
+}
