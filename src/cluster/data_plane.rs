@@ -214,6 +214,18 @@ impl Lines {
 }
 
 impl Lines {
+    /// A port of a node that leads to a pod (`portmap`): it leads there before policies are asked, so that
+    /// they judge it. Whoever comes from another node comes in the name of that, since what leaves a node for
+    /// no pod is masqueraded; on the own node a pod stays who it is.
+    fn host_port(&self, passage: Passage) -> Option<Route> {
+        let kubelet = self.kubelets.at(passage.to.ip()).filter(|kubelet| kubelet.is_own(passage.to.ip()))?;
+        let to = kubelet.behind_host_port(passage.to, told_protocol(passage.protocol))?;
+        let asker = passage.from.ip();
+        let own = self.kubelets.at(asker).filter(|own| own.node_name() != kubelet.node_name());
+        let masked = own.and_then(|own| Kubelets::address_of(&self.kubelets, own.node_name(), Some(asker)));
+        Some(Route::To { to, from: masked.unwrap_or(asker) })
+    }
+
     fn door_at(&self, address: SocketAddr) -> Option<&Arc<FrontDoor>> {
         self.front_door.get().filter(|door| door.is_at(address))
     }
@@ -227,7 +239,8 @@ impl Routing for Lines {
                 return Route::Direct;
             }
             // Without it nobody is at the address of a Service, and everybody else where he is.
-            self.proxier.get(self).await.map_or(Route::Direct, |proxier| proxier.route(passage))
+            let route = self.proxier.get(self).await.map_or(Route::Direct, |proxier| proxier.route(passage));
+            if route == Route::Direct { self.host_port(passage).unwrap_or(route) } else { route }
         }
         .boxed()
     }
@@ -261,18 +274,22 @@ impl Lines {
         if !is_allowed {
             tracing::info!(%from, %to, ?by, "kept out by network policy");
         }
-        let protocol = match protocol {
-            Protocol::Tcp => "TCP",
-            Protocol::Udp => "UDP",
-        };
         self.flow.judged(TrafficSort {
             from: verdict.from.clone(),
             to: verdict.to.clone(),
             port: to.port(),
-            protocol: protocol.to_owned(),
+            protocol: told_protocol(protocol).to_owned(),
             is_allowed,
             policies: by.to_vec(),
         });
+    }
+}
+
+/// As objects name it.
+fn told_protocol(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::Tcp => "TCP",
+        Protocol::Udp => "UDP",
     }
 }
 

@@ -9,7 +9,7 @@ use apis::views::pod::{ContainerPort, Pod};
 impl Kubelet {
     /// Where a port of the node's own addresses leads, or of its loopback; nothing where no pod asked for it.
     /// Pods of the node's network listen there themselves.
-    pub(crate) fn behind_host_port(&self, to: SocketAddr, protocol: &str) -> Option<SocketAddr> {
+    pub fn behind_host_port(&self, to: SocketAddr, protocol: &str) -> Option<SocketAddr> {
         if !self.is_own(to.ip()) && !to.ip().is_loopback() {
             return None;
         }

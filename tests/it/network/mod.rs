@@ -3,6 +3,7 @@
 mod agnhost;
 mod apiserver;
 mod dual_stack;
+mod host_ports;
 mod idle;
 mod known_servers;
 mod names;
