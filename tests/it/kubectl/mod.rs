@@ -14,6 +14,7 @@ mod measuring;
 mod nodes;
 mod reaching;
 mod rollouts;
+mod transcripts;
 mod typing;
 
 /// A Deployment as in every tutorial.

@@ -12,16 +12,18 @@ use crate::support::{Kubectl, with_each_kubectl};
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A kubectl at a terminal.
-struct Terminal {
+pub(super) struct Terminal {
     child: Child,
     keys: ChildStdin,
     /// What is shown, piece by piece, until it ends.
     screen: Receiver<Vec<u8>>,
     shown: String,
+    /// All that was shown by now.
+    whole: String,
 }
 
 impl Terminal {
-    fn open(kubectl: &Kubectl, line: &str) -> Terminal {
+    pub(super) fn open(kubectl: &Kubectl, line: &str) -> Terminal {
         let kubectl = kubectl.command(line);
         let words = std::iter::once(kubectl.get_program()).chain(kubectl.get_args());
         let words = words.map(|word| format!("'{}'", word.to_str().unwrap().replace('\'', r"'\''")));
@@ -42,11 +44,11 @@ impl Terminal {
                 }
             }
         });
-        Terminal { child, keys, screen, shown: String::new() }
+        Terminal { child, keys, screen, shown: String::new(), whole: String::new() }
     }
 
     /// Types, and waits until that is shown.
-    fn types(&mut self, keys: &str, wanted: &str) {
+    pub(super) fn types(&mut self, keys: &str, wanted: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
         self.shows(wanted);
     }
@@ -58,7 +60,7 @@ impl Terminal {
                 break at + wanted.len();
             }
             match self.screen.recv_timeout(PATIENCE) {
-                Ok(bytes) => self.shown.push_str(&String::from_utf8_lossy(&bytes)),
+                Ok(bytes) => self.show(&bytes),
                 Err(RecvTimeoutError::Disconnected) => panic!("it ended before {wanted:?}: {:?}", self.shown),
                 Err(RecvTimeoutError::Timeout) => panic!("{wanted:?} is not shown: {:?}", self.shown),
             }
@@ -66,12 +68,26 @@ impl Terminal {
         self.shown.drain(..end);
     }
 
+    fn show(&mut self, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        self.shown.push_str(&text);
+        self.whole.push_str(&text);
+    }
+
     /// The code with which it ends.
-    fn ends(mut self) -> Option<i32> {
+    fn ends(self) -> Option<i32> {
+        self.ends_with().0
+    }
+
+    /// The code with which it ends, and all that it has shown.
+    pub(super) fn ends_with(mut self) -> (Option<i32>, String) {
         loop {
             match self.screen.recv_timeout(PATIENCE) {
-                Ok(bytes) => self.shown.push_str(&String::from_utf8_lossy(&bytes)),
-                Err(RecvTimeoutError::Disconnected) => return self.child.wait().unwrap().code(),
+                Ok(bytes) => self.show(&bytes),
+                Err(RecvTimeoutError::Disconnected) => {
+                    let code = self.child.wait().unwrap().code();
+                    return (code, std::mem::take(&mut self.whole));
+                }
                 Err(RecvTimeoutError::Timeout) => panic!("it does not end: {:?}", self.shown),
             }
         }
