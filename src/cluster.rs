@@ -234,7 +234,7 @@ impl Cluster {
         apiserver.kubelets = kubelets.clone();
         (apiserver.flow, apiserver.debugging.verbosity) = (flow.clone(), config.verbosity.clone());
         let interceptors = Interceptors::join(&mut apiserver);
-        apiserver.follow(options, &config.admission)?;
+        authenticating::follow(&mut apiserver, &config, &keys)?;
         apiserver.health = apiserver.health.with("etcd", takes_writes(kv.clone(), &options.etcd), false);
         apiserver.exposed = exposed.map(|listen| listen.address);
         let component_keys = keys.for_components(apiserver.authentication.issuer.clone());

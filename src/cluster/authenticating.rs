@@ -1,11 +1,25 @@
 //! What the apiserver is told of who its users are.
 
+use super::authentication_trust;
 use super::config::Config;
 use super::origin::SigningKeys;
 use super::start_error::StartError;
 use apiserver::authentication::{self, Authentication};
 use apiserver::authorization::config::Mode;
 use apiserver::config::ApiserverConfig;
+
+/// Takes over the options, and how this server shows itself to aggregated ones.
+pub(super) fn follow(
+    apiserver: &mut ApiserverConfig,
+    config: &Config,
+    keys: &SigningKeys,
+) -> Result<(), StartError> {
+    apiserver.follow(&config.apiserver, &config.admission)?;
+    let given = std::mem::take(&mut apiserver.proxy_identity);
+    let (flags, now) = (&config.apiserver.authentication, config.clock.now());
+    apiserver.proxy_identity = authentication_trust::front_proxy(flags, given, &keys.authority, now)?;
+    Ok(())
+}
 
 /// By the flags, and the keys that the cluster signs with.
 pub(super) fn authentication(

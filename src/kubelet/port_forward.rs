@@ -232,7 +232,8 @@ impl Kubelet {
         let now = self.shared.context.clock.now();
         let Some(mut loan) = self.pods.borrow_by_uid(uid).await else { return };
         if loan.runs(&listener.container) == Some(listener.started_at) {
-            loan.end_process(&listener.container, now, Exit { code, ..Exit::default() });
+            let reason = listener.exit.reason().to_owned();
+            loan.end_process(&listener.container, now, Exit { code, reason, ..Exit::default() });
         }
         drop(loan);
         self.pods.wake(uid);

@@ -21,7 +21,7 @@ use machine::questions::{
 };
 use machine::requests::canonical;
 use network::tls::{self, TlsFailure};
-use network::{Network, Obstacle, Refusal};
+use network::{Network, Obstacle, Refusal, http_client, http_server};
 
 /// Nobody waits longer for an answer, whatever he says.
 const MAX_WAIT: Duration = Duration::from_secs(24 * 60 * 60);
@@ -150,11 +150,8 @@ impl Talking<'_> {
         }
         let stream = self.network.connect(from, local(to, from)).await.map_err(refused)?;
         connected.note();
-        let Some(TlsTrust { server_name, everybody, authorities }) = &asked.tls else {
-            return self.web_over(stream, asked).await;
-        };
-        let trust = tls::PeerTrust { everybody: *everybody, authorities: authorities.clone() };
-        match tls::connect(stream, server_name, &trust).await {
+        let Some(trust) = &asked.tls else { return self.web_over(stream, asked).await };
+        match tls::connect(stream, &trust.server_name, &peer_trust(trust)).await {
             Ok(stream) => self.web_over(stream, asked).await,
             Err(TlsFailure::NoTls) => Err(NetworkReply::NoTls),
             Err(TlsFailure::Untrusted) => Err(NetworkReply::Untrusted),
@@ -170,10 +167,9 @@ impl Talking<'_> {
         trust: &TlsTrust,
         connected: &Connected,
     ) -> Result<NetworkReply, NetworkReply> {
-        let TlsTrust { server_name, everybody, authorities } = trust;
-        let judge = tls::PeerTrust { everybody: *everybody, authorities: authorities.clone() };
-        let anybody = tls::PeerTrust { everybody: true, authorities: String::new() };
-        let tries = [(&judge, !everybody), (&anybody, false)];
+        let (judge, server_name) = (peer_trust(trust), &trust.server_name);
+        let anybody = tls::PeerTrust { everybody: true, ..judge.clone() };
+        let tries = [(&judge, !trust.everybody), (&anybody, false)];
         for (trust, is_trusted) in tries {
             let stream = self.network.connect(from, local(to, from)).await.map_err(refused)?;
             connected.note();
@@ -195,11 +191,9 @@ impl Talking<'_> {
         Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let request = request(asked).ok_or(NetworkReply::Empty)?;
-        let response = network::http_client::ask(self.clock, io, request).await;
-        let response = response.map_err(|_| NetworkReply::Empty)?;
-        let (head, body) = response.into_parts();
-        let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await.map(|body| body.to_bytes());
-        Ok(web_reply(Response::from_parts(head, body.unwrap_or_default()), written))
+        let said = asked.goes_on.as_deref().unwrap_or_default();
+        let response = http_client::ask_whole(self.clock, io, request, (said, MAX_ANSWER_BYTES)).await;
+        Ok(web_reply(response.map_err(|_| NetworkReply::Empty)?, written))
     }
 
     /// Whether an address is that of the Service `kubernetes`: it stands before this cluster's own apiserver.
@@ -213,11 +207,42 @@ impl Talking<'_> {
     async fn ask_apiserver(&self, asked: &HttpQuestion) -> Result<NetworkReply, NetworkReply> {
         let request = request(asked).ok_or(NetworkReply::Empty)?.map(|body| body.to_vec());
         let client = self.client.ok_or(NetworkReply::Unreachable)?;
+        if asked.goes_on.is_some() {
+            return self.go_on_with_apiserver(client, asked).await;
+        }
         let (head, body) = client.as_it_is(request).await.into_parts();
         let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await.map(|body| body.to_bytes());
         // Over HTTP/2 all names are small.
         Ok(web_reply(Response::from_parts(head, body.unwrap_or_default()), str::to_owned))
     }
+
+    /// What goes on with something else is a connection of its own, as over a socket.
+    async fn go_on_with_apiserver(
+        &self,
+        client: &Client,
+        asked: &HttpQuestion,
+    ) -> Result<NetworkReply, NetworkReply> {
+        let (near, far) = network::pipe::connection();
+        let client = client.clone();
+        let answer = move |request: Request<Bytes>| {
+            let client = client.clone();
+            async move {
+                let request = request.map(|body| body.to_vec());
+                let (head, body) = client.as_it_is(request).await.into_parts();
+                let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await;
+                let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+                Response::from_parts(head, body)
+            }
+        };
+        // It ends with the connection, which ends with whoever asks.
+        self.clock.spawn(http_server::serve_and_go_on(far, answer));
+        self.web_over(near, asked).await
+    }
+}
+
+fn peer_trust(trust: &TlsTrust) -> tls::PeerTrust {
+    let TlsTrust { everybody, authorities, own, .. } = trust;
+    tls::PeerTrust { everybody: *everybody, authorities: authorities.clone(), own: own.clone() }
 }
 
 /// Loopback is the pod's own.

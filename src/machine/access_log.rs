@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 
 use chrono::{DateTime, Utc};
 
-use crate::agnhost::{guestbook, klog_line, netexec};
+use crate::agnhost::modes::RememberingMode;
+use crate::agnhost::{consumer, guestbook, klog_line, netexec};
 use crate::byte_text;
 use crate::common_time::common_time;
 use crate::requests::{WebAnswer, WebRequest};
@@ -24,11 +25,13 @@ pub fn line(
             Some(nginx) => nginx.log_line(port, asked, answered, at)?,
             None => common(asked, answered, at),
         },
+        Site::Ruled(rules) if rules.is_logged() => common(asked, answered, at),
         Site::NetExec(Some(path)) => klog_line::of(netexec::logged(&netexec::overridden(asked, path)), at),
         Site::NetExec(None) => klog_line::of(netexec::logged(asked), at),
         Site::HostName => klog_line::of(format!("HTTP request from {}", asked.from), at),
         Site::Guestbook(_) => klog_line::of(guestbook::logged(asked)?, at),
         Site::Speaker(speaker) => speaker.log_line(asked, answered, at, &common(asked, answered, at))?,
+        Site::Mode(RememberingMode::Consumer) => consumer::log_line(asked, answered, at)?,
         Site::Audit => events(asked.body)?.join("\n"),
         _ => return None,
     })

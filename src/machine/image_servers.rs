@@ -12,7 +12,7 @@ use crate::speakers::Speaker;
 use crate::surroundings::Surroundings;
 use crate::text_servers::{TEXT_SERVERS, TextProtocol};
 use crate::web_servers::{self, WebPages};
-use crate::{agnhost, images, program, script_listeners, servers};
+use crate::{agnhost, configured_web, images, program, script_listeners, servers};
 
 /// Servers that say the same whatever the path: their repositories, and where they listen.
 const SPEAKERS: &[(&str, i64, SpeakerKind)] = &[
@@ -109,6 +109,9 @@ pub fn server(invocation: &Invocation<'_>, mounts: &[&str], variables: &[(&str, 
             return Some(server);
         }
     }
+    if configured_web::is_configured(invocation, mounts) {
+        return Some(Server::to_be_read());
+    }
     if program::is_known(invocation) {
         return Some(Server::of_script(script_listeners::may_listen(invocation)));
     }
@@ -122,6 +125,12 @@ pub fn server(invocation: &Invocation<'_>, mounts: &[&str], variables: &[(&str, 
 /// started; nothing where nobody knows that.
 pub fn configured(invocation: &Invocation<'_>, around: &Surroundings) -> Option<Server> {
     let mounts: Vec<&str> = around.mounts.iter().map(|mount| mount.path.as_str()).collect();
+    if let Some(read) = configured_web::read(invocation, around) {
+        // One that does not start listens nowhere.
+        return Some(
+            read.map_or_else(|_| Server::default(), |configured| Server::of_rules(&configured.rules)),
+        );
+    }
     let variables = around.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     read(invocation, &mounts, &variables.collect::<Vec<_>>(), Some(around))
 }

@@ -4,7 +4,7 @@
 //! when it is looked at. What goes out: when it ends and how, what it says, what it writes, what it serves
 //! at which port; worked out by playing it, as far as its words tell. Whatever is not understood is not
 //! played, and whoever asked is told so. It must not know Kubernetes: neither pods nor kubelets, and no
-//! clock that ticks.
+//! clock that ticks; of `apimachinery` it has quantities and ages alone, which its `kubectl` shows.
 //!
 //! Everything that a script can make grow has a bound ([`bounds`]).
 
@@ -13,6 +13,7 @@
 pub mod bounds;
 pub mod byte_text;
 mod common_time;
+pub mod consumption;
 mod python_server;
 
 pub mod file_system;
@@ -44,11 +45,14 @@ pub mod program;
 pub mod exec;
 pub mod process;
 pub mod signals;
+pub mod stress;
 pub mod terminals;
 
 pub mod access_log;
+mod configured_web;
 pub mod logs;
 mod nginx;
+mod passing_on;
 pub mod requests;
 mod speakers;
 mod wardle;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::bounds::{Fault, MAX_START_BYTES, MAX_WORD_BYTES};
+use crate::configured_web::{BadConfig, ConfiguredWeb};
 use crate::image_programs::is_missing;
 use crate::interpreter::containment::{contained, told_broken};
 use crate::interpreter::dialect::Dialect;
@@ -14,7 +15,10 @@ use crate::invocation::Invocation;
 use crate::programs::{names, read_any_script, read_command, read_script, run_typed_shell};
 use crate::shell::{Script, Unplayable};
 use crate::surroundings::Surroundings;
-use crate::{agnhost, images};
+use crate::{agnhost, configured_web, images};
+
+/// The image of a server that asks the apiserver with its account who asks it.
+const ASKS_ABOUT_CLIENTS: &str = "sample-apiserver";
 
 /// What is run, as far as it is known.
 pub(crate) enum Program {
@@ -26,6 +30,8 @@ pub(crate) enum Program {
     Nothing,
     /// Waits until it is told to end: the image `pause`.
     Pause,
+    /// A web server with what its files configure, or why it does not start.
+    Configured(Result<ConfiguredWeb, BadConfig>),
     /// Cannot begin.
     Faulty(Fault),
 }
@@ -59,6 +65,9 @@ pub(crate) fn runs_any(invocation: &Invocation<'_>, programs: &[&str]) -> bool {
 /// Whether its command is known and looks at files or at variables that are not the pod's own: then the
 /// volumes and the services that it would find are asked for.
 pub fn looks_around(invocation: &Invocation<'_>) -> bool {
+    if images::base_name(invocation.image) == ASKS_ABOUT_CLIENTS {
+        return true;
+    }
     match program(invocation, None) {
         Some(Program::Script(script, _)) => {
             script.any_command(&|name, _| {
@@ -70,6 +79,7 @@ pub fn looks_around(invocation: &Invocation<'_>) -> bool {
         }
         Some(Program::Shell(_)) => true,
         Some(Program::Agnhost(line)) => agnhost::looks_around(&line),
+        Some(Program::Configured(_)) => true,
         Some(Program::Nothing | Program::Pause | Program::Faulty(_)) | None => false,
     }
 }
@@ -91,6 +101,7 @@ impl Program {
             Program::Shell(name) => run_typed_shell(player, name),
             Program::Nothing => Flow::Go,
             Program::Pause => player.sleep(Duration::MAX),
+            Program::Configured(read) => configured_web::run(player, read),
             Program::Faulty(fault) => player.stop(fault.clone()),
         })
     }
@@ -125,6 +136,9 @@ fn read_program(invocation: &Invocation<'_>, around: Option<&Surroundings>) -> O
     }
     if let Some(shell) = listening_shell(invocation) {
         return Some(Program::Shell(shell));
+    }
+    if let Some(read) = around.and_then(|around| configured_web::read(invocation, around)) {
+        return Some(Program::Configured(read));
     }
     if command.is_empty() && !images::runs_a_shell(invocation.image) {
         return match images::base_name(invocation.image) {

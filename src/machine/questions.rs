@@ -87,6 +87,9 @@ pub struct HttpQuestion {
     pub body: Vec<u8>,
     /// Over TLS.
     pub tls: Option<TlsTrust>,
+    /// What is said when the connection goes on with something else (101); what is heard then until its end
+    /// is the page that comes back. Nothing asks for no such thing.
+    pub goes_on: Option<Vec<u8>>,
 }
 
 /// Whom a client trusts.
@@ -98,6 +101,8 @@ pub struct TlsTrust {
     pub everybody: bool,
     /// Those whom these certificates vouch for; with none, nobody here.
     pub authorities: String,
+    /// The client's own certificates and their key, for servers that ask for them; nothing shows none.
+    pub own: String,
 }
 
 /// What came back.

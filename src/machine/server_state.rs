@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::consumption::{BumpedMetrics, Consumption};
 use crate::wardle::WardleStore;
 
 /// So many keys a guestbook keeps, and so much of anything else a server; what comes beyond is refused.
@@ -31,6 +32,10 @@ pub struct ServerState {
     pub(crate) errors: Vec<String>,
     /// What its metrics are; nothing before somebody asked. Bound: [`MAX_ENTRIES`].
     metrics: Vec<ExternalMetric>,
+    /// What it uses because it was told to.
+    pub consumption: Consumption,
+    /// Metrics that it was told to raise for a while.
+    pub(crate) bumped: BumpedMetrics,
     /// How many files were sent to it.
     pub(crate) uploads: u64,
     /// What the sample apiserver keeps.

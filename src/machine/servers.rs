@@ -7,7 +7,8 @@ use crate::agnhost::flags::{TLS_FILE, flag, is_set};
 use crate::agnhost::forward_tester::ForwardTester;
 use crate::agnhost::guestbook::Guestbook;
 use crate::agnhost::modes::RememberingMode;
-use crate::agnhost::{modes, netexec};
+use crate::agnhost::{close_wait, modes, netexec};
+use crate::configured_web::WebRules;
 use crate::nginx::NginxSite;
 use crate::requests::parameter;
 use crate::served_files;
@@ -64,6 +65,8 @@ pub(crate) enum Site {
     Pages(WebPages),
     /// What files configure.
     Nginx(Arc<NginxSite>),
+    /// And of Apache and Caddy.
+    Ruled(Arc<WebRules>),
     /// Files, among them whatever is below these folders.
     Files(Vec<String>),
     /// The host's name, whatever the path: agnhost's `serve-hostname`.
@@ -148,6 +151,7 @@ pub(crate) fn of_agnhost(
         "port-forward-tester" => {
             Server { forward_tester: Some(Box::new(ForwardTester::of(variables)?)), ..Server::default() }
         }
+        "net" => Server { forward_tester: Some(Box::new(close_wait::serving(words)?)), ..Server::default() },
         "no-snat-test-proxy" => Server::http(port("port", 31235)?, Site::NoSnatProxy),
         "serve-hostname" if is_set(words, "udp") || is_set(words, "tcp") => {
             let port = port("port", 9376)?;
@@ -164,24 +168,39 @@ pub(crate) fn of_agnhost(
         }
         "fake-gitserver" => Server::http(8000, Site::Text("I am a fake git server".into())),
         "audit-proxy" => Server::http(8080, Site::Audit),
-        "grpc-health-checking" => {
-            let service = flag(words, "service").unwrap_or_default().to_owned();
-            let seconds = flag(words, "delay-unhealthy-sec").and_then(|text| text.parse().ok());
-            let health = Health { service, fails_after: seconds.map(Duration::from_secs) };
-            Server {
-                sites: vec![(port("http-port", 8080)?, Site::Health)],
-                grpc: Some((port("port", 5000)?, health)),
-                ..Server::default()
-            }
-        }
+        "grpc-health-checking" => return of_health(words),
         _ => {
             let (port, mode) = modes::serving(mode, words)?;
             let own = |name: &str| format!("/tmp/cert/apiserver.{name}");
             let tls = TlsFiles { certificate: own("crt"), key: own("key"), has_own: true, ports: vec![port] };
-            let tls = Some(tls).filter(|_| mode == RememberingMode::ExternalMetrics);
+            let tls = match &mode {
+                RememberingMode::ExternalMetrics => Some(tls),
+                RememberingMode::MutualTls(files) => Some(TlsFiles {
+                    certificate: files.credentials.clone(),
+                    key: files.credentials.clone(),
+                    has_own: false,
+                    ports: vec![port],
+                }),
+                _ => None,
+            };
             Server { tls, ..Server::http(port, Site::Mode(mode)) }
         }
     })
+}
+
+/// `grpc-health-checking`: gRPC, with TLS where it has a certificate, and HTTP.
+fn of_health(words: &[String]) -> Option<Server> {
+    let port = |name: &str, usual: i64| flag(words, name).map_or(Some(usual), |text| text.parse().ok());
+    let service = flag(words, "service").unwrap_or_default().to_owned();
+    let seconds = flag(words, "delay-unhealthy-sec").and_then(|text| text.parse().ok());
+    let health = Health { service, fails_after: seconds.map(Duration::from_secs) };
+    let grpc = port("port", 5000)?;
+    let server = Server {
+        sites: vec![(port("http-port", 8080)?, Site::Health)],
+        grpc: Some((grpc, health)),
+        ..Server::default()
+    };
+    Some(server.with_tls_at(words, vec![grpc]))
 }
 
 /// Serves what its variables `SERVE_PORT_*` and their kin say.
@@ -250,6 +269,20 @@ impl Server {
         Server { sites, tls, ..Server::default() }
     }
 
+    /// Where its rules say.
+    pub(crate) fn of_rules(rules: &Arc<WebRules>) -> Server {
+        let sites = rules.ports().into_iter().map(|port| (port, Site::Ruled(rules.clone()))).collect();
+        let secure: Vec<_> =
+            rules.hosts.iter().filter_map(|host| Some((host.port, host.tls.as_ref()?))).collect();
+        let tls = secure.first().map(|(_, (certificate, key))| TlsFiles {
+            certificate: certificate.clone(),
+            key: key.clone(),
+            has_own: certificate.is_empty(),
+            ports: secure.iter().map(|(port, _)| *port).collect(),
+        });
+        Server { sites, tls, ..Server::default() }
+    }
+
     /// With the certificate and the key of these files, at all its ports.
     pub(crate) fn shows(mut self, certificate: &str, key: &str) -> Server {
         let ports = self.sites.iter().map(|(port, _)| *port).collect();
@@ -276,11 +309,15 @@ impl Server {
     }
 
     /// With the certificate that its flags name, at all its ports.
-    pub(crate) fn with_tls(mut self, words: &[String]) -> Server {
+    pub(crate) fn with_tls(self, words: &[String]) -> Server {
+        let ports = self.sites.iter().map(|(port, _)| *port).collect();
+        self.with_tls_at(words, ports)
+    }
+
+    fn with_tls_at(mut self, words: &[String], ports: Vec<i64>) -> Server {
         let file = |name| flag(words, name).map(str::to_owned);
         let files = (file(TLS_FILE), file("tls-private-key-file"));
         if let (Some(certificate), Some(key)) = files {
-            let ports = self.sites.iter().map(|(port, _)| *port).collect();
             // Those of the image stand at its root.
             let has_own = certificate == "/localhost.crt" && key == "/localhost.key";
             self.tls = Some(TlsFiles { certificate, key, has_own, ports });
@@ -291,6 +328,16 @@ impl Server {
     /// The files of the certificate that it shows at a port.
     pub fn tls(&self, port: i64) -> Option<&TlsFiles> {
         self.tls.as_ref().filter(|tls| tls.ports.contains(&port))
+    }
+
+    /// Whether it asks clients at a port who they are, whoever vouches for them.
+    pub fn asks_clients(&self, port: i64) -> bool {
+        matches!(self.site(port), Some(Site::Mode(RememberingMode::MutualTls(_)) | Site::Wardle))
+    }
+
+    /// Whether it uses as much of the machine as it is told to.
+    pub fn consumes(&self, port: i64) -> bool {
+        matches!(self.site(port), Some(Site::Mode(RememberingMode::Consumer)))
     }
 
     /// Whether it shows a certificate that somebody mounted.
@@ -351,7 +398,9 @@ impl Server {
 
     /// Whether what it says depends on files that somebody may write.
     pub fn serves_files(&self) -> bool {
-        self.sites.iter().any(|(_, site)| matches!(site, Site::Files(_) | Site::Pages(_) | Site::Nginx(_)))
+        self.sites.iter().any(|(_, site)| {
+            matches!(site, Site::Files(_) | Site::Pages(_) | Site::Nginx(_) | Site::Ruled(_))
+        })
     }
 
     /// What it serves at a port.
@@ -377,7 +426,8 @@ impl Server {
         let page = match site {
             Site::Guestbook(_) | Site::Webhook(_) | Site::Conversion | Site::Mode(_) => return None,
             Site::Wardle => found(matches!(plain, "/healthz" | "/livez" | "/readyz")),
-            Site::Health | Site::Audit | Site::NoSnat | Site::NoSnatProxy | Site::Nginx(_) => return None,
+            Site::Health | Site::Audit | Site::NoSnat | Site::NoSnatProxy => return None,
+            Site::Nginx(_) | Site::Ruled(_) => return None,
             Site::Text(_) | Site::Porter(_) | Site::HostName => found(true),
             Site::Speaker(speaker) => Page::Status(speaker.code(path)?),
             Site::Pages(pages) => found(pages.welcomes(plain)?),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::access_log;
-pub use crate::agnhost::asking::Backing;
+pub use crate::agnhost::asking::{Backing, TlsClient};
 use crate::agnhost::{netexec, no_snat, webhook};
 use crate::questions;
 pub use crate::requests::{Served, WebAnswer, WebRequest};
@@ -48,10 +48,11 @@ impl Server {
                 let code = if access_log::events(asked.body).is_some() { 200 } else { 500 };
                 Some(Ok(WebAnswer::text(code, "")))
             }
-            Some(Site::Wardle) => Some(Ok(wardle::answer(asked, &mut state.wardle))),
+            Some(Site::Wardle) => Some(wardle::serve(asked, &mut state.wardle, backing)),
             Some(Site::Health) => Some(Ok(told_of_health(asked, state))),
             Some(Site::Files(folders)) => Some(Ok(served_files::of_agnhost(folders, asked, backing.around))),
             Some(Site::Nginx(nginx)) => Some(nginx.answer(port, asked, backing)),
+            Some(Site::Ruled(rules)) => Some(rules.answer(port, asked, backing)),
             Some(Site::Pages(pages)) => match &pages.nginx {
                 Some(nginx) => Some(nginx.answer(port, asked, backing)),
                 None => of_volume(pages, asked, backing.around).map(Ok),
@@ -180,7 +181,7 @@ mod tests {
         let args: Vec<String> = args.iter().map(|word| (*word).to_owned()).collect();
         let server = server(&Invocation::new(image, &[], &args), &[], &[]).unwrap();
         let headers = vec![("user-agent", "curl/8"), ("host", "web")];
-        let backing = Backing { around: None, answers: &Default::default() };
+        let backing = Backing { around: None, answers: &Default::default(), client: None };
         let served = server.serve(
             port,
             &WebRequest {

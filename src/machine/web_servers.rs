@@ -1,5 +1,6 @@
 //! Web servers whose images serve pages of a folder.
 
+use crate::configured_web;
 use crate::file_system;
 use crate::images;
 use crate::invocation::Invocation;
@@ -169,9 +170,15 @@ pub(crate) fn nginx(invocation: &Invocation<'_>, around: Option<&Surroundings>) 
     Some(NginxSite::read(around, version(web, images::tag(invocation.image)), web.port))
 }
 
+/// Whether files of its volumes say whether a container starts at all.
+pub fn starts_by_files(invocation: &Invocation<'_>, mounts: &[&str]) -> bool {
+    configured_web::is_configured(invocation, mounts)
+}
+
 /// Whether what a container serves depends on files of its volumes.
 pub fn serves_volumes(invocation: &Invocation<'_>, mounts: &[&str]) -> bool {
     !mounts.is_empty()
-        && (WebPages::of(invocation, mounts).is_some_and(|pages| pages.has_volume)
+        && (configured_web::is_configured(invocation, mounts)
+            || WebPages::of(invocation, mounts).is_some_and(|pages| pages.has_volume)
             || is_configured_by_files(invocation, mounts))
 }

@@ -2,12 +2,12 @@
 
 use bytes::Bytes;
 use clock::Clock;
-use http::{Request, Response};
-use http_body_util::Full;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::pipe::AnyPipe;
 
@@ -42,4 +42,41 @@ async fn ask_any(
         }
     });
     sender.send_request(request.map(Full::new)).await
+}
+
+/// Asks, and reads the whole answer, up to `limit` bytes of it. Where it is 101, `said` is said on what the
+/// connection goes on with, and what is heard there until its end is the body.
+///
+/// # Errors
+/// That the other side hangs up before it has answered, or does not speak HTTP/1.
+pub async fn ask_whole<Io>(
+    clock: &Clock,
+    io: Io,
+    request: Request<Bytes>,
+    (said, limit): (&[u8], usize),
+) -> Result<Response<Bytes>, hyper::Error>
+where
+    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut response = ask(clock, io, request).await?;
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        let (head, body) = response.into_parts();
+        let body = Limited::new(body, limit).collect().await.map(|body| body.to_bytes());
+        return Ok(Response::from_parts(head, body.unwrap_or_default()));
+    }
+    let upgraded = hyper::upgrade::on(&mut response).await?;
+    let (reader, mut writer) = tokio::io::split(TokioIo::new(upgraded));
+    let mut heard = Vec::new();
+    let mut reader = reader.take(limit as u64);
+    // Both at once: who is told much may say something before he has heard all of it.
+    let saying = async {
+        // Whoever hangs up has heard enough.
+        let _ = writer.write_all(said).await;
+        let _ = writer.flush().await;
+    };
+    let (_, read) = tokio::join!(saying, reader.read_to_end(&mut heard));
+    if let Err(error) = read {
+        tracing::debug!(%error, "a connection that went on with something else broke off");
+    }
+    Ok(response.map(|_| Bytes::from(heard)))
 }

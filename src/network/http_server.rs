@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::FutureExt;
@@ -54,6 +55,34 @@ where
     let handler = &handler;
     let handler = move |request: Request<Bytes>| handler(request).boxed();
     serve_any(Box::new(io), &handler).await;
+}
+
+/// Serves a connection as [`serve`] does. Where an answer is 101, the connection goes on with what was asked
+/// for (`hyper::upgrade::OnUpgrade`, which is among the extensions of the request).
+pub async fn serve_and_go_on<Io, Handler, Answer>(io: Io, handler: Handler)
+where
+    Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    Handler: Fn(Request<Bytes>) -> Answer + Send + Sync + 'static,
+    Answer: Future<Output = Response<Bytes>> + Send + 'static,
+{
+    let handler = Arc::new(handler);
+    let answer = move |request: Request<Incoming>| {
+        let handler = handler.clone();
+        async move {
+            let (head, body) = request.into_parts();
+            let response = match whole(body).await {
+                Some(body) => {
+                    handler(Request::from_parts(head, body)).await.map(|body| streamed(Full::new(body)))
+                }
+                None => too_large(),
+            };
+            Ok::<_, Infallible>(response)
+        }
+    };
+    let serving = http1::Builder::new().serve_connection(TokioIo::new(io), service_fn(answer));
+    if let Err(error) = serving.with_upgrades().await {
+        tracing::debug!(%error, "a connection within the process ended");
+    }
 }
 
 /// HTTP itself is compiled here once, for speed, and not in each crate that has a handler.

@@ -2,14 +2,19 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
 };
-use rustls::server::ParsedCertificate;
-use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, ServerConfig, SignatureScheme};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
+use rustls::{
+    ClientConfig, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, ServerConfig,
+    SignatureScheme,
+};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -19,13 +24,24 @@ use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
 #[derive(Clone)]
 pub struct TlsIdentity(Arc<ServerConfig>);
 
-/// Whom a client trusts.
+/// Whom a client trusts, and who it is itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeerTrust {
     /// Whoever it is.
     pub everybody: bool,
     /// Otherwise those for whom these certificates, as PEM, vouch, and these themselves.
     pub authorities: String,
+    /// Its own certificates and their key, as PEM, for servers that ask for them; nothing shows none.
+    pub own: String,
+}
+
+/// What a server speaks over TLS, and whether it wants to know who asks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServedOverTls {
+    /// HTTP/2, as gRPC has it.
+    pub is_grpc: bool,
+    /// Clients may show certificates, whoever vouches for them ([`client_chain`]).
+    pub asks_clients: bool,
 }
 
 /// A certificate or a key that is none, in Go's words.
@@ -43,6 +59,9 @@ pub enum TlsFailure {
     Ended,
 }
 
+/// What HTTP/2 is called where it is agreed on (RFC 9113).
+const HTTP2: &[u8] = b"h2";
+
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())
 }
@@ -53,6 +72,14 @@ impl TlsIdentity {
     /// # Errors
     /// What is wrong with them.
     pub fn new(chain: &[u8], key: &[u8]) -> Result<TlsIdentity, BadIdentity> {
+        TlsIdentity::serving(chain, key, ServedOverTls::default())
+    }
+
+    /// [`TlsIdentity::new`], for a server that says more of itself.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub fn serving(chain: &[u8], key: &[u8], served: ServedOverTls) -> Result<TlsIdentity, BadIdentity> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain).collect();
         let chain = chain.ok().filter(|chain| !chain.is_empty());
         let chain = chain
@@ -60,8 +87,16 @@ impl TlsIdentity {
         let key = PrivateKeyDer::from_pem_slice(key);
         let key = key.map_err(|_| BadIdentity("tls: failed to find any PEM data in key input".into()))?;
         let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
-        let builder = builder.map_err(bad)?.with_no_client_auth();
-        let config = builder.with_single_cert(chain, key).map_err(bad)?;
+        let builder = builder.map_err(bad)?;
+        let builder = if served.asks_clients {
+            builder.with_client_cert_verifier(Arc::new(AnyClient::new()))
+        } else {
+            builder.with_no_client_auth()
+        };
+        let mut config = builder.with_single_cert(chain, key).map_err(bad)?;
+        if served.is_grpc {
+            config.alpn_protocols = vec![HTTP2.to_vec()];
+        }
         Ok(TlsIdentity(Arc::new(config)))
     }
 
@@ -101,6 +136,27 @@ pub struct ShownIdentity {
     pub cipher: String,
 }
 
+/// The certificates that a client has shown, as DER, its own first; none where it has none, or was not
+/// asked.
+pub fn client_chain<Io>(stream: &server::TlsStream<Io>) -> Vec<Vec<u8>> {
+    let chain = stream.get_ref().1.peer_certificates().unwrap_or_default();
+    chain.iter().map(|der| der.to_vec()).collect()
+}
+
+/// Whether authorities, as PEM, vouch for a client that has shown these certificates, at a time in seconds
+/// since 1970.
+pub fn vouches_for(authorities: &str, chain: &[Vec<u8>], now: u64) -> bool {
+    let mut roots = RootCertStore::empty();
+    let read = CertificateDer::pem_slice_iter(authorities.as_bytes());
+    roots.add_parsable_certificates(read.filter_map(Result::ok));
+    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider()).build();
+    let chain: Vec<CertificateDer<'_>> =
+        chain.iter().map(|der| CertificateDer::from(der.as_slice())).collect();
+    let (Ok(verifier), Some((own, others))) = (verifier, chain.split_first()) else { return false };
+    let now = UnixTime::since_unix_epoch(Duration::from_secs(now));
+    verifier.verify_client_cert(own, others, now).is_ok()
+}
+
 /// What was agreed on with who is at the other end.
 pub fn shown<Io>(stream: &client::TlsStream<Io>) -> ShownIdentity {
     let connection = stream.get_ref().1;
@@ -129,7 +185,67 @@ fn failure(error: &io::Error) -> TlsFailure {
 fn client_config(trust: &PeerTrust) -> Option<ClientConfig> {
     let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
     let verifier = Believing::new(trust);
-    Some(builder.ok()?.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth())
+    let builder = builder.ok()?.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
+    if trust.own.is_empty() {
+        return Some(builder.with_no_client_auth());
+    }
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(trust.own.as_bytes()).collect();
+    let key = PrivateKeyDer::from_pem_slice(trust.own.as_bytes());
+    builder.with_client_auth_cert(chain.ok()?, key.ok()?).ok()
+}
+
+/// Takes whatever certificate a client shows: who asks about it judges it, since that depends on what is
+/// asked.
+#[derive(Debug)]
+struct AnyClient {
+    schemes: WebPkiSupportedAlgorithms,
+}
+
+impl AnyClient {
+    fn new() -> AnyClient {
+        AnyClient { schemes: provider().signature_verification_algorithms }
+    }
+}
+
+impl ClientCertVerifier for AnyClient {
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signature, &self.schemes)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signature, &self.schemes)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.schemes.supported_schemes()
+    }
 }
 
 /// Believes everybody, or those whom it is told to and whom they vouch for. One that is its own authority is
@@ -231,12 +347,47 @@ mod tests {
             let _ = io.read_to_string(&mut heard).await;
             Ok(heard)
         };
-        let trusting = PeerTrust { everybody: false, authorities };
+        let trusting = PeerTrust { authorities, ..PeerTrust::default() };
         assert_eq!(ask("web.default.svc", trusting.clone()).await, Ok("hello".to_owned()));
         assert_eq!(ask("other.default.svc", trusting).await, Err(TlsFailure::Untrusted));
         assert_eq!(ask("web.default.svc", PeerTrust::default()).await, Err(TlsFailure::Untrusted));
         let everybody = PeerTrust { everybody: true, ..PeerTrust::default() };
         assert_eq!(ask("10.0.0.1", everybody).await, Ok("hello".to_owned()));
+    }
+
+    #[tokio::test]
+    async fn a_server_that_asks_learns_who_its_client_is() {
+        let made = rcgen::generate_simple_self_signed(vec!["client".into()]).unwrap();
+        let (certificate, key) = (made.cert.pem(), made.signing_key.serialize_pem());
+        let served = ServedOverTls { asks_clients: true, ..ServedOverTls::default() };
+        let server = TlsIdentity::serving(certificate.as_bytes(), key.as_bytes(), served).unwrap();
+        let seen = async |own: String| {
+            let (near, far) = connection();
+            let trust = PeerTrust { everybody: true, own, ..PeerTrust::default() };
+            let (client, taken) = tokio::join!(connect(near, "10.0.0.1", &trust), server.accept(far));
+            drop(client);
+            client_chain(&taken.unwrap())
+        };
+        assert!(seen(String::new()).await.is_empty());
+        let chain = seen(format!("{certificate}{key}")).await;
+        assert_eq!(chain, [made.cert.der().to_vec()]);
+        assert!(!vouches_for(&identity().1, &chain, 0) && !vouches_for("", &chain, 0));
+    }
+
+    #[test]
+    fn authorities_vouch_for_whom_they_have_signed() {
+        let mut authority = rcgen::CertificateParams::new(vec![]).unwrap();
+        authority.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let key = rcgen::KeyPair::generate().unwrap();
+        let root = authority.self_signed(&key).unwrap();
+        let issuer = rcgen::Issuer::new(authority, key);
+        let mut client = rcgen::CertificateParams::new(vec![]).unwrap();
+        client.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
+        let own = client.signed_by(&rcgen::KeyPair::generate().unwrap(), &issuer).unwrap();
+        let now = 1_800_000_000;
+        assert!(vouches_for(&root.pem(), &[own.der().to_vec()], now));
+        assert!(!vouches_for(&identity().1, &[own.der().to_vec()], now));
+        assert!(!vouches_for(&root.pem(), &[], now));
     }
 
     #[tokio::test]

@@ -20,6 +20,9 @@ pub(super) async fn converse(
     clock: &Clock,
     say: &(dyn Fn(String) + Sync),
 ) -> i32 {
+    if let Some(stays) = tester.closes_for {
+        return close_and_stay(stays, io, clock, say).await;
+    }
     say("Accepted client connection".into());
     if !tester.expected.is_empty() {
         if let Err((code, why)) = hear(&tester.expected, &mut io).await {
@@ -51,6 +54,23 @@ pub(super) async fn converse(
     let _ = io.shutdown().await;
     clock.sleep(FAREWELL).await;
     say("Done".into());
+    0
+}
+
+/// It has nothing to say, and hears what the other side says for a while.
+async fn close_and_stay(
+    stays: Duration,
+    mut io: DuplexStream,
+    clock: &Clock,
+    say: &(dyn Fn(String) + Sync),
+) -> i32 {
+    let _ = io.shutdown().await;
+    clock.sleep(stays).await;
+    let told =
+        ["Client connected".to_owned(), format!("Server sent FIN, waiting {} seconds", stays.as_secs())];
+    say("output:".into());
+    say(String::new());
+    told.into_iter().chain(["Done".to_owned()]).for_each(|line| say(format!("# closewait.go: {line}")));
     0
 }
 
@@ -121,7 +141,7 @@ mod tests {
     #[tokio::test]
     async fn it_hears_and_says_what_it_is_told_and_ends() {
         let chunks = Chunks { count: 2, bytes: 3, interval: Duration::from_secs(5) };
-        let tester = ForwardTester { expected: b"abc".to_vec(), says: Ok(chunks) };
+        let tester = ForwardTester { expected: b"abc".to_vec(), says: Ok(chunks), closes_for: None };
         let log = ["Accepted client connection", "Received expected client data"];
         let all = [&log[..], &["Shutting down connection", "Done"]].concat();
         let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
@@ -133,7 +153,7 @@ mod tests {
         );
         let (_, log, code) = played(&tester, b"abd").await;
         assert_eq!((log[1].as_str(), code), ("Expect to read \"abc\", but got \"abd\". err=<nil>", 3));
-        let wrong = ForwardTester { says: Err("Error parsing".into()), expected: vec![] };
+        let wrong = ForwardTester { says: Err("Error parsing".into()), expected: vec![], closes_for: None };
         assert_eq!(
             played(&wrong, b"").await,
             (String::new(), lines(&["Accepted client connection", "Error parsing"]), 1)

@@ -9,6 +9,7 @@ impl SimulatedRuntime {
     /// With listeners that the user gives.
     pub fn with_listeners(mut self, own: OwnListeners) -> SimulatedRuntime {
         self.ports = SandboxPorts::new(own);
+        self.usage_sources.consumed = self.ports.consumed().clone();
         self
     }
 

@@ -12,27 +12,30 @@ use machine::agnhost::forward_tester::ForwardTester;
 use machine::image_identity::LOCALHOST;
 use machine::logs::LogLine;
 use machine::questions::{Answered, NetworkReply, Question};
+use machine::server_state::ServerState;
 use machine::servers::{Server, TlsFiles};
 use machine::surroundings::Surroundings;
 use machine::text_lines::HeardText;
 use machine::text_servers::TextSession;
-use machine::web::{Backing, Served, WebAnswer, WebRequest};
+use machine::web::{Backing, Served, TlsClient, WebAnswer, WebRequest};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream};
 
 use super::answered::response;
+use super::consumed::ConsumedBook;
 use super::forward_testing;
 use super::health_messages;
 use super::listeners::{configured, is_all_declared, served};
 use super::request_log::AskedRun;
 use super::scripted;
 use super::services::{ContainerId, PodSandboxConfig, PortListener, RunningContainer, RuntimeError};
+use super::used;
 use crate::talking;
 use apimachinery::time::{self, Time};
 use apis::views::pod::Container;
 use clock::Clock;
 use network::Network;
 use network::grpc::{self, GrpcStatus};
-use network::tls::TlsIdentity;
+use network::tls::{self, ServedOverTls, TlsIdentity};
 
 /// So many questions does a server ask for one request; then it has failed.
 const MAX_QUESTIONS: usize = 400;
@@ -47,6 +50,14 @@ struct Listening {
     run: Arc<AskedRun>,
     around: Option<Arc<Surroundings>>,
     network: Option<Network>,
+    /// Where it is noted what a server was told to use.
+    consumed: Option<NotedConsumer>,
+}
+
+struct NotedConsumer {
+    book: ConsumedBook,
+    pod: String,
+    container: Container,
 }
 
 /// What a node has for the servers of its containers.
@@ -56,6 +67,8 @@ pub(super) struct ListeningNode<'a> {
     pub(super) run: &'a dyn Fn(&ContainerId) -> Arc<AskedRun>,
     /// What a container finds.
     pub(super) around: &'a dyn Fn(&ContainerId) -> Option<Arc<Surroundings>>,
+    /// Where it is noted what servers are told to use.
+    pub(super) consumed: &'a ConsumedBook,
 }
 
 /// A datagram, as a server sees it.
@@ -79,9 +92,14 @@ pub(super) fn listener(
     let port = i64::from(port);
     let mut unknown = None;
     let mut scripted = None;
-    let listening = |running: &RunningContainer<'_>, run: Arc<AskedRun>, server| {
+    let listening = |running: &RunningContainer<'_>, run: Arc<AskedRun>, server: Arc<Server>| {
         let RunningContainer { container, id, started_at } = running;
         let exit = run.exit.clone();
+        let consumed = server.consumes(port).then(|| NotedConsumer {
+            book: node.consumed.clone(),
+            pod: config.metadata.uid.clone(),
+            container: (*container).clone(),
+        });
         let listening = Arc::new(Listening {
             server,
             port,
@@ -91,6 +109,7 @@ pub(super) fn listener(
             run,
             around: (node.around)(id),
             network: node.network.cloned(),
+            consumed,
         });
         let serve = move |io, from, clock| listening.clone().serve(io, from, clock).boxed();
         let (container, started_at) = (container.name.clone(), *started_at);
@@ -180,7 +199,11 @@ impl Listening {
             // Without its certificate it would not have begun.
             let Some(identity) = self.identity(files) else { return };
             match identity.accept(io).await {
-                Ok(io) => self.serve_web(io, &from, &clock).await,
+                Ok(io) if self.server.health(self.port).is_some() => self.serve_health(io, clock).await,
+                Ok(io) => {
+                    let chain = tls::client_chain(&io);
+                    self.serve_web(io, &from, &clock, Some(&chain)).await;
+                }
                 Err(error) => self.log(format!("http: TLS handshake error from {from}: {error}"), &clock),
             }
             return;
@@ -193,18 +216,27 @@ impl Listening {
             return self.talk(session.clone(), io, &clock).await.unwrap_or_default();
         }
         if self.server.health(self.port).is_some() {
-            let serving = (self, clock.clone());
-            let answer = move |path: &str, message: Bytes| serving.0.health(path, &message, serving.1.now());
-            return grpc::serve(&clock, io, answer).await;
+            return self.serve_health(io, clock).await;
         }
-        self.serve_web(io, &from, &clock).await;
+        self.serve_web(io, &from, &clock, None).await;
     }
 
-    async fn serve_web<Io>(&self, io: Io, from: &str, clock: &Clock)
+    async fn serve_health<Io>(self: Arc<Listening>, io: Io, clock: Clock)
+    where
+        Io: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let serving = (self, clock.clone());
+        let answer = move |path: &str, message: Bytes| serving.0.health(path, &message, serving.1.now());
+        grpc::serve(&clock, io, answer).await;
+    }
+
+    /// `shown` is what a client has shown of itself, where it was asked.
+    async fn serve_web<Io>(&self, io: Io, from: &str, clock: &Clock, shown: Option<&Vec<Vec<u8>>>)
     where
         Io: AsyncRead + AsyncWrite + Unpin + Send,
     {
-        network::http_server::serve(io, |request| self.answer(request, from, clock)).await;
+        let asker = WebAsker { from, shown };
+        network::http_server::serve(io, |request| self.answer(request, asker, clock)).await;
     }
 
     /// As its volumes show them now.
@@ -213,7 +245,12 @@ impl Listening {
         let (Some(certificate), Some(key)) = (mounted(&files.certificate), mounted(&files.key)) else {
             return self.run.identity.get_or_init(own_identity).clone().filter(|_| files.has_own);
         };
-        let identity = TlsIdentity::new(certificate.text().as_bytes(), key.text().as_bytes());
+        let served = ServedOverTls {
+            is_grpc: self.server.health(self.port).is_some(),
+            asks_clients: self.server.asks_clients(self.port),
+        };
+        let (certificate, key) = (certificate.text(), key.text());
+        let identity = TlsIdentity::serving(certificate.as_bytes(), key.as_bytes(), served);
         identity
             .inspect_err(|why| tracing::warn!(address = self.address, why = why.0, "no TLS in a pod"))
             .ok()
@@ -282,11 +319,11 @@ impl Listening {
     }
 
     /// One that asks others first answers when it has their answers.
-    async fn answer(&self, request: Request<Bytes>, from: &str, clock: &Clock) -> Response<Bytes> {
+    async fn answer(&self, request: Request<Bytes>, asker: WebAsker<'_>, clock: &Clock) -> Response<Bytes> {
         let (begun, now) = (clock.elapsed(), clock.now());
         let mut answers: Arc<Vec<Answered>> = Arc::default();
         let answered = loop {
-            let (after, question) = match self.ask_server(&request, from, (now, &answers)) {
+            let (after, question) = match self.ask_server(&request, asker, (now, &answers)) {
                 Served::Answer(answered) => break answered,
                 Served::Asks(..) if answers.len() >= MAX_QUESTIONS => break too_much(),
                 Served::Asks(after, question) => (after, question),
@@ -309,7 +346,7 @@ impl Listening {
     fn ask_server(
         &self,
         request: &Request<Bytes>,
-        from: &str,
+        asker: WebAsker<'_>,
         (now, answers): (Time, &Arc<Vec<Answered>>),
     ) -> Served {
         let target = request.uri().path_and_query().map_or("/", |target| target.as_str());
@@ -320,18 +357,26 @@ impl Listening {
             headers: headers
                 .filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
                 .collect(),
-            from,
+            from: asker.from,
             host_name: &self.host_name,
             address: &self.address,
             uptime: self.uptime(now),
             now: &time::rfc3339(now),
             body: request.body(),
         };
-        let backing = Backing { around: self.around.as_deref(), answers };
+        let is_vouched_for = |authorities: &str| {
+            let seconds = u64::try_from(now.timestamp()).unwrap_or(0);
+            asker.shown.is_some_and(|chain| tls::vouches_for(authorities, chain, seconds))
+        };
+        let client = asker.shown.map(|chain| TlsClient { chain, is_vouched_for: &is_vouched_for });
+        let backing = Backing { around: self.around.as_deref(), answers, client: client.as_ref() };
         let mut state = self.run.state.lock();
         let was_told = state.is_told();
         let served = self.server.serve(self.port, &asked, &mut state, backing);
         let is_news = state.is_told() && !was_told;
+        if let Some(noted) = &self.consumed {
+            self.note_consumption(noted, &state, now);
+        }
         drop(state);
         if is_news && let Some(network) = &self.network {
             network.stir();
@@ -344,6 +389,15 @@ impl Listening {
         served
     }
 
+    /// What it was told to use; the kernel kills whoever uses too much memory.
+    fn note_consumption(&self, noted: &NotedConsumer, state: &ServerState, now: Time) {
+        let NotedConsumer { book, pod, container } = noted;
+        book.put(pod, &container.name, self.started_at, state.consumption.clone());
+        if used::is_too_much(container, state.consumption.bytes(self.uptime(now).as_secs_f64())) {
+            self.run.exit.kill(137, "OOMKilled");
+        }
+    }
+
     async fn ask_network(&self, question: &Question, clock: &Clock) -> Answered {
         let from: Option<IpAddr> = self.address.parse().ok();
         match (&self.network, from) {
@@ -351,6 +405,14 @@ impl Listening {
             _ => Answered { reply: NetworkReply::Unreachable, took: Duration::ZERO },
         }
     }
+}
+
+/// Who asks.
+#[derive(Clone, Copy)]
+struct WebAsker<'a> {
+    from: &'a str,
+    /// Certificates over TLS.
+    shown: Option<&'a Vec<Vec<u8>>>,
 }
 
 /// What an image has, or makes when it starts: nobody vouches for it.

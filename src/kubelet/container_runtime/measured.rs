@@ -17,7 +17,8 @@ impl SimulatedRuntime {
     /// what expressions see of the node.
     #[must_use]
     pub fn with_measures(mut self, book: MeasureBook, loads: LoadBook, node: Value) -> SimulatedRuntime {
-        self.usage_sources = UsageSources { book, node: Arc::new(node), loads };
+        let consumed = self.ports.consumed().clone();
+        self.usage_sources = UsageSources { book, node: Arc::new(node), loads, consumed };
         self
     }
 }

@@ -28,6 +28,7 @@ pub mod own_runtime;
 
 mod answered;
 pub(crate) mod answers;
+mod consumed;
 mod forward_testing;
 pub(crate) mod health_messages;
 mod listeners;

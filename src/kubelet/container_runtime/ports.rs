@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 
+use super::consumed::ConsumedBook;
 use super::declared::{self, DeclaredListener};
 use super::listeners;
 use super::listening::{self, AskedDatagram, ListeningNode};
@@ -33,13 +34,21 @@ pub(super) struct SandboxPorts {
     network: Option<Network>,
     /// By pod uid and port. Bound: the ports that a pod declares, of pods of the node that were asked.
     declared: Mutex<HashMap<DeclaredAt, Arc<DeclaredListener>>>,
+    /// What servers were told to use.
+    consumed: ConsumedBook,
     /// Bound: one for each container of the node that was asked.
     asked: Mutex<HashMap<ContainerId, Arc<AskedRun>>>,
 }
 
 impl SandboxPorts {
     pub(super) fn new(own: OwnListeners) -> SandboxPorts {
-        SandboxPorts { own, network: None, declared: Mutex::default(), asked: Mutex::default() }
+        let consumed = ConsumedBook::default();
+        SandboxPorts { own, network: None, declared: Mutex::default(), consumed, asked: Mutex::default() }
+    }
+
+    /// What its servers are told to use.
+    pub(super) fn consumed(&self) -> &ConsumedBook {
+        &self.consumed
     }
 
     /// Its servers ask others on a network.
@@ -64,7 +73,12 @@ impl SandboxPorts {
         if let (Some((container, started_at)), Some(serve)) = (of_pod, self.given(config, port)?) {
             return Ok(PortListener { container, started_at, serve, exit: Arc::default(), listens: None });
         }
-        let node = ListeningNode { network: self.network.as_ref(), run: &|id| self.run(id), around };
+        let node = ListeningNode {
+            network: self.network.as_ref(),
+            run: &|id| self.run(id),
+            around,
+            consumed: &self.consumed,
+        };
         listening::listener((config, address), running, port, &node)
             .or_else(|refused| self.standing_in(running, port).ok_or(refused))
     }
@@ -170,6 +184,7 @@ impl SandboxPorts {
 
     pub(super) fn forget_pod(&self, uid: &str) {
         self.declared.lock().retain(|(own, _), _| **own != *uid);
+        self.consumed.forget_pod(uid);
     }
 
     pub(super) fn forget_container(&self, id: &ContainerId) {

@@ -8,7 +8,7 @@ use super::invocation;
 use crate::kuberuntime::state::is_sidecar;
 use apimachinery::object::ObjectMeta;
 use apis::views::pod::{Container, Pod};
-use machine::{program, signals};
+use machine::{program, signals, web_servers};
 
 /// The annotation that names stages, separated by commas.
 pub(super) const STAGE_ANNOTATION: &str = "kubarium.dev/stage";
@@ -37,6 +37,8 @@ pub struct StageSelector {
     pub command_is_known: Option<bool>,
     /// Whether it says what it does about its stop signal (see [`signals`]).
     pub stop_is_known: Option<bool>,
+    /// Whether files of its volumes say whether it starts at all (see [`web_servers`]).
+    pub files_configure_start: Option<bool>,
     /// Whether the pod has secrets to pull images with.
     pub pull_secrets: Option<bool>,
     /// It was restarted fewer times than this.
@@ -87,8 +89,14 @@ impl StageSelector {
                 .command_is_known
                 .is_none_or(|wanted| wanted == program::is_known(&invocation::of(container)))
             && self.stop_is_known.is_none_or(|wanted| wanted == signals::is_known(&invocation::of(container)))
+            && self.files_configure_start.is_none_or(|wanted| wanted == is_configured(container))
             && self.pull_secrets.is_none_or(|wanted| wanted != pod.spec.image_pull_secrets.is_empty())
     }
+}
+
+fn is_configured(container: &Container) -> bool {
+    let mounts: Vec<&str> = container.volume_mounts.iter().map(|mount| mount.mount_path.as_str()).collect();
+    web_servers::starts_by_files(&invocation::of(container), &mounts)
 }
 
 fn is_named(key: &str, given: &str, value: &str) -> bool {

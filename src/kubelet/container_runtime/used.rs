@@ -22,12 +22,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::consumed::ConsumedBook;
+use super::invocation;
 use super::services::{ContainerConfig, Exit};
 use super::stats::{ContainerStats, MeasuredContainer, PodSandboxStats, ResourceUse};
 use apimachinery::quantity::Quantity;
 use apimachinery::time::{Time, rfc3339};
 use apis::views::pod::{Container, Pod};
 use clock::after;
+use machine::consumption::Consumption;
+use machine::{agnhost, stress};
 use stages::MeasureBook;
 use stages::measures::book::SaidUsage;
 use usage::{Against, Curve, LoadBook};
@@ -58,6 +62,8 @@ pub(super) struct UsageSources {
     pub(super) node: Arc<Value>,
     /// The requests that Services are said to get.
     pub(super) loads: LoadBook,
+    /// What servers were told to use.
+    pub(super) consumed: ConsumedBook,
 }
 
 /// What a container has used between its start and `now`.
@@ -72,11 +78,13 @@ pub(super) fn container(
     let ((cpu, of_cpu), (memory, of_memory), (disk, of_disk)) =
         (of("cpu"), of("memory"), of("ephemeral-storage"));
     let window = age.min(WINDOW_SECONDS);
-    let cores = if window > 0.0 { cpu.sum(age - window, age, &of_cpu) / window } else { 0.0 };
+    let consumed = consumed(measured, sources);
+    let core_seconds = |from: f64| cpu.sum(from, age, &of_cpu) + consumed.core_seconds(from, age);
+    let cores = if window > 0.0 { core_seconds(age - window) / window } else { 0.0 };
     ContainerStats {
         cpu_nano_cores: (cores * 1e9) as u64,
-        cpu_core_nanoseconds: (cpu.sum(0.0, age, &of_cpu) * 1e9) as u64,
-        memory_bytes: memory.value(age, &of_memory) as u64,
+        cpu_core_nanoseconds: (core_seconds(0.0) * 1e9) as u64,
+        memory_bytes: (memory.value(age, &of_memory) + consumed.bytes(age)) as u64,
         disk_bytes: disk.value(age, &of_disk) as u64,
     }
 }
@@ -91,7 +99,24 @@ pub(super) fn resource(
     let age = seconds(measured.started_at, now);
     let variables = variables(measured, sources);
     let (curve, against) = of_container(measured, resource, (variables.as_ref(), sources));
-    ResourceUse { now: curve.value(age, &against), sum: curve.sum(0.0, age, &against) }
+    let consumed = consumed(measured, sources);
+    let (now, sum) = match resource {
+        "cpu" => (0.0, consumed.core_seconds(0.0, age)),
+        "memory" => (consumed.bytes(age), 0.0),
+        _ => (0.0, 0.0),
+    };
+    ResourceUse { now: curve.value(age, &against) + now, sum: curve.sum(0.0, age, &against) + sum }
+}
+
+/// What its server was told to use; most are none that anybody tells.
+fn consumed(measured: &MeasuredContainer<'_>, sources: &UsageSources) -> Consumption {
+    let (uid, container) = (&measured.metadata.uid, &measured.container.name);
+    sources.consumed.get(uid, container, measured.started_at).unwrap_or_default()
+}
+
+/// Whether a container goes over its limit of memory when its server is told to use that, too.
+pub(super) fn is_too_much(container: &Container, bytes: f64) -> bool {
+    amount(&container.resources.limits, "memory").is_some_and(|limit| IDLE_BYTES + bytes > limit)
 }
 
 /// What a pod has received and sent.
@@ -206,13 +231,45 @@ fn said(measured: &MeasuredContainer<'_>, resource: &str, sources: &UsageSources
     let MeasuredContainer { pod, metadata, container, .. } = *measured;
     let annotations = &pod.metadata.annotations;
     let ours = in_our_words(annotations, resource, &container.name).map(Arc::new);
-    ours.or_else(|| {
+    let somebodys = ours.or_else(|| {
         match sources.book.usage(&metadata.namespace, &metadata.name, &container.name, resource) {
             SaidUsage::Nothing => in_words_of_kwok(annotations, resource).map(Arc::new),
             SaidUsage::None => Some(Arc::new(Curve::constant(0.0))),
             SaidUsage::Curve(curve) => Some(curve),
         }
-    })
+    });
+    somebodys.or_else(|| of_program(container, resource).map(Arc::new))
+}
+
+/// What is known of a program that does nothing but use the machine, or only what it is told to.
+fn of_program(container: &Container, resource: &str) -> Option<Curve> {
+    let invocation = invocation::of(container);
+    if let Some(load) = stress::load(&invocation) {
+        let grows = format!("{}s", load.grows_for.as_secs().max(1));
+        let text = match resource {
+            // More than it may it does not get.
+            "cpu" => {
+                let limit = amount(&container.resources.limits, "cpu").unwrap_or(f64::INFINITY);
+                let cores = load.cores.min(limit).max(IDLE_CORES);
+                let before = if load.grows_for.is_zero() { cores } else { IDLE_CORES };
+                format!("steps {}m, {}m at {grows}", milli(before), milli(cores))
+            }
+            "memory" if load.grows_for.is_zero() => load.bytes.to_string(),
+            "memory" => format!("ramp 1Mi {} {grows}", load.bytes),
+            _ => return None,
+        };
+        return Curve::parse(&text).ok();
+    }
+    let is_consumer = agnhost::is_consumer(&invocation);
+    match resource {
+        "cpu" if is_consumer => Some(Curve::constant(IDLE_CORES)),
+        "memory" if is_consumer => Some(Curve::constant(IDLE_BYTES)),
+        _ => None,
+    }
+}
+
+fn milli(cores: f64) -> u64 {
+    (cores * 1000.0) as u64
 }
 
 /// What annotations say of a pod as a whole: ours before kwok's.

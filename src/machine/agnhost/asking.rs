@@ -14,6 +14,16 @@ pub struct Backing<'a> {
     pub around: Option<&'a Surroundings>,
     /// To its questions for this request, in their order.
     pub answers: &'a Arc<Vec<Answered>>,
+    /// Who asks over TLS, where that was asked; nothing on other connections.
+    pub client: Option<&'a TlsClient<'a>>,
+}
+
+/// A client of a server that asks for certificates.
+pub struct TlsClient<'a> {
+    /// Those that it has shown, as DER, its own first; none where it has none.
+    pub chain: &'a [Vec<u8>],
+    /// Whether authorities, as PEM, vouch for it now.
+    pub is_vouched_for: &'a (dyn Fn(&str) -> bool + Sync),
 }
 
 /// What stands between what one client said and how it ended.

@@ -11,6 +11,8 @@ pub struct ForwardTester {
     /// How many pieces are said, how long each is, and what passes between two. Where a variable is no
     /// number, what is said of that.
     pub says: Result<Chunks, String>,
+    /// It says nothing at all and that at once, and stays for so long (`net --runner nat-closewait-server`).
+    pub closes_for: Option<Duration>,
 }
 
 /// See [`ForwardTester::says`].
@@ -25,6 +27,12 @@ pub struct Chunks {
 }
 
 impl ForwardTester {
+    /// One that half closes its connection and stays.
+    pub(crate) fn closing(stays: Duration) -> ForwardTester {
+        let says = Ok(Chunks { count: 0, bytes: 0, interval: Duration::ZERO });
+        ForwardTester { expected: vec![], says, closes_for: Some(stays) }
+    }
+
     /// With its port.
     pub(crate) fn of(variables: &[(&str, &str)]) -> Option<(i64, ForwardTester)> {
         let variable = |wanted: &str| {
@@ -44,7 +52,7 @@ impl ForwardTester {
         };
         let port = variable("BIND_PORT").parse().ok()?;
         let expected = variable("EXPECTED_CLIENT_DATA").as_bytes().to_vec();
-        Some((port, ForwardTester { expected, says: says() }))
+        Some((port, ForwardTester { expected, says: says(), closes_for: None }))
     }
 }
 
@@ -62,7 +70,7 @@ mod tests {
             ("CHUNK_INTERVAL", "500"),
         ];
         let says = Chunks { count: 10, bytes: 4, interval: Duration::from_millis(500) };
-        let wanted = ForwardTester { expected: b"abc".to_vec(), says: Ok(says) };
+        let wanted = ForwardTester { expected: b"abc".to_vec(), says: Ok(says), closes_for: None };
         assert_eq!(ForwardTester::of(&told), Some((80, wanted)));
         let wrong = ForwardTester::of(&told[..2]).unwrap().1.says.unwrap_err();
         assert_eq!(wrong, "Error parsing CHUNKS \"\": strconv.Atoi: parsing \"\": invalid syntax");

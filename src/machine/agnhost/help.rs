@@ -34,6 +34,7 @@ const SUBCOMMANDS: &[(&str, &str)] = &[
     ("podcertificatesigner", "Signs PodCertificateRequests"),
     ("port-forward-tester", "Serves TCP, and sends in chunks"),
     ("porter", "Serves at the ports that variables name"),
+    ("resource-consumer", "Uses CPU and memory, and raises metrics, as it is told to"),
     ("resource-consumer-controller", "Passes requests on to resource consumers"),
     ("serve-hostname", "Serves the host name"),
     ("stress", "Uses CPU and memory"),

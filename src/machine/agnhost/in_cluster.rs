@@ -33,7 +33,8 @@ pub(super) fn to(player: &Player<'_>, (to, name): (SocketAddr, &str), target: &s
         target: target.to_owned(),
         headers: vec![("Host".into(), to.to_string()), ("Authorization".into(), authorization(player)?)],
         body: vec![],
-        tls: Some(TlsTrust { server_name: name.to_owned(), everybody: false, authorities }),
+        tls: Some(TlsTrust { server_name: name.to_owned(), authorities, ..TlsTrust::default() }),
+        ..HttpQuestion::default()
     };
     Some(Question { what: NetworkAsk::Http(Box::new(http)), within: CONNECT_TIMEOUT })
 }

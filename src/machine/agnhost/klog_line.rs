@@ -24,7 +24,7 @@ pub(super) fn say(player: &mut Player<'_>, text: impl Display) {
 }
 
 /// [`say`], with the letter of how bad it is, and where in the program it is said.
-pub(super) fn say_at(player: &mut Player<'_>, place: (char, &str), text: impl Display) {
+pub(crate) fn say_at(player: &mut Player<'_>, place: (char, &str), text: impl Display) {
     let line = line(place, text, player.now());
     player.complain(&(line + "\n"));
 }

@@ -15,9 +15,13 @@ mod mount_test;
 mod starting;
 
 pub(crate) mod asking;
+pub(crate) mod close_wait;
+pub(crate) mod consumer;
 pub mod forward_tester;
 pub(crate) mod guestbook;
 pub(crate) mod modes;
+pub(crate) mod mutual_tls;
+pub(crate) mod mutual_tls_server;
 pub(crate) mod netexec;
 pub(crate) mod nettest;
 pub(crate) mod no_snat;
@@ -29,6 +33,7 @@ use self::flags::{TLS_FILE, flag};
 use crate::images;
 use crate::interpreter::player::{Flow, Player};
 use crate::invocation::Invocation;
+use crate::stress;
 
 /// Programs that end, or say something.
 const PLAYED: &[&str] = &[
@@ -41,6 +46,9 @@ const PLAYED: &[&str] = &[
     "dns-server-list",
     "connect",
     "inclusterclient",
+    "mtlsclient",
+    "net",
+    "stress",
     "nonewprivs",
     "test-service-account-issuer-discovery",
     "help",
@@ -62,14 +70,18 @@ const PREPARED: &[&str] = &[
     "fake-registry-server",
     "grpc-health-checking",
     "liveness",
+    "mtlsserver",
     "nettest",
+    "resource-consumer",
+    "resource-consumer-controller",
     "serve-hostname",
     "tcp-reset",
     "test-webserver",
 ];
 /// The others that wait for ever.
-const OTHERS: &[&str] =
-    &["net", "port-forward-tester", "resource-consumer-controller", "mtlsserver", "mtlsclient"];
+const OTHERS: &[&str] = &["net", "port-forward-tester", "mtlsclient", "stress"];
+/// A program of agnhost that has an image of its own, too.
+const CONSUMER: &str = "resource-consumer";
 const HOSTS: &str = "/etc/hosts";
 const RESOLVER: &str = "/etc/resolv.conf";
 /// `logs-generator` waits at least so long between two lines.
@@ -81,6 +93,10 @@ pub(crate) fn command_line(image: &str, command: &[String], arguments: &[String]
     let mut line: Vec<String> = match (name, command) {
         ("agnhost", []) => vec!["/agnhost".into()],
         ("agnhost", command) if is_binary(&command[0]) => command.to_vec(),
+        (CONSUMER, []) => vec!["/consumer".into(), CONSUMER.into()],
+        ("stress", []) if images::repository(image) == "docker.io/vish/stress" => {
+            vec!["/stress".into(), "stress".into()]
+        }
         (name, []) if is_picture(name) => vec!["/agnhost".into(), "test-webserver".into()],
         ("mounttest" | "entrypoint-tester" | "logs-generator", []) => vec![format!("/{name}"), name.into()],
         ("nonewprivs", []) => return Some(vec!["nonewprivs".into()]),
@@ -103,6 +119,9 @@ pub(crate) fn looks_around(line: &[String]) -> bool {
             | "inclusterclient"
             | "test-service-account-issuer-discovery"
             | "nettest"
+            | "mtlsserver"
+            | "mtlsclient"
+            | "resource-consumer-controller"
             | "test-webserver"
             | "webhook"
             | "crd-conversion-webhook"
@@ -117,11 +136,20 @@ pub(crate) fn serves<'a>(invocation: &Invocation<'a>) -> Option<&'a str> {
     if is_picture(name) && invocation.words().next().is_none() {
         return Some("test-webserver");
     }
+    if name == CONSUMER && invocation.command.is_empty() {
+        return Some(CONSUMER);
+    }
     if name != "agnhost" {
         return None;
     }
     let mut words = invocation.words();
     words.find(|word| !is_binary(word) && !word.starts_with('-')).map(String::as_str)
+}
+
+/// Whether a container uses what its server is told to, and no more.
+pub fn is_consumer(invocation: &Invocation<'_>) -> bool {
+    let name = images::base_name(invocation.image);
+    (name == "agnhost" || name == CONSUMER) && serves(invocation) == Some(CONSUMER)
 }
 
 /// Images that serve a picture, made from agnhost's.
@@ -156,6 +184,9 @@ pub(crate) fn run(player: &mut Player<'_>, line: &[String]) -> Flow {
         }
         Some("logs-generator") => generate_logs(player, arguments),
         Some("connect") => clients::connect(player, arguments).err().unwrap_or(Flow::Exit(player.status)),
+        Some("mtlsclient") => mutual_tls::client(player, arguments).err().unwrap_or(Flow::Exit(0)),
+        Some("net") => close_wait::run(player, arguments),
+        Some("stress") => stress::run(player, arguments),
         Some("inclusterclient") => clients::poll(player, arguments).err().unwrap_or(Flow::Go),
         Some("test-service-account-issuer-discovery") => issuer_discovery::run(player, arguments),
         Some("nonewprivs") => effective_user(player),

@@ -1,9 +1,11 @@
 //! Servers of agnhost that remember what they are told.
 
 use super::asking::{AskFirst, Backing};
+use super::consumer::{self, ConsumerController};
 use super::flags::{flag, is_set};
+use super::mutual_tls::{self, MutualTls};
 use super::nettest::NetTest;
-use super::{external_metrics, fake_registry};
+use super::{external_metrics, fake_registry, mutual_tls_server};
 use crate::requests::{WebAnswer, WebRequest};
 use crate::server_state::ServerState;
 
@@ -16,13 +18,27 @@ pub(crate) enum RememberingMode {
     Registry(bool),
     /// `external-metrics`
     ExternalMetrics,
+    /// `resource-consumer`
+    Consumer,
+    /// `resource-consumer-controller`
+    ConsumerController(ConsumerController),
+    /// `mtlsserver`
+    MutualTls(MutualTls),
 }
 
 /// Where it serves, and what; nothing where that is none of these.
 pub(crate) fn serving(mode: &str, words: &[String]) -> Option<(i64, RememberingMode)> {
+    if mode == "mtlsserver" {
+        let (port, files) = mutual_tls::serving(words)?;
+        return Some((port, RememberingMode::MutualTls(files)));
+    }
     let (usual, mode) = match mode {
         "nettest" => (8080, RememberingMode::NetTest(NetTest::of(words))),
         "fake-registry-server" => (5000, RememberingMode::Registry(is_set(words, "private"))),
+        "resource-consumer" => (8080, RememberingMode::Consumer),
+        "resource-consumer-controller" => {
+            (8080, RememberingMode::ConsumerController(ConsumerController::of(words)))
+        }
         "external-metrics" => (6443, RememberingMode::ExternalMetrics),
         _ => return None,
     };
@@ -43,6 +59,9 @@ impl RememberingMode {
         Ok(match self {
             RememberingMode::NetTest(test) => test.answer(asked, state, backing.around),
             RememberingMode::Registry(is_private) => fake_registry::answer(asked, *is_private),
+            RememberingMode::Consumer => consumer::answer(asked, state),
+            RememberingMode::ConsumerController(controller) => return controller.answer(asked, backing),
+            RememberingMode::MutualTls(files) => mutual_tls_server::answer(files, asked, backing),
             RememberingMode::ExternalMetrics => external_metrics::answer(asked, state),
         })
     }

@@ -246,6 +246,7 @@ fn contact(player: &mut Player<'_>, contacts: &mut PeerContacts, endpoint: &str)
         headers: vec![("Host".into(), to.clone()), ("Content-Type".into(), "application/json".into())],
         body: serde_json::to_vec(&post).unwrap_or_default(),
         tls: None,
+        ..HttpQuestion::default()
     };
     let asked = Question { what: NetworkAsk::Http(Box::new(http)), within: CONNECT_TIMEOUT };
     let why = match player.ask(asked)? {

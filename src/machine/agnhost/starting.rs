@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use super::flags::{TLS_FILE, flag, is_set};
-use super::klog_line;
+use super::{klog_line, mutual_tls};
 use crate::interpreter::player::{Flow, Player};
 
 /// Variables that `no-snat-test` cannot do without.
@@ -37,6 +37,7 @@ pub(super) fn begin(player: &mut Player<'_>, mode: &str, arguments: &[String]) -
             Ok(())
         }
         "grpc-health-checking" => grpc(player, arguments),
+        "mtlsserver" => mutual_tls::begin_server(player, arguments),
         _ => Ok(()),
     };
     match begun {

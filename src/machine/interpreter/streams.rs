@@ -278,6 +278,11 @@ impl Player<'_> {
         self.say(&byte_text::text_of(bytes));
     }
 
+    /// Bytes to the standard error, whether they are a text or not.
+    pub(crate) fn complain_bytes(&mut self, bytes: &[u8]) {
+        self.complain(&byte_text::text_of(bytes));
+    }
+
     /// All that is to be read, as the bytes that it is.
     pub(crate) fn input_bytes(&mut self) -> Vec<u8> {
         byte_text::bytes_of(&self.input()).into_owned()

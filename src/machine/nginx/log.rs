@@ -25,7 +25,7 @@ impl NginxSite {
     ) -> Option<String> {
         let nothing = std::sync::Arc::default();
         let mut exchange =
-            NginxExchange::new(self, port, asked, Backing { around: None, answers: &nothing })?;
+            NginxExchange::new(self, port, asked, Backing { around: None, answers: &nothing, client: None })?;
         let location = exchange.location();
         let scope = location.map_or(&exchange.host.scope, |location| &location.scope);
         let name = scope.log.as_deref()?;

@@ -1,5 +1,7 @@
 //! `proxy_pass`: what somebody behind nginx says.
 
+use std::time::Duration;
+
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 
 use super::answer::ExchangeTurn;
@@ -8,15 +10,12 @@ use super::exchange::NginxExchange;
 use super::scope::{BlockScope, LeadBack};
 use crate::agnhost::asking::AskFirst;
 use crate::byte_text;
+use crate::passing_on::PassedRequest;
 use crate::requests::{WebAnswer, canonical};
 use crate::url::WebUrl;
 
 /// How long it waits (`proxy_read_timeout`).
-const SECONDS: u64 = 60;
-/// Headers that are of a connection, or that it says itself.
-const NOT_PASSED: &[&str] =
-    &["connection", "content-length", "date", "keep-alive", "server", "transfer-encoding", "x-pad"];
-
+const PATIENCE: Duration = Duration::from_secs(60);
 /// What of a decoded path cannot stand in a request as it is.
 const NOT_IN_PATHS: &AsciiSet = &CONTROLS
     .add(b' ')
@@ -113,28 +112,14 @@ impl<'a> NginxExchange<'a> {
 
     /// Its client ran into that code, where nobody answered.
     fn ask(&self, url: &str, scope: &BlockScope) -> Result<Result<WebAnswer, i32>, Box<AskFirst>> {
-        let mut headers = self.passed_headers(scope);
-        headers.push(("Connection".to_owned(), "close".to_owned()));
-        let mut lines: Vec<String> = headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
-        // Its client would say of a body that it is a form.
-        if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
-            lines.push("Content-Type:".to_owned());
-        }
-        let names: Vec<String> = (0..lines.len()).map(|at| format!("NGINX_HEADER_{at}")).collect();
-        let flags: String = names.iter().map(|name| format!(" -H \"${name}\"")).collect();
-        let body = byte_text::text_of(self.asked.body);
-        // Whatever is of the request stands in variables: no letter of it is read as a command.
-        let how = if self.asked.method == "HEAD" { "-I" } else { "-i -X \"$NGINX_METHOD\"" };
-        let data = if body.is_empty() { "" } else { " --data-raw \"$NGINX_BODY\"" };
-        let script = format!("curl -s -k {how} --max-time {SECONDS}{flags}{data} \"$NGINX_URL\"");
-        let mut variables: Vec<(&str, &str)> =
-            vec![("NGINX_URL", url), ("NGINX_BODY", &body), ("NGINX_METHOD", self.asked.method)];
-        variables.extend(names.iter().map(String::as_str).zip(lines.iter().map(String::as_str)));
-        let ran = self.backing.run(&script, &variables)?;
-        Ok(match ran.end {
-            Some((_, 0)) => read(&ran.out).ok_or(52),
-            end => Err(end.map_or(28, |(_, code)| code)),
-        })
+        let request = PassedRequest {
+            url,
+            method: self.asked.method,
+            headers: self.passed_headers(scope),
+            body: self.asked.body,
+            within: PATIENCE,
+        };
+        request.send(self.backing)
     }
 
     fn passed_headers(&self, scope: &BlockScope) -> Vec<(String, String)> {
@@ -190,18 +175,4 @@ fn encoded(path: &str) -> String {
 
 fn has_page(scope: &BlockScope, answered: &WebAnswer) -> bool {
     scope.error_pages.iter().any(|(codes, ..)| codes.contains(&answered.code))
-}
-
-/// What `curl -i` wrote.
-fn read(text: &str) -> Option<WebAnswer> {
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text.trim_end(), ""));
-    let mut lines = head.lines();
-    let code = lines.next()?.split_whitespace().nth(1)?.parse().ok()?;
-    let header = |line: &str| {
-        let (name, value) = line.split_once(':')?;
-        let is_passed = !NOT_PASSED.iter().any(|own| own.eq_ignore_ascii_case(name));
-        is_passed.then(|| (canonical(name), value.trim().to_owned()))
-    };
-    let own_headers = lines.filter_map(header).collect();
-    Some(WebAnswer { code, own_headers, body: body.to_owned(), ..WebAnswer::default() })
 }

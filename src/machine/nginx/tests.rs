@@ -51,7 +51,7 @@ fn ask(
         ..WebRequest::default()
     };
     let answers = Arc::new(answers);
-    site(around).answer(port, &asked, Backing { around: Some(around), answers: &answers })
+    site(around).answer(port, &asked, Backing { around: Some(around), answers: &answers, client: None })
 }
 
 fn get(around: &Surroundings, port: i64, host: &'static str, target: &str) -> WebAnswer {
@@ -261,7 +261,11 @@ fn passed(
     let around = around(&[(CONF, &conf)]);
     let asked = WebRequest { method, target, headers: vec![("host", "web")], body, ..WebRequest::default() };
     let answer = |answers: Vec<Answered>| {
-        site(&around).answer(80, &asked, Backing { around: Some(&around), answers: &Arc::new(answers) })
+        site(&around).answer(
+            80,
+            &asked,
+            Backing { around: Some(&around), answers: &Arc::new(answers), client: None },
+        )
     };
     let NetworkAsk::Http(question) = answer(vec![]).unwrap_err().1.what else { panic!("no question") };
     let headers = vec![("location".to_owned(), place.to_owned())];
@@ -334,7 +338,9 @@ fn an_if_asks_for_files_and_a_location_does_not_begin_with_the_server_again() {
     let put = |body: &'static [u8]| {
         let asked = WebRequest { method: "PUT", target: "/put", body, ..WebRequest::default() };
         let nothing = Arc::default();
-        site(&around).answer(80, &asked, Backing { around: Some(&around), answers: &nothing }).unwrap()
+        site(&around)
+            .answer(80, &asked, Backing { around: Some(&around), answers: &nothing, client: None })
+            .unwrap()
     };
     assert_eq!((put(b"abc").code, put(b"abcd").code), (200, 413));
     assert!(put(b"abcd").body.contains("<h1>413 Request Entity Too Large</h1>"));

@@ -1,7 +1,9 @@
 //! sample-apiserver: an aggregated server with a store of its own (`k8s.io/sample-apiserver`), as its image
-//! of the end-to-end tests runs it. Who asks is whom the headers of the aggregator name.
+//! of the end-to-end tests runs it. Who asks is whom the headers of the aggregator name, if that shows its
+//! certificate.
 
 mod answers;
+mod asking_who;
 mod discovery;
 mod selecting;
 mod store;
@@ -10,6 +12,7 @@ mod writing;
 
 use serde_json::{Value, json};
 
+use crate::agnhost::asking::{AskFirst, Backing};
 use crate::requests::{WebAnswer, WebRequest, parameter};
 use answers::{GROUP, said, status};
 pub(crate) use store::WardleStore;
@@ -29,19 +32,24 @@ struct WardleQuestion<'a> {
     name: &'a str,
 }
 
-/// What it answers.
-pub(crate) fn answer(request: &WebRequest<'_>, store: &mut WardleStore) -> WebAnswer {
+/// Who asks is looked at first.
+pub(crate) fn serve(
+    request: &WebRequest<'_>,
+    store: &mut WardleStore,
+    backing: Backing<'_>,
+) -> Result<WebAnswer, Box<AskFirst>> {
+    let is_health = matches!(request.target.split('?').next(), Some("/healthz" | "/livez" | "/readyz"));
+    let refusal = if is_health { None } else { asking_who::refusal(request, backing)? };
+    Ok(refusal.unwrap_or_else(|| answer(request, store)))
+}
+
+/// What it answers to whoever may ask.
+fn answer(request: &WebRequest<'_>, store: &mut WardleStore) -> WebAnswer {
     let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
     if matches!(path, "/healthz" | "/livez" | "/readyz") {
         return WebAnswer::text(200, "ok");
     }
-    let Some(user) = request.header("x-remote-user").filter(|user| !user.is_empty()) else {
-        let verb = request.method.to_ascii_lowercase();
-        let why = format!("forbidden: User \"system:anonymous\" cannot {verb} path {path:?}");
-        return status(403, "Forbidden", &why, json!({}));
-    };
     let words: Vec<&str> = path.split('/').skip(1).filter(|word| !word.is_empty()).collect();
-    tracing::trace!(user, path, "asked of the sample apiserver");
     let ["apis", GROUP, version, ref rest @ ..] = *words.as_slice() else { return discovery::answer(&words) };
     let (namespace, rest) = match rest {
         ["namespaces", namespace, rest @ ..] => (*namespace, rest),

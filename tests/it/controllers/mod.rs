@@ -4,6 +4,7 @@ mod attachments;
 mod autoscaling;
 mod bootstrap;
 mod budgets;
+mod consumers;
 mod counted;
 mod devices;
 mod endpoints;

@@ -2,10 +2,12 @@
 
 mod agnhost;
 mod apiserver;
+mod configured_servers;
 mod dual_stack;
 mod host_ports;
 mod idle;
 mod known_servers;
+mod kubectl_in_pods;
 mod names;
 mod pod_webhooks;
 mod policies;
@@ -14,6 +16,7 @@ mod publish;
 mod sample_apiserver;
 mod scripts;
 mod services;
+mod tls_servers;
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;

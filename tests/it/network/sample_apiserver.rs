@@ -9,8 +9,10 @@ use kubarium::apis::apiregistration::api_service::API_SERVICES;
 use kubarium::apis::core::pod::PODS;
 use kubarium::apis::core::secret::SECRETS;
 use kubarium::apis::core::service::SERVICES;
+use kubarium::apis::rbac::role_binding::{CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS};
 use kubarium::clock::Clock;
 use kubarium::pki::Authority;
+use kubarium::{Cluster, Config, Listen};
 use serde_json::{Value, json};
 
 use super::Net;
@@ -18,8 +20,29 @@ use super::Net;
 const CERTIFICATES: &str = "/apiserver.local.config/certificates";
 const FLUNDERS: &str = "/apis/wardle.example.com/v1alpha1/namespaces/default/flunders";
 
+/// A cluster that says whom aggregated servers are to believe: one that can be reached from outside.
+async fn start() -> Net {
+    let cluster = Cluster::start(Config::new().nodes(2).listen(Listen::loopback())).await.unwrap();
+    let client = cluster.client();
+    Net { cluster, client }
+}
+
+/// Its account may ask who is who, and read whom to believe.
+async fn allow(net: &Net) {
+    let subjects = json!([{"kind": "ServiceAccount", "name": "default", "namespace": "default"}]);
+    let role =
+        |kind: &str, name: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name});
+    let delegates = json!({"metadata": {"name": "wardler:auth-delegator"}, "subjects": subjects,
+        "roleRef": role("ClusterRole", "system:auth-delegator")});
+    net.client.create(&CLUSTER_ROLE_BINDINGS, "", delegates).await.unwrap();
+    let reads = json!({"metadata": {"name": "wardler-auth-reader"}, "subjects": subjects,
+        "roleRef": role("Role", "extension-apiserver-authentication-reader")});
+    net.client.create(&ROLE_BINDINGS, "kube-system", reads).await.unwrap();
+}
+
 /// The sample server and the etcd beside it.
 async fn deploy(net: &Net) {
+    allow(net).await;
     let now = Clock::real().now();
     let authority = Authority::generate(now).unwrap();
     let identity = authority.server(&["sample-api.default.svc"], &[], now).unwrap();
@@ -63,7 +86,7 @@ async fn asked(net: &Net, method: &str, path: &str, body: &str) -> (u16, Value) 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sample_apiserver_is_asked_through_its_api_service() {
-    let net = Net::start().await;
+    let net = start().await;
     deploy(&net).await;
     net.until(|| async { (asked(&net, "GET", FLUNDERS, "").await.0 == 200).then_some(()) }.boxed()).await;
     let (_, resources) = asked(&net, "GET", "/apis/wardle.example.com/v1alpha1", "").await;
@@ -85,5 +108,39 @@ async fn the_sample_apiserver_is_asked_through_its_api_service() {
     let fischers = "/apis/wardle.example.com/v1alpha1/fischers";
     assert_eq!(asked(&net, "POST", fischers, &fischer.to_string()).await.0, 201);
     assert_eq!(asked(&net, "POST", FLUNDERS, &flunder.to_string()).await.0, 403);
+    net.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_comes_past_the_aggregator_is_asked_who_he_is() {
+    let net = start().await;
+    deploy(&net).await;
+    net.until(|| async { (asked(&net, "GET", FLUNDERS, "").await.0 == 200).then_some(()) }.boxed()).await;
+    let asks = format!(
+        "ask() {{ curl -sk \"$@\" https://sample-api.default.svc:7443$path; echo; }}; path={FLUNDERS}; \
+         ask -H 'X-Remote-User: admin' -H 'X-Remote-Group: system:masters'; ask -H 'Authorization: Bearer none'; \
+         ask -H \"Authorization: Bearer $(cat /var/run/secrets/kubernetes.io/serviceaccount/token)\"; path=/healthz; ask"
+    );
+    let container = json!({"name": "main", "image": "nginx:1.27", "command": ["sh", "-c", asks]});
+    let spec = json!({"restartPolicy": "Never", "containers": [container]});
+    net.create(&PODS, json!({"metadata": {"name": "direct"}, "spec": spec})).await;
+    assert_eq!(net.ended("direct").await, 0);
+    let log = net.log("direct").await;
+    let lines: Vec<&str> = log.lines().filter(|line| !line.is_empty()).collect();
+    let refused: Vec<(Value, Value)> = lines[..3]
+        .iter()
+        .map(|line| {
+            let status: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{log}"));
+            (status["code"].clone(), status["message"].clone())
+        })
+        .collect();
+    let cannot =
+        "cannot list resource \"flunders\" in API group \"wardle.example.com\" in the namespace \"default\"";
+    // What a header says is nothing without the certificate of the front proxy.
+    let anonymous = format!("forbidden: User \"system:anonymous\" {cannot}");
+    let account = format!("forbidden: User \"system:serviceaccount:default:default\" {cannot}");
+    let wanted = [(403, anonymous), (401, "Unauthorized".to_owned()), (403, account)];
+    assert_eq!(refused, wanted.map(|(code, why)| (json!(code), json!(why))));
+    assert_eq!(lines[3], "ok");
     net.cluster.stop().await;
 }

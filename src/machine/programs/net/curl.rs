@@ -199,6 +199,7 @@ fn fetch(
         headers: headers(options, url, sent),
         body: sent.bytes.clone(),
         tls: trust,
+        ..HttpQuestion::default()
     };
     if options.is_verbose {
         curl_telling::tell_trying(player, url, to);
@@ -258,7 +259,30 @@ fn trust(player: &Player<'_>, options: &CurlOptions, url: &WebUrl) -> Result<Tls
         })?,
         None => String::new(),
     };
-    Ok(TlsTrust { server_name: url.host.clone(), everybody: options.is_insecure, authorities })
+    Ok(TlsTrust {
+        server_name: url.host.clone(),
+        everybody: options.is_insecure,
+        authorities,
+        own: own_identity(player, options)?,
+    })
+}
+
+/// The files of its own certificate and key, one behind the other.
+fn own_identity(player: &Player<'_>, options: &CurlOptions) -> Result<String, (i32, String)> {
+    let mut own = String::new();
+    for path in options.certificate.iter().chain(&options.key) {
+        let missing = || {
+            (
+                58,
+                format!(
+                    "could not load PEM client certificate from {path}, (no key found, wrong pass phrase, or wrong file format?)"
+                ),
+            )
+        };
+        own.push_str(&player.file(path).ok_or_else(missing)?.text());
+        own.push('\n');
+    }
+    Ok(own)
 }
 
 fn target(player: &mut Player<'_>, options: &CurlOptions, url: &WebUrl) -> String {

@@ -37,9 +37,6 @@ const IDLE_VALUES: &[&str] = &[
     "-x",
     "--proxy",
     "--keepalive-time",
-    "-E",
-    "--cert",
-    "--key",
     "--interface",
     "--retry-max-time",
     "-c",
@@ -87,6 +84,9 @@ pub(super) struct CurlOptions {
     pub(super) output: Option<String>,
     pub(super) write_out: Option<String>,
     pub(super) authorities: Option<String>,
+    /// Files of its own certificate and key.
+    pub(super) certificate: Option<String>,
+    pub(super) key: Option<String>,
     /// `host:port:address`
     pub(super) resolve: Vec<String>,
     pub(super) family: AddressFamily,
@@ -218,6 +218,8 @@ impl CurlOptions {
             "-o" | "--output" => self.output = Some(value),
             "-w" | "--write-out" => self.write_out = Some(value),
             "--cacert" => self.authorities = Some(value),
+            "-E" | "--cert" => self.certificate = Some(value),
+            "--key" => self.key = Some(value),
             "--resolve" | "--connect-to" => self.resolve.push(value),
             "-m" | "--max-time" => self.max_time = Some(seconds(&value)?),
             "--connect-timeout" => self.connect_timeout = Some(seconds(&value)?),
@@ -234,7 +236,7 @@ impl CurlOptions {
 }
 
 fn takes_value(name: &str) -> bool {
-    let short = ["-X", "-H", "-d", "-u", "-A", "-o", "-w", "-m", "-e", "-b", "-F", "-T", "-D"];
+    let short = ["-X", "-H", "-d", "-u", "-A", "-o", "-w", "-m", "-e", "-b", "-F", "-T", "-D", "-E"];
     let long = [
         "--request",
         "--header",
@@ -249,6 +251,8 @@ fn takes_value(name: &str) -> bool {
         "--output",
         "--write-out",
         "--cacert",
+        "--cert",
+        "--key",
         "--resolve",
         "--connect-to",
         "--max-time",

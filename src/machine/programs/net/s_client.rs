@@ -22,6 +22,8 @@ struct ClientOptions<'a> {
     to: &'a str,
     name: Option<&'a str>,
     authorities: Option<&'a str>,
+    certificate: Option<&'a str>,
+    key: Option<&'a str>,
     shows_all: bool,
     insists: bool,
     is_brief: bool,
@@ -35,7 +37,9 @@ fn read<'a>(words: &[&'a str]) -> ClientOptions<'a> {
             "connect" => options.to = words.next().unwrap_or_default(),
             "servername" => options.name = words.next(),
             "CAfile" => options.authorities = words.next(),
-            "starttls" | "cert" | "key" | "CApath" | "alpn" | "verify" | "verify_hostname" => {
+            "cert" => options.certificate = words.next(),
+            "key" => options.key = words.next(),
+            "starttls" | "CApath" | "alpn" | "verify" | "verify_hostname" => {
                 words.next();
             }
             "showcerts" => options.shows_all = true,
@@ -46,6 +50,12 @@ fn read<'a>(words: &[&'a str]) -> ClientOptions<'a> {
         }
     }
     options
+}
+
+/// Its own certificate and key, one behind the other.
+fn own(player: &Player<'_>, options: &ClientOptions<'_>) -> String {
+    let files = options.certificate.into_iter().chain(options.key);
+    files.filter_map(|path| Some(player.file(path)?.text() + "\n")).collect()
 }
 
 /// Runs it.
@@ -68,6 +78,7 @@ pub(crate) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
         server_name: options.name.unwrap_or(host).to_owned(),
         everybody: authorities.is_none(),
         authorities: authorities.unwrap_or_default(),
+        own: own(player, &options),
     };
     let what = NetworkAsk::Tls { to: SocketAddr::new(address, port), trust: Box::new(trust) };
     match player.ask(Question { what, within: CONNECT_TIMEOUT })? {

@@ -200,8 +200,9 @@ fn ask(
         tls: url.is_secure.then(|| TlsTrust {
             server_name: url.host.clone(),
             everybody: true,
-            authorities: String::new(),
+            ..TlsTrust::default()
         }),
+        ..HttpQuestion::default()
     };
     if url.is_secure && !options.is_insecure && !options.is_quiet {
         player.complain("wget: note: TLS certificate validation not implemented\n");

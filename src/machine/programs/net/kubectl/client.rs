@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::exec_streams;
 use super::known::KnownResource;
 use super::options::KubectlOptions;
 use super::stop::KubectlStop;
@@ -17,6 +18,10 @@ use crate::questions::{HttpQuestion, NetworkAsk, NetworkReply, Question, TlsTrus
 const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// And what a command in another container says: `kubectl exec` waits as long as that runs.
+const STREAM_PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
+/// Any key will do: what the server makes of it tells whether it has understood, which this client believes.
+const WEBSOCKET_KEY: &str = "a3ViZWN0bCBpbiBhIHBvZA==";
 /// Rows, as the apiserver makes them.
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
@@ -124,6 +129,16 @@ impl ApiClient {
         self.ask(player, ("GET", path), "application/json", None)
     }
 
+    /// What is at a path, with what selects of it.
+    pub(crate) fn select(
+        &self,
+        player: &mut Player<'_>,
+        path: &str,
+        query: &[(&str, &str)],
+    ) -> Result<ApiAnswer, KubectlStop> {
+        self.get(player, &format!("{path}?{}", query_text(query)))
+    }
+
     /// What is no JSON, as a log.
     ///
     /// # Errors
@@ -187,28 +202,83 @@ impl ApiClient {
         accepted: &str,
         body: Option<(Value, &str)>,
     ) -> Result<Arc<WebReply>, KubectlStop> {
-        let mut headers = vec![
-            ("Host".to_owned(), self.to.to_string()),
-            ("User-Agent".to_owned(), "kubectl/v1.36.2 (linux/amd64) kubernetes".to_owned()),
-            ("Accept".to_owned(), accepted.to_owned()),
-            ("Authorization".to_owned(), format!("Bearer {}", self.token)),
-        ];
+        let mut headers = self.headers(accepted);
         headers.extend(body.iter().map(|(_, kind)| ("Content-Type".to_owned(), (*kind).to_owned())));
-        let tls = TlsTrust {
-            server_name: self.to.ip().to_string(),
-            everybody: false,
-            authorities: self.authorities.clone(),
-        };
         let question = HttpQuestion {
             to: Some(self.to),
             method: method.to_owned(),
             target: path.to_owned(),
             headers,
             body: body.map(|(body, _)| body.to_string().into_bytes()).unwrap_or_default(),
-            tls: Some(tls),
+            tls: Some(self.trust()),
+            ..HttpQuestion::default()
         };
+        self.put(player, question, PATIENCE)
+    }
+
+    fn trust(&self) -> TlsTrust {
+        TlsTrust {
+            server_name: self.to.ip().to_string(),
+            authorities: self.authorities.clone(),
+            ..TlsTrust::default()
+        }
+    }
+
+    /// Streams of a command, over a websocket: what is said on it, and all that is heard until it ends.
+    ///
+    /// # Errors
+    /// What the apiserver says against it.
+    pub(crate) fn streams(
+        &self,
+        player: &mut Player<'_>,
+        path: &str,
+        query: &[(&str, &str)],
+        said: Vec<u8>,
+    ) -> Result<Vec<u8>, KubectlStop> {
+        let mut headers = self.headers("*/*");
+        let opening = [
+            ("Connection", "Upgrade"),
+            ("Upgrade", "websocket"),
+            ("Sec-WebSocket-Version", "13"),
+            ("Sec-WebSocket-Key", WEBSOCKET_KEY),
+            ("Sec-WebSocket-Protocol", exec_streams::PROTOCOL),
+        ];
+        headers.extend(opening.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        let question = HttpQuestion {
+            to: Some(self.to),
+            method: "GET".to_owned(),
+            target: format!("{path}?{}", query_text(query)),
+            headers,
+            tls: Some(self.trust()),
+            goes_on: Some(said),
+            ..HttpQuestion::default()
+        };
+        let web = self.put(player, question, STREAM_PATIENCE)?;
+        if web.code == 101 {
+            return Ok(web.body.clone());
+        }
+        let body = serde_json::from_slice(&web.body).unwrap_or(Value::Null);
+        let why = || KubectlStop::Failed("error: unable to upgrade connection".to_owned());
+        ApiAnswer { code: web.code, body }.well().and_then(|_| Err(why()))
+    }
+
+    fn headers(&self, accepted: &str) -> Vec<(String, String)> {
+        vec![
+            ("Host".to_owned(), self.to.to_string()),
+            ("User-Agent".to_owned(), "kubectl/v1.36.2 (linux/amd64) kubernetes".to_owned()),
+            ("Accept".to_owned(), accepted.to_owned()),
+            ("Authorization".to_owned(), format!("Bearer {}", self.token)),
+        ]
+    }
+
+    fn put(
+        &self,
+        player: &mut Player<'_>,
+        question: HttpQuestion,
+        within: Duration,
+    ) -> Result<Arc<WebReply>, KubectlStop> {
         let what = NetworkAsk::Http(Box::new(question));
-        let reply = player.ask(Question { what, within: PATIENCE })?;
+        let reply = player.ask(Question { what, within })?;
         let NetworkReply::Web(web) = reply else {
             let why = format!("dial tcp {}: connect: connection refused", self.to);
             let why = format!("Unable to connect to the server: {why}");
@@ -217,6 +287,10 @@ impl ApiClient {
         player.handle(web.body.len());
         Ok(web)
     }
+}
+
+fn query_text(query: &[(&str, &str)]) -> String {
+    query.iter().map(|(key, value)| format!("{key}={}", escaped(value))).collect::<Vec<_>>().join("&")
 }
 
 fn escaped(text: &str) -> String {

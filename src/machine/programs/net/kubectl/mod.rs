@@ -1,6 +1,6 @@
 //! `kubectl` in a container: it asks the apiserver at `KUBERNETES_SERVICE_HOST` with the token of the pod's
-//! account. `get`, `apply`, `create`, `delete`, `patch`, `label`, `annotate`, `scale`, `rollout`, `logs`,
-//! `wait`, `auth` and `version`, of the kinds that every cluster has, and of any other as
+//! account. `get`, `describe`, `apply`, `create`, `delete`, `patch`, `label`, `annotate`, `scale`, `rollout`,
+//! `logs`, `exec`, `wait`, `auth` and `version`, of the kinds that every cluster has, and of any other as
 //! `NAME.VERSION.GROUP` or after a look at what is served.
 
 mod stop;
@@ -22,6 +22,10 @@ mod changing;
 mod printing;
 mod waiting;
 
+mod describe;
+mod exec;
+mod exec_streams;
+
 mod access;
 mod creating;
 mod revisions;
@@ -37,8 +41,8 @@ use crate::interpreter::player::{Flow, Player};
 
 /// What it knows.
 const COMMANDS: &[&str] = &[
-    "get", "apply", "create", "delete", "patch", "label", "annotate", "scale", "rollout", "logs", "wait",
-    "auth", "version",
+    "get", "describe", "apply", "create", "delete", "patch", "label", "annotate", "scale", "rollout", "logs",
+    "exec", "wait", "auth", "version",
 ];
 
 /// Says what it does with these words.
@@ -76,6 +80,8 @@ fn run_command(player: &mut Player<'_>, options: &KubectlOptions) -> KubectlRun 
         "label" | "annotate" => changing::mark(player, &client, options),
         "scale" => changing::scale(player, &client, options),
         "logs" => changing::logs(player, &client, options),
+        "exec" => exec::exec(player, &client, options),
+        "describe" => describe::describe(player, &client, options),
         "auth" => access::auth(player, &client, options),
         "rollout" => rollout(player, &client, options),
         _ => version(player, &client),

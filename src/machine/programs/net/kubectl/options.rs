@@ -51,6 +51,12 @@ pub(crate) struct KubectlOptions {
     /// Nothing is made, only said (`--dry-run=client`).
     pub(crate) is_dry: bool,
     pub(crate) sort_by: Option<String>,
+    /// `exec`: what is read is passed on, a terminal is wanted, nothing is said beside.
+    pub(crate) passes_input: bool,
+    pub(crate) wants_terminal: bool,
+    pub(crate) is_quiet: bool,
+    /// `describe` tells of events, unless it is told not to, or is about several objects and not told to.
+    pub(crate) shows_events: Option<bool>,
     /// Which one `rollout undo` goes back to.
     pub(crate) revision: Option<i64>,
 }
@@ -107,6 +113,8 @@ const VALUED: &[&str] = &[
     "--to-revision",
     "--save-config",
     "--show-labels",
+    "--show-events",
+    "--chunk-size",
 ];
 /// Of those, what may stand alone.
 const SWITCHES: &[&str] = &[
@@ -122,6 +130,7 @@ const SWITCHES: &[&str] = &[
     "--watch",
     "--save-config",
     "--show-labels",
+    "--show-events",
 ];
 /// Flags without one.
 const PLAIN: &[&str] = &[
@@ -137,6 +146,11 @@ const PLAIN: &[&str] = &[
     "-R",
     "--recursive",
     "-q",
+    "--quiet",
+    "-i",
+    "--stdin",
+    "-t",
+    "--tty",
     "--force-conflicts",
 ];
 
@@ -153,6 +167,10 @@ impl KubectlOptions {
             }
             if !word.starts_with('-') || word == "-" {
                 options.words.push(word.to_owned());
+                continue;
+            }
+            if matches!(word, "-it" | "-ti") {
+                (options.passes_input, options.wants_terminal) = (true, true);
                 continue;
             }
             let (name, given) = match word.split_once('=') {
@@ -182,6 +200,9 @@ impl KubectlOptions {
             "--client" => self.is_client_only = is_on,
             "--no-headers" => self.has_no_headers = is_on,
             "--previous" => self.is_previous = is_on,
+            "-i" | "--stdin" => self.passes_input = is_on,
+            "-t" | "--tty" => self.wants_terminal = is_on,
+            "-q" | "--quiet" => self.is_quiet = is_on,
             _ => {}
         }
     }
@@ -210,6 +231,7 @@ impl KubectlOptions {
             "--wait" => self.waits = value == "true",
             "--ignore-not-found" => self.ignores_missing = value == "true",
             "--all" => self.is_all = value == "true",
+            "--show-events" => self.shows_events = Some(value == "true"),
             "--now" if value == "true" => self.grace = Some(1),
             "--force" if value == "true" => self.grace = Some(0),
             "--from-literal" => self.literals.push(value.to_owned()),
