@@ -132,7 +132,7 @@ pub struct Up {
     /// 0.0.0.0:8080:30080. Port 0 takes a free one. TCP alone; 1,000 connections at once.
     #[arg(long, value_delimiter = ',', value_name = "PORT:TARGET")]
     pub publish: Vec<Publish>,
-    /// Open a page that shows the cluster at work, and print a link to it.
+    /// Open a page that shows the cluster at work; `kubarium ui` prints a link to it, which lets one in once.
     #[arg(long)]
     pub ui: bool,
     /// Where that page listens: an address of loopback, or a port of 127.0.0.1; port 0 takes a free one.

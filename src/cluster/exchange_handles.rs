@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::inside::Inside;
-use super::sent_bodies::readable;
+use super::sent_bodies::{is_secret, readable};
 use apimachinery::status::Status;
 use apiserver::request::ValueReader;
 use flow::{ExchangeText, MAX_BODY_BYTES, MAX_EXCHANGES, SentHeaders, StepId};
@@ -21,7 +21,7 @@ pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
         "properties": {
             "exchanges": {"type": "array", "items": {"type": "object"}},
             "isKept": {"type": "boolean", "description": "Whether those of requests that come are kept."},
-            "withheld": {"type": "integer", "description": "So many are about what you may not read."},
+            "withheld": {"type": "integer", "description": "So many are about what you may not read, or are secrets."},
             "maxExchanges": integer, "maxBodyBytes": integer,
         },
     });
@@ -44,8 +44,9 @@ impl Inside {
         let mut reader = ValueReader::new(&self.flow, &may_read);
         let kept = self.flow.exchanges().map_or_else(Vec::new, |exchanges| exchanges.kept(wanted));
         for (step, exchange) in kept {
-            if reader.may_see(step.cause()).await {
-                told.push(exchange.text(step, &bodies));
+            let told_one = exchange.text(step, &bodies);
+            if reader.may_see(step.cause()).await && !has_secret(&told_one) {
+                told.push(told_one);
             } else {
                 withheld += 1;
             }
@@ -58,6 +59,12 @@ impl Inside {
             "maxBodyBytes": MAX_BODY_BYTES,
         }))
     }
+}
+
+/// Secrets that were sent to where others are.
+fn has_secret(told: &ExchangeText) -> bool {
+    let answer = told.response.as_ref().map(|message| &message.body);
+    [Some(&told.request.body), answer].into_iter().flatten().any(|body| is_secret(&body.text))
 }
 
 fn step(text: &str) -> Result<StepId, Status> {

@@ -18,7 +18,7 @@ use apimachinery::status::Status;
 use apimachinery::wire::MayRead;
 use apiserver::request::hide_unreadable;
 use clock::Clock;
-use flow::{Exchanges, Flow, Followed, KeepsExchanges, StepId, TraceStep};
+use flow::{Exchanges, Flow, Followed, KeepsExchanges, Step, StepId, TraceStep};
 use handles::{ClusterHandle, HandleCall, Handles};
 
 /// Steps in one line of the answer.
@@ -156,7 +156,9 @@ fn lines(
 
 fn line(told: Followed, behind: u64) -> Result<Bytes, std::io::Error> {
     let Followed { steps, next, missed } = told;
-    let tell = |step: TraceStep| ToldStep { component: step.step.component(), words: step.words(), step };
+    // What names its component itself is not told of it twice.
+    let component = |step: &Step| if step.names_component() { None } else { step.component() };
+    let tell = |step: TraceStep| ToldStep { component: component(&step.step), words: step.words(), step };
     let line = RecordLine { steps: steps.into_iter().map(tell).collect(), next, missed, behind };
     let mut bytes = serde_json::to_vec(&line)?;
     bytes.push(b'\n');
@@ -165,8 +167,6 @@ fn line(told: Followed, behind: u64) -> Result<Bytes, std::io::Error> {
 
 #[cfg(test)]
 mod tests {
-    use flow::Step;
-
     use super::*;
 
     #[test]

@@ -33,6 +33,30 @@ pub(super) fn readable(
     is_packed.then(|| beginning(&unpacked, is_cut))
 }
 
+/// Kinds of which no body is told, wherever it was sent.
+const SECRET_KINDS: &[&str] = &["Secret", "TokenReview", "TokenRequest"];
+
+/// Whether a body is a secret, or a list in which some are: sent to a path of something else it is kept like
+/// any other. Of what cannot be read whole, any word that says so is enough.
+pub(super) fn is_secret(text: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Typed {
+        #[serde(default)]
+        kind: String,
+    }
+    match serde_json::from_str::<Typed>(text) {
+        Ok(Typed { kind }) if !kind.ends_with("List") => SECRET_KINDS.contains(&&*kind),
+        _ => text.split("kind").skip(1).any(is_of_secret_kind),
+    }
+}
+
+/// What stands behind the word, in JSON or YAML.
+fn is_of_secret_kind(rest: &str) -> bool {
+    let value = rest.trim_start_matches(|letter: char| letter.is_whitespace() || "\"':".contains(letter));
+    let end = value.find(|letter: char| !letter.is_alphanumeric()).unwrap_or(value.len());
+    SECRET_KINDS.contains(&value[..end].trim_end_matches("List"))
+}
+
 fn header<'h>(headers: &'h SentHeaders, wanted: &str) -> &'h str {
     let found = headers.iter().find(|(name, _)| &**name == wanted);
     found.and_then(|(_, value)| value.as_deref()).unwrap_or_default()
@@ -123,6 +147,29 @@ mod tests {
         let read = readable(&scheme, &sent, &status.unwrap(), false).unwrap();
         assert!(read.text.contains("\"code\":404"), "{}", read.text);
         assert!(readable(&scheme, &sent, b"k8s\0nonsense", false).is_none());
+    }
+
+    #[test]
+    fn a_secret_is_one_wherever_it_was_sent() {
+        for secret in [
+            r#"{"kind":"Secret","data":{"a":"Yg=="}}"#,
+            r#"{"kind":"List","items":[{"kind":"Secret"}]}"#,
+            "{\"apiVersion\":\"v1\",\"kind\" : \"Secret\",\"data\":{\"a\":",
+            "apiVersion: v1\nkind: 'Secret'\nstringData: {a: b}\n",
+            r#"{"kind":"TokenReview","spec":{"token":"a"}}"#,
+            r#"{"kind":"SecretList","items":[]}"#,
+        ] {
+            assert!(is_secret(secret), "{secret}");
+        }
+        for other in [
+            r#"{"kind":"Pod","spec":{"volumes":[{"kind":"Secret"}]}}"#,
+            r#"{"data":{"kind":"Secret"}}"#,
+            "kind: SecretStore\nmetadata: {name: a}\n",
+            "kind",
+            "",
+        ] {
+            assert!(!is_secret(other), "{other}");
+        }
     }
 
     #[test]

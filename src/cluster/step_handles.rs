@@ -1,5 +1,7 @@
 //! Stepping over HTTP: hold a cluster, let it go on step by step, and where it is to stand still.
 
+mod breakpoints;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,7 +132,7 @@ fn breakpoints(handles: Handles, inside: &Arc<Inside>) -> Handles {
             add.body(body).answers(schema()),
             acting(inside, |inside, call: HandleCall| async move {
                 let breakpoint: Breakpoint = call.json().await?;
-                let added = inside.stepped_by()?.add(breakpoint);
+                let added = inside.stepped_by()?.add(inside.meant(breakpoint)?);
                 added.map_err(|error| Status::bad_request(error.to_string()))?;
                 told(&inside, None)
             }),

@@ -86,6 +86,12 @@ impl Step {
         }
     }
 
+    /// Whether a field `component` says where it happened.
+    pub fn names_component(&self) -> bool {
+        use Step::*;
+        matches!(self, Started { .. } | InformerUpdated { .. } | Listed { .. } | EventRecorded { .. })
+    }
+
     /// The component that it happened in; none where that is whoever caused it.
     pub fn component(&self) -> Option<String> {
         use Step::*;

@@ -178,7 +178,8 @@ async fn a_story_is_one_trace_across_all_components_and_goes_on_with_that_of_its
     assert_eq!(ids.len(), story.len(), "each span is sent once");
     let of_client = |span: &Span| span.parent_span_id.as_deref() == Some(parent);
     let roots: Vec<&Span> = story.iter().map(|(_, span)| span).filter(|span| of_client(span)).collect();
-    assert_eq!((roots.len(), roots[0].name.as_str()), (1, "KubernetesAPI"));
+    let name = "POST /apis/apps/v1/namespaces/{:namespace}/deployments";
+    assert_eq!((roots.len(), roots[0].name.as_str()), (1, name));
     let path =
         json!({"key": "url.path", "value": {"stringValue": "/apis/apps/v1/namespaces/default/deployments"}});
     assert!(roots[0].attributes.contains(&path), "{:?}", roots[0]);

@@ -141,10 +141,26 @@ def hold_the_cluster(page):
     eventually("the cluster to go on", lambda: text(page, "p.held") == "")
 
 
-def the_story_of_a_pod(page):
+def a_map_without_a_mouse(page):
+    """Nodes are there without pods, and who has come to a pod stays there though another is drawn."""
+    nodes = lambda: [one.text for one in page.find_elements(By.CSS_SELECTOR, "svg .node + text")]
+    eventually("three nodes", lambda: len(nodes()) == 3)
+    kubectl("cordon", "node-3")
+    eventually("one that takes no pods", lambda: any("SchedulingDisabled" in title for title in nodes()))
+    kubectl("uncordon", "node-3")
     pod = page.find_element(By.CSS_SELECTOR, ".pod.running")
+    key = pod.get_attribute("data-pod")
     page.execute_script("arguments[0].focus()", pod)
-    pod.send_keys(Keys.ENTER)
+    kubectl("run", "another", "--image", "nginx")
+    eventually("another pod", lambda: count(page, ".pod.running") == 6)
+    kubectl("delete", "pod", "another", "--wait=true")
+    eventually("it to go", lambda: count(page, ".pod") == 5)
+    focused = page.switch_to.active_element
+    assert focused.get_attribute("data-pod") == key, focused.get_attribute("outerHTML")
+
+
+def the_story_of_a_pod(page):
+    page.switch_to.active_element.send_keys(" ")
     eventually("its story", lambda: count(page, ".story li button") > 10)
     assert page.find_element(By.ID, "tab-story").get_attribute("aria-selected") == "true"
     words = text(page, "ol.story")
@@ -170,9 +186,18 @@ def the_story_of_a_pod(page):
     button(page, "kubelet (status)").click()
     wrote = eventually("the kubelet's write", lambda: "Request: PATCH" in text(page, "#view-story .detail") and text(page, "#view-story .detail"))
     assert "/status" in wrote and "updated pods default/web-" in wrote and "create default/deployments" in wrote, wrote
-    page.find_element(By.XPATH, "//pre[contains(@class,'yaml')]/span[contains(.,'restartPolicy')]").click()
-    wrote = eventually("the create", lambda: "Request: POST" in text(page, "#view-story .detail") and text(page, "#view-story .detail"))
-    assert "created pods default/web-" in wrote, wrote
+    # The create, and not the binding, which is a write of the same second.
+    field = lambda name: page.find_element(By.XPATH, f"//pre[contains(@class,'yaml')]/span[contains(.,'{name}:')]")
+    told = lambda request: request in text(page, "#view-story .detail")
+    field("restartPolicy").click()
+    eventually("the create", lambda: told("Request: POST /api/v1/namespaces/default/pods\n"))
+    # Of what has no owner the record knows, too; and without a mouse.
+    page.execute_script("arguments[0].focus()", field("nodeName"))
+    page.switch_to.active_element.send_keys(Keys.ENTER)
+    eventually("the binding", lambda: told("/binding\n"))
+    page.switch_to.active_element.send_keys(Keys.HOME)
+    page.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
+    assert page.switch_to.active_element.text.startswith("apiVersion: v1"), page.switch_to.active_element.text
     accessible(page, "story")
 
 
@@ -313,6 +338,7 @@ def main():
         the_way_of_a_deployment(page)
         stand_still_and_go_back(page)
         hold_the_cluster(page)
+        a_map_without_a_mouse(page)
         the_story_of_a_pod(page)
         a_story_to_take_along(page)
         objects_and_a_shell(page)

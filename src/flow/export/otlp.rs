@@ -117,18 +117,43 @@ fn span(began: u64, place: &SpanPlace, unit: &Unit<'_>) -> Value {
     told
 }
 
-/// As upstream names them where it has a span for it: the HTTP method's request is `KubernetesAPI` there.
+/// As upstream names them where it has a span for it, and never by an object: tools count spans by their
+/// names.
 pub(super) fn name(unit: &Unit<'_>) -> String {
     match &unit.first().step {
-        Step::RequestReceived { .. } => "KubernetesAPI".into(),
+        Step::RequestReceived { verb, path, .. } => request_name(verb, path),
         Step::Enqueued { queue, .. } => format!("{queue} reconcile"),
         Step::ReconcileStarted { controller, .. } => format!("{controller} reconcile"),
         Step::SchedulingAttempt { .. } => "schedulePod".into(),
         Step::PodWorkerSync { state, .. } if &**state == "sync" => "syncPod".into(),
         Step::PodWorkerSync { state, .. } => format!("syncPod {state}"),
         Step::EventRecorded { reason, .. } => format!("event {reason}"),
-        other => describe(other),
+        Step::Stored { resource, .. } => format!("write {resource}"),
+        Step::WatchDelivered { resource, .. } | Step::InformerUpdated { resource, .. } => {
+            format!("watch {resource}")
+        }
+        _ => "step".into(),
     }
+}
+
+/// As `POST /apis/apps/v1/namespaces/{:namespace}/deployments` (`filters.getSpanNameFromRequestInfo`); of
+/// what is no resource the method alone.
+fn request_name(verb: &str, path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let (api, below) = match parts[..] {
+        ["api", version, ref below @ ..] => (format!("/api/{version}"), below),
+        ["apis", group, version, ref below @ ..] => (format!("/apis/{group}/{version}"), below),
+        _ => return method(verb).to_owned(),
+    };
+    let (namespace, below) = match *below {
+        [] => return method(verb).to_owned(),
+        ["namespaces", _] | ["namespaces", _, "status" | "finalize"] => ("/namespaces/{:namespace}", below),
+        ["namespaces", _, ref below @ ..] => ("/namespaces/{:namespace}", below),
+        _ => ("", below),
+    };
+    let name = if below.len() > 1 { "/{:name}" } else { "" };
+    let rest: String = below.iter().skip(2).map(|part| format!("/{part}")).collect();
+    format!("{} {api}{namespace}/{}{name}{rest}", method(verb), below[0])
 }
 
 /// HTTP's have the names of OpenTelemetry's semantic conventions.
@@ -181,4 +206,38 @@ fn attribute(key: &str, value: &str) -> Value {
 /// OTLP's JSON writes 64 bits as a text.
 fn nanoseconds(began: u64, microseconds: u64) -> String {
     began.saturating_add(microseconds).saturating_mul(1000).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_named_as_upstream_names_them_and_never_by_an_object() {
+        for (verb, path, name) in [
+            (
+                "create",
+                "/apis/apps/v1/namespaces/default/deployments",
+                "POST /apis/apps/v1/namespaces/{:namespace}/deployments",
+            ),
+            (
+                "patch",
+                "/api/v1/namespaces/a/pods/web/status",
+                "PATCH /api/v1/namespaces/{:namespace}/pods/{:name}/status",
+            ),
+            ("update", "/api/v1/nodes/node-1", "PUT /api/v1/nodes/{:name}"),
+            ("create", "/api/v1/namespaces", "POST /api/v1/namespaces"),
+            ("delete", "/api/v1/namespaces/a", "DELETE /api/v1/namespaces/{:namespace}/namespaces/{:name}"),
+            (
+                "update",
+                "/api/v1/namespaces/a/finalize",
+                "PUT /api/v1/namespaces/{:namespace}/namespaces/{:name}/finalize",
+            ),
+            ("get", "/version", "GET"),
+            ("get", "/apis/apps/v1", "GET"),
+            ("get", "/apis", "GET"),
+        ] {
+            assert_eq!(request_name(verb, path), name);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 // The map: the components as a drawing, and what moves between them.
 
 import { json } from "./api.js";
-import { el, labelled, show, showChanged, svg } from "./dom.js";
+import { calmly, el, labelled, show, showChanged, svg } from "./dom.js";
 import { steppingBar } from "./stepping.js";
 
 /** Dots that move at once; what comes beyond is seen by the weight of its line. */
@@ -18,6 +18,9 @@ const UNHURRIED = 100;
 const HURRY_AGAIN = 1000;
 /** Nodes that are drawn one by one; of further ones the sum is shown. */
 const MAX_NODES = 12;
+/** Nodes whose state is read, and how seldom at most, in milliseconds; of further ones pods tell that they are there. */
+const MAX_NODES_READ = 100;
+const NODES_READ = 2000;
 /** Pods that are drawn one by one on a node. */
 const MAX_PODS = 60;
 /** Work queues that are shown: those that moved last. */
@@ -100,17 +103,26 @@ const MAX_GONE = 65536;
 /** Pods that are read at once, where the record does not begin with the cluster. */
 const MAX_SEEDED = 5000;
 
+function isCreateOfPod(step) {
+  return step.step === "Stored" && step.resource === "pods" && step.operation === "create";
+}
+
 /** What the steps up to one make: pods on nodes, keys in queues, counts. */
 class Picture {
   pods = new Map();
+  /** By name what is said of them: nothing of those that take pods. */
+  nodes = new Map();
   /** Of those that are deleted something may still be said, as that their sandbox is gone. */
   #gone = new Set();
   queues = new Map();
   counts = new Map();
 
-  /** Pods that were there before the first step that is remembered. */
-  seed(pods) {
+  /** Pods that were there before the first step that is remembered: of those that are there now, all whose create is
+   * not among the steps to come. */
+  seed(pods, toCome) {
+    const later = new Set(toCome.filter(isCreateOfPod).map((step) => `${step.namespace}/${step.name}`));
     for (const { metadata, spec, status } of pods) {
+      if (later.has(`${metadata.namespace}/${metadata.name}`)) continue;
       const state = { Running: "running", Succeeded: "ended", Failed: "failed" }[status?.phase] ?? (spec.nodeName ? "bound" : "pending");
       const key = `${metadata.namespace}/${metadata.name}`;
       if (!this.pods.has(key) && !this.#gone.has(key)) this.pods.set(key, { node: spec.nodeName ?? "", state });
@@ -120,6 +132,7 @@ class Picture {
   apply(step) {
     const place = placeOf(step.component);
     this.counts.set(place, (this.counts.get(place) ?? 0) + 1);
+    if (step.step === "Stored") this.counts.set("etcd", (this.counts.get("etcd") ?? 0) + 1);
     const pod = step.pod ? this.#pod(step.pod) : null;
     switch (step.step) {
       case "Stored":
@@ -338,11 +351,21 @@ export function mapView(view, record, player, tell) {
   };
   const seed = async (into) => {
     const list = await json(`/api/v1/pods?limit=${MAX_SEEDED}`).catch(() => ({ items: [] }));
-    into.seed(list.items);
+    into.seed(list.items, record.steps.slice(Math.max(player.at - record.first + 1, 0)));
     paintSoon();
   };
+  let nodes = new Map();
+  const readNodes = calmly(NODES_READ, async () => {
+    const list = await json(`/api/v1/nodes?limit=${MAX_NODES_READ}`).catch(() => null);
+    if (!list) return;
+    nodes = new Map(list.items.map((node) => [node.metadata.name, saidOf(node)]));
+    picture.nodes = nodes;
+    paintSoon();
+  });
+  readNodes();
   player.onMove = (step) => {
     picture.apply(step);
+    if (step.step === "Stored" && step.resource === "nodes") readNodes();
     const isNews = !isPeriodic(step, record);
     if (isNews) told.push(step);
     if (told.length > 4 * MAX_LINES) told = told.slice(-MAX_LINES);
@@ -350,14 +373,16 @@ export function mapView(view, record, player, tell) {
     if (between && between[0] !== between[1]) moving.send(...between, kindOf(step));
     if (!isNews) return;
     drawing.touch(placeOf(step.component));
+    if (step.step === "Stored") drawing.touch("etcd");
     paintSoon();
   };
   player.addEventListener("jump", () => {
     picture = new Picture();
+    picture.nodes = nodes;
     moving.clear();
     const shown = record.steps.slice(0, Math.max(player.at - record.first + 1, 0));
     for (const step of shown) picture.apply(step);
-    if (record.missed) seed(picture);
+    if (record.first > 1) seed(picture);
     told = [];
     for (let at = shown.length - 1; at >= 0 && told.length < MAX_LINES; at -= 1) if (!isPeriodic(shown[at], record)) told.unshift(shown[at]);
     paintSoon();
@@ -372,6 +397,12 @@ export function mapView(view, record, player, tell) {
   player.addEventListener("moved", () => paintWithin(isCalm && follows() ? CALM : repaint()));
   view.addEventListener("chosen", paintSoon);
   paint();
+}
+
+/** Why a node takes no pods, in kubectl's words. */
+function saidOf({ spec, status }) {
+  const isReady = (status?.conditions ?? []).some((one) => one.type === "Ready" && one.status === "True");
+  return [isReady ? "" : "NotReady", spec?.unschedulable ? "SchedulingDisabled" : ""].filter(Boolean).join(", ");
 }
 
 /** What a controller looks at every few seconds, whether or not something is new: nobody caused it. */
@@ -466,10 +497,13 @@ function draw() {
     setTimeout(calm, BUSY);
   };
   const paint = (picture, tell) => {
-    for (const [place, count] of picture.counts) if (counts[place]) counts[place].textContent = `${count} steps`;
+    for (const [place, count] of picture.counts) if (counts[place]) counts[place].textContent = place === "etcd" ? `${count} writes` : `${count} steps`;
     for (const place of Object.keys(counts)) if (!picture.counts.has(place)) counts[place].textContent = "";
     showChanged(queues, [...picture.queues].map(([name, { keys, worked }]) => [name, keys.size, worked]), () => queueLines(picture));
-    showChanged(nodes, [...picture.pods], () => nodeBoxes(picture, tell));
+    // Who has come to a pod by keyboard stays there, though it is drawn anew.
+    const at = nodes.contains(document.activeElement) ? document.activeElement.getAttribute("data-pod") : null;
+    showChanged(nodes, [[...picture.nodes], [...picture.pods]], () => nodeBoxes(picture, tell));
+    if (at !== null && !nodes.contains(document.activeElement)) nodes.querySelector(`[data-pod="${CSS.escape(at)}"]`)?.focus();
   };
   return { root, touch, paint };
 }
@@ -485,7 +519,7 @@ function queueLines(picture) {
 }
 
 function nodeBoxes(picture, tell) {
-  const byNode = new Map();
+  const byNode = new Map([...picture.nodes.keys()].map((name) => [name, []]));
   for (const [key, pod] of picture.pods) {
     const node = pod.node || "not bound yet";
     if (!byNode.has(node)) byNode.set(node, []);
@@ -495,22 +529,26 @@ function nodeBoxes(picture, tell) {
   const drawn = names.slice(0, MAX_NODES);
   const [x, y, width] = PLACES.kubelets;
   const each = (width - 24) / Math.max(drawn.length, 3);
-  const boxes = drawn.map((name, at) => nodeBox(name, byNode.get(name), x + 12 + at * each, y + 56, each - 8, tell));
+  const boxes = drawn.map((name, at) => nodeBox([name, picture.nodes.get(name)], byNode.get(name), x + 12 + at * each, y + 56, each - 8, tell));
   const hidden = names.slice(MAX_NODES);
   if (!hidden.length) return boxes;
   const pods = hidden.reduce((sum, name) => sum + byNode.get(name).length, 0);
   return [...boxes, svg("text", { x: x + width - 12, y: y + 42, class: "words", "text-anchor": "end" }, `and ${hidden.length} more nodes with ${pods} pods`)];
 }
 
-function nodeBox(name, pods, x, y, width, tell) {
+function nodeBox([name, said], pods, x, y, width, tell) {
   const perRow = Math.max(Math.floor((width - 8) / 13), 1);
   const squares = pods.slice(0, Math.min(MAX_PODS, perRow * 5)).map(([key, state], at) => {
     const place = { x: x + 6 + (at % perRow) * 13, y: y + 26 + Math.floor(at / perRow) * 13, width: 11, height: 11 };
     const open = () => tell("pods", ...key.split("/"));
-    const act = (event) => event.key === "Enter" && open();
-    return svg("rect", { ...place, rx: 2, class: `pod ${state}`, tabindex: "0", role: "button", "aria-label": `pod ${key}, ${state}`, onclick: open, onkeydown: act }, svg("title", {}, `${key}: ${state}`));
+    const act = (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      open();
+    };
+    return svg("rect", { ...place, rx: 2, class: `pod ${state}`, "data-pod": key, tabindex: "0", role: "button", "aria-label": `pod ${key}, ${state}`, onclick: open, onkeydown: act }, svg("title", {}, `${key}: ${state}`));
   });
   const more = pods.length - squares.length;
-  const title = `${name}: ${pods.length} pod${pods.length === 1 ? "" : "s"}${more ? `, ${more} not drawn` : ""}`;
-  return svg("g", {}, svg("rect", { x, y, width, height: 96, rx: 6, class: "node" }), svg("text", { x: x + 6, y: y + 17, class: "queue" }, title), squares);
+  const title = `${name}: ${pods.length} pod${pods.length === 1 ? "" : "s"}${more ? `, ${more} not drawn` : ""}${said ? `, ${said}` : ""}`;
+  return svg("g", {}, svg("rect", { x, y, width, height: 96, rx: 6, class: said ? "node away" : "node" }), svg("text", { x: x + 6, y: y + 17, class: "queue" }, title), squares);
 }

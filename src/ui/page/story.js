@@ -8,6 +8,9 @@ import { yamlOf } from "./yaml.js";
 /** What every step has, told apart from what it says. */
 const FRAME = new Set(["id", "cause", "atMicroseconds", "step", "component", "words"]);
 
+/** So many steps that one led to are listed; of further ones the number is told. */
+const MAX_EFFECTS = 200;
+
 /** The view; `tell` shows the story of an object. */
 export function storyView(view, record) {
   /** By a step's name: where the code is that does it, and what the real component is called. */
@@ -59,7 +62,8 @@ export function storyView(view, record) {
     chosen?.setAttribute("aria-current", "step");
     const other = (one) => el("li", {}, el("button", { class: "link", onclick: () => choose(one, null) }, `#${one.id} ${one.component || "you"}: ${one.words}`));
     const causes = record.causes(step.id);
-    const effects = record.effects(step.id).slice(0, 30);
+    const all = record.effects(step.id);
+    const effects = all.slice(0, MAX_EFFECTS);
     const request = [step, ...record.causes(step.id)].find((one) => one.step === "RequestReceived");
     const sent = el("section", { "aria-label": "What was sent and what came back" });
     if (request) paintSent(sent, request);
@@ -73,6 +77,7 @@ export function storyView(view, record) {
       causes.length ? el("ol", {}, ends(causes, other)) : el("p", {}, "nobody: it is where this story begins"),
       el("h3", {}, "Led to"),
       effects.length ? el("ol", {}, effects.map(other)) : el("p", {}, "nothing yet"),
+      all.length > MAX_EFFECTS ? el("p", {}, `and ${all.length - MAX_EFFECTS} more`) : null,
     );
   }
 
@@ -114,10 +119,11 @@ export function storyView(view, record) {
       return;
     }
     const told = shown;
-    const { legend, body } = yamlOf(object, (entry) => {
-      const written = writeOf(told, entry, record);
+    const { legend, body } = yamlOf(object, (entry, path) => {
+      const written = entry ? writeOf(told, entry, record) : writeOfUnowned(told, path, record);
       if (written) return choose(written, null);
-      show(detail, el("p", { role: "status" }, `The write of ${entry.manager} at ${entry.time} is not remembered.`));
+      const whose = entry ? `The write of ${entry.manager} at ${entry.time}` : `The write of ${path}`;
+      show(detail, el("p", { role: "status" }, `${whose} is not remembered.`));
     });
     show(fields, el("h2", {}, "Who wrote which field"), el("p", {}, "A name or a field leads to the request that wrote it."), legend, body);
   }
@@ -135,17 +141,55 @@ export function storyView(view, record) {
   };
 }
 
-/** The write by which a manager came by what it owns: the last of that second, of that part of the object, and in that
- * name, as far as these are known. */
-function writeOf(told, { manager, time, subresource = "" }, record) {
+/** The write by which a manager came by what it owns: the last of that second, of that part of the object, by the name
+ * that the request gave, or else by who asked, as far as these are known. */
+function writeOf(told, { manager, time, operation, subresource = "" }, record) {
   const second = (step) => Math.floor((told.beganUnixMicroseconds + step.atMicroseconds) / 1e6);
-  const subject = (step) => `${step.resource} ${step.namespace ? `${step.namespace}/` : ""}${step.name}`;
-  const asked = (step, kind) => record.causes(step.id).find((one) => one.step === kind);
-  const isPart = (step) => (asked(step, "RequestReceived")?.path.split("/status")[1] === "" ? "status" : "") === subresource;
-  const isNamed = (step) => asked(step, "Routed")?.options?.split("&").includes(`fieldManager=${encodeURIComponent(manager)}`);
-  const then = told.steps.filter((step) => step.step === "Stored" && subject(step) === told.subject && second(step) === Date.parse(time) / 1000);
-  const written = [(step) => isPart(step) && isNamed(step), isPart, () => true].map((fits) => then.filter(fits).at(-1)).find(Boolean);
+  const then = writesOf(told, subresource, record).filter((step) => second(step) === Date.parse(time) / 1000);
+  const isNamed = (step) => requestOf(step, "Routed", record)?.options?.split("&").includes(`fieldManager=${encodeURIComponent(manager)}`);
+  const isBy = (step) => managerOf(requestOf(step, "RequestReceived", record)?.user ?? "") === manager;
+  const isOther = (step) => !managerOf(requestOf(step, "RequestReceived", record)?.user ?? "");
+  const fitting = [isNamed, isBy, isOther].map((fits) => then.filter(fits)).find((found) => found.length);
+  // What is applied is applied once more; who updates has made what it owns, if it has made the object in that second.
+  const written = operation === "Update" ? (fitting?.find((step) => step.operation === "create") ?? fitting?.at(-1)) : fitting?.at(-1);
   return written && { ...record.get(written.id), ...written };
+}
+
+/** Of what nobody has said to own: the binding wrote the node's name, each write the version, and what is left came
+ * with the object. */
+function writeOfUnowned(told, path, record) {
+  const [whole, status, bound] = ["", "status", "binding"].map((part) => writesOf(told, part, record));
+  const all = [...whole, ...status, ...bound].sort((one, other) => one.id - other.id);
+  const changes = ["metadata.resourceVersion", "metadata.generation"];
+  const of = path === "spec.nodeName" ? bound : path.startsWith("status") ? status : changes.includes(path) ? all : whole.filter((step) => step.operation === "create");
+  const written = of.at(-1);
+  return written && { ...record.get(written.id), ...written };
+}
+
+/** The writes of the story's own object, of one part of it: a subresource, or all the rest. */
+function writesOf(told, subresource, record) {
+  const subject = (step) => `${step.resource} ${step.namespace ? `${step.namespace}/` : ""}${step.name}`;
+  const isPart = (step) => subresourceOf(requestOf(step, "RequestReceived", record)?.path ?? "") === subresource;
+  return told.steps.filter((step) => step.step === "Stored" && subject(step) === told.subject && isPart(step));
+}
+
+function requestOf(step, kind, record) {
+  return record.causes(step.id).find((one) => one.step === kind);
+}
+
+/** What stands behind the object's name in a path of the API. */
+function subresourceOf(path) {
+  const parts = path.split("/").filter(Boolean);
+  const below = parts.slice(parts[0] === "api" ? 2 : 3);
+  const isInNamespace = below[0] === "namespaces" && below.length > 2 && !["status", "finalize"].includes(below[2]);
+  return (isInNamespace ? below.slice(4) : below.slice(2)).join("/");
+}
+
+/** What a component's writes are called in managedFields; of people nobody knows it. */
+function managerOf(user) {
+  if (user.startsWith("system:node:")) return "kubelet";
+  if (user === "system:kube-scheduler") return "kube-scheduler";
+  return user.startsWith("system:serviceaccount:kube-system:") || user === "system:kube-controller-manager" ? "kube-controller-manager" : "";
 }
 
 /** What led to a step at once, and what it all began with: a long way has a gap. */
@@ -167,7 +211,7 @@ async function paintSent(sent, request) {
 }
 
 function whyNot(isKept, withheld, maxExchanges) {
-  if (withheld) return "Headers and bodies are for those who may read all objects of this resource here.";
+  if (withheld) return "Headers and bodies are for those who may read all objects of this resource here; those of secrets for nobody.";
   const kept = isKept ? `the last ${maxExchanges} writes of people, and as many of components` : "writes that come while the page is open";
   return `No headers and bodies of this request are kept: it is a secret, or older than what is. Kept are those of ${kept}.`;
 }

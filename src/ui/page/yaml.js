@@ -6,7 +6,8 @@ import { el } from "./dom.js";
 const COLOURS = 8;
 
 /** The YAML as elements, and who has which colour; `pick` is told whose entry of managedFields is chosen, by name or
- * by a field. */
+ * by a field, and which field: what nobody has said to own has no entry. By keyboard arrows lead from field to field,
+ * and Enter picks. */
 export function yamlOf(object, pick) {
   const { managedFields = [], ...metadata } = object.metadata ?? {};
   const managers = managedFields.map((entry) => ({
@@ -17,14 +18,29 @@ export function yamlOf(object, pick) {
   const rows = [];
   write(rows, { ...object, metadata }, 0, managers.map((manager) => manager.fields), managers);
   const colour = (at) => `owner-${Math.min(at, COLOURS - 1)}`;
-  const picking = (at) => pick && (() => pick(managedFields[at]));
+  const picking = (at, path = "") => pick && (() => pick(managedFields[at], path));
   const named = (manager, at) => (pick ? el("button", { type: "button", class: "link", onclick: picking(at) }, manager.name) : manager.name);
   const legend = el("ul", { class: "legend" }, managers.map((manager, at) => el("li", { class: colour(at), title: manager.how }, named(manager, at))));
-  const body = el("pre", { class: "yaml", tabindex: "0" }, rows.map(([line, owners]) => {
+  const body = el("pre", { class: "yaml", tabindex: "0", onkeydown: walk, "aria-label": "Fields: arrows move, Enter leads to the write" }, rows.map(([line, owners, path]) => {
     const title = owners.map((at) => `${managers[at].name}: ${managers[at].how}`).join(", ");
-    return el("span", owners.length ? { class: colour(owners[0]), title, onclick: picking(owners[0]) || null } : {}, `${line}\n`);
+    return el("span", { class: owners.length ? colour(owners[0]) : null, title: title || null, tabindex: pick ? "-1" : null, onclick: picking(owners[0], path) || null }, `${line}\n`);
   }));
   return { legend, body };
+}
+
+/** From line to line by arrows, Home and End; Enter and Space do what a click does. */
+function walk(event) {
+  const lines = [...event.currentTarget.children];
+  const at = lines.indexOf(document.activeElement);
+  if (event.key === "Enter" || event.key === " ") {
+    if (at < 0) return;
+    lines[at].click();
+  } else {
+    const to = { ArrowDown: Math.min(at + 1, lines.length - 1), ArrowUp: Math.max(at - 1, 0), Home: 0, End: lines.length - 1 }[event.key];
+    if (to === undefined) return;
+    lines[to].focus();
+  }
+  event.preventDefault();
 }
 
 /** The YAML as text, without who owns what. */
@@ -37,34 +53,35 @@ export function yamlText(object) {
 }
 
 /** `owned` is, of each manager, what it owns below this value; what has nothing below it is owned whole. */
-function write(rows, value, depth, owned, managers) {
+function write(rows, value, depth, owned, managers, within = "") {
   const pad = "  ".repeat(depth);
   for (const [key, inner] of Object.entries(value)) {
+    const path = within ? `${within}.${key}` : key;
     const below = owned.map((fields) => fields && (isEmpty(fields) ? fields : fields[`f:${key}`]));
     const owners = ownersOf(below);
     if (isEmpty(inner) || typeof inner !== "object" || inner === null) {
-      rows.push([`${pad}${scalar(key)}: ${scalar(inner)}`, owners]);
+      rows.push([`${pad}${scalar(key)}: ${scalar(inner)}`, owners, path]);
     } else if (Array.isArray(inner)) {
-      rows.push([`${pad}${scalar(key)}:`, owners]);
-      for (const item of inner) writeItem(rows, item, depth, below, managers);
+      rows.push([`${pad}${scalar(key)}:`, owners, path]);
+      for (const item of inner) writeItem(rows, item, depth, below, managers, path);
     } else {
-      rows.push([`${pad}${scalar(key)}:`, owners]);
-      write(rows, inner, depth + 1, below, managers);
+      rows.push([`${pad}${scalar(key)}:`, owners, path]);
+      write(rows, inner, depth + 1, below, managers, path);
     }
   }
 }
 
-function writeItem(rows, item, depth, owned, managers) {
+function writeItem(rows, item, depth, owned, managers, path) {
   const pad = "  ".repeat(depth);
   const below = owned.map((fields) => fields && itemOf(fields, item));
   if (item === null || typeof item !== "object" || isEmpty(item)) {
-    rows.push([`${pad}- ${scalar(item)}`, ownersOf(below)]);
+    rows.push([`${pad}- ${scalar(item)}`, ownersOf(below), path]);
     return;
   }
   const inner = [];
-  write(inner, item, depth + 1, below, managers);
-  const [[first, owners], ...rest] = inner;
-  rows.push([`${pad}- ${first.trimStart()}`, owners], ...rest);
+  write(inner, item, depth + 1, below, managers, path);
+  const [[first, owners, field], ...rest] = inner;
+  rows.push([`${pad}- ${first.trimStart()}`, owners, field], ...rest);
 }
 
 /** What is said of an item of a list: by its keys (`k:`), or by its value (`v:`); else of the whole list. */

@@ -127,10 +127,11 @@ async fn a_cluster_runs_into_its_breakpoints() {
     let cluster = Cluster::start(Config::new().nodes(1).clock(clock)).await.unwrap();
     let places = [
         ("admission", "resourcequota", "default/web"),
-        ("reconcile", "replicaset", ""),
+        // As the record calls it, and as kubectl lets one call resources.
+        ("reconcile", "replicaset-controller", ""),
         ("scheduling", "", ""),
-        ("write", "pods", ""),
-        ("sync", "pods", ""),
+        ("write", "pod", ""),
+        ("sync", "po", ""),
     ];
     for (stage, of, object) in places {
         step(&cluster, "/breakpoints", json!({"stage": stage, "of": of, "object": object})).await;
@@ -165,8 +166,17 @@ async fn a_cluster_runs_into_its_breakpoints() {
     created.await.unwrap().unwrap();
     cluster.settled().await.unwrap();
     assert_eq!(cluster.client().list(&PODS, "default", &Default::default()).await.unwrap().items.len(), 1);
+    for (stage, of, why) in [
+        ("write", "nosuch", "no resource \"nosuch\" is served here"),
+        ("sync", "deploy", "sync is about pods alone"),
+        ("request", "get", "say one of create, update, patch, delete, deletecollection"),
+    ] {
+        let never = json!({"stage": stage, "of": of});
+        let (code, refused) = ask(&cluster, "", "POST", &format!("{STEP}/breakpoints"), never).await;
+        assert!(code == 400 && refused["message"].as_str().unwrap().contains(why), "{refused}");
+    }
     for number in 0..64 {
-        step(&cluster, "/breakpoints", json!({"stage": "write", "of": number.to_string()})).await;
+        step(&cluster, "/breakpoints", json!({"stage": "write", "object": number.to_string()})).await;
     }
     let one_more = json!({"stage": "write", "of": "pods"});
     let (code, refused) = ask(&cluster, "", "POST", &format!("{STEP}/breakpoints"), one_more).await;
