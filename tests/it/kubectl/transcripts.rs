@@ -8,7 +8,8 @@ use std::process::Stdio;
 use regex::Regex;
 
 use super::typing::Terminal;
-use crate::support::{Kubectl, PATIENCE, golden, texts, with_each_kubectl};
+use crate::support::golden::golden;
+use crate::support::{Kubectl, PATIENCE, texts, with_each_kubectl};
 
 /// Lines that only some kubectls say: that somebody sits there, that sessions are recorded, that a profile is old.
 const OF_SOME_VERSIONS: &[&str] = &[

@@ -8,7 +8,7 @@ use kubarium::apis::rbac::role_binding::CLUSTER_ROLE_BINDINGS;
 use serde_json::json;
 
 use super::Net;
-use crate::support::golden;
+use crate::support::golden::golden;
 
 impl Net {
     /// The account of pods may do everything.

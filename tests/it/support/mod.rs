@@ -1,7 +1,7 @@
 //! What the tests stand on: a kubarium of their own, and the kubectls of this machine.
 
 pub(crate) mod forward;
-mod golden;
+pub(crate) mod golden;
 pub(crate) mod plain;
 pub(crate) mod programs;
 pub(crate) mod script;
@@ -9,8 +9,6 @@ pub(crate) mod test_cluster;
 pub(crate) mod upstream;
 pub(crate) mod webhook;
 pub(crate) mod wire;
-
-pub(crate) use golden::golden;
 
 use std::fs;
 use std::path::{Path, PathBuf};
