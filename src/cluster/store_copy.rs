@@ -143,7 +143,9 @@ async fn read(from: &StorePlace, clock: &Clock) -> Result<Snapshot, StoreCopyErr
         StorePlace::DataDir(folder) => return read_data_dir(folder, clock).await,
         StorePlace::File { path, .. } if is_ours(path)? => return Ok(Snapshot::read(path)?),
         StorePlace::File { path, prefix } => {
-            return Ok(Snapshot::of_etcd(path, prefix, LeasesOf::Snapshot, (0, 0))?);
+            let options = EtcdOptions { prefix: prefix.clone(), ..EtcdOptions::default() };
+            let root = options.root().map_err(EtcdStoreError::from)?;
+            return Ok(Snapshot::of_etcd(path, &root, LeasesOf::Snapshot, (0, 0))?);
         }
         StorePlace::Etcd(options) => {
             let client = open(options, clock).await?;

@@ -59,7 +59,8 @@ pub enum LeasesOf {
     Nobody,
 }
 
-/// Reads a file. Its keys below `prefix`, as `/registry`, become those below `/registry`; others stay.
+/// Reads a file. Its keys below `prefix`, as `/registry`, become those below `/registry`; others are left
+/// out.
 ///
 /// # Errors
 /// [`EtcdSnapshotError`].
@@ -98,10 +99,9 @@ pub fn decode(mut file: Bytes, prefix: &str, kept: LeasesOf) -> Result<StoreImag
     for (key, value) in rows {
         let (revision, change) = read_row(&key, value, &leases)?;
         newest = newest.max(revision);
-        changes.push(below_registry(change, prefix));
+        changes.extend(below_registry(change, prefix));
     }
-    let wanted = format!("{REGISTRY}/");
-    if !changes.iter().any(|change| change.kv.key.starts_with(&wanted)) {
+    if changes.is_empty() {
         return Err(EtcdSnapshotError::NoKeys(prefix.to_owned()));
     }
     let leases: Vec<ImageLease> = leases.into_values().map(|(_, lease)| lease).collect();
@@ -111,15 +111,12 @@ pub fn decode(mut file: Bytes, prefix: &str, kept: LeasesOf) -> Result<StoreImag
 /// What the keys of the objects of this store begin with.
 const REGISTRY: &str = "/registry";
 
-fn below_registry(change: LoggedChange, prefix: &str) -> LoggedChange {
-    let rest = change.kv.key.strip_prefix(prefix).filter(|rest| rest.starts_with('/'));
-    match rest {
-        Some(rest) if prefix != REGISTRY => {
-            let key = format!("{REGISTRY}{rest}").into();
-            LoggedChange { kv: KeyValue { key, ..change.kv }, ..change }
-        }
-        _ => change,
-    }
+/// None of what is not below the prefix: it is another cluster's, whose objects are not to be mixed with
+/// these, or nobody's.
+fn below_registry(change: LoggedChange, prefix: &str) -> Option<LoggedChange> {
+    let rest = change.kv.key.strip_prefix(prefix).filter(|rest| rest.starts_with('/'))?;
+    let key = format!("{REGISTRY}{rest}").into();
+    Some(LoggedChange { kv: KeyValue { key, ..change.kv }, ..change })
 }
 
 /// By what they are called, each with its number in the image.

@@ -41,8 +41,9 @@ async fn what_is_read_again_has_the_same_revisions_leases_and_history() {
     let file = Bytes::from(snapshot(&server).await.concat());
     let read = load(&decode(file.clone(), "/registry").unwrap());
     assert_eq!((read.revision(), read.compact_revision()), (kv.revision(), kv.compact_revision()));
-    let all = |kv: &Kv| kv.range("/", None, None, None).unwrap().kvs;
+    let all = |kv: &Kv| kv.range("/registry/", None, None, None).unwrap().kvs;
     assert_eq!(all(&read), all(&kv));
+    assert_eq!(read.get("/others", None).unwrap().0, None, "they are nobody's");
     let before = Some(kv.compact_revision() + 1);
     assert_eq!(read.get("/registry/a/008", before).unwrap(), kv.get("/registry/a/008", before).unwrap());
     let mut watch = read.watch("/registry/", kv.compact_revision()).unwrap();
@@ -69,6 +70,36 @@ async fn keys_below_another_prefix_are_found_below_ours() {
     assert_eq!(refused, "it has no key below /registry/: say with --etcd-prefix what its keys begin with");
     let read = load(&decode(file, "/kube").unwrap());
     assert!(read.get("/registry/pods/a/b", None).unwrap().0.is_some());
+}
+
+/// Two clusters on one etcd, and a prefix that begins as another does.
+#[tokio::test]
+async fn keys_that_are_not_below_the_prefix_are_left_out() {
+    let server = server();
+    for (key, value) in [
+        ("/registry/pods/a/b", "first"),
+        ("/kube/pods/a/b", "second"),
+        ("/registry/pods/a/c", "first"),
+        ("/kube/pods/a/d", "second"),
+        ("/kubernetes/pods/a/e", "third"),
+    ] {
+        put(&server, key, value).await;
+    }
+    let file = Bytes::from(snapshot(&server).await.concat());
+    for (prefix, expected) in [
+        ("/registry", vec![("/registry/pods/a/b", "first"), ("/registry/pods/a/c", "first")]),
+        ("/kube", vec![("/registry/pods/a/b", "second"), ("/registry/pods/a/d", "second")]),
+        ("/kubernetes", vec![("/registry/pods/a/e", "third")]),
+    ] {
+        let read = load(&decode(file.clone(), prefix).unwrap());
+        let found = read.range("", None, None, None).unwrap().kvs;
+        let found: Vec<(&str, &str)> =
+            found.iter().map(|kv| (&*kv.key, str::from_utf8(&kv.value).unwrap())).collect();
+        assert_eq!(found, expected, "{prefix}");
+        assert_eq!(read.revision(), 6, "it goes on where the etcd stood");
+    }
+    let refused = decode(file, "/nothing").map(drop).unwrap_err().to_string();
+    assert_eq!(refused, "it has no key below /nothing/: say with --etcd-prefix what its keys begin with");
 }
 
 /// Nothing that a file says makes it more than a refusal; what is in the pages is then perhaps not what was.

@@ -106,3 +106,33 @@ fn an_etcd_that_is_not_new_gives_revisions_of_its_own() {
     let refused = copy(&["--from", &nothing, "--to", &etcd.url()]).unwrap_err();
     assert!(refused.contains("has no store: give the --data-dir of a cluster"), "{refused}");
 }
+
+#[test]
+fn of_two_clusters_in_one_etcd_the_one_that_is_named_is_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (file, etcd) = (path("saved.db"), RealEtcd::start());
+    for (prefix, name) in [("/registry", "of-one"), ("/kube", "of-other")] {
+        let value = format!(
+            r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"{name}","namespace":"default","uid":"u"}}}}"#
+        );
+        etcd.ctl(&["put", &format!("{prefix}/configmaps/default/{name}"), &value]);
+    }
+    etcd.ctl(&["snapshot", "save", &file]);
+    for (at, (from, prefix, kept, other)) in [
+        (&etcd.url(), "/registry", "of-one", "of-other"),
+        (&etcd.url(), "/kube", "of-other", "of-one"),
+        (&file, "kube", "of-other", "of-one"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let to = path(&format!("to-{at}"));
+        copy(&["--from", from, "--etcd-prefix", prefix, "--to", &to]).unwrap();
+        let up = Up::start_with(&["--apiserver-only", "--data-dir", &to]);
+        let names = kubectl(&up).ok("get configmaps -o name");
+        assert!(names.contains(kept) && !names.contains(other), "{from} {prefix}: {names}");
+        let refused = copy(&["--from", from, "--etcd-prefix", "/nothing", "--to", &path("nothing")]);
+        assert!(refused.unwrap_err().contains("it has no key below /nothing/: say with --etcd-prefix"));
+    }
+}
