@@ -18,7 +18,7 @@ use apis::scheme::Scheme;
 use apiserver::server::{self, Server, Tls};
 use clock::Clock;
 use etcd::Kv;
-use etcd_server::options::{ClientUrl, ListenOptions, TlsOptions};
+use etcd_server::options::{ListenOptions, TlsOptions};
 use etcd_server::values::Values;
 use etcd_server::{EtcdServer, ServerOptions};
 use pki::Identity;
@@ -46,7 +46,6 @@ pub(super) async fn serve_cluster(
     if options.listen_client_urls.is_empty() {
         return Ok(Vec::new());
     }
-    refuse_exposed(options)?;
     let values = Arc::new(ShownValues::new(scheme.clone()));
     let client_urls = options.listen_client_urls.iter().map(ToString::to_string).collect();
     let kv = kv.clone();
@@ -57,10 +56,7 @@ pub(super) async fn serve_cluster(
 
 /// Whoever gets in there reads all Secrets.
 fn refuse_exposed(options: &ListenOptions) -> Result<(), EtcdApiError> {
-    let is_safe = |url: &&ClientUrl| {
-        url.address.ip().is_loopback() || url.is_secure && options.tls.demands_certificates()
-    };
-    match options.listen_client_urls.iter().find(|url| !is_safe(url)) {
+    match options.listen_client_urls.iter().find(|url| options.is_exposed(url)) {
         Some(url) => Err(EtcdApiError(format!(
             "--listen-client-urls {url} lets everybody read and write everything, Secrets too; use 127.0.0.1, or \
              https:// with --cert-file, --key-file, --trusted-ca-file and --client-cert-auth"
@@ -82,7 +78,7 @@ async fn serve(
     serve_with(clock, options, service).await
 }
 
-/// Listens at each URL for a service that answers what is asked of etcd.
+/// Listens at each URL for a service that answers what is asked of etcd, unless everybody would get in.
 ///
 /// # Errors
 /// Which flag cannot be followed, and why.
@@ -91,6 +87,7 @@ pub async fn serve_with(
     options: &ListenOptions,
     service: ApiService,
 ) -> Result<Vec<Server>, EtcdApiError> {
+    refuse_exposed(options)?;
     let tls = tls(&options.tls)?;
     let mut servers = Vec::new();
     for url in &options.listen_client_urls {

@@ -1,7 +1,7 @@
 //! The flags of etcd that say who may connect and how (`embed.Config`).
 
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -15,12 +15,32 @@ pub struct ListenOptions {
     /// http://127.0.0.1:2379 or https://HOST:PORT.
     ///
     /// A client reads and writes everything, Secrets too, past all rules of the apiserver. Without TLS it is
-    /// served on loopback alone; elsewhere clients must show certificates (--client-cert-auth).
+    /// served on loopback alone; elsewhere clients must show certificates (--client-cert-auth). Under the
+    /// name etcd, as test suites start it, 0.0.0.0 is 127.0.0.1 then.
     #[arg(long, value_delimiter = ',', value_name = "URL")]
     pub listen_client_urls: Vec<ClientUrl>,
     /// What etcd's API is served with.
     #[command(flatten)]
     pub tls: TlsOptions,
+}
+
+impl ListenOptions {
+    /// Whether everybody who reaches the machine gets in there.
+    pub fn is_exposed(&self, url: &ClientUrl) -> bool {
+        !url.address.ip().is_loopback() && !self.tls.is_safe(url)
+    }
+
+    /// Listens on loopback alone where it would be at all addresses, and exposed.
+    pub fn keep_to_loopback(&mut self) {
+        let tls = &self.tls;
+        for url in &mut self.listen_client_urls {
+            match url.address.ip() {
+                ip if !ip.is_unspecified() || tls.is_safe(url) => {}
+                IpAddr::V4(_) => url.address.set_ip(Ipv4Addr::LOCALHOST.into()),
+                IpAddr::V6(_) => url.address.set_ip(Ipv6Addr::LOCALHOST.into()),
+            }
+        }
+    }
 }
 
 /// The certificates of etcd's API.
@@ -43,6 +63,11 @@ pub struct TlsOptions {
 }
 
 impl TlsOptions {
+    /// Whether nobody gets in there without a certificate.
+    fn is_safe(&self, url: &ClientUrl) -> bool {
+        url.is_secure && self.demands_certificates()
+    }
+
     /// Whether clients must show a certificate: as in etcd, an authority alone asks for that, too.
     pub fn demands_certificates(&self) -> bool {
         self.trusted_ca_file.is_some()
@@ -88,6 +113,27 @@ impl fmt::Display for ClientUrl {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_addresses_are_loopback_unless_clients_show_certificates() {
+        let kept = |text: &str, authority: Option<&str>| {
+            let tls = TlsOptions { trusted_ca_file: authority.map(PathBuf::from), ..TlsOptions::default() };
+            let mut listen = ListenOptions { listen_client_urls: vec![text.parse().unwrap()], tls };
+            listen.keep_to_loopback();
+            let url = listen.listen_client_urls[0];
+            (url.to_string(), listen.is_exposed(&url))
+        };
+        for (text, authority, expected, is_exposed) in [
+            ("http://0.0.0.0:1", None, "http://127.0.0.1:1", false),
+            ("http://[::]:1", None, "http://[::1]:1", false),
+            ("http://0.0.0.0:1", Some("ca"), "http://127.0.0.1:1", false),
+            ("https://0.0.0.0:1", None, "https://127.0.0.1:1", false),
+            ("https://0.0.0.0:1", Some("ca"), "https://0.0.0.0:1", false),
+            ("http://10.0.0.1:1", None, "http://10.0.0.1:1", true),
+        ] {
+            assert_eq!(kept(text, authority), (expected.to_owned(), is_exposed), "{text} {authority:?}");
+        }
+    }
 
     #[test]
     fn a_url_is_a_scheme_a_host_and_a_port() {

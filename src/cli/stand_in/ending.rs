@@ -26,6 +26,11 @@ impl Ending {
         Ok(Ending { stop, parent: if is_bound { Parent::now() } else { Parent::nobody() } })
     }
 
+    /// Listens for signals alone: who starts a service may go.
+    pub(crate) fn of_service() -> Result<Ending, Failure> {
+        Ok(Ending { stop: Stop::listen()?, parent: Parent::nobody() })
+    }
+
     /// Returns at the first reason to end.
     pub(crate) async fn wait(&mut self) {
         tokio::select! {

@@ -69,6 +69,15 @@ pub struct Etcd {
     unsafe_no_fsync: bool,
 }
 
+/// How it was started.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CalledAs {
+    /// By a test suite, for its server.
+    Etcd,
+    /// By somebody who wants an etcd.
+    Subcommand,
+}
+
 /// Runs until it is told to end.
 pub fn run(words: Vec<String>, _verbosity: Verbosity) -> Result<(), Failure> {
     let mut command = Etcd::command();
@@ -84,20 +93,26 @@ pub fn run(words: Vec<String>, _verbosity: Verbosity) -> Result<(), Failure> {
     }
     let words = std::iter::once(ETCD.to_owned()).chain(normal.words);
     let matches = command.try_get_matches_from_mut(words).and_then(|found| Etcd::from_arg_matches(&found));
-    let etcd = matches.map_err(|error| said(&error))?;
-    runtime()?.block_on(etcd.serve(false))
+    let mut etcd = matches.map_err(|error| said(&error))?;
+    // Suites say 0.0.0.0 and ask at this machine.
+    etcd.listen.keep_to_loopback();
+    runtime()?.block_on(etcd.serve(CalledAs::Etcd))
 }
 
 impl Etcd {
-    /// `kubarium etcd`: runs until it is told to end. A store that cannot be opened is said at once.
+    /// `kubarium etcd`: runs until it is told to end, as a service does, also when whoever started it is
+    /// gone. A store that cannot be opened is said at once.
     pub fn run(self) -> Result<(), Failure> {
-        runtime()?.block_on(self.serve(true))
+        runtime()?.block_on(self.serve(CalledAs::Subcommand))
     }
 
-    async fn serve(mut self, opens_at_once: bool) -> Result<(), Failure> {
-        let mut ending = Ending::listen()?;
+    async fn serve(mut self, called: CalledAs) -> Result<(), Failure> {
+        let mut ending = match called {
+            CalledAs::Etcd => Ending::listen()?,
+            CalledAs::Subcommand => Ending::of_service()?,
+        };
         let held = Arc::new(HeldStore::new(self.store()?));
-        if opens_at_once {
+        if called == CalledAs::Subcommand {
             held.kv().map_err(|status| Failure(status.message))?;
         }
         if self.listen.listen_client_urls.is_empty() {

@@ -1,7 +1,7 @@
 //! `kubarium etcd`: what it keeps, and what it refuses.
 
 use super::*;
-use crate::support::eventually;
+use crate::support::{at_home, eventually};
 
 #[tokio::test]
 async fn what_it_keeps_is_there_after_a_restart_and_one_process_has_it() {
@@ -52,6 +52,10 @@ fn what_cannot_be_served_is_said_by_its_flag() {
             "not PEM",
         ),
         (
+            &["etcd", "--listen-client-urls", "http://0.0.0.0:0"],
+            "lets everybody read and write everything, Secrets too",
+        ),
+        (
             &["up", "--listen-client-urls", "0.0.0.0:0"],
             "lets everybody read and write everything, Secrets too",
         ),
@@ -59,6 +63,42 @@ fn what_cannot_be_served_is_said_by_its_flag() {
         let refused = command(folder.path()).current_dir(folder.path()).args(words).output().unwrap();
         let said = texts(&refused).1;
         assert!(!refused.status.success() && said.contains(expected), "{words:?}: {said}");
+    }
+}
+
+/// As a shell does that starts it for good, and ends.
+#[test]
+fn it_stays_when_whoever_started_it_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let mut shell = at_home(Command::new("sh"), folder.path());
+    let line = "\"$0\" etcd --data-dir data --listen-client-urls 127.0.0.1:0 >log 2>&1 </dev/null & echo $!";
+    let started = shell.current_dir(folder.path()).args(["-c", line, env!("CARGO_BIN_EXE_kubarium")]);
+    let pid: i32 = texts(&started.output().unwrap()).0.trim().parse().unwrap();
+    let pid = rustix::process::Pid::from_raw(pid).unwrap();
+    let _ended = EndedAtEnd(pid);
+    let address = eventually("its address", || {
+        let said = fs::read_to_string(&log).unwrap_or_default();
+        let line = said.lines().find_map(|line| line.strip_prefix("serving client traffic on "));
+        line.map(ToOwned::to_owned)
+    });
+    let etcdctl = Etcdctl::new(&address);
+    // Long enough for it to look several times who has started it.
+    for value in 0..40 {
+        etcdctl.ok(&["put", "a", &value.to_string()]);
+    }
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    eventually("it to end", || std::net::TcpStream::connect(&address).is_err().then_some(()));
+}
+
+/// Nobody's child, which goes with its test.
+struct EndedAtEnd(rustix::process::Pid);
+
+impl Drop for EndedAtEnd {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = rustix::process::kill_process(self.0, rustix::process::Signal::KILL);
+        }
     }
 }
 
