@@ -3,7 +3,8 @@
 //! Fire and forget: a recorder puts an event into its broadcaster's queue and goes on; the broadcaster's task
 //! correlates it with those before it ([`super::event_correlator`]) and writes it through the API.
 //! Guarantees: an event is written at most once; events of one component about one object are written in
-//! their order; nobody waits for them, and what cannot be written is dropped.
+//! their order; nobody waits for them. While nobody can be asked all are held up for a while
+//! ([`super::event_patience`]); what is refused is dropped.
 //!
 //! Events with an action are those of `events.k8s.io/v1` (client-go's `tools/events`), as the scheduler tells
 //! them; their repetitions are series ([`super::event_series`]).
@@ -18,6 +19,7 @@ use tokio::sync::mpsc;
 use super::client::Client;
 use super::event::{Event, EventAction};
 use super::event_correlator::{Correlated, EventCorrelator};
+use super::event_patience::{Asked, EventPatience};
 use super::event_series::{EventSeriesBook, SeriesNews, SeriesVerdict};
 use super::reference::ObjectReference;
 use super::tasks::{Tasks, run_once};
@@ -83,7 +85,8 @@ impl EventBroadcaster {
         let EventBroadcaster { client, clock, entropy, mut events, .. } = self;
         let correlator = EventCorrelator::new(clock.clone());
         let series = EventSeriesBook::new(clock.clone());
-        let mut sink = EventSink { client, entropy, correlator, series, last_nanoseconds: 0 };
+        let patience = EventPatience::new(clock.clone(), entropy.clone());
+        let mut sink = EventSink { client, entropy, correlator, series, patience, last_nanoseconds: 0 };
         tasks.spawn("event broadcaster", async move {
             loop {
                 let due = sink.series.due();
@@ -203,6 +206,7 @@ struct EventSink {
     entropy: Entropy,
     correlator: EventCorrelator,
     series: EventSeriesBook,
+    patience: EventPatience,
     /// The time in the last event's name.
     last_nanoseconds: i64,
 }
@@ -226,7 +230,7 @@ impl EventSink {
     async fn record_series(&mut self, client: &Client, mut event: Event) -> Result<(), Status> {
         match self.series.observe(&event) {
             SeriesVerdict::Counted => return Ok(()),
-            SeriesVerdict::Begin(news) => match write_news(client, &news).await {
+            SeriesVerdict::Begin(news) => match self.write_news(client, &news).await {
                 Err(status) if status.is_not_found() => {}
                 written => return written,
             },
@@ -240,8 +244,19 @@ impl EventSink {
     /// The counts whose time has come.
     async fn write_series(&mut self) {
         for news in self.series.news() {
-            told(&news.name, write_news(&self.client, &news).await);
+            told(&news.name, self.write_news(&self.client, &news).await);
         }
+    }
+
+    async fn write_news(
+        &self,
+        client: &Client,
+        SeriesNews { name, namespace, series }: &SeriesNews,
+    ) -> Result<(), Status> {
+        let last = rfc3339_micro(series.last_observed);
+        let patch = json!({ "series": { "count": series.count, "lastObservedTime": last } });
+        let patching = || client.patch(&EVENTS_OF_GROUP, namespace, name, PatchType::StrategicMerge, &patch);
+        self.patience.ask(patching).await.answer.map(drop)
     }
 
     /// An event that was told before is counted up; when it has expired meanwhile, it is told anew.
@@ -252,10 +267,9 @@ impl EventSink {
         is_update: bool,
     ) -> Result<Arc<Object>, Status> {
         if is_update {
-            let patched = client
-                .patch(&EVENTS, &event.namespace, &event.name, PatchType::StrategicMerge, &event.to_patch())
-                .await;
-            match patched {
+            let (namespace, name, patch) = (&event.namespace, &event.name, event.to_patch());
+            let patching = || client.patch(&EVENTS, namespace, name, PatchType::StrategicMerge, &patch);
+            match self.patience.ask(patching).await.answer {
                 Err(status) if status.is_not_found() => {}
                 patched => return patched,
             }
@@ -269,10 +283,16 @@ impl EventSink {
         let mut tries = 0;
         loop {
             let kind = if event.action.is_some() { &EVENTS_OF_GROUP } else { &EVENTS };
-            let created = client.create(kind, &event.namespace, event.to_value()).await;
+            let value = event.to_value();
+            let creating = || client.create(kind, &event.namespace, value.clone());
+            let Asked { answer: created, is_repeated } = self.patience.ask(creating).await;
             tries += 1;
-            if tries == MAX_NAMES || !matches!(&created, Err(status) if status.is_already_exists()) {
+            if !matches!(&created, Err(status) if status.is_already_exists()) || tries == MAX_NAMES {
                 return created;
+            }
+            // The one before was perhaps done, though nobody heard it.
+            if is_repeated {
+                return client.get(kind, &event.namespace, &event.name).await;
             }
             event.name = self.name(event);
         }
@@ -287,15 +307,6 @@ impl EventSink {
         let name = format!("{}.{:x}", event.involved_object.name, self.last_nanoseconds);
         if names::dns1123_subdomain(&name).is_empty() { name } else { self.entropy.uid() }
     }
-}
-
-async fn write_news(
-    client: &Client,
-    SeriesNews { name, namespace, series }: &SeriesNews,
-) -> Result<(), Status> {
-    let last = rfc3339_micro(series.last_observed);
-    let patch = json!({ "series": { "count": series.count, "lastObservedTime": last } });
-    client.patch(&EVENTS_OF_GROUP, namespace, name, PatchType::StrategicMerge, &patch).await.map(drop)
 }
 
 /// What cannot be written is dropped.
@@ -320,21 +331,21 @@ fn is_terminating(status: &Status) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::time::Duration;
 
     use super::*;
     use crate::fake::FakeApi;
 
-    struct Recording {
-        api: Arc<FakeApi>,
-        clock: Clock,
-        recorder: EventRecorder,
-        tasks: Tasks,
+    pub(crate) struct Recording {
+        pub(crate) api: Arc<FakeApi>,
+        pub(crate) clock: Clock,
+        pub(crate) recorder: EventRecorder,
+        pub(crate) tasks: Tasks,
     }
 
     impl Recording {
-        fn new() -> (Recording, EventBroadcaster) {
+        pub(crate) fn new() -> (Recording, EventBroadcaster) {
             let clock = Clock::stepped(DateTime::UNIX_EPOCH);
             let api = FakeApi::new(&EVENTS, false);
             let client = api.client(&clock, &Flow::off());
@@ -352,7 +363,7 @@ mod tests {
         }
     }
 
-    fn pod(name: &str) -> ObjectReference {
+    pub(crate) fn pod(name: &str) -> ObjectReference {
         let (kind, api_version) = ("Pod".into(), "v1".into());
         let (namespace, name) = ("ns".into(), name.into());
         ObjectReference { kind, api_version, namespace, name, ..ObjectReference::default() }

@@ -33,6 +33,7 @@ pub mod workqueue;
 
 pub mod event;
 mod event_correlator;
+mod event_patience;
 pub mod event_recorder;
 mod event_series;
 pub mod reference;
