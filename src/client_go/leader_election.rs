@@ -14,15 +14,14 @@ use super::client::Client;
 use super::component::ComponentContext;
 use super::event_recorder::EventRecorder;
 use super::leader_election_metrics::LeaderElectionMetrics;
+use super::leader_election_times::{ElectionTimesError, JITTER_FACTOR, LeaderElectionTimes};
+use super::lease_hold::LeaseHold;
 use apimachinery::object::Object;
 use apimachinery::status::Status;
 use apimachinery::time::rfc3339_micro;
 use apis::coordination::lease::LEASES;
 use clock::Clock;
 use entropy::Entropy;
-
-/// By so much of the pause longer whoever waits for the Lease may wait at random (`JitterFactor`).
-const JITTER_FACTOR: f64 = 1.2;
 
 /// Which Lease (`leaderelection.LeaderElectionConfig`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,54 +36,6 @@ pub struct LeaderElectionConfig {
     pub times: LeaderElectionTimes,
 }
 
-/// How long everything takes; the default is upstream's (`config/v1alpha1`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LeaderElectionTimes {
-    /// After so long without a word of its holder a Lease may be taken.
-    pub lease_duration: Duration,
-    /// A holder that cannot renew it for so long gives it up.
-    pub renew_deadline: Duration,
-    /// The pause between two attempts.
-    pub retry_period: Duration,
-}
-
-impl Default for LeaderElectionTimes {
-    fn default() -> LeaderElectionTimes {
-        LeaderElectionTimes {
-            lease_duration: Duration::from_secs(15),
-            renew_deadline: Duration::from_secs(10),
-            retry_period: Duration::from_secs(2),
-        }
-    }
-}
-
-/// Times by which two could lead at once, in upstream's words (`NewLeaderElector`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ElectionTimesError(&'static str);
-
-impl LeaderElectionTimes {
-    /// Whether a holder gives up before others take over.
-    ///
-    /// # Errors
-    /// Which of the times is wrong.
-    pub fn check(&self) -> Result<(), ElectionTimesError> {
-        if self.lease_duration.as_secs() == 0 {
-            return Err(ElectionTimesError("leaseDuration must be greater than zero, in whole seconds"));
-        }
-        if self.lease_duration <= self.renew_deadline {
-            return Err(ElectionTimesError("leaseDuration must be greater than renewDeadline"));
-        }
-        if self.renew_deadline <= self.retry_period.mul_f64(JITTER_FACTOR) {
-            return Err(ElectionTimesError("renewDeadline must be greater than retryPeriod*JitterFactor"));
-        }
-        if self.retry_period.is_zero() {
-            return Err(ElectionTimesError("retryPeriod must be greater than zero"));
-        }
-        Ok(())
-    }
-}
-
 /// One candidate.
 pub struct LeaderElector {
     config: LeaderElectionConfig,
@@ -94,6 +45,15 @@ pub struct LeaderElector {
     entropy: Entropy,
     metrics: Arc<LeaderElectionMetrics>,
     observed: Option<ObservedLease>,
+    hold: LeaseHold,
+}
+
+/// Why an attempt has failed.
+enum Failed {
+    /// Another holds it.
+    Held(String),
+    /// Perhaps the next one succeeds.
+    Otherwise(String),
 }
 
 /// The Lease as it was seen last.
@@ -128,7 +88,8 @@ impl LeaderElector {
         config.times.check()?;
         let ComponentContext { client, recorder, clock, entropy, .. } = context.clone();
         let metrics = Arc::new(LeaderElectionMetrics::of(&config.name));
-        Ok(LeaderElector { config, client, recorder, clock, entropy, metrics, observed: None })
+        let hold = LeaseHold::new(clock.clone());
+        Ok(LeaderElector { config, client, recorder, clock, entropy, metrics, observed: None, hold })
     }
 
     /// What it counts.
@@ -136,11 +97,16 @@ impl LeaderElector {
         self.metrics.clone()
     }
 
+    /// Whether it is ours, for whoever acts in its name.
+    pub fn hold(&self) -> LeaseHold {
+        self.hold.clone()
+    }
+
     /// Returns when the Lease is ours.
     pub async fn acquire(&mut self) {
         let described = self.described();
         tracing::info!("attempting to acquire leader lease {described}...");
-        while !self.attempt_in_time().await {
+        while self.attempt_in_time().await.is_err() {
             let pause = self.entropy.jitter(self.config.times.retry_period, JITTER_FACTOR);
             self.clock.sleep(pause).await;
         }
@@ -154,6 +120,7 @@ impl LeaderElector {
         while self.renew_once().await {
             self.clock.sleep(self.config.times.retry_period).await;
         }
+        self.hold.end();
         self.metrics.leads(false);
         tracing::info!("failed to renew lease {}: timed out waiting for the condition", self.described());
         self.tell("stopped leading");
@@ -168,6 +135,7 @@ impl LeaderElector {
         else {
             return Ok(());
         };
+        self.hold.end();
         self.metrics.leads(false);
         let now = rfc3339_micro(self.clock.now());
         let spec = json!({"leaseDurationSeconds": 1, "renewTime": now, "acquireTime": now,
@@ -187,32 +155,39 @@ impl LeaderElector {
         Ok(())
     }
 
-    /// Whether it was renewed before the deadline.
+    /// Whether it was renewed before the deadline, and before it was another's.
     async fn renew_once(&mut self) -> bool {
         let (clock, pause) = (self.clock.clone(), self.config.times.retry_period);
         let deadline = self.config.times.renew_deadline;
         let renewing = async {
-            while !self.attempt_in_time().await {
-                self.clock.sleep(pause).await;
+            loop {
+                match self.attempt_in_time().await {
+                    Ok(()) => return true,
+                    Err(Failed::Held(_)) => return false,
+                    Err(Failed::Otherwise(_)) => self.clock.sleep(pause).await,
+                }
             }
         };
-        clock.timeout(deadline, renewing).await.is_ok()
+        clock.timeout(deadline, renewing).await.unwrap_or(false)
     }
 
-    /// `tryAcquireOrRenew`, for no longer than half of the deadline: there is time for a second one.
-    async fn attempt_in_time(&mut self) -> bool {
-        let (clock, limit) = (self.clock.clone(), self.config.times.renew_deadline / 2);
-        let outcome = clock.timeout(limit, self.attempt()).await;
-        match outcome.unwrap_or_else(|_| Err("no answer in time".into())) {
-            Ok(()) => true,
-            Err(why) => {
+    /// `tryAcquireOrRenew`, for no longer than half of the deadline: there is time for a second one. What is
+    /// acquired is ours until it was to be renewed, from before it was asked for.
+    async fn attempt_in_time(&mut self) -> Result<(), Failed> {
+        let (clock, deadline) = (self.clock.clone(), self.config.times.renew_deadline);
+        let begun = clock.elapsed();
+        let outcome = clock.timeout(deadline / 2, self.attempt()).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(Failed::Otherwise("no answer in time".into())));
+        match &outcome {
+            Ok(()) => self.hold.last_until(begun + deadline),
+            Err(Failed::Held(why) | Failed::Otherwise(why)) => {
                 tracing::debug!("lease {}: {why}", self.described());
-                false
             }
         }
+        outcome
     }
 
-    async fn attempt(&mut self) -> Result<(), String> {
+    async fn attempt(&mut self) -> Result<(), Failed> {
         let now = self.clock.elapsed();
         if let Some(observed) = self.observed.as_ref().filter(|observed| self.holds(observed, now)) {
             let spec = self.spec(Some(observed));
@@ -225,8 +200,11 @@ impl LeaderElector {
         }
         let LeaderElectionConfig { namespace, name, .. } = &self.config;
         let found = match self.client.get(&LEASES, namespace, name).await {
-            Err(status) if status.is_not_found() => return self.create().await,
-            Err(status) => return Err(format!("error retrieving resource lock: {}", status.message)),
+            Err(status) if status.is_not_found() => return self.create().await.map_err(Failed::Otherwise),
+            Err(status) => {
+                let why = format!("error retrieving resource lock: {}", status.message);
+                return Err(Failed::Otherwise(why));
+            }
             Ok(found) => found,
         };
         self.note(found);
@@ -234,10 +212,11 @@ impl LeaderElector {
         let holder = observed.holder();
         let is_anothers = !holder.is_empty() && holder != self.config.identity;
         if is_anothers && observed.is_valid(self.clock.elapsed()) {
-            return Err(format!("it is held by {holder} and has not yet expired"));
+            return Err(Failed::Held(format!("it is held by {holder} and has not yet expired")));
         }
         let written = self.write(&observed.lease, self.spec(Some(observed))).await;
-        self.note(written.map_err(|status| format!("failed to update: {}", status.message))?);
+        let why = |status: Status| Failed::Otherwise(format!("failed to update: {}", status.message));
+        self.note(written.map_err(why)?);
         Ok(())
     }
 
@@ -452,13 +431,13 @@ mod tests {
         assert!(is_said("leader_election_master_status{name=\"kube-scheduler\"} 0"));
         first.acquire().await;
         assert!(is_said("leader_election_master_status{name=\"kube-scheduler\"} 1"));
-        assert!(!second.attempt_in_time().await, "it is held");
+        assert!(second.attempt_in_time().await.is_err(), "it is held");
         // As a renewal that was under way when it was told to stop.
-        assert!(server.elector("a", &clock).attempt_in_time().await);
+        assert!(server.elector("a", &clock).attempt_in_time().await.is_ok());
         first.release().await.unwrap();
         assert!(is_said("leader_election_master_status{name=\"kube-scheduler\"} 0"));
         assert_eq!(server.says("holderIdentity"), Value::Null);
-        assert!(second.attempt_in_time().await);
+        assert!(second.attempt_in_time().await.is_ok());
         assert_eq!((server.says("holderIdentity"), server.says("leaseTransitions")), (json!("b"), json!(1)));
         // What is another's is not given up.
         first.release().await.unwrap();
@@ -472,28 +451,34 @@ mod tests {
             let there = Clock::stepped(DateTime::from_timestamp(seconds, 0).unwrap());
             let (mut first, mut second) = (server.elector("a", &there), server.elector("b", &here));
             for _ in 0..5 {
-                assert!(first.attempt_in_time().await, "it is renewed");
-                assert!(!second.attempt_in_time().await, "it is held");
+                assert!(first.attempt_in_time().await.is_ok(), "it is renewed");
+                assert!(second.attempt_in_time().await.is_err(), "it is held");
                 [&here, &there].into_iter().for_each(|clock| clock.advance(Duration::from_secs(10)));
             }
             here.advance(Duration::from_secs(5));
-            assert!(second.attempt_in_time().await, "it is free");
+            assert!(second.attempt_in_time().await.is_ok(), "it is free");
         }
     }
 
-    #[test]
-    fn times_that_let_two_lead_are_refused() {
-        let with = |change: fn(&mut LeaderElectionTimes)| {
-            let mut changed = LeaderElectionTimes::default();
-            change(&mut changed);
-            changed.check()
-        };
-        assert_eq!(with(|_| ()), Ok(()));
-        let why = with(|times| times.renew_deadline = times.lease_duration).unwrap_err();
-        assert_eq!(why.0, "leaseDuration must be greater than renewDeadline");
-        let why = with(|times| times.retry_period = times.renew_deadline).unwrap_err();
-        assert_eq!(why.0, "renewDeadline must be greater than retryPeriod*JitterFactor");
-        assert!(with(|times| times.retry_period = Duration::ZERO).is_err());
-        assert!(with(|times| times.lease_duration = Duration::from_millis(900)).is_err());
+    /// As by SIGSTOP, for longer than the Lease lasts.
+    #[tokio::test]
+    async fn whoever_was_paused_writes_nothing_and_ends_when_it_sees_another() {
+        let (server, clock) = (Arc::new(LeaseServer::default()), stepped());
+        let (mut first, mut second) = (server.elector("a", &clock), server.elector("b", &clock));
+        let hold = first.hold();
+        assert!(!hold.is_held());
+        first.acquire().await;
+        assert!(second.attempt_in_time().await.is_err() && hold.is_held());
+        clock.advance(Duration::from_secs(16));
+        assert!(!hold.is_held(), "though nothing of it has gone on yet");
+        second.acquire().await;
+        assert!(second.hold().is_held());
+        // Without any time passing.
+        first.renew().await;
+        assert!(!hold.is_held());
+        // Whoever was away when nobody wanted it goes on.
+        clock.advance(Duration::from_secs(16));
+        assert!(!second.hold().is_held());
+        assert!(second.renew_once().await && second.hold().is_held());
     }
 }

@@ -44,6 +44,8 @@ pub mod token_bucket;
 pub mod component;
 pub mod leader_election;
 pub mod leader_election_metrics;
+pub mod leader_election_times;
+pub mod lease_hold;
 pub mod metrics;
 pub mod tasks;
 

@@ -478,7 +478,8 @@ impl Running {
 
     fn context(&self, name: &str, origin: (&str, &str), user: UserInfo) -> ComponentContext {
         let Parts { service, clock, entropy, flow, .. } = &self.parts;
-        let client = Client::new(service.clone(), Arc::new(user), clock.clone(), flow.clone());
+        let service = self.elections.guarded(name, service);
+        let client = Client::new(service, Arc::new(user), clock.clone(), flow.clone());
         ComponentContext::new(name, origin, client, clock.clone(), entropy.clone())
     }
 

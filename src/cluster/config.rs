@@ -12,7 +12,7 @@ use super::snapshot::Snapshot;
 use apiserver::admission::own::OwnAdmission;
 use apiserver::endpoints::routes::debug::Verbosity;
 use apiserver::options::ServerRunOptions;
-use client_go::leader_election::LeaderElectionTimes;
+use client_go::leader_election_times::LeaderElectionTimes;
 use clock::Clock;
 use controllers::options::ControllerManagerOptions;
 use controllers::own::OwnControllers;

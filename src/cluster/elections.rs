@@ -6,7 +6,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::config::Config;
-use client_go::leader_election::{LeaderElectionConfig, LeaderElectionTimes};
+use apimachinery::wire::ApiService;
+use client_go::leader_election::LeaderElectionConfig;
+use client_go::leader_election_times::LeaderElectionTimes;
+use client_go::lease_hold::LeaseHold;
 use clock::Clock;
 use entropy::Entropy;
 use sync::Mutex;
@@ -19,13 +22,26 @@ const NAMESPACE: &str = "kube-system";
 pub(super) const CONTROLLER_MANAGER: &str = "kube-controller-manager";
 pub(super) const SCHEDULER: &str = "kube-scheduler";
 
-/// How many Leases this cluster holds just now.
+/// How many Leases this cluster holds just now, and who asks whether it does.
 #[derive(Default)]
 pub(super) struct Elections {
     held: watch::Sender<usize>,
+    /// By the names of the components that act only while they lead. Bound: those.
+    holds: Mutex<BTreeMap<&'static str, LeaseHold>>,
 }
 
 impl Elections {
+    /// From now on a component of this name writes only while this is held.
+    pub(crate) fn led_by(&self, name: &'static str, hold: LeaseHold) {
+        self.holds.lock().insert(name, hold);
+    }
+
+    /// The apiserver, as a component of this name may ask it.
+    pub(super) fn guarded(&self, name: &str, service: &ApiService) -> ApiService {
+        let hold = self.holds.lock().get(name).cloned();
+        hold.map_or_else(|| service.clone(), |hold| hold.guard(service.clone()))
+    }
+
     /// One more is ours.
     pub(super) fn won(&self) {
         self.held.send_modify(|held| *held += 1);

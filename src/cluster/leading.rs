@@ -9,7 +9,8 @@ use tokio::task::JoinSet;
 
 use super::elections::{elected, of_component};
 use super::inside::Inside;
-use client_go::leader_election::{LeaderElectionTimes, LeaderElector};
+use client_go::leader_election::LeaderElector;
+use client_go::leader_election_times::LeaderElectionTimes;
 
 /// Lets the components that wait for a Lease run for it.
 pub(super) fn begin(inside: &Arc<Inside>, background: &mut JoinSet<()>) {
@@ -29,6 +30,7 @@ async fn lead(inside: Arc<Inside>, name: &'static str, times: LeaderElectionTime
     else {
         return;
     };
+    inside.running.elections.led_by(name, elector.hold());
     loop {
         tokio::select! {
             () = elector.acquire() => {}

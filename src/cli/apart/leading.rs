@@ -96,6 +96,7 @@ impl LedComponent {
         let described = format!("{}/{} as {}", config.namespace, config.name, config.identity);
         let mut elector = LeaderElector::new(config, &context).map_err(failed)?;
         apart.count(elector.metrics());
+        apart.led_by(self.name, elector.hold());
         say(format!("Waiting for the Lease {described}."));
         tokio::select! {
             () = elector.acquire() => {}

@@ -6,7 +6,7 @@ use clap::{ArgAction, Args};
 
 use crate::cli::outcome::Failure;
 use apimachinery::duration::parse_period;
-use client_go::leader_election::LeaderElectionTimes;
+use client_go::leader_election_times::LeaderElectionTimes;
 
 /// Of several, who works.
 #[derive(Args, Clone, Debug)]

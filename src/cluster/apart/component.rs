@@ -30,6 +30,7 @@ use apiserver::webhook::{PodNetwork, ServiceResolver};
 use client_go::client::Client;
 use client_go::component::ComponentContext;
 use client_go::leader_election_metrics::LeaderElectionMetrics;
+use client_go::lease_hold::LeaseHold;
 use clock::Clock;
 use component_base::metrics::Render;
 use flow::Flow;
@@ -140,6 +141,11 @@ impl Apart {
         let Config { clock, entropy, .. } = &self.config;
         let client = self.client().acting_as(UserInfo::authenticated(&format!("{component}/own"), &[]));
         ComponentContext::new(component, (source, ""), client, clock.clone(), entropy.clone())
+    }
+
+    /// Those who begin from now on under this name write only while the Lease is held.
+    pub(crate) fn led_by(&self, name: &'static str, hold: LeaseHold) {
+        self.running.elections.led_by(name, hold);
     }
 
     /// Asks in the kubeconfig's own name.

@@ -20,6 +20,7 @@ use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiRequest, ApiResponse, ApiService, DecodedBody, InProcessUser, status_response};
 use apiserver::webhook::{ClientConfig, Lanes};
+use client_go::lease_hold::LeaseHold;
 use client_go::token_bucket::TokenBucket;
 use clock::Clock;
 
@@ -185,6 +186,10 @@ impl RemoteInner {
 
     async fn send(&self, lanes: &Lanes, request: ApiRequest) -> Result<ApiResponse, Status> {
         let (mut parts, mut body) = request.into_parts();
+        // It has waited for its turn meanwhile.
+        if let Some(hold) = parts.extensions.get::<LeaseHold>() {
+            hold.check(&parts.method)?;
+        }
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         let url = format!("{}{path}", self.server);
         if let Some(DecodedBody(tree)) = parts.extensions.remove() {

@@ -20,7 +20,7 @@ struct Event {
 }
 
 /// One write: it has a revision of these.
-pub(super) struct Written {
+pub(in crate::etcd_store) struct Written {
     pub(super) from: u64,
     pub(super) to: u64,
     pub(super) server: usize,
@@ -30,16 +30,23 @@ pub(super) struct Written {
 
 /// What was written by a component, whichever of all its candidates did it, and who came to hold its Lease.
 pub(super) fn written(servers: &Servers, component: &str) -> Vec<Written> {
-    let logged = servers.logs().iter().enumerate().flat_map(|(server, log)| {
-        let text = std::fs::read_to_string(log).unwrap_or_default();
-        let parsed = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        parsed.map(|event| (event, server)).collect::<Vec<_>>()
-    });
+    let logs = servers.logs().iter().enumerate();
+    let logged = logs.flat_map(|(server, log)| events_in(log).map(move |event| (event, server)));
     written_in(logged, component)
 }
 
+/// What a log tells.
+pub(in crate::etcd_store) fn events_in(log: &Path) -> impl Iterator<Item = Value> + use<> {
+    let text = std::fs::read_to_string(log).unwrap_or_default();
+    let events: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    events.into_iter()
+}
+
 /// In events, each with the server that has told it.
-pub(super) fn written_in(logged: impl Iterator<Item = (Value, usize)>, component: &str) -> Vec<Written> {
+pub(in crate::etcd_store) fn written_in(
+    logged: impl Iterator<Item = (Value, usize)>,
+    component: &str,
+) -> Vec<Written> {
     let events: Vec<Event> =
         logged.filter_map(|(event, server)| event_of(&event, component, server)).collect();
     let times = Times::of(&events);

@@ -33,7 +33,7 @@ pub(super) fn check(servers: &Servers, etcd: &EtcdOfThree) {
 
 /// Each write of a component was made by the server of whoever held the Lease at its revision, or at one of
 /// those that it may have.
-fn check_revisions(all: &[Written], component: &str) {
+pub(in crate::etcd_store) fn check_revisions(all: &[Written], component: &str) {
     let (mut servers_of, mut holders) = (BTreeMap::new(), Vec::new());
     for written in all {
         let Some(holder) = &written.holder else { continue };

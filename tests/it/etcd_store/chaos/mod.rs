@@ -2,11 +2,11 @@
 //! nothing that was acknowledged is lost, no watcher misses an event or gets one twice, controllers go on, and
 //! no two of them act.
 
-mod audit;
+pub(super) mod audit;
 mod full;
-mod leaders;
+pub(super) mod leaders;
 mod ledger;
-mod servers;
+pub(super) mod servers;
 mod watchers;
 mod writers;
 

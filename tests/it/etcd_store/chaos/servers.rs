@@ -15,7 +15,7 @@ pub(super) const COUNT: usize = 3;
 /// How long an answer is waited for; then nobody knows.
 const ANSWER_WITHIN: Duration = Duration::from_secs(6);
 /// Of the components it is told what was written: with its revision.
-const POLICY: &str = "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [
+pub(in crate::etcd_store) const POLICY: &str = "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [
     {level: RequestResponse, verbs: [create, update, patch], userGroups: ['system:serviceaccounts:kube-system']},
     {level: RequestResponse, verbs: [create, update, patch],
         users: ['system:kube-controller-manager', 'system:kube-scheduler']},
