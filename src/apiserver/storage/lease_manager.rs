@@ -21,6 +21,8 @@ pub(super) struct LeaseManager {
     kv: ByteStore,
     clock: Clock,
     current: Mutex<Option<SharedLease>>,
+    /// Held while a lease is granted, so that all who come meanwhile share it.
+    granting: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug)]
@@ -33,7 +35,7 @@ struct SharedLease {
 impl LeaseManager {
     /// Over a store.
     pub(super) fn new(kv: ByteStore, clock: Clock) -> LeaseManager {
-        LeaseManager { kv, clock, current: Mutex::new(None) }
+        LeaseManager { kv, clock, current: Mutex::new(None), granting: tokio::sync::Mutex::default() }
     }
 
     /// A lease that lasts at least `time_to_live` from now.
@@ -41,21 +43,27 @@ impl LeaseManager {
     /// # Errors
     /// As [`ByteStore::grant_lease`].
     pub(super) async fn lease(&self, time_to_live: Duration) -> Result<LeaseId, Error> {
-        let now = self.clock.elapsed();
-        let reuse = REUSE.min(time_to_live / 20);
-        if let Some(id) = self.share(now + time_to_live, now + time_to_live + reuse) {
+        if let Some(id) = self.share(time_to_live) {
             return Ok(id);
         }
+        let _turn = self.granting.lock().await;
+        // Whoever had it before has perhaps got one.
+        if let Some(id) = self.share(time_to_live) {
+            return Ok(id);
+        }
+        let (now, reuse) = (self.clock.elapsed(), reuse(time_to_live));
         let id = self.kv.grant_lease(time_to_live + reuse).await?;
         let expires_at = now + time_to_live + reuse;
         *self.lock() = Some(SharedLease { id, expires_at, objects: 1 });
         Ok(id)
     }
 
-    fn share(&self, earliest: Duration, latest: Duration) -> Option<LeaseId> {
+    fn share(&self, time_to_live: Duration) -> Option<LeaseId> {
+        let earliest = self.clock.elapsed() + time_to_live;
         let mut current = self.lock();
         let lease = current.as_mut()?;
-        let fits = (earliest..=latest).contains(&lease.expires_at) && lease.objects < MAX_OBJECTS;
+        let fits = (earliest..=earliest + reuse(time_to_live)).contains(&lease.expires_at)
+            && lease.objects < MAX_OBJECTS;
         fits.then(|| {
             lease.objects += 1;
             lease.id
@@ -64,5 +72,36 @@ impl LeaseManager {
 
     fn lock(&self) -> sync::MutexGuard<'_, Option<SharedLease>> {
         self.current.lock()
+    }
+}
+
+fn reuse(time_to_live: Duration) -> Duration {
+    REUSE.min(time_to_live / 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use etcd::{Kv, Options};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_herd_shares_as_few_leases_as_those_who_come_one_by_one() {
+        let clock = Clock::stepped(DateTime::UNIX_EPOCH);
+        let kv = Kv::open(Options::default(), clock.clone()).unwrap();
+        let leases = LeaseManager::new(kv.clone().into(), clock.clone());
+        let hour = Duration::from_secs(3600);
+        let herd = (0..2 * MAX_OBJECTS + 1).map(|_| leases.lease(hour));
+        let given: Result<Vec<LeaseId>, Error> = futures::future::join_all(herd).await.into_iter().collect();
+        let given = given.unwrap();
+        assert_eq!(kv.leases().len(), 3, "one for each thousand");
+        for lease in kv.leases() {
+            let shared = given.iter().filter(|id| **id == lease.lease).count();
+            assert!((1..=MAX_OBJECTS).contains(&shared), "{shared}");
+        }
+        clock.advance(REUSE + Duration::from_secs(1));
+        leases.lease(hour).await.unwrap();
+        assert_eq!(kv.leases().len(), 4, "the last one ends too early by now");
     }
 }
