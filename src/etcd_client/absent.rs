@@ -52,6 +52,10 @@ impl AbsentClient {
         match *self {}
     }
 
+    pub fn kept_key(&self, _: &str) -> String {
+        match *self {}
+    }
+
     pub fn seen_revision(&self) -> Revision {
         match *self {}
     }

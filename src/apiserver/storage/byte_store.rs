@@ -54,6 +54,14 @@ impl ByteStore {
         matches!(self, ByteStore::Etcd(_))
     }
 
+    /// A key as it is called where it is kept: in an etcd below the prefix that was chosen.
+    pub(super) fn kept_key(&self, key: &str) -> String {
+        match self {
+            ByteStore::Own(_) => key.to_owned(),
+            ByteStore::Etcd(client) => client.kept_key(key),
+        }
+    }
+
     /// The newest revision.
     ///
     /// # Errors

@@ -348,11 +348,12 @@ impl Store {
             found.value.clone()
         } else {
             self.encryption.from_storage(kind, &found.key, &found.value).map_err(|error| {
-                Status::internal(format!("unable to transform key {:?}: {error}", found.key))
+                let key = self.kv.kept_key(&found.key);
+                Status::internal(format!("unable to transform key {key:?}: {error}"))
             })?
         };
         let object = foreign::own_form(kind, plain).and_then(|own| kind.object(own, revision));
-        object.map(Arc::new).map_err(|error| corrupt(&found.key, error))
+        object.map(Arc::new).map_err(|error| corrupt(&self.kv.kept_key(&found.key), error))
     }
 
     /// Whether it is kept in another way than it would be now: an update that changes nothing writes it all

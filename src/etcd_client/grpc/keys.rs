@@ -13,9 +13,14 @@ use crate::config::DEFAULT_PREFIX;
 impl EtcdClient {
     /// A key as etcd has it.
     pub(crate) fn outer(&self, key: &str) -> Bytes {
+        Bytes::from(self.kept_key(key))
+    }
+
+    /// A key as etcd has it, to tell people.
+    pub fn kept_key(&self, key: &str) -> String {
         match key.strip_prefix(DEFAULT_PREFIX).filter(|_| self.prefix() != DEFAULT_PREFIX) {
-            Some(rest) => Bytes::from([self.prefix(), rest].concat()),
-            None => Bytes::copy_from_slice(key.as_bytes()),
+            Some(rest) => [self.prefix(), rest].concat(),
+            None => key.to_owned(),
         }
     }
 

@@ -127,32 +127,36 @@ fn clusters_below_different_prefixes_do_not_know_each_other() {
 #[test]
 fn what_nobody_can_read_is_said_by_its_key_and_harms_nothing_else() {
     let etcd = RealEtcd::start();
-    let bad = "/registry/configmaps/default/bad";
-    etcd.ctl(&["put", bad, "garbage"]);
-    etcd.ctl(&[
-        "put",
-        "/registry/secrets/default/bad",
-        r#"{"kind":"Secret","apiVersion":"v1","metadata":7}"#,
-    ]);
-    let keys = tempfile::tempdir().unwrap();
-    let up = server(&etcd, &keys, &["--apiserver-only"]);
-    let kubectl = kubectl(&up);
-    for kind in ["configmaps", "secrets"] {
-        let wanted = format!("Internal error occurred: unable to decode /registry/{kind}/default/bad: ");
-        for asked in [kind.to_owned(), format!("{kind} bad")] {
-            let refused = kubectl.fails(&format!("get {asked}"));
-            assert!(refused.contains(&wanted), "{asked}: {refused}");
+    for prefix in ["/registry", "/elsewhere"] {
+        let bad = format!("{prefix}/configmaps/default/bad");
+        etcd.ctl(&["put", &bad, "garbage"]);
+        let secrets = format!("{prefix}/secrets/default");
+        let no_object = r#"{"kind":"Secret","apiVersion":"v1","metadata":7}"#;
+        etcd.ctl(&["put", &format!("{secrets}/bad"), no_object]);
+        let keys = tempfile::tempdir().unwrap();
+        let up = server(&etcd, &keys, &["--apiserver-only", "--etcd-prefix", prefix]);
+        let kubectl = kubectl(&up);
+        for kind in ["configmaps", "secrets"] {
+            let wanted = format!("Internal error occurred: unable to decode {prefix}/{kind}/default/bad: ");
+            for asked in [kind.to_owned(), format!("{kind} bad")] {
+                let refused = kubectl.fails(&format!("get {asked}"));
+                assert!(refused.contains(&wanted), "{asked}: {refused}");
+            }
         }
+        etcd.ctl(&["put", &format!("{secrets}/locked"), "k8s:enc:aescbc:v1:key1:x"]);
+        let wanted = format!("unable to transform key \"{secrets}/locked\": ");
+        let refused = kubectl.fails("get secret locked");
+        assert!(refused.contains(&wanted), "{refused}");
+        assert!(is_ready(&kubectl));
+        kubectl.ok("create configmap good");
+        kubectl.ok("get configmap good");
+        etcd.ctl(&["del", &bad]);
+        kubectl.until("get configmaps -o name", |names| names.contains("good"));
+        // One that comes while it is watched is left out, and what follows is told.
+        etcd.ctl(&["put", &bad, "garbage"]);
+        kubectl.ok("create configmap later");
+        kubectl.until("get configmap later -o name", |name| !name.is_empty());
     }
-    assert!(is_ready(&kubectl));
-    kubectl.ok("create configmap good");
-    kubectl.ok("get configmap good");
-    etcd.ctl(&["del", bad]);
-    kubectl.until("get configmaps -o name", |names| names.contains("good"));
-    // One that comes while it is watched is left out, and what follows is told.
-    etcd.ctl(&["put", bad, "garbage"]);
-    kubectl.ok("create configmap later");
-    kubectl.until("get configmap later -o name", |name| !name.is_empty());
 }
 
 #[test]
