@@ -1,6 +1,7 @@
 //! All that a store knows, as the rows of etcd's bucket `key` (`mvcc.BucketKey`): a row for each change that
 //! no compaction has taken away.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::BufMut;
@@ -26,9 +27,28 @@ pub(crate) struct HistoryRow {
     pub(crate) revision: Revision,
     /// Its place among those of its revision.
     sub: u64,
+    /// Which key was changed.
+    of: Arc<str>,
     pub(crate) is_deletion: bool,
     /// `mvccpb.KeyValue`
     pub(crate) value: Vec<u8>,
+}
+
+impl KeyHistory {
+    /// The rows up to a revision that a hash is of. Of those that were compacted, what is over by then is
+    /// left out, since another member may have thrown it away; unless there is no key at all by then.
+    pub(crate) fn hashed(&self, upto: Revision) -> impl Iterator<Item = &HistoryRow> {
+        let rows = || self.rows.iter().filter(move |row| row.revision <= upto);
+        let newest: HashMap<&str, &HistoryRow> = rows().map(|row| (&*row.of, row)).collect();
+        let kept: HashSet<(Revision, u64)> =
+            newest.into_values().filter(|row| !row.is_deletion).map(|row| (row.revision, row.sub)).collect();
+        rows().filter(move |row| {
+            let is_compacted = row.revision <= self.compact_revision;
+            let is_over = is_compacted && !kept.is_empty() && !kept.contains(&(row.revision, row.sub));
+            let is_last_of_its_key = row.is_deletion && row.revision == self.compact_revision;
+            !(is_over || is_last_of_its_key)
+        })
+    }
 }
 
 impl HistoryRow {
@@ -55,7 +75,7 @@ pub(crate) fn read(kv: &Kv, values: &Arc<dyn Values>) -> Result<KeyHistory, Etcd
         let sub = rows.last().filter(|last| last.revision == revision).map_or(0, |last| last.sub + 1);
         let is_deletion = kind == EventKind::Delete;
         let value = if is_deletion { deleted(&changed.key) } else { shown(kv, &**values, &changed).encode() };
-        rows.push(HistoryRow { revision, sub, is_deletion, value });
+        rows.push(HistoryRow { revision, sub, of: changed.key, is_deletion, value });
     }
     Ok(KeyHistory { revision: image.revision(), compact_revision: image.compact_revision(), rows })
 }

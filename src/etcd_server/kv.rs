@@ -98,10 +98,12 @@ pub(crate) async fn compact(
 ) -> Result<HeaderResponse, EtcdStatus> {
     server.admit(0)?;
     let kv = server.kv()?;
-    let before = u64::try_from(request.revision).unwrap_or(0);
-    if before <= kv.compact_revision() {
+    if request.revision <= server.compact_revision(&kv) {
         return Err(EtcdError::Compacted.into());
     }
-    kv.compact(before).await?;
+    match u64::try_from(request.revision).unwrap_or(0) {
+        0 => server.compacted_nothing(),
+        before => kv.compact(before).await?,
+    }
     Ok(header_only(kv.revision()))
 }

@@ -75,17 +75,14 @@ pub(crate) fn hash_kv(server: &EtcdServer, request: &HashKvRequest) -> Result<Ha
     }
     let mut hasher = Hasher::default();
     hasher.write(b"key");
-    for row in history.rows.iter().filter(|row| row.revision <= upto) {
-        if row.is_deletion && row.revision == history.compact_revision {
-            continue;
-        }
+    for row in history.hashed(upto) {
         hasher.write(&row.key());
         hasher.write(&row.value);
     }
     Ok(HashKvResponse {
         header: header(history.revision),
         hash: u64::from(hasher.finish()),
-        compact_revision: signed(history.compact_revision),
+        compact_revision: server.compact_revision(&kv),
         hash_revision: signed(upto),
     })
 }

@@ -15,12 +15,19 @@ use crate::values::Values;
 pub(crate) trait KeyReader {
     fn read(&self, span: &KeySpan<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error>;
 
+    /// Where the store stands.
+    fn newest(&self) -> Revision;
+
     fn lease_name(&self, lease: LeaseId) -> u64;
 }
 
 impl KeyReader for Kv {
     fn read(&self, span: &KeySpan<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error> {
         self.range_of(span, limit, at)
+    }
+
+    fn newest(&self) -> Revision {
+        self.revision()
     }
 
     fn lease_name(&self, lease: LeaseId) -> u64 {
@@ -31,6 +38,10 @@ impl KeyReader for Kv {
 impl KeyReader for Transaction<'_> {
     fn read(&self, span: &KeySpan<'_>, limit: usize, at: Option<Revision>) -> Result<Range, Error> {
         self.range(span, limit, at)
+    }
+
+    fn newest(&self) -> Revision {
+        self.revision()
     }
 
     fn lease_name(&self, lease: LeaseId) -> u64 {
@@ -85,15 +96,15 @@ pub(crate) fn range(
     let spans = keys::span(&request.key, &request.range_end).unwrap_or(KeySpans::NOTHING);
     let limit = usize::try_from(request.limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
     let at = u64::try_from(request.revision).ok().filter(|at| *at > 0);
-    let reads_all = is_sorted(request) || is_filtered(request);
-    let fetched = match (request.count_only, reads_all) {
+    let fetched = match (request.count_only, reads_all(request)) {
         (true, _) => 0,
         (false, true) => usize::MAX,
-        (false, false) => limit,
+        // One more than is wanted tells whether there are more.
+        (false, false) => limit.saturating_add(1),
     };
     let mut found = read(reader, &spans, fetched, at)?;
     found.kvs.retain(|kv| passes(request, kv));
-    let more = !request.count_only && if reads_all { found.kvs.len() > limit } else { found.more };
+    let more = found.kvs.len() > limit;
     if is_sorted(request) {
         sort(request, values, &mut found.kvs);
     }
@@ -103,7 +114,8 @@ pub(crate) fn range(
     }
     let shown = found.kvs.iter().map(|kv| shown(reader, values, kv));
     Ok(RangeResponse {
-        header: header(found.revision),
+        // Not of the past that was read.
+        header: header(if at.is_some() { reader.newest() } else { found.revision }),
         kvs: Repeated(shown.collect()),
         more,
         count: i64::try_from(found.count).unwrap_or(i64::MAX),
@@ -118,12 +130,15 @@ fn is_sorted(request: &RangeRequest) -> bool {
     request.sort_target != 0 || request.sort_order == DESCEND
 }
 
-fn is_filtered(request: &RangeRequest) -> bool {
+/// Whether the limit counts what is left after all was sorted and filtered. Without an order what is read up
+/// to the limit, and one more, is sorted, whatever by.
+fn reads_all(request: &RangeRequest) -> bool {
     let RangeRequest { min_mod_revision, max_mod_revision, min_create_revision, max_create_revision, .. } =
         request;
     [min_mod_revision, max_mod_revision, min_create_revision, max_create_revision]
         .into_iter()
         .any(|bound| *bound != 0)
+        || request.sort_order == DESCEND
         || request.sort_order == ASCEND && request.sort_target != 0
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clock::Clock;
@@ -49,6 +50,8 @@ struct ServerInner {
     disk: DiskObserver,
     alarms: Alarms,
     quota: Quota,
+    /// A new store may be compacted up to 0, once; that is forgotten when this ends: nothing depends on it.
+    compacted_nothing: AtomicBool,
 }
 
 /// What is told of a server as of a member of a cluster, and how it behaves.
@@ -94,6 +97,7 @@ impl EtcdServer {
             metrics,
             alarms: Alarms::read(options.alarms_file),
             quota: Quota::new(options.quota_bytes),
+            compacted_nothing: AtomicBool::new(false),
         }))
     }
 
@@ -130,6 +134,19 @@ impl EtcdServer {
             return Err(EtcdError::NoSpace.into());
         }
         Ok(())
+    }
+
+    /// Up to where a store was compacted: -1 if never.
+    pub(crate) fn compact_revision(&self, kv: &Kv) -> i64 {
+        match kv.compact_revision() {
+            0 if !self.0.compacted_nothing.load(Ordering::Relaxed) => -1,
+            revision => signed(revision),
+        }
+    }
+
+    /// A new store was compacted up to 0.
+    pub(crate) fn compacted_nothing(&self) {
+        self.0.compacted_nothing.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn values(&self) -> &Arc<dyn Values> {
@@ -171,6 +188,11 @@ pub(crate) fn header(revision: u64) -> Nested<ResponseHeader> {
         revision: signed(revision),
         raft_term: RAFT_TERM,
     })
+}
+
+/// What answers within that of a transaction begin with: who answers is said once.
+pub(crate) fn header_within(revision: u64) -> Nested<ResponseHeader> {
+    Nested::some(ResponseHeader { revision: signed(revision), ..ResponseHeader::default() })
 }
 
 pub(crate) fn header_only(revision: u64) -> HeaderResponse {

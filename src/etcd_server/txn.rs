@@ -10,10 +10,13 @@ use etcd::Transaction;
 use crate::check;
 use crate::keys::{self, KeySpans};
 use crate::kv::{delete_range_in, put_in};
-use crate::messages::{Compare, Nested, Repeated, RequestOp, ResponseOp, TxnRequest, TxnResponse};
+use crate::messages::{
+    Compare, DeleteRangeResponse, Nested, PutResponse, RangeResponse, Repeated, RequestOp, ResponseOp,
+    TxnRequest, TxnResponse,
+};
 use crate::quota::txn_cost;
 use crate::range;
-use crate::server::{EtcdServer, check_size, header, signed};
+use crate::server::{EtcdServer, check_size, header, header_within, signed};
 use crate::status::EtcdStatus;
 use crate::values::Values;
 
@@ -141,15 +144,21 @@ fn execute_one(
 ) -> Result<ResponseOp, EtcdStatus> {
     let mut response = ResponseOp::default();
     if let Some(request) = &operation.range.0 {
-        response.range = Nested::some(range::range(txn, values, request)?);
+        let answer = range::range(txn, values, request)?;
+        response.range = Nested::some(RangeResponse { header: header_within(txn.revision()), ..answer });
     } else if let Some(request) = &operation.put.0 {
-        response.put = Nested::some(put_in(txn, values, request)?);
+        let answer = put_in(txn, values, request)?;
+        response.put = Nested::some(PutResponse { header: header_within(txn.revision()), ..answer });
     } else if let Some(request) = &operation.delete_range.0 {
-        response.delete_range = Nested::some(delete_range_in(txn, values, request)?);
+        let answer = delete_range_in(txn, values, request)?;
+        response.delete_range =
+            Nested::some(DeleteRangeResponse { header: header_within(txn.revision()), ..answer });
     } else if let Some(request) = &operation.txn.0 {
         // As a trait object, so that the types of nested iterators end.
         let outcomes: &mut dyn Iterator<Item = bool> = outcomes;
-        response.txn = Nested::some(execute(txn, values, request, &mut { outcomes })?);
+        let answer = execute(txn, values, request, &mut { outcomes })?;
+        // There, but nothing is in it.
+        response.txn = Nested::some(TxnResponse { header: header_within(0), ..answer });
     }
     Ok(response)
 }

@@ -17,6 +17,7 @@ async fn a_put_says_what_it_replaced_and_a_range_what_there_is() {
     // Of before, and of nothing.
     let before = range(&server, &RangeRequest { revision: 2, ..one("a") }).await;
     assert_eq!(texts(&before.kvs), [("a".to_owned(), "1".to_owned())]);
+    assert_eq!(before.header.0.unwrap().revision, 3, "the store stands there");
     assert_eq!(range(&server, &one("b")).await.count, 0);
 }
 
@@ -27,12 +28,16 @@ async fn ranges_are_bounded_sorted_and_filtered() {
         put(&server, key, value).await;
     }
     let folder = || RangeRequest { key: bytes("/"), range_end: bytes("0"), ..Default::default() };
-    let table: [(RangeRequest, &[&str], bool); 12] = [
+    let table: [(RangeRequest, &[&str], bool); 15] = [
         (folder(), &["/a", "/b", "/c"], false),
         (RangeRequest { limit: 2, ..folder() }, &["/a", "/b"], true),
         (RangeRequest { sort_order: 2, ..folder() }, &["/c", "/b", "/a"], false),
         (RangeRequest { sort_order: 2, limit: 1, ..folder() }, &["/c"], true),
         (RangeRequest { sort_target: 3, ..folder() }, &["/c", "/b", "/a"], false),
+        // Of the first two keys the one that was written first, and then of all.
+        (RangeRequest { sort_target: 3, limit: 1, ..folder() }, &["/b"], true),
+        (RangeRequest { sort_target: 3, sort_order: 1, limit: 1, ..folder() }, &["/c"], true),
+        (RangeRequest { sort_target: 3, limit: 3, ..folder() }, &["/c", "/b", "/a"], false),
         (RangeRequest { sort_target: 2, sort_order: 2, ..folder() }, &["/b", "/a", "/c"], false),
         (RangeRequest { sort_target: 1, sort_order: 2, limit: 1, ..folder() }, &["/a"], true),
         (RangeRequest { sort_target: 4, sort_order: 1, ..folder() }, &["/c", "/b", "/a"], false),
@@ -98,6 +103,15 @@ async fn what_is_compacted_or_to_come_is_refused_in_etcds_words() {
         put(&server, "a", value).await;
     }
     let compact = |revision| CompactionRequest { revision, physical: true };
+    let nothing = (11, "etcdserver: mvcc: required revision has been compacted".to_owned());
+    assert_eq!(failure(&server, "KV/Compact", &compact(-1)).await, nothing);
+    // Up to nothing it is compacted once.
+    let hash =
+        async || call::<_, HashKvResponse>(&server, "Maintenance/HashKV", &HashKvRequest::default()).await;
+    assert_eq!(hash().await.unwrap().compact_revision, -1);
+    let _: HeaderResponse = call(&server, "KV/Compact", &compact(0)).await.unwrap();
+    assert_eq!(hash().await.unwrap().compact_revision, 0);
+    assert_eq!(failure(&server, "KV/Compact", &compact(0)).await, nothing);
     let _: HeaderResponse = call(&server, "KV/Compact", &compact(3)).await.unwrap();
     let compacted = (11, "etcdserver: mvcc: required revision has been compacted".to_owned());
     let future = (11, "etcdserver: mvcc: required revision is a future revision".to_owned());

@@ -87,6 +87,9 @@ async fn nested_ones_compare_what_was_before_and_write_at_one_revision() {
     assert_eq!(answer.header.0.unwrap().revision, 3);
     let inner = answer.responses.0[1].txn.0.as_ref().unwrap();
     assert!(inner.succeeded, "it compared what was there before");
+    assert_eq!(inner.header.0.as_deref(), Some(&ResponseHeader::default()), "it is there, and empty");
+    let header = answer.responses.0[0].put.0.as_ref().unwrap().header.0.as_deref();
+    assert_eq!(header, Some(&ResponseHeader { revision: 3, ..ResponseHeader::default() }));
     let read = |op: &ResponseOp| texts(&op.range.0.as_ref().unwrap().kvs);
     assert_eq!(
         read(&inner.responses.0[1]),

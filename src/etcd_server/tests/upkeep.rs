@@ -53,6 +53,41 @@ async fn the_same_history_has_the_same_hash() {
     assert_eq!(hash(&[], 0).await.0, u64::from(hasher.finish()));
 }
 
+/// Members that have thrown away what was compacted, and others that have not yet, say the same.
+#[tokio::test]
+async fn what_is_compacted_and_over_is_in_no_hash() {
+    let kv = Kv::open(Options::default(), Clock::real()).unwrap();
+    let server = server_on(kv.clone());
+    for (key, value) in [("a", "1"), ("b", "1"), ("a", "2")] {
+        put(&server, key, value).await;
+    }
+    let hash = async |revision| {
+        let request = HashKvRequest { revision };
+        let answer: HashKvResponse = call(&server, "Maintenance/HashKV", &request).await.unwrap();
+        answer.hash
+    };
+    let of = |revisions: &[u64]| {
+        let history = crate::history::read(&kv, server.values()).unwrap();
+        let mut hasher = crate::hash::Hasher::default();
+        hasher.write(b"key");
+        for row in history.rows.iter().filter(|row| revisions.contains(&row.revision)) {
+            hasher.write(&row.key());
+            hasher.write(&row.value);
+        }
+        u64::from(hasher.finish())
+    };
+    assert_eq!(hash(0).await, of(&[2, 3, 4]));
+    kv.compact(3).await.unwrap();
+    assert_eq!(hash(3).await, of(&[2, 3]));
+    assert_eq!(hash(0).await, of(&[3, 4]), "a is another by then");
+    for key in ["a", "b"] {
+        let gone = DeleteRangeRequest { key: bytes(key), ..DeleteRangeRequest::default() };
+        let _: DeleteRangeResponse = call(&server, "KV/DeleteRange", &gone).await.unwrap();
+    }
+    assert_eq!(hash(5).await, of(&[3, 4, 5]));
+    assert_eq!(hash(6).await, of(&[2, 3, 4, 5, 6]), "there is no key");
+}
+
 /// What etcdutl makes of the file is asked where etcdutl is; here: that all is reachable and has its
 /// checksum.
 #[tokio::test]
