@@ -96,8 +96,8 @@ pub struct Up {
     pub etcd_snapshot: Option<PathBuf>,
     /// Show what is there and change nothing: no component runs, and writes are refused.
     ///
-    /// With --etcd-snapshot: to look into a broken cluster.
-    #[arg(long, conflicts_with_all = ["filename", "etcd-servers"])]
+    /// With --etcd-snapshot: to look into a broken cluster. etcd's API is not served.
+    #[arg(long, conflicts_with_all = ["filename", "etcd-servers", "listen_client_urls"])]
     pub read_only: bool,
     /// Where to listen: HOST:PORT, or a port of 127.0.0.1; port 0 takes a free one.
     #[arg(long, default_value = "127.0.0.1:0", value_name = "ADDRESS",

@@ -81,5 +81,7 @@ fn what_is_no_snapshot_of_an_etcd_is_refused_with_words() {
     let missing = folder.path().join("missing").display().to_string();
     let said = up(&["--etcd-snapshot", &missing]);
     assert!(said.contains(&format!("{missing}: No such file or directory")), "{said}");
-    assert!(up(&["--read-only", "--filename", &shown]).contains("cannot be used with"));
+    for other in [["--filename", &shown], ["--listen-client-urls", "127.0.0.1:0"]] {
+        assert!(up(&[&["--read-only"][..], &other].concat()).contains("cannot be used with"), "{other:?}");
+    }
 }
