@@ -1,9 +1,9 @@
 //! `LeaseHold`: whether a Lease is still ours, by our own clock, for those who act in its name.
 //!
 //! Whoever was stopped for a while, as by SIGSTOP or by a machine without time for it, goes on in the middle
-//! of its work, and another has perhaps taken the Lease meanwhile. So each write asks first: after the renewal
-//! was due none is made until the Lease was renewed. What was on its way when the pause began is not called
-//! back.
+//! of its work, and another has perhaps taken the Lease meanwhile. So each write asks first: after the
+//! renewal was due none is made until the Lease was renewed. What was on its way when the pause began is not
+//! called back.
 
 use std::sync::Arc;
 use std::time::Duration;
