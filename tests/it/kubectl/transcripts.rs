@@ -25,6 +25,8 @@ const OF_SOME_VERSIONS: &[&str] = &[
 /// What is replaced by what.
 const VARIES: &[(&str, &str)] = &[
     ("\r", ""),
+    // What client-go logs of a stream that it has closed before the server has.
+    (r"(?m)^(! )?E\d{4} .* Unknown stream id \d+, discarding message\n", ""),
     (r" deleted from default namespace", " deleted"),
     (r"127\.0\.0\.1:\d+", "127.0.0.1:PORT"),
     (r"connection for \d+", "connection for PORT"),
