@@ -263,6 +263,15 @@ def apply_and_delete(page):
     button(page, "Apply").click()
     eventually("an object", lambda: any("ConfigMap made applied" in one.text for one in status()))
     assert "b" in kubectl("get", "configmap", "made", "-o", "jsonpath={.data.a}")
+    # What comes first is there for what comes next, in whatever form it is written.
+    texts = ["apiVersion: v1\nkind: Namespace\nmetadata: {name: room}\n",
+             '{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "in-json", "namespace": "room"}}\n',
+             "apiVersion: v1\nkind: ConfigMap\nmetadata: {generateName: any-, namespace: room}\n"]
+    page.execute_script("arguments[0].value = arguments[1]", area, "---\n".join(texts))
+    button(page, "Apply").click()
+    eventually("three objects", lambda: any("Namespace room applied, ConfigMap in-json applied, ConfigMap any-" in one.text
+               for one in status()))
+    assert "in-json" in kubectl("get", "configmaps", "--namespace", "room", "-o", "name")
 
 
 def a_lesson(page):

@@ -90,8 +90,11 @@ async function discover() {
   const found = await Promise.all(["/api", "/apis"].map((path) => json(path, { accept: DISCOVERY })));
   const all = [];
   for (const group of found.flatMap((list) => list.items)) {
-    const version = group.versions[0];
-    for (const resource of version.resources ?? []) {
+    // The first version that has it, as kubectl prefers it; not every resource is in the first of its group.
+    const taken = new Set();
+    for (const [version, resource] of group.versions.flatMap((one) => (one.resources ?? []).map((each) => [one, each]))) {
+      if (taken.has(resource.resource)) continue;
+      taken.add(resource.resource);
       all.push({
         group: group.metadata.name ?? "",
         version: version.version,

@@ -179,7 +179,7 @@ export function objectsView(view, record, tell) {
     const outcome = el("p", { role: "status" });
     const send = async (dryRun) => {
       try {
-        show(outcome, (await Promise.all(path ? [replace(path, area.value, dryRun)] : apply(area.value, dryRun))).join(", "));
+        show(outcome, path ? await replace(path, area.value, dryRun) : await apply(area.value, dryRun));
         forgetKinds();
         await begin();
       } catch (error) {
@@ -197,24 +197,27 @@ export function objectsView(view, record, tell) {
     return `${of} ${metadata.name} ${dryRun ? "would be replaced" : "replaced"}`;
   }
 
-  function apply(text, dryRun) {
-    return text.split(/^---\s*$/m).filter((part) => part.trim()).map((part) => applyOne(part, dryRun));
+  /** One after the other, since what comes first may be what the next is in. */
+  async function apply(text, dryRun) {
+    const done = [];
+    for (const part of text.split(/^---\s*$/m).filter((one) => one.trim())) done.push(await applyOne(part, dryRun));
+    return done.join(", ");
   }
 
   async function applyOne(body, dryRun) {
-    const top = (field) => body.match(new RegExp(`^${field}:\\s*["']?([^"'\\s#]+)`, "m"))?.[1];
-    const metadata = body.match(/^metadata:\s*\n((?:[ \t]+.*\n?|\s*\n)*)/m)?.[1] ?? "";
-    // What stands deeper, as a label of that name, is another one.
-    const indent = metadata.match(/^[ \t]+(?=\S)/m)?.[0] ?? "";
-    const within = (field) => metadata.match(new RegExp(`^${indent}${field}:\\s*["']?([^"'\\s#]+)`, "m"))?.[1];
-    const [apiVersion, called, name] = [top("apiVersion"), top("kind"), within("name")];
-    if (!apiVersion || !called || !name) throw new Error("the YAML has no apiVersion, kind or metadata.name in lines of their own");
+    const { apiVersion, kind: called, name, namespace: inside, generateName } = headOf(body);
+    if (!apiVersion || !called || !(name || generateName)) throw new Error("there is no apiVersion, kind or metadata.name to be found");
     const [version, group] = apiVersion.includes("/") ? apiVersion.split("/").reverse() : [apiVersion, ""];
     const of = (await kinds()).find((one) => one.group === group && one.kind === called);
     if (!of) throw new Error(`no kind ${called} is served in ${apiVersion}`);
-    const path = pathOf({ ...of, version }, of.namespaced ? (within("namespace") ?? (namespace.value || "default")) : "", name);
-    await ask(`${path}?fieldManager=kubarium-ui&fieldValidation=Strict${dryRun ? "&dryRun=All" : ""}`, { method: "PATCH", body, type: "application/apply-patch+yaml" });
-    return `${of.kind} ${name} ${dryRun ? "would be applied" : "applied"}`;
+    const path = pathOf({ ...of, version }, of.namespaced ? (inside ?? (namespace.value || "default")) : "", name);
+    const query = `?fieldManager=kubarium-ui&fieldValidation=Strict${dryRun ? "&dryRun=All" : ""}`;
+    if (name) {
+      await ask(`${path}${query}`, { method: "PATCH", body, type: "application/apply-patch+yaml" });
+      return `${of.kind} ${name} ${dryRun ? "would be applied" : "applied"}`;
+    }
+    const made = await (await ask(`${path}${query}`, { method: "POST", body, type: "application/yaml" })).json();
+    return `${of.kind} ${made.metadata.name} ${dryRun ? "would be created" : "created"}`;
   }
 
   const again = calmly(700, () => !view.hidden && load());
@@ -223,4 +226,26 @@ export function objectsView(view, record, tell) {
     if (steps.some((step) => step.step === "Stored" && step.resource === mine)) again();
   });
   view.addEventListener("chosen", () => begin().catch((error) => show(said, error.message)));
+}
+
+/** What is needed to know where an object belongs, of JSON, or of YAML as people write it. */
+function headOf(body) {
+  const tree = parsed(body);
+  if (tree) return { apiVersion: tree.apiVersion, kind: tree.kind, ...tree.metadata };
+  const value = `["']?([^"'\\s#,}]+)`;
+  const top = (field) => body.match(new RegExp(`^${field}:\\s*${value}`, "m"))?.[1];
+  const flow = body.match(/^metadata:\s*\{([^}]*)/m)?.[1];
+  const metadata = body.match(/^metadata:\s*\n((?:[ \t]+.*\n?|\s*\n)*)/m)?.[1] ?? "";
+  // What stands deeper, as a label of that name, is another one.
+  const indent = metadata.match(/^[ \t]+(?=\S)/m)?.[0] ?? "";
+  const within = (field) => (flow ?? metadata).match(new RegExp(flow === undefined ? `^${indent}${field}:\\s*${value}` : `(?:^|[,\\s])${field}:\\s*${value}`, "m"))?.[1];
+  return { apiVersion: top("apiVersion"), kind: top("kind"), name: within("name"), namespace: within("namespace"), generateName: within("generateName") };
+}
+
+function parsed(body) {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return null;
+  }
 }
