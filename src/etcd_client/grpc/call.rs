@@ -16,6 +16,9 @@ use super::convert::error_of;
 pub const MAX_CALL_TIME: Duration = Duration::from_secs(10);
 /// How long a call is made again that was not sent, or changes nothing; then whoever asked is told.
 pub const MAX_RETRY_TIME: Duration = Duration::from_secs(10);
+/// A member that has said nothing for so long when whoever asked goes away may be cut off from the others: it
+/// takes writes and reads, and answers none until it gives up itself, after seven seconds.
+const STALLED: Duration = Duration::from_millis(1500);
 /// Between the first two tries; then twice as long each time, ...
 const FIRST_PAUSE: Duration = Duration::from_millis(25);
 /// ... up to this.
@@ -51,8 +54,15 @@ impl EtcdClient {
 
     async fn try_call<A: ProtoMessage>(&self, method: &str, message: Bytes) -> Result<A, CallFailure> {
         let mut connected = self.connected(Purpose::Calls).await.map_err(CallFailure::Dial)?;
+        let mut pending = PendingCall {
+            client: self,
+            connected: connected.clone(),
+            since: self.real().elapsed(),
+            is_over: false,
+        };
         let MemberConnection { sender, endpoint, .. } = &mut connected;
         let answer = self.in_time(ask(sender, endpoint, method, message)).await;
+        pending.is_over = true;
         if answer.as_ref().is_err_and(CallFailure::is_of_member) {
             self.connections().give_up(&connected);
         }
@@ -66,5 +76,22 @@ impl EtcdClient {
     ) -> Result<A, CallFailure> {
         let asked = self.clock().timeout_outside(MAX_CALL_TIME, asking).await;
         asked.unwrap_or_else(|_| Err(CallFailure::Broken("context deadline exceeded".to_owned())))
+    }
+}
+
+/// A call that has no answer yet. Whoever asked may go away before there is one, as a client whose patience
+/// ends: then nobody would ever learn that this member is silent, and so everybody would go on asking it.
+struct PendingCall<'a> {
+    client: &'a EtcdClient,
+    connected: MemberConnection,
+    since: Duration,
+    is_over: bool,
+}
+
+impl Drop for PendingCall<'_> {
+    fn drop(&mut self) {
+        if !self.is_over && self.client.real().elapsed() - self.since >= STALLED {
+            self.client.connections().give_up(&self.connected);
+        }
     }
 }

@@ -80,6 +80,10 @@ struct Story {
     /// Its pods ask each other, which nodes alone do not carry.
     #[serde(default)]
     asks_pods: bool,
+    /// It counts on components that see each write at once: on an etcd the scheduler may see late what it has
+    /// preempted, and preempt once more.
+    #[serde(default)]
+    at_once: bool,
     steps: Vec<Step>,
 }
 
@@ -167,6 +171,11 @@ impl Area {
     async fn run(mut self, file: &Path, etcd: Option<&str>) -> Vec<String> {
         if upstream::asked().is_some() && etcd.is_none() {
             self.stories.retain(Story::can_be_asked_elsewhere);
+        }
+        if etcd.is_some() {
+            let late: Vec<Story> = self.stories.extract_if(.., |story| story.at_once).collect();
+            late.iter()
+                .for_each(|story| eprintln!("not told on an etcd: {}: it is seen late there", story.row));
         }
         let Some(cluster) = self.start(file, etcd).await else { return vec![] };
         let (serial, together): (Vec<Story>, Vec<Story>) =
