@@ -19,6 +19,7 @@ use super::trace::Trace;
 
 pub use print::Look;
 pub use stage::{EventCount, StageKind, StageOutcome, StoryStage, TraceStory};
+pub(crate) use target::RequestTarget;
 pub use units::{Unit, UnitKind, units};
 
 impl Trace {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::lane::APISERVER;
 use crate::step::Step;
-use crate::story::{Unit, UnitKind, units};
+use crate::story::{RequestTarget, Unit, UnitKind, units};
 use crate::trace::{Trace, TraceStep};
 use crate::words::describe;
 
@@ -139,21 +139,17 @@ pub(super) fn name(unit: &Unit<'_>) -> String {
 /// As `POST /apis/apps/v1/namespaces/{:namespace}/deployments` (`filters.getSpanNameFromRequestInfo`); of
 /// what is no resource the method alone.
 fn request_name(verb: &str, path: &str) -> String {
-    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-    let (api, below) = match parts[..] {
-        ["api", version, ref below @ ..] => (format!("/api/{version}"), below),
-        ["apis", group, version, ref below @ ..] => (format!("/apis/{group}/{version}"), below),
-        _ => return method(verb).to_owned(),
-    };
-    let (namespace, below) = match *below {
-        [] => return method(verb).to_owned(),
-        ["namespaces", _] | ["namespaces", _, "status" | "finalize"] => ("/namespaces/{:namespace}", below),
-        ["namespaces", _, ref below @ ..] => ("/namespaces/{:namespace}", below),
-        _ => ("", below),
-    };
-    let name = if below.len() > 1 { "/{:name}" } else { "" };
-    let rest: String = below.iter().skip(2).map(|part| format!("/{part}")).collect();
-    format!("{} {api}{namespace}/{}{name}{rest}", method(verb), below[0])
+    let Some(target) = RequestTarget::of(path) else { return method(verb).to_owned() };
+    let root = if target.version.contains('/') { "/apis" } else { "/api" };
+    let resource = target.resource.split('.').next().unwrap_or_default();
+    let has_name = !target.name.is_empty();
+    // A namespace is in itself, as `RequestInfo` sees it.
+    let is_in_namespace = !target.namespace.is_empty() || (target.resource == "namespaces" && has_name);
+    let namespace = if is_in_namespace { "/namespaces/{:namespace}" } else { "" };
+    let name = if has_name { "/{:name}" } else { "" };
+    let slash = if target.subresource.is_empty() { "" } else { "/" };
+    let RequestTarget { version, subresource, .. } = &target;
+    format!("{} {root}/{version}{namespace}/{resource}{name}{slash}{subresource}", method(verb))
 }
 
 /// HTTP's have the names of OpenTelemetry's semantic conventions.
@@ -232,6 +228,11 @@ mod tests {
                 "update",
                 "/api/v1/namespaces/a/finalize",
                 "PUT /api/v1/namespaces/{:namespace}/namespaces/{:name}/finalize",
+            ),
+            (
+                "create",
+                "/api/v1/namespaces/a/pods/web/proxy/of/anything",
+                "POST /api/v1/namespaces/{:namespace}/pods/{:name}/proxy",
             ),
             ("get", "/version", "GET"),
             ("get", "/apis/apps/v1", "GET"),

@@ -2,7 +2,7 @@
 
 /// A path taken apart (`request.RequestInfo`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct RequestTarget<'a> {
+pub(crate) struct RequestTarget<'a> {
     /// As `apps/v1`, `v1`.
     pub version: String,
     /// As `deployments.apps`.
@@ -16,7 +16,7 @@ pub(super) struct RequestTarget<'a> {
 
 impl RequestTarget<'_> {
     /// Of a path below `/api` or `/apis`; nothing of any other.
-    pub(super) fn of(path: &str) -> Option<RequestTarget<'_>> {
+    pub(crate) fn of(path: &str) -> Option<RequestTarget<'_>> {
         let mut parts = path.split('/').skip(1);
         let (group, version) = match parts.next()? {
             "api" => ("", parts.next()?),
