@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use percent_encoding::{AsciiSet, CONTROLS};
+
 use crate::agnhost::asking::{AskFirst, Backing};
 use crate::byte_text;
 use crate::requests::{WebAnswer, canonical};
@@ -9,6 +11,19 @@ use crate::requests::{WebAnswer, canonical};
 /// Headers that are of a connection, or that whoever passes an answer on says itself.
 const NOT_PASSED: &[&str] =
     &["connection", "content-length", "date", "keep-alive", "server", "transfer-encoding", "x-pad"];
+
+/// What of a decoded path cannot stand in the request of it that is passed on.
+pub(crate) const NOT_IN_PATHS: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'"')
+    .add(b'#')
+    .add(b'%')
+    .add(b'<')
+    .add(b'>')
+    .add(b'?')
+    .add(b'\\')
+    .add(b'^')
+    .add(b'`');
 
 /// What is asked.
 pub(crate) struct PassedRequest<'a> {

@@ -1,21 +1,9 @@
 //! Which paths a rule is for, and addresses of servers behind it.
 
-use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
+use percent_encoding::percent_encode;
 
+use crate::passing_on::NOT_IN_PATHS;
 use crate::requests::WebRequest;
-
-/// What of a decoded path cannot stand in a request as it is.
-const NOT_IN_PATHS: &AsciiSet = &CONTROLS
-    .add(b' ')
-    .add(b'"')
-    .add(b'#')
-    .add(b'%')
-    .add(b'<')
-    .add(b'>')
-    .add(b'?')
-    .add(b'\\')
-    .add(b'^')
-    .add(b'`');
 
 /// For which requests a rule is.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
+use percent_encoding::{AsciiSet, percent_encode};
 
 use super::answer::ExchangeTurn;
 use super::config::{LocationBlock, Matching};
@@ -10,27 +10,14 @@ use super::exchange::NginxExchange;
 use super::scope::{BlockScope, LeadBack};
 use crate::agnhost::asking::AskFirst;
 use crate::byte_text;
-use crate::passing_on::PassedRequest;
+use crate::passing_on::{self, PassedRequest};
 use crate::requests::{WebAnswer, canonical};
 use crate::url::WebUrl;
 
 /// How long it waits (`proxy_read_timeout`).
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What of a decoded path cannot stand in a request as it is.
-const NOT_IN_PATHS: &AsciiSet = &CONTROLS
-    .add(b' ')
-    .add(b'"')
-    .add(b'#')
-    .add(b'%')
-    .add(b'<')
-    .add(b'>')
-    .add(b'?')
-    .add(b'\\')
-    .add(b'^')
-    .add(b'`')
-    .add(b'{')
-    .add(b'|')
-    .add(b'}');
+/// Characters that nginx encodes in paths: braces and bars beside what others encode.
+const NOT_IN_PATHS: &AsciiSet = &passing_on::NOT_IN_PATHS.add(b'{').add(b'|').add(b'}');
 
 /// Where one asks: a `proxy_pass` with its variables filled.
 struct PassedTo<'a> {
