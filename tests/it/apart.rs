@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::envtest::free_port;
+use crate::support::programs::free_port;
 use crate::support::{command, eventually, kubectls, texts, upstream};
 
 /// One process of a cluster. Killed when dropped.

@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -11,6 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use pki::{Authority, Identity};
 use tempfile::TempDir;
 
+use crate::support::programs::free_port;
 use crate::support::wire::{Target, Wire};
 use crate::support::{at_home, command, eventually, texts};
 
@@ -230,11 +231,6 @@ fn stop(mut child: Child) -> ExitStatus {
 fn terminate(child: &Child) {
     let group = format!("-{}", child.id());
     assert!(Command::new("kill").args(["-TERM", "--", &group]).status().unwrap().success());
-}
-
-/// A port that nobody has just now, as envtest suggests them.
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A plain GET, whole.

@@ -8,9 +8,10 @@ use std::process::{Child, Command, Stdio};
 
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, SanType};
 
+use crate::support::programs::free_port;
 use crate::support::{at_home, command, eventually, kubectls, texts};
 
-use super::control_plane::{free_port, get};
+use super::control_plane::get;
 
 /// A certificate that is its own authority, without a word of what it is for.
 fn certificate(folder: &Path, file: &str, subject: &[(DnType, &str)], names: Vec<SanType>) {

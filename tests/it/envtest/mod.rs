@@ -10,9 +10,9 @@ use std::process::{Command, Stdio};
 use http::Method;
 use serde_json::{Value, json};
 
+use crate::support::programs::free_port;
 use crate::support::wire::Wire;
 use crate::support::{command, eventually, texts};
-pub(crate) use control_plane::free_port;
 use control_plane::{ControlPlane, get};
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";

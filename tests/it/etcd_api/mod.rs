@@ -10,7 +10,7 @@ mod snapshots;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
 use bytes::Bytes;
@@ -20,6 +20,7 @@ use etcd_server::messages::*;
 use network::grpc::{GrpcCall, GrpcStatus, call};
 use tokio::net::TcpStream;
 
+use crate::support::programs::of_debian;
 use crate::support::{command, texts};
 
 /// `kubarium etcd` on a data dir; killed when dropped.
@@ -72,13 +73,6 @@ impl Drop for KilledAtEnd {
     }
 }
 
-/// etcdctl, which must be there: a test never passes by skipping.
-fn program() -> PathBuf {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|folder| folder.join("etcdctl")).find(|file| file.exists());
-    found.expect("no etcdctl on PATH: run `make etcdctl`, which installs Debian's etcd-client")
-}
-
 /// etcdctl on an endpoint.
 struct Etcdctl {
     flags: Vec<String>,
@@ -90,7 +84,7 @@ impl Etcdctl {
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut etcdctl = Command::new(program());
+        let mut etcdctl = Command::new(of_debian("etcdctl", "etcd-client"));
         etcdctl.env("ETCDCTL_API", "3").args(&self.flags).args(words);
         etcdctl
     }

@@ -17,6 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::Net;
+use crate::support::programs::free_port;
 
 async fn start(wishes: &[&str], load_balancers: Option<&str>) -> Net {
     let config = wishes.iter().fold(Config::new().nodes(2), |config, wish| {
@@ -51,11 +52,6 @@ async fn browsed(net: &Net, at: SocketAddr, wanted: bool) {
     if let Some(said) = net.until(look).await {
         assert!(said.contains("Welcome to nginx!"), "{said}");
     }
-}
-
-/// A port that nobody has just now.
-async fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port()
 }
 
 async fn event(net: &Net, reason: &str) -> Value {
@@ -148,7 +144,7 @@ async fn all_ports_are_opened_and_closed_as_services_come_and_go() {
     assert!(why.starts_with(&format!("Cannot open 127.0.0.1:{taken_port}: Address already in use")), "{why}");
     drop(taken);
     // It is tried again when something changes.
-    let balancer_port = free_port().await;
+    let balancer_port = free_port();
     let balanced = net.create(&SERVICES, service("balanced", "LoadBalancer", balancer_port, 0)).await;
     let node_port = balanced["spec"]["ports"][0]["nodePort"].as_u64().unwrap();
     let at = [

@@ -16,3 +16,8 @@ pub(crate) fn of_debian(program: &str, package: &str) -> PathBuf {
 pub(crate) fn free_address() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
+
+/// The same, where only its number is asked for.
+pub(crate) fn free_port() -> u16 {
+    free_address().port()
+}

@@ -6,7 +6,7 @@
 
 use std::convert::Infallible;
 use std::fs::{self, File};
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -38,6 +38,7 @@ use tempfile::TempDir;
 use tower::ServiceExt;
 
 use super::PATIENCE;
+use super::programs::free_port;
 
 /// Names the folder with the programs; without it everything is held against ours.
 pub(crate) const VARIABLE: &str = "KUBARIUM_UPSTREAM";
@@ -250,10 +251,6 @@ impl Drop for ControlPlane {
             }
         }
     }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn kubeconfig(server: &str, authority_pem: &str, identity: &Identity) -> String {
