@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::components::Running;
 use super::elections::{CONTROLLER_MANAGER, SCHEDULER};
+use component_base::health::{check_line, told};
 use component_base::metrics::Render;
 use component_base::slis::HealthSlis;
 use sync::Mutex;
@@ -56,16 +57,8 @@ impl ComponentHealth {
         if is_well && !is_verbose {
             return HealthAnswer { is_well, text: "ok".into() };
         }
-        let line = |(check, is_well): &CheckResult| {
-            if *is_well {
-                format!("[+]{check} ok\n")
-            } else {
-                format!("[-]{check} failed: reason withheld\n")
-            }
-        };
-        let verdict = if is_well { "passed" } else { "failed" };
-        let lines: String = found.iter().map(line).collect();
-        HealthAnswer { is_well, text: format!("{lines}{path} check {verdict}\n") }
+        let lines: String = found.iter().map(|(check, is_well)| check_line(check, *is_well)).collect();
+        HealthAnswer { is_well, text: told(&lines, path, is_well) }
     }
 
     /// `/metrics/slis`

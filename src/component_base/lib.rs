@@ -8,6 +8,7 @@
 #![warn(missing_docs, unreachable_pub)]
 
 pub mod flags;
+pub mod health;
 pub mod metrics;
 pub mod process;
 pub mod slis;

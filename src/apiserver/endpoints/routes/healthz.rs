@@ -8,6 +8,7 @@ use http::StatusCode;
 
 use crate::endpoints::query::Query;
 use apimachinery::wire::{ApiResponse, text_response};
+use component_base::health::{check_line, told};
 use component_base::slis::HealthSlis;
 use golang::go_text::quote;
 
@@ -104,13 +105,10 @@ impl HealthChecks {
             }
             let found = check().await;
             self.slis.observe(name, root, found.is_ok());
-            match found {
-                Ok(()) => lines += &format!("[+]{name} ok\n"),
-                Err(error) => {
-                    tracing::warn!(check = name, error, "health check failed");
-                    lines += &format!("[-]{name} failed: reason withheld\n");
-                    failed = true;
-                }
+            lines += &check_line(name, found.is_ok());
+            if let Err(error) = found {
+                tracing::warn!(check = name, error, "health check failed");
+                failed = true;
             }
         }
         if !unknown.is_empty() {
@@ -119,11 +117,8 @@ impl HealthChecks {
             lines += &format!("warn: some health checks cannot be excluded: no matches for {names}\n");
         }
         Some(match (failed, query.get("verbose").is_some()) {
-            (true, _) => {
-                let text = format!("{lines}{root} check failed\n");
-                text_response(StatusCode::INTERNAL_SERVER_ERROR, text)
-            }
-            (false, true) => text_response(StatusCode::OK, format!("{lines}{root} check passed\n")),
+            (true, _) => text_response(StatusCode::INTERNAL_SERVER_ERROR, told(&lines, root, false)),
+            (false, true) => text_response(StatusCode::OK, told(&lines, root, true)),
             (false, false) => text_response(StatusCode::OK, "ok"),
         })
     }
