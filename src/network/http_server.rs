@@ -40,8 +40,7 @@ where
     Answer: Future<Output = Response<Bytes>> + Send,
 {
     let handler = &handler;
-    let whole = |response: Response<Bytes>| response.map(|body| streamed(Full::new(body)));
-    let handler = move |request: Request<Bytes>| handler(request).map(whole).boxed();
+    let handler = move |request: Request<Bytes>| handler(request).map(at_once).boxed();
     serve_any(Box::new(io), &handler).await;
 }
 
@@ -68,16 +67,7 @@ where
     let handler = Arc::new(handler);
     let answer = move |request: Request<Incoming>| {
         let handler = handler.clone();
-        async move {
-            let (head, body) = request.into_parts();
-            let response = match whole(body).await {
-                Some(body) => {
-                    handler(Request::from_parts(head, body)).await.map(|body| streamed(Full::new(body)))
-                }
-                None => too_large(),
-            };
-            Ok::<_, Infallible>(response)
-        }
+        answered(request, move |request| handler(request).map(at_once))
     };
     let serving = http1::Builder::new().serve_connection(TokioIo::new(io), service_fn(answer));
     if let Err(error) = serving.with_upgrades().await {
@@ -87,14 +77,7 @@ where
 
 /// HTTP itself is compiled here once, for speed, and not in each crate that has a handler.
 async fn serve_any<'a>(io: AnyPipe<'a>, handler: &AnyHandler<'a>) {
-    let answer = |request: Request<Incoming>| async move {
-        let (head, body) = request.into_parts();
-        let response = match whole(body).await {
-            Some(body) => handler(Request::from_parts(head, body)).await,
-            None => too_large(),
-        };
-        Ok::<_, Infallible>(response)
-    };
+    let answer = |request: Request<Incoming>| answered(request, handler);
     // A client that has said all may still wait for the answer. One that hangs up, or speaks something else,
     // ends its own connection.
     let serving = http1::Builder::new()
@@ -106,6 +89,21 @@ async fn serve_any<'a>(io: AnyPipe<'a>, handler: &AnyHandler<'a>) {
     }
 }
 
+/// What a handler says to a request that was read whole, or that it was too large.
+async fn answered<Answer>(
+    request: Request<Incoming>,
+    handler: impl FnOnce(Request<Bytes>) -> Answer,
+) -> Result<Response<StreamedBody>, Infallible>
+where
+    Answer: Future<Output = Response<StreamedBody>>,
+{
+    let (head, body) = request.into_parts();
+    Ok(match whole(body).await {
+        Some(body) => handler(Request::from_parts(head, body)).await,
+        None => too_large(),
+    })
+}
+
 /// All of a body; nothing of one that is too large, or breaks off.
 async fn whole(body: Incoming) -> Option<Bytes> {
     if body.is_end_stream() {
@@ -114,12 +112,13 @@ async fn whole(body: Incoming) -> Option<Bytes> {
     Some(Limited::new(body, MAX_BODY_BYTES).collect().await.ok()?.to_bytes())
 }
 
-fn streamed(body: Full<Bytes>) -> StreamedBody {
-    body.map_err(|never| match never {}).boxed_unsync()
+/// An answer all of which is there.
+fn at_once(response: Response<Bytes>) -> Response<StreamedBody> {
+    response.map(|body| Full::new(body).map_err(|never| match never {}).boxed_unsync())
 }
 
 fn too_large() -> Response<StreamedBody> {
-    let mut response = Response::new(streamed(Full::default()));
+    let mut response = at_once(Response::default());
     *response.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
     response
 }

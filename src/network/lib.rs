@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 pub mod address_range;
+pub mod any_client_certificate;
 pub mod dns;
 pub mod passage;
 pub mod pipe;

@@ -9,16 +9,14 @@ use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{
     CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
 };
-use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
-use rustls::{
-    ClientConfig, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, ServerConfig,
-    SignatureScheme,
-};
+use rustls::{ClientConfig, DigitallySignedStruct, Error, RootCertStore, ServerConfig, SignatureScheme};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::{TlsAcceptor, TlsConnector, client, server};
+
+use crate::any_client_certificate::AnyClientCertificate;
 
 /// Who serves over TLS. Cloning shares it.
 #[derive(Clone)]
@@ -89,7 +87,7 @@ impl TlsIdentity {
         let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
         let builder = builder.map_err(bad)?;
         let builder = if served.asks_clients {
-            builder.with_client_cert_verifier(Arc::new(AnyClient::new()))
+            builder.with_client_cert_verifier(Arc::new(AnyClientCertificate::new(vec![], provider())))
         } else {
             builder.with_no_client_auth()
         };
@@ -192,60 +190,6 @@ fn client_config(trust: &PeerTrust) -> Option<ClientConfig> {
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(trust.own.as_bytes()).collect();
     let key = PrivateKeyDer::from_pem_slice(trust.own.as_bytes());
     builder.with_client_auth_cert(chain.ok()?, key.ok()?).ok()
-}
-
-/// Takes whatever certificate a client shows: who asks about it judges it, since that depends on what is
-/// asked.
-#[derive(Debug)]
-struct AnyClient {
-    schemes: WebPkiSupportedAlgorithms,
-}
-
-impl AnyClient {
-    fn new() -> AnyClient {
-        AnyClient { schemes: provider().signature_verification_algorithms }
-    }
-}
-
-impl ClientCertVerifier for AnyClient {
-    fn client_auth_mandatory(&self) -> bool {
-        false
-    }
-
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        &[]
-    }
-
-    fn verify_client_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _now: UnixTime,
-    ) -> Result<ClientCertVerified, Error> {
-        Ok(ClientCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.schemes)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.schemes)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.schemes.supported_schemes()
-    }
 }
 
 /// Believes everybody, or those whom it is told to and whom they vouch for. One that is its own authority is

@@ -8,7 +8,7 @@ use rustls::crypto::ring::default_provider;
 use rustls::server::danger::ClientCertVerifier;
 
 use super::cipher_suites::cipher_suites;
-use super::client_certificates::{self, AnyClientCertificate};
+use super::client_certificates;
 use pki::Identity;
 
 /// What the server shows and trusts.
@@ -30,7 +30,7 @@ pub(super) fn server_config(tls: &Tls) -> Result<ServerConfig, Box<dyn std::erro
     let verifier: Arc<dyn ClientCertVerifier> = if tls.demands_client_certificates {
         client_certificates::demanded(&tls.client_authorities, &provider)?
     } else {
-        Arc::new(AnyClientCertificate::new(&tls.client_authorities, &provider)?)
+        client_certificates::asked(&tls.client_authorities, &provider)?
     };
     let (chain, key) = tls.identity.chain_to_der().ok_or("the server's certificate is not PEM")?;
     let mut config = ServerConfig::builder_with_provider(provider)

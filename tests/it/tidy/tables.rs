@@ -283,7 +283,7 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     ("apiserver::traffic", &["clock"]),
     ("apiserver::request", &["apimachinery", "apiserver::audit_context", "clock"]),
     // Sends the bodies of lists and watches as they are made.
-    ("apiserver::server", &["apimachinery", "apiserver::endpoints::response", "clock", "pki"]),
+    ("apiserver::server", &["apimachinery", "apiserver::endpoints::response", "clock", "network", "pki"]),
     ("apiserver", &[]),
 ];
 
