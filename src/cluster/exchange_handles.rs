@@ -44,11 +44,11 @@ impl Inside {
         let mut reader = ValueReader::new(&self.flow, &may_read);
         let kept = self.flow.exchanges().map_or_else(Vec::new, |exchanges| exchanges.kept(wanted));
         for (step, exchange) in kept {
-            let told_one = exchange.text(step, &bodies);
-            if reader.may_see(step.cause()).await && !has_secret(&told_one) {
-                told.push(told_one);
-            } else {
-                withheld += 1;
+            // Bodies are read for those alone who may see them.
+            let readable = reader.may_see(step.cause()).await.then(|| exchange.text(step, &bodies));
+            match readable.filter(|exchange| !has_secret(exchange)) {
+                Some(exchange) => told.push(exchange),
+                None => withheld += 1,
             }
         }
         Ok(json!({
