@@ -21,18 +21,21 @@ pub(crate) struct NodeLease {
     name: String,
     owner_uid: String,
     written: Option<Arc<Object>>,
+    /// Whether somebody else has renewed it.
+    is_shared: bool,
 }
 
 impl NodeLease {
     /// Of a node; the Node owns it.
     pub(crate) fn new(name: &str, owner_uid: &str) -> NodeLease {
-        NodeLease { name: name.into(), owner_uid: owner_uid.into(), written: None }
+        NodeLease { name: name.into(), owner_uid: owner_uid.into(), written: None, is_shared: false }
     }
 
     /// Writes that the kubelet lives at `now`: over what was written last, or what is there, or a new one.
     pub(crate) async fn renew(&mut self, client: &Client, now: Time) -> Result<(), Status> {
-        if let Some(written) = self.written.take() {
-            match self.update(client, &written, now).await {
+        let last = self.written.take();
+        if let Some(written) = &last {
+            match self.update(client, written, now).await {
                 Ok(written) => {
                     self.written = Some(written);
                     return Ok(());
@@ -42,7 +45,10 @@ impl NodeLease {
             }
         }
         let written = match client.get(&LEASES, NAMESPACE, &self.name).await {
-            Ok(found) => self.update(client, &found, now).await?,
+            Ok(found) => {
+                self.notice_another(last.as_deref(), &found);
+                self.update(client, &found, now).await?
+            }
             Err(status) if status.is_not_found() => {
                 client.create(&LEASES, NAMESPACE, self.lease(now)).await?
             }
@@ -50,6 +56,21 @@ impl NodeLease {
         };
         self.written = Some(written);
         Ok(())
+    }
+
+    /// Says once that two processes run one node: which of them writes the status of a pod is then by chance.
+    /// Whoever writes something else into a Lease leaves its time as it was.
+    fn notice_another(&mut self, last: Option<&Object>, found: &Object) {
+        let renewed = |lease: &Object| lease.to_value()["spec"]["renewTime"].clone();
+        let is_renewed = last.is_some_and(|last| renewed(last) != renewed(found));
+        if is_renewed && !self.is_shared {
+            self.is_shared = true;
+            tracing::error!(
+                node = self.name,
+                "another kubelet renews the Lease of this node, too: give one of the two processes other nodes, \
+                 or none, as with --nodes 0"
+            );
+        }
     }
 
     async fn update(&self, client: &Client, old: &Object, now: Time) -> Result<Arc<Object>, Status> {

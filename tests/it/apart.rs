@@ -338,6 +338,17 @@ fn kubelets_that_begin_at_one_moment_have_ranges_of_their_own() {
     }
 }
 
+/// Nothing else tells who writes the status of their pods.
+#[test]
+fn two_kubelets_of_one_node_are_told() {
+    let apart = Apart::start(&[]);
+    let kubelets = ["a", "b"].map(|name| apart.component(name, "kubelet", &["--nodes", "1"]));
+    const SHARED: &str = "another kubelet renews the Lease of this node, too";
+    eventually("one of them to say so", || {
+        kubelets.iter().any(|kubelet| kubelet.said().contains(SHARED)).then_some(())
+    });
+}
+
 /// Users of whom each is one controller manager.
 const TOKENS: &str = "ta,cm-a,1,system:masters\ntb,cm-b,2,system:masters\ntc,cm-c,3,system:masters\n";
 const POLICY: &str = "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived],

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use sync::Mutex;
 
 use super::*;
+use crate::support::eventually;
+use crate::support::programs::free_port;
 
 const WRITERS: u64 = 4;
 const ROUNDS: usize = 3;
@@ -81,4 +83,57 @@ async fn what_was_acknowledged_survives_kills_and_transactions_stay_whole() {
             writer.await.unwrap();
         }
     }
+}
+
+/// How often it is killed under who watches.
+const KILLS: u64 = 3;
+
+#[test]
+fn a_watch_misses_and_doubles_nothing_and_leases_go_on_whatever_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("127.0.0.1:{}", free_port());
+    let start = || EtcdProcess::start(folder.path(), &["--listen-client-urls", &url]);
+    let mut etcd = start();
+    let etcdctl = Etcdctl::new(etcd.address);
+    let grant =
+        |seconds: &str| etcdctl.ok(&["lease", "grant", seconds]).split(' ').nth(1).unwrap().to_owned();
+    let (kept, soon) = (grant("600"), grant("5"));
+    etcdctl.ok(&["put", "k/soon", "0", "--lease", &soon]);
+    etcdctl.ok(&["put", "k/kept", "0", "--lease", &kept]);
+    let told = folder.path().join("told");
+    let mut watch = etcdctl.command(&["watch", "k/", "--prefix", "--rev", "1"]);
+    let watch = watch.stdout(fs::File::create(&told).unwrap()).stdin(Stdio::null());
+    let _watching = KilledAtEnd(watch.spawn().unwrap());
+    let mut expected = vec!["PUT k/soon 0".to_owned(), "PUT k/kept 0".to_owned()];
+    for round in 0..KILLS {
+        for number in 0..4 {
+            let key = format!("k/{round}-{number}");
+            etcdctl.ok(&["put", &key, "1"]);
+            expected.push(format!("PUT {key} 1"));
+        }
+        // Who watches has not been told of the last ones, or has just been.
+        etcd.kill();
+        etcd = start();
+    }
+    let left = etcdctl.ok(&["lease", "timetolive", &kept, "--keys"]);
+    assert!(left.contains("granted with TTL(600s)") && left.contains("attached keys([k/kept])"), "{left}");
+    etcdctl.ok(&["lease", "revoke", &kept]);
+    // Versions of etcdctl leave lines free or do not.
+    let events = || {
+        let told = fs::read_to_string(&told).unwrap();
+        let words = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        let events = words.replace("PUT", "\nPUT").replace("DELETE", "\nDELETE");
+        events
+            .lines()
+            .map(|event| event.trim().to_owned())
+            .filter(|event| !event.is_empty())
+            .collect::<Vec<_>>()
+    };
+    let ends = ["DELETE k/kept", "DELETE k/soon"];
+    let is_end = |event: &String| ends.contains(&event.as_str());
+    eventually("both leases to end", || {
+        (events().iter().filter(|event| is_end(event)).count() == 2).then_some(())
+    });
+    let others: Vec<String> = events().into_iter().filter(|event| !is_end(event)).collect();
+    assert_eq!(others, expected);
 }
