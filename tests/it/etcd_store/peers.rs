@@ -31,14 +31,16 @@ struct PeerState {
 }
 
 struct PeerConnection {
-    from: Option<usize>,
+    /// As it calls itself: what members call themselves is known only when they have spoken to each other.
+    from: Option<String>,
     to: usize,
     ends: [TcpStream; 2],
 }
 
 impl PeerState {
     /// Whoever says nothing of himself belongs to nobody, and passes.
-    fn may_pass(&self, from: Option<usize>, to: usize) -> bool {
+    fn may_pass(&self, from: Option<&str>, to: usize) -> bool {
+        let from = from.and_then(|from| self.ids.iter().position(|id| id == from));
         let Some((from, apart)) = from.zip(self.apart) else { return true };
         from == to || (from != apart && to != apart)
     }
@@ -69,7 +71,8 @@ impl PeerWays {
         let mut state = self.state.lock();
         state.apart = apart;
         let connections = std::mem::take(&mut state.connections);
-        let (kept, broken) = connections.into_iter().partition(|one| state.may_pass(one.from, one.to));
+        let (kept, broken) =
+            connections.into_iter().partition(|one| state.may_pass(one.from.as_deref(), one.to));
         state.connections = kept;
         drop(state);
         broken.iter().for_each(PeerConnection::close);
@@ -120,8 +123,8 @@ fn carry(
     {
         let mut state = state.lock();
         let said = String::from_utf8_lossy(&head).to_lowercase();
-        let from = state.ids.iter().position(|id| said.contains(&format!("{FROM}{id}\r\n")));
-        if state.is_over || !state.may_pass(from, to) {
+        let from = said.lines().find_map(|line| line.strip_prefix(FROM)).map(str::to_owned);
+        if state.is_over || !state.may_pass(from.as_deref(), to) {
             return Ok(());
         }
         let ends = [near.try_clone()?, far.try_clone()?];
@@ -160,7 +163,6 @@ fn pass_on(from: &mut TcpStream, to: &mut TcpStream) {
 fn one_is_parted_from_the_others_and_comes_back() {
     let servers = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
     let ways = PeerWays::to(&servers.each_ref().map(|server| server.local_addr().unwrap()));
-    ways.set_ids(["a0", "b1", "c2"].map(str::to_owned).to_vec());
     let open = |from: &str, to: usize| {
         let mut near = TcpStream::connect(ways.addresses[to]).unwrap();
         write!(near, "POST /raft HTTP/1.1\r\nX-Server-From: {from}\r\n\r\n").unwrap();
@@ -173,6 +175,8 @@ fn one_is_parted_from_the_others_and_comes_back() {
     let (mut of_broken, _) = servers[0].accept().unwrap();
     assert!(read_head(&mut of_kept).unwrap().ends_with(b"X-Server-From: c2\r\n\r\n"));
     read_head(&mut of_broken).unwrap();
+    // As with members: they are connected before it is known what they call themselves.
+    ways.set_ids(["a0", "b1", "c2"].map(str::to_owned).to_vec());
     ways.part(Some(0));
     assert!(is_closed(&mut broken) && is_closed(&mut open("b1", 0)) && is_closed(&mut open("a0", 1)));
     kept.write_all(b"x").unwrap();
