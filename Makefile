@@ -130,7 +130,7 @@ bench:
 	KUBARIUM_UPSTREAM="$(abspath $(KUBE_BIN))" $(CARGO) bench --bench budgets
 
 bench-hot:
-	$(CARGO) bench --bench create --bench object --bench patch --bench schedule --bench store --bench watch
+	$(CARGO) bench --bench hot
 
 first-day:
 	@sh tests/first-day.sh

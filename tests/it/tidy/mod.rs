@@ -5,6 +5,7 @@
 //! `super`, groups, aliases and re-exports; only the bodies of test items are left out.
 
 mod circles;
+mod examples;
 mod fields;
 mod idioms;
 mod imports;

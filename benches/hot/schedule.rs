@@ -1,6 +1,6 @@
 //! A pod's way to a node: created, scheduled, bound. The scheduler runs, kubelets and controllers do not.
 
-use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, criterion_group};
 use kubarium::apimachinery::options::ListOptions;
 use kubarium::apimachinery::watch::WatchEvent;
 use kubarium::apis::core::node::NODES;
@@ -70,4 +70,3 @@ fn pods(criterion: &mut Criterion) {
 }
 
 criterion_group!(benches, pods);
-criterion_main!(benches);

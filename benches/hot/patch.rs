@@ -1,12 +1,11 @@
 //! Patches: the merge alone, without the write around it.
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group};
 use kubarium::apimachinery::patch::{PatchType, apply};
 use kubarium::apimachinery::schema::Schemas;
 use serde_json::json;
 
-#[path = "support/pod.rs"]
-mod pod;
+use crate::pod;
 
 fn patches(criterion: &mut Criterion) {
     let (tree, schema) = (pod::running(), Schemas::builtin().get("io.k8s.api.core.v1.Pod").unwrap());
@@ -25,4 +24,3 @@ fn patches(criterion: &mut Criterion) {
 }
 
 criterion_group!(benches, patches);
-criterion_main!(benches);

@@ -2,7 +2,7 @@
 //! matching a selector; decoding a body by its schema.
 
 use bytes::BytesMut;
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group};
 use kubarium::apimachinery::decode::{DecodeTarget, Format, decode};
 use kubarium::apimachinery::labels::Selector;
 use kubarium::apimachinery::object::encode_for_storage;
@@ -11,8 +11,7 @@ use kubarium::apis::core::pod::PODS;
 use kubarium::apis::views::pod::Pod;
 use serde_json::Value;
 
-#[path = "support/pod.rs"]
-mod pod;
+use crate::pod;
 
 fn objects(criterion: &mut Criterion) {
     let tree = pod::running();
@@ -63,4 +62,3 @@ fn bodies(criterion: &mut Criterion) {
 }
 
 criterion_group!(benches, objects, bodies);
-criterion_main!(benches);

@@ -1,7 +1,7 @@
 //! The store: compare-and-put in memory and on disk, a read, a watch of many that hears of one change.
 
 use bytes::Bytes;
-use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, criterion_group};
 use kubarium::clock::Clock;
 use kubarium::etcd::{Expect, Kv, Op, Options};
 use tokio::runtime::Runtime;
@@ -65,4 +65,3 @@ fn reads(criterion: &mut Criterion) {
 }
 
 criterion_group!(benches, transactions, reads);
-criterion_main!(benches);

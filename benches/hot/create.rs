@@ -1,7 +1,7 @@
 //! The way of a write: through the client, the handler chain, admission, registry and storage into the store,
 //! and out to a watch. In process, so that neither sockets nor TLS nor another component is measured.
 
-use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use criterion::{BatchSize, Criterion, criterion_group};
 use kubarium::apimachinery::options::{ListOptions, PatchType};
 use kubarium::apis::core::config_map::CONFIG_MAPS;
 use kubarium::apis::core::event::EVENTS;
@@ -98,4 +98,3 @@ fn updates(criterion: &mut Criterion) {
 }
 
 criterion_group!(benches, creates, updates);
-criterion_main!(benches);

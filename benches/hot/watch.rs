@@ -1,6 +1,6 @@
 //! Reads of many objects: a list as bytes, and one change told to many watches.
 
-use criterion::{Criterion, criterion_group, criterion_main};
+use criterion::{Criterion, criterion_group};
 use http_body_util::BodyExt;
 use kubarium::apimachinery::options::ListOptions;
 use kubarium::apis::core::config_map::CONFIG_MAPS;
@@ -62,4 +62,3 @@ fn reads(criterion: &mut Criterion) {
 }
 
 criterion_group!(benches, reads);
-criterion_main!(benches);
