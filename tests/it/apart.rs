@@ -156,6 +156,8 @@ fn pods_run_are_reached_and_outlive_the_apiserver() {
     let said = apart.ok(&["exec", "deployment/web", "--", "sh", "-c", "echo from $HOSTNAME"]);
     assert!(said.starts_with("from web-"), "{said}");
     assert_eq!(apart.ok(&["get", "--raw", "/api/v1/nodes/fleet-1/proxy/healthz"]), "ok");
+    let profiles = apart.ok(&["get", "--raw", "/api/v1/nodes/fleet-1/proxy/debug/pprof/"]);
+    assert!(profiles.contains("goroutine?debug=1"), "{profiles}");
     apart.ok(&["cordon", "fleet-2"]);
     let told = [
         "get",

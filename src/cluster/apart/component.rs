@@ -238,6 +238,7 @@ impl Apart {
             authority: authority.to_owned(),
             identity,
             clock: clock.clone(),
+            debugging: Debugging::of_kubelet(self.config.verbosity.clone()),
         };
         for (node, number) in self.running.nodes.names().iter().zip(0_u16..) {
             let port = if listen.port == 0 { 0 } else { listen.port.saturating_add(number) };

@@ -13,6 +13,7 @@ use super::pages;
 use crate::cluster::kubelet_lookup::Kubelets;
 use apimachinery::status::Status;
 use apimachinery::wire::{ApiRequest, ApiResponse, ApiService};
+use apiserver::endpoints::routes::debug::Debugging;
 use apiserver::kubelet_client::KubeletLookup;
 use apiserver::request::is_below;
 use apiserver::server::Server;
@@ -28,6 +29,7 @@ pub(super) struct KubeletPorts {
     pub(super) authority: String,
     pub(super) identity: Identity,
     pub(super) clock: Clock,
+    pub(super) debugging: Debugging,
 }
 
 impl KubeletPorts {
@@ -54,7 +56,7 @@ impl KubeletPorts {
         let (verb, subresources) = (verb(request.method()), subresources(request.uri().path()));
         let presented = self.delegated.presented(&request);
         match self.may(presented, node, verb, &subresources).await {
-            Ok(()) => apiserver::serve_kubelet(request, node, kubelets, &self.clock).await,
+            Ok(()) => apiserver::serve_kubelet(request, node, kubelets, &self.clock, &self.debugging).await,
             Err(status) => pages::refused(&status),
         }
     }

@@ -52,6 +52,30 @@ async fn nodes_of_a_group_are_as_the_group_says() {
     cluster.stop().await;
 }
 
+/// As those of the apiserver, with the words of the process that they share.
+#[tokio::test]
+async fn the_debug_pages_of_a_kubelet_are_reached_through_its_node() {
+    let cluster = Cluster::start(Config::new().nodes(1)).await.unwrap();
+    let debug = "/api/v1/nodes/node-1/proxy/debug";
+    for (method, path, body, code) in [
+        ("GET", "pprof/", Value::Null, 200),
+        ("GET", "pprof/goroutine?debug=1", Value::Null, 200),
+        ("GET", "pprof/heap", Value::Null, 501),
+        ("GET", "pprof/nothing", Value::Null, 404),
+        ("GET", "flags/v", Value::Null, 406),
+        // The log of a test is not the cluster's to set.
+        ("PUT", "flags/v", json!(2), 400),
+        ("PUT", "flags/v", json!("x"), 400),
+        ("GET", "nothing", Value::Null, 404),
+    ] {
+        let (answered, said) = ask(&cluster, "", method, &format!("{debug}/{path}"), body).await;
+        assert_eq!(answered, code, "{method} {path}: {said}");
+    }
+    let (code, _) = ask(&cluster, "jane", "GET", &format!("{debug}/pprof/"), Value::Null).await;
+    assert_eq!(code, 403, "who may not ask the kubelet is told nothing");
+    cluster.stop().await;
+}
+
 #[tokio::test]
 async fn a_node_whose_clock_is_wrong_says_what_its_clock_says() {
     let groups = NodeGroup::read("nodes: [{name: late, clockSkew: -1h}, {name: right}]").unwrap();

@@ -81,6 +81,11 @@ pub fn is_of_debug(path: &str) -> bool {
 }
 
 impl Debugging {
+    /// What a kubelet shows, which has no flag for it (`enableProfilingHandler`, `enableDebugFlagsHandler`).
+    pub fn of_kubelet(verbosity: Option<Verbosity>) -> Debugging {
+        Debugging { options: DebuggingOptions::default(), verbosity }
+    }
+
     /// The page at a path for which [`is_of_debug`].
     pub async fn respond(&self, path: &str, request: ApiRequest) -> ApiResponse {
         if !self.options.is_profiled {

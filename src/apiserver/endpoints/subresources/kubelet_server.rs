@@ -10,6 +10,7 @@ use super::node_proxy;
 use crate::endpoints::query::Query;
 use crate::endpoints::response::answer::Answer;
 use crate::endpoints::response::unread_watches::UnreadWatches;
+use crate::endpoints::routes::debug::{Debugging, is_of_debug};
 use crate::kubelet_client::KubeletLookup;
 use apimachinery::wire::{ApiRequest, ApiResponse, text_response};
 use clock::Clock;
@@ -21,7 +22,12 @@ pub async fn serve(
     node: &str,
     kubelets: &Arc<dyn KubeletLookup>,
     clock: &Clock,
+    debugging: &Debugging,
 ) -> ApiResponse {
+    let path = request.uri().path().to_owned();
+    if is_of_debug(&path) {
+        return debugging.respond(&path, request).await;
+    }
     let (mut parts, _) = request.into_parts();
     let upgrade = parts.extensions.remove::<OnUpgrade>();
     let unread = parts.extensions.remove::<UnreadWatches>();

@@ -3,7 +3,7 @@
 
 use axum::body::Body;
 use http::header::{CONTENT_TYPE, HeaderValue};
-use http::{Method, StatusCode};
+use http::{Method, Request, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use serde_json::Value;
 
@@ -11,9 +11,11 @@ use super::asked_streams::AskedStreams;
 use super::command_streams::CommandStreams;
 use super::pass_on::pass_on;
 use super::{attach, exec, log, port_forward, streams};
+use crate::endpoints::handlers::body::Input;
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::query::Query;
 use crate::endpoints::response::answer::Answer;
+use crate::endpoints::routes::debug::{Debugging, is_of_debug};
 use crate::kubelet_client::{
     AttachRequest, ExecRequest, KubeletRequest, LogRequest, PodLogOptions, PortForwardRequest,
 };
@@ -52,12 +54,25 @@ impl KubeletPath<'_> {
 }
 
 /// Asks the kubelet of `node` at `path`.
-pub(super) async fn proxy(scope: &mut Scope, node: &Value, path: &str) -> Result<Answer, Status> {
+pub(super) async fn proxy(
+    scope: &mut Scope,
+    node: &Value,
+    path: &str,
+    input: Input,
+) -> Result<Answer, Status> {
     let node = text(node, "metadata.name").to_owned();
     let upgrade = scope.upgrade.take();
+    let query = || scope.uri.query().map_or_else(String::new, |query| format!("?{query}"));
     if scope.server.kubelets.is_elsewhere(&node) {
-        let query = scope.uri.query().map_or_else(String::new, |query| format!("?{query}"));
-        return pass_on(&AskedStreams::of(scope), upgrade, &node, &format!("{path}{query}")).await;
+        return pass_on(&AskedStreams::of(scope), upgrade, &node, &format!("{path}{}", query())).await;
+    }
+    if is_of_debug(path) {
+        let mut request = Request::new(Body::from(input.bytes(&scope.headers).await?));
+        *request.method_mut() = scope.method.clone();
+        *request.uri_mut() =
+            format!("{path}{}", query()).parse().map_err(|_| Status::bad_request("no path of a kubelet"))?;
+        let debugging = Debugging::of_kubelet(scope.server.debugging.verbosity.clone());
+        return Ok(Answer::Raw(debugging.respond(path, request).await));
     }
     answer(&AskedStreams::of(scope), upgrade, node, path).await
 }

@@ -111,7 +111,7 @@ pub(super) async fn proxy(scope: &mut Scope, object: &Value, input: Input) -> Re
     let mut backend = match &*scope.kind.plural {
         "pods" => pod_backend(object, named.port)?,
         "services" => service_backend(scope, object, &named).await?,
-        _ => return to_node(scope, object, &named, rest).await,
+        _ => return to_node(scope, object, &named, rest, input).await,
     };
     backend.is_tls = named.scheme == "https";
     let body = input.bytes(&scope.headers).await?;
@@ -194,10 +194,11 @@ async fn to_node(
     node: &Value,
     named: &ProxiedName<'_>,
     rest: &str,
+    input: Input,
 ) -> Result<Answer, Status> {
     let kubelet = number(node, "status.daemonEndpoints.kubeletEndpoint.Port");
     if named.port.is_empty() || named.port == kubelet.to_string() {
-        return node_proxy::proxy(scope, node, rest).await;
+        return node_proxy::proxy(scope, node, rest, input).await;
     }
     let address = items(node, "status.addresses").first().map_or("", |address| text(address, "address"));
     Err(unreachable(&format!("dial tcp {address}:{}: connect: connection refused", named.port)))
