@@ -16,31 +16,37 @@ const TOLD: usize = 10;
 /// its queues hold. Steps are requests that change something, admission plugins, writes to etcd, watch events
 /// that informers take in, reconciles, scheduling cycles, and syncs of kubelets' pods.
 #[derive(Args)]
-#[command(args_conflicts_with_subcommands = true)]
 pub struct StepCommand {
     /// What to do.
     #[command(subcommand)]
     what: Option<StepWhat>,
+    /// Of one step, as `step next` takes it.
     #[command(flatten)]
-    next: NextStep,
+    next: StepNumber,
+    /// How long to wait for the next step, in real time (30s).
+    #[arg(long, value_name = "DURATION", global = true)]
+    within: Option<String>,
+    /// The cluster's name; else the only one that runs, or that of kubectl's current context.
+    #[arg(long, env = "KUBARIUM_NAME", value_name = "NAME", global = true)]
+    name: Option<String>,
 }
 
 /// What to do with a cluster that is held.
 #[derive(Subcommand)]
 enum StepWhat {
     /// Let one step happen; when nobody is held, let time pass until somebody is.
-    Next(NextStep),
+    Next(StepNumber),
     /// Let steps happen until the next is of another stage: request, admission, write, watch, reconcile,
     /// scheduling, sync.
-    Stage(StepWithin),
+    Stage,
     /// Let steps happen until an object is as it should be, or a breakpoint is reached.
     Until(StepUntil),
     /// Let everything go on, up to the next breakpoint.
-    Continue(WhichCluster),
+    Continue,
     /// Hold the cluster, and its clock.
-    Pause(WhichCluster),
+    Pause,
     /// Show who is held, and the breakpoints.
-    Show(WhichCluster),
+    Show,
     /// Let the cluster stand still before what is named.
     ///
     /// As in `kubarium step break write pods`, `break reconcile deployment default/web`,
@@ -49,30 +55,17 @@ enum StepWhat {
     /// Remove a breakpoint, by what it is called; all without a name.
     Unbreak {
         /// As `write pods default/web`.
-        name: Vec<String>,
-        #[command(flatten)]
-        which: WhichCluster,
+        #[arg(value_name = "BREAKPOINT")]
+        breakpoint: Vec<String>,
     },
 }
 
-/// How long to wait.
-#[derive(Args)]
-struct StepWithin {
-    /// How long to wait for the next step, in real time.
-    #[arg(long, default_value = "30s", value_name = "DURATION")]
-    within: String,
-    #[command(flatten)]
-    which: WhichCluster,
-}
-
 /// Which step.
-#[derive(Args)]
-struct NextStep {
+#[derive(Args, Clone, Copy)]
+struct StepNumber {
     /// The number of a step that is held; else the one that is held longest.
     #[arg(long, value_name = "N")]
     number: Option<u64>,
-    #[command(flatten)]
-    within: StepWithin,
 }
 
 /// What to wait for.
@@ -86,8 +79,6 @@ struct StepUntil {
     /// Its namespace.
     #[arg(short, long, env = "KUBARIUM_NAMESPACE", default_value = "default")]
     namespace: String,
-    #[command(flatten)]
-    within: StepWithin,
 }
 
 /// Where to stand still.
@@ -102,16 +93,24 @@ struct BreakAt {
     /// The object, as NAMESPACE/NAME or its name; else any.
     #[arg(default_value = "", hide_default_value = true)]
     object: String,
-    #[command(flatten)]
-    which: WhichCluster,
 }
+
+/// How long is waited for the next step, if nobody says otherwise.
+const WITHIN: &str = "30s";
 
 impl StepCommand {
     /// Asks the cluster.
     pub fn run(self) -> Result<(), Failure> {
-        let what = self.what.unwrap_or(StepWhat::Next(self.next));
+        let StepCommand { what, next, within, name } = self;
+        if next.number.is_some() && what.is_some() {
+            return Err(Failure("--number is about one step: `kubarium step next --number N`".into()));
+        }
+        let what = what.unwrap_or(StepWhat::Next(next));
+        if within.is_some() && !what.waits() {
+            return Err(Failure("--within is for who waits: step next, step stage and step until".into()));
+        }
         let is_until = matches!(what, StepWhat::Until(_));
-        let said = what.ask()?;
+        let said = what.ask(&WhichCluster { cluster: name }, within.as_deref().unwrap_or(WITHIN))?;
         for line in lines(&said) {
             say(line);
         }
@@ -123,29 +122,30 @@ impl StepCommand {
 }
 
 impl StepWhat {
-    fn ask(&self) -> Result<Value, Failure> {
-        let post = |which: &WhichCluster, path: &str, body: Value| which.ask(Method::POST, path, &body);
+    /// Whether there is a next step that it waits for.
+    fn waits(&self) -> bool {
+        matches!(self, StepWhat::Next(_) | StepWhat::Stage | StepWhat::Until(_))
+    }
+
+    fn ask(&self, which: &WhichCluster, within: &str) -> Result<Value, Failure> {
+        let post = |path: &str, body: Value| which.ask(Method::POST, path, &body);
         match self {
-            StepWhat::Next(NextStep { number, within }) => {
-                post(&within.which, "/step/next", json!({"number": number, "within": within.within}))
+            StepWhat::Next(StepNumber { number }) => {
+                post("/step/next", json!({"number": number, "within": within}))
             }
-            StepWhat::Stage(StepWithin { within, which }) => {
-                post(which, "/step/stage", json!({"within": within}))
+            StepWhat::Stage => post("/step/stage", json!({"within": within})),
+            StepWhat::Until(StepUntil { object, wanted, namespace }) => {
+                let body = json!({"object": object, "for": wanted, "namespace": namespace, "within": within});
+                post("/step/until", body)
             }
-            StepWhat::Until(StepUntil { object, wanted, namespace, within }) => {
-                let within_text = &within.within;
-                let body =
-                    json!({"object": object, "for": wanted, "namespace": namespace, "within": within_text});
-                post(&within.which, "/step/until", body)
+            StepWhat::Continue => post("/step/continue", Value::Null),
+            StepWhat::Pause => post("/step/pause", Value::Null),
+            StepWhat::Show => which.ask(Method::GET, "/step", &Value::Null),
+            StepWhat::Break(BreakAt { stage, of, object }) => {
+                post("/step/breakpoints", json!({"stage": stage, "of": of, "object": object}))
             }
-            StepWhat::Continue(which) => post(which, "/step/continue", Value::Null),
-            StepWhat::Pause(which) => post(which, "/step/pause", Value::Null),
-            StepWhat::Show(which) => which.ask(Method::GET, "/step", &Value::Null),
-            StepWhat::Break(BreakAt { stage, of, object, which }) => {
-                post(which, "/step/breakpoints", json!({"stage": stage, "of": of, "object": object}))
-            }
-            StepWhat::Unbreak { name, which } => {
-                let name = name.join(" ");
+            StepWhat::Unbreak { breakpoint } => {
+                let name = breakpoint.join(" ");
                 which.ask(Method::DELETE, &format!("/step/breakpoints?name={}", encoded(&name)), &Value::Null)
             }
         }
@@ -187,7 +187,64 @@ fn words(steps: &Value) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        step: StepCommand,
+    }
+
+    fn typed(words: &str) -> Result<StepCommand, String> {
+        let words = std::iter::once("step").chain(words.split_whitespace());
+        Typed::try_parse_from(words).map(|typed| typed.step).map_err(|error| error.to_string())
+    }
+
+    /// Each flag stands where a person puts it: before what is to be done, or behind.
+    #[test]
+    fn flags_stand_on_either_side() {
+        for what in [
+            "",
+            "next",
+            "stage",
+            "until deploy/web Available",
+            "continue",
+            "pause",
+            "show",
+            "break write pods default/web",
+            "unbreak write pods",
+        ] {
+            for words in [format!("--name x {what}"), format!("{what} --name x")] {
+                let step = typed(&words).unwrap_or_else(|why| panic!("{words}: {why}"));
+                assert_eq!(step.name.as_deref(), Some("x"), "{words}");
+            }
+        }
+        for what in ["", "next", "stage", "until deploy/web Available"] {
+            for words in [format!("--within 5s {what}"), format!("{what} --within 5s")] {
+                let step = typed(&words).unwrap_or_else(|why| panic!("{words}: {why}"));
+                assert_eq!(step.within.as_deref(), Some("5s"), "{words}");
+            }
+        }
+        assert_eq!(typed("--number 3").unwrap().next.number, Some(3));
+        assert!(matches!(
+            typed("next --number 3").unwrap().what,
+            Some(StepWhat::Next(StepNumber { number: Some(3) }))
+        ));
+        assert!(matches!(
+            typed("until pod/a Ready -n b").unwrap().what,
+            Some(StepWhat::Until(StepUntil { namespace, .. })) if namespace == "b"
+        ));
+    }
+
+    #[test]
+    fn a_flag_that_would_be_ignored_is_refused() {
+        let refused = |words: &str| typed(words).unwrap().run().unwrap_err().0;
+        assert!(refused("--number 3 pause").contains("step next --number"), "of one step alone");
+        assert!(refused("--within 5s pause").contains("step until"), "nobody waits");
+        assert!(refused("show --within 5s").contains("step until"));
+    }
 
     #[test]
     fn it_is_said_who_was_let_go_and_who_is_held() {
