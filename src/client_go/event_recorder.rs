@@ -32,7 +32,7 @@ use apis::core::event::EVENTS;
 use apis::events::event::EVENTS as EVENTS_OF_GROUP;
 use clock::Clock;
 use entropy::Entropy;
-use flow::{Flow, Step, StepId};
+use flow::{EventHost, Flow, Step, StepId};
 
 /// How many events may wait to be written. At the bound further ones are dropped, with a line in the debug
 /// log.
@@ -159,6 +159,7 @@ impl EventRecorder {
                 reason: self.flow.name(&event.reason),
                 message: first_bytes(&event.message, MAX_RECORDED_BYTES).into(),
                 warning: event.event_type == "Warning",
+                host: (!self.host.is_empty()).then(|| Box::new(EventHost(self.host.clone()))),
             }
         });
         if let Err(error) = self.queue.try_send((event, step)) {

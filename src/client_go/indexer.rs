@@ -17,6 +17,9 @@ use sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 /// The values under which an object is found in an index (`cache.IndexFunc`).
 pub type IndexFunc = fn(&Object) -> Vec<String>;
 
+/// The index that every cache has (`cache.NamespaceIndex`): keys begin with it.
+pub(crate) const NAMESPACE_INDEX: &str = "namespace";
+
 /// Objects by key and by index. As large as the cluster's objects of the kind: it is bounded by the
 /// apiserver.
 #[derive(Default)]
@@ -62,6 +65,16 @@ impl Indexer {
     /// The names of its indices, beside that of namespaces, which every key begins with.
     pub fn index_names(&self) -> Vec<String> {
         self.read().indices.keys().cloned().collect()
+    }
+
+    /// Each index, and the values under which an object is found in it: that of namespaces first.
+    pub fn places_of(&self, object: &Object) -> Vec<(String, String)> {
+        let state = self.read();
+        let others = state.indices.iter();
+        let others = others.map(|(name, index)| (name.clone(), (index.values_of)(object).join(", ")));
+        std::iter::once((NAMESPACE_INDEX.to_owned(), object.metadata.namespace.to_string()))
+            .chain(others)
+            .collect()
     }
 
     /// Adds or replaces the object at its key; returns what was there.

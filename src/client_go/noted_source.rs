@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::indexer::Indexer;
+use super::indexer::{Indexer, NAMESPACE_INDEX};
 use super::reflector::ListerWatcher;
 use apimachinery::list::List;
 use apimachinery::options::ListOptions;
@@ -21,9 +21,6 @@ pub(super) struct NotedSource<L> {
     /// Where the objects go.
     pub(super) indexer: Arc<Indexer>,
 }
-
-/// The index that every cache has (`cache.NamespaceIndex`).
-const NAMESPACE: &str = "namespace";
 
 impl<L: ListerWatcher> ListerWatcher for NotedSource<L> {
     type Events = L::Events;
@@ -51,7 +48,7 @@ impl<L: ListerWatcher> ListerWatcher for NotedSource<L> {
 }
 
 fn indices(flow: &Flow, indexer: &Indexer) -> Arc<str> {
-    let names = std::iter::once(NAMESPACE.to_owned()).chain(indexer.index_names());
+    let names = std::iter::once(NAMESPACE_INDEX.to_owned()).chain(indexer.index_names());
     flow.name(&names.collect::<Vec<_>>().join(", "))
 }
 

@@ -27,7 +27,7 @@ use super::reflector::{ListerWatcher, Reflector};
 use apimachinery::object::Object;
 use clock::Clock;
 use entropy::Entropy;
-use flow::{Callback, DeltaType, Flow, HeldStage, HeldStep, Operation, Step, is_renewal};
+use flow::{CacheEntry, Callback, DeltaType, Flow, HeldStage, HeldStep, Operation, Step, is_renewal};
 
 pub use super::delta_fifo::Deleted;
 
@@ -304,7 +304,23 @@ impl SharedInformer {
             handlers: u16::try_from(handlers).unwrap_or(u16::MAX),
             deltas: delta.count,
             merged: delta.merged,
+            entry: flow.tells_cache_entry().then(|| Box::new(self.entry(notification))),
         });
+    }
+
+    /// What the cache held of an object, and where it is found in it now.
+    fn entry(&self, notification: &Notification) -> CacheEntry {
+        let (before, now) = match notification {
+            Notification::Add { new, .. } => (None, Some(new)),
+            Notification::Update { old, new } => (Some(old), Some(new)),
+            Notification::Delete(deleted) => (Some(deleted.last()), None),
+        };
+        let found = now.map(|object| self.indexer.places_of(object)).unwrap_or_default();
+        let name = |name: &str| self.owner.flow.name(name);
+        CacheEntry {
+            before: before.map(|object| object.metadata.resource_version),
+            indices: found.into_iter().map(|(index, values)| (name(&index), values.into())).collect(),
+        }
     }
 
     fn dispatch(&self) {

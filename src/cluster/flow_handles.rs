@@ -18,7 +18,7 @@ use apimachinery::status::Status;
 use apimachinery::wire::MayRead;
 use apiserver::request::hide_unreadable;
 use clock::Clock;
-use flow::{Exchanges, Flow, Followed, KeepsExchanges, Step, StepId, TraceStep};
+use flow::{Exchanges, Flow, Followed, Gate, KeepsExchanges, Step, StepId, TraceStep};
 use handles::{ClusterHandle, HandleCall, Handles};
 
 /// Steps in one line of the answer.
@@ -32,6 +32,10 @@ const CROWDED_PAUSE: Duration = Duration::from_millis(250);
 /// As many new steps between two lines are a crowd.
 const CROWD: u64 = 500;
 
+/// So seldom, where that is enough for who follows: while nothing comes but rounds of controllers. Whoever
+/// draws what they are told then sleeps in between.
+const ROUNDS_PAUSE: Duration = Duration::from_secs(5);
+
 /// A line of the answer.
 #[derive(Serialize)]
 struct RecordLine {
@@ -42,6 +46,8 @@ struct RecordLine {
     missed: u64,
     /// How many have happened since, which the next lines tell.
     behind: u64,
+    /// How often anything has changed of who is held between two steps (see /step).
+    stepping: u64,
 }
 
 #[derive(Serialize)]
@@ -58,13 +64,17 @@ pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
     let read = ClusterHandle::get("/flow", "The steps of the causal record, as lines of JSON.")
         .query("since", "From this step on; else from the oldest that is remembered. `now`: what comes.")
         .query("follow", "true: goes on with what comes, until the client ends it.")
+        .query(
+            "rounds",
+            "seldom: a line that only tells what controllers look at from time to time waits for others.",
+        )
         .query("bodies", "true: headers and bodies of writes are kept meanwhile (see /exchanges).");
     let integer = json!({"type": "integer"});
     let line = json!({
         "type": "object",
         "properties": {
             "steps": {"type": "array", "items": {"type": "object"}}, "next": integer, "missed": integer,
-            "behind": integer,
+            "behind": integer, "stepping": integer,
         },
     });
     let inside = Arc::downgrade(inside);
@@ -87,7 +97,15 @@ fn respond(flow: Flow, ending: watch::Receiver<bool>, call: &HandleCall) -> Resu
     let is_true = |name: &str| call.query(name) == Some("true");
     let keeps = flow.exchanges().filter(|_| is_true("bodies")).map(Exchanges::ask);
     let newest = flow.newest();
-    let reader = RecordReader { flow, may_read: call.may_read.clone(), _keeps: keeps, newest };
+    let stepping = flow.stepping().map(Gate::changes);
+    let reader = RecordReader {
+        flow,
+        may_read: call.may_read.clone(),
+        _keeps: keeps,
+        newest,
+        stepping,
+        seldom_rounds: call.query("rounds") == Some("seldom"),
+    };
     let lines = lines(reader, ending, since, is_true("follow"));
     let mut response = Response::new(Body::from_stream(lines));
     let lines = HeaderValue::from_static("application/x-ndjson");
@@ -103,12 +121,58 @@ struct RecordReader {
     _keeps: Option<KeepsExchanges>,
     /// The step that came next when they were told the last line.
     newest: StepId,
+    /// How often something has changed of who is held.
+    stepping: Option<watch::Receiver<u64>>,
+    /// Whether rounds may wait.
+    seldom_rounds: bool,
 }
 
 impl RecordReader {
     /// How many steps there are from `next` on.
     fn behind(&self, next: StepId) -> u64 {
         self.flow.newest().0.saturating_sub(next.0)
+    }
+
+    /// Returns when there is something to tell of what comes from `next` on; false when the cluster ends.
+    async fn has_news(&mut self, next: StepId, ending: &mut watch::Receiver<bool>, clock: &Clock) -> bool {
+        let mut stepping = self.stepping.clone();
+        let stepped = async {
+            let Some(changes) = &mut stepping else { return std::future::pending().await };
+            // A gate that is gone changes no more.
+            if changes.changed().await.is_err() {
+                std::future::pending().await
+            }
+        };
+        tokio::select! {
+            () = self.steps_come(next, clock) => true,
+            () = stepped => true,
+            _ = ending.changed() => false,
+        }
+    }
+
+    async fn steps_come(&self, next: StepId, clock: &Clock) {
+        self.flow.until(next).await;
+        if !self.seldom_rounds {
+            return;
+        }
+        let mut late = std::pin::pin!(clock.sleep(ROUNDS_PAUSE));
+        let mut looked_at = next;
+        loop {
+            // Asked for before looking, so that nothing that comes in between is passed over.
+            let newest = self.flow.newest();
+            if !self.flow.are_rounds(looked_at) {
+                return;
+            }
+            looked_at = newest;
+            tokio::select! {
+                () = self.flow.until(newest) => {}
+                () = &mut late => return,
+            }
+        }
+    }
+
+    fn stepping_changes(&mut self) -> u64 {
+        self.stepping.as_mut().map_or(0, |changes| *changes.borrow_and_update())
     }
 
     /// Until the next line, which begins at `next`. When the crowd is over the rest of it comes as fast as it
@@ -135,11 +199,7 @@ fn lines(
         async move {
             let (mut reader, since, is_first) = state?;
             if follow && !is_first {
-                let is_ending = tokio::select! {
-                    () = reader.flow.until(since) => false,
-                    _ = ending.changed() => true,
-                };
-                if is_ending {
+                if !reader.has_news(since, &mut ending, &clock).await {
                     return None;
                 }
                 clock.sleep(reader.pause(since)).await;
@@ -148,18 +208,18 @@ fn lines(
             hide_unreadable(&reader.flow, &mut told.steps, &reader.may_read).await;
             let is_end = !follow && told.steps.len() < MAX_STEPS;
             let next = told.next;
-            let behind = reader.behind(next);
-            Some((line(told, behind), (!is_end).then_some((reader, next, false))))
+            let (behind, stepping) = (reader.behind(next), reader.stepping_changes());
+            Some((line(told, behind, stepping), (!is_end).then_some((reader, next, false))))
         }
     })
 }
 
-fn line(told: Followed, behind: u64) -> Result<Bytes, std::io::Error> {
+fn line(told: Followed, behind: u64, stepping: u64) -> Result<Bytes, std::io::Error> {
     let Followed { steps, next, missed } = told;
     // What names its component itself is not told of it twice.
     let component = |step: &Step| if step.names_component() { None } else { step.component() };
     let tell = |step: TraceStep| ToldStep { component: component(&step.step), words: step.words(), step };
-    let line = RecordLine { steps: steps.into_iter().map(tell).collect(), next, missed, behind };
+    let line = RecordLine { steps: steps.into_iter().map(tell).collect(), next, missed, behind, stepping };
     let mut bytes = serde_json::to_vec(&line)?;
     bytes.push(b'\n');
     Ok(bytes.into())
@@ -174,7 +234,14 @@ mod tests {
         let flow = Flow::new(Clock::stepped(chrono::DateTime::UNIX_EPOCH));
         let may_read = MayRead(Arc::new(|_: &str, _: &str, _: &str| Box::pin(std::future::ready(true))));
         let newest = flow.newest();
-        let mut reader = RecordReader { flow: flow.clone(), may_read, _keeps: None, newest };
+        let mut reader = RecordReader {
+            flow: flow.clone(),
+            may_read,
+            _keeps: None,
+            newest,
+            stepping: None,
+            seldom_rounds: false,
+        };
         let mut come = |count: u64, next| {
             for _ in 0..count {
                 flow.record(None, Step::VALIDATED);
@@ -190,5 +257,51 @@ mod tests {
         assert_eq!(come(CROWD, flow.newest()), CROWDED_PAUSE);
         let newest = flow.newest();
         assert_eq!([reader.behind(newest), reader.behind(first)], [0, newest.0 - 1]);
+    }
+
+    /// Of lines that rounds alone are told in nobody need be woken by each.
+    #[tokio::test]
+    async fn rounds_wait_for_news_where_that_is_enough() {
+        let flow = Flow::new(Clock::stepped(chrono::DateTime::UNIX_EPOCH));
+        let may_read = MayRead(Arc::new(|_: &str, _: &str, _: &str| Box::pin(std::future::ready(true))));
+        let stepping = flow.stepping().map(Gate::changes);
+        let newest = flow.newest();
+        let mut reader = RecordReader {
+            flow: flow.clone(),
+            may_read,
+            _keeps: None,
+            newest,
+            stepping,
+            seldom_rounds: true,
+        };
+        let (_lives, mut ending) = watch::channel(false);
+        let clock = Clock::stepped(chrono::DateTime::UNIX_EPOCH);
+        let round = || Step::Enqueued {
+            queue: "node-lifecycle".into(),
+            key: "node-1".into(),
+            retries: 0,
+            delay_milliseconds: 5000,
+        };
+        let mut told = Box::pin(reader.has_news(newest, &mut ending, &clock));
+        flow.record(None, round());
+        assert!(futures::poll!(&mut told).is_pending());
+        flow.record(None, round());
+        assert!(futures::poll!(&mut told).is_pending());
+        flow.record(None, Step::VALIDATED);
+        assert!(told.await);
+        let next = flow.newest();
+        let mut told = Box::pin(reader.has_news(next, &mut ending, &clock));
+        flow.record(None, round());
+        assert!(futures::poll!(&mut told).is_pending());
+        clock.advance(ROUNDS_PAUSE);
+        assert!(told.await, "it is told all the same");
+        // Who is held is told though no step happens.
+        let next = flow.newest();
+        let before = reader.stepping_changes();
+        let mut told = Box::pin(reader.has_news(next, &mut ending, &clock));
+        assert!(futures::poll!(&mut told).is_pending());
+        flow.stepping().unwrap().close();
+        assert!(told.await);
+        assert!(reader.stepping_changes() > before);
     }
 }

@@ -57,6 +57,7 @@ pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
 /// Sends until the cluster ends.
 pub(super) async fn send(inside: Arc<Inside>, endpoint: OtlpEndpoint) {
     inside.for_handles.spans.begin();
+    inside.flow.collect_spans();
     // Of its own: what the cluster draws is the same with and without a collector.
     let seed = u64::from_str_radix(&Entropy::from_system().hex(16), 16).unwrap_or_default();
     let client = match endpoint.client() {

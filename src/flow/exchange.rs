@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -23,6 +24,10 @@ use super::recorded::StepId;
 pub const MAX_EXCHANGES: usize = 128;
 /// So much of a body is kept; behind it only its length is counted.
 pub const MAX_BODY_BYTES: usize = 16 * 1024;
+/// While they are kept, values are told of so many writes of components a second, and of so many entries of
+/// caches: of further ones that there were some. Whoever looks at one story sees all of it, and a crowd is
+/// held up by nobody who looks.
+pub const MAX_VALUED_A_SECOND: usize = 64;
 /// So many headers of a message are kept.
 pub const MAX_HEADERS: usize = 64;
 /// Beside a tree's texts, what each of its nodes counts for.
@@ -129,6 +134,29 @@ pub struct Exchanges {
     asking: Arc<AtomicUsize>,
     people: Mutex<VecDeque<(StepId, Exchange)>>,
     components: Mutex<VecDeque<(StepId, Exchange)>>,
+    valued_writes: SecondsBudget,
+    valued_entries: SecondsBudget,
+}
+
+/// So much may be done in each second of the cluster's time.
+#[derive(Default)]
+struct SecondsBudget(Mutex<SpentInSecond>);
+
+#[derive(Default)]
+struct SpentInSecond {
+    second: u64,
+    spent: usize,
+}
+
+impl SecondsBudget {
+    fn takes_one(&self, now: Duration) -> bool {
+        let mut budget = self.0.lock();
+        if budget.second != now.as_secs() {
+            *budget = SpentInSecond { second: now.as_secs(), spent: 0 };
+        }
+        budget.spent += 1;
+        budget.spent <= MAX_VALUED_A_SECOND
+    }
 }
 
 /// For as long as this is held, headers and bodies are kept.
@@ -144,6 +172,14 @@ impl Exchanges {
 
     pub(super) fn are_asked_for(&self) -> bool {
         self.asking.load(Ordering::Relaxed) > 0
+    }
+
+    pub(super) fn takes_write(&self, now: Duration) -> bool {
+        self.are_asked_for() && self.valued_writes.takes_one(now)
+    }
+
+    pub(super) fn takes_entry(&self, now: Duration) -> bool {
+        self.are_asked_for() && self.valued_entries.takes_one(now)
     }
 
     /// Keeps what is sent to and fro in a request, which this step began.
@@ -343,6 +379,19 @@ mod tests {
         flow.stepping().unwrap().close();
         assert!(flow.keeps_exchanges());
         assert!(!Flow::off().keeps_exchanges() && Flow::off().exchanges().is_none());
+    }
+
+    #[test]
+    fn of_a_crowd_the_first_of_each_second_have_values() {
+        let clock = Clock::stepped(chrono::DateTime::UNIX_EPOCH);
+        let flow = Flow::new(clock.clone());
+        assert!(!flow.tells_values_of_component() && !flow.tells_cache_entry(), "nobody looks");
+        let _keeps = flow.exchanges().unwrap().ask();
+        let writes = || (0..2 * MAX_VALUED_A_SECOND).filter(|_| flow.tells_values_of_component()).count();
+        assert_eq!(writes(), MAX_VALUED_A_SECOND);
+        assert!(flow.tells_cache_entry(), "these are counted by themselves");
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(writes(), MAX_VALUED_A_SECOND);
     }
 
     #[test]

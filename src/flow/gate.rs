@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clock::{Busy, Clock};
 use sync::{Mutex, MutexGuard};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 
 use super::breakpoint::Breakpoint;
 use super::held::HeldStep;
@@ -37,6 +37,8 @@ pub struct Gate {
     is_active: AtomicBool,
     state: Mutex<GateState>,
     arrived: Notify,
+    /// How often anything has changed of what there is to tell.
+    changes: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -54,7 +56,13 @@ struct GateState {
 
 impl Gate {
     pub(super) fn new(clock: Clock) -> Gate {
-        Gate { clock, is_active: AtomicBool::new(false), state: Mutex::default(), arrived: Notify::new() }
+        Gate {
+            clock,
+            is_active: AtomicBool::new(false),
+            state: Mutex::default(),
+            arrived: Notify::new(),
+            changes: watch::Sender::default(),
+        }
     }
 
     /// Whether anybody may be held.
@@ -89,6 +97,7 @@ impl Gate {
         state.held.insert(number, (HeldStep { number, ..step }, release));
         drop(state);
         self.arrived.notify_waiters();
+        self.note_change();
         Some(WaitsAtGate { gate: self, number, released })
     }
 
@@ -142,6 +151,7 @@ impl Gate {
         let number = number.or_else(|| state.held.keys().next().copied())?;
         let (step, release) = state.held.remove(&number)?;
         drop(state);
+        self.note_change();
         // Until they are awake something goes on, whoever they are.
         let _ = release.send(self.clock.busy());
         Some(step)
@@ -172,6 +182,16 @@ impl Gate {
             }
             arrived.await;
         }
+    }
+
+    /// How often it has been opened or closed, somebody came or went, or a breakpoint did: who shows it hears
+    /// of that, and need not ask from time to time.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    fn note_change(&self) {
+        self.changes.send_modify(|changes| *changes += 1);
     }
 
     /// The breakpoints, by name.
@@ -213,6 +233,7 @@ impl Gate {
     fn look(&self, state: &GateState) {
         let is_active = state.is_closed || !state.breakpoints.is_empty();
         self.is_active.store(is_active, Ordering::Relaxed);
+        self.note_change();
     }
 
     fn lock(&self) -> MutexGuard<'_, GateState> {
@@ -235,6 +256,8 @@ impl Drop for WaitsAtGate<'_> {
             state.gone.truncate(MAX_GONE - 1);
             state.gone.push_front(step);
         }
+        drop(state);
+        self.gate.note_change();
     }
 }
 
@@ -284,6 +307,38 @@ mod tests {
         gate.open();
         second.await;
         assert!(!clock.is_held() && gate.held().is_empty() && !flow.is_stepped());
+    }
+
+    #[tokio::test]
+    async fn who_shows_it_hears_of_each_change() {
+        let flow = Flow::new(Clock::stepped(DateTime::UNIX_EPOCH));
+        let gate = flow.stepping().unwrap();
+        let mut changes = gate.changes();
+        let mut heard = |what: &str| {
+            assert!(changes.has_changed().unwrap(), "{what}");
+            changes.borrow_and_update();
+        };
+        gate.close();
+        heard("closed");
+        let mut held = Box::pin(flow.gate(|| write("a")));
+        assert!(poll!(&mut held).is_pending());
+        heard("somebody came");
+        gate.release(None);
+        heard("was let go");
+        let mut gives_up = Box::pin(flow.gate(|| write("b")));
+        assert!(poll!(&mut gives_up).is_pending());
+        heard("another came");
+        drop(gives_up);
+        heard("gave up");
+        gate.open();
+        heard("opened");
+        let at = Breakpoint { stage: HeldStage::Write, of: "pods".into(), object: "".into() };
+        gate.add(at).unwrap();
+        heard("a breakpoint");
+        gate.remove(None);
+        heard("none");
+        flow.gate(|| write("c")).await;
+        assert!(!gate.changes().has_changed().unwrap(), "nobody looks where nobody steps");
     }
 
     #[tokio::test]

@@ -99,7 +99,7 @@ pub(crate) fn deployment() -> Handwritten {
     story.reconcile("configmaps", "other", "ns/other", 6);
     let (component, object) = ("deployment-controller".into(), "ns/web".into());
     let (reason, message) = ("ScalingReplicaSet".into(), "".into());
-    let event = Step::EventRecorded { component, object, reason, message, warning: false };
+    let event = Step::EventRecorded { component, object, reason, message, warning: false, host: None };
     story.step(deployment, event);
     story.step(deployment, Step::ReconcileEnded { result: "done".into(), compared: None });
     let replica_set = story.reconcile("replicasets.apps", "replicaset", "ns/web-5d4", 8);

@@ -83,6 +83,7 @@ impl Step {
             handlers: 0,
             deltas: 1,
             merged: 0,
+            entry: None,
         }
     }
 

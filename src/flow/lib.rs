@@ -11,8 +11,9 @@
 //!
 //! Bounds: the last 65,536 steps, and beside them 1,024 sorts of traffic that policies judged. At the bound
 //! the oldest step is forgotten, and with it its revision; a [`Trace`] says how many were. Successful reads
-//! are not recorded, but for people's questions what is served ([`Step::Discovered`]), nor are renewals of
-//! leases (see [`is_renewal`]): there is no end of them, and they would push out everything else.
+//! are not recorded, but for people's questions what is served ([`Step::Discovered`]) and what a client
+//! traces while spans are sent to a collector, nor are renewals of leases (see [`is_renewal`]): there is no
+//! end of them, and they would push out everything else.
 
 #![warn(missing_docs, unreachable_pub)]
 
@@ -26,6 +27,7 @@ mod lane;
 mod parts;
 mod recorded;
 mod render;
+mod rounds;
 mod spans;
 mod step;
 pub mod story;
@@ -44,6 +46,7 @@ mod handwritten;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use chrono::SecondsFormat;
@@ -58,7 +61,8 @@ use traffic::TrafficBook;
 pub use breakpoint::Breakpoint;
 pub use exchange::{
     BodyReader, BodyText, Exchange, ExchangeText, Exchanges, KeepsExchanges, MAX_BODY_BYTES, MAX_EXCHANGES,
-    MAX_HEADERS, MessageText, PassingBytes, ReadableBody, SentBody, SentHeaders, SentMessage,
+    MAX_HEADERS, MAX_VALUED_A_SECOND, MessageText, PassingBytes, ReadableBody, SentBody, SentHeaders,
+    SentMessage,
 };
 pub use export::TraceExportError;
 pub use follow::Followed;
@@ -66,8 +70,8 @@ pub use gate::{Gate, LetThrough, MAX_BREAKPOINTS, MAX_GONE, TooManyBreakpoints};
 pub use held::{HeldStage, HeldStep};
 pub use lane::{Lane, is_renewal};
 pub use parts::{
-    Callback, ComparedCount, DecodedObject, DeltaType, FieldFromTo, FitRefusal, NodeScore, PassedOnRequest,
-    RoutedRequest,
+    CacheEntry, Callback, ComparedCount, DecodedObject, DeltaType, EventHost, FieldFromTo, FitRefusal,
+    NodeScore, PassedOnRequest, RoutedRequest,
 };
 pub use recorded::StepId;
 pub use spans::{MAX_KNOWN_STEPS, MAX_OPEN_STEPS, MAX_SPANS, SpanBatch, SpanStream};
@@ -101,6 +105,8 @@ struct Record {
     followers: Followers,
     traffic: Mutex<TrafficBook>,
     exchanges: Exchanges,
+    /// Somebody sends spans to a collector.
+    collects_spans: AtomicBool,
     gate: Gate,
 }
 
@@ -125,6 +131,7 @@ impl Flow {
             followers: Followers::default(),
             traffic: Mutex::default(),
             exchanges: Exchanges::default(),
+            collects_spans: AtomicBool::new(false),
             gate,
         };
         Flow { record: Some(Arc::new(record)) }
@@ -194,6 +201,29 @@ impl Flow {
     /// Whether headers and bodies are to be kept: where nobody asks these are two relaxed loads.
     pub fn keeps_exchanges(&self) -> bool {
         self.exchanges().is_some_and(Exchanges::are_asked_for) || self.is_stepped()
+    }
+
+    /// Whether from what to what fields change is told of a write of a component, too: while somebody looks.
+    pub fn tells_values_of_component(&self) -> bool {
+        self.record.as_ref().is_some_and(|record| record.exchanges.takes_write(record.clock.elapsed()))
+    }
+
+    /// Whether it is told what a cache holds of an object: while somebody looks.
+    pub fn tells_cache_entry(&self) -> bool {
+        self.record.as_ref().is_some_and(|record| record.exchanges.takes_entry(record.clock.elapsed()))
+    }
+
+    /// From now on somebody sends spans to a collector, until the cluster ends.
+    pub fn collect_spans(&self) {
+        if let Some(record) = &self.record {
+            record.collects_spans.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether reads of clients that send spans of their own are recorded, too: where nobody sends ours
+    /// anywhere that is a relaxed load.
+    pub fn collects_spans(&self) -> bool {
+        self.record.as_ref().is_some_and(|record| record.collects_spans.load(Ordering::Relaxed))
     }
 
     /// The request that a step is part of; none where it is part of none, or that is forgotten.

@@ -30,6 +30,23 @@ pub enum Callback {
     OnDelete,
 }
 
+/// What an informer's cache holds of an object from a step on. Noted while somebody looks from near.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CacheEntry {
+    /// The revision of the object that it held before; none of one that it did not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<u64>,
+    /// Each index, and the values under which the object is found in it; none of an object that is gone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub indices: Vec<(Arc<str>, Arc<str>)>,
+}
+
+/// The node of a kubelet that tells people something. Boxed in its step, since most events are of others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EventHost(pub Arc<str>);
+
 /// What a controller found there should be, and what there is: the difference is what it works on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ComparedCount {

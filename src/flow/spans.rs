@@ -189,7 +189,8 @@ mod tests {
 
     fn spans(batch: &SpanBatch) -> Vec<&Value> {
         let resources = batch.request["resourceSpans"].as_array().unwrap();
-        resources.iter().flat_map(|one| one["scopeSpans"][0]["spans"].as_array().unwrap()).collect()
+        let scopes = resources.iter().flat_map(|one| one["scopeSpans"].as_array().unwrap());
+        scopes.flat_map(|scope| scope["spans"].as_array().unwrap()).collect()
     }
 
     #[test]

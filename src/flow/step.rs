@@ -8,8 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::parts::{
-    Callback, ComparedCount, DecodedObject, DeltaType, FieldFromTo, FitRefusal, NodeScore, PassedOnRequest,
-    RoutedRequest,
+    CacheEntry, Callback, ComparedCount, DecodedObject, DeltaType, EventHost, FieldFromTo, FitRefusal,
+    NodeScore, PassedOnRequest, RoutedRequest,
 };
 use super::uid::Uid;
 
@@ -259,6 +259,9 @@ pub enum Step {
         /// How many deletions in a row had been merged into one of them.
         #[serde(default, skip_serializing_if = "is_zero")]
         merged: u8,
+        /// What the cache holds of it now. Boxed, since few are noted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        entry: Option<Box<CacheEntry>>,
     },
     /// A reflector listed a resource: when it began, or since its watch had ended and could not be resumed.
     Listed {
@@ -442,6 +445,9 @@ pub enum Step {
         /// Whether it is of the type `Warning`, and not `Normal`.
         #[serde(default)]
         warning: bool,
+        /// On which node, of a kubelet's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<Box<EventHost>>,
     },
 }
 

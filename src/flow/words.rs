@@ -264,9 +264,21 @@ pub(super) fn changes(changes: &[FieldFromTo]) -> String {
     changes.iter().map(change).collect::<Vec<_>>().join(", ")
 }
 
+/// A value with more letters is shortened in a line of words.
+const MAX_VALUE_LETTERS: usize = 120;
+
+/// As it fits into a line.
+fn shown(value: &str) -> String {
+    // What was shortened already ends in as many dots.
+    if value.len() <= MAX_VALUE_LETTERS + 3 {
+        return value.to_owned();
+    }
+    value.chars().take(MAX_VALUE_LETTERS).collect::<String>() + "..."
+}
+
 /// A field, what it was and what it is.
 pub(super) fn change(FieldFromTo { path, from, to }: &FieldFromTo) -> String {
-    match (from, to) {
+    match (from.as_deref().map(shown), to.as_deref().map(shown)) {
         (None, None) => path.to_string(),
         (None, Some(to)) => format!("{path} = {to}"),
         (Some(from), None) => format!("{path}: {from} -> nothing"),

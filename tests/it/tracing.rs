@@ -1,9 +1,10 @@
 //! Spans, as a collector of OpenTelemetry gets them over HTTP.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use axum::body::Body;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
@@ -11,8 +12,11 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use kubarium::kinds::DEPLOYMENTS;
 use kubarium::{Clock, Cluster, Config, OtlpEndpoint};
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::{KeyValue, any_value};
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 use pki::Authority;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -21,52 +25,14 @@ use tower::ServiceExt;
 
 use crate::handles::{ask, bare};
 
-/// The JSON form of OTLP's `ExportTraceServiceRequest`, as far as it is sent; nothing else may be in it.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ExportRequest {
-    resource_spans: Vec<ResourceSpans>,
-}
+const ERROR: i32 = StatusCode::Error as i32;
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct ResourceSpans {
-    resource: Resource,
-    scope_spans: Vec<ScopeSpans>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Resource {
-    attributes: Vec<Value>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ScopeSpans {
-    #[serde(rename = "scope")]
-    _scope: Value,
-    spans: Vec<Span>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Span {
-    trace_id: String,
-    span_id: String,
-    parent_span_id: Option<String>,
-    name: String,
-    #[serde(rename = "kind")]
-    _kind: u8,
-    start_time_unix_nano: String,
-    end_time_unix_nano: String,
-    attributes: Vec<Value>,
-    #[serde(rename = "events")]
-    _events: Vec<Value>,
-    #[serde(default)]
-    links: Vec<Value>,
-    #[serde(rename = "status")]
-    _status: Option<Value>,
+/// Spans with who sent them, as the crate of the protocol reads them.
+#[derive(Clone, Debug)]
+struct ReceivedSpan {
+    resource: BTreeMap<String, String>,
+    scope: String,
+    span: Span,
 }
 
 /// A collector on a port of its own, until it is dropped.
@@ -76,7 +42,7 @@ struct Receiver {
     _serving: JoinSet<()>,
 }
 
-type Got = Arc<Mutex<Vec<(String, Span)>>>;
+type Got = Arc<Mutex<Vec<ReceivedSpan>>>;
 
 async fn take(
     got: Got,
@@ -85,13 +51,58 @@ async fn take(
     assert_eq!((request.method().as_str(), request.uri().path()), ("POST", "/v1/traces"));
     assert_eq!(request.headers()["content-type"], "application/json");
     let body = request.into_body().collect().await?.to_bytes();
-    let request: ExportRequest = serde_json::from_slice(&body).unwrap();
-    for resource in request.resource_spans {
-        let service = resource.resource.attributes[0]["value"]["stringValue"].as_str().unwrap().to_owned();
-        let spans = resource.scope_spans.into_iter().flat_map(|scope| scope.spans);
-        got.lock().unwrap().extend(spans.map(|span| (service.clone(), span)));
+    let sent: Value = serde_json::from_slice(&body).unwrap();
+    let request: ExportTraceServiceRequest = serde_json::from_value(sent.clone()).unwrap();
+    // What the protocol does not know would be read over.
+    assert_eq!(unknown(&sent, &json!(request)), [] as [String; 0]);
+    for ResourceSpans { resource, scope_spans, .. } in request.resource_spans {
+        let resource = texts_of(&resource.unwrap().attributes);
+        for ScopeSpans { scope, spans, .. } in scope_spans {
+            let (resource, scope) = (resource.clone(), scope.unwrap().name);
+            let received = |span| ReceivedSpan { resource: resource.clone(), scope: scope.clone(), span };
+            got.lock().unwrap().extend(spans.into_iter().map(received));
+        }
     }
     Ok(http::Response::new(Full::new(Bytes::from_static(b"{}"))))
+}
+
+/// The paths of what was sent and is not there when it was read and is written again.
+fn unknown(sent: &Value, read: &Value) -> Vec<String> {
+    match (sent, read) {
+        (Value::Object(sent), Value::Object(read)) => {
+            let below = |(name, value): (&String, &Value)| match read.get(name) {
+                None => vec![name.clone()],
+                Some(read) => unknown(value, read).iter().map(|path| format!("{name}.{path}")).collect(),
+            };
+            sent.iter().flat_map(below).collect()
+        }
+        (Value::Array(sent), Value::Array(read)) => {
+            sent.iter().zip(read).flat_map(|(sent, read)| unknown(sent, read)).collect()
+        }
+        _ => vec![],
+    }
+}
+
+fn texts_of(attributes: &[KeyValue]) -> BTreeMap<String, String> {
+    let text = |attribute: &KeyValue| match attribute.value.as_ref()?.value.as_ref()? {
+        any_value::Value::StringValue(text) => Some((attribute.key.clone(), text.clone())),
+        _ => None,
+    };
+    attributes.iter().filter_map(text).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl ReceivedSpan {
+    fn service(&self) -> &str {
+        &self.resource["service.name"]
+    }
+
+    fn trace(&self) -> String {
+        hex(&self.span.trace_id)
+    }
 }
 
 async fn serve(listener: TcpListener, got: Got, tls: Option<TlsAcceptor>) {
@@ -127,7 +138,7 @@ impl Receiver {
         Receiver { address, got, _serving: serving }
     }
 
-    fn got(&self) -> Vec<(String, Span)> {
+    fn got(&self) -> Vec<ReceivedSpan> {
         self.got.lock().unwrap().clone()
     }
 }
@@ -163,36 +174,79 @@ async fn a_story_is_one_trace_across_all_components_and_goes_on_with_that_of_its
     // What has not been sent yet is sent at the end.
     cluster.stop().await;
     let got = receiver.got();
-    let story: Vec<&(String, Span)> = got.iter().filter(|(_, span)| span.trace_id == trace).collect();
-    let services: HashSet<&str> = story.iter().map(|(service, _)| service.as_str()).collect();
-    for service in [
-        "kube-apiserver",
-        "deployment-controller",
-        "replicaset-controller",
-        "kube-scheduler",
-        "kubelet/node-1",
+    let story: Vec<&ReceivedSpan> = got.iter().filter(|one| one.trace() == trace).collect();
+    let places: BTreeSet<(&str, &str)> =
+        story.iter().map(|one| (one.service(), one.scope.as_str())).collect();
+    for place in [
+        ("apiserver", "kube-apiserver"),
+        ("kube-controller-manager", "deployment-controller"),
+        ("kube-controller-manager", "replicaset-controller"),
+        ("kube-scheduler", "kube-scheduler"),
+        ("kubelet", "kubelet"),
     ] {
-        assert!(services.contains(service), "{services:?}");
+        assert!(places.contains(&place), "{place:?} is not among {places:?}");
     }
-    let ids: HashSet<&str> = story.iter().map(|(_, span)| span.span_id.as_str()).collect();
+    for kubelet in got.iter().filter(|one| one.service() == "kubelet") {
+        let node = |name: &str| kubelet.resource.get(name).map(String::as_str);
+        assert_eq!([node("host.name"), node("service.instance.id")], [Some("node-1"); 2], "{kubelet:?}");
+    }
+    let ids: HashSet<&[u8]> = story.iter().map(|one| &one.span.span_id[..]).collect();
     assert_eq!(ids.len(), story.len(), "each span is sent once");
-    let of_client = |span: &Span| span.parent_span_id.as_deref() == Some(parent);
-    let roots: Vec<&Span> = story.iter().map(|(_, span)| span).filter(|span| of_client(span)).collect();
+    let roots: Vec<&Span> =
+        story.iter().map(|one| &one.span).filter(|span| hex(&span.parent_span_id) == parent).collect();
     let name = "POST /apis/apps/v1/namespaces/{:namespace}/deployments";
     assert_eq!((roots.len(), roots[0].name.as_str()), (1, name));
-    let path =
-        json!({"key": "url.path", "value": {"stringValue": "/apis/apps/v1/namespaces/default/deployments"}});
-    assert!(roots[0].attributes.contains(&path), "{:?}", roots[0]);
-    for (_, span) in &story {
-        let before = span.parent_span_id.as_deref().unwrap();
-        assert!(ids.contains(before) || before == parent, "{span:?}");
-        let time = |text: &str| text.parse::<u64>().unwrap();
-        assert!(time(&span.start_time_unix_nano) <= time(&span.end_time_unix_nano), "{span:?}");
+    let path = "/apis/apps/v1/namespaces/default/deployments";
+    assert_eq!(texts_of(&roots[0].attributes).get("url.path").map(String::as_str), Some(path));
+    for ReceivedSpan { span, .. } in &story {
+        assert!(ids.contains(&span.parent_span_id[..]) || hex(&span.parent_span_id) == parent, "{span:?}");
+        assert!(span.start_time_unix_nano <= span.end_time_unix_nano, "{span:?}");
     }
-    let linked = story.iter().filter(|(_, span)| span.links.iter().any(|link| link["traceId"] == trace));
+    let linked = story.iter().filter(|one| one.span.links.iter().any(|link| hex(&link.trace_id) == trace));
     assert!(linked.count() > 5, "causes across watches are links");
-    for (_, span) in &got {
-        assert_eq!((span.trace_id.len(), span.span_id.len()), (32, 16), "{span:?}");
+    for ReceivedSpan { span, .. } in &got {
+        assert_eq!((span.trace_id.len(), span.span_id.len()), (16, 8), "{span:?}");
+    }
+}
+
+/// What a client reads is a span in its trace, too: one that sends its own spans wants to see it there.
+#[tokio::test]
+async fn a_read_of_a_client_that_traces_it_is_a_span() {
+    let receiver = Receiver::start().await;
+    let cluster = Cluster::start(bare().otlp_endpoint(endpoint(receiver.address))).await.unwrap();
+    let parent = "00f067aa0ba902b7";
+    let read = async |trace: &str, flags: &str, path: &str| {
+        let header = format!("00-{trace}-{parent}-{flags}");
+        let request = http::Request::get(path).header("traceparent", header);
+        cluster.service().oneshot(request.body(Body::empty()).unwrap()).await.unwrap().status()
+    };
+    let [listed, missed, silent] = ["1", "2", "3"].map(|digit| digit.repeat(32));
+    let maps = "/api/v1/namespaces/default/configmaps";
+    // Until somebody collects spans reads are no steps.
+    let mut traced = 0;
+    while traced == 0 {
+        assert_eq!(read(&listed, "01", maps).await, 200);
+        traced = cluster.flow().all().matches(&listed).count();
+    }
+    assert_eq!(read(&missed, "01", &format!("{maps}/none")).await, 404);
+    assert_eq!(read(&silent, "00", maps).await, 200);
+    assert!(!cluster.flow().all().contains(&silent), "its client sends nothing");
+    cluster.stop().await;
+    let got = receiver.got();
+    let of = |trace: &str| got.iter().filter(|one| one.trace() == trace).collect::<Vec<_>>();
+    assert!(of(&silent).is_empty());
+    for (trace, name, code, failed) in [
+        (&listed, "GET /api/v1/namespaces/{:namespace}/configmaps", Some(200), false),
+        (&missed, "GET /api/v1/namespaces/{:namespace}/configmaps/{:name}", None, true),
+    ] {
+        let [one, ..] = &of(trace)[..] else { panic!("no span of {name}") };
+        assert_eq!((one.service(), one.span.name.as_str()), ("apiserver", name));
+        assert_eq!(hex(&one.span.parent_span_id), parent);
+        let answered = one.span.attributes.iter().find(|one| one.key == "http.response.status_code");
+        let answered = answered.and_then(|one| one.value.as_ref()?.value.as_ref());
+        assert_eq!(answered, code.map(any_value::Value::IntValue).as_ref(), "{one:?}");
+        let is_error = one.span.status.as_ref().is_some_and(|status| status.code == ERROR);
+        assert_eq!(is_error, failed, "{one:?}");
     }
 }
 

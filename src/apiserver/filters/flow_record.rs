@@ -5,7 +5,7 @@
 //! one there. Reads are noted only when they are refused (401 and 403) or another server should have answered
 //! them and did not, or is not known to the mux, and then afterwards; and people's questions what is served.
 //! Nothing comes of the others, and their number would push everything else out of the record. The same holds
-//! for renewals of leases.
+//! for renewals of leases. Reads of a client that traces them are noted while somebody collects spans.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,7 +67,8 @@ pub async fn record_request(
     next: Next<'_>,
 ) -> ApiResponse {
     let (asked, question) = (asked(flow, &mut request), Question::of(flow, &request));
-    let kept = asked.as_ref().and_then(|asked| exchange::keep(flow, asked.step, &mut request));
+    let kept = asked.as_ref().filter(|asked| is_told(&asked.info));
+    let kept = kept.and_then(|asked| exchange::keep(flow, asked.step, &mut request));
     let mut response = next.run(request).await;
     if let Some(kept) = kept {
         response = kept.answered(response);
@@ -101,9 +102,16 @@ fn asked(flow: &Flow, request: &mut Passed) -> Option<Asked> {
     let mut asked = Asked { info, component, cause, format, step: StepId::NONE };
     asked.step = note(flow, request, |_| received(flow, &asked));
     let given = request.headers().get(TRACE_PARENT).and_then(|value| value.to_str().ok());
-    if let Some(traceparent) = given.filter(|text| TraceParent::parse(text).is_some()) {
-        let traceparent = traceparent.into();
+    let Some((text, parent)) = given.and_then(|text| Some((text, TraceParent::parse(text)?))) else {
+        return Some(asked);
+    };
+    let traceparent = text.into();
+    if asked.step != StepId::NONE {
         note(flow, request, |_| Step::TraceContinued { traceparent });
+    } else if parent.is_sampled && flow.collects_spans() {
+        // A read is a span, and no story: what is found out about it on its way is not told.
+        asked.step = flow.record(asked.cause, received(flow, &asked));
+        flow.record(asked.step.cause(), Step::TraceContinued { traceparent });
     }
     Some(asked)
 }

@@ -11,7 +11,7 @@ use sync::Mutex;
 
 use super::bounded_text::bounded;
 use super::disturbance::RequestDisturbance;
-use super::field_changes::{field_changes, without_values};
+use super::field_changes::{MAX_NEAR_VALUE_BYTES, MAX_VALUE_BYTES, field_changes, without_values};
 use super::info::RequestInfo;
 use crate::audit_context::{AuditContext, Level};
 use apimachinery::gvk::GroupVersion;
@@ -169,10 +169,17 @@ impl RequestContext {
         self.flow.is_on() && self.cause.is_some()
     }
 
-    /// Whether values are told as well: of what people ask for, since that is little and they will look;
-    /// never where it is the values that not everybody may know.
+    /// Whether values are told as well: of what people ask for, since that is little and they will look, and
+    /// while somebody looks from near of what components do, too; never where it is the values that not
+    /// everybody may know.
     pub fn is_told_in_full(&self) -> bool {
-        self.is_persons() && !self.is_private()
+        let is_told = || self.is_persons() || (self.is_told() && self.flow.tells_values_of_component());
+        !self.is_private() && is_told()
+    }
+
+    /// How long a value may be that is told.
+    fn value_bytes(&self) -> usize {
+        if self.flow.keeps_exchanges() { MAX_NEAR_VALUE_BYTES } else { MAX_VALUE_BYTES }
     }
 
     /// Whether its story is told, and a person's.
@@ -212,7 +219,8 @@ impl RequestContext {
 
     /// A mutating admission plugin changed the object at these paths; with `before` also from what to what.
     pub fn tell_admitted(&self, plugin: &str, changed: &[String], before: Option<&Value>, object: &Value) {
-        let values = before.map(|before| field_changes(before, object)).unwrap_or_default();
+        let values =
+            before.map(|before| field_changes(before, object, self.value_bytes())).unwrap_or_default();
         let (plugin, changed) = (self.flow.name(plugin), self.flow.name(&changed.join(", ")));
         self.tell(Step::Admitted { plugin, changed, values });
     }
@@ -250,8 +258,10 @@ impl RequestContext {
         let is_workload = || matches!(self.info.group.as_str(), "apps" | "batch");
         let is_looked_at = || self.is_persons() || is_workload();
         if self.is_told() {
-            let mut changed =
-                old.filter(|_| is_looked_at()).map(|old| field_changes(old, new)).unwrap_or_default();
+            let mut changed = old
+                .filter(|_| is_looked_at())
+                .map(|old| field_changes(old, new, self.value_bytes()))
+                .unwrap_or_default();
             if self.is_private() {
                 changed = without_values(changed, self.info.resource == "secrets");
             }

@@ -8,14 +8,17 @@ use serde_json::Value;
 use flow::FieldFromTo;
 
 /// A value that is longer as JSON is shortened.
-const MAX_VALUE_BYTES: usize = 120;
+pub(super) const MAX_VALUE_BYTES: usize = 120;
+/// And while somebody looks from near: what a plugin puts in is then told whole, mostly.
+pub(super) const MAX_NEAR_VALUE_BYTES: usize = 2048;
 
 /// What nobody has asked for and changes with each write.
 const UNTOLD: &[&str] = &["managedFields", "resourceVersion"];
 
 /// The fields that differ, at most [`FieldFromTo::MAX`]; what is more is counted in one without a value.
-pub(super) fn field_changes(old: &Value, new: &Value) -> Vec<FieldFromTo> {
-    let mut changes = Changes::default();
+/// Values have at most so many bytes.
+pub(super) fn field_changes(old: &Value, new: &Value, value_bytes: usize) -> Vec<FieldFromTo> {
+    let mut changes = Changes { kept: vec![], more: 0, value_bytes };
     changes.compare("", Some(old), Some(new));
     if changes.more > 0 {
         let path = format!("and {} more", changes.more).into();
@@ -37,10 +40,10 @@ pub(super) fn without_values(changes: Vec<FieldFromTo>, is_secret: bool) -> Vec<
     kept
 }
 
-#[derive(Default)]
 struct Changes {
     kept: Vec<FieldFromTo>,
     more: usize,
+    value_bytes: usize,
 }
 
 impl Changes {
@@ -66,20 +69,23 @@ impl Changes {
             _ if path.contains(".env[") || path.ends_with(".env") => {
                 self.kept.push(FieldFromTo { path: path.into(), from: None, to: None });
             }
-            _ => self.kept.push(FieldFromTo { path: path.into(), from: old.map(told), to: new.map(told) }),
+            _ => {
+                let told = |value| told(value, self.value_bytes);
+                self.kept.push(FieldFromTo { path: path.into(), from: old.map(told), to: new.map(told) });
+            }
         }
     }
 }
 
-fn told(value: &Value) -> Arc<str> {
+fn told(value: &Value, value_bytes: usize) -> Arc<str> {
     let text = value.to_string();
     if text.contains("\"env\":") {
         return "...".into();
     }
-    if text.len() <= MAX_VALUE_BYTES {
+    if text.len() <= value_bytes {
         return text.into();
     }
-    format!("{}...", first_bytes(&text, MAX_VALUE_BYTES)).into()
+    format!("{}...", first_bytes(&text, value_bytes)).into()
 }
 
 #[cfg(test)]
@@ -90,14 +96,15 @@ mod tests {
 
     fn told_of(old: Value, new: Value) -> Vec<String> {
         let show = |value: &Option<Arc<str>>| value.as_deref().unwrap_or("-").to_owned();
-        let changes = field_changes(&old, &new);
+        let changes = field_changes(&old, &new, MAX_VALUE_BYTES);
         changes.iter().map(|one| format!("{} {} {}", one.path, show(&one.from), show(&one.to))).collect()
     }
 
     #[test]
     fn of_what_is_private_only_the_place_is_told() {
         let paths = |is_secret| {
-            let changes = field_changes(&json!({"data": {"a": "1", "b": "2"}}), &json!({"data": {"a": "3"}}));
+            let (old, new) = (json!({"data": {"a": "1", "b": "2"}}), json!({"data": {"a": "3"}}));
+            let changes = field_changes(&old, &new, MAX_VALUE_BYTES);
             let told = without_values(changes, is_secret);
             assert!(told.iter().all(|one| one.from.is_none() && one.to.is_none()));
             told.iter().map(|one| one.path.to_string()).collect::<Vec<_>>()
@@ -127,5 +134,7 @@ mod tests {
         assert_eq!(told_of(of("s3cret"), of("other")), ["containers[0].env[0].value - -"]);
         let long = told_of(json!({}), json!({"a": "ä".repeat(500)}));
         assert!(long[0].ends_with("...") && long[0].len() < MAX_VALUE_BYTES + 10, "{long:?}");
+        let near = field_changes(&json!({}), &json!({"a": "x".repeat(500)}), MAX_NEAR_VALUE_BYTES);
+        assert_eq!(near[0].to.as_deref().map(str::len), Some(502));
     }
 }

@@ -1,13 +1,15 @@
 //! A trace as the spans of one OpenTelemetry trace (`ExportTraceServiceRequest`, in the JSON form of OTLP).
 //!
-//! Each component is a service with spans of its own. What one component does because another has told it
+//! Each component is a service with spans of its own, called as upstream's components that have tracing call
+//! themselves: kubelets are one service, told apart by their nodes, and controllers are scopes of the process
+//! that they are in. What one component does because another has told it
 //! through a watch has a link to that span, beside being its child, so that tools show one tree.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::lane::APISERVER;
+use crate::lane::{APISERVER, SCHEDULER};
 use crate::step::Step;
 use crate::story::{RequestTarget, Unit, UnitKind, units};
 use crate::trace::{Trace, TraceStep};
@@ -54,20 +56,56 @@ pub(super) fn request(trace: &Trace) -> Value {
 /// These spans, by component. Their times are since `began`, in microseconds since 1970.
 pub(crate) fn request_of(began: i64, spans: &[(SpanPlace, Unit<'_>)]) -> Value {
     let began = u64::try_from(began).unwrap_or_default();
-    let mut services: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    let mut services: BTreeMap<ServiceInstance, BTreeMap<String, Vec<Value>>> = BTreeMap::new();
     for (place, unit) in spans {
-        services.entry(component(unit)).or_default().push(span(began, place, unit));
+        let (instance, scope) = source(&unit.first().step);
+        services.entry(instance).or_default().entry(scope).or_default().push(span(began, place, unit));
     }
     let resources: Vec<Value> =
-        services.into_iter().map(|(service, spans)| resource(&service, &spans)).collect();
+        services.iter().map(|(instance, scopes)| resource(instance, scopes)).collect();
     json!({"resourceSpans": resources})
 }
 
-fn resource(service: &str, spans: &[Value]) -> Value {
-    json!({
-        "resource": {"attributes": [attribute("service.name", service)]},
-        "scopeSpans": [{"scope": {"name": "kubarium"}, "spans": spans}],
-    })
+/// A process of the cluster, as OpenTelemetry names it.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct ServiceInstance {
+    /// One for all processes of a kind.
+    service: String,
+    /// The node of a kubelet; empty where there is but one.
+    host: String,
+}
+
+/// In which process a span is, and in which part of it. Upstream's apiserver and kubelet call themselves so
+/// (`options.apiserverService`, `componentKubelet`); the others send no spans there, and have their own
+/// names.
+fn source(step: &Step) -> (ServiceInstance, String) {
+    let component = step.component().unwrap_or_else(|| APISERVER.into());
+    let host = match step {
+        Step::EventRecorded { host: Some(host), .. } => &host.0,
+        _ => "",
+    };
+    let (part, host) = component.split_once('/').unwrap_or((&component, host));
+    let is_controller = part.ends_with("-controller") || part == "horizontal-pod-autoscaler";
+    let service = match part {
+        APISERVER => "apiserver",
+        "default-scheduler" => SCHEDULER,
+        _ if is_controller => "kube-controller-manager",
+        _ => part,
+    };
+    (ServiceInstance { service: service.to_owned(), host: host.to_owned() }, part.to_owned())
+}
+
+fn resource(
+    ServiceInstance { service, host }: &ServiceInstance,
+    scopes: &BTreeMap<String, Vec<Value>>,
+) -> Value {
+    let mut attributes = vec![attribute("service.name", service)];
+    if !host.is_empty() {
+        attributes.push(attribute("service.instance.id", host));
+        attributes.push(attribute("host.name", host));
+    }
+    let scopes = scopes.iter().map(|(scope, spans)| json!({"scope": {"name": scope}, "spans": spans}));
+    json!({"resource": {"attributes": attributes}, "scopeSpans": scopes.collect::<Vec<_>>()})
 }
 
 /// Each time the same of a story: of the object's uid, else of its name and beginning.
@@ -96,7 +134,7 @@ fn span(began: u64, place: &SpanPlace, unit: &Unit<'_>) -> Value {
     let mut told = json!({
         "traceId": trace_id,
         "spanId": span_id(place.span),
-        "name": name(unit),
+        "name": name(unit).unwrap_or_else(|| "step".into()),
         "kind": kind,
         "startTimeUnixNano": nanoseconds(began, first.at_microseconds),
         "endTimeUnixNano": nanoseconds(began, unit.until()),
@@ -118,9 +156,9 @@ fn span(began: u64, place: &SpanPlace, unit: &Unit<'_>) -> Value {
 }
 
 /// As upstream names them where it has a span for it, and never by an object: tools count spans by their
-/// names.
-pub(super) fn name(unit: &Unit<'_>) -> String {
-    match &unit.first().step {
+/// names. None of a step whose beginning is not known.
+pub(super) fn name(unit: &Unit<'_>) -> Option<String> {
+    Some(match &unit.first().step {
         Step::RequestReceived { verb, path, .. } => request_name(verb, path),
         Step::Enqueued { queue, .. } => format!("{queue} reconcile"),
         Step::ReconcileStarted { controller, .. } => format!("{controller} reconcile"),
@@ -132,8 +170,8 @@ pub(super) fn name(unit: &Unit<'_>) -> String {
         Step::WatchDelivered { resource, .. } | Step::InformerUpdated { resource, .. } => {
             format!("watch {resource}")
         }
-        _ => "step".into(),
-    }
+        _ => return None,
+    })
 }
 
 /// As `POST /apis/apps/v1/namespaces/{:namespace}/deployments` (`filters.getSpanNameFromRequestInfo`); of
@@ -207,6 +245,34 @@ fn nanoseconds(began: u64, microseconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parts::EventHost;
+
+    #[test]
+    fn kubelets_are_one_service_and_controllers_scopes_of_another() {
+        let event = |component: &str, host: &str| Step::EventRecorded {
+            component: component.into(),
+            object: "ns/a".into(),
+            reason: "Started".into(),
+            message: "".into(),
+            warning: false,
+            host: (!host.is_empty()).then(|| Box::new(EventHost(host.into()))),
+        };
+        let sync = Step::PodWorkerSync { node: "node-1".into(), pod: "ns/a".into(), state: "sync".into() };
+        let informed = |component: &str| Step::informed(component.into(), "pods".into(), "ns/a".into(), 7);
+        for (step, service, host, scope) in [
+            (Step::VALIDATED, "apiserver", "", "kube-apiserver"),
+            (sync, "kubelet", "node-1", "kubelet"),
+            (event("kubelet", "node-1"), "kubelet", "node-1", "kubelet"),
+            (informed("kubelet/node-1"), "kubelet", "node-1", "kubelet"),
+            (event("default-scheduler", ""), "kube-scheduler", "", "default-scheduler"),
+            (event("deployment-controller", ""), "kube-controller-manager", "", "deployment-controller"),
+            (informed("kube-controller-manager"), "kube-controller-manager", "", "kube-controller-manager"),
+            (informed("coredns"), "coredns", "", "coredns"),
+        ] {
+            let (service, host) = (service.to_owned(), host.to_owned());
+            assert_eq!(source(&step), (ServiceInstance { service, host }, scope.to_owned()), "{step:?}");
+        }
+    }
 
     #[test]
     fn requests_are_named_as_upstream_names_them_and_never_by_an_object() {

@@ -29,7 +29,7 @@ pub(super) fn events(trace: &Trace) -> Value {
         let start = unit.first().at_microseconds;
         let steps: Vec<String> = unit.steps.iter().map(|step| describe(&step.step)).collect();
         events.push(json!({
-            "ph": "X", "name": name(unit), "pid": pid, "tid": tid, "ts": start,
+            "ph": "X", "name": name(unit).unwrap_or_else(|| describe(&unit.first().step)), "pid": pid, "tid": tid, "ts": start,
             "dur": (unit.until() - start).max(1), "args": {"id": unit.first().id, "steps": steps},
         }));
         if let Some(parent) = unit.parent {

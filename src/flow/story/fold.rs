@@ -244,7 +244,8 @@ impl<'a> Folding<'a> {
 
     fn event(&mut self, at: usize, cause: Option<usize>) -> Option<usize> {
         let unit = &self.units[at];
-        let Step::EventRecorded { component, object, reason, message, warning } = &unit.first().step else {
+        let Step::EventRecorded { component, object, reason, message, warning, .. } = &unit.first().step
+        else {
             return cause;
         };
         if !warning {

@@ -276,8 +276,8 @@ fn a_container_that_crashes_again_and_again_is_one_stage() {
         let (node, pod) = of();
         record.step(sync, Step::ContainerExited { node, pod, container, exit_code: 3 });
         let (component, object, reason) = ("kubelet".into(), "ns/a".into(), "BackOff".into());
-        let message = "Back-off restarting failed container".into();
-        record.step(sync, Step::EventRecorded { component, object, reason, message, warning: true });
+        let (message, host) = ("Back-off restarting failed container".into(), None);
+        record.step(sync, Step::EventRecorded { component, object, reason, message, warning: true, host });
         let status = request(&record, sync, "system:node:n1", "patch", "/api/v1/namespaces/ns/pods/a/status");
         seen = written(&record, status, "pods", "a", 8 + round);
     }
