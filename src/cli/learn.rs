@@ -1,7 +1,7 @@
 //! `kubarium learn`: a course in the terminal, with a running cluster to try it on.
 
 use std::io::{BufRead, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -23,6 +23,9 @@ const PERIOD: Duration = Duration::from_millis(200);
 pub struct Learn {
     /// Which lesson.
     pub lesson: Option<String>,
+    /// A manifest of yours: the lesson is shown on the first Deployment in it instead of its own.
+    #[arg(short = 'f', long, value_name = "FILE", requires = "lesson")]
+    pub filename: Option<PathBuf>,
     /// Run the commands here, instead of waiting until you have run them in another shell.
     #[arg(long)]
     pub run: bool,
@@ -46,6 +49,7 @@ impl Learn {
         let lesson = lessons().iter().find(|lesson| lesson.name == *name);
         let lesson =
             lesson.ok_or_else(|| Failure(format!("no lesson {name:?}; kubarium learn lists them")))?;
+        let lesson = self.shown(lesson)?;
         let record = choice::running(self.name.as_deref())?;
         let taken = LessonTaken {
             context: Context::load(&record.kubeconfig, &record.name)?,
@@ -56,6 +60,42 @@ impl Learn {
         say(taken.style.paint(Tone::Strong, &lesson.title));
         lesson.steps.iter().try_for_each(|step| taken.take(step))
     }
+}
+
+impl Learn {
+    /// The lesson on whatever it is shown.
+    fn shown(&self, lesson: &Lesson) -> Result<Lesson, Failure> {
+        let Some(file) = &self.filename else {
+            return Ok(lesson.own.as_ref().map_or_else(|| lesson.clone(), |own| lesson.shown_on(own)));
+        };
+        let Some(own) = &lesson.own else {
+            let others: Vec<&str> =
+                lessons().iter().filter(|one| one.own.is_some()).map(|one| one.name.as_str()).collect();
+            let name = &lesson.name;
+            return Err(Failure(format!(
+                "the lesson {name} is shown on its own objects alone; -f is for {}",
+                others.join(", ")
+            )));
+        };
+        let shown = file.display();
+        let text = std::fs::read_to_string(file)
+            .map_err(|error| Failure::new(format!("cannot read {shown}"), error))?;
+        let kind = &own.kind;
+        let given = own
+            .in_manifest(&text)
+            .ok_or_else(|| Failure(format!("{shown} has no {kind} with a name and a container")))?;
+        let mut lesson = lesson.shown_on(&given);
+        for step in lesson.steps.iter_mut().filter(|step| step.applies) {
+            step.run = format!("kubectl apply -f {}", quoted(&shown.to_string()));
+        }
+        Ok(lesson)
+    }
+}
+
+/// As one word of a shell.
+fn quoted(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
+    if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', "'\\''")) }
 }
 
 /// One who learns, and the cluster that is learned on.

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use crate::support::{Up, command, kubectls, texts};
 
 /// In a folder of its own, `kubarium` and `kubectl` by these names.
-fn path_with_programs(home: &Path) -> std::ffi::OsString {
+pub(crate) fn path_with_programs(home: &Path) -> std::ffi::OsString {
     let bin = home.join("bin");
     std::fs::create_dir(&bin).unwrap();
     let link = |name: &str, target: &Path| std::os::unix::fs::symlink(target, bin.join(name)).unwrap();
@@ -15,6 +15,19 @@ fn path_with_programs(home: &Path) -> std::ffi::OsString {
     let rest = std::env::var_os("PATH").unwrap_or_default();
     std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&rest))).unwrap()
 }
+
+const MINE: &str = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: shop}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: shop}}
+  template:
+    metadata: {labels: {app: shop}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: till, image: busybox, command: [sleep, infinity]}]
+";
 
 #[test]
 fn every_lesson_shows_what_it_says() {
@@ -34,6 +47,17 @@ fn every_lesson_shows_what_it_says() {
         let (is_done, out, err) = learn(&[name, "--run", "--patience", "60"]);
         assert!(is_done && out.contains("seen: "), "lesson {name}\n{out}{err}");
     }
+    // Who learns may bring what it is shown on.
+    let manifest = up.folder().join("mine.yaml");
+    std::fs::write(&manifest, MINE).unwrap();
+    let mine = manifest.to_str().unwrap();
+    for name in ["deployment", "informers", "rolling-update"] {
+        let (is_done, out, err) = learn(&[name, "-f", mine, "--run", "--patience", "60"]);
+        assert!(is_done && out.contains(" default/shop"), "lesson {name}\n{out}{err}");
+        assert!(!out.contains("default/lesson"), "{out}");
+    }
+    let (is_done, _, err) = learn(&["watch", "-f", mine]);
+    assert!(!is_done && err.contains("-f is for deployment, informers, rolling-update"), "{err}");
     let (is_done, _, err) = learn(&["nothing"]);
     assert!(!is_done && err.contains("kubarium learn lists them"), "{err}");
 }

@@ -2,7 +2,7 @@
 //! (`tests/page/session.py`).
 
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -16,22 +16,19 @@ use serde_json::{Value, json};
 use tower::ServiceExt;
 
 use crate::handles::{ask, bare};
+use crate::learn::path_with_programs;
 use crate::support::wire::Target;
 use crate::support::{self, Up, kubectls, texts};
 
 #[test]
 fn a_session_in_a_browser() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let python = root.join("target/python-client/bin/python");
-    assert!(python.exists(), "no Python with selenium: run `make python-client`, which installs it");
     let axe = root.join("target/javascript-client/node_modules/axe-core");
     assert!(axe.exists(), "no axe-core: run `make javascript-client`, which installs it");
-    let chromium = Path::new("/usr/bin/chromedriver");
-    assert!(chromium.exists(), "no Chromium: run `make chromium`, which installs it");
     let up = Up::start_with(&["--nodes", "3", "--ui"]);
     let (link, err) = texts(&up.kubarium(&["ui"]));
     assert!(link.starts_with("http://127.0.0.1:"), "{link}{err}");
-    let output = Command::new(python)
+    let output = Command::new(python())
         .arg(root.join("tests/page/session.py"))
         .arg(link.trim())
         .arg(&kubectls()[0])
@@ -46,6 +43,32 @@ fn a_session_in_a_browser() {
     // Who reads the log is not invited by it.
     let log = up.log();
     assert!(log.contains("kubarium ui prints a link to it") && !log.contains("/#"), "{log}");
+}
+
+/// All of them one after the other: they tell of what one object or another does, by the name `lesson`.
+#[test]
+fn every_lesson_is_taken_in_the_page() {
+    let up = Up::start_with(&["--nodes", "3", "--ui"]);
+    let (link, err) = texts(&up.kubarium(&["ui"]));
+    assert!(link.starts_with("http://127.0.0.1:"), "{link}{err}");
+    let output = support::at_home(Command::new(python()), up.folder())
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page/lessons.py"))
+        .arg(link.trim())
+        .args([up.folder().join("kubeconfig"), up.folder().to_owned()])
+        .arg(path_with_programs(up.folder()))
+        .output()
+        .unwrap();
+    let (out, err) = texts(&output);
+    assert!(output.status.success() && out.ends_with("done\n"), "{out}{err}");
+}
+
+/// A Python with what drives a browser.
+fn python() -> PathBuf {
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/python-client/bin/python");
+    assert!(python.exists(), "no Python with selenium: run `make python-client`, which installs it");
+    let chromium = Path::new("/usr/bin/chromedriver");
+    assert!(chromium.exists(), "no Chromium: run `make chromium`, which installs it");
+    python
 }
 
 async fn plain(address: SocketAddr, line: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {

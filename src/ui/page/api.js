@@ -21,7 +21,7 @@ export async function enter() {
   return session.user;
 }
 
-/** A request to the API; what fails throws the message of its Status. */
+/** A request to the API; what fails throws the message of its Status, and the Status with it. */
 export async function ask(path, { method = "GET", body, type, accept = "application/json", signal } = {}) {
   const headers = { authorization: `Bearer ${session.session}`, accept };
   if (body !== undefined) headers["content-type"] = type ?? "application/json";
@@ -29,13 +29,18 @@ export async function ask(path, { method = "GET", body, type, accept = "applicat
   if (response.ok) return response;
   if (response.status === 401) sessionStorage.removeItem(KEPT);
   const text = await response.text();
-  let message = text;
+  const status = statusIn(text);
+  const error = new Error(status?.message || text || `${response.status} ${response.statusText}`);
+  error.status = status;
+  throw error;
+}
+
+function statusIn(text) {
   try {
-    message = JSON.parse(text).message ?? text;
+    return JSON.parse(text);
   } catch {
-    // It is no Status.
+    return null;
   }
-  throw new Error(message || `${response.status} ${response.statusText}`);
 }
 
 /** The answer as JSON. */

@@ -28,6 +28,11 @@ export function show(element, ...children) {
   element.replaceChildren(...children.flat().filter((child) => child !== undefined && child !== null));
 }
 
+/** Puts a text into an element, if it is another one: what is drawn already costs nothing. */
+export function write(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 /** Calls at most once in so many milliseconds, and once after the last. */
 export function calmly(milliseconds, act) {
   let waiting = null;

@@ -9,6 +9,8 @@ import { objectsView } from "./objects.js";
 import { lessonsView } from "./lessons.js";
 
 const TABS = ["map", "story", "objects", "lessons"];
+/** What is seen beside a view: of what a lesson tells, how it moves. */
+const BESIDE = { lessons: "map" };
 const element = (id) => document.getElementById(id);
 
 function choose(name, focus = false) {
@@ -16,10 +18,11 @@ function choose(name, focus = false) {
     const button = element(`tab-${tab}`);
     button.setAttribute("aria-selected", String(tab === name));
     button.tabIndex = tab === name ? 0 : -1;
-    element(`view-${tab}`).hidden = tab !== name;
+    element(`view-${tab}`).hidden = tab !== name && tab !== BESIDE[name];
   }
+  document.querySelector("main").classList.toggle("beside", name in BESIDE);
   if (focus) element(`tab-${name}`).focus();
-  element(`view-${name}`).dispatchEvent(new Event("chosen"));
+  for (const seen of [BESIDE[name], name].filter(Boolean)) element(`view-${seen}`).dispatchEvent(new Event("chosen"));
 }
 
 /** As lists of tabs are used by keyboard: arrows, Home and End. */
@@ -43,7 +46,7 @@ async function start() {
   const who = (trouble) => showChanged(element("who"), trouble, () => (trouble ? `${user} (${trouble})` : user));
   who("");
   record.addEventListener("trouble", (event) => who(event.detail));
-  record.addEventListener("steps", () => who(""));
+  record.addEventListener("heard", () => who(""));
   const story = storyView(element("view-story"), record);
   const tell = (resource, namespace, name) => {
     choose("story");

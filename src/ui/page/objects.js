@@ -2,21 +2,19 @@
 // shell.
 
 import { ask, forgetKinds, json, kinds, pathOf, resourceOf } from "./api.js";
+import { Conflict, apply, replace } from "./applying.js";
+import { logs, shell } from "./containers.js";
 import { calmly, el, labelled, show } from "./dom.js";
-import { terminal } from "./terminal.js";
 import { yamlOf, yamlText } from "./yaml.js";
 
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
 /** Rows of a table; the rest is said to be there. */
 const MAX_ROWS = 500;
-/** Lines of a log. */
-const MAX_LINES = 1000;
 const EXAMPLE = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: web\n  namespace: default\nspec:\n  replicas: 3\n  selector:\n    matchLabels: {app: web}\n  template:\n    metadata:\n      labels: {app: web}\n    spec:\n      containers:\n      - name: nginx\n        image: nginx\n";
 
 /** The view; `tell` opens a story. */
 export function objectsView(view, record, tell) {
   let all = [];
-  let open = null;
   let close = () => {};
   const kind = el("select", { onchange: () => load() });
   const namespace = el("input", { size: "16", placeholder: "all", onchange: () => load() });
@@ -63,7 +61,6 @@ export function objectsView(view, record, tell) {
   async function choose(of, inside, name) {
     close();
     close = () => {};
-    open = [of, inside, name];
     try {
       const object = await json(pathOf(of, inside, name));
       const pane = el("div", { class: "pane" });
@@ -72,7 +69,7 @@ export function objectsView(view, record, tell) {
         Edit: () => edit(yamlText(object), pathOf(of, inside, name)),
         Owners: () => owners(object, of, pane),
         Events: () => events(object, pane),
-        ...(of.plural === "pods" && !of.group ? { Logs: () => logs(object, pane), Shell: () => shell(object, pane) } : {}),
+        ...(of.plural === "pods" && !of.group ? { Logs: () => { close = logs(pathOf(of, inside, name), object, pane); }, Shell: () => { close = shell(pathOf(of, inside, name), object, pane); } } : {}),
         Story: () => tell(resourceOf(of), inside ?? "", name),
         Delete: () => remove(of, inside, name, pane),
       };
@@ -128,41 +125,6 @@ export function objectsView(view, record, tell) {
     show(pane, rows.length ? el("ul", {}, rows) : el("p", {}, "no events"));
   }
 
-  function containers(object) {
-    return [...object.spec.containers, ...(object.spec.initContainers ?? [])].map((one) => one.name);
-  }
-
-  function logs(object, pane) {
-    const output = el("pre", { class: "output", tabindex: "0", role: "log", "aria-label": "Log" });
-    const container = el("select", { onchange: () => read() }, containers(object).map((name) => el("option", {}, name)));
-    show(pane, labelled("Container", container), output);
-    let ends = new AbortController();
-    const read = async () => {
-      ends.abort();
-      ends = new AbortController();
-      close = () => ends.abort();
-      show(output);
-      const query = new URLSearchParams({ container: container.value, follow: "true", tailLines: MAX_LINES });
-      try {
-        const response = await ask(`${pathOf(open[0], open[1], open[2])}/log?${query}`, { accept: "*/*", signal: ends.signal });
-        const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-        for (let part = await reader.read(); !part.done; part = await reader.read()) {
-          output.append(part.value);
-          output.scrollTop = output.scrollHeight;
-        }
-      } catch (error) {
-        if (error.name !== "AbortError") output.append(error.message);
-      }
-    };
-    read();
-  }
-
-  function shell(object, pane) {
-    const opened = terminal(pathOf(open[0], open[1], open[2]), containers(object)[0]);
-    close = opened.close;
-    show(pane, opened.root);
-  }
-
   async function remove(of, inside, name, pane) {
     const sure = el("button", { type: "button", onclick: async () => {
       await ask(pathOf(of, inside, name), { method: "DELETE" }).then(() => show(detail, el("p", { role: "status" }, `${name} is being deleted`)), (error) => show(pane, error.message));
@@ -176,48 +138,29 @@ export function objectsView(view, record, tell) {
   function edit(text, path) {
     const area = el("textarea", { rows: "28", cols: "70", spellcheck: "false", "aria-label": "YAML" });
     area.value = text;
-    const outcome = el("p", { role: "status" });
-    const send = async (dryRun) => {
+    const outcome = el("div", { role: "status", class: "outcome" });
+    const send = async (dryRun, forced = new Map()) => {
       try {
-        show(outcome, path ? await replace(path, area.value, dryRun) : await apply(area.value, dryRun));
+        show(outcome, path ? await replace(path, area.value, dryRun) : await applied(dryRun, forced));
         forgetKinds();
         await begin();
       } catch (error) {
-        show(outcome, error.message);
+        show(outcome, error instanceof Conflict ? disputed(error, (fields) => send(dryRun, forced.set(error.at, fields))) : error.message);
       }
+    };
+    /** Of what is forced it is said what was taken. */
+    const applied = async (dryRun, forced) => {
+      const done = await apply(area.value, { inside: namespace.value || "default", dryRun, forced: new Set(forced.keys()) });
+      const words = el("p", {}, done.map((one) => one.words).join(", "));
+      return forced.size ? [words, el("p", {}, dryRun ? "These fields would be taken:" : "These fields were taken:"), fieldList([...forced.values()].flat())] : [words];
+    };
+    const disputed = ({ message, fields }, take) => {
+      const title = "As kubectl apply --server-side --force-conflicts";
+      return [el("p", {}, message), fieldList(fields), el("button", { type: "button", title, onclick: () => take(fields) }, "Take these fields")];
     };
     const target = path ? detail.querySelector(".pane") : detail;
     show(target, area, el("div", { class: "bar" }, el("button", { type: "button", onclick: () => send(false) }, path ? "Replace" : "Apply"), el("button", { type: "button", onclick: () => send(true) }, "Dry run")), outcome);
     area.focus();
-  }
-
-  async function replace(path, body, dryRun) {
-    const answer = await ask(`${path}?fieldManager=kubarium-ui${dryRun ? "&dryRun=All" : ""}`, { method: "PUT", body, type: "application/yaml" });
-    const { kind: of, metadata } = await answer.json();
-    return `${of} ${metadata.name} ${dryRun ? "would be replaced" : "replaced"}`;
-  }
-
-  /** One after the other, since what comes first may be what the next is in. */
-  async function apply(text, dryRun) {
-    const done = [];
-    for (const part of text.split(/^---\s*$/m).filter((one) => one.trim())) done.push(await applyOne(part, dryRun));
-    return done.join(", ");
-  }
-
-  async function applyOne(body, dryRun) {
-    const { apiVersion, kind: called, name, namespace: inside, generateName } = headOf(body);
-    if (!apiVersion || !called || !(name || generateName)) throw new Error("there is no apiVersion, kind or metadata.name to be found");
-    const [version, group] = apiVersion.includes("/") ? apiVersion.split("/").reverse() : [apiVersion, ""];
-    const of = (await kinds()).find((one) => one.group === group && one.kind === called);
-    if (!of) throw new Error(`no kind ${called} is served in ${apiVersion}`);
-    const path = pathOf({ ...of, version }, of.namespaced ? (inside ?? (namespace.value || "default")) : "", name);
-    const query = `?fieldManager=kubarium-ui&fieldValidation=Strict${dryRun ? "&dryRun=All" : ""}`;
-    if (name) {
-      await ask(`${path}${query}`, { method: "PATCH", body, type: "application/apply-patch+yaml" });
-      return `${of.kind} ${name} ${dryRun ? "would be applied" : "applied"}`;
-    }
-    const made = await (await ask(`${path}${query}`, { method: "POST", body, type: "application/yaml" })).json();
-    return `${of.kind} ${made.metadata.name} ${dryRun ? "would be created" : "created"}`;
   }
 
   const again = calmly(700, () => !view.hidden && load());
@@ -228,24 +171,7 @@ export function objectsView(view, record, tell) {
   view.addEventListener("chosen", () => begin().catch((error) => show(said, error.message)));
 }
 
-/** What is needed to know where an object belongs, of JSON, or of YAML as people write it. */
-function headOf(body) {
-  const tree = parsed(body);
-  if (tree) return { apiVersion: tree.apiVersion, kind: tree.kind, ...tree.metadata };
-  const value = `["']?([^"'\\s#,}]+)`;
-  const top = (field) => body.match(new RegExp(`^${field}:\\s*${value}`, "m"))?.[1];
-  const flow = body.match(/^metadata:\s*\{([^}]*)/m)?.[1];
-  const metadata = body.match(/^metadata:\s*\n((?:[ \t]+.*\n?|\s*\n)*)/m)?.[1] ?? "";
-  // What stands deeper, as a label of that name, is another one.
-  const indent = metadata.match(/^[ \t]+(?=\S)/m)?.[0] ?? "";
-  const within = (field) => (flow ?? metadata).match(new RegExp(flow === undefined ? `^${indent}${field}:\\s*${value}` : `(?:^|[,\\s])${field}:\\s*${value}`, "m"))?.[1];
-  return { apiVersion: top("apiVersion"), kind: top("kind"), name: within("name"), namespace: within("namespace"), generateName: within("generateName") };
-}
-
-function parsed(body) {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return null;
-  }
+/** Of each field who has it. */
+function fieldList(fields) {
+  return el("ul", { class: "fields" }, fields.map(({ field, message }) => el("li", {}, el("code", {}, field), ` ${message}`)));
 }

@@ -26,13 +26,15 @@ export class CausalRecord extends EventTarget {
   missed = 0;
   /** How many steps have happened that are not told yet. */
   behind = 0;
+  /** How often something has changed of who is held between two steps. */
+  #stepping = -1;
 
   /** Reads for as long as the page is open. */
   async follow() {
     let since = "";
     for (;;) {
       try {
-        for await (const line of lines(`/kubarium/v1/flow?follow=true&bodies=true&since=${since}`)) {
+        for await (const line of lines(`/kubarium/v1/flow?follow=true&bodies=true&rounds=seldom&since=${since}`)) {
           since = line.next;
           this.#add(line);
         }
@@ -63,9 +65,22 @@ export class CausalRecord extends EventTarget {
     return found;
   }
 
-  #add({ steps, missed, next, behind = 0 }) {
+  /** The step that began the request of which one is part, or from which it comes. */
+  requestOf(id) {
+    let step = this.get(id);
+    while (step && step.step !== "RequestReceived") step = this.get(step.cause);
+    return step;
+  }
+
+  #add({ steps, missed, next, behind = 0, stepping = 0 }) {
     this.missed += missed;
     this.behind = behind;
+    this.dispatchEvent(new Event("heard"));
+    if (stepping !== this.#stepping) {
+      this.#stepping = stepping;
+      this.dispatchEvent(new Event("stepping"));
+    }
+    if (!steps.length && !missed) return;
     const isNew = missed > 0 || !this.steps.length;
     if (isNew) {
       this.steps = [];

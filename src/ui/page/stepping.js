@@ -1,17 +1,17 @@
 // The cluster itself, held between two steps: who waits, and the buttons that let them go on.
 
 import { json } from "./api.js";
-import { el, labelled, show, showChanged } from "./dom.js";
+import { calmly, el, labelled, show, showChanged } from "./dom.js";
 
 const ROOT = "/kubarium/v1/step";
-/** How often it is asked who is held, in milliseconds: somebody else may step, and breakpoints are run into. */
-const PERIOD = 2000;
+/** It is asked so seldom at most who is held, in milliseconds, and only when the record says that it has changed. */
+const ASKED = 100;
 /** Of so many who are held it is told. */
 const MAX_SHOWN = 8;
 const STAGES = ["write", "reconcile", "admission", "scheduling", "sync", "watch", "request"];
 
 /** The bar, which asks only while `view` is seen; nothing of it is shown to who may not step. */
-export function steppingBar(view) {
+export function steppingBar(view, record) {
   const said = el("p", { role: "status", class: "held" });
   const held = el("ol", { class: "held", "aria-label": "Who is held" });
   const places = el("ul", { class: "legend", "aria-label": "Breakpoints" });
@@ -28,6 +28,7 @@ export function steppingBar(view) {
     } finally {
       isAsking = false;
       root.removeAttribute("aria-busy");
+      again();
     }
   };
   const button = (text, title, act) => el("button", { type: "button", title, onclick: act }, text);
@@ -73,13 +74,19 @@ export function steppingBar(view) {
     const at = step.breakpoint ? el("strong", {}, " (breakpoint)") : null;
     return el("li", {}, el("span", { class: "id" }, `${step.number} `), step.words, at, " ", pass);
   };
+  let isStale = true;
   const look = async () => {
-    if (!isAsking && !view.hidden && !document.hidden) {
-      const state = await json(ROOT).catch(() => null);
-      if (state && !isAsking) paint(state);
-    }
-    setTimeout(look, PERIOD);
+    if (isAsking || view.hidden || document.hidden || !isStale) return;
+    isStale = false;
+    const state = await json(ROOT).catch(() => null);
+    if (state && !isAsking) paint(state);
   };
-  look();
+  const again = calmly(ASKED, look);
+  record.addEventListener("stepping", () => {
+    isStale = true;
+    again();
+  });
+  view.addEventListener("chosen", look);
+  document.addEventListener("visibilitychange", look);
   return root;
 }

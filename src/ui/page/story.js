@@ -3,10 +3,11 @@
 
 import { json, kindNamed, pathOf } from "./api.js";
 import { calmly, el, labelled, show } from "./dom.js";
+import { happened } from "./happened.js";
 import { yamlOf } from "./yaml.js";
 
 /** What every step has, told apart from what it says. */
-const FRAME = new Set(["id", "cause", "atMicroseconds", "step", "component", "words"]);
+const FRAME = new Set(["id", "cause", "atMicroseconds", "step", "component", "words", "entry"]);
 
 /** So many steps that one led to are listed; of further ones the number is told. */
 const MAX_EFFECTS = 200;
@@ -67,11 +68,14 @@ export function storyView(view, record) {
     const request = [step, ...record.causes(step.id)].find((one) => one.step === "RequestReceived");
     const sent = el("section", { "aria-label": "What was sent and what came back" });
     if (request) paintSent(sent, request);
+    const found = el("section", { "aria-label": "What was there" });
+    happened(step, record, shown?.storage).then((elements) => show(found, elements));
     show(
       detail,
       el("h2", {}, `#${step.id} ${step.step}`),
       el("p", {}, step.words),
       facts(step, shown?.storage, placeOf(step)),
+      found,
       sent,
       el("h3", {}, "Caused by"),
       causes.length ? el("ol", {}, ends(causes, other)) : el("p", {}, "nobody: it is where this story begins"),
@@ -152,7 +156,7 @@ function writeOf(told, { manager, time, operation, subresource = "" }, record) {
   const fitting = [isNamed, isBy, isOther].map((fits) => then.filter(fits)).find((found) => found.length);
   // What is applied is applied once more; who updates has made what it owns, if it has made the object in that second.
   const written = operation === "Update" ? (fitting?.find((step) => step.operation === "create") ?? fitting?.at(-1)) : fitting?.at(-1);
-  return written && { ...record.get(written.id), ...written };
+  return written && asRecorded(written, record);
 }
 
 /** Of what nobody has said to own: the binding wrote the node's name, each write the version, and what is left came
@@ -163,7 +167,12 @@ function writeOfUnowned(told, path, record) {
   const changes = ["metadata.resourceVersion", "metadata.generation"];
   const of = path === "spec.nodeName" ? bound : path.startsWith("status") ? status : changes.includes(path) ? all : whole.filter((step) => step.operation === "create");
   const written = of.at(-1);
-  return written && { ...record.get(written.id), ...written };
+  return written && asRecorded(written, record);
+}
+
+/** A step of a story with what the record has of it beside: its words, and where it happened. */
+function asRecorded(step, record) {
+  return { ...record.get(step.id), ...step };
 }
 
 /** The writes of the story's own object, of one part of it: a subresource, or all the rest. */

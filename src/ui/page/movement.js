@@ -1,0 +1,143 @@
+// From where to where something moves in each step, as names of spots in the drawing.
+
+const APISERVER = "kube-apiserver";
+const MANAGER = "kube-controller-manager";
+const SCHEDULER = "kube-scheduler";
+
+/** Where the components stand: x, y, width, height; what they are called; and what is in them. */
+export const PLACES = {
+  you: [20, 120, 150, 90, "You", "kubectl and others"],
+  [APISERVER]: [290, 60, 270, 210, APISERVER, "handler chain, registry, watch cache"],
+  etcd: [350, 330, 150, 70, "etcd", "the store"],
+  [MANAGER]: [700, 20, 480, 210, MANAGER, "informers, work queues, reconcilers"],
+  [SCHEDULER]: [700, 250, 230, 100, SCHEDULER, "filter, score, bind"],
+  kubelets: [20, 430, 1160, 160, "Nodes", "kubelets, and their pods"],
+};
+
+/** What moves, by the colour in which it does; each has a name below the map. */
+export const KINDS = {
+  request: "request and answer",
+  store: "write to etcd",
+  watch: "watch event",
+  queue: "queue item",
+  reconcile: "reconcile, scheduling cycle",
+  binding: "binding",
+  status: "status",
+  bad: "refusal",
+};
+
+/** Steps in which nothing goes from one spot to another: they tell more of one that stands where it is. */
+export const STILL = new Set([
+  "Started", "TraceContinued", "Authenticated", "NotAuthenticated", "Impersonated", "Authorized", "NotAuthorized", "Routed", "Decoded", "Admitted", "Denied", "Validated", "ReadBack", "Terminating",
+  "Filtered", "Scored", "Assumed", "PodWorkerSync", "PodPrepared", "SandboxCreated", "ImagePulled", "ContainerCreated", "ContainerStarted", "ContainerExited", "SandboxStopped", "EventRecorded",
+]);
+
+/** By the step's name: from where to where. None if it stays where it is after all. */
+const MOVES = {
+  Discovered: () => ["you", APISERVER],
+  RequestReceived: (step, record) => [askerOf(step, record), APISERVER],
+  Responded: answer,
+  Refused: answer,
+  DryRun: answer,
+  // Webhooks and other API servers are other people's.
+  WebhookCalled: () => [APISERVER, "you"],
+  PassedOn: () => [APISERVER, "you"],
+  Stored: () => [APISERVER, "etcd"],
+  WatchDelivered: () => ["etcd", APISERVER],
+  Listed: ({ component }) => [APISERVER, cacheOf(component)],
+  InformerUpdated: ({ component }) => [APISERVER, cacheOf(component)],
+  Enqueued: ({ queue }) => ["informers", `queue:${queue}`],
+  ReconcileStarted: ({ controller }) => [`queue:${controller}`, `worker:${controller}`],
+  ReconcileEnded: ({ cause, result }, record) => {
+    const controller = record.get(cause)?.controller;
+    return controller && result !== "done" ? [`worker:${controller}`, `queue:${controller}`] : null;
+  },
+  SchedulingAttempt: () => ["pods to schedule", "scheduling cycle"],
+  Bound: ({ node }) => ["scheduling cycle", `node:${node}`],
+};
+
+/** From which spot to which something moves in a step; none if it stays where it is. */
+export function movement(step, record) {
+  return MOVES[step.step]?.(step, record) ?? null;
+}
+
+/** Which colour it has. */
+export function kindOf(step) {
+  switch (step.step) {
+    case "Refused":
+    case "NotAuthorized":
+      return "bad";
+    case "WatchDelivered":
+    case "InformerUpdated":
+    case "Listed":
+      return "watch";
+    case "Stored":
+      return "store";
+    case "Enqueued":
+      return "queue";
+    case "ReconcileStarted":
+    case "ReconcileEnded":
+    case "SchedulingAttempt":
+      return "reconcile";
+    case "Bound":
+      return "binding";
+    case "RequestReceived":
+      return step.path.endsWith("/status") ? "status" : step.path.endsWith("/binding") ? "binding" : "request";
+    default:
+      return "request";
+  }
+}
+
+/** The places of components that have been asked for, since each step asks. */
+const found = new Map();
+
+/** Where a step happened: the place in the drawing. */
+export function placeOf(component) {
+  if (!found.has(component)) found.set(component, find(component));
+  return found.get(component);
+}
+
+function find(component) {
+  if (PLACES[component]) return component;
+  if (component === "") return "you";
+  if (component === "default-scheduler") return SCHEDULER;
+  return component.startsWith("kubelet") ? "kubelets" : MANAGER;
+}
+
+/** Where a component works. */
+function spotOf(component) {
+  if (component.startsWith("kubelet/")) return `node:${component.slice("kubelet/".length)}`;
+  if (component.endsWith("-controller")) return `worker:${component.slice(0, -"-controller".length)}`;
+  return placeOf(component);
+}
+
+/** Where it keeps what it has heard of. */
+function cacheOf(component) {
+  const spot = spotOf(component);
+  return placeOf(component) === MANAGER ? "informers" : spot === SCHEDULER ? "pods to schedule" : spot;
+}
+
+function askerOf(request, record) {
+  const before = record.get(request.cause);
+  // What a client asked before it asks for something is no other component's doing.
+  if (before && before.step !== "Discovered") return spotOf(before.component);
+  const { user } = request;
+  if (!user) return "you";
+  if (user.startsWith("system:node:")) return `node:${user.slice("system:node:".length)}`;
+  return user.endsWith("kube-scheduler") ? SCHEDULER : MANAGER;
+}
+
+function answer(step, record) {
+  const request = record.requestOf(step.cause);
+  return [APISERVER, request ? askerOf(request, record) : "you"];
+}
+
+const OF_ROUNDS = new Set(["Enqueued", "ReconcileStarted", "ReconcileEnded"]);
+
+/** Whether it is what a controller looks at every few seconds, whether or not something is new: nobody caused it. */
+export function isRound(step, record) {
+  for (let at = step; at && OF_ROUNDS.has(at.step); at = record.get(at.cause)) {
+    if (!at.cause) return at.step === "Enqueued";
+  }
+  return false;
+}

@@ -1,0 +1,71 @@
+"""A page in a real browser, and what is asked of it."""
+
+import os
+import time
+
+from selenium import webdriver
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+
+# A bound against hanging, not a promise: for one thing to be seen.
+PATIENCE = 60
+
+
+def browser(folder):
+    options = webdriver.ChromeOptions()
+    profile = os.path.join(folder, f"profile-{time.monotonic_ns()}")
+    for argument in ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+                     "--window-size=1300,1100", "--disable-background-networking", f"--user-data-dir={profile}"]:
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    return webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+
+
+def eventually(what, look):
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end:
+        try:
+            found = look()
+        except (NoSuchElementException, StaleElementReferenceException, LookupError):
+            found = None
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"waited in vain for {what}")
+
+
+def count(page, selector):
+    return len(page.find_elements(By.CSS_SELECTOR, selector))
+
+
+def text(page, selector):
+    """Of the first one, as it is read at one moment."""
+    return page.execute_script("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
+
+
+BUTTON = """
+const [selector, words] = arguments;
+return [...document.querySelectorAll(selector)].find((one) => one.checkVisibility() && one.innerText.trim() === words) ?? null;
+"""
+
+
+def button(page, words, within="main section:not([hidden])"):
+    """As it is there at one moment: what is beside it may be drawn anew."""
+    found = page.execute_script(BUTTON, f"{within} button", words)
+    if not found:
+        raise LookupError(f"no button {words!r}")
+    return found
+
+
+def press(page, what, words, within):
+    """The first button there with these words in it, which may be drawn anew meanwhile."""
+    def look():
+        found = [one for one in page.find_elements(By.CSS_SELECTOR, f"{within} button") if all(word in one.text for word in words)]
+        found[0].click()
+        return True
+    eventually(what, look)
+
+
+def hangs(*_):
+    raise TimeoutError("the session is not over in time")
