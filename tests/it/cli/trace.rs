@@ -2,11 +2,14 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::sync::Arc;
+use std::thread;
 
 use serde_json::Value;
+use sync::Mutex;
 
 use super::Home;
-use crate::support::command;
+use crate::support::{command, eventually};
 
 const PENDING: &str = "
 apiVersion: v1
@@ -88,12 +91,19 @@ fn a_story_is_followed_until_the_cluster_is_gone() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines().map(Result::unwrap);
-    home.kubectl("create configmap late");
-    let first = lines.next().unwrap();
-    assert!(first.contains("kubernetes-admin creates configmaps default/late"), "{first}");
+    let out = BufReader::new(follow.stdout.take().unwrap());
+    let told = Arc::<Mutex<Vec<String>>>::default();
+    let heard = told.clone();
+    let hearing = thread::spawn(move || out.lines().for_each(|line| heard.lock().push(line.unwrap())));
+    let is_told = |words: &str| told.lock().iter().any(|line| line.contains(words));
+    // Only what happens from the moment on at which it follows is told, and nobody says when that is.
+    eventually("a story to be told", || {
+        home.kubectl("create configmap late");
+        home.kubectl("delete configmap late");
+        is_told("kubernetes-admin creates configmaps default/late").then_some(())
+    });
     home.ok("down");
-    let rest: Vec<String> = lines.collect();
-    assert!(rest.iter().any(|line| line.contains("etcd has it created")), "{rest:?}");
+    hearing.join().unwrap();
+    assert!(is_told("etcd has it created"), "{:?}", told.lock());
     assert!(follow.wait().unwrap().success());
 }
