@@ -124,10 +124,39 @@ mod tests {
     use crate::scheme::Scheme;
 
     fn dropped(group: &str, plural: &str, new: &Value, old: Option<&Value>) -> Value {
+        dropped_with("", (group, plural), new, old)
+    }
+
+    fn dropped_with(gates: &str, (group, plural): (&str, &str), new: &Value, old: Option<&Value>) -> Value {
         let kind = Scheme::builtin().resource(group, "v1", plural).expect("it is built in");
         let mut new = new.clone();
-        drop_disabled(kind.gated, &FeatureGates::default(), &mut new, old);
+        drop_disabled(kind.gated, &FeatureGates::parse(gates).unwrap(), &mut new, old);
         new
+    }
+
+    #[test]
+    fn parts_and_shares_of_devices_are_dropped_where_their_gates_are_off() {
+        let slices = ("resource.k8s.io", "resourceslices");
+        let device = json!({"name": "d", "consumesCounters": [{"counterSet": "s"}], "allowMultipleAllocations": true,
+            "capacity": {"m": {"value": "1", "requestPolicy": {"default": "1"}}}});
+        let slice = json!({"spec": {"devices": [device], "sharedCounters": [{"name": "s"}]}});
+        assert_eq!(dropped(slices.0, slices.1, &slice, None), slice, "both are on by default");
+        let without =
+            dropped_with("DRAPartitionableDevices=false,DRAConsumableCapacity=false", slices, &slice, None);
+        let bare = json!({"name": "d", "capacity": {"m": {"value": "1"}}});
+        assert_eq!(without, json!({"spec": {"devices": [bare]}}));
+        let kept = dropped_with("DRAPartitionableDevices=false", slices, &slice, Some(&slice));
+        assert_eq!(kept, slice);
+        let request = json!({"name": "r", "exactly": {"capacity": {"requests": {"m": "1"}}}});
+        let spec = json!({"devices": {"requests": [request]}});
+        let bare = json!({"devices": {"requests": [{"name": "r", "exactly": {}}]}});
+        for (plural, object, expected) in [
+            ("resourceclaims", json!({ "spec": spec }), json!({ "spec": bare })),
+            ("resourceclaimtemplates", json!({"spec": {"spec": spec}}), json!({"spec": {"spec": bare}})),
+        ] {
+            let off = dropped_with("DRAConsumableCapacity=false", ("resource.k8s.io", plural), &object, None);
+            assert_eq!(off, expected, "{plural}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::device_counters::{ConsumedCounters, CounterSet};
 use super::node_refusal::NodeRefusal;
 use apimachinery::names::{dns1123_label, dns1123_subdomain};
 use apimachinery::quantity::Quantity;
@@ -23,8 +24,14 @@ pub struct DeviceGroup {
     pub count: Option<u32>,
     /// Texts, numbers, truths, or as a ResourceSlice has them (`{version: 1.0.0}`).
     pub attributes: BTreeMap<String, Value>,
-    /// As `memory: 80Gi`.
+    /// As `memory: 80Gi`, or as a ResourceSlice has it: `{value: 80Gi, requestPolicy: {default: 8Gi}}`.
     pub capacity: BTreeMap<String, Value>,
+    /// Whether several claims may have a part of one device each, as long as its capacity is enough.
+    pub allow_multiple_allocations: bool,
+    /// What the devices of the driver on this node have together, by set: they say what they take of it.
+    pub shared_counters: Vec<CounterSet>,
+    /// What each of the devices takes of such a set.
+    pub consumes_counters: Vec<ConsumedCounters>,
     /// As a ResourceSlice has them.
     pub taints: Vec<Value>,
     /// What somebody has to say of a device in its claim's status before its pod is bound.
@@ -49,8 +56,8 @@ impl DeviceGroup {
             let most = MAX_DEVICES;
             return Err(format!("count: {count} devices are too many: a node has {most} of a driver").into());
         }
-        let is_wrong = |(_, amount): &(&String, &Value)| Quantity::parse(&amount_of(amount)).is_err();
-        match self.capacity.iter().find(is_wrong) {
+        let wrong = self.capacity.iter().find_map(|(name, given)| Some((name, wrong_amount(given)?)));
+        match wrong {
             Some((name, amount)) => {
                 Err(format!("capacity {name:?}: {amount} is no quantity, as 80Gi").into())
             }
@@ -70,7 +77,7 @@ impl DeviceGroup {
     /// As they are in a ResourceSlice.
     pub(crate) fn devices(&self) -> impl Iterator<Item = Value> + '_ {
         let capacity: BTreeMap<&String, Value> =
-            self.capacity.iter().map(|(name, amount)| (name, json!({"value": amount_of(amount)}))).collect();
+            self.capacity.iter().map(|(name, given)| (name, capacity_of(given))).collect();
         (0..self.count()).map(move |at| {
             let mut attributes: BTreeMap<&str, Value> = [("index", json!({"int": at}))].into();
             let own = self.attributes.iter().map(|(name, value)| (name.as_str(), attribute(value)));
@@ -81,6 +88,13 @@ impl DeviceGroup {
             }
             if !self.taints.is_empty() {
                 device["taints"] = json!(self.taints);
+            }
+            if self.allow_multiple_allocations {
+                device["allowMultipleAllocations"] = true.into();
+            }
+            if !self.consumes_counters.is_empty() {
+                device["consumesCounters"] =
+                    self.consumes_counters.iter().map(ConsumedCounters::in_slice).collect();
             }
             for (field, conditions) in [
                 ("bindingConditions", &self.binding_conditions),
@@ -96,8 +110,32 @@ impl DeviceGroup {
 }
 
 /// A number is an amount, too.
-fn amount_of(amount: &Value) -> String {
+pub(crate) fn amount_of(amount: &Value) -> String {
     amount.as_str().map_or_else(|| amount.to_string(), str::to_owned)
+}
+
+/// What of a capacity, or of a counter, is no amount.
+pub(crate) fn wrong_amount(given: &Value) -> Option<&Value> {
+    let amount = given.get("value").unwrap_or(given);
+    Quantity::parse(&amount_of(amount)).is_err().then_some(amount)
+}
+
+/// As a ResourceSlice has it, with its policy if it has one, in which numbers are amounts, too.
+pub(crate) fn capacity_of(given: &Value) -> Value {
+    let Some(members) = given.as_object() else { return json!({"value": amount_of(given)}) };
+    let texts = |(name, value): (&String, &Value)| (name.clone(), with_texts(value));
+    Value::Object(members.iter().map(texts).collect())
+}
+
+fn with_texts(value: &Value) -> Value {
+    match value {
+        Value::Number(number) => number.to_string().into(),
+        Value::Array(values) => values.iter().map(with_texts).collect(),
+        Value::Object(members) => {
+            Value::Object(members.iter().map(|(name, value)| (name.clone(), with_texts(value))).collect())
+        }
+        other => other.clone(),
+    }
 }
 
 /// As a ResourceSlice has it.

@@ -8,7 +8,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::dependencies::Dependencies;
+use super::device_counters::{self, CounterSet};
 use super::device_group::DeviceGroup;
+use super::node_refusal::NodeRefusal;
 use apimachinery::status::Status;
 use apis::core::node::NODES;
 use apis::resource::resource_slice::RESOURCE_SLICES;
@@ -16,28 +18,58 @@ use apis::tree::{at, items, text};
 
 /// As many as are in one slice (`ResourceSliceMaxDevicesWithTaintsOrConsumesCounters`).
 const MAX_IN_SLICE: usize = 64;
+/// As many sets of counters as are in one slice (`ResourceSliceMaxCounterSets`).
+const MAX_SETS_IN_SLICE: usize = 8;
 /// Until slices that could not be written are tried again.
 const PUBLISH_RETRY: Duration = Duration::from_secs(1);
 
-/// The slices of a node, each driver's with a pool that is named after the node.
+/// What one driver has on a node.
+#[derive(Default)]
+struct OfDriver {
+    devices: Vec<Value>,
+    counters: Vec<Value>,
+}
+
+/// The slices of a node, each driver's with a pool that is named after the node. Counters that devices share
+/// stand in slices of their own, after those of the devices.
 fn slices(groups: &[DeviceGroup], node: &str, uid: &str) -> Vec<Value> {
-    let mut by_driver: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    let mut by_driver: BTreeMap<&str, OfDriver> = BTreeMap::new();
     for group in groups {
-        by_driver.entry(&group.driver).or_default().extend(group.devices());
+        let own = by_driver.entry(&group.driver).or_default();
+        own.devices.extend(group.devices());
+        own.counters.extend(group.shared_counters.iter().map(CounterSet::in_slice));
     }
     let owner = json!({"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid, "controller": true});
     let mut slices = Vec::new();
-    for (driver, devices) in by_driver {
-        let chunks = devices.chunks(MAX_IN_SLICE);
-        let pool = json!({"name": node, "generation": 1, "resourceSliceCount": chunks.len()});
-        slices.extend(chunks.enumerate().map(|(at, devices)| {
+    for (driver, OfDriver { devices, counters }) in by_driver {
+        let devices = devices.chunks(MAX_IN_SLICE).map(|devices| ("devices", devices));
+        let counters = counters.chunks(MAX_SETS_IN_SLICE).map(|sets| ("sharedCounters", sets));
+        let parts: Vec<(&str, &[Value])> = devices.chain(counters).collect();
+        let pool = json!({"name": node, "generation": 1, "resourceSliceCount": parts.len()});
+        slices.extend(parts.iter().enumerate().map(|(at, (field, part))| {
             json!({
                 "metadata": {"name": format!("{node}-{driver}-{at}"), "ownerReferences": [owner]},
-                "spec": {"driver": driver, "nodeName": node, "pool": pool, "devices": devices},
+                "spec": {"driver": driver, "nodeName": node, "pool": pool, *field: part},
             })
         }));
     }
     slices
+}
+
+/// Whether a node can have such devices together: what an apiserver says of their slices, and what only all
+/// of them show.
+///
+/// # Errors
+/// What is wrong, as of the ResourceSlice that would be published.
+pub(crate) fn check(groups: &[DeviceGroup]) -> Result<(), NodeRefusal> {
+    device_counters::check(groups)?;
+    for slice in slices(groups, "node", "uid") {
+        if let Some(cause) = RESOURCE_SLICES.strategy.validate(&slice).causes().first() {
+            let driver = text(&slice, "spec.driver");
+            return Err(format!("devices of {driver:?}: {}: {}", cause.field, cause.message).into());
+        }
+    }
+    Ok(())
 }
 
 /// Publishes what the node has. What is there from an earlier time is brought up to date; taints that
@@ -123,5 +155,87 @@ mod tests {
         there["spec"]["devices"][0]["capacity"] = json!({});
         assert!(take_over(&mut there, &wanted));
         assert_eq!(there["spec"]["devices"][1]["taints"][0]["key"], "k");
+    }
+
+    fn read(groups: Value) -> Vec<DeviceGroup> {
+        serde_json::from_value(groups).unwrap()
+    }
+
+    fn parts(half: Value) -> Vec<DeviceGroup> {
+        let sets = json!([{"name": "gpu", "counters": {"memory": "80Gi", "slices": 7}}]);
+        let whole = json!([{"counterSet": "gpu", "counters": {"memory": "80Gi", "slices": {"value": "7"}}}]);
+        read(json!([
+            {"driver": "gpu.io", "name": "gpu", "sharedCounters": sets, "consumesCounters": whole},
+            {"driver": "gpu.io", "name": "half", "count": 2, "consumesCounters": [half]},
+        ]))
+    }
+
+    #[test]
+    fn counters_that_devices_share_stand_in_a_slice_of_their_own() {
+        let groups = parts(json!({"counterSet": "gpu", "counters": {"memory": "40Gi", "slices": 3}}));
+        check(&groups).unwrap();
+        let slices = slices(&groups, "n", "u");
+        assert_eq!(slices.len(), 2);
+        let specs: Vec<&Value> = slices.iter().map(|slice| &slice["spec"]).collect();
+        assert_eq!(specs[0]["pool"], json!({"name": "n", "generation": 1, "resourceSliceCount": 2}));
+        assert_eq!((specs[0].get("sharedCounters"), specs[1].get("devices")), (None, None));
+        let amounts = json!({"memory": {"value": "80Gi"}, "slices": {"value": "7"}});
+        assert_eq!(specs[1]["sharedCounters"], json!([{"name": "gpu", "counters": amounts}]));
+        assert_eq!(specs[0]["devices"][0]["consumesCounters"][0]["counters"], amounts);
+        assert_eq!(specs[0]["devices"][2]["name"], "half-1");
+    }
+
+    #[test]
+    fn what_several_may_have_says_how_much_of_it() {
+        let range = json!({"default": 1, "validRange": {"min": 1, "max": "10", "step": 1}});
+        let groups = read(json!([{"driver": "net.io", "name": "nic", "allowMultipleAllocations": true,
+            "capacity": {"bandwidth": {"value": 10, "requestPolicy": range}}}]));
+        check(&groups).unwrap();
+        let device = &slices(&groups, "n", "u")[0]["spec"]["devices"][0];
+        assert_eq!(device["allowMultipleAllocations"], true);
+        let policy = json!({"default": "1", "validRange": {"min": "1", "max": "10", "step": "1"}});
+        assert_eq!(device["capacity"]["bandwidth"], json!({"value": "10", "requestPolicy": policy}));
+    }
+
+    #[test]
+    fn devices_that_nobody_could_have_are_refused() {
+        let taken = |set: &str, counters: Value| parts(json!({"counterSet": set, "counters": counters}));
+        let policy = json!({"value": "10", "requestPolicy": {"default": "20", "validRange": {"min": "1", "max": "10"}}});
+        let nic = |more: Value| {
+            let mut group = json!({"driver": "net.io", "name": "nic", "capacity": {"bandwidth": policy}});
+            group.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            read(json!([group]))
+        };
+        let sets: Vec<Value> = (0..33).map(|at| json!(format!("c{at}"))).collect();
+        let counters: BTreeMap<&str, u32> =
+            sets.iter().filter_map(|name| Some((name.as_str()?, 1))).collect();
+        for (groups, why) in [
+            (taken("cpu", json!({"memory": 1})), "no sharedCounters of this driver are named \"cpu\""),
+            (taken("gpu", json!({"cores": 1})), "consumesCounters: \"gpu\" has no counter \"cores\""),
+            (taken("gpu", json!({"memory": "much"})), "counter \"memory\": \"much\" is no quantity, as 80Gi"),
+            (taken("gpu", json!({})), "spec.devices[1].consumesCounters[0].counters: Required value"),
+            (
+                nic(json!({})),
+                "capacity[bandwidth].requestPolicy: Forbidden: allowMultipleAllocations must be true",
+            ),
+            (nic(json!({"allowMultipleAllocations": true})), "default is more than max"),
+            (
+                read(
+                    json!([{"driver": "gpu.io", "sharedCounters": [{"name": "all", "counters": counters}]}]),
+                ),
+                "spec.sharedCounters[0].counters: Too many: 33: must have at most 32 items",
+            ),
+            (
+                read(json!([{"driver": "a.io", "name": "x"}, {"driver": "a.io", "name": "x"}])),
+                "devices of \"a.io\": two devices are named \"x-0\"",
+            ),
+            (
+                read(json!([{"driver": "a.io", "attributes": {"model": "x".repeat(65)}}])),
+                "Too long: may not be more than 64 bytes",
+            ),
+        ] {
+            let said = check(&groups).unwrap_err().0;
+            assert!(said.contains(why), "{why}\n{said}");
+        }
     }
 }

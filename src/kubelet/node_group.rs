@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::device_group::DeviceGroup;
+use super::device_slices;
 use super::node_config::NodeConfig;
 use super::node_refusal::NodeRefusal;
 use super::node_system_info::NodeSystemInfo;
@@ -146,6 +147,8 @@ impl NodeGroup {
                 devices.check().err().map(|why| why.0).into_iter().collect(),
             )?;
         }
+        device_slices::check(&self.devices)
+            .map_err(|why| NodeRefusal(format!("node group {:?}: {}", self.name, why.0)))?;
         for (number, pod) in self.static_pods.iter().enumerate() {
             at(&format!("staticPods[{number}]"), static_pods::check(pod).into_iter().collect())?;
         }
@@ -387,6 +390,14 @@ nodes:
             ("{nodes: [{name: a, count: 2, zones: [a, 'b c']}]}", "zone \"b c\""),
             ("{nodes: [{name: a, architecture: 'arm 64'}]}", "architecture"),
             ("{nodes: [{name: a, devices: [{driver: d, count: 1000}]}]}", "devices of \"d\": count: 1000"),
+            (
+                "{nodes: [{name: a, devices: [{driver: d, consumesCounters: [{counterSet: x, counters: {m: 1}}]}]}]}",
+                "node group \"a\": devices of \"d\": consumesCounters: no sharedCounters",
+            ),
+            (
+                "{nodes: [{name: a, devices: [{driver: d, sharedCounters: [{name: x, counter: 1}]}]}]}",
+                "unknown field",
+            ),
             ("{kind: Pod, nodes: []}", "kind NodeConfig"),
         ] {
             let said = NodeGroup::read(text).unwrap_err().0;

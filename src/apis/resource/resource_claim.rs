@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use super::allocation::validate_status_update;
 use super::devices::{claim, default_claim};
 use super::group::{DEFINITIONS, GROUP};
+use crate::gated::Gated;
 use crate::kind::{Builtin, Kind, Subresource};
 use crate::print::name;
 use crate::quota::devices::DEVICES;
@@ -20,6 +21,16 @@ use serde_json::Value;
 /// Keeps a claim that has devices (`resourceapi.Finalizer`).
 pub const FINALIZER: &str = "resource.kubernetes.io/delete-protection";
 
+/// Of a claim, and of what a template makes.
+const GATES: &[Gated] = &[
+    Gated::new("DRAConsumableCapacity", "spec.devices.constraints[].distinctAttribute"),
+    Gated::new("DRAConsumableCapacity", "spec.devices.requests[].exactly.capacity"),
+    Gated::new("DRAConsumableCapacity", "spec.devices.requests[].firstAvailable[].capacity"),
+    Gated::new("DRAConsumableCapacity", "status.allocation.devices.results[].consumedCapacity"),
+    Gated::new("DRAConsumableCapacity", "status.allocation.devices.results[].shareID"),
+    Gated::new("DRAConsumableCapacity", "status.devices[].shareID"),
+];
+
 /// `resourceclaims`
 pub static RESOURCE_CLAIMS: Builtin = LazyLock::new(|| {
     let state = "A summary of the current state (allocated, pending, reserved, etc.).";
@@ -27,6 +38,7 @@ pub static RESOURCE_CLAIMS: Builtin = LazyLock::new(|| {
         .with(&[Subresource::Status])
         .status_leaves_metadata()
         .measured(&DEVICES)
+        .gated("", GATES)
         .printed(vec![Column::name(), Column::new("State", "string", state), Column::age()], cells)
         .defaulted(|claim| default_claim(claim, "spec"))
         .governed_by(Rules {
@@ -43,6 +55,7 @@ pub static RESOURCE_CLAIMS: Builtin = LazyLock::new(|| {
 /// `resourceclaimtemplates`
 pub static RESOURCE_CLAIM_TEMPLATES: Builtin = LazyLock::new(|| {
     Kind::builtin(GROUP, "v1", "ResourceClaimTemplate", "resourceclaimtemplates", DEFINITIONS)
+        .gated("/spec", GATES)
         .printed(vec![Column::name(), Column::age()], |object, now| vec![name(object), age(object, now)])
         .defaulted(|template| default_claim(template, "spec.spec"))
         .governed_by(Rules {

@@ -19,6 +19,14 @@ use apimachinery::time::Time;
 use serde_json::{Value, json};
 
 const GATES: &[Gated] = &[
+    Gated::new("DRAConsumableCapacity", "spec.devices[].allowMultipleAllocations"),
+    Gated::new("DRAConsumableCapacity", "spec.devices[].capacity.*.requestPolicy"),
+    Gated::new("DRAPartitionableDevices", "spec.sharedCounters"),
+    Gated::new("DRAPartitionableDevices", "spec.perDeviceNodeSelection"),
+    Gated::new("DRAPartitionableDevices", "spec.devices[].consumesCounters"),
+    Gated::new("DRAPartitionableDevices", "spec.devices[].nodeName"),
+    Gated::new("DRAPartitionableDevices", "spec.devices[].nodeSelector"),
+    Gated::new("DRAPartitionableDevices", "spec.devices[].allNodes"),
     Gated::new("DRAListTypeAttributes", "spec.devices[].attributes.*.bools"),
     Gated::new("DRAListTypeAttributes", "spec.devices[].attributes.*.ints"),
     Gated::new("DRAListTypeAttributes", "spec.devices[].attributes.*.strings"),

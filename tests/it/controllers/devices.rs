@@ -91,6 +91,71 @@ async fn a_pod_has_a_device_of_its_node_until_it_is_tainted() {
     fixture.gone(&PODS, "train").await;
 }
 
+/// A node whose devices are parts of one, and others that several have.
+const PARTS: &str = "
+nodes:
+- name: gpu
+  devices:
+  - {driver: gpu.example.com, name: whole, sharedCounters: [{name: card, counters: {memory: 80Gi}}],
+     consumesCounters: [{counterSet: card, counters: {memory: 80Gi}}]}
+  - {driver: gpu.example.com, name: half, count: 2, consumesCounters: [{counterSet: card, counters: {memory: 40Gi}}]}
+  - {driver: net.example.com, name: nic, allowMultipleAllocations: true,
+     capacity: {bandwidth: {value: 10, requestPolicy: {default: 1, validRange: {min: 1, step: 1}}}}}
+";
+
+/// A claim of one device of a driver, and a pod that wants it.
+async fn claim_one(fixture: &Fixture, name: &str, driver: &str, more: Value) {
+    let selector = json!([{"cel": {"expression": format!("device.driver == '{driver}'")}}]);
+    let mut exactly = json!({"deviceClassName": "any", "selectors": selector});
+    exactly.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let spec = json!({"devices": {"requests": [{"name": "r", "exactly": exactly}]}});
+    fixture.create(&RESOURCE_CLAIMS, NAMESPACE, json!({"metadata": {"name": name}, "spec": spec})).await;
+    let container = json!({"name": "c", "image": "nginx", "resources": {"claims": [{"name": "d"}]}});
+    let claims = json!([{"name": "d", "resourceClaimName": name}]);
+    let spec =
+        json!({"containers": [container], "resourceClaims": claims, "terminationGracePeriodSeconds": 0});
+    fixture.create(&PODS, NAMESPACE, json!({"metadata": {"name": name}, "spec": spec})).await;
+}
+
+/// What a claim was given.
+async fn given(fixture: &Fixture, claim: &str) -> Value {
+    let claim = fixture.get(&RESOURCE_CLAIMS, claim).await.unwrap();
+    claim["status"]["allocation"]["devices"]["results"][0].clone()
+}
+
+#[tokio::test]
+async fn parts_of_a_device_and_shares_of_another_are_said_in_the_node_config() {
+    let components = Components::NONE.controllers(true).kubelets(true).scheduler(true);
+    let config = Config::new().components(components).nodes(0);
+    let fixture = Fixture::start_configured(config.node_groups(NodeGroup::read(PARTS).unwrap())).await;
+    for slice in ["gpu-gpu.example.com-0", "gpu-gpu.example.com-1", "gpu-net.example.com-0"] {
+        fixture.exists(&RESOURCE_SLICES, slice).await;
+    }
+    fixture.create(&DEVICE_CLASSES, "", json!({"metadata": {"name": "any"}, "spec": {}})).await;
+    for (name, amount) in [("much", "7"), ("default", "0"), ("more", "2")] {
+        let asks = json!({"capacity": {"requests": {"bandwidth": amount}}});
+        let asks = if name == "default" { json!({}) } else { asks };
+        claim_one(&fixture, name, "net.example.com", asks).await;
+        runs(&fixture, name).await;
+    }
+    let (much, more) = (given(&fixture, "much").await, given(&fixture, "more").await);
+    assert_eq!((&much["device"], &much["consumedCapacity"]["bandwidth"]), (&json!("nic-0"), &json!("7")));
+    assert!(much["shareID"].is_string() && much["shareID"] != more["shareID"], "{much} {more}");
+    assert_eq!(given(&fixture, "default").await["consumedCapacity"]["bandwidth"], "1");
+    // What is left of neither is enough.
+    claim_one(&fixture, "late", "net.example.com", json!({})).await;
+    fixture.told("FailedScheduling", "cannot allocate all claims").await;
+    let two = json!({"count": 2});
+    claim_one(&fixture, "halves", "gpu.example.com", two).await;
+    runs(&fixture, "halves").await;
+    assert_eq!(given(&fixture, "halves").await["device"], "half-0", "the whole one is not beside a part");
+    claim_one(&fixture, "whole", "gpu.example.com", json!({})).await;
+    fixture.delete(&PODS, "halves", "Background").await;
+    fixture.gone(&PODS, "halves").await;
+    runs(&fixture, "whole").await;
+    assert_eq!(given(&fixture, "whole").await["device"], "whole-0");
+}
+
 #[tokio::test]
 async fn devices_are_free_when_their_claims_are_gone_before_anybody_else_asks() {
     let fixture = start(json!([])).await;
