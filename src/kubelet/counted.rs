@@ -5,12 +5,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::kuberuntime::context::Happening;
+use super::kuberuntime::instrumented_services::RuntimeOperations;
+use super::pod_startup::{PodStartup, StartupCounts};
+use apimachinery::object::Object;
+use apimachinery::time::Time;
 use component_base::metrics::{Family, Histogram, Render, heading};
 
-/// Of `kubelet_pod_start_duration_seconds` (`podStartDurationBuckets`).
-const START_BOUNDS: [f64; 24] = [
+/// Of how long pods take to start (`podStartupDurationBuckets`).
+const START_BOUNDS: [f64; 25] = [
     0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 20.0, 30.0, 45.0, 60.0, 120.0, 180.0, 240.0, 300.0, 360.0,
-    480.0, 600.0, 900.0, 1200.0, 1800.0, 3600.0,
+    480.0, 600.0, 900.0, 1200.0, 1800.0, 2700.0, 3600.0,
 ];
 
 /// `prometheus.DefBuckets`: of what a worker takes.
@@ -51,6 +55,8 @@ pub(crate) struct KubeletCounts {
     turns: Family<1>,
     worker_starts: Histogram,
     containers_of_pods: Histogram,
+    calls: RuntimeOperations,
+    startups: StartupCounts,
     rejections: Family<1>,
     collected_images: Family<1>,
 }
@@ -85,6 +91,8 @@ impl Default for KubeletCounts {
             ),
             worker_starts: Histogram::new(&WORKER_BOUNDS),
             containers_of_pods: Histogram::new(&CONTAINER_BOUNDS),
+            calls: RuntimeOperations::default(),
+            startups: StartupCounts::new(&START_BOUNDS),
             rejections: Family::counter(
                 "kubelet_admission_rejections_total",
                 "[ALPHA] Cumulative number pod admission rejections by the Kubelet.",
@@ -101,9 +109,19 @@ impl Default for KubeletCounts {
 }
 
 impl KubeletCounts {
-    /// What happened in a turn of a pod.
-    pub(crate) fn note(&self, happening: &Happening) {
+    /// What happened in a turn of a pod, at `now`.
+    pub(crate) fn note(&self, happening: &Happening, now: Time) {
         match happening {
+            Happening::Called { operation, took, has_failed } => {
+                self.calls.returned(operation, *took, *has_failed);
+            }
+            Happening::ImagePulled { began, size } => {
+                self.calls.pulled((now - *began).to_std().unwrap_or_default(), *size);
+            }
+            Happening::SandboxStopped => {
+                self.calls.returned("stop_podsandbox", Duration::ZERO, false);
+                self.calls.returned("remove_podsandbox", Duration::ZERO, false);
+            }
             Happening::SandboxCreated(_) => {
                 self.started_pods.fetch_add(1, Ordering::Relaxed);
                 self.started_containers.count(["pod_sandbox"]);
@@ -113,6 +131,20 @@ impl KubeletCounts {
                 self.started_containers.count([container_type(event.list)]);
             }
             _ => {}
+        }
+    }
+
+    /// A verb of CRI was called so often, and returned well and at once.
+    pub(crate) fn called(&self, operation: &'static str, times: u64) {
+        (0..times).for_each(|_| self.calls.returned(operation, Duration::ZERO, false));
+    }
+
+    /// The watch shows a pod: when it runs, how long that took is told, once.
+    pub(crate) fn look_at_start(&self, startup: &mut Option<Box<PodStartup>>, object: &Object, now: Time) {
+        let started = startup.as_ref().and_then(|startup| startup.started(object, &object.view(), now));
+        if let Some(started) = started {
+            self.startups.note(&started);
+            *startup = None;
         }
     }
 
@@ -163,6 +195,8 @@ impl Render for KubeletCounts {
         for family in [&self.evictions, &self.rejections, &self.collected_images, &self.turns] {
             family.render(out);
         }
+        self.calls.render(out);
+        self.startups.render(out);
         let histograms = [
             (
                 "kubelet_pod_start_duration_seconds",

@@ -98,6 +98,9 @@ impl Dependencies {
             }
             Happening::SandboxStopped => Step::SandboxStopped { node, pod },
             Happening::Asks(_) | Happening::Probes(..) | Happening::Hooks(..) => return cause,
+            Happening::Called { .. } | Happening::ImagePulled { .. } | Happening::InitContainerRan(_) => {
+                return cause;
+            }
         };
         flow.record(cause.cause(), step)
     }
@@ -120,10 +123,13 @@ impl Dependencies {
     /// The pod is gone: whatever runs of it is killed.
     pub(crate) fn kill(&self, worker: &mut PodWorker) {
         tracing::info!(node = self.node_name(), pod = %worker.object.shared_key(), "SyncLoop REMOVE");
+        let containers = worker.all_containers().map(|(_, container)| container.count_known()).sum::<usize>();
+        self.counted.called("remove_container", containers as u64);
         if worker.kill(&self.node) {
             let context = &self.context;
             let revision = worker.object.metadata.resource_version;
             let seen = context.client.flow().informed(&context.component, revision);
+            self.counted.note(&Happening::SandboxStopped, context.clock.now());
             self.record(worker, &Happening::SandboxStopped, seen.unwrap_or_default());
         }
     }

@@ -61,6 +61,7 @@ impl Kubelet {
         let min_age = self.shared.config.options.minimum_image_ttl_duration;
         let removed = self.remove_images(min_age, bytes, None, now);
         self.shared.counted.collected_images("space", removed.count);
+        self.shared.counted.called("remove_image", removed.count);
         removed.bytes
     }
 
@@ -76,6 +77,7 @@ impl Kubelet {
             let bytes = if is_early { 0 } else { i64::MAX };
             let removed = self.remove_images(Duration::ZERO, bytes, Some(longest), clock.now());
             self.shared.counted.collected_images("age", removed.count);
+            self.shared.counted.called("remove_image", removed.count);
         }
     }
 

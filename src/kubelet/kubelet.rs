@@ -307,6 +307,7 @@ impl Kubelet {
             }
             return Some(self.add_pod(state, uid, object, None, now));
         };
+        self.shared.counted.look_at_start(&mut entry.startup, &object, now);
         let Some(worker) = &mut entry.worker else {
             entry.news = Some(object);
             return None;
@@ -375,10 +376,9 @@ impl Kubelet {
         let Turn { mut loan, now, happenings, state: before, kind, due, .. } = turn;
         self.shared.note_sync(kind, due);
         let cause = self.shared.record_sync(&loan, before);
-        let pod = loan.object.shared_key();
-        tracing::debug!(node = self.node_name(), %pod, state = before.name(), "SyncPod");
+        tracing::debug!(node = self.node_name(), pod = %loan.object.shared_key(), state = before.name(), "SyncPod");
         for happening in &happenings {
-            self.shared.counted.note(happening);
+            self.shared.counted.note(happening, now);
             match happening {
                 Happening::Asks(container) => self.begin_asking(&loan, container),
                 Happening::Probes(container, kind) => self.begin_probe(&loan, container, *kind),
@@ -389,6 +389,7 @@ impl Kubelet {
         let mut state = self.pods.state();
         let PodManagerState { workers, timers, statuses, fetches, .. } = &mut *state;
         let Some(entry) = workers.get_mut(&loan.uid) else { return };
+        entry.note_startup(&happenings, now);
         entry.tell_of_turn();
         let due = loan.due;
         set_timer(entry, timers, &loan.uid, due);
@@ -459,8 +460,7 @@ impl Kubelet {
         state.deferred.remove(uid);
         let Some(entry) = state.workers.get_mut(uid) else {
             // The address that was kept for it is free.
-            self.shared.node.runtime.stop_pod_sandbox(uid);
-            return;
+            return self.shared.node.runtime.stop_pod_sandbox(uid);
         };
         entry.is_gone = true;
         let Some(mut worker) = entry.worker.take() else { return };

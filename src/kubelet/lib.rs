@@ -27,6 +27,7 @@ mod pod_manager;
 
 mod events;
 
+pub mod device_counters;
 pub mod device_group;
 mod device_health;
 pub mod device_plugins;
@@ -71,7 +72,8 @@ mod pod_answers;
 mod pod_volumes;
 
 mod pod_conditions;
-pub mod pod_status;
+pub mod pod_startup;
+mod pod_status;
 pub mod status_manager;
 
 pub mod credential_provider;

@@ -31,12 +31,13 @@ impl PodWorker {
         if let Some(attempt) = attempt {
             let config = PodSandboxConfig { pod: context.pod, metadata: context.metadata, attempt };
             let call = context.runtime.run_pod_sandbox(&config, now);
-            self.sandbox = Sandbox::Creating { call, attempt };
+            self.sandbox = Sandbox::Creating { began: now, call, attempt };
         }
-        let Sandbox::Creating { call, attempt } = &self.sandbox else { return None };
+        let Sandbox::Creating { began, call, attempt } = &self.sandbox else { return None };
         if call.returns_at.is_none_or(|at| at > now) {
             return call.returns_at;
         }
+        context.called("run_podsandbox", *began, call.result.is_err());
         match call.result.clone() {
             Ok(status) => {
                 context.happenings.push(Happening::SandboxCreated(status.ip.clone()));

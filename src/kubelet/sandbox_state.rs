@@ -9,6 +9,7 @@ pub(crate) enum Sandbox {
     None,
     /// Its call has not returned yet.
     Creating {
+        began: Time,
         call: Call<PodSandboxStatus>,
         attempt: u32,
     },

@@ -49,12 +49,12 @@ impl Container {
     }
 
     /// One that has run has been started once more.
-    pub(crate) fn begin_anew(&mut self, spec: &Spec, is_init: bool, context: &SyncContext<'_>) {
+    pub(crate) fn begin_anew(&mut self, spec: &Spec, is_init: bool, context: &mut SyncContext<'_>) {
         if let Some(finished_at) = self.asked_at(spec, context) {
             self.restarts.next(finished_at, context.now, context.longest_restart);
         }
         let has_run = matches!(self.state, State::Terminated(_));
-        self.remember_end(context.runtime);
+        self.remember_end(context);
         self.restart_count += i64::from(has_run);
         self.begins_anew = self.has_run();
         (self.started, self.ready) = (false, false);

@@ -50,6 +50,8 @@ pub struct Container {
     /// How many runs this kubelet did not see end.
     pub(crate) unseen_runs: i64,
     pub(crate) task: Task,
+    /// When it was sent its stop signal.
+    pub(crate) signalled_at: Option<Time>,
     /// All containers of its pod begin anew, and it has not yet.
     pub(crate) begins_anew: bool,
     pub(crate) restarts: Backoff,
@@ -62,7 +64,10 @@ pub(crate) enum Task {
     /// It is not its turn.
     Idle,
     Pull(Pull),
-    Create(Call<ContainerId>),
+    Create {
+        began: Time,
+        call: Call<ContainerId>,
+    },
     StartBackOff {
         until: Time,
     },
@@ -118,6 +123,7 @@ impl Container {
             start_bytes: 0,
             unseen_runs: 0,
             task: Task::Idle,
+            signalled_at: None,
             begins_anew: false,
             restarts: Backoff::default(),
             pulls: Backoff::default(),
@@ -300,7 +306,7 @@ impl Container {
             Task::Run(running) => running.due(),
             Task::PreStop(hook) => Some(hook.due()),
             Task::Pull(pull) => pull.due(),
-            Task::Create(call) => call.returns_at,
+            Task::Create { call, .. } => call.returns_at,
             Task::StartBackOff { until }
             | Task::Stop { until, .. }
             | Task::Replace { until, .. }
@@ -313,10 +319,13 @@ impl Container {
         match std::mem::replace(&mut self.task, Task::Done) {
             Task::Idle | Task::Done => {}
             Task::Pull(pull) => self.go_on_pulling(spec, pull, context),
-            Task::Create(call) => match call.result {
-                Ok(id) => self.start(spec, id, context),
-                Err(error) => self.start_failed(spec, &error, context),
-            },
+            Task::Create { began, call } => {
+                context.called("create_container", began, call.result.is_err());
+                match call.result {
+                    Ok(id) => self.start(spec, id, context),
+                    Err(error) => self.start_failed(spec, &error, context),
+                }
+            }
             Task::StartBackOff { .. } => self.create(spec, context),
             Task::Run(mut running) => match running.ends.take() {
                 Some((at, exit)) if at <= due => self.exit(spec, exit, at, context),
@@ -326,12 +335,17 @@ impl Container {
                 }
             },
             Task::PreStop(hook) => self.end_pre_stop(spec, *hook, due, context),
-            Task::Restart { exit, .. } => self.exit(spec, exit, due, context),
+            Task::Restart { exit, .. } => {
+                self.note_stopped(context);
+                self.exit(spec, exit, due, context);
+            }
             Task::Stop { exit, .. } => {
+                self.note_stopped(context);
                 self.restart_policy = RestartPolicy::Ended;
                 self.exit(spec, exit, due, context);
             }
             Task::Replace { exit, .. } => {
+                self.note_stopped(context);
                 context.note_exit(spec, exit.code);
                 (self.started, self.ready) = (false, false);
                 self.state = State::Terminated(Box::new(self.ended(exit, due)));
@@ -349,13 +363,14 @@ impl Container {
     /// CRI `CreateContainer`.
     pub(crate) fn create(&mut self, spec: &Spec, context: &mut SyncContext<'_>) {
         let config = context.config(spec, self.restart_count);
-        self.task = Task::Create(context.runtime.create_container(&config, context.now));
+        let call = context.runtime.create_container(&config, context.now);
+        self.task = Task::Create { began: context.now, call };
     }
 
     fn start_failed(&mut self, spec: &Spec, error: &RuntimeError, context: &mut SyncContext<'_>) {
         let RuntimeError { reason, message } = error;
         context.note(spec, "Warning", "Failed", format!("Error: {message}"));
-        self.remember_end(context.runtime);
+        self.remember_end(context);
         self.state = waiting(reason, message);
         self.task = Task::StartBackOff { until: context.now + START_RETRY };
     }
@@ -373,7 +388,7 @@ impl Container {
             }
         };
         context.note(spec, "Normal", "Created", "Container created".into());
-        self.remember_end(context.runtime);
+        self.remember_end(context);
         (self.restart_count, self.begins_anew) = (restart_count, false);
         if let Some(found) = &mut found {
             found.unseen_runs = self.unseen_runs;
@@ -381,7 +396,9 @@ impl Container {
         self.start_bytes = found.as_ref().map_or(0, |found| found.start_bytes);
         let config = context.config(spec, restart_count);
         let status = context.runtime.start_container(&config, &id, found, context.now);
-        if status.ends.as_ref().is_none_or(|(_, exit)| exit.reason != START_ERROR) {
+        let has_failed = status.ends.as_ref().is_some_and(|(_, exit)| exit.reason == START_ERROR);
+        context.called("start_container", context.now, has_failed);
+        if !has_failed {
             context.note(spec, "Normal", "Started", "Container started".into());
         }
         self.state = State::Running { id: id.clone(), started_at: context.now };
@@ -419,7 +436,7 @@ impl Container {
         let (name, pod) = (&spec.name, context.pod_name());
         let pause = duration::format(self.restarts.current());
         let text = format!("Back-off restarting failed container {name} in pod {pod}");
-        self.remember_end(context.runtime);
+        self.remember_end(context);
         self.state = waiting(
             "CrashLoopBackOff",
             &format!("back-off {pause} restarting failed container={name} pod={pod}"),
@@ -439,13 +456,12 @@ impl Container {
     }
 
     /// What it was becomes its last state; what was its last is removed.
-    pub(crate) fn remember_end(&mut self, runtime: &dyn RuntimeService) {
-        if let State::Terminated(ended) = &self.state {
-            let older = self.last.replace(ended.clone());
-            older
-                .iter()
-                .filter(|older| older.id != ended.id)
-                .for_each(|older| runtime.remove_container(&older.id));
+    pub(crate) fn remember_end(&mut self, context: &mut SyncContext<'_>) {
+        let State::Terminated(ended) = &self.state else { return };
+        let older = self.last.replace(ended.clone());
+        if let Some(older) = older.filter(|older| older.id != ended.id) {
+            context.runtime.remove_container(&older.id);
+            context.called("remove_container", context.now, false);
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::security::PodUsers;
+use super::state::{Terminated, is_sidecar};
 use crate::container_runtime::services::{ContainerConfig, PodSandboxStatus, RuntimeError, RuntimeService};
 use crate::credential_provider::{DockerKeyring, ImageAccess};
 use crate::lifecycle::HookKind;
@@ -43,6 +44,24 @@ pub enum Happening {
     },
     /// The sandbox and its address are gone.
     SandboxStopped,
+    /// A verb of CRI has returned. Nobody is told of it, nor of the two that follow: they are counted.
+    Called {
+        /// As upstream's metrics name it, as `create_container`.
+        operation: &'static str,
+        /// How long that took.
+        took: Duration,
+        /// Whether it failed.
+        has_failed: bool,
+    },
+    /// An image has been pulled, since then.
+    ImagePulled {
+        /// When it was asked for.
+        began: Time,
+        /// In bytes.
+        size: u64,
+    },
+    /// An init container has ended that is no sidecar: it ran so long.
+    InitContainerRan(Duration),
     /// The process of the container of this name asks the network something.
     Asks(String),
     /// A probe of the container of this name is to be asked.
@@ -148,6 +167,23 @@ impl<'a> SyncContext<'a> {
         };
         let container = spec.name.clone();
         self.happenings.push(Happening::Event(PodEvent { container, list, event_type, reason, message }));
+    }
+
+    /// Notes that a verb of CRI returns now that was called then.
+    pub(crate) fn called(&mut self, operation: &'static str, began: Time, has_failed: bool) {
+        let took = (self.now - began).to_std().unwrap_or_default();
+        self.happenings.push(Happening::Called { operation, took, has_failed });
+    }
+
+    /// Notes how long an init container ran that the others waited for.
+    pub(crate) fn note_init_run(&mut self, spec: &Spec, ended: &Terminated) {
+        let is_init = self.pod.spec.init_containers.iter().any(|own| std::ptr::eq(own, spec));
+        if let (true, Some(from), Some(until)) =
+            (is_init && !is_sidecar(spec), ended.started_at, ended.finished_at)
+        {
+            let ran = (until - from).to_std().unwrap_or_default();
+            self.happenings.push(Happening::InitContainerRan(ran));
+        }
     }
 
     /// Notes that a container has ended.

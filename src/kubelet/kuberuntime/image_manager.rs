@@ -87,6 +87,7 @@ impl WantedImage<'_> {
             return self.refuse_to_pull("is not present with pull policy of Never", context);
         }
         let is_present = is_never || context.runtime.image_status(image, context.now).is_some();
+        context.called("image_status", context.now, false);
         let is_verified = is_present && context.images.verifies(image);
         let is_pulled = !is_present || self.spec.image_pull_policy == "Always";
         let refusal = if is_verified || is_pulled { context.refuses_image(image) } else { None };
@@ -153,6 +154,8 @@ impl WantedImage<'_> {
         let (took, size) = (duration::format(whole_milliseconds(took)), pulled.size);
         let took = format!("Successfully pulled image {image:?} in {took} ({took} including waiting).");
         self.note(context, "Normal", "Pulled", format!("{took} Image size: {size} bytes."));
+        context.called("pull_image", began, false);
+        context.happenings.push(Happening::ImagePulled { began, size });
         PullOutcome::Present
     }
 
@@ -165,6 +168,7 @@ impl WantedImage<'_> {
     ) -> PullOutcome {
         let text = format!("Failed to pull image {:?}: {}", self.spec.image, error.message);
         self.note(context, "Warning", "Failed", text);
+        context.called("pull_image", began, true);
         backoff.next(began, context.now, backoff::MAX);
         let until = context.now + BACKOFF_SHOWS_AFTER;
         let pull = Pull::Failed { until, failed_at: context.now, error: error.clone() };

@@ -17,6 +17,7 @@ mod hooks;
 mod image_manager;
 mod image_names;
 pub(crate) mod image_volumes;
+pub(crate) mod instrumented_services;
 mod pulling;
 mod running;
 mod stopping;

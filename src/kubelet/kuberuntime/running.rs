@@ -178,7 +178,9 @@ impl Container {
             }
         }
         context.note_exit(spec, exit.code);
-        self.end(spec, self.ended(exit, finished_at), context);
+        let ended = self.ended(exit, finished_at);
+        context.note_init_run(spec, &ended);
+        self.end(spec, ended, context);
     }
 }
 

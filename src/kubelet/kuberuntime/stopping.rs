@@ -77,7 +77,21 @@ impl Container {
         let config = context.config(spec, self.restart_count);
         let call = context.runtime.stop_container(&config, id, grace, at);
         let exit = call.result.unwrap_or_else(|_| Exit::killed());
+        self.signalled_at = Some(at);
         self.task = task(purpose, call.returns_at.unwrap_or(Time::MAX_UTC), exit);
+    }
+
+    /// CRI `StopContainer` has returned.
+    pub(crate) fn note_stopped(&mut self, context: &mut SyncContext<'_>) {
+        if let Some(began) = self.signalled_at.take() {
+            context.called("stop_container", began, false);
+        }
+    }
+
+    /// How many containers the runtime knows of it.
+    pub(crate) fn count_known(&self) -> usize {
+        let is_there = !matches!(self.state, State::Waiting { .. });
+        usize::from(is_there) + usize::from(self.last.is_some())
     }
 }
 

@@ -12,6 +12,8 @@ use sync::{Mutex, MutexGuard};
 use tokio::sync::{Notify, watch};
 
 use crate::admission::Rejection;
+use crate::kuberuntime::context::Happening;
+use crate::pod_startup::PodStartup;
 use crate::pod_workers::{PodWorker, WorkerState};
 use crate::status_manager::StatusManager;
 use crate::volume_manager::fetch::Fetch;
@@ -78,6 +80,8 @@ pub(crate) struct Entry {
     pub(crate) written_at: u64,
     /// Whether it has been seen to run.
     pub(crate) has_run: bool,
+    /// What it has waited for, until it is seen to run.
+    pub(crate) startup: Option<Box<PodStartup>>,
     /// Whether the last delete is on its way.
     pub(crate) is_deleted: bool,
     /// Who is told of each turn; nothing where nobody ever asked.
@@ -117,6 +121,7 @@ impl Entry {
             worker: None,
             namespace: object.metadata.namespace.clone(),
             name: object.metadata.name.clone(),
+            startup: PodStartup::of(&pod),
             has_run: !matches!(pod.status.phase.as_str(), "" | "Pending"),
             pod,
             is_terminated: false,
@@ -136,6 +141,13 @@ impl Entry {
 }
 
 impl Entry {
+    /// What happened in a turn, as long as the pod has not been seen to run.
+    pub(crate) fn note_startup(&mut self, happenings: &[Happening], now: Time) {
+        if let Some(startup) = &mut self.startup {
+            happenings.iter().for_each(|happening| startup.note(happening, now));
+        }
+    }
+
     /// Tells whoever waits for that of a turn.
     pub(crate) fn tell_of_turn(&self) {
         if let Some(turns) = &self.turns {

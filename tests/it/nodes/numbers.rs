@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use http_body_util::BodyExt;
+use kubarium::apimachinery::options::DeleteOptions;
 use kubarium::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use kubarium::cluster::Settle;
 use kubarium::kinds::{NODES, PODS};
@@ -106,6 +107,58 @@ async fn kubelets_count_their_pods_and_how_long_a_worker_takes() {
     let metrics = page(&cluster, "metrics").await;
     has_line(&metrics, "kubelet_admission_rejections_total{reason=\"OutOfcpu\"} 1");
     has_line(&metrics, "kubelet_active_pods{static=\"\"} 1");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn kubelets_say_how_long_pods_take_to_start_and_what_their_runtime_does() {
+    let cluster = start(KubeletOptions::default()).await;
+    let container =
+        |name: &str, command: Value| json!({"name": name, "image": "busybox", "command": command});
+    let init = container("i", json!(["sleep", "7"]));
+    let spec = json!({"initContainers": [init], "containers": [container("c", json!(["sleep", "9999"]))],
+        "terminationGracePeriodSeconds": 3, "restartPolicy": "Never"});
+    let pod = json!({"metadata": {"name": "p"}, "spec": spec});
+    cluster.client().create(&PODS, "default", pod).await.unwrap();
+    settle(&cluster).await;
+    let before = page(&cluster, "metrics").await;
+    assert!(!before.contains("kubelet_pod_start_sli_duration_seconds"), "it does not run yet: {before}");
+    cluster.pass(Duration::from_secs(20)).await.unwrap();
+    settle(&cluster).await;
+    let metrics = page(&cluster, "metrics").await;
+    for line in [
+        // Of which seven seconds are its init container's.
+        "kubelet_pod_start_total_duration_seconds_bucket{le=\"6\"} 0",
+        "kubelet_pod_start_total_duration_seconds_bucket{le=\"20\"} 1",
+        "kubelet_pod_start_sli_duration_seconds_bucket{le=\"6\"} 1",
+        "kubelet_pod_start_sli_duration_seconds_count 1",
+        "kubelet_pod_start_duration_seconds_bucket{le=\"2700\"} 1",
+        "kubelet_image_pull_duration_seconds_count{image_size_in_bytes=\"0-10MB\"} 2",
+        "kubelet_runtime_operations_total{operation_type=\"run_podsandbox\"} 1",
+        "kubelet_runtime_operations_total{operation_type=\"pull_image\"} 2",
+        "kubelet_runtime_operations_total{operation_type=\"image_status\"} 2",
+        "kubelet_runtime_operations_total{operation_type=\"create_container\"} 2",
+        "kubelet_runtime_operations_duration_seconds_count{operation_type=\"start_container\"} 2",
+    ] {
+        has_line(&metrics, line);
+    }
+    assert!(!metrics.contains("kubelet_runtime_operations_errors_total{"), "{metrics}");
+    cluster.client().delete(&PODS, "default", "p", &DeleteOptions::default()).await.unwrap();
+    cluster.pass(Duration::from_secs(10)).await.unwrap();
+    let pod = json!({"metadata": {"name": "q", "annotations": {"kubarium.dev/chaos-pull": "reason=ErrImagePull"}},
+        "spec": {"containers": [{"name": "c", "image": "nginx"}]}});
+    cluster.client().create(&PODS, "default", pod).await.unwrap();
+    settle(&cluster).await;
+    let metrics = page(&cluster, "metrics").await;
+    for line in [
+        "kubelet_runtime_operations_duration_seconds_bucket{operation_type=\"stop_container\",le=\"1.220703125\"} 0",
+        "kubelet_runtime_operations_duration_seconds_bucket{operation_type=\"stop_container\",le=\"3.0517578125\"} 1",
+        "kubelet_runtime_operations_total{operation_type=\"stop_podsandbox\"} 1",
+        "kubelet_runtime_operations_total{operation_type=\"remove_container\"} 2",
+        "kubelet_runtime_operations_errors_total{operation_type=\"pull_image\"} 1",
+    ] {
+        has_line(&metrics, line);
+    }
     cluster.stop().await;
 }
 
