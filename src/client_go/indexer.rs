@@ -9,10 +9,11 @@ use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use apimachinery::object::Object;
 use sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tokio::sync::Notify;
 
 /// The values under which an object is found in an index (`cache.IndexFunc`).
 pub type IndexFunc = fn(&Object) -> Vec<String>;
@@ -27,6 +28,8 @@ pub struct Indexer {
     /// One lock for items and indices, so that no reader sees the one without the other. Read far more than
     /// written, and held for a lookup or a copy of pointers only.
     state: RwLock<IndexerState>,
+    /// Told of each change; nothing where nobody ever waited for one.
+    changed: OnceLock<Notify>,
 }
 
 /// Invariant: a key is in an index under a value if and only if the index's function gives that value for the
@@ -79,12 +82,34 @@ impl Indexer {
 
     /// Adds or replaces the object at its key; returns what was there.
     pub fn update(&self, object: Arc<Object>) -> Option<Arc<Object>> {
-        self.write().put(object)
+        let old = self.write().put(object);
+        self.tell();
+        old
     }
 
     /// Removes and returns the object at `key`.
     pub fn delete(&self, key: &str) -> Option<Arc<Object>> {
-        self.write().remove(key)
+        let old = self.write().remove(key);
+        self.tell();
+        old
+    }
+
+    /// Waits until something is so that depends on what is held: it is looked at now, and after each change.
+    pub async fn until(&self, is_so: impl Fn() -> bool) {
+        let changed = self.changed.get_or_init(Notify::new);
+        loop {
+            let mut told = std::pin::pin!(changed.notified());
+            // A change between the look and the wait is heard.
+            told.as_mut().enable();
+            if is_so() {
+                return;
+            }
+            told.await;
+        }
+    }
+
+    fn tell(&self) {
+        self.changed.get().into_iter().for_each(Notify::notify_waiters);
     }
 
     /// Holds exactly `items` from now on.
@@ -95,6 +120,8 @@ impl Indexer {
         for object in items {
             state.put(object);
         }
+        drop(state);
+        self.tell();
     }
 
     /// Gives back the room between objects that came one after the other, as those of a list.

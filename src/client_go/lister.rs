@@ -45,6 +45,11 @@ impl Lister {
         self.indexer.by_index(index, value)
     }
 
+    /// Waits until something is so that depends on what the watch has shown.
+    pub async fn until(&self, is_so: impl Fn() -> bool) {
+        self.indexer.until(is_so).await;
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.indexer.len()

@@ -37,10 +37,6 @@ const ANNOTATION: &str = "resource.kubernetes.io/extended-resource-claim";
 const IN_MEMORY: &str = "<extended-resources>";
 /// So long the watch may take to show what was written (`AssumeExtendedResourceTimeoutDefaultSeconds`).
 const SHOWN_WITHIN: Duration = Duration::from_secs(120);
-/// The first pause until it is looked whether the watch shows it; each is twice the one before.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-/// The longest pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The extended resources of a pod that devices of some class may be.
 #[derive(Default)]
@@ -216,17 +212,10 @@ impl ExtendedClaims {
 
     /// `waitForExtendedClaimInAssumeCache`
     async fn wait_for_watch(&self, claim: &Object, binding: &DeviceBinding) -> Result<(), status::Status> {
-        let deadline = binding.clock.elapsed() + SHOWN_WITHIN;
-        let mut pause = FIRST_PAUSE;
-        while !self.shows(claim) {
-            if binding.clock.elapsed() >= deadline {
-                let why = format!("the watch has not shown resourceclaim {} yet", claim.key());
-                return Err(status::Status::timeout(why));
-            }
-            binding.clock.sleep(pause).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
-        }
-        Ok(())
+        let shown = self.claims.until(|| self.shows(claim));
+        binding.clock.timeout(SHOWN_WITHIN, shown).await.map_err(|_| {
+            status::Status::timeout(format!("the watch has not shown resourceclaim {} yet", claim.key()))
+        })
     }
 
     /// `unreserveExtendedResourceClaim`: what was written goes again.

@@ -259,6 +259,22 @@ async fn administrators_reach_devices_that_others_have_and_init_containers_come_
 }
 
 #[tokio::test]
+async fn pods_by_extended_resources_run_when_nothing_moves_any_more() {
+    let cluster = start().await;
+    for name in ["first", "second"] {
+        let own = pod(name, &[("c", "{limits: {example.com/gpu: \"1\"}}")], "[]");
+        let object: Value = serde_yaml::from_str(own.trim_start_matches("---\n")).unwrap();
+        cluster.client().create(&PODS, "default", object).await.unwrap();
+    }
+    cluster.settle(Settle::new()).await.unwrap();
+    for name in ["first", "second"] {
+        let pod = cluster.client().get(&PODS, "default", name).await.unwrap().to_value();
+        assert_eq!(pod["spec"]["nodeName"], "gpus", "{pod}");
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test]
 async fn extended_resources_are_devices_by_both_names() {
     let cluster = start().await;
     let mut all = String::new();
