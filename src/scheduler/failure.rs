@@ -81,6 +81,9 @@ pub(super) async fn handle_scheduling_failure(
     if let Some(node) = &nominated {
         parts.queue.nominate(&pod, node.clone());
     }
+    let preemption = failure.preemption.as_ref().and_then(RoomToMake::of);
+    // Whoever goes first wakes the pod: it is to wait for the others.
+    preemption.iter().for_each(|_| parts.preempting.begin(pod.uid()));
     parts.queue.add_unschedulable(info);
     log(&pod, &failure);
     let message = truncated(&failure.message);
@@ -92,14 +95,82 @@ pub(super) async fn handle_scheduling_failure(
             tracing::debug!(pod = %pod.object.key(), status = ?status, "error updating pod");
         }
     }
-    if let Some(PostFilterResult { nominated_node: Some(node), victims }) = &failure.preemption {
-        parts.metrics.preempted(victims.len());
-        let (begun, mut is_done) = (context.clock.elapsed(), true);
-        for victim in victims {
-            is_done &= preempt(context, &pod, victim, node).await;
-        }
-        parts.metrics.made_room(is_done, context.clock.elapsed().saturating_sub(begun));
+    if let Some(room) = preemption {
+        room.make(parts, context, &pod).await;
     }
+}
+
+/// Who has to leave a node for a pod.
+struct RoomToMake<'a> {
+    node: &'a Arc<str>,
+    /// How many leave, those included that do so already.
+    count: usize,
+    victims: Vec<&'a Arc<PodInfo>>,
+}
+
+impl RoomToMake<'_> {
+    /// Nothing where nobody has to be sent away: whoever goes already is not told again.
+    fn of(result: &PostFilterResult) -> Option<RoomToMake<'_>> {
+        let PostFilterResult { nominated_node: Some(node), victims } = result else { return None };
+        let leaving: Vec<&Arc<PodInfo>> =
+            victims.iter().filter(|victim| !victim.object.is_deleting()).collect();
+        (!leaving.is_empty()).then_some(RoomToMake { node, count: victims.len(), victims: leaving })
+    }
+
+    /// `prepareCandidateAsync`: the pod is tried again when the last victim is seen to go, and at once if not
+    /// all do.
+    async fn make(&self, parts: &SchedulerParts, context: &ComponentContext, pod: &Arc<PodInfo>) {
+        parts.metrics.preempted(self.count);
+        let begun = context.clock.elapsed();
+        self.clear_nominations(parts, context, pod).await;
+        let mut outcomes = Vec::new();
+        for (place, victim) in self.victims.iter().enumerate() {
+            if outcomes.contains(&Eviction::Failed) {
+                break;
+            }
+            if place + 1 == self.victims.len() {
+                parts.preempting.is_left(pod.uid(), &victim.object);
+            }
+            outcomes.push(preempt(context, pod, victim, self.node).await);
+        }
+        let is_done = !outcomes.contains(&Eviction::Failed);
+        parts.metrics.made_room(is_done, context.clock.elapsed().saturating_sub(begun));
+        parts.preempting.end(pod.uid());
+        // Of one that was gone already nobody hears any more.
+        if outcomes.iter().any(|outcome| *outcome != Eviction::Done) {
+            parts.queue.activate_now(pod.uid());
+        }
+    }
+
+    /// Less important pods for which room was made there find it taken: they look for another place.
+    async fn clear_nominations(
+        &self,
+        parts: &SchedulerParts,
+        context: &ComponentContext,
+        pod: &Arc<PodInfo>,
+    ) {
+        for other in parts.queue.nominated_after(pod, self.node) {
+            parts.queue.nominate(&other, None);
+            let patched =
+                patch_status(&context.client, &other.object, json!({"nominatedNodeName": null})).await;
+            if let Err(status) = patched.map_err(ignore_gone) {
+                let pod = other.object.shared_key();
+                tracing::debug!(%pod, status = ?status, "cannot clear nominatedNodeName");
+            }
+            parts.queue.activate_now(other.uid());
+        }
+    }
+}
+
+/// What became of an eviction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Eviction {
+    /// The victim goes.
+    Done,
+    /// It was gone.
+    Needless,
+    /// It stays.
+    Failed,
 }
 
 /// As upstream says it.
@@ -112,20 +183,20 @@ fn log(pod: &PodInfo, SchedulingFailure { message, plugins, .. }: &SchedulingFai
     }
 }
 
-/// `PreemptPod`: says why on the victim, then deletes it; whether it goes.
-async fn preempt(context: &ComponentContext, preemptor: &PodInfo, victim: &PodInfo, node: &str) -> bool {
+/// `PreemptPod`: says why on the victim, then deletes it.
+async fn preempt(context: &ComponentContext, preemptor: &PodInfo, victim: &PodInfo, node: &str) -> Eviction {
     let scheduler = scheduler_of(preemptor);
     match evict(&context.client, scheduler, victim, context.clock.now()).await {
         Ok(()) => {
             let text = format!("Preempted by pod {} on node {node}", preemptor.uid());
             let action = ("Preempting", Some(ObjectReference::of(&PODS, &preemptor.object)));
             context.recorder.event_of((&PODS, &victim.object), action, "Normal", "Preempted", text);
-            true
+            Eviction::Done
         }
-        Err(status) if status.is_not_found() => true,
+        Err(status) if status.is_not_found() => Eviction::Needless,
         Err(status) => {
             tracing::warn!(pod = %victim.object.key(), status = %status.message, "tried to preempt pod");
-            false
+            Eviction::Failed
         }
     }
 }

@@ -9,6 +9,7 @@ use super::extender::Extenders;
 use super::framework::cluster_event::{ActionType, EventResource, Occurrence, label};
 use super::framework::plugin_numbers::PluginNumbers;
 use super::framework::pod_info::PodInfo;
+use super::framework::preempting::Preempting;
 use super::framework::profiles::Profiles;
 use super::metrics::SchedulerMetrics;
 use super::queue::SchedulingQueue;
@@ -27,6 +28,7 @@ pub struct SchedulerParts {
     pub(super) queue: SchedulingQueue,
     pub(super) cache: Cache,
     pub(super) pods: Lister,
+    pub(super) preempting: Preempting,
     pub(super) metrics: SchedulerMetrics,
     pub(super) plugin_numbers: Arc<PluginNumbers>,
     /// Bindings and reports of failures that are on their way.

@@ -34,6 +34,7 @@ pub(super) const POD_DELETED: &str = "UnschedulablePodDelete";
 const ATTEMPT_FAILED: &str = "ScheduleAttemptFailure";
 const BACKOFF_OVER: &str = "BackoffComplete";
 const TIMED_OUT: &str = "UnschedulableTimeout";
+const FORCED: &str = "ForceActivate";
 /// A pod that is being tried, as what is in flight is counted (`PodPoppedInFlightEvent`).
 const POD_POPPED: &str = "PodPopped";
 
@@ -223,6 +224,23 @@ impl SchedulingQueue {
         }
     }
 
+    /// `Activate`: a pod that waits is tried next, whatever it waits for.
+    pub(super) fn activate_now(&self, uid: &str) {
+        let mut inner = self.lock();
+        if let Some(waiting) = inner.take(uid) {
+            let info = QueuedPodInfo { because: Because::Time, ..waiting.info };
+            self.activate(&mut inner, info, FORCED);
+        }
+    }
+
+    /// The pods of less importance than one for which room is made on its node, too
+    /// (`getLowerPriorityNominatedPods`).
+    pub(super) fn nominated_after(&self, pod: &PodInfo, node: &str) -> Vec<Arc<PodInfo>> {
+        let inner = self.lock();
+        let others = inner.nominated.values().filter(|(own, _)| **own == *node).map(|(_, other)| other);
+        others.filter(|other| other.priority < pod.priority).cloned().collect()
+    }
+
     /// `MoveAllToActiveOrBackoffQueue`: something happened. Pods whose rejecting plugins think it worth a
     /// try move on.
     pub fn move_all(&self, occurrence: Occurrence) {
@@ -301,25 +319,32 @@ impl SchedulingQueue {
         Some(info)
     }
 
-    fn activate(&self, inner: &mut QueueInner, mut info: QueuedPodInfo, event: &str) {
-        info.gated_by = self.profiles.of(&info.pod).run_pre_enqueue(&info.pod);
-        if let Some(gate) = info.gated_by {
-            info.unschedulable_plugins.insert(gate);
-            self.incoming.count([event, "gated"]);
-            return inner.put(info, QueuePlace::Unschedulable);
-        }
+    fn activate(&self, inner: &mut QueueInner, info: QueuedPodInfo, event: &str) {
+        let Some(info) = self.let_in(inner, info, event) else { return };
         self.incoming.count([event, "active"]);
         let key = self.profiles.first().queue_key(&info);
         inner.put(info, QueuePlace::Active(key));
         self.changed.notify_one();
     }
 
-    /// To the active pods, or to those that back off while its back-off lasts.
+    /// The pod, unless a plugin holds it back: then it is put where it waits for that plugin.
+    fn let_in(&self, inner: &mut QueueInner, mut info: QueuedPodInfo, event: &str) -> Option<QueuedPodInfo> {
+        info.gated_by = self.profiles.of(&info.pod).run_pre_enqueue(&info.pod);
+        let Some(gate) = info.gated_by else { return Some(info) };
+        info.unschedulable_plugins.insert(gate);
+        self.incoming.count([event, "gated"]);
+        inner.put(info, QueuePlace::Unschedulable);
+        None
+    }
+
+    /// To the active pods, or to those that back off while its back-off lasts. From these, too, it may be
+    /// popped any time, so that nobody comes there who is held back.
     fn move_on(&self, inner: &mut QueueInner, info: QueuedPodInfo, event: &str) {
         let until = info.timestamp + self.backoff.after(info.unschedulable_count);
         if info.gated_by.is_some() || until <= self.clock.now() {
             return self.activate(inner, info, event);
         }
+        let Some(info) = self.let_in(inner, info, event) else { return };
         self.incoming.count([event, "backoff"]);
         inner.put(info, QueuePlace::Backoff(until));
         self.changed.notify_one();

@@ -3,10 +3,14 @@
 use super::*;
 use crate::fixtures::{node, pod};
 use crate::framework::cluster_event::ActionType;
-use crate::framework::runtime::Framework;
+use crate::framework::preempting::Preempting;
+use crate::framework::runtime::{Framework, Weighted};
+use crate::plugins::args::DefaultPreemptionArgs;
 use crate::plugins::default_plugins;
+use crate::plugins::default_preemption::DefaultPreemption;
 use client_go::indexer::Indexer;
 use client_go::lister::Lister;
+use entropy::Entropy;
 use serde_json::json;
 
 fn queue() -> (SchedulingQueue, Clock) {
@@ -130,6 +134,47 @@ fn a_gated_pod_is_tried_when_its_last_gate_is_gone() {
     let event = (EventResource::TargetPod, ActionType::UpdatePodSchedulingGatesEliminated);
     queue.update(pod("gated", json!({})), Some(Occurrence { event, old: None, new: None }));
     assert!(pop(&queue).is_some());
+}
+
+/// As after the watch has shown that one of its victims is gone.
+fn victim_gone(name: &str) -> Occurrence {
+    let old = Some(pod(name, json!({})).object.clone());
+    Occurrence { event: (EventResource::AssignedPod, ActionType::Delete), old, new: None }
+}
+
+#[test]
+fn who_makes_room_is_not_tried_before_all_victims_go() {
+    let clock = Clock::stepped(Time::UNIX_EPOCH);
+    let nothing = || Lister::new(Arc::new(Indexer::new()));
+    let known = Arc::new(Indexer::new());
+    let preempting = Preempting::new(Lister::new(known.clone()));
+    let plugin = DefaultPreemption {
+        budgets: nothing(),
+        args: DefaultPreemptionArgs::default(),
+        entropy: Entropy::seeded(7),
+        preempting: preempting.clone(),
+    };
+    let mut plugins = default_plugins(&|_| nothing(), &clock);
+    plugins.retain(|other| other.plugin.name() != "DefaultPreemption");
+    plugins.push(Weighted { plugin: Box::new(plugin), weight: 0 });
+    let profiles = Profiles::new(Framework::new("default-scheduler", plugins), Vec::new());
+    let queue = SchedulingQueue::new(Arc::new(profiles), clock.clone());
+    let last = pod("second", json!({})).object.clone();
+    known.update(last.clone());
+    queue.add(pod("big", json!({"priority": 10})));
+    let info = pop(&queue).unwrap();
+    preempting.begin("big");
+    reject(&queue, info, "NodeResourcesFit");
+    queue.move_all(victim_gone("first"));
+    assert!(pop(&queue).is_none(), "the second is still to go");
+    preempting.is_left("big", &last);
+    clock.advance(Duration::from_secs(10));
+    queue.move_all(victim_gone("other"));
+    assert!(pop(&queue).is_none(), "it has not been seen to go");
+    known.delete(&last.key());
+    queue.move_all(victim_gone("second"));
+    assert!(pop(&queue).is_some());
+    preempting.end("big");
 }
 
 #[test]

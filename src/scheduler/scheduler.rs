@@ -13,6 +13,7 @@ use super::event_handlers::{NodeHandler, OTHER_RESOURCES, OtherHandler, PodHandl
 use super::extender::{Dial, Extenders};
 use super::framework::plugin_numbers::PluginNumbers;
 use super::framework::pod_info::PodInfo;
+use super::framework::preempting::Preempting;
 use super::framework::profiles::Profiles;
 use super::framework::runtime::Framework;
 use super::metrics::SchedulerMetrics;
@@ -70,7 +71,8 @@ impl Scheduler {
         let pods = context.informers.informer_for(&PODS, "", running);
         let nodes = context.informers.informer(&NODES);
         let plugin_numbers = Arc::new(PluginNumbers::new(context.clock.clone()));
-        let profiles = Arc::new(make_profiles(&context, &config, own, &plugin_numbers));
+        let preempting = Preempting::new(pods.lister());
+        let profiles = Arc::new(make_profiles(&context, &config, own, (&plugin_numbers, &preempting)));
         let backoff = PodBackoff {
             initial: Duration::from_secs(config.pod_initial_backoff_seconds),
             most: Duration::from_secs(config.pod_max_backoff_seconds),
@@ -81,6 +83,7 @@ impl Scheduler {
                 .backing_off(backoff),
             cache: Cache::default(),
             pods: pods.lister(),
+            preempting,
             metrics: SchedulerMetrics::default(),
             plugin_numbers,
             writes: Arc::new(Semaphore::new(MAX_WRITES)),
@@ -147,13 +150,13 @@ fn make_profiles(
     context: &ComponentContext,
     config: &KubeSchedulerConfiguration,
     own: &OwnPlugins,
-    numbers: &Arc<PluginNumbers>,
+    (numbers, preempting): (&Arc<PluginNumbers>, &Preempting),
 ) -> Profiles {
     let lister = |kind: &Arc<Kind>| context.informers.informer(kind).lister();
     let claims_made = Arc::new(claims_made::family());
     context.metrics.add("scheduler-claims", claims_made.clone());
     let (clock, entropy) = (&context.clock, &context.entropy);
-    let handle = PluginHandle { lister: &lister, clock, entropy, claims_made: &claims_made };
+    let handle = PluginHandle { lister: &lister, clock, entropy, claims_made: &claims_made, preempting };
     let make = |profile: &Profile| {
         let merged = merge(profile, &[]).expect("a configuration is checked when it is read");
         let plugins = make_all(profile, &merged, &handle).expect("arguments are checked when they are read");

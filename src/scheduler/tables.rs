@@ -18,9 +18,11 @@ use super::framework::images::Images;
 use super::framework::node_info::NodeInfo;
 use super::framework::plugin::{CycleState, Plugin, Snapshot};
 use super::framework::pod_info::PodInfo;
+use super::framework::preempting::Preempting;
 use super::framework::status::Code;
 use super::plugins::{PluginHandle, claims_made, make};
 use apimachinery::yaml;
+use apis::core::pod::PODS;
 use apis::kind::Kind;
 use client_go::indexer::Indexer;
 use client_go::lister::Lister;
@@ -196,8 +198,9 @@ fn plugin_of(table: &PluginTable, case: &TableCase) -> Box<dyn Plugin> {
     };
     let clock = Clock::stepped(apimachinery::time::Time::UNIX_EPOCH);
     let (entropy, claims_made) = (Entropy::seeded(7), Arc::new(claims_made::family()));
-    let handle =
-        PluginHandle { lister: &lister, clock: &clock, entropy: &entropy, claims_made: &claims_made };
+    let preempting = &Preempting::new(lister(&PODS));
+    let (clock, entropy, claims_made) = (&clock, &entropy, &claims_made);
+    let handle = PluginHandle { lister: &lister, clock, entropy, claims_made, preempting };
     make(&table.plugin, profile, &handle).unwrap().expect("the plugin is built in")
 }
 

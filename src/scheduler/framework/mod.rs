@@ -27,6 +27,7 @@ pub mod label_groups;
 pub mod node_info;
 pub mod plugin_numbers;
 pub mod pod_info;
+pub mod preempting;
 
 pub mod resource;
 

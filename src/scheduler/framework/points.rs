@@ -50,7 +50,7 @@ pub fn points_of(name: &str) -> Option<&'static [Point]> {
         "DynamicResources" => {
             &[PreEnqueue, PreFilter, Filter, PostFilter, PreScore, Score, Reserve, Permit, PreBind]
         }
-        "DefaultPreemption" => &[PostFilter],
+        "DefaultPreemption" => &[PreEnqueue, PostFilter],
         "NodeResourcesBalancedAllocation" | "ImageLocality" => &[PreScore, Score],
         "DefaultBinder" => &[Bind],
         _ => return None,

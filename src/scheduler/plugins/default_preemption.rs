@@ -14,6 +14,7 @@ use crate::framework::fit_error::{Diagnosis, FitError, NodeStatuses};
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, Plugin, PostFilterCycle, PostFilterResult, Snapshot};
 use crate::framework::pod_info::PodInfo;
+use crate::framework::preempting::Preempting;
 use crate::framework::status::{Code, Status};
 use apimachinery::labels::Selector;
 use apimachinery::object::Object;
@@ -31,6 +32,8 @@ pub struct DefaultPreemption {
     pub args: DefaultPreemptionArgs,
     /// Says where to begin when not all are.
     pub entropy: Entropy,
+    /// Whose victims are on their way out.
+    pub preempting: Preempting,
 }
 
 /// A node that would have room, and who would have to go.
@@ -45,6 +48,13 @@ struct Candidate {
 impl Plugin for DefaultPreemption {
     fn name(&self) -> &'static str {
         "DefaultPreemption"
+    }
+
+    fn pre_enqueue(&self, pod: &PodInfo) -> Status {
+        if self.preempting.is_running(pod.uid()) {
+            return Status::unresolvable("waiting for the preemption for this pod to be finished");
+        }
+        Status::success()
     }
 
     fn events_to_register(&self) -> &'static [ClusterEvent] {

@@ -58,6 +58,7 @@ use std::sync::Arc;
 use super::config::merge::MergedProfile;
 use super::config::types::{Profile, SchedulerConfigError};
 use super::framework::plugin::Plugin;
+use super::framework::preempting::Preempting;
 use super::framework::runtime::Weighted;
 use apis::core::namespace::NAMESPACES;
 use apis::kind::Kind;
@@ -80,6 +81,8 @@ pub struct PluginHandle<'a> {
     pub entropy: &'a Entropy,
     /// Counts the claims that plugins make.
     pub claims_made: &'a Arc<Family<1>>,
+    /// Whose victims are on their way out.
+    pub preempting: &'a Preempting,
 }
 
 /// The built-in plugins of a profile, in their order; those that are not built in are left out.
@@ -104,7 +107,7 @@ pub(super) fn make(
     profile: &Profile,
     handle: &PluginHandle<'_>,
 ) -> Result<Option<Box<dyn Plugin>>, SchedulerConfigError> {
-    let PluginHandle { lister, clock, entropy, claims_made } = *handle;
+    let PluginHandle { lister, clock, entropy, claims_made, preempting } = *handle;
     Ok(Some(match name {
         "SchedulingGates" => Box::new(scheduling_gates::SchedulingGates),
         "PrioritySort" => Box::new(priority_sort::PrioritySort),
@@ -130,7 +133,8 @@ pub(super) fn make(
         "DefaultPreemption" => {
             let budgets = lister(&POD_DISRUPTION_BUDGETS);
             let args = profile.args("DefaultPreemption")?;
-            Box::new(default_preemption::DefaultPreemption { budgets, args, entropy: entropy.clone() })
+            let (entropy, preempting) = (entropy.clone(), preempting.clone());
+            Box::new(default_preemption::DefaultPreemption { budgets, args, entropy, preempting })
         }
         "ImageLocality" => Box::new(image_locality::ImageLocality),
         "DefaultBinder" => Box::new(default_binder::DefaultBinder),
@@ -175,6 +179,7 @@ pub(crate) fn default_plugins(lister: &dyn Fn(&Arc<Kind>) -> Lister, clock: &Clo
     let profile = Profile::default();
     let merged = super::config::merge::merge(&profile, &[]).expect("the default profile is valid");
     let (entropy, claims_made) = (Entropy::seeded(7), Arc::new(claims_made::family()));
-    let handle = PluginHandle { lister, clock, entropy: &entropy, claims_made: &claims_made };
+    let preempting = &Preempting::new(lister(&apis::core::pod::PODS));
+    let handle = PluginHandle { lister, clock, entropy: &entropy, claims_made: &claims_made, preempting };
     make_all(&profile, &merged, &handle).expect("the default arguments are valid")
 }

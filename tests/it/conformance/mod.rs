@@ -80,10 +80,6 @@ struct Story {
     /// Its pods ask each other, which nodes alone do not carry.
     #[serde(default)]
     asks_pods: bool,
-    /// It counts on components that see each write at once: on an etcd the scheduler may see late what it has
-    /// preempted, and preempt once more.
-    #[serde(default)]
-    at_once: bool,
     steps: Vec<Step>,
 }
 
@@ -172,11 +168,6 @@ impl Area {
         if upstream::asked().is_some() && etcd.is_none() {
             self.stories.retain(Story::can_be_asked_elsewhere);
         }
-        if etcd.is_some() {
-            let late: Vec<Story> = self.stories.extract_if(.., |story| story.at_once).collect();
-            late.iter()
-                .for_each(|story| eprintln!("not told on an etcd: {}: it is seen late there", story.row));
-        }
         let Some(cluster) = self.start(file, etcd).await else { return vec![] };
         // On an etcd a write is seen later than it is answered, and so a story may be told once more.
         let tries = if etcd.is_some() { 2 } else { 1 };
@@ -227,8 +218,9 @@ impl Story {
         let mut outcome = Ok(());
         for namespace in (0..tries).map(|one| format!("{namespace}-{one}")) {
             outcome = self.play(&mut Runner::new(service.clone(), &[("ns", &namespace)])).await;
-            if outcome.is_ok() {
-                break;
+            match &outcome {
+                Ok(()) => break,
+                Err(why) => eprintln!("in {namespace}: {why}"),
             }
         }
         outcome
