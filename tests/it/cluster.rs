@@ -18,7 +18,7 @@ use kubarium::apis::core::node::NODES;
 use kubarium::apis::core::pod::PODS;
 use kubarium::apis::kind::Kind;
 use kubarium::clock::Clock;
-use kubarium::cluster::COMPONENTS;
+use kubarium::cluster::{COMPONENTS, Settle};
 use kubarium::entropy::Entropy;
 use kubarium::{Cluster, Config};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
@@ -216,6 +216,34 @@ async fn each_component_can_be_stopped_and_started_at_any_point() {
 }
 
 /// A stepped clock, seeded numbers and one thread: the same things happen in the same order at the same time.
+#[tokio::test]
+async fn what_is_made_in_this_process_is_read_as_what_comes_over_a_wire() {
+    let cluster = Cluster::start(Config::default()).await.unwrap();
+    let client = cluster.client();
+    let with_requests = |requests: Value| {
+        let mut deployment = web(1);
+        let container = &mut deployment["spec"]["template"]["spec"]["containers"][0];
+        container["resources"] = json!({ "requests": requests });
+        deployment
+    };
+    let wrong = client.create(&DEPLOYMENTS, "default", with_requests(json!({"cpu": "much"}))).await;
+    let wrong = wrong.unwrap_err();
+    assert_eq!((wrong.code, wrong.reason.as_str()), (400, "BadRequest"), "{wrong}");
+    assert!(wrong.message.contains("quantities must match the regular expression"), "{wrong}");
+    let numbers = with_requests(json!({"cpu": 1, "memory": "1024Mi"}));
+    let made = client.create(&DEPLOYMENTS, "default", numbers).await.unwrap();
+    let requests = |tree: &Value| tree["containers"][0]["resources"]["requests"].clone();
+    let expected = json!({"cpu": "1", "memory": "1Gi"});
+    assert_eq!(requests(&made.to_value()["spec"]["template"]["spec"]), expected);
+    // Whoever reads it panics over no number.
+    cluster.settle(Settle::new()).await.unwrap();
+    let pods = client.list(&PODS, "default", &ListOptions::default()).await.unwrap();
+    assert_eq!((pods.items.len(), requests(&pods.items[0].to_value()["spec"])), (1, expected));
+    let map = json!({"metadata": {"name": "a", "labels": {"tier": 1}}, "data": {"k": "v"}});
+    assert_eq!(client.create(&CONFIG_MAPS, "default", map).await.unwrap_err().code, 400);
+    cluster.stop().await;
+}
+
 #[test]
 fn the_same_seed_tells_the_same_story() {
     let tell = |seed| {

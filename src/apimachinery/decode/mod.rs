@@ -26,7 +26,7 @@ use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
 
 use crate::protobuf;
-use crate::schema::{Schema, Schemas};
+use crate::schema::{self, Schema, Schemas};
 use crate::yaml;
 use context::Context;
 pub use go_json::syntax_error;
@@ -112,6 +112,12 @@ pub fn decode(target: &DecodeTarget, body: &[u8], format: Format) -> Result<Deco
         }
         Format::Protobuf => decode_protobuf(target, body),
     }
+}
+
+/// Whether the metadata of a custom resource is as decoding would leave it; without any it is.
+pub fn metadata_fits(object: &Value) -> bool {
+    let metadata = object.get("metadata").filter(|metadata| !metadata.is_null());
+    metadata.is_none_or(|metadata| schema::fits(Schemas::reference(typed::OBJECT_META), metadata))
 }
 
 /// Decodes an object that is already a tree: one that a JSON or merge patch made.

@@ -10,6 +10,7 @@
 
 mod builtin;
 mod defaults;
+mod fits;
 mod lower;
 mod presence;
 mod types;
@@ -19,6 +20,7 @@ mod tests;
 
 pub use builtin::Schemas;
 pub use defaults::apply_defaults;
+pub use fits::fits;
 pub use presence::{complete, zero_object};
 pub use presence::{is_dropped, zero_value};
 pub use types::{Facts, Fields, ListType, MapType, Presence, Schema, Shape};

@@ -38,7 +38,7 @@ pub(crate) struct Form {
 pub(crate) enum Raw {
     /// From a socket.
     Bytes(Bytes, Format),
-    /// From a caller in this process: a tree, trusted to be of the kind.
+    /// From a caller in this process: a tree, which is decoded only where it is not as decoding leaves it.
     Tree(Value),
 }
 
@@ -98,10 +98,16 @@ impl Form {
         validation: FieldValidation,
     ) -> Result<Value, Status> {
         let mut value = match raw {
-            Raw::Tree(mut value) => {
+            Raw::Tree(mut value) if self.fits(&value) => {
                 self.with_target(|target| self.prune(target, &mut value))
                     .map_err(|error| Status::bad_request(error.to_string()))?;
                 value
+            }
+            Raw::Tree(value) => {
+                let decoded = self.decode_tree(self.with_type(&value), None, false);
+                let decoded = decoded.map_err(|error| Status::bad_request(error.to_string()))?;
+                self.with_target(|target| heed(ctx, target, &decoded.strict_errors, validation))?;
+                decoded.value
             }
             Raw::Bytes(_, Format::Protobuf) if self.schema.is_none() => {
                 return Err(unsupported_media_type("application/json, application/yaml"));
@@ -140,13 +146,14 @@ impl Form {
             let pruned = self.prune(target, &mut decoded.value);
             let pruned = pruned.map_err(|error| Status::bad_request(error.to_string()))?;
             decoded.strict_errors.extend(pruned);
-            let errors = &decoded.strict_errors;
-            if validation == FieldValidation::Strict && !errors.is_empty() {
-                return Err(Status::bad_request(DecodeError::strict(target, errors).to_string()));
-            }
-            warn(ctx, errors, validation);
+            heed(ctx, target, &decoded.strict_errors, validation)?;
             Ok(decoded.value)
         })
+    }
+
+    /// Whether a tree is as decoding would leave it: what components send is.
+    fn fits(&self, tree: &Value) -> bool {
+        self.schema.as_ref().map_or_else(|| decode::metadata_fits(tree), |own| schema::fits(own, tree))
     }
 
     /// A tree that a patch made, read as the kind; by conversion where that is how upstream reads it. Of a
@@ -286,6 +293,20 @@ impl Form {
             is_registered: &is_registered,
         })
     }
+}
+
+/// Fields that are unknown or stand twice: refused, told, or left alone.
+fn heed(
+    ctx: &RequestContext,
+    target: &DecodeTarget,
+    errors: &[String],
+    validation: FieldValidation,
+) -> Result<(), Status> {
+    if validation == FieldValidation::Strict && !errors.is_empty() {
+        return Err(Status::bad_request(DecodeError::strict(target, errors).to_string()));
+    }
+    warn(ctx, errors, validation);
+    Ok(())
 }
 
 /// Says what was found beside the object, unless it is to be ignored.
