@@ -23,6 +23,7 @@ pub mod grpc;
 pub mod http_client;
 pub mod http_server;
 pub mod tls;
+pub mod websocket_frames;
 
 #[cfg(test)]
 mod dns_test;

@@ -187,7 +187,8 @@ pub(crate) const IMPORTS: &[(&str, &[&str])] = &[
     // Writes what it is given, and knows neither who asks nor what serves.
     (
         "apiserver::endpoints::response",
-        &["apimachinery", "apis", "apiserver::endpoints::query", "apiserver::request", "clock"],
+        // Of the network the frames of websockets.
+        &["apimachinery", "apis", "apiserver::endpoints::query", "apiserver::request", "clock", "network"],
     ),
     (
         "apiserver::crd_handler",

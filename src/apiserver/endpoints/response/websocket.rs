@@ -21,16 +21,11 @@ use super::unread_watches::{HangUp, UnreadWatches};
 use apimachinery::accept::MediaType;
 use apimachinery::watch::WatchEvent;
 use apimachinery::wire::ApiResponse;
+use network::websocket_frames::{self, BINARY, CLOSE, FrameHead, FrameSide, PING, PONG, TEXT};
 
 /// What is hashed with the client's key, so that it knows that it was understood.
 const GUID: &str = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 const VERSION: &str = "13";
-pub(crate) const CONTINUATION: u8 = 0;
-pub(crate) const TEXT: u8 = 1;
-pub(crate) const BINARY: u8 = 2;
-pub(crate) const CLOSE: u8 = 8;
-pub(crate) const PING: u8 = 9;
-pub(crate) const PONG: u8 = 10;
 /// The code of a close that nothing is wrong with.
 pub(crate) const NORMAL: [u8; 2] = 1000_u16.to_be_bytes();
 /// The most that a frame may carry which is not for the user.
@@ -157,58 +152,9 @@ async fn send(stream: impl AsyncRead + AsyncWrite, watch: Watch) -> std::io::Res
     writer.shutdown().await
 }
 
-/// A whole message in one frame; a server masks nothing.
+/// A whole message in one frame of ours.
 pub(crate) fn frame(opcode: u8, payload: &[u8]) -> Vec<u8> {
-    let mut out = vec![0x80 | opcode];
-    match (u8::try_from(payload.len()), u16::try_from(payload.len())) {
-        (Ok(short @ ..126), _) => out.push(short),
-        (_, Ok(length)) => {
-            out.push(126);
-            out.extend(length.to_be_bytes());
-        }
-        _ => {
-            out.push(127);
-            out.extend((payload.len() as u64).to_be_bytes());
-        }
-    }
-    out.extend_from_slice(payload);
-    out
-}
-
-/// What stands in front of a frame's payload.
-pub(crate) struct FrameHead {
-    pub opcode: u8,
-    pub length: u64,
-    mask: [u8; 4],
-}
-
-impl FrameHead {
-    /// The next one.
-    pub(crate) async fn read(reader: &mut (impl AsyncRead + Unpin + ?Sized)) -> std::io::Result<FrameHead> {
-        let opcode = reader.read_u8().await? & 0x0f;
-        let second = reader.read_u8().await?;
-        let length = match second & 0x7f {
-            126 => reader.read_u16().await?.into(),
-            127 => reader.read_u64().await?,
-            short => short.into(),
-        };
-        let mut mask = [0; 4];
-        if second & 0x80 != 0 {
-            reader.read_exact(&mut mask).await?;
-        }
-        Ok(FrameHead { opcode, length, mask })
-    }
-
-    /// All behind it, as it was meant. The caller has looked at its length.
-    pub(crate) async fn payload(
-        &self,
-        reader: &mut (impl AsyncRead + Unpin + ?Sized),
-    ) -> std::io::Result<Vec<u8>> {
-        let mut payload = vec![0; usize::try_from(self.length).unwrap_or_default()];
-        reader.read_exact(&mut payload).await?;
-        payload.iter_mut().zip(self.mask.iter().cycle()).for_each(|(byte, mask)| *byte ^= mask);
-        Ok(payload)
-    }
+    websocket_frames::frame(FrameSide::Server, opcode, &[payload])
 }
 
 /// Reads frames for their pings, until one closes or the connection ends.

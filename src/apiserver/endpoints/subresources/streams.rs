@@ -19,13 +19,12 @@ use super::asked_streams::AskedStreams;
 use super::idle;
 use crate::endpoints::response::answer::Answer;
 use crate::endpoints::response::unread_watches::{HangUp, Sending};
-use crate::endpoints::response::websocket::{
-    self, BINARY, CLOSE, CONTINUATION, NORMAL, PING, PONG, TEXT, frame, opening, text,
-};
+use crate::endpoints::response::websocket::{self, NORMAL, frame, opening, text};
 use crate::kubelet_client::Duplex;
 use apimachinery::status::Status;
 use apimachinery::wire::ApiResponse;
 use clock::Clock;
+use network::websocket_frames::{BINARY, CLOSE, CONTINUATION, FrameTooLong, PING, PONG, TEXT, take_frame};
 
 /// A message of a client is no larger; one that is ends the connection.
 pub(super) const MAX_MESSAGE_BYTES: u64 = 1 << 20;
@@ -123,7 +122,7 @@ impl WebSocket {
 
     async fn read_next(&mut self) -> std::io::Result<Message> {
         loop {
-            match take_frame(&mut self.buffer) {
+            match take_frame(&mut self.buffer, MAX_MESSAGE_BYTES) {
                 Ok(Some((CLOSE, _))) | Err(FrameTooLong) => return Ok(Message::Close),
                 Ok(Some((PING, payload))) => return Ok(Message::Ping(payload)),
                 Ok(Some((PONG, _))) => {}
@@ -153,40 +152,6 @@ impl WebSocket {
         self.io.write_all(&frame(PONG, &payload[..payload.len().min(125)])).await?;
         self.io.flush().await
     }
-}
-
-/// A frame announces more than anybody takes.
-#[derive(Debug)]
-struct FrameTooLong;
-
-/// The first frame in `buffer`, when it is whole: what it is, and what it carries.
-fn take_frame(buffer: &mut BytesMut) -> Result<Option<(u8, Vec<u8>)>, FrameTooLong> {
-    let [first, second, rest @ ..] = &buffer[..] else { return Ok(None) };
-    let (length, length_bytes) = match second & 0x7f {
-        126 => match rest.first_chunk() {
-            Some(bytes) => (u16::from_be_bytes(*bytes).into(), 2),
-            None => return Ok(None),
-        },
-        127 => match rest.first_chunk() {
-            Some(bytes) => (u64::from_be_bytes(*bytes), 8),
-            None => return Ok(None),
-        },
-        short => (u64::from(short), 0),
-    };
-    if length > MAX_MESSAGE_BYTES {
-        return Err(FrameTooLong);
-    }
-    let mask_bytes = if second & 0x80 == 0 { 0 } else { 4 };
-    let head = 2 + length_bytes + mask_bytes;
-    let end = head + usize::try_from(length).map_err(|_| FrameTooLong)?;
-    if buffer.len() < end {
-        return Ok(None);
-    }
-    let opcode = first & 0x0f;
-    let whole = buffer.split_to(end);
-    let mask = &whole[head - mask_bytes..head];
-    let unmask = |(at, byte): (usize, &u8)| byte ^ mask.get(at % 4).copied().unwrap_or_default();
-    Ok(Some((opcode, whole[head..].iter().enumerate().map(unmask).collect())))
 }
 
 impl Channels for WebSocket {

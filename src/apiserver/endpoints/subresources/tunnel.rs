@@ -4,8 +4,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 
 use super::streams;
-use crate::endpoints::response::websocket::{BINARY, CLOSE, FrameHead, NORMAL, PING, PONG, frame};
+use crate::endpoints::response::websocket::{NORMAL, frame};
 use crate::kubelet_client::Duplex;
+use network::websocket_frames::{BINARY, CLOSE, FrameHead, PING, PONG};
 
 /// Bytes on their way through a tunnel.
 const TUNNEL_BYTES: usize = 64 << 10;

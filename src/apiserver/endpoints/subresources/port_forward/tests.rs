@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::streams::{Channels, Message};
 use super::*;
-use crate::endpoints::response::websocket::{BINARY, CLOSE, NORMAL, PING, frame};
+use crate::endpoints::response::websocket::{NORMAL, frame};
 use crate::kubelet_client::{LogRequest, STREAM_IDLE_TIMEOUT};
 use axum::body::Body;
+use network::websocket_frames::{BINARY, CLOSE, PING};
 use tokio::io::AsyncRead;
 use tokio::sync::mpsc;
 

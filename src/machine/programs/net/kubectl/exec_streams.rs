@@ -1,7 +1,10 @@
 //! Streams of a command in a container, as messages of a websocket (`v5.channel.k8s.io`): what a client says,
 //! and what it hears.
 
+use bytes::BytesMut;
 use serde_json::Value;
+
+use network::websocket_frames::{BINARY, CLOSE, FIRST_CONTROL, FrameSide, frame, take_frame};
 
 /// What the streams are spoken in.
 pub(super) const PROTOCOL: &str = "v5.channel.k8s.io";
@@ -14,15 +17,6 @@ const STATUS: u8 = 3;
 /// That a channel ends, which is named behind it.
 const CLOSES: u8 = 255;
 
-/// Kinds of frames, by the low bits of their first byte.
-const BINARY: u8 = 2;
-const CLOSE: u8 = 8;
-/// Frames from here on are about the connection.
-const FIRST_CONTROL: u8 = 8;
-/// Of the first byte: the message ends with this frame.
-const LAST: u8 = 0x80;
-/// Of the second byte: what follows is masked, as all is that a client says.
-const MASKED: u8 = 0x80;
 /// So much is in one message.
 const MESSAGE_BYTES: usize = 32 << 10;
 
@@ -38,40 +32,19 @@ pub(super) struct HeardCommand {
 /// What is typed in, and that there is no more of it.
 pub(super) fn input(bytes: &[u8]) -> Vec<u8> {
     let mut said = vec![];
-    for chunk in bytes.chunks(MESSAGE_BYTES) {
-        write_frame(&mut said, INPUT, chunk);
-    }
-    write_frame(&mut said, CLOSES, &[INPUT]);
+    let mut say = |channel, bytes| said.extend(frame(FrameSide::Client, BINARY, &[&[channel], bytes]));
+    bytes.chunks(MESSAGE_BYTES).for_each(|chunk| say(INPUT, chunk));
+    say(CLOSES, &[INPUT]);
     said
 }
 
-/// A mask of zeros changes nothing: it is there since the protocol wants one.
-fn write_frame(said: &mut Vec<u8>, channel: u8, bytes: &[u8]) {
-    said.push(LAST | BINARY);
-    let length = bytes.len() + 1;
-    match u16::try_from(length) {
-        Ok(short) if short < 126 => said.push(MASKED | short.to_be_bytes()[1]),
-        Ok(longer) => {
-            said.push(MASKED | 126);
-            said.extend(longer.to_be_bytes());
-        }
-        Err(_) => {
-            said.push(MASKED | 127);
-            said.extend((length as u64).to_be_bytes());
-        }
-    }
-    said.extend([0; 4]);
-    said.push(channel);
-    said.extend_from_slice(bytes);
-}
-
 /// Reads all that came; what is cut off is left out.
-pub(super) fn heard(mut bytes: &[u8]) -> HeardCommand {
+pub(super) fn heard(bytes: &[u8]) -> HeardCommand {
+    let mut came = BytesMut::from(bytes);
     let mut heard = HeardCommand::default();
     let mut channel = OUT;
     let mut status = vec![];
-    while let Some((kind, payload, rest)) = take_frame(bytes) {
-        bytes = rest;
+    while let Ok(Some((kind, payload))) = take_frame(&mut came, u64::MAX) {
         if kind == CLOSE {
             break;
         }
@@ -79,7 +52,7 @@ pub(super) fn heard(mut bytes: &[u8]) -> HeardCommand {
             continue;
         }
         // What goes on with a message names no channel.
-        let said = match payload {
+        let said = match &payload[..] {
             [first, said @ ..] if kind == BINARY => {
                 channel = *first;
                 said
@@ -97,20 +70,6 @@ pub(super) fn heard(mut bytes: &[u8]) -> HeardCommand {
     heard
 }
 
-/// The first frame: its kind, what it carries, and what comes behind it. Servers mask nothing.
-fn take_frame(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
-    let [first, second, rest @ ..] = bytes else { return None };
-    let (length, rest) = match second & !MASKED {
-        126 => {
-            rest.split_first_chunk().map(|(length, rest)| (u64::from(u16::from_be_bytes(*length)), rest))?
-        }
-        127 => rest.split_first_chunk().map(|(length, rest)| (u64::from_be_bytes(*length), rest))?,
-        short => (u64::from(short), rest),
-    };
-    let (payload, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
-    Some((first & 0x0f, payload, rest))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,7 +78,7 @@ mod tests {
     fn what_is_typed_in_ends_with_its_channel() {
         assert_eq!(input(b"hi"), b"\x82\x83\0\0\0\0\0hi\x82\x82\0\0\0\0\xff\0");
         let long = input(&[b'x'; MESSAGE_BYTES + 1]);
-        let head = [LAST | BINARY, MASKED | 126, 0x80, 1, 0, 0, 0, 0, INPUT];
+        let head = [0x82, 0xfe, 0x80, 1, 0, 0, 0, 0, INPUT];
         assert_eq!(long[..head.len()], head);
         assert_eq!(long.len(), head.len() + MESSAGE_BYTES + 8 + 8);
     }
