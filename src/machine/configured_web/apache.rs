@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::apache_commands;
+use super::header_changes::HeaderChange;
 use super::paths::PathPattern;
 use super::rules::{BadConfig, ConfiguredWeb, RuleAction, RuledHost, WebRule, WebRules};
 use crate::file_system::absolute;
@@ -259,7 +260,8 @@ impl ApacheReading {
         })
     }
 
-    /// What is passed on goes before what is redirected, and that before files.
+    /// What is passed on goes before what is redirected, and that before files; what becomes of headers is
+    /// known before all of them, since it is done at the end, wherever it stands.
     fn rules(&self, host: Option<usize>) -> Vec<WebRule> {
         let own = |command: &&ApacheCommand| {
             command.host == host || (command.host.is_none() && command.name.eq_ignore_ascii_case("Header"))
@@ -309,7 +311,7 @@ fn rule(command: &ApacheCommand) -> Option<(usize, WebRule)> {
         ("proxypass", ["!", ..]) => return None,
         ("proxypass", [to, ..]) => {
             let pass = RuleAction::Pass(vec![(*to).to_owned()], vec![]);
-            (0, below(pass))
+            (1, below(pass))
         }
         ("redirect", [to]) => redirect((path, to), 302),
         ("redirect", [code, rest @ ..]) => {
@@ -324,7 +326,7 @@ fn rule(command: &ApacheCommand) -> Option<(usize, WebRule)> {
                 [path, to] => redirect((path, to), code),
                 [path] if code >= 400 => {
                     let action = RuleAction::Respond(code, String::new());
-                    (1, WebRule { paths: PathPattern::below(path), action })
+                    (2, WebRule { paths: PathPattern::below(path), action })
                 }
                 [to] => redirect((path, to), code),
                 _ => return None,
@@ -338,17 +340,10 @@ fn rule(command: &ApacheCommand) -> Option<(usize, WebRule)> {
                 RuleAction::Files(vec!["index.html".to_owned()], false),
             ];
             let inner = inner.map(|action| WebRule { paths: PathPattern::default(), action }).to_vec();
-            (2, below(RuleAction::Handle(inner, true)))
+            (3, below(RuleAction::Handle(inner, true)))
         }
         ("header", words) => {
-            let words = if words.first() == Some(&"always") { &words[1..] } else { words };
-            let (how, name, value) = match words {
-                ["set", name, value, ..] => ('=', name, *value),
-                ["add" | "append", name, value, ..] => ('+', name, *value),
-                ["unset", name, ..] => ('-', name, ""),
-                _ => return None,
-            };
-            let action = RuleAction::Header(how, (*name).to_owned(), value.to_owned());
+            let action = RuleAction::Header(HeaderChange::of_apache(words)?);
             (
                 0,
                 WebRule {
@@ -363,7 +358,7 @@ fn rule(command: &ApacheCommand) -> Option<(usize, WebRule)> {
 
 fn redirect((path, to): (&str, &str), code: u16) -> (usize, WebRule) {
     let action = RuleAction::Redirect(code, to.to_owned(), true);
-    (1, WebRule { paths: PathPattern::below(path), action })
+    (2, WebRule { paths: PathPattern::below(path), action })
 }
 
 /// Words of a line; quotes hold together.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::caddy_tokens::{self, CaddyLine};
+use super::header_changes::{HeaderChange, HeaderTable};
 use super::paths::PathPattern;
 use super::rules::{BadConfig, ConfiguredWeb, RuleAction, RuledHost, WebRule, WebRules};
 use crate::surroundings::Surroundings;
@@ -374,7 +375,8 @@ fn headers(words: &[String], inner: &[CaddyLine]) -> Vec<RuleAction> {
             _ => ('=', words[0].as_str()),
         };
         let how = if matches!(how, '+' | '-') { how } else { '=' };
-        RuleAction::Header(how, name.to_owned(), words.get(1).cloned().unwrap_or_default())
+        let value = words.get(1).cloned().unwrap_or_default();
+        RuleAction::Header(HeaderChange { table: HeaderTable::All, how, name: name.to_owned(), value })
     };
     lines.map(action).collect()
 }

@@ -6,6 +6,7 @@ mod apache;
 mod apache_commands;
 mod caddy;
 mod caddy_tokens;
+mod header_changes;
 mod paths;
 mod rules;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::header_changes::{self, HeaderChange};
 use super::paths::{self, PathPattern};
 use crate::agnhost::asking::{AskFirst, Backing};
 use crate::passing_on::PassedRequest;
@@ -65,8 +66,8 @@ pub(super) struct WebRule {
 pub(super) enum RuleAction {
     /// The folder of files from here on.
     Root(String),
-    /// A header of the answer: set, added (`+`) or taken away (`-`).
-    Header(char, String, String),
+    /// A header of the answer is another.
+    Header(HeaderChange),
     /// A path instead of the one that was asked for.
     Rewrite(String),
     /// Without this at its beginning.
@@ -93,7 +94,9 @@ struct RuledRequest<'a> {
     path: String,
     query: String,
     root: String,
-    headers: Vec<(char, String, String)>,
+    headers: Vec<HeaderChange>,
+    /// The answer is that of somebody behind.
+    is_passed_on: bool,
 }
 
 type RuledAnswer = Result<Option<WebAnswer>, Box<AskFirst>>;
@@ -121,7 +124,10 @@ impl WebRules {
         let (path, query) = asked.target.split_once('?').unwrap_or((asked.target, ""));
         let path = percent_encoding::percent_decode_str(path).decode_utf8_lossy().into_owned();
         let (query, root) = (query.to_owned(), String::new());
-        let mut request = RuledRequest { rules: self, asked, backing, path, query, root, headers: vec![] };
+        let headers = vec![];
+        let is_passed_on = false;
+        let mut request =
+            RuledRequest { rules: self, asked, backing, path, query, root, headers, is_passed_on };
         let answered = match self.host(port, asked) {
             Some(host) => request.follow(&host.rules, 0)?,
             None => None,
@@ -166,8 +172,8 @@ impl RuledRequest<'_> {
     fn act(&mut self, rule: &WebRule, depth: usize) -> RuledAnswer {
         match &rule.action {
             RuleAction::Root(folder) => self.root = self.filled(folder),
-            RuleAction::Header(how, name, value) => {
-                self.headers.push((*how, name.clone(), self.filled(value)));
+            RuleAction::Header(change) => {
+                self.headers.push(HeaderChange { value: self.filled(&change.value), ..change.clone() });
             }
             RuleAction::Rewrite(to) => self.rewrite(to),
             RuleAction::StripPrefix(prefix) => self.strip(prefix),
@@ -270,7 +276,7 @@ impl RuledRequest<'_> {
 
     /// Whose turn it is, by the port of who asks: nothing is kept between requests.
     fn pass(
-        &self,
+        &mut self,
         rule: &WebRule,
         servers: &[String],
         headers: &[(String, String)],
@@ -313,7 +319,9 @@ impl RuledRequest<'_> {
             body: self.asked.body,
             within: PASSED_WITHIN,
         };
-        Ok(request.send(self.backing)?.unwrap_or_else(|code| {
+        let answered = request.send(self.backing)?;
+        self.is_passed_on = answered.is_ok();
+        Ok(answered.unwrap_or_else(|code| {
             let code = if code == 28 { 504 } else { 502 };
             WebAnswer { code, ..empty() }
         }))
@@ -349,16 +357,7 @@ impl RuledRequest<'_> {
         if !answered.own_headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("server")) {
             answered.headers.push(("server", self.rules.name.clone()));
         }
-        for (how, name, value) in &self.headers {
-            let is_it = |own: &str| own.eq_ignore_ascii_case(name);
-            if *how != '+' {
-                answered.headers.retain(|(own, _)| !is_it(own));
-                answered.own_headers.retain(|(own, _)| !is_it(own));
-            }
-            if *how != '-' {
-                answered.own_headers.push((name.clone(), value.clone()));
-            }
-        }
+        header_changes::apply(&self.headers, &mut answered, self.is_passed_on);
         answered
     }
 }

@@ -51,6 +51,10 @@ fn ask(
     rules.answer(port, &asked, Backing { around: Some(around), answers: &answers, client: None })
 }
 
+fn heard(reply: WebReply) -> Answered {
+    Answered { reply: NetworkReply::Web(Arc::new(reply)), took: Duration::ZERO }
+}
+
 /// Code, body and place of an answer.
 fn told(
     rules: &WebRules,
@@ -198,6 +202,48 @@ fn apaches_commands_lead_where_they_say() {
     let answered = ask(&rules, &around, (80, "web", "/"), vec![]).unwrap();
     assert!(answered.own_headers.contains(&("X-Own".to_owned(), "a b".to_owned())));
     assert!(answered.headers.contains(&("server", "Apache/2.4.66 (Unix)".to_owned())));
+}
+
+#[test]
+fn apaches_headers_stand_in_all_answers_or_in_those_that_are_no_errors() {
+    let (rules, around) = apache(
+        "Listen 80\nLoadModule proxy_module modules/mod_proxy.so\nLoadModule proxy_http_module \
+         modules/mod_proxy_http.so\nDocumentRoot /srv\nProxyPass /api http://10.0.0.7/\nRedirect /old /new\n\
+         Header set X-Own own\nHeader always set X-Always first\nHeader always set X-Always last\nHeader unset X-Theirs\n\
+         Header append X-List b\nHeader always add X-Both always\nHeader onsuccess add X-Both own\n\
+         <Location /api>\n  Header setifempty X-Empty set\n</Location>\n",
+    )
+    .unwrap();
+    let headers = |target: &str, replies: Vec<WebReply>| {
+        let answered = ask(&rules, &around, (80, "web", target), replies.into_iter().map(heard).collect());
+        let mut named: Vec<String> =
+            answered.unwrap().own_headers.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        named.retain(|text| text.starts_with("X-"));
+        named
+    };
+    let own = ["X-Own=own", "X-List=b", "X-Both=own", "X-Always=last", "X-Both=always"];
+    assert_eq!(headers("/", vec![]), own);
+    // What Apache says itself and is no success has the one table alone.
+    for target in ["/old/x", "/missing"] {
+        assert_eq!(headers(target, vec![]), ["X-Always=last", "X-Both=always"], "{target}");
+    }
+    let theirs = [("X-Theirs", "gone"), ("X-List", "a"), ("X-Empty", "theirs"), ("X-Always", "theirs")];
+    let theirs = theirs.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    for code in [200, 404, 302] {
+        let reply = WebReply { code, headers: theirs.clone(), body: vec![] };
+        let mut said = headers("/api/x", vec![reply]);
+        said.sort();
+        let expected = [
+            "X-Always=last",
+            "X-Always=theirs",
+            "X-Both=always",
+            "X-Both=own",
+            "X-Empty=theirs",
+            "X-List=a, b",
+            "X-Own=own",
+        ];
+        assert_eq!(said, expected, "{code}");
+    }
 }
 
 #[test]
