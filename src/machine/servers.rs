@@ -151,7 +151,9 @@ pub(crate) fn of_agnhost(
         "port-forward-tester" => {
             Server { forward_tester: Some(Box::new(ForwardTester::of(variables)?)), ..Server::default() }
         }
-        "net" => Server { forward_tester: Some(Box::new(close_wait::serving(words)?)), ..Server::default() },
+        "net" if flag(words, "runner").is_some() => {
+            Server { forward_tester: Some(Box::new(close_wait::serving(words)?)), ..Server::default() }
+        }
         "no-snat-test-proxy" => Server::http(port("port", 31235)?, Site::NoSnatProxy),
         "serve-hostname" if is_set(words, "udp") || is_set(words, "tcp") => {
             let port = port("port", 9376)?;

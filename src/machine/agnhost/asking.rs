@@ -38,11 +38,23 @@ impl Backing<'_> {
     /// # Errors
     /// What it asks next.
     pub(crate) fn run(&self, script: &str, variables: &[(&str, &str)]) -> Result<Executed, Box<AskFirst>> {
+        self.execute(&["/bin/sh", "-c", script], variables)
+    }
+
+    /// [`Backing::run`], of a program.
+    ///
+    /// # Errors
+    /// What it asks next.
+    pub(crate) fn execute(
+        &self,
+        words: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<Executed, Box<AskFirst>> {
         let mut around = self.around.cloned().unwrap_or_default();
         let named = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         around.variables.extend(named);
         around.answers = self.answers.clone();
-        let words = ["/bin/sh", "-c", script].map(str::to_owned);
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let executed = exec::exec(&words, &around, vec![], Some(vec![])).unwrap_or_default();
         match executed.question {
             Some(question) => Err(Box::new(question)),

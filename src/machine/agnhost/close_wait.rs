@@ -1,5 +1,5 @@
 //! agnhost's `net`: a client and a server, one of which half closes their connection and stays
-//! (`net --runner nat-closewait-client`). What `net --serve` runs when it is asked to is not played.
+//! (`net --runner nat-closewait-client`).
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::programs::resolve;
 use crate::questions::{CONNECT_TIMEOUT, NetworkAsk, NetworkReply, Question};
 
 const CLIENT: &str = "nat-closewait-client";
-const SERVER: &str = "nat-closewait-server";
+pub(super) const SERVER: &str = "nat-closewait-server";
 
 /// What stands in `--options`, of either side.
 #[derive(Debug, Default, Deserialize)]

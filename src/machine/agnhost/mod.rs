@@ -12,6 +12,7 @@ mod help;
 mod in_cluster;
 mod issuer_discovery;
 mod mount_test;
+mod net_server;
 mod starting;
 
 pub(crate) mod asking;

@@ -5,7 +5,7 @@ use super::consumer::{self, ConsumerController};
 use super::flags::{flag, is_set};
 use super::mutual_tls::{self, MutualTls};
 use super::nettest::NetTest;
-use super::{external_metrics, fake_registry, mutual_tls_server};
+use super::{external_metrics, fake_registry, mutual_tls_server, net_server};
 use crate::requests::{WebAnswer, WebRequest};
 use crate::server_state::ServerState;
 
@@ -24,6 +24,8 @@ pub(crate) enum RememberingMode {
     ConsumerController(ConsumerController),
     /// `mtlsserver`
     MutualTls(MutualTls),
+    /// `net --serve`
+    Runners,
 }
 
 /// Where it serves, and what; nothing where that is none of these.
@@ -31,6 +33,10 @@ pub(crate) fn serving(mode: &str, words: &[String]) -> Option<(i64, RememberingM
     if mode == "mtlsserver" {
         let (port, files) = mutual_tls::serving(words)?;
         return Some((port, RememberingMode::MutualTls(files)));
+    }
+    if mode == "net" {
+        let (_, port) = flag(words, "serve")?.rsplit_once(':')?;
+        return Some((port.parse().ok()?, RememberingMode::Runners));
     }
     let (usual, mode) = match mode {
         "nettest" => (8080, RememberingMode::NetTest(NetTest::of(words))),
@@ -62,6 +68,7 @@ impl RememberingMode {
             RememberingMode::Consumer => consumer::answer(asked, state),
             RememberingMode::ConsumerController(controller) => return controller.answer(asked, backing),
             RememberingMode::MutualTls(files) => mutual_tls_server::answer(files, asked, backing),
+            RememberingMode::Runners => return net_server::answer(asked, backing),
             RememberingMode::ExternalMetrics => external_metrics::answer(asked, state),
         })
     }
