@@ -336,7 +336,7 @@ impl Cluster {
         inside.create_system_pods().await?;
         self.publish().await?;
         self.open(serving).await?;
-        self.open_etcd().await?;
+        self.open_beside().await?;
         self.open_component_ports().await?;
         ready::wait(&self.client(), config, &inside.running.nodes.names()).await?;
         self.ready();

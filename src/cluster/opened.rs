@@ -11,6 +11,7 @@ use super::{api_endpoints, authentication_trust, cluster_info, etcd_api, legacy_
 use apimachinery::user::UserInfo;
 use apiserver::server::{self, Server};
 use apiserver::storage::ByteStore;
+use client_go::client::Client;
 
 /// In whose name the apiserver asks itself.
 const APISERVER: &str = "system:apiserver";
@@ -40,13 +41,23 @@ impl Cluster {
         self.publishing.as_ref().map(Publishing::fixed).unwrap_or_default()
     }
 
+    /// Publishes whom aggregated servers are to believe. They may be pods, which need no port of the host.
+    pub(super) async fn tell_aggregated_servers(&self) -> Result<(), StartError> {
+        let Inside { config, keys, .. } = &*self.inside;
+        let authentication = &config.apiserver.authentication;
+        let trust = authentication_trust::data(authentication, keys.authority.certificate_pem())?;
+        Ok(authentication_trust::publish(&self.as_apiserver(), trust).await?)
+    }
+
+    fn as_apiserver(&self) -> Client {
+        self.client().acting_as(UserInfo::authenticated(APISERVER, &[MASTERS]))
+    }
+
     /// Publishes what clients have to know of the apiserver, as objects.
     pub(super) async fn tell_clients(&self) -> Result<(), StartError> {
-        let Inside { clock, config, keys, storage, .. } = &*self.inside;
-        let authentication = &config.apiserver.authentication;
-        let client = self.client().acting_as(UserInfo::authenticated(APISERVER, &[MASTERS]));
-        let trust = authentication_trust::data(authentication, keys.authority.certificate_pem())?;
-        authentication_trust::publish(&client, trust).await?;
+        let Inside { clock, config, storage, .. } = &*self.inside;
+        let (authentication, client) = (&config.apiserver.authentication, self.as_apiserver());
+        self.tell_aggregated_servers().await?;
         legacy_token_tracking::publish(&client, clock.now()).await?;
         if let Some(access) = self.access().filter(|_| authentication.bootstrap_tokens) {
             cluster_info::publish(&client, &access).await?;
@@ -58,9 +69,12 @@ impl Cluster {
         Ok(())
     }
 
-    /// Serves etcd's API, if it is to.
-    pub(super) async fn open_etcd(&mut self) -> Result<(), StartError> {
+    /// Serves etcd's API, if it is to; and where no port is open but pods run, tells those that need none.
+    pub(super) async fn open_beside(&mut self) -> Result<(), StartError> {
         let Inside { clock, config, kv, scheme, .. } = &*self.inside;
+        if config.listen.is_none() && config.components.kubelets {
+            self.tell_aggregated_servers().await?;
+        }
         if let ByteStore::Own(kv) = kv {
             self.etcd = etcd_api::serve_cluster(clock, &config.etcd, (kv, scheme)).await?;
         }

@@ -20,9 +20,9 @@ use super::Net;
 const CERTIFICATES: &str = "/apiserver.local.config/certificates";
 const FLUNDERS: &str = "/apis/wardle.example.com/v1alpha1/namespaces/default/flunders";
 
-/// A cluster that says whom aggregated servers are to believe: one that can be reached from outside.
-async fn start() -> Net {
-    let cluster = Cluster::start(Config::new().nodes(2).listen(Listen::loopback())).await.unwrap();
+/// A cluster that can be reached from outside, or cannot: aggregated servers are told whom to believe.
+async fn start(config: Config) -> Net {
+    let cluster = Cluster::start(config.nodes(2)).await.unwrap();
     let client = cluster.client();
     Net { cluster, client }
 }
@@ -86,7 +86,7 @@ async fn asked(net: &Net, method: &str, path: &str, body: &str) -> (u16, Value) 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sample_apiserver_is_asked_through_its_api_service() {
-    let net = start().await;
+    let net = start(Config::new()).await;
     deploy(&net).await;
     net.until(|| async { (asked(&net, "GET", FLUNDERS, "").await.0 == 200).then_some(()) }.boxed()).await;
     let (_, resources) = asked(&net, "GET", "/apis/wardle.example.com/v1alpha1", "").await;
@@ -113,7 +113,7 @@ async fn the_sample_apiserver_is_asked_through_its_api_service() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_comes_past_the_aggregator_is_asked_who_he_is() {
-    let net = start().await;
+    let net = start(Config::new().listen(Listen::loopback())).await;
     deploy(&net).await;
     net.until(|| async { (asked(&net, "GET", FLUNDERS, "").await.0 == 200).then_some(()) }.boxed()).await;
     let asks = format!(
