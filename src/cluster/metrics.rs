@@ -51,7 +51,8 @@ pub(super) fn serve(inside: &Arc<Inside>) {
     let user = Arc::new(UserInfo::service_account("kube-system", ACCOUNT));
     let clock = clock.named(ACCOUNT);
     let client = Client::new(service.clone(), user, clock.clone(), flow.clone());
-    let server = MetricsServer::new(client, scheme.clone(), clock, inside.running.kubelets());
+    let times = (clock, config.entropy.clone());
+    let server = MetricsServer::new(client, scheme.clone(), times, inside.running.kubelets());
     inside.interceptors.servers.add(SERVICE.0, SERVICE.1, server.service());
     metrics_images::stand_in(inside, SERVICE);
 }

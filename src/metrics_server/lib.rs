@@ -4,14 +4,16 @@
 //! Comes in: a request below `/apis/metrics.k8s.io`, `/apis/custom.metrics.k8s.io` or
 //! `/apis/external.metrics.k8s.io`, which the aggregator lets through. Goes out: what the kubelets measured,
 //! or what annotations and ConfigMaps say. Which objects there are it asks the apiserver, as anybody; what
-//! pods and nodes use it asks a [`UsageSource`]. It must not know kubelets, nor who asks. Nothing is kept
-//! between requests: a real one scrapes kubelets every 15 seconds, here nobody works before somebody asks.
+//! pods and nodes use it asks a [`UsageSource`]. It must not know kubelets, nor who asks. A real one scrapes
+//! kubelets every 15 seconds; here nobody works before somebody asks. Which pods there are it watches from
+//! then on, and nothing else is kept between requests.
 
 #![warn(missing_docs)]
 
 mod answer;
 mod custom;
 mod external;
+mod pod_cache;
 mod request;
 mod resource;
 mod source;
@@ -24,7 +26,9 @@ use apimachinery::wire::{ApiRequest, ApiResponse, ApiService, status_response};
 use apis::scheme::Scheme;
 use client_go::client::Client;
 use clock::Clock;
+use entropy::Entropy;
 
+use pod_cache::PodCache;
 use request::MetricsRequest;
 
 pub use source::{ContainerSample, NodeSample, PodSample, UsageSource};
@@ -36,6 +40,7 @@ pub struct MetricsServer {
     scheme: Arc<Scheme>,
     clock: Clock,
     usage: Arc<dyn UsageSource>,
+    pods: Arc<PodCache>,
 }
 
 impl MetricsServer {
@@ -43,10 +48,11 @@ impl MetricsServer {
     pub fn new(
         client: Client,
         scheme: Arc<Scheme>,
-        clock: Clock,
+        (clock, entropy): (Clock, Entropy),
         usage: Arc<dyn UsageSource>,
     ) -> MetricsServer {
-        MetricsServer { client, scheme, clock, usage }
+        let pods = Arc::new(PodCache::new(client.clone(), clock.clone(), entropy));
+        MetricsServer { client, scheme, clock, usage, pods }
     }
 
     /// As a service, for the aggregator.

@@ -14,7 +14,6 @@ use apimachinery::status::Status;
 use apimachinery::time::rfc3339;
 use apimachinery::wire::ApiResponse;
 use apis::core::node::NODES;
-use apis::core::pod::PODS;
 use apis::views::pod::Pod;
 use golang::duration;
 
@@ -46,9 +45,9 @@ impl MetricsServer {
 
     async fn pods(&self, request: &MetricsRequest, namespace: &str) -> Result<ApiResponse, Status> {
         request.must_read("pods")?;
-        let pods = self.client.list(&PODS, namespace, &request.list_options()?).await?;
+        let pods = self.pods.list(namespace, &request.list_options()?).await?;
         let mut measured = Vec::new();
-        for pod in pods.items.iter() {
+        for pod in &pods {
             measured.extend(self.measured_pod(pod).await);
         }
         Ok(shown_list(request, "PodMetricsList", measured))
@@ -63,10 +62,7 @@ impl MetricsServer {
         request.must_read("pods")?;
         let resource = GroupResource::new(GROUP, "podmetrics");
         let missing = || Status::not_found(&resource, &format!("{namespace}/{name}"));
-        let pod = match self.client.get(&PODS, namespace, name).await {
-            Err(status) if status.is_not_found() => return Err(missing()),
-            found => found?,
-        };
+        let pod = self.pods.find(namespace, name).await?.ok_or_else(missing)?;
         let measured = self.measured_pod(&pod).await.ok_or_else(missing)?;
         Ok(shown_one(request, measured))
     }
