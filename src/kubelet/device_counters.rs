@@ -1,13 +1,12 @@
 //! Counters that devices of one driver share, so that parts of a device are not had beside the whole
 //! (`sharedCounters` and `consumesCounters` of a ResourceSlice).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::device_group::{DeviceGroup, capacity_of, wrong_amount};
-use super::node_refusal::NodeRefusal;
+use super::device_amounts::{capacity_of, wrong_amount};
 
 /// What devices have together.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
@@ -34,6 +33,11 @@ impl CounterSet {
     pub(crate) fn in_slice(&self) -> Value {
         json!({"name": self.name, "counters": amounts(&self.counters)})
     }
+
+    /// What is wrong with it.
+    pub(crate) fn problem(&self) -> Option<String> {
+        problem_of_amounts("sharedCounters", &self.counters)
+    }
 }
 
 impl ConsumedCounters {
@@ -44,7 +48,7 @@ impl ConsumedCounters {
 
     /// What is wrong with it among the sets of its driver. Of what no set has there is nothing, and nobody
     /// would ever get the device.
-    fn problem(&self, sets: &BTreeMap<&str, &CounterSet>) -> Option<String> {
+    pub(crate) fn problem(&self, sets: &BTreeMap<&str, &CounterSet>) -> Option<String> {
         let set = &self.counter_set;
         let Some(there) = sets.get(set.as_str()) else {
             return Some(format!("consumesCounters: no sharedCounters of this driver are named {set:?}"));
@@ -62,36 +66,4 @@ fn amounts(counters: &BTreeMap<String, Value>) -> BTreeMap<&String, Value> {
 fn problem_of_amounts(field: &str, counters: &BTreeMap<String, Value>) -> Option<String> {
     let wrong = counters.iter().find_map(|(name, given)| Some((name, wrong_amount(given)?)));
     wrong.map(|(name, amount)| format!("{field}: counter {name:?}: {amount} is no quantity, as 80Gi"))
-}
-
-/// Whether what the devices of one node take of counters is there, and is said once. A ResourceSlice alone
-/// does not show it, since counters stand in another one than devices.
-pub(crate) fn check(groups: &[DeviceGroup]) -> Result<(), NodeRefusal> {
-    let drivers: BTreeSet<&str> = groups.iter().map(|group| group.driver.as_str()).collect();
-    for driver in drivers {
-        let own: Vec<&DeviceGroup> = groups.iter().filter(|group| group.driver == driver).collect();
-        if let Some(why) = problem_of_driver(&own) {
-            return Err(format!("devices of {driver:?}: {why}").into());
-        }
-    }
-    Ok(())
-}
-
-fn problem_of_driver(groups: &[&DeviceGroup]) -> Option<String> {
-    let mut sets = BTreeMap::new();
-    for set in groups.iter().flat_map(|group| &group.shared_counters) {
-        if let Some(why) = problem_of_amounts("sharedCounters", &set.counters) {
-            return Some(why);
-        }
-        if sets.insert(set.name.as_str(), set).is_some() {
-            return Some(format!("sharedCounters: two are named {:?}", set.name));
-        }
-    }
-    let mut names = BTreeSet::new();
-    for device in groups.iter().flat_map(|group| group.devices()) {
-        if !names.insert(device["name"].to_string()) {
-            return Some(format!("two devices are named {}", device["name"]));
-        }
-    }
-    groups.iter().flat_map(|group| &group.consumes_counters).find_map(|taken| taken.problem(&sets))
 }

@@ -1,14 +1,14 @@
 //! What a driver on a simulated node publishes of its devices
 //! (`k8s.io/dynamic-resource-allocation/resourceslice`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::dependencies::Dependencies;
-use super::device_counters::{self, CounterSet};
+use super::device_counters::CounterSet;
 use super::device_group::DeviceGroup;
 use super::node_refusal::NodeRefusal;
 use apimachinery::status::Status;
@@ -62,7 +62,13 @@ fn slices(groups: &[DeviceGroup], node: &str, uid: &str) -> Vec<Value> {
 /// # Errors
 /// What is wrong, as of the ResourceSlice that would be published.
 pub(crate) fn check(groups: &[DeviceGroup]) -> Result<(), NodeRefusal> {
-    device_counters::check(groups)?;
+    let drivers: BTreeSet<&str> = groups.iter().map(|group| group.driver.as_str()).collect();
+    for driver in drivers {
+        let own: Vec<&DeviceGroup> = groups.iter().filter(|group| group.driver == driver).collect();
+        if let Some(why) = problem_of_driver(&own) {
+            return Err(format!("devices of {driver:?}: {why}").into());
+        }
+    }
     for slice in slices(groups, "node", "uid") {
         if let Some(cause) = RESOURCE_SLICES.strategy.validate(&slice).causes().first() {
             let driver = text(&slice, "spec.driver");
@@ -70,6 +76,27 @@ pub(crate) fn check(groups: &[DeviceGroup]) -> Result<(), NodeRefusal> {
         }
     }
     Ok(())
+}
+
+/// What is wrong with the devices of a driver together: names that stand twice, and counters that are not
+/// there. A ResourceSlice alone does not show it, since counters stand in another one than devices.
+fn problem_of_driver(groups: &[&DeviceGroup]) -> Option<String> {
+    let mut sets = BTreeMap::new();
+    for set in groups.iter().flat_map(|group| &group.shared_counters) {
+        if let Some(why) = set.problem() {
+            return Some(why);
+        }
+        if sets.insert(set.name.as_str(), set).is_some() {
+            return Some(format!("sharedCounters: two are named {:?}", set.name));
+        }
+    }
+    let mut names = BTreeSet::new();
+    for device in groups.iter().flat_map(|group| group.devices()) {
+        if !names.insert(device["name"].to_string()) {
+            return Some(format!("two devices are named {}", device["name"]));
+        }
+    }
+    groups.iter().flat_map(|group| &group.consumes_counters).find_map(|taken| taken.problem(&sets))
 }
 
 /// Publishes what the node has. What is there from an earlier time is brought up to date; taints that

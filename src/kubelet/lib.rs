@@ -27,6 +27,7 @@ mod pod_manager;
 
 mod events;
 
+mod device_amounts;
 pub mod device_counters;
 pub mod device_group;
 mod device_health;

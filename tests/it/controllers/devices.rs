@@ -144,9 +144,13 @@ async fn parts_of_a_device_and_shares_of_another_are_said_in_the_node_config() {
     assert_eq!(given(&fixture, "default").await["consumedCapacity"]["bandwidth"], "1");
     // What is left of neither is enough.
     claim_one(&fixture, "late", "net.example.com", json!({})).await;
-    fixture.told("FailedScheduling", "cannot allocate all claims").await;
-    let two = json!({"count": 2});
-    claim_one(&fixture, "halves", "gpu.example.com", two).await;
+    let waits = || async {
+        let pod = fixture.get(&PODS, "late").await?;
+        let why = pod["status"]["conditions"][0]["message"].as_str()?;
+        why.contains("cannot allocate all claims").then_some(())
+    };
+    fixture.eventually("late waits for its share", waits).await;
+    claim_one(&fixture, "halves", "gpu.example.com", json!({"count": 2})).await;
     runs(&fixture, "halves").await;
     assert_eq!(given(&fixture, "halves").await["device"], "half-0", "the whole one is not beside a part");
     claim_one(&fixture, "whole", "gpu.example.com", json!({})).await;
