@@ -38,27 +38,33 @@ impl Backing<'_> {
     /// # Errors
     /// What it asks next.
     pub(crate) fn run(&self, script: &str, variables: &[(&str, &str)]) -> Result<Executed, Box<AskFirst>> {
-        self.execute(&["/bin/sh", "-c", script], variables)
+        let mut around = self.answered();
+        let named = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        around.variables.extend(named);
+        let words = ["/bin/sh", "-c", script].map(str::to_owned);
+        executed(exec::exec(&words, &around, vec![], Some(vec![])))
     }
 
-    /// [`Backing::run`], of a program.
+    /// Runs a program of the image, as far as the answers lead.
     ///
     /// # Errors
     /// What it asks next.
-    pub(crate) fn execute(
-        &self,
-        words: &[&str],
-        variables: &[(&str, &str)],
-    ) -> Result<Executed, Box<AskFirst>> {
-        let mut around = self.around.cloned().unwrap_or_default();
-        let named = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        around.variables.extend(named);
-        around.answers = self.answers.clone();
+    pub(crate) fn execute(&self, words: &[&str]) -> Result<Executed, Box<AskFirst>> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        let executed = exec::exec(&words, &around, vec![], Some(vec![])).unwrap_or_default();
-        match executed.question {
-            Some(question) => Err(Box::new(question)),
-            None => Ok(executed),
-        }
+        executed(exec::exec_told(&words, &self.answered(), vec![], Some(vec![])))
+    }
+
+    fn answered(&self) -> Surroundings {
+        let mut around = self.around.cloned().unwrap_or_default();
+        around.answers = self.answers.clone();
+        around
+    }
+}
+
+fn executed(executed: Option<Executed>) -> Result<Executed, Box<AskFirst>> {
+    let executed = executed.unwrap_or_default();
+    match executed.question {
+        Some(question) => Err(Box::new(question)),
+        None => Ok(executed),
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn answer(asked: &WebRequest<'_>, backing: Backing<'_>) -> Result<Web
     }
     let options = String::from_utf8_lossy(asked.body);
     let words = ["/agnhost", "net", "--runner", runner, "--options", &options];
-    let executed = backing.execute(&words, &[])?;
+    let executed = backing.execute(&words)?;
     let (took, code) = executed.end.unwrap_or((Duration::MAX, 0));
     let why = executed.errors.split_once("Error: ").map(|(_, why)| why.trim_end());
     let answer = match why.filter(|_| code != 0) {
