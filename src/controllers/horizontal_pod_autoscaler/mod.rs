@@ -30,7 +30,6 @@ use serde_json::{Map, Value};
 use self::monitor::{HorizontalMonitor, SyncOutcome};
 use self::parts::{HorizontalParts, HorizontalRules};
 use self::sync::AutoscalerWork;
-use self::target::TargetCaches;
 use super::conditions::conditions_value;
 use super::controller::{Action, Controller, Key, Reconcile, Watches};
 use super::options::ControllerManagerOptions;
@@ -65,8 +64,7 @@ impl HorizontalController {
         let autoscalers = ctx.informers.informer(&HORIZONTAL_POD_AUTOSCALERS).lister();
         let monitor = Arc::new(HorizontalMonitor::new(autoscalers.clone()));
         ctx.metrics.add("horizontal-pod-autoscaler", monitor.clone());
-        let (targets, known) = (TargetCaches::of(ctx), Mutex::default());
-        let parts = HorizontalParts { pods, targets, scheme, rules, known, monitor };
+        let parts = HorizontalParts { pods, scheme, rules, known: Mutex::default(), monitor };
         HorizontalController { autoscalers, parts }
     }
 }

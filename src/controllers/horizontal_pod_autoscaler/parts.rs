@@ -12,7 +12,6 @@ use super::known_selectors::KnownSelectors;
 use super::memory::AutoscalerMemory;
 use super::monitor::HorizontalMonitor;
 use super::replica_calculator::Tolerances;
-use super::target::TargetCaches;
 use crate::controller::Key;
 use crate::options::ControllerManagerOptions;
 use apimachinery::feature_gates::FeatureGates;
@@ -27,7 +26,6 @@ const CONFIGURABLE_TOLERANCE: &str = "HPAConfigurableTolerance";
 /// What all syncs share.
 pub(super) struct HorizontalParts {
     pub(super) pods: Lister,
-    pub(super) targets: TargetCaches,
     pub(super) scheme: Arc<Scheme>,
     pub(super) rules: HorizontalRules,
     pub(super) known: Mutex<KnownAutoscalers>,

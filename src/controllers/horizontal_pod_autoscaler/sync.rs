@@ -58,9 +58,7 @@ enum SizeDecision {
 impl AutoscalerWork<'_> {
     pub(super) async fn sync(&mut self) {
         let (namespace, reference) = (self.namespace(), &self.spec.scale_target_ref);
-        match ScaleTarget::find(self.ctx, (&self.parts.scheme, &self.parts.targets), namespace, reference)
-            .await
-        {
+        match ScaleTarget::find(self.ctx, &self.parts.scheme, namespace, reference).await {
             Ok(target) => self.scale(target).await,
             Err(error) => {
                 let is_named = GroupVersion::parse(&reference.api_version).is_some();
@@ -76,7 +74,7 @@ impl AutoscalerWork<'_> {
     async fn scale(&mut self, target: ScaleTarget) {
         let message = "the HPA controller was able to get the target's current scale";
         self.put_condition("AbleToScale", "True", "SucceededGetScale", message);
-        let current = target.wanted;
+        let current = target.wanted();
         self.memory.begin(current, self.now);
         let mut metrics = None;
         let decision = match self.without_metrics(current) {
@@ -131,7 +129,7 @@ impl AutoscalerWork<'_> {
 
     /// `computeReplicasForMetrics`, and what may change of that now.
     async fn by_metrics(&mut self, target: &ScaleTarget, shown: &mut Option<Vec<Value>>) -> SizeDecision {
-        let current = target.wanted;
+        let current = target.wanted();
         let (selector, pods) = match self.selected(target) {
             Ok(selected) => selected,
             Err(error) => {
@@ -148,8 +146,8 @@ impl AutoscalerWork<'_> {
         };
         let (client, scheme) = (&self.ctx.client, &*self.parts.scheme);
         let metrics = MetricsClient { client, scheme, namespace: self.namespace() };
-        let running = target.running;
-        let computation = Computation { metrics, calculator, selector: &selector, wanted: current, running };
+        let (wanted, running) = (current, target.running());
+        let computation = Computation { metrics, calculator, selector: &selector, wanted, running };
         let mut results = Vec::new();
         for metric in &self.spec.metrics {
             let begun = self.ctx.clock.elapsed();
@@ -223,7 +221,7 @@ impl AutoscalerWork<'_> {
 
     /// `validateAndParseSelector`, and the pods that it chooses.
     fn selected(&mut self, target: &ScaleTarget) -> Result<(Selector, Vec<TargetPod>), String> {
-        let written = target.selector.as_str();
+        let written = target.selector();
         if written.is_empty() {
             let message = "the HPA target's scale is missing a selector";
             return Err(self.bad_selector(
