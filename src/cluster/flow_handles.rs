@@ -94,6 +94,11 @@ fn respond(flow: Flow, ending: watch::Receiver<bool>, call: &HandleCall) -> Resu
             Status::bad_request(format!("since: {text:?} is neither the number of a step nor now"))
         })?),
     };
+    let seldom_rounds = match call.query("rounds") {
+        None | Some("") => false,
+        Some("seldom") => true,
+        Some(text) => return Err(Status::bad_request(format!("rounds: {text:?} is not seldom"))),
+    };
     let is_true = |name: &str| call.query(name) == Some("true");
     let keeps = flow.exchanges().filter(|_| is_true("bodies")).map(Exchanges::ask);
     let newest = flow.newest();
@@ -104,7 +109,7 @@ fn respond(flow: Flow, ending: watch::Receiver<bool>, call: &HandleCall) -> Resu
         _keeps: keeps,
         newest,
         stepping,
-        seldom_rounds: call.query("rounds") == Some("seldom"),
+        seldom_rounds,
     };
     let lines = lines(reader, ending, since, is_true("follow"));
     let mut response = Response::new(Body::from_stream(lines));

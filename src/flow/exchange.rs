@@ -24,10 +24,11 @@ use super::recorded::StepId;
 pub const MAX_EXCHANGES: usize = 128;
 /// So much of a body is kept; behind it only its length is counted.
 pub const MAX_BODY_BYTES: usize = 16 * 1024;
-/// While they are kept, values are told of so many writes of components a second, and of so many entries of
-/// caches: of further ones that there were some. Whoever looks at one story sees all of it, and a crowd is
-/// held up by nobody who looks.
-pub const MAX_VALUED_A_SECOND: usize = 64;
+/// While they are kept, values are told of so many writes of components a second: of further ones that there
+/// were some, so that a crowd is held up by nobody who looks. On a clock that stands nothing is counted.
+pub const MAX_VALUED_WRITES_A_SECOND: usize = 64;
+/// And what caches hold of so many changes: each write is seen by several caches, a rollout by hundreds.
+pub const MAX_ENTRIES_A_SECOND: usize = 512;
 /// So many headers of a message are kept.
 pub const MAX_HEADERS: usize = 64;
 /// Beside a tree's texts, what each of its nodes counts for.
@@ -149,13 +150,13 @@ struct SpentInSecond {
 }
 
 impl SecondsBudget {
-    fn takes_one(&self, now: Duration) -> bool {
+    fn takes_one(&self, now: Duration, most: usize) -> bool {
         let mut budget = self.0.lock();
         if budget.second != now.as_secs() {
             *budget = SpentInSecond { second: now.as_secs(), spent: 0 };
         }
         budget.spent += 1;
-        budget.spent <= MAX_VALUED_A_SECOND
+        budget.spent <= most
     }
 }
 
@@ -174,12 +175,16 @@ impl Exchanges {
         self.asking.load(Ordering::Relaxed) > 0
     }
 
-    pub(super) fn takes_write(&self, now: Duration) -> bool {
-        self.are_asked_for() && self.valued_writes.takes_one(now)
+    /// Whether values are told of one more write; without a time all are.
+    pub(super) fn takes_write(&self, now: Option<Duration>) -> bool {
+        let is_within = |now| self.valued_writes.takes_one(now, MAX_VALUED_WRITES_A_SECOND);
+        self.are_asked_for() && now.is_none_or(is_within)
     }
 
-    pub(super) fn takes_entry(&self, now: Duration) -> bool {
-        self.are_asked_for() && self.valued_entries.takes_one(now)
+    /// Whether one more entry is told; without a time all are.
+    pub(super) fn takes_entry(&self, now: Option<Duration>) -> bool {
+        let is_within = |now| self.valued_entries.takes_one(now, MAX_ENTRIES_A_SECOND);
+        self.are_asked_for() && now.is_none_or(is_within)
     }
 
     /// Keeps what is sent to and fro in a request, which this step began.
@@ -383,15 +388,20 @@ mod tests {
 
     #[test]
     fn of_a_crowd_the_first_of_each_second_have_values() {
-        let clock = Clock::stepped(chrono::DateTime::UNIX_EPOCH);
-        let flow = Flow::new(clock.clone());
-        assert!(!flow.tells_values_of_component() && !flow.tells_cache_entry(), "nobody looks");
-        let _keeps = flow.exchanges().unwrap().ask();
-        let writes = || (0..2 * MAX_VALUED_A_SECOND).filter(|_| flow.tells_values_of_component()).count();
-        assert_eq!(writes(), MAX_VALUED_A_SECOND);
-        assert!(flow.tells_cache_entry(), "these are counted by themselves");
-        clock.advance(Duration::from_secs(1));
-        assert_eq!(writes(), MAX_VALUED_A_SECOND);
+        let exchanges = Exchanges::default();
+        let second = |at| Some(Duration::from_secs(at));
+        assert!(!exchanges.takes_write(second(1)) && !exchanges.takes_entry(None), "nobody looks");
+        let _keeps = exchanges.ask();
+        let writes = |now| (0..1000).filter(|_| exchanges.takes_write(now)).count();
+        let entries = |now| (0..1000).filter(|_| exchanges.takes_entry(now)).count();
+        assert_eq!(writes(second(1)), MAX_VALUED_WRITES_A_SECOND);
+        assert_eq!(entries(second(1)), MAX_ENTRIES_A_SECOND, "these are counted by themselves");
+        assert_eq!(writes(second(2)), MAX_VALUED_WRITES_A_SECOND);
+        assert_eq!(
+            (writes(None), entries(None)),
+            (1000, 1000),
+            "time stands, and somebody looks at each step"
+        );
     }
 
     #[test]

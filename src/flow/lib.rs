@@ -60,9 +60,9 @@ use traffic::TrafficBook;
 
 pub use breakpoint::Breakpoint;
 pub use exchange::{
-    BodyReader, BodyText, Exchange, ExchangeText, Exchanges, KeepsExchanges, MAX_BODY_BYTES, MAX_EXCHANGES,
-    MAX_HEADERS, MAX_VALUED_A_SECOND, MessageText, PassingBytes, ReadableBody, SentBody, SentHeaders,
-    SentMessage,
+    BodyReader, BodyText, Exchange, ExchangeText, Exchanges, KeepsExchanges, MAX_BODY_BYTES,
+    MAX_ENTRIES_A_SECOND, MAX_EXCHANGES, MAX_HEADERS, MAX_VALUED_WRITES_A_SECOND, MessageText, PassingBytes,
+    ReadableBody, SentBody, SentHeaders, SentMessage,
 };
 pub use export::TraceExportError;
 pub use follow::Followed;
@@ -205,12 +205,18 @@ impl Flow {
 
     /// Whether from what to what fields change is told of a write of a component, too: while somebody looks.
     pub fn tells_values_of_component(&self) -> bool {
-        self.record.as_ref().is_some_and(|record| record.exchanges.takes_write(record.clock.elapsed()))
+        self.record.as_ref().is_some_and(|record| record.exchanges.takes_write(self.passing_time(record)))
     }
 
     /// Whether it is told what a cache holds of an object: while somebody looks.
     pub fn tells_cache_entry(&self) -> bool {
-        self.record.as_ref().is_some_and(|record| record.exchanges.takes_entry(record.clock.elapsed()))
+        self.record.as_ref().is_some_and(|record| record.exchanges.takes_entry(self.passing_time(record)))
+    }
+
+    /// None where it stands while things happen.
+    fn passing_time(&self, record: &Record) -> Option<Duration> {
+        let stands = record.clock.is_stepped() || self.is_stepped();
+        (!stands).then(|| record.clock.elapsed())
     }
 
     /// From now on somebody sends spans to a collector, until the cluster ends.

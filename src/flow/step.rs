@@ -460,6 +460,7 @@ impl Step {
                 told.iter().any(is_value)
             }
             Step::Refused { code, why, .. } => *code == UNPROCESSABLE && !why.is_empty(),
+            Step::InformerUpdated { entry, .. } => entry.is_some(),
             _ => false,
         }
     }
@@ -471,6 +472,7 @@ impl Step {
                 told.iter_mut().for_each(|field| (field.from, field.to) = (None, None));
             }
             Step::Refused { why, code: UNPROCESSABLE, .. } => *why = NOT_FOR_YOU.into(),
+            Step::InformerUpdated { entry, .. } => *entry = None,
             _ => {}
         }
     }

@@ -62,8 +62,8 @@ impl Kubelet {
         now: Time,
     ) -> Result<ExecResponse, RuntimeError> {
         let not_found = || refusal(format!("container not found ({:?})", command.container));
-        self.shared.counted.called("exec", 1);
         let mut loan = self.pods.borrow(namespace, pod).await.ok_or_else(not_found)?;
+        self.shared.counted.called("exec", 1);
         let (players, uid) = (self.shared.players.clone(), loan.uid.clone());
         if let Some(fetch) = loan.look_around(now) {
             drop(loan);

@@ -46,7 +46,7 @@ impl NodeLease {
         }
         let written = match client.get(&LEASES, NAMESPACE, &self.name).await {
             Ok(found) => {
-                self.notice_another(last.as_deref(), &found);
+                self.notice_another(last.as_deref(), &found, now);
                 self.update(client, &found, now).await?
             }
             Err(status) if status.is_not_found() => {
@@ -59,10 +59,12 @@ impl NodeLease {
     }
 
     /// Says once that two processes run one node: which of them writes the status of a pod is then by chance.
-    /// Whoever writes something else into a Lease leaves its time as it was.
-    fn notice_another(&mut self, last: Option<&Object>, found: &Object) {
+    /// Whoever writes something else into a Lease leaves its time as it was; `now` was written by this one, and
+    /// its answer was lost.
+    fn notice_another(&mut self, last: Option<&Object>, found: &Object, now: Time) {
         let renewed = |lease: &Object| lease.to_value()["spec"]["renewTime"].clone();
-        let is_renewed = last.is_some_and(|last| renewed(last) != renewed(found));
+        let is_own = renewed(found) == rfc3339_micro(now);
+        let is_renewed = !is_own && last.is_some_and(|last| renewed(last) != renewed(found));
         if is_renewed && !self.is_shared {
             self.is_shared = true;
             tracing::error!(

@@ -137,7 +137,8 @@ pub fn take_frame(buffer: &mut BytesMut, most: u64) -> Result<Option<(u8, Vec<u8
     if head.length > most {
         return Err(FrameTooLong);
     }
-    let end = head_bytes + usize::try_from(head.length).map_err(|_| FrameTooLong)?;
+    let length = usize::try_from(head.length).map_err(|_| FrameTooLong)?;
+    let end = head_bytes.checked_add(length).ok_or(FrameTooLong)?;
     if buffer.len() < end {
         return Ok(None);
     }
@@ -177,6 +178,8 @@ mod tests {
         assert_eq!(take_frame(&mut buffer, 8).unwrap(), Some((CLOSE, vec![])));
         let mut long = BytesMut::from(&b"\x82\x09"[..]);
         assert!(take_frame(&mut long, 8).is_err());
+        let mut endless = BytesMut::from(&b"\x82\x7f\xff\xff\xff\xff\xff\xff\xff\xff0123456789"[..]);
+        assert!(take_frame(&mut endless, u64::MAX).is_err());
         assert_eq!(FrameHead::parse(b"\x82\x7e\x01"), None);
         assert_eq!(FrameHead::parse(b"\x82\x81\0\0\0"), None);
     }

@@ -215,7 +215,6 @@ async fn each_component_can_be_stopped_and_started_at_any_point() {
     assert!(error.to_string().contains("kubelet/node-7"), "{error}");
 }
 
-/// A stepped clock, seeded numbers and one thread: the same things happen in the same order at the same time.
 #[tokio::test]
 async fn what_is_made_in_this_process_is_read_as_what_comes_over_a_wire() {
     let cluster = Cluster::start(Config::default()).await.unwrap();
@@ -241,9 +240,14 @@ async fn what_is_made_in_this_process_is_read_as_what_comes_over_a_wire() {
     assert_eq!((pods.items.len(), requests(&pods.items[0].to_value()["spec"])), (1, expected));
     let map = json!({"metadata": {"name": "a", "labels": {"tier": 1}}, "data": {"k": "v"}});
     assert_eq!(client.create(&CONFIG_MAPS, "default", map).await.unwrap_err().code, 400);
+    let time = json!({"metadata": {"name": "a", "creationTimestamp": "xxxxxxxxxxxxxxxxxxxZ"}});
+    assert_eq!(client.create(&CONFIG_MAPS, "default", time).await.unwrap_err().code, 400);
+    let bytes = json!({"metadata": {"name": "a"}, "binaryData": {"k": "!!"}});
+    assert_eq!(client.create(&CONFIG_MAPS, "default", bytes).await.unwrap_err().code, 400);
     cluster.stop().await;
 }
 
+/// A stepped clock, seeded numbers and one thread: the same things happen in the same order at the same time.
 #[test]
 fn the_same_seed_tells_the_same_story() {
     let tell = |seed| {

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::types::{Schema, Shape};
 use crate::quantity::Quantity;
+use crate::time;
 
 /// How long a `metav1.Time` is as it is written.
 const TIME_LENGTH: usize = "2006-01-02T15:04:05Z".len();
@@ -21,12 +22,13 @@ pub fn fits(schema: &Schema, value: &Value) -> bool {
             .all(|(name, value)| fields.get(name).is_some_and(|field| value.is_null() || fits(field, value))),
         (Shape::Map(values), Value::Object(map)) => map.values().all(|value| fits(values, value)),
         (Shape::List(items), Value::Array(list)) => list.iter().all(|value| fits(items, value)),
-        (Shape::String | Shape::Bytes | Shape::IntOrString, Value::String(_)) => true,
+        (Shape::String | Shape::IntOrString, Value::String(_)) => true,
+        (Shape::Bytes, Value::String(text)) => is_base64(text),
         (Shape::Quantity, Value::String(text)) => {
             Quantity::parse(text).is_ok_and(|quantity| quantity.to_string() == *text)
         }
-        (Shape::Time, Value::String(text)) => text.len() == TIME_LENGTH && text.ends_with('Z'),
-        (Shape::MicroTime, Value::String(text)) => text.len() == MICRO_TIME_LENGTH && text.ends_with('Z'),
+        (Shape::Time, Value::String(text)) => text.len() == TIME_LENGTH && is_time(text),
+        (Shape::MicroTime, Value::String(text)) => text.len() == MICRO_TIME_LENGTH && is_time(text),
         (Shape::Boolean, Value::Bool(_)) | (Shape::Number, Value::Number(_)) => true,
         (Shape::Integer64, Value::Number(number)) => number.as_i64().is_some(),
         (Shape::Integer32 | Shape::IntOrString, Value::Number(number)) => {
@@ -34,6 +36,18 @@ pub fn fits(schema: &Schema, value: &Value) -> bool {
         }
         _ => false,
     }
+}
+
+/// In UTC, as it is written here.
+fn is_time(text: &str) -> bool {
+    text.ends_with('Z') && time::parse(text).is_some()
+}
+
+/// As Go's `encoding/base64` writes it.
+fn is_base64(text: &str) -> bool {
+    let digits = text.trim_end_matches('=');
+    let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    text.len().is_multiple_of(4) && text.len() - digits.len() <= 2 && digits.bytes().all(is_digit)
 }
 
 #[cfg(test)]
@@ -70,8 +84,19 @@ mod tests {
             assert!(!pod_fits(container.clone()), "{container}");
         }
         let metadata = Schemas::reference("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta");
-        for (time, is_usual) in [("2026-01-01T00:00:00Z", true), ("2026-01-01T01:00:00+01:00", false)] {
+        for (time, is_usual) in [
+            ("2026-01-01T00:00:00Z", true),
+            ("2026-01-01T01:00:00+01:00", false),
+            ("xxxxxxxxxxxxxxxxxxxZ", false),
+            ("2026-13-01T00:00:00Z", false),
+        ] {
             assert_eq!(fits(metadata, &json!({"creationTimestamp": time})), is_usual, "{time}");
+        }
+        let secret = Schemas::reference("io.k8s.api.core.v1.Secret");
+        for (bytes, is_usual) in
+            [("", true), ("YQ==", true), ("YWI=", true), ("!!", false), ("YQ", false), ("Y===", false)]
+        {
+            assert_eq!(fits(secret, &json!({"data": {"k": bytes}})), is_usual, "{bytes}");
         }
     }
 }

@@ -108,7 +108,7 @@ fn asked(flow: &Flow, request: &mut Passed) -> Option<Asked> {
     let traceparent = text.into();
     if asked.step != StepId::NONE {
         note(flow, request, |_| Step::TraceContinued { traceparent });
-    } else if parent.is_sampled && flow.collects_spans() {
+    } else if parent.is_sampled && asked.info.is_read_only() && flow.collects_spans() {
         // A read is a span, and no story: what is found out about it on its way is not told.
         asked.step = flow.record(asked.cause, received(flow, &asked));
         flow.record(asked.step.cause(), Step::TraceContinued { traceparent });

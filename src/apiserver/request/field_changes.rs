@@ -79,7 +79,8 @@ impl Changes {
 
 fn told(value: &Value, value_bytes: usize) -> Arc<str> {
     let text = value.to_string();
-    if text.contains("\"env\":") {
+    // Also in a text that holds an object, as the annotation of what was applied last does.
+    if text.replace('\\', "").contains("\"env\":") {
         return "...".into();
     }
     if text.len() <= value_bytes {
@@ -134,6 +135,18 @@ mod tests {
         assert_eq!(told_of(of("s3cret"), of("other")), ["containers[0].env[0].value - -"]);
         let long = told_of(json!({}), json!({"a": "ä".repeat(500)}));
         assert!(long[0].ends_with("...") && long[0].len() < MAX_VALUE_BYTES + 10, "{long:?}");
+        let applied = |value: &str| {
+            let applied = json!({"spec": {"containers": [{"env": [{"name": "PASSWORD", "value": value}]}]}});
+            let last = "kubectl.kubernetes.io/last-applied-configuration";
+            json!({"metadata": {"annotations": {last: applied.to_string()}}})
+        };
+        for (old, new) in [(applied("s3cret"), applied("other")), (json!({"metadata": {}}), applied("other"))]
+        {
+            for told in field_changes(&old, &new, MAX_NEAR_VALUE_BYTES) {
+                let values = [told.from, told.to].into_iter().flatten().collect::<Vec<_>>();
+                assert!(values.iter().all(|value| &**value == "..."), "{values:?}");
+            }
+        }
         let near = field_changes(&json!({}), &json!({"a": "x".repeat(500)}), MAX_NEAR_VALUE_BYTES);
         assert_eq!(near[0].to.as_deref().map(str::len), Some(502));
     }

@@ -10,7 +10,7 @@ use http::Method;
 
 use super::info::RequestInfo;
 use apimachinery::wire::MayRead;
-use flow::{Flow, StepId, TraceStep};
+use flow::{Flow, Step, StepId, TraceStep};
 
 /// What somebody must be able to read to be told of values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +28,17 @@ impl ValuePlace {
         let info = RequestInfo::new(&Method::GET, &path, "").ok()?;
         let RequestInfo { group, resource, namespace, is_resource_request, .. } = info;
         is_resource_request.then_some(ValuePlace { group, resource, namespace })
+    }
+
+    /// That of the values which a step tells: of a cache's entry the object's, of others the request's.
+    fn of_told(flow: &Flow, told: &TraceStep) -> Option<ValuePlace> {
+        let Step::InformerUpdated { resource, key, .. } = &told.step else {
+            return ValuePlace::of_step(flow, told.cause);
+        };
+        let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+        let (namespace, _) = key.split_once('/').unwrap_or_default();
+        let [group, resource, namespace] = [group, resource, namespace].map(str::to_owned);
+        Some(ValuePlace { group, resource, namespace })
     }
 }
 
@@ -47,7 +58,13 @@ impl<'a> ValueReader<'a> {
 
     /// Whether the reader is told of values in the request that a step is part of; not where it is forgotten.
     pub async fn may_see(&mut self, step: Option<StepId>) -> bool {
-        let Some(place) = ValuePlace::of_step(self.flow, step) else { return false };
+        match ValuePlace::of_step(self.flow, step) {
+            Some(place) => self.may_read_at(place).await,
+            None => false,
+        }
+    }
+
+    async fn may_read_at(&mut self, place: ValuePlace) -> bool {
         if let Some(known) = self.known.get(&place) {
             return *known;
         }
@@ -62,7 +79,11 @@ impl<'a> ValueReader<'a> {
 pub async fn hide_unreadable(flow: &Flow, steps: &mut [TraceStep], may_read: &MayRead) {
     let mut reader = ValueReader::new(flow, may_read);
     for one in steps.iter_mut().filter(|one| one.step.has_values()) {
-        if !reader.may_see(one.cause).await {
+        let is_seen = match ValuePlace::of_told(flow, one) {
+            Some(place) => reader.may_read_at(place).await,
+            None => false,
+        };
+        if !is_seen {
             one.step.hide_values();
         }
     }
@@ -74,7 +95,7 @@ mod tests {
 
     use super::*;
     use clock::Clock;
-    use flow::{FieldFromTo, Step};
+    use flow::{CacheEntry, FieldFromTo};
 
     #[tokio::test]
     async fn values_are_of_the_resource_that_was_asked_for() {
@@ -100,5 +121,26 @@ mod tests {
         hide_unreadable(&flow, &mut steps, &may_read(false)).await;
         assert_eq!(steps[2].words(), "validated, changes spec.a");
         assert!(!steps[2].step.has_values());
+    }
+
+    #[tokio::test]
+    async fn entries_of_caches_are_of_their_own_resource() {
+        let flow = Flow::new(Clock::stepped(chrono::DateTime::UNIX_EPOCH));
+        for (resource, key) in [("pods", "n/a"), ("deployments.apps", "n/a"), ("nodes", "a")] {
+            let mut step = Step::informed("x".into(), resource.into(), key.into(), 7);
+            let Step::InformerUpdated { entry, .. } = &mut step else { panic!("it is one") };
+            *entry = Some(Box::new(CacheEntry { before: Some(6), indices: vec![] }));
+            flow.record(None, step);
+        }
+        let mut steps = flow.since(StepId::NONE, 9).steps;
+        let deployments = |group: &str, resource: &str, namespace: &str| {
+            (group, resource, namespace) == ("apps", "deployments", "n")
+        };
+        let may_read = MayRead(Arc::new(move |group: &str, resource: &str, namespace: &str| {
+            let may = deployments(group, resource, namespace);
+            Box::pin(async move { may })
+        }));
+        hide_unreadable(&flow, &mut steps, &may_read).await;
+        assert_eq!(steps.iter().map(|one| one.step.has_values()).collect::<Vec<_>>(), [false, true, false]);
     }
 }

@@ -66,6 +66,9 @@ pub(crate) fn request_of(began: i64, spans: &[(SpanPlace, Unit<'_>)]) -> Value {
     json!({"resourceSpans": resources})
 }
 
+/// Controllers that are no part of kube-controller-manager: kwok's, and one of the apiserver.
+const CONTROLLERS_ELSEWHERE: [&str; 2] = ["kwok-controller", "kubernetes-service-cidr-controller"];
+
 /// A process of the cluster, as OpenTelemetry names it.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ServiceInstance {
@@ -86,6 +89,7 @@ fn source(step: &Step) -> (ServiceInstance, String) {
     };
     let (part, host) = component.split_once('/').unwrap_or((&component, host));
     let is_controller = part.ends_with("-controller") || part == "horizontal-pod-autoscaler";
+    let is_controller = is_controller && !CONTROLLERS_ELSEWHERE.contains(&part);
     let service = match part {
         APISERVER => "apiserver",
         "default-scheduler" => SCHEDULER,
@@ -149,7 +153,8 @@ fn span(began: u64, place: &SpanPlace, unit: &Unit<'_>) -> Value {
             told["links"] = json!([link]);
         }
     }
-    if let Some((code, why)) = unit.refusal() {
+    // As otelhttp has it: what a client asks wrongly is no fault of the server.
+    if let Some((code, why)) = unit.refusal().filter(|(code, _)| *code >= 500) {
         told["status"] = json!({"code": ERROR, "message": format!("{code}: {why}")});
     }
     told
@@ -201,11 +206,10 @@ fn attributes(unit: &Unit<'_>) -> Vec<Value> {
                 attributes.push(attribute("k8s.verb", verb));
             }
             Step::Responded { code, audit_id } => {
-                attributes.push(
-                    json!({"key": "http.response.status_code", "value": {"intValue": code.to_string()}}),
-                );
+                attributes.push(status_code(*code));
                 attributes.extend(audit_id.as_ref().map(|id| attribute("audit-id", id)));
             }
+            Step::Refused { code, .. } => attributes.push(status_code(*code)),
             Step::Authenticated { user, .. } if !user.is_empty() => {
                 attributes.push(attribute("enduser.id", user))
             }
@@ -217,6 +221,10 @@ fn attributes(unit: &Unit<'_>) -> Vec<Value> {
         }
     }
     attributes
+}
+
+fn status_code(code: u16) -> Value {
+    json!({"key": "http.response.status_code", "value": {"intValue": code.to_string()}})
 }
 
 fn method(verb: &str) -> &'static str {
@@ -268,6 +276,7 @@ mod tests {
             (event("deployment-controller", ""), "kube-controller-manager", "", "deployment-controller"),
             (informed("kube-controller-manager"), "kube-controller-manager", "", "kube-controller-manager"),
             (informed("coredns"), "coredns", "", "coredns"),
+            (event("kwok-controller", ""), "kwok-controller", "", "kwok-controller"),
         ] {
             let (service, host) = (service.to_owned(), host.to_owned());
             assert_eq!(source(&step), (ServiceInstance { service, host }, scope.to_owned()), "{step:?}");

@@ -97,7 +97,7 @@ fn a_watch_misses_and_doubles_nothing_and_leases_go_on_whatever_is_killed() {
     let etcdctl = Etcdctl::new(etcd.address);
     let grant =
         |seconds: &str| etcdctl.ok(&["lease", "grant", seconds]).split(' ').nth(1).unwrap().to_owned();
-    let (kept, soon) = (grant("600"), grant("5"));
+    let (kept, soon) = (grant("600"), grant("20"));
     etcdctl.ok(&["put", "k/soon", "0", "--lease", &soon]);
     etcdctl.ok(&["put", "k/kept", "0", "--lease", &kept]);
     let told = folder.path().join("told");

@@ -67,12 +67,23 @@ async fn the_debug_pages_of_a_kubelet_are_reached_through_its_node() {
         ("PUT", "flags/v", json!(2), 400),
         ("PUT", "flags/v", json!("x"), 400),
         ("GET", "nothing", Value::Null, 404),
+        ("GET", "flags", Value::Null, 404),
+        ("POST", "pprof/", Value::Null, 405),
     ] {
         let (answered, said) = ask(&cluster, "", method, &format!("{debug}/{path}"), body).await;
         assert_eq!(answered, code, "{method} {path}: {said}");
     }
+    let request = http::Request::get(format!("{debug}/pprof")).body(axum::body::Body::empty()).unwrap();
+    let moved = tower::ServiceExt::oneshot(cluster.service(), request).await.unwrap();
+    assert_eq!(moved.headers()["location"], format!("{debug}/pprof/"), "and not to the apiserver's own");
     let (code, _) = ask(&cluster, "jane", "GET", &format!("{debug}/pprof/"), Value::Null).await;
     assert_eq!(code, 403, "who may not ask the kubelet is told nothing");
+    cluster.stop().await;
+    let mut config = Config::new().nodes(1);
+    config.apiserver.debugging.is_profiled = false;
+    let cluster = Cluster::start(config).await.unwrap();
+    let (code, _) = ask(&cluster, "", "GET", &format!("{debug}/pprof/cmdline"), Value::Null).await;
+    assert_eq!(code, 404, "with --profiling=false the process tells nothing, whoever is asked");
     cluster.stop().await;
 }
 

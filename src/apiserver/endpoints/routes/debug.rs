@@ -81,9 +81,23 @@ pub fn is_of_debug(path: &str) -> bool {
 }
 
 impl Debugging {
-    /// What a kubelet shows, which has no flag for it (`enableProfilingHandler`, `enableDebugFlagsHandler`).
+    /// What a kubelet of its own process shows, which has no flag for it (`enableProfilingHandler`,
+    /// `enableDebugFlagsHandler`).
     pub fn of_kubelet(verbosity: Option<Verbosity>) -> Debugging {
         Debugging { options: DebuggingOptions::default(), verbosity }
+    }
+
+    /// A kubelet's page at a path for which [`is_of_debug`]: it reads profiles alone, and knows one flag
+    /// (`InstallDebuggingHandlers`).
+    pub async fn respond_as_kubelet(&self, path: &str, request: ApiRequest) -> ApiResponse {
+        let is_flag = is_below(path, "/debug/flags");
+        if is_flag && path != "/debug/flags/v" {
+            return text_response(StatusCode::NOT_FOUND, "404: Page Not Found");
+        }
+        if !is_flag && request.method() != Method::GET {
+            return text_response(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed");
+        }
+        self.respond(path, request).await
     }
 
     /// The page at a path for which [`is_of_debug`].

@@ -2,7 +2,7 @@
 //! Streams and logs go the way that those of pods go, everything else is the kubelet's own.
 
 use axum::body::Body;
-use http::header::{CONTENT_TYPE, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderValue, LOCATION};
 use http::{Method, Request, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use serde_json::Value;
@@ -15,7 +15,7 @@ use crate::endpoints::handlers::body::Input;
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::query::Query;
 use crate::endpoints::response::answer::Answer;
-use crate::endpoints::routes::debug::{Debugging, is_of_debug};
+use crate::endpoints::routes::debug::is_of_debug;
 use crate::kubelet_client::{
     AttachRequest, ExecRequest, KubeletRequest, LogRequest, PodLogOptions, PortForwardRequest,
 };
@@ -71,8 +71,14 @@ pub(super) async fn proxy(
         *request.method_mut() = scope.method.clone();
         *request.uri_mut() =
             format!("{path}{}", query()).parse().map_err(|_| Status::bad_request("no path of a kubelet"))?;
-        let debugging = Debugging::of_kubelet(scope.server.debugging.verbosity.clone());
-        return Ok(Answer::Raw(debugging.respond(path, request).await));
+        // The process is one, and what its flags forbid is forbidden here.
+        let mut response = scope.server.debugging.respond_as_kubelet(path, request).await;
+        let below = scope.uri.path().strip_suffix(path).unwrap_or_default();
+        if let Some(location) = response.headers().get(LOCATION).and_then(|to| to.to_str().ok()) {
+            let moved = HeaderValue::try_from(format!("{below}{location}"));
+            moved.into_iter().for_each(|moved| drop(response.headers_mut().insert(LOCATION, moved)));
+        }
+        return Ok(Answer::Raw(response));
     }
     answer(&AskedStreams::of(scope), upgrade, node, path).await
 }
