@@ -9,7 +9,7 @@ use clap::Args;
 use clock::Clock;
 use http::Method;
 use serde_json::Value;
-use ui::{Lesson, LessonStep, lessons};
+use ui::{Lesson, LessonObject, LessonStep, lessons};
 
 use super::connection::Context;
 use super::style::{Style, Tone};
@@ -83,13 +83,21 @@ impl Learn {
         let kind = &own.kind;
         let given = own
             .in_manifest(&text)
+            .map_err(|error| Failure::new(format!("no lesson can be shown on {shown}"), error))?
             .ok_or_else(|| Failure(format!("{shown} has no {kind} with a name and a container")))?;
         let mut lesson = lesson.shown_on(&given);
         for step in lesson.steps.iter_mut().filter(|step| step.applies) {
-            step.run = format!("kubectl apply -f {}", quoted(&shown.to_string()));
+            step.run = applying(&shown.to_string(), &given);
         }
         Ok(lesson)
     }
+}
+
+/// The command that makes the object where the lesson looks for it, whatever namespace kubectl's context has.
+/// Where the manifest says it that is enough: with a flag kubectl refuses what is in other namespaces.
+fn applying(file: &str, LessonObject { namespace, is_unplaced, .. }: &LessonObject) -> String {
+    let apply = format!("kubectl apply -f {}", quoted(file));
+    if *is_unplaced { format!("{apply} --namespace {namespace}") } else { apply }
 }
 
 /// As one word of a shell.

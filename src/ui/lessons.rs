@@ -1,8 +1,9 @@
 //! The course: lessons as data (`manifests/lessons`), for the page and for `kubarium learn`.
 
+use std::fmt;
 use std::sync::LazyLock;
 
-use apimachinery::yaml;
+use apimachinery::{names, yaml};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -37,7 +38,22 @@ pub struct LessonObject {
     pub namespace: String,
     /// The first container of its pods.
     pub container: String,
+    /// Whether its manifest leaves it to who applies it where it is to be.
+    #[serde(skip)]
+    pub is_unplaced: bool,
 }
+
+/// Why no lesson can be shown on what is in a manifest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnfitManifest(pub String);
+
+impl fmt::Display for UnfitManifest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for UnfitManifest {}
 
 /// A text with a command and what is to be seen of it, or a question.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -129,20 +145,45 @@ impl Lesson {
 
 impl LessonObject {
     /// The first of the kind in a manifest; none where there is none that has a name and a container.
-    pub fn in_manifest(&self, text: &str) -> Option<LessonObject> {
-        let documents = text.split("\n---").filter_map(|part| {
-            let part = part.trim_start_matches("---");
-            yaml::from_str::<Value>(part).ok()
-        });
-        documents.filter(|one| one["kind"] == self.kind.as_str()).find_map(|one| {
-            let named = |path: &str| Some(one.pointer(path)?.as_str()?.to_owned());
-            Some(LessonObject {
-                kind: self.kind.clone(),
-                name: named("/metadata/name")?,
-                namespace: named("/metadata/namespace").unwrap_or_else(|| "default".to_owned()),
-                container: named("/spec/template/spec/containers/0/name")?,
-            })
+    ///
+    /// # Errors
+    /// What is no YAML, and names that no object can have, for a shell reads them.
+    pub fn in_manifest(&self, text: &str) -> Result<Option<LessonObject>, UnfitManifest> {
+        let documents = yaml::documents(text).map_err(|error| UnfitManifest(error.to_string()))?;
+        let mut of_kind = documents.iter().filter(|one| one["kind"] == self.kind.as_str());
+        let Some(found) = of_kind.find_map(|one| self.in_document(one)) else {
+            return Ok(None);
+        };
+        found.check_names()?;
+        Ok(Some(found))
+    }
+
+    fn in_document(&self, one: &Value) -> Option<LessonObject> {
+        let named = |path: &str| Some(one.pointer(path)?.as_str()?.to_owned());
+        // None that is named is one that is left out.
+        let namespace = named("/metadata/namespace").filter(|namespace| !namespace.is_empty());
+        Some(LessonObject {
+            kind: self.kind.clone(),
+            name: named("/metadata/name")?,
+            is_unplaced: namespace.is_none(),
+            namespace: namespace.unwrap_or_else(|| "default".to_owned()),
+            container: named("/spec/template/spec/containers/0/name")?,
         })
+    }
+
+    /// As the API would check them: they become words of commands.
+    fn check_names(&self) -> Result<(), UnfitManifest> {
+        let checked = [
+            ("metadata.name", &self.name, names::dns1123_subdomain(&self.name)),
+            ("metadata.namespace", &self.namespace, names::dns1123_label(&self.namespace)),
+            ("spec.template.spec.containers[0].name", &self.container, names::dns1123_label(&self.container)),
+        ];
+        match checked.iter().find(|(_, _, wrong)| !wrong.is_empty()) {
+            Some((path, name, wrong)) => {
+                Err(UnfitManifest(format!("{path}: Invalid value: {name:?}: {}", wrong.join("; "))))
+            }
+            None => Ok(()),
+        }
     }
 
     fn named_in(&self, text: &str) -> String {
@@ -190,10 +231,11 @@ mod tests {
         let manifest = "---\napiVersion: v1\nkind: Service\nmetadata: {name: s}\n---\napiVersion: apps/v1\n\
                         kind: Deployment\nmetadata: {name: web, namespace: shop}\nspec:\n  template:\n    \
                         spec: {containers: [{name: app, image: a}]}\n";
-        let given = own.in_manifest(manifest).unwrap();
+        let given = own.in_manifest(manifest).unwrap().unwrap();
         assert_eq!([&*given.name, &*given.namespace, &*given.container], ["web", "shop", "app"]);
-        assert_eq!(own.in_manifest("kind: Deployment\nmetadata: {name: a}\n"), None);
-        assert_eq!(own.in_manifest("kind: Service\nmetadata: {name: a}\n"), None);
+        assert!(!given.is_unplaced);
+        assert_eq!(own.in_manifest("kind: Deployment\nmetadata: {name: a}\n"), Ok(None));
+        assert_eq!(own.in_manifest("kind: Service\nmetadata: {name: a}\n"), Ok(None));
         let shown = lesson.shown_on(&given);
         assert!(shown.steps[0].see.contains(&"kube-apiserver: created deployments.apps shop/web".to_owned()));
         assert!(shown.steps.last().unwrap().run.contains("deployment web --namespace shop"));
@@ -206,6 +248,45 @@ mod tests {
             let applying = one.steps.iter().filter(|step| step.applies).count();
             assert_eq!(applying, usize::from(one.own.is_some()), "{}", one.name);
         }
+    }
+
+    /// What a lesson on a Deployment says of one with these names.
+    fn given(name: &str, namespace: &str, container: &str) -> Result<Option<LessonObject>, UnfitManifest> {
+        let own = lessons().iter().find_map(|lesson| lesson.own.as_ref()).unwrap();
+        let manifest = serde_json::json!({
+            "kind": own.kind,
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {"template": {"spec": {"containers": [{"name": container}]}}},
+        });
+        own.in_manifest(&manifest.to_string())
+    }
+
+    #[test]
+    fn names_that_are_none_are_no_words_of_a_shell() {
+        let whole = given("web.example", "shop", "app").unwrap().unwrap();
+        assert_eq!((&*whole.name, whole.is_unplaced), ("web.example", false));
+        let unplaced = given("web", "", "app").unwrap().unwrap();
+        assert_eq!((&*unplaced.namespace, unplaced.is_unplaced), ("default", true));
+        for (path, refused) in [
+            ("metadata.name", given("web; rm x", "shop", "app")),
+            ("metadata.name", given("$(id)", "shop", "app")),
+            ("metadata.namespace", given("web", "shop.here", "app")),
+            ("metadata.namespace", given("web", "--all", "app")),
+            ("spec.template.spec.containers[0].name", given("web", "shop", "a`id`")),
+        ] {
+            let why = refused.unwrap_err().to_string();
+            assert!(why.starts_with(&format!("{path}: Invalid value: ")), "{why}");
+        }
+    }
+
+    #[test]
+    fn a_manifest_that_is_no_yaml_is_refused_and_text_with_dashes_is_one_document() {
+        let own = lessons().iter().find_map(|lesson| lesson.own.as_ref()).unwrap();
+        assert!(own.in_manifest("kind: [\n").is_err());
+        let manifest = "kind: ConfigMap\ndata:\n  a: |\n    x\n    ---\n    kind: Deployment\n--- # next\n\
+                        kind: Deployment\nmetadata: {name: web}\nspec:\n  template:\n    \
+                        spec: {containers: [{name: app}]}\n";
+        assert_eq!(own.in_manifest(manifest).unwrap().unwrap().name, "web");
     }
 
     #[test]

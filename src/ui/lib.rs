@@ -22,6 +22,6 @@ mod sources;
 mod visit;
 
 pub use guests::{Guest, Guests, INVITATION_LASTS, MAX_INVITATIONS, MAX_SESSIONS, SESSION_LASTS};
-pub use lessons::{Lesson, LessonObject, LessonStep, lessons};
+pub use lessons::{Lesson, LessonObject, LessonStep, UnfitManifest, lessons};
 pub use service::service;
 pub use visit::CHECK_PERIOD;

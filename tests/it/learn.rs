@@ -58,6 +58,16 @@ fn every_lesson_shows_what_it_says() {
     }
     let (is_done, _, err) = learn(&["watch", "-f", mine]);
     assert!(!is_done && err.contains("-f is for deployment, informers, rolling-update"), "{err}");
+    // Where kubectl's context has another namespace, it is that in which the lesson looks that counts.
+    assert!(up.kubectl(&["config", "set-context", "--current", "--namespace", "elsewhere"]).status.success());
+    let (is_done, out, err) = learn(&["deployment", "-f", mine, "--run", "--patience", "60"]);
+    assert!(
+        is_done && out.contains("mine.yaml --namespace default") && out.contains(" default/shop"),
+        "{out}{err}"
+    );
+    let no_name = up.file("no-name.yaml", &MINE.replace("name: till", "name: $(id)"));
+    let (is_done, _, err) = learn(&["deployment", "-f", &no_name, "--run"]);
+    assert!(!is_done && err.contains("containers[0].name: Invalid value: \"$(id)\""), "{err}");
     let (is_done, _, err) = learn(&["nothing"]);
     assert!(!is_done && err.contains("kubarium learn lists them"), "{err}");
 }
