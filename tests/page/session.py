@@ -456,6 +456,43 @@ const done = arguments[arguments.length - 1];
 """
 
 
+# A bar of its own, whose first question comes back without an answer.
+HELD_UNKNOWN = """
+const done = arguments[arguments.length - 1];
+(async () => {
+  const { steppingBar } = await import("/page/stepping.js");
+  const real = window.fetch;
+  let [asked, answer] = [0, () => Promise.reject(new TypeError("away"))];
+  window.fetch = (path, options) => {
+    if (path !== "/kubarium/v1/step") return real(path, options);
+    asked += 1;
+    return answer(path, options);
+  };
+  const record = new EventTarget();
+  const view = document.createElement("section");
+  const bar = steppingBar(view, record);
+  // Lines come, which say that the cluster is there.
+  const hearing = setInterval(() => record.dispatchEvent(new Event("heard")), 10);
+  const until = async (isSo) => {
+    while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 10));
+  };
+  record.dispatchEvent(new Event("stepping"));
+  await until(() => asked > 0);
+  const hidden = bar.hidden;
+  answer = real;
+  await until(() => !bar.hidden);
+  clearInterval(hearing);
+  window.fetch = real;
+  done(hidden);
+})();
+"""
+
+
+def who_is_held_is_asked_again_where_there_was_no_answer(page):
+    """Though nothing has changed meanwhile of who is held."""
+    assert page.execute_async_script(HELD_UNKNOWN)
+
+
 def a_page_that_is_opened_late_shows_what_happens_now(page):
     """Not the oldest that is remembered, which would be played for as long as it took."""
     assert page.execute_async_script(OPENED_LATE) == [101, True]
@@ -506,6 +543,7 @@ def main():
         a_lesson(page)
         a_page_at_rest_draws_nothing_and_asks_for_nothing(page)
         a_page_that_is_opened_late_shows_what_happens_now(page)
+        who_is_held_is_asked_again_where_there_was_no_answer(page)
         who_else_comes_is_not_let_in()
         nothing_leaves_the_origin(page)
     finally:

@@ -21,7 +21,7 @@ export async function enter() {
   return session.user;
 }
 
-/** A request to the API; what fails throws the message of its Status, and the Status with it. */
+/** A request to the API; what fails throws the message of its Status, and the Status and the code with it. */
 export async function ask(path, { method = "GET", body, type, accept = "application/json", signal } = {}) {
   const headers = { authorization: `Bearer ${session.session}`, accept };
   if (body !== undefined) headers["content-type"] = type ?? "application/json";
@@ -32,6 +32,7 @@ export async function ask(path, { method = "GET", body, type, accept = "applicat
   const status = statusIn(text);
   const error = new Error(status?.message || text || `${response.status} ${response.statusText}`);
   error.status = status;
+  error.code = response.status;
   throw error;
 }
 

@@ -6,6 +6,9 @@ import { calmly, el, labelled, show, showChanged } from "./dom.js";
 const ROOT = "/kubarium/v1/step";
 /** It is asked so seldom at most who is held, in milliseconds, and only when the record says that it has changed. */
 const ASKED = 100;
+/** What could not be answered is asked so seldom again, in milliseconds, and only while something is heard of the cluster. */
+const RETRIED = 1000;
+const FORBIDDEN = 403;
 /** Of so many who are held it is told. */
 const MAX_SHOWN = 8;
 const STAGES = ["write", "reconcile", "admission", "scheduling", "sync", "watch", "request"];
@@ -78,10 +81,15 @@ export function steppingBar(view, record) {
   const look = async () => {
     if (isAsking || view.hidden || document.hidden || !isStale) return;
     isStale = false;
-    const state = await json(ROOT).catch(() => null);
+    const state = await json(ROOT).catch(({ code }) => {
+      // Who may not step asks no more; who was not answered does not know how it is.
+      if (code !== FORBIDDEN) isStale = true;
+    });
     if (state && !isAsking) paint(state);
   };
   const again = calmly(ASKED, look);
+  const retry = calmly(RETRIED, look);
+  record.addEventListener("heard", () => isStale && retry());
   record.addEventListener("stepping", () => {
     isStale = true;
     again();
