@@ -11,6 +11,7 @@ import sys
 import time
 
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
 from driven import PATIENCE, browser, count, eventually, hangs, text
@@ -95,6 +96,14 @@ def on_my_manifest(page, lesson):
     eventually("a refusal", lambda: "there is no Deployment" in text(page, "#view-lessons .own p"))
     page.execute_script("arguments[0].value = arguments[1]", area, MINE)
     press()
+    eventually("an offer", lambda: count(page, SECTION))
+    # What is changed is not offered any more, until it is taken once more.
+    area.send_keys(Keys.ENTER)
+    eventually("no offer", lambda: not count(page, SECTION))
+    press()
+    eventually("an offer again", lambda: count(page, SECTION))
+    # And it is applied as it was taken, whatever stands there now.
+    page.execute_script("arguments[0].value = ''", area)
     take(page, lesson, "applied")
     seen = text(page, "#view-lessons article")
     assert "deployments.apps default/shop" in seen and "default/lesson" not in seen, seen

@@ -358,6 +358,13 @@ def fields_that_somebody_else_has(page):
     assert '.data.a conflict with "joe"' in outcome() and ".data.b" not in outcome(), outcome()
     accessible(page, "objects, conflict")
     assert kubectl("get", "configmap", "shared", "-o", "jsonpath={.data.a}") == "theirs"
+    # Who changes the text is offered nothing that they have not sent.
+    area.send_keys(Keys.ENTER)
+    eventually("no offer", lambda: count(page, "#view-objects .outcome button") == 0)
+    button(page, "Apply").click()
+    eventually("the offer", lambda: button(page, "Take these fields"))
+    # And what is taken is of what was sent, whatever stands there now.
+    page.execute_script("arguments[0].value = arguments[1]", area, theirs.replace("shared", "another"))
     button(page, "Take these fields").click()
     eventually("what was taken", lambda: "These fields were taken:" in outcome())
     assert "ConfigMap shared applied" in outcome() and '.data.a conflict with "joe"' in outcome(), outcome()

@@ -48,14 +48,31 @@ export function lessonsView(view, record) {
       take({ steps: shownOn(one.steps, object), place, applied: () => {}, isThere: true }, 0);
     };
     const paste = () => {
-      const area = el("textarea", { rows: "12", spellcheck: "false", "aria-label": "Your manifest" });
+      // What was read is what is applied; of what has been changed since nobody knows whether it fits.
+      let isOffered = false;
+      const changed = () => {
+        if (!isOffered) return;
+        isOffered = false;
+        waits = null;
+        show(place);
+      };
+      const area = el("textarea", { rows: "12", spellcheck: "false", "aria-label": "Your manifest", oninput: changed });
       const go = async () => {
+        const text = area.value;
+        const applied = async () => {
+          const done = await apply(text);
+          isOffered = false;
+          return done;
+        };
         try {
-          const dry = await apply(area.value, { dryRun: true });
+          const dry = await apply(text, { dryRun: true });
           const object = dry.map((done) => objectOf(done, one.own.kind)).find(Boolean);
           if (!object) throw new Error(`there is no ${one.own.kind} in it`);
+          if (area.value !== text) throw new Error("it was changed meanwhile");
+          show(said);
           show(place);
-          take({ steps: shownOn(one.steps, object), place, applied: () => apply(area.value) }, 0);
+          isOffered = true;
+          take({ steps: shownOn(one.steps, object), place, applied }, 0);
         } catch (error) {
           show(said, error.message);
         }

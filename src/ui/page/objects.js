@@ -139,24 +139,27 @@ export function objectsView(view, record, tell) {
     const area = el("textarea", { rows: "28", cols: "70", spellcheck: "false", "aria-label": "YAML" });
     area.value = text;
     const outcome = el("div", { role: "status", class: "outcome" });
-    const send = async (dryRun, forced = new Map()) => {
+    // What is forced is part of the text that was sent, and not of what has become of it since.
+    const send = async (dryRun, sent = { text: area.value, inside: namespace.value || "default" }, forced = new Map()) => {
       try {
-        show(outcome, path ? await replace(path, area.value, dryRun) : await applied(dryRun, forced));
+        show(outcome, path ? await replace(path, sent.text, dryRun) : await applied(dryRun, sent, forced));
         forgetKinds();
         await begin();
       } catch (error) {
-        show(outcome, error instanceof Conflict ? disputed(error, (fields) => send(dryRun, forced.set(error.at, fields))) : error.message);
+        const offered = (fields) => send(dryRun, sent, forced.set(error.at, fields));
+        show(outcome, error instanceof Conflict ? disputed(error, area.value === sent.text && offered) : error.message);
       }
     };
+    area.addEventListener("input", () => outcome.querySelector("button")?.remove());
     /** Of what is forced it is said what was taken. */
-    const applied = async (dryRun, forced) => {
-      const done = await apply(area.value, { inside: namespace.value || "default", dryRun, forced: new Set(forced.keys()) });
+    const applied = async (dryRun, { text: whole, inside }, forced) => {
+      const done = await apply(whole, { inside, dryRun, forced: new Set(forced.keys()) });
       const words = el("p", {}, done.map((one) => one.words).join(", "));
       return forced.size ? [words, el("p", {}, dryRun ? "These fields would be taken:" : "These fields were taken:"), fieldList([...forced.values()].flat())] : [words];
     };
     const disputed = ({ message, fields }, take) => {
       const title = "As kubectl apply --server-side --force-conflicts";
-      return [el("p", {}, message), fieldList(fields), el("button", { type: "button", title, onclick: () => take(fields) }, "Take these fields")];
+      return [el("p", {}, message), fieldList(fields), take ? el("button", { type: "button", title, onclick: () => take(fields) }, "Take these fields") : null];
     };
     const target = path ? detail.querySelector(".pane") : detail;
     show(target, area, el("div", { class: "bar" }, el("button", { type: "button", onclick: () => send(false) }, path ? "Replace" : "Apply"), el("button", { type: "button", onclick: () => send(true) }, "Dry run")), outcome);
