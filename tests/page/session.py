@@ -95,10 +95,37 @@ def each_step_moves_or_says_that_it_does_not(page):
     assert way["Responded"] == ["kube-apiserver", "node:node-1"], way
 
 
+# Of somebody who asks, and of a component that hears of something, whence it comes and whither it goes.
+PLACES_OF = """
+const done = arguments[arguments.length - 1];
+(async () => {
+  const { movement, placeOf } = await import("/page/movement.js");
+  const record = { get: () => undefined };
+  const asks = (user) => movement({ id: 1, step: "RequestReceived", path: "/api", user, component: "kube-apiserver" }, record)?.[0] ?? null;
+  const hears = (component) => movement({ id: 1, step: "InformerUpdated", component }, record)?.[1] ?? null;
+  done([arguments[0].map(asks), arguments[1].map(hears), arguments[2].map(placeOf)]);
+})();
+"""
+
+
+def what_has_no_place_on_the_map_is_not_drawn_as_something_else(page):
+    account = "system:serviceaccount:kube-system:"
+    users = {f"{account}metrics-server": None, f"{account}coredns": None, "system:kube-proxy": None, "kubarium:volumes": None,
+             f"{account}generic-garbage-collector": "kube-controller-manager", "system:kube-scheduler": "kube-scheduler",
+             "system:node:node-1": "node:node-1", "kubernetes-admin": "you", "": "you"}
+    caches = {"coredns": None, "kindnet": None, "kube-controller-manager": "informers", "kube-scheduler": "pods to schedule",
+              "kubelet/node-1": "node:node-1"}
+    places = {"metrics-server": None, "controller/mine": None, "horizontal-pod-autoscaler": "kube-controller-manager",
+              "job-controller": "kube-controller-manager", "default-scheduler": "kube-scheduler", "": "you"}
+    told = page.execute_async_script(PLACES_OF, list(users), list(caches), list(places))
+    assert told == [list(users.values()), list(caches.values()), list(places.values())], told
+
+
 def the_way_of_a_deployment(page):
     assert page.find_element(By.ID, "who").text == "kubernetes-admin"
     assert page.current_url == f"{ORIGIN}/", "the invitation stays in no history"
     each_step_moves_or_says_that_it_does_not(page)
+    what_has_no_place_on_the_map_is_not_drawn_as_something_else(page)
     kinds = page.execute_script(WATCH_DOTS)
     assert kinds == 7, "a colour of their own"
     kubectl("create", "deployment", "web", "--image", "nginx", "--replicas", "3")

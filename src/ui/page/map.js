@@ -119,7 +119,8 @@ export function mapView(view, record, player, tell) {
     if (told.length > 4 * MAX_LINES) told = told.slice(-MAX_LINES);
     const between = movement(step, record);
     if (between) moving.send(...between.map(drawing.at), kindOf(step));
-    drawing.touch(placeOf(step.component));
+    const place = placeOf(step.component);
+    if (place) drawing.touch(place);
     if (step.step === "Stored") drawing.touch("etcd");
     paintSoon();
   };

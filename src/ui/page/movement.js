@@ -3,6 +3,12 @@
 const APISERVER = "kube-apiserver";
 const MANAGER = "kube-controller-manager";
 const SCHEDULER = "kube-scheduler";
+/** Parts of the controller manager that are not called controllers, as accounts and in events. */
+const OF_MANAGER = new Set([
+  "bootstrap-signer", "cidrAllocator", "controller-accounts", "controllermanager", "device-taint-eviction", "ephemeral_volume", "generic-garbage-collector", "horizontal-pod-autoscaler",
+  "legacy-service-account-token-cleaner", "persistent-volume-binder", "pod-garbage-collector", "resource_claim", "root-ca-cert-publisher", "token-cleaner", "volume_expand",
+]);
+const ACCOUNT = "system:serviceaccount:kube-system:";
 
 /** Where the components stand: x, y, width, height; what they are called; and what is in them. */
 export const PLACES = {
@@ -56,9 +62,10 @@ const MOVES = {
   Bound: ({ node }) => ["scheduling cycle", `node:${node}`],
 };
 
-/** From which spot to which something moves in a step; none if it stays where it is. */
+/** From which spot to which something moves in a step; none if it stays where it is, or has no place in the drawing. */
 export function movement(step, record) {
-  return MOVES[step.step]?.(step, record) ?? null;
+  const between = MOVES[step.step]?.(step, record);
+  return between?.every(Boolean) ? between : null;
 }
 
 /** Which colour it has. */
@@ -91,7 +98,7 @@ export function kindOf(step) {
 /** The places of components that have been asked for, since each step asks. */
 const found = new Map();
 
-/** Where a step happened: the place in the drawing. */
+/** Where a step happened: the place in the drawing; none of what is not drawn, as metrics-server. */
 export function placeOf(component) {
   if (!found.has(component)) found.set(component, find(component));
   return found.get(component);
@@ -101,14 +108,18 @@ function find(component) {
   if (PLACES[component]) return component;
   if (component === "") return "you";
   if (component === "default-scheduler") return SCHEDULER;
-  return component.startsWith("kubelet") ? "kubelets" : MANAGER;
+  if (component.startsWith("kubelet")) return "kubelets";
+  // What repairs the addresses and ports of Services is in the API server.
+  if (component.endsWith("-repair-controller")) return APISERVER;
+  const isOfManager = component.startsWith(`${MANAGER}/`) || component.endsWith("-controller") || OF_MANAGER.has(component);
+  return isOfManager ? MANAGER : null;
 }
 
 /** Where a component works. */
 function spotOf(component) {
   if (component.startsWith("kubelet/")) return `node:${component.slice("kubelet/".length)}`;
-  if (component.endsWith("-controller")) return `worker:${component.slice(0, -"-controller".length)}`;
-  return placeOf(component);
+  const place = placeOf(component);
+  return place === MANAGER && component.endsWith("-controller") ? `worker:${component.slice(0, -"-controller".length)}` : place;
 }
 
 /** Where it keeps what it has heard of. */
@@ -124,7 +135,10 @@ function askerOf(request, record) {
   const { user } = request;
   if (!user) return "you";
   if (user.startsWith("system:node:")) return `node:${user.slice("system:node:".length)}`;
-  return user.endsWith("kube-scheduler") ? SCHEDULER : MANAGER;
+  if (user.startsWith(ACCOUNT)) return placeOf(user.slice(ACCOUNT.length));
+  if (user.startsWith("system:")) return placeOf(user.slice("system:".length));
+  // Kubarium's own part in it is no component's; whoever else has the cluster in their process is a person.
+  return user.startsWith("kubarium:") ? null : "you";
 }
 
 function answer(step, record) {

@@ -32,7 +32,7 @@ export class Picture {
 
   apply(step) {
     const place = placeOf(step.component);
-    this.counts.set(place, (this.counts.get(place) ?? 0) + 1);
+    if (place) this.counts.set(place, (this.counts.get(place) ?? 0) + 1);
     if (step.step === "Stored") this.counts.set("etcd", (this.counts.get("etcd") ?? 0) + 1);
     const pod = step.pod ? this.#pod(step.pod) : null;
     switch (step.step) {
