@@ -527,6 +527,40 @@ def who_is_held_is_asked_again_where_there_was_no_answer(page):
     assert page.execute_async_script(HELD_UNKNOWN)
 
 
+# A shell that says very much at once; what it says is drawn once a frame.
+MUCH_AT_ONCE = """
+const done = arguments[arguments.length - 1];
+(async () => {
+  const { terminal } = await import("/page/terminal.js");
+  const real = window.WebSocket;
+  let opened;
+  window.WebSocket = class {
+    static OPEN = 1;
+    constructor() { opened = this; }
+    close() {}
+  };
+  const { root } = terminal("/api/v1/namespaces/n/pods/p", "c");
+  window.WebSocket = real;
+  const output = root.querySelector("pre");
+  let drawn = 0;
+  const changes = new MutationObserver((records) => (drawn += records.length));
+  changes.observe(output, { childList: true, characterData: true });
+  const say = (text) => opened.onmessage({ data: new Uint8Array([1, ...new TextEncoder().encode(text)]).buffer });
+  say("begun\\b\\b and\\rnever\\r");
+  for (let at = 0; at < 30000; at += 1) say(`line ${at}\\r\\n`);
+  say("50%\\r100%\\r\\ngone\\rlasx\\bt");
+  const before = changes.takeRecords().length;
+  await new Promise((resolve) => requestAnimationFrame(resolve));
+  const text = output.textContent;
+  done([before, drawn, text.length <= 200000, text.slice(-21)]);
+})();
+"""
+
+
+def a_shell_that_says_much_is_drawn_once_a_frame(page):
+    assert page.execute_async_script(MUCH_AT_ONCE) == [0, 1, True, "\nline 29999\n100%\nlast"]
+
+
 def a_page_that_is_opened_late_shows_what_happens_now(page):
     """Not the oldest that is remembered, which would be played for as long as it took."""
     assert page.execute_async_script(OPENED_LATE) == [101, True]
@@ -578,6 +612,7 @@ def main():
         a_page_at_rest_draws_nothing_and_asks_for_nothing(page)
         a_page_that_is_opened_late_shows_what_happens_now(page)
         who_is_held_is_asked_again_where_there_was_no_answer(page)
+        a_shell_that_says_much_is_drawn_once_a_frame(page)
         who_else_comes_is_not_let_in()
         nothing_leaves_the_origin(page)
     finally:

@@ -19,10 +19,17 @@ export function terminal(path, container) {
   const input = el("input", { autocomplete: "off", spellcheck: "false", onkeydown: pressed });
   const screen = new Screen();
   const decoder = new TextDecoder();
-  const say = (text) => {
-    screen.write(text);
+  // However much comes between two frames, it is drawn once.
+  let isDue = false;
+  const draw = () => {
+    isDue = false;
     output.textContent = screen.text;
     output.scrollTop = output.scrollHeight;
+  };
+  const say = (text) => {
+    screen.write(text);
+    if (!isDue) requestAnimationFrame(draw);
+    isDue = true;
   };
   const send = (channel, text) => {
     if (opened.readyState === WebSocket.OPEN) opened.send(new Uint8Array([channel, ...new TextEncoder().encode(text)]));
@@ -63,7 +70,9 @@ export function terminal(path, container) {
 
 /** What a terminal shows, as text. */
 class Screen {
-  text = "";
+  /** Whole lines, and the one that is being written: only that is changed. */
+  #lines = "";
+  #line = "";
   /** A sequence of control letters, or an end of a line, of which not all has come. */
   #begun = "";
 
@@ -73,14 +82,31 @@ class Screen {
     this.#begun = open < 0 ? "" : all.slice(open);
     const shown = (open < 0 ? all : all.slice(0, open)).replaceAll(/\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])/g, "").replaceAll("\r\n", "\n").replaceAll(/[\x00\x07]/g, "");
     for (const part of shown.split(/([\b\r])/)) this.#put(part);
-    if (this.text.length > MAX_TEXT) this.text = this.text.slice(-MAX_TEXT / 2);
+    if (this.#lines.length + this.#line.length > MAX_TEXT) this.#forget();
+  }
+
+  get text() {
+    return this.#lines + this.#line;
+  }
+
+  #forget() {
+    const kept = this.text.slice(-MAX_TEXT / 2);
+    const end = kept.lastIndexOf("\n") + 1;
+    this.#lines = kept.slice(0, end);
+    this.#line = kept.slice(end);
   }
 
   #put(part) {
     // The cursor goes back by one, or to the beginning of its line: what comes is written over what is there.
-    if (part === "\b") this.text = this.text.endsWith("\n") ? this.text : this.text.slice(0, -1);
-    else if (part === "\r") this.text = this.text.slice(0, this.text.lastIndexOf("\n") + 1);
-    else this.text += part;
+    if (part === "\b") this.#line = this.#line.slice(0, -1);
+    else if (part === "\r") this.#line = "";
+    else this.#append(part);
+  }
+
+  #append(part) {
+    const end = part.lastIndexOf("\n") + 1;
+    if (end) this.#lines += this.#line + part.slice(0, end);
+    this.#line = end ? part.slice(end) : this.#line + part;
   }
 }
 
