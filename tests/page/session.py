@@ -561,6 +561,21 @@ def a_shell_that_says_much_is_drawn_once_a_frame(page):
     assert page.execute_async_script(MUCH_AT_ONCE) == [0, 1, True, "\nline 29999\n100%\nlast"]
 
 
+ENTRIES = """
+const done = arguments[arguments.length - 1];
+import("/page/happened.js").then(({ entry }) => {
+  const words = (seen) => entry(seen).map((one) => one.textContent);
+  done([words({ key: "n/a", entry: { indices: [["namespace", "n"]] } }), words({ key: "n/a", entry: {} }), words({ key: "n/a" })]);
+});
+"""
+
+
+def an_entry_that_was_not_noted_says_so(page):
+    noted, gone, unnoted = page.execute_async_script(ENTRIES)
+    assert noted == ["keyn/aindex namespacen"] and gone == ["keyn/a"], (noted, gone)
+    assert unnoted[0] == "keyn/a" and "too much happened at once" in unnoted[1], unnoted
+
+
 def a_page_that_is_opened_late_shows_what_happens_now(page):
     """Not the oldest that is remembered, which would be played for as long as it took."""
     assert page.execute_async_script(OPENED_LATE) == [101, True]
@@ -613,6 +628,7 @@ def main():
         a_page_that_is_opened_late_shows_what_happens_now(page)
         who_is_held_is_asked_again_where_there_was_no_answer(page)
         a_shell_that_says_much_is_drawn_once_a_frame(page)
+        an_entry_that_was_not_noted_says_so(page)
         who_else_comes_is_not_let_in()
         nothing_leaves_the_origin(page)
     finally:

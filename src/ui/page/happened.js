@@ -58,11 +58,12 @@ async function cached(seen, step, record, places) {
   return [...changed, ...entry(seen), ...value(title, now ?? before)];
 }
 
-/** Under which key and in which indices it is found. */
-function entry(seen) {
+/** Under which key and in which indices it is found; where that is not noted, why. */
+export function entry(seen) {
   const indices = seen.entry?.indices ?? [];
   const rows = [["key", seen.key], ...indices.map(([index, found]) => [`index ${index}`, found || "(none)"])];
-  return [el("dl", { class: "entry" }, rows.flatMap(([term, words]) => [el("dt", {}, term), el("dd", {}, words)]))];
+  const list = el("dl", { class: "entry" }, rows.flatMap(([term, words]) => [el("dt", {}, term), el("dd", {}, words)]));
+  return seen.entry ? [list] : [list, el("p", {}, "Its indices were not noted: nobody looked then, or too much happened at once.")];
 }
 
 /** The revision that the cache held before: as was noted, else what it was told of last. */
