@@ -14,7 +14,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
 from driven import PATIENCE, browser, button, count, eventually, hangs, press, text
-from structure import well_laid_out
+from structure import settled, well_laid_out
 
 LINK, KUBECTL, KUBECONFIG, AXE, FOLDER = sys.argv[1:6]
 ORIGIN = LINK.split("/#")[0]
@@ -576,6 +576,17 @@ def an_entry_that_was_not_noted_says_so(page):
     assert unnoted[0] == "keyn/a" and "too much happened at once" in unnoted[1], unnoted
 
 
+def a_page_that_changes_between_two_looks_is_looked_at_again():
+    looks = iter([{"light": "a", "dark": "b"}, {"light": "b", "dark": "b"}])
+    assert settled(lambda: next(looks), "a page") == "b"
+    try:
+        settled(lambda: {"light": "a", "dark": "b"}, "a page")
+    except AssertionError as error:
+        assert "a page" in str(error)
+    else:
+        raise AssertionError("colours that differ for good are none of its changes")
+
+
 def a_page_that_is_opened_late_shows_what_happens_now(page):
     """Not the oldest that is remembered, which would be played for as long as it took."""
     assert page.execute_async_script(OPENED_LATE) == [101, True]
@@ -629,6 +640,7 @@ def main():
         who_is_held_is_asked_again_where_there_was_no_answer(page)
         a_shell_that_says_much_is_drawn_once_a_frame(page)
         an_entry_that_was_not_noted_says_so(page)
+        a_page_that_changes_between_two_looks_is_looked_at_again()
         who_else_comes_is_not_let_in()
         nothing_leaves_the_origin(page)
     finally:
