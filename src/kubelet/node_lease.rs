@@ -59,8 +59,8 @@ impl NodeLease {
     }
 
     /// Says once that two processes run one node: which of them writes the status of a pod is then by chance.
-    /// Whoever writes something else into a Lease leaves its time as it was; `now` was written by this one, and
-    /// its answer was lost.
+    /// Whoever writes something else into a Lease leaves its time as it was; `now` was written by this one,
+    /// and its answer was lost.
     fn notice_another(&mut self, last: Option<&Object>, found: &Object, now: Time) {
         let renewed = |lease: &Object| lease.to_value()["spec"]["renewTime"].clone();
         let is_own = renewed(found) == rfc3339_micro(now);
