@@ -234,19 +234,22 @@ fn line(told: Followed, behind: u64, stepping: u64) -> Result<Bytes, std::io::Er
 mod tests {
     use super::*;
 
+    /// Somebody who may read everything, from now on.
+    fn reader_of(flow: &Flow) -> RecordReader {
+        RecordReader {
+            flow: flow.clone(),
+            may_read: MayRead(Arc::new(|_: &str, _: &str, _: &str| Box::pin(std::future::ready(true)))),
+            _keeps: None,
+            newest: flow.newest(),
+            stepping: flow.stepping().map(Gate::changes),
+            seldom_rounds: false,
+        }
+    }
+
     #[test]
     fn a_crowd_is_told_at_leisure_and_its_rest_at_once() {
         let flow = Flow::new(Clock::stepped(chrono::DateTime::UNIX_EPOCH));
-        let may_read = MayRead(Arc::new(|_: &str, _: &str, _: &str| Box::pin(std::future::ready(true))));
-        let newest = flow.newest();
-        let mut reader = RecordReader {
-            flow: flow.clone(),
-            may_read,
-            _keeps: None,
-            newest,
-            stepping: None,
-            seldom_rounds: false,
-        };
+        let mut reader = reader_of(&flow);
         let mut come = |count: u64, next| {
             for _ in 0..count {
                 flow.record(None, Step::VALIDATED);
@@ -268,17 +271,8 @@ mod tests {
     #[tokio::test]
     async fn rounds_wait_for_news_where_that_is_enough() {
         let flow = Flow::new(Clock::stepped(chrono::DateTime::UNIX_EPOCH));
-        let may_read = MayRead(Arc::new(|_: &str, _: &str, _: &str| Box::pin(std::future::ready(true))));
-        let stepping = flow.stepping().map(Gate::changes);
-        let newest = flow.newest();
-        let mut reader = RecordReader {
-            flow: flow.clone(),
-            may_read,
-            _keeps: None,
-            newest,
-            stepping,
-            seldom_rounds: true,
-        };
+        let mut reader = RecordReader { seldom_rounds: true, ..reader_of(&flow) };
+        let newest = reader.newest;
         let (_lives, mut ending) = watch::channel(false);
         let clock = Clock::stepped(chrono::DateTime::UNIX_EPOCH);
         let round = || Step::Enqueued {
