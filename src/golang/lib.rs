@@ -5,6 +5,7 @@
 
 #![warn(missing_docs, unreachable_pub)]
 
+pub mod base64_text;
 pub mod duration;
 pub mod first_bytes;
 pub mod go_print;
