@@ -22,10 +22,9 @@ pub(crate) fn fitted(text: &str) -> String {
 }
 
 /// How many columns and rows the screen has, if it says.
-pub(crate) fn size_of_screen() -> Option<(usize, usize)> {
+pub(crate) fn size_of_screen() -> Option<(u16, u16)> {
     let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
-    let known = (usize::from(size.ws_col), usize::from(size.ws_row));
-    Some(known).filter(|(columns, rows)| *columns > 0 && *rows > 0)
+    Some((size.ws_col, size.ws_row)).filter(|(columns, rows)| *columns > 0 && *rows > 0)
 }
 
 #[cfg(unix)]

@@ -1,11 +1,15 @@
 //! `kubarium watch`: a cluster at work, live in a terminal, lane by lane.
 
+mod columns;
 mod keys;
+mod lane_table;
 mod picture;
+mod queue_table;
 mod screen;
+mod taken;
 
 use std::cell::Cell;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use clap::Args;
@@ -16,11 +20,13 @@ use tokio::sync::mpsc;
 
 use super::asked::WhichCluster;
 use super::connection::Context;
-use super::{Failure, block_on, choice, terminal};
+use super::stop::Stop;
+use super::{Failure, block_on, choice};
 use clock::Clock;
 use flow::TraceStep;
-use keys::{KeyPressed, RawTerminal};
+use keys::{FromTerminal, KeyPressed};
 use picture::LivePicture;
+use taken::TakenTerminal;
 
 /// How often the screen is drawn at most.
 const FRAME: Duration = Duration::from_millis(100);
@@ -28,10 +34,6 @@ const FRAME: Duration = Duration::from_millis(100);
 const PERIOD: Duration = Duration::from_secs(1);
 /// Messages between the tasks of this command; who brings more waits.
 const QUEUE: usize = 64;
-/// The width where the terminal does not say.
-const COLUMNS: usize = 80;
-/// The height where the terminal does not say.
-const ROWS: usize = 24;
 
 /// Show a cluster at work: what flows through its components, how deep each queue is, what each worker holds.
 ///
@@ -55,7 +57,7 @@ enum Happened {
     Steps(FollowedLine),
     /// Who is held, as the cluster said when it was asked behind so many keys.
     Held(u64, Value),
-    Key(KeyPressed),
+    Terminal(FromTerminal),
     /// The cluster answers no more, or why it never did.
     Ended(Result<(), Failure>),
 }
@@ -77,34 +79,20 @@ impl WatchCommand {
 }
 
 async fn watch(context: &Context, name: &str) -> Result<(), Failure> {
+    let mut stop = Stop::listen()?;
     let (sender, mut came) = mpsc::channel(QUEUE);
-    let terminal = RawTerminal::enter()?;
-    let (pressed, keys) = mpsc::channel(QUEUE);
-    keys::read(pressed);
+    let screen = TakenTerminal::enter()?;
+    let keys = sender.clone();
+    keys::read(move |told| keys.blocking_send(Happened::Terminal(told)).is_ok());
     let acted = Cell::new(0);
-    let mut view = LiveView {
-        picture: LivePicture::default(),
-        held: Value::Null,
-        acted: &acted,
-        name,
-        frame: String::new(),
-    };
-    let outcome = tokio::select! {
+    let picture = LivePicture::default();
+    let mut view = LiveView { picture, held: Value::Null, acted: &acted, name, screen };
+    tokio::select! {
         () = follow(context, sender.clone()) => Ok(()),
-        () = ask_who_is_held(context, &acted, sender.clone()) => Ok(()),
-        () = tell_keys(keys, sender) => Ok(()),
+        () = ask_who_is_held(context, &acted, sender) => Ok(()),
+        () = stop.wait() => Ok(()),
         outcome = view.show(context, &mut came) => outcome,
-    };
-    drop(terminal);
-    outcome
-}
-
-async fn tell_keys(mut keys: mpsc::Receiver<KeyPressed>, to: mpsc::Sender<Happened>) {
-    while let Some(key) = keys.recv().await {
-        let _ = to.send(Happened::Key(key)).await;
     }
-    // Who closes the input still looks.
-    std::future::pending().await
 }
 
 /// Tells what is recorded, from the oldest step on: so what waits in queues is known.
@@ -154,15 +142,14 @@ struct LiveView<'a> {
     /// the next press of the space bar round.
     acted: &'a Cell<u64>,
     name: &'a str,
-    /// What stands on the screen.
-    frame: String,
+    screen: TakenTerminal,
 }
 
 impl LiveView<'_> {
     async fn show(&mut self, context: &Context, came: &mut mpsc::Receiver<Happened>) -> Result<(), Failure> {
         let clock = Clock::real();
         loop {
-            self.draw();
+            self.screen.draw(|frame| screen::draw(frame, &mut self.picture, &self.held, self.name))?;
             let Some(first) = came.recv().await else { return Ok(()) };
             let mut next = Some(first);
             while let Some(happened) = next {
@@ -170,8 +157,12 @@ impl LiveView<'_> {
                     Happened::Steps(line) => self.picture.add(line.steps, line.missed),
                     Happened::Held(asked, held) if asked == self.acted.get() => self.held = held,
                     Happened::Held(..) => {}
-                    Happened::Key(KeyPressed::Quit) => return Ok(()),
-                    Happened::Key(key) => self.act(context, key).await,
+                    Happened::Terminal(FromTerminal::Pressed(KeyPressed::Quit)) => return Ok(()),
+                    Happened::Terminal(FromTerminal::Pressed(key)) => self.act(context, key).await,
+                    Happened::Terminal(FromTerminal::Resized) => {}
+                    Happened::Terminal(FromTerminal::Gone(why)) => {
+                        return Err(Failure::new("the terminal tells nothing any more", why));
+                    }
                     Happened::Ended(outcome) => return outcome,
                 }
                 next = came.try_recv().ok();
@@ -199,18 +190,6 @@ impl LiveView<'_> {
             Err(Failure(why)) => json!({"refused": why}),
         };
         self.acted.update(|acted| acted + 1);
-    }
-
-    fn draw(&mut self) {
-        let (columns, rows) = terminal::size_of_screen().unwrap_or((COLUMNS, ROWS));
-        let frame = screen::frame(&mut self.picture, &self.held, self.name, (columns, rows));
-        if frame != self.frame {
-            let mut out = std::io::stdout().lock();
-            // Home, then each line with what stood behind it taken away: nothing flickers.
-            let _ = write!(out, "\x1b[H{}\x1b[J", frame.replace('\n', "\x1b[K\r\n"));
-            let _ = out.flush();
-            self.frame = frame;
-        }
     }
 }
 

@@ -8,6 +8,11 @@ use flow::{Lane, Step, StepId, TraceStep};
 const MAX_LINES: usize = 200;
 /// Of so many steps it is known where they happened, for those that say nothing of that themselves.
 const MAX_PLACES: usize = 4_096;
+/// The last seconds of the cluster's clock of which it is known how much flowed in each.
+pub(super) const FLOW_SECONDS: usize = 16;
+
+/// In a second.
+const MICROSECONDS: u64 = 1_000_000;
 
 /// Where something happens, in the order of a request's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,7 +66,33 @@ pub(super) struct LaneFlow {
     pub(super) steps: u64,
     /// Since the screen was drawn last.
     pub(super) new: u64,
+    /// By the second, the present one last.
+    pub(super) seconds: [u64; FLOW_SECONDS],
     pub(super) last: String,
+}
+
+impl LaneFlow {
+    /// So many seconds have begun.
+    fn pass(&mut self, begun: usize) {
+        let gone = begun.min(FLOW_SECONDS);
+        self.seconds.copy_within(gone.., 0);
+        self.seconds[FLOW_SECONDS - gone..].fill(0);
+    }
+
+    fn add(&mut self, words: &str) {
+        self.steps += 1;
+        self.new += 1;
+        self.seconds[FLOW_SECONDS - 1] += 1;
+        words.clone_into(&mut self.last);
+    }
+}
+
+/// A step as it is told.
+#[derive(Clone, Debug)]
+pub(super) struct SeenStep {
+    pub(super) lane: LiveLane,
+    pub(super) component: String,
+    pub(super) words: String,
 }
 
 /// A work queue and its workers.
@@ -80,8 +111,10 @@ pub(super) struct LiveQueue {
 pub(super) struct LivePicture {
     lanes: [LaneFlow; 6],
     pub(super) queues: BTreeMap<String, LiveQueue>,
-    pub(super) lines: VecDeque<String>,
+    pub(super) told: VecDeque<SeenStep>,
     pub(super) newest: StepId,
+    /// The second of the newest step.
+    second: u64,
     pub(super) missed: u64,
     places: BTreeMap<StepId, String>,
 }
@@ -101,18 +134,24 @@ impl LivePicture {
         let of_cause = || step.cause.and_then(|cause| self.places.get(&cause).cloned());
         let component = own.or_else(of_cause).unwrap_or_default();
         let words = step.words();
-        let lane = &mut self.lanes[LiveLane::of(&step.step, &component) as usize];
-        lane.steps += 1;
-        lane.new += 1;
-        lane.last.clone_from(&words);
-        self.lines.push_back(format!("{component}: {words}"));
-        self.lines.drain(..self.lines.len().saturating_sub(MAX_LINES));
-        self.places.insert(step.id, component);
+        let lane = LiveLane::of(&step.step, &component);
+        self.pass(step.at_microseconds / MICROSECONDS);
+        self.lanes[lane as usize].add(&words);
+        self.places.insert(step.id, component.clone());
+        self.told.push_back(SeenStep { lane, component, words });
+        self.told.drain(..self.told.len().saturating_sub(MAX_LINES));
         if self.places.len() > MAX_PLACES {
             self.places.pop_first();
         }
         self.newest = step.id;
         self.move_queues(step);
+    }
+
+    /// By the cluster's clock, which stands while it is held.
+    fn pass(&mut self, second: u64) {
+        let begun = usize::try_from(second.saturating_sub(self.second)).unwrap_or(usize::MAX);
+        self.lanes.iter_mut().for_each(|lane| lane.pass(begun));
+        self.second = self.second.max(second);
     }
 
     fn move_queues(&mut self, step: &TraceStep) {
@@ -188,9 +227,25 @@ mod tests {
     }
 
     #[test]
+    fn what_flowed_is_known_by_the_second_of_the_cluster_s_clock() {
+        let mut picture = LivePicture::default();
+        let seconds = |picture: &LivePicture| picture.lane(LiveLane::Informers).seconds;
+        let happen = |picture: &mut LivePicture, second: u64| {
+            let at_microseconds = second * MICROSECONDS;
+            picture.add(vec![TraceStep { at_microseconds, ..enqueued(1, "ns/a") }], 0);
+        };
+        [2, 2, 3, 5].into_iter().for_each(|second| happen(&mut picture, second));
+        assert_eq!(seconds(&picture)[FLOW_SECONDS - 5..], [0, 2, 1, 0, 1]);
+        happen(&mut picture, 5 + FLOW_SECONDS as u64 - 1);
+        assert_eq!((seconds(&picture)[0], seconds(&picture).iter().sum::<u64>()), (1, 2));
+        happen(&mut picture, u64::MAX / MICROSECONDS);
+        assert_eq!(seconds(&picture).iter().sum::<u64>(), 1);
+    }
+
+    #[test]
     fn what_is_kept_has_a_bound() {
         let mut picture = LivePicture::default();
         picture.add((1..=MAX_PLACES as u64 + 9).map(|id| step(id, 0, Step::VALIDATED)).collect(), 0);
-        assert_eq!((picture.lines.len(), picture.places.len()), (MAX_LINES, MAX_PLACES));
+        assert_eq!((picture.told.len(), picture.places.len()), (MAX_LINES, MAX_PLACES));
     }
 }

@@ -4,6 +4,7 @@ mod background;
 mod choice;
 mod contexts;
 mod run;
+mod screen;
 mod terminal;
 mod trace;
 mod watch;

@@ -1,0 +1,85 @@
+//! The terminal while the view has it: each key comes as it is pressed, the screen is one of its own, and
+//! both are left as they were found, however the view ends.
+
+use std::io::{BufWriter, Stdout, stdout};
+use std::panic;
+
+use ratatui_core::layout::Rect;
+use ratatui_core::terminal::{Frame, Terminal, TerminalOptions, Viewport};
+use ratatui_crossterm::CrosstermBackend;
+use ratatui_crossterm::crossterm::cursor::{Hide, Show};
+use ratatui_crossterm::crossterm::execute;
+use ratatui_crossterm::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, is_raw_mode_enabled,
+};
+
+use crate::cli::{Failure, terminal};
+
+/// The size of a screen that does not say it.
+const UNKNOWN: (u16, u16) = (80, 24);
+
+/// A terminal that is the view's; dropped, it is as before.
+pub(super) struct TakenTerminal {
+    screen: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    area: Rect,
+    // The last field: it is given back behind everything that is written to it.
+    _given_back: GivenBack,
+}
+
+struct GivenBack;
+
+impl Drop for GivenBack {
+    fn drop(&mut self) {
+        give_back();
+    }
+}
+
+impl TakenTerminal {
+    pub(super) fn enter() -> Result<TakenTerminal, Failure> {
+        let failed = |error| Failure::new("cannot take the terminal", error);
+        enable_raw_mode().map_err(failed)?;
+        let _given_back = GivenBack;
+        give_back_before_a_panic_is_told();
+        execute!(stdout(), EnterAlternateScreen, Hide).map_err(failed)?;
+        let area = area_of_screen();
+        // Of a size that is told here: some terminals say that they have no rows and no columns.
+        let options = TerminalOptions { viewport: Viewport::Fixed(area) };
+        let backend = CrosstermBackend::new(BufWriter::new(stdout()));
+        let screen = Terminal::with_options(backend, options).map_err(failed)?;
+        Ok(TakenTerminal { screen, area, _given_back })
+    }
+
+    /// Draws all of the screen; what stands there already is not written again.
+    pub(super) fn draw(&mut self, show: impl FnOnce(&mut Frame<'_>)) -> Result<(), Failure> {
+        let failed = |error| Failure::new("cannot draw on the terminal", error);
+        let area = area_of_screen();
+        if area != self.area {
+            self.screen.resize(area).map_err(failed)?;
+            self.area = area;
+        }
+        self.screen.draw(show).map_err(failed)?;
+        Ok(())
+    }
+}
+
+fn area_of_screen() -> Rect {
+    let (columns, rows) = terminal::size_of_screen().unwrap_or(UNKNOWN);
+    Rect::new(0, 0, columns, rows)
+}
+
+/// Once: a screen that is left twice has its cursor elsewhere.
+fn give_back() {
+    if is_raw_mode_enabled().unwrap_or(true) {
+        let _ = execute!(stdout(), Show, LeaveAlternateScreen);
+        let _ = disable_raw_mode();
+    }
+}
+
+/// What a panic says is lost with the screen on which it is said.
+fn give_back_before_a_panic_is_told() {
+    let tell = panic::take_hook();
+    panic::set_hook(Box::new(move |panicked| {
+        give_back();
+        tell(panicked);
+    }));
+}
