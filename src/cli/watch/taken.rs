@@ -4,7 +4,9 @@
 use std::io::{BufWriter, Stdout, stdout};
 use std::panic;
 
+use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::Rect;
+use ratatui_core::style::Color;
 use ratatui_core::terminal::{Frame, Terminal, TerminalOptions, Viewport};
 use ratatui_crossterm::CrosstermBackend;
 use ratatui_crossterm::crossterm::cursor::{Hide, Show};
@@ -13,6 +15,7 @@ use ratatui_crossterm::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, is_raw_mode_enabled,
 };
 
+use crate::cli::style::Style;
 use crate::cli::{Failure, terminal};
 
 /// The size of a screen that does not say it.
@@ -22,6 +25,7 @@ const UNKNOWN: (u16, u16) = (80, 24);
 pub(super) struct TakenTerminal {
     screen: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
     area: Rect,
+    is_coloured: bool,
     // The last field: it is given back behind everything that is written to it.
     _given_back: GivenBack,
 }
@@ -46,7 +50,8 @@ impl TakenTerminal {
         let options = TerminalOptions { viewport: Viewport::Fixed(area) };
         let backend = CrosstermBackend::new(BufWriter::new(stdout()));
         let screen = Terminal::with_options(backend, options).map_err(failed)?;
-        Ok(TakenTerminal { screen, area, _given_back })
+        let is_coloured = Style::of_stdout().is_coloured();
+        Ok(TakenTerminal { screen, area, is_coloured, _given_back })
     }
 
     /// Draws all of the screen; what stands there already is not written again.
@@ -57,8 +62,22 @@ impl TakenTerminal {
             self.screen.resize(area).map_err(failed)?;
             self.area = area;
         }
-        self.screen.draw(show).map_err(failed)?;
+        let shown = |frame: &mut Frame<'_>| {
+            show(frame);
+            if !self.is_coloured {
+                take_colours(frame.buffer_mut());
+            }
+        };
+        self.screen.draw(shown).map_err(failed)?;
         Ok(())
+    }
+}
+
+/// Where there are to be none, crossterm would write sequences for them that take away what is bold, too.
+fn take_colours(screen: &mut Buffer) {
+    for cell in &mut screen.content {
+        cell.set_fg(Color::Reset);
+        cell.set_bg(Color::Reset);
     }
 }
 
@@ -82,4 +101,27 @@ fn give_back_before_a_panic_is_told() {
         give_back();
         tell(panicked);
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui_core::style::{Modifier, Style};
+
+    use super::*;
+
+    #[test]
+    fn a_screen_without_colours_keeps_what_is_bold() {
+        let mut screen = Buffer::empty(Rect::new(0, 0, 4, 1));
+        screen.set_string(
+            0,
+            0,
+            "held",
+            Style::new().fg(Color::Red).bg(Color::Blue).add_modifier(Modifier::BOLD),
+        );
+        take_colours(&mut screen);
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        let mut wanted = Buffer::empty(Rect::new(0, 0, 4, 1));
+        wanted.set_string(0, 0, "held", bold);
+        assert_eq!(screen, wanted);
+    }
 }

@@ -13,6 +13,10 @@ use crate::support::{Up, eventually, texts};
 const TAKEN: &str = "\u{1b}[?1049h";
 const GIVEN_BACK: &str = "\u{1b}[?1049l";
 
+/// What begins the name of the first lane, and what begins a heading.
+const CYAN: &str = "\u{1b}[38;5;6;49m";
+const REVERSED: &str = "\u{1b}[7m";
+
 /// A view of a cluster in a terminal of its own; `script` of util-linux makes one.
 struct View<'a> {
     child: Child,
@@ -22,6 +26,10 @@ struct View<'a> {
 
 impl View<'_> {
     fn open<'a>(up: &'a Up, name: &str) -> View<'a> {
+        View::open_with(up, name, "")
+    }
+
+    fn open_with<'a>(up: &'a Up, name: &str, no_color: &str) -> View<'a> {
         let written = up.folder().join(name);
         let kubarium = env!("CARGO_BIN_EXE_kubarium");
         let tell = format!("tty > {name}.tty; echo $$ > {name}.pid; exec {kubarium} watch");
@@ -31,6 +39,7 @@ impl View<'_> {
             .env("HOME", up.folder())
             .env("SHELL", "/bin/sh")
             .env("TERM", "xterm")
+            .env("NO_COLOR", no_color)
             .current_dir(up.folder())
             .stdin(Stdio::piped())
             .stdout(fs::File::create(&written).unwrap())
@@ -98,8 +107,23 @@ fn it_draws_the_lanes_and_its_keys_step_the_cluster() {
     });
     view.shows("   running");
     view.types(b"q");
+    assert!(view.written().contains(CYAN));
     let (status, behind) = view.ended();
     assert!(status.success() && behind.trim().is_empty(), "{status} {behind}");
+}
+
+#[test]
+fn who_wants_no_colour_sees_headings_all_the_same() {
+    let up = Up::start();
+    let mut view = View::open_with(&up, "plain", "1");
+    view.shows("kubelets");
+    view.types(b"q");
+    let written = view.written();
+    assert!(written.contains(REVERSED) && !written.contains(CYAN), "{written:?}");
+    // An empty one of these would take the marks of a heading away, too.
+    let (before, _) = written.split_once("queue").unwrap();
+    assert!(!before.contains("\u{1b}[;m"), "{written:?}");
+    assert!(view.ended().0.success());
 }
 
 #[test]
