@@ -27,8 +27,10 @@ struct CacheInner {
     nodes: BTreeMap<Arc<str>, Arc<NodeInfo>>,
     /// By uid.
     pods: HashMap<String, CachedPod>,
-    /// Of the nodes as they are now; none when something has changed since.
+    /// Of the nodes as they are now; none when that has to be made anew.
     snapshot: Option<Snapshot>,
+    /// Stands in the snapshot where a node is about to change.
+    vacancy: Arc<NodeInfo>,
     images: Images,
     /// That of the node which has changed last.
     generation: u64,
@@ -136,8 +138,7 @@ impl Cache {
 
 impl CacheInner {
     fn change_node(&mut self, name: &str, change: impl FnOnce(&mut NodeInfo)) {
-        // Dropped first: a snapshot that nobody else holds then need not be copied from.
-        self.snapshot = None;
+        let place = self.vacate(name);
         self.generation += 1;
         let generation = self.generation;
         let name: Arc<str> = name.into();
@@ -145,8 +146,28 @@ impl CacheInner {
         let changed = Arc::make_mut(info);
         change(changed);
         changed.generation = generation;
+        let shown = info.object.is_some().then(|| info.clone());
         if info.is_empty() {
             self.nodes.remove(&name);
+        }
+        self.show(place, shown);
+    }
+
+    /// Takes a node that is to change out of the snapshot, so that it need not be copied. Returns its place;
+    /// none when it has none, or when somebody holds the snapshot, which does not change then.
+    fn vacate(&mut self, name: &str) -> Option<usize> {
+        let slots = Arc::get_mut(self.snapshot.as_mut()?)?;
+        let at = slots.binary_search_by(|node| (*node.name).cmp(name)).ok()?;
+        slots[at] = self.vacancy.clone();
+        Some(at)
+    }
+
+    /// Puts a node that has changed back to its place in the snapshot, which is as good as new then.
+    fn show(&mut self, place: Option<usize>, node: Option<Arc<NodeInfo>>) {
+        let slots = self.snapshot.as_mut().and_then(Arc::get_mut);
+        match (slots, place, node) {
+            (Some(slots), Some(at), Some(node)) => slots[at] = node,
+            _ => self.snapshot = None,
         }
     }
 
@@ -180,6 +201,32 @@ mod tests {
         assert_eq!(before[0].requested.milli_cpu, 0, "a snapshot does not change");
         cache.forget(web.uid());
         assert_eq!(cache.snapshot()[0].requested.milli_cpu, 0);
+    }
+
+    #[test]
+    fn a_snapshot_that_nobody_holds_is_kept_up_to_date() {
+        let cache = Cache::default();
+        ["b", "a", "d"].iter().for_each(|name| cache.set_node(&node(name, json!({}))));
+        let pod_on = |name: &str, on: &str| pod(name, json!({"nodeName": on, "containers": [{}]}));
+        let shown = || {
+            let of = |node: &Arc<NodeInfo>| format!("{} {} {}", node.name, node.pods.len(), node.generation);
+            cache.snapshot().iter().map(of).collect::<Vec<_>>()
+        };
+        let address = || cache.snapshot().as_ptr();
+        assert_eq!(shown(), ["a 0 2", "b 0 1", "d 0 3"]);
+        let first = address();
+        cache.add_pod(pod_on("web", "b"));
+        assert_eq!((shown(), address()), (vec!["a 0 2".into(), "b 1 4".into(), "d 0 3".into()], first));
+        // Whoever holds one sees no change; a node that comes or goes changes who there is.
+        let held = cache.snapshot();
+        cache.add_pod(pod_on("db", "d"));
+        assert_eq!((held[2].pods.len(), shown()[2].as_str()), (0, "d 1 5"));
+        drop(held);
+        cache.set_node(&node("c", json!({})));
+        cache.remove_node("b");
+        assert_eq!(shown(), ["a 0 2", "c 0 6", "d 1 5"]);
+        cache.add_pod(pod_on("new", "nowhere"));
+        assert_eq!(shown().len(), 3);
     }
 
     #[test]

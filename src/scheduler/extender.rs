@@ -106,7 +106,7 @@ impl Extenders {
             "PodUID": metadata.uid, "Node": node});
         Some(match extender.ask(&extender.config.bind_verb, args).await {
             Ok(answer) => match field(&answer, "Error").as_str().filter(|error| !error.is_empty()) {
-                Some(error) => Status::error(error).by(EXTENDER),
+                Some(error) => Status::error(error.to_owned()).by(EXTENDER),
                 None => Status::success(),
             },
             Err(error) => Status::error(error.0).by(EXTENDER),
@@ -229,7 +229,7 @@ impl FilterAnswer {
                 (None, Some(reason)) => Status::unschedulable(reason.clone()),
                 (None, None) => Status::unschedulable("node(s) were rejected by a scheduler extender"),
             };
-            diagnosis.nodes.explicit.insert(node.name.to_string(), status.by(EXTENDER));
+            diagnosis.nodes.explicit.insert(node.name.clone(), status.by(EXTENDER));
         }
         diagnosis.unschedulable_plugins.insert(EXTENDER);
         left

@@ -116,6 +116,10 @@ impl Attempts {
             pod: pod.object.shared_key().clone(),
             node: node.clone(),
         });
+        // Whoever reserves and binds needs no nodes, and what nobody holds need not be copied when it
+        // changes.
+        state.nodes = Snapshot::default();
+        drop(snapshot);
         if !self.parts.cache.assume(pod.clone(), &node) {
             return Err(SchedulingFailure::error("pod is in the cache, so can't be assumed"));
         }
@@ -130,8 +134,6 @@ impl Attempts {
             self.parts.cache.forget(pod.uid());
             return Err(rejected_by_plugin(&node, status));
         }
-        // Whoever binds needs no nodes, and what nobody holds need not be copied when it changes.
-        state.nodes = Snapshot::default();
         Ok(Chosen { node, state, begun: Duration::ZERO })
     }
 
@@ -328,7 +330,7 @@ fn rejected_by_plugin(node: &str, status: Status) -> SchedulingFailure {
     }
     let mut error = FitError { node_count: 1, ..FitError::default() };
     let plugin = status.plugin;
-    error.diagnosis.nodes.explicit.insert(node.to_owned(), status);
+    error.diagnosis.nodes.explicit.insert(node.into(), status);
     SchedulingFailure::unschedulable(&error.to_string(), [plugin].into())
 }
 

@@ -89,8 +89,9 @@ impl Attempts {
         let is_allowed =
             |node: &&Arc<NodeInfo>| allowed.as_ref().is_none_or(|names| names.contains(&*node.name));
         let nominated = &pod.pod.status.nominated_node_name;
-        let there = snapshot.iter().filter(is_allowed).find(|node| *node.name == **nominated);
-        if let Some(node) = there.filter(|_| !nominated.is_empty()) {
+        let is_there = |node: &&Arc<NodeInfo>| *node.name == **nominated;
+        let there = || snapshot.iter().filter(is_allowed).find(is_there);
+        if let Some(node) = (!nominated.is_empty()).then(there).flatten() {
             let others = self.nominated(pod);
             if self.filter(state, pod, node, others.get(&node.name)).is_success() {
                 let mut ignored = Diagnosis::default();
@@ -119,7 +120,8 @@ impl Attempts {
         let percentage = self.parts.profiles.of(pod).percentage_of_nodes_to_score;
         let wanted = num_feasible_nodes_to_find(nodes.len(), percentage);
         let nominated = self.nominated(pod);
-        let mut feasible = Vec::new();
+        let mut feasible = Vec::with_capacity(wanted.min(nodes.len()));
+        let mut refused = Vec::new();
         let mut asked = 0;
         for index in 0..nodes.len() {
             if feasible.len() == wanted {
@@ -132,9 +134,9 @@ impl Attempts {
                 feasible.push(node.clone());
                 continue;
             }
-            diagnosis.unschedulable_plugins.insert(status.plugin);
-            diagnosis.nodes.explicit.insert(node.name.to_string(), status);
+            refused.push((node.name.clone(), status));
         }
+        note_refusals(refused, diagnosis);
         cursor.next_start_node = (cursor.next_start_node + asked) % nodes.len().max(1);
         feasible
     }
@@ -203,6 +205,13 @@ impl Attempts {
         let best: Vec<usize> = (0..scores.len()).filter(|index| scores.get(*index) == most).collect();
         best[self.parts.context.entropy.below(best.len())]
     }
+}
+
+/// What nodes said against a pod, who were asked in turn: put in order all at once, there is no search for
+/// each.
+fn note_refusals(refused: Vec<(Arc<str>, Status)>, diagnosis: &mut Diagnosis) {
+    diagnosis.unschedulable_plugins.extend(refused.iter().map(|(_, status)| status.plugin));
+    diagnosis.nodes.explicit.append(&mut refused.into_iter().collect());
 }
 
 /// `numFeasibleNodesToFind`: all of a hundred; of more the share that is asked for, or one that shrinks from

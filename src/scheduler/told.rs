@@ -28,7 +28,7 @@ pub(super) fn refusals(flow: &Flow, diagnosis: &Diagnosis, asked: usize) -> Vec<
             let refusal = words.entry((plugin, reason)).or_insert_with(|| first(plugin, reason));
             refusal.count += 1;
             if refusal.nodes.len() < FitRefusal::NAMED {
-                refusal.nodes.push(node.as_str().into());
+                refusal.nodes.push(node.clone());
             }
         }
     }
@@ -65,7 +65,7 @@ mod tests {
         let mut diagnosis = Diagnosis::default();
         for at in 0..6 {
             let status = Status::unschedulable("Insufficient cpu").by("NodeResourcesFit");
-            diagnosis.nodes.explicit.insert(format!("node-{at}"), status);
+            diagnosis.nodes.explicit.insert(format!("node-{at}").into(), status);
         }
         let status = Status::unresolvable("node(s) were unschedulable").by("NodeUnschedulable");
         diagnosis.nodes.explicit.insert("a".into(), status);

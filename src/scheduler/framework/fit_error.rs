@@ -1,6 +1,7 @@
 //! Why no node fits, in the words that everybody who runs a cluster knows (`framework.FitError`).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::status::{Code, Status};
 
@@ -8,7 +9,7 @@ use super::status::{Code, Status};
 #[derive(Clone, Debug, Default)]
 pub struct NodeStatuses {
     /// By the node's name.
-    pub explicit: BTreeMap<String, Status>,
+    pub explicit: BTreeMap<Arc<str>, Status>,
     /// What all others said.
     pub absent: Status,
 }
@@ -90,12 +91,12 @@ mod tests {
         let nodes = &mut error.diagnosis.nodes;
         nodes.explicit.insert("a".into(), Status::unresolvable("node(s) were unschedulable"));
         for index in 0..10 {
-            nodes.explicit.insert(format!("b{index}"), Status::unschedulable("Insufficient cpu"));
+            nodes.explicit.insert(format!("b{index}").into(), Status::unschedulable("Insufficient cpu"));
         }
         for index in 0..2 {
             let mut status = Status::unschedulable("Insufficient cpu");
             status.reasons.push("Too many pods".into());
-            nodes.explicit.insert(format!("c{index}"), status);
+            nodes.explicit.insert(format!("c{index}").into(), status);
         }
         error.diagnosis.post_filter_message = "preemption: none".into();
         assert_eq!(

@@ -10,7 +10,7 @@ use apimachinery::object::Object;
 use apis::views::node::Node;
 
 /// A node as the plugins see it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct NodeInfo {
     /// Its name.
     pub name: Arc<str>,
@@ -39,19 +39,7 @@ pub struct NodeInfo {
 impl NodeInfo {
     /// A node of which nothing is known yet.
     pub fn new(name: Arc<str>) -> NodeInfo {
-        NodeInfo {
-            name,
-            object: None,
-            node: Arc::default(),
-            pods: Vec::new(),
-            pods_with_affinity: 0,
-            requested: Resource::default(),
-            non_zero_requested: Resource::default(),
-            allocatable: Resource::default(),
-            images: NodeImages::default(),
-            label_groups: LabelGroups::default(),
-            generation: 0,
-        }
+        NodeInfo { name, ..NodeInfo::default() }
     }
 
     /// The node has come or changed.

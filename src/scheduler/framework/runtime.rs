@@ -244,7 +244,7 @@ impl Framework {
         state.filters = Some(self.orders.at(Point::Filter).iter().copied().filter(has_a_say).collect());
         if let Some(left) = &left {
             let reason = format!("node(s) didn't satisfy plugin(s) [{}]", narrowed_by.join(" "));
-            diagnosis.nodes.absent = Status::unresolvable(&reason);
+            diagnosis.nodes.absent = Status::unresolvable(reason.clone());
             diagnosis.unschedulable_plugins.extend(narrowed_by);
             if left.is_empty() {
                 return Err(Status::unresolvable(reason.replacen("satisfy", "simultaneously satisfy", 1)));

@@ -1,5 +1,6 @@
 //! What a plugin says (`framework.Status`).
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// The kinds of answers (`framework.Code`).
@@ -39,8 +40,8 @@ impl Code {
 pub struct Status {
     /// Which kind.
     pub code: Code,
-    /// For people.
-    pub reasons: Vec<String>,
+    /// For people. A plugin says the same of hundreds of nodes, in words that nobody need copy.
+    pub reasons: Vec<Cow<'static, str>>,
     /// Whose answer it is; set by the framework.
     pub plugin: &'static str,
 }
@@ -57,17 +58,17 @@ impl Status {
     }
 
     /// Try again.
-    pub fn error(reason: impl Into<String>) -> Status {
+    pub fn error(reason: impl Into<Cow<'static, str>>) -> Status {
         Status { code: Code::Error, reasons: vec![reason.into()], plugin: "" }
     }
 
     /// Not here, not now.
-    pub fn unschedulable(reason: impl Into<String>) -> Status {
+    pub fn unschedulable(reason: impl Into<Cow<'static, str>>) -> Status {
         Status { code: Code::Unschedulable, reasons: vec![reason.into()], plugin: "" }
     }
 
     /// Not here at all.
-    pub fn unresolvable(reason: impl Into<String>) -> Status {
+    pub fn unresolvable(reason: impl Into<Cow<'static, str>>) -> Status {
         Status { code: Code::UnschedulableAndUnresolvable, reasons: vec![reason.into()], plugin: "" }
     }
 

@@ -49,7 +49,7 @@ impl WaitingPods {
     /// A plugin will not have a pod bound.
     pub fn reject(&self, uid: &str, plugin: &'static str, reason: &str) {
         if let Some(pod) = self.lock().get_mut(uid) {
-            pod.rejected.get_or_insert(Status::unschedulable(reason).by(plugin));
+            pod.rejected.get_or_insert(Status::unschedulable(reason.to_owned()).by(plugin));
             pod.changed.notify_one();
         }
     }

@@ -115,7 +115,7 @@ impl DefaultPreemption {
         for node in nodes[start..].iter().chain(&nodes[..start]) {
             match select_victims(pod, node, cycle, budgets) {
                 Ok(candidate) => candidates.push(candidate),
-                Err(status) => drop(statuses.explicit.insert(node.name.to_string(), status)),
+                Err(status) => drop(statuses.explicit.insert(node.name.clone(), status)),
             }
             let is_harmless = |candidate: &Candidate| candidate.violations == 0;
             if candidates.len() >= enough && candidates.iter().any(is_harmless) {

@@ -54,7 +54,7 @@ impl Plugin for NodeResourcesFit {
         }
         let is_hopeless = lacks.iter().any(|lack| lack.is_unresolvable);
         let code = if is_hopeless { Code::UnschedulableAndUnresolvable } else { Code::Unschedulable };
-        Status { code, reasons: lacks.into_iter().map(|lack| lack.reason).collect(), plugin: "" }
+        Status { code, reasons: lacks.into_iter().map(|lack| lack.reason.into()).collect(), plugin: "" }
     }
 
     fn pre_score(&self, _: &mut CycleState, _: &PodInfo, _: &[Arc<NodeInfo>]) -> Status {

@@ -321,7 +321,7 @@ impl Plugin for VolumeBinding {
         match self.decide(pod, claims, &object.metadata) {
             Ok(_) => Status::success(),
             Err(Reasons(reasons)) => {
-                let reasons = reasons.into_iter().map(str::to_owned).collect();
+                let reasons = reasons.into_iter().map(Into::into).collect();
                 Status { code: Code::UnschedulableAndUnresolvable, reasons, plugin: "" }
             }
         }
