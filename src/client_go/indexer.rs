@@ -65,6 +65,14 @@ impl Indexer {
         state.indices.insert(name.to_owned(), index);
     }
 
+    /// Adds an index, unless there is one of that name: for who needs it only now.
+    pub(crate) fn need_index(&self, name: &str, values_of: IndexFunc) {
+        let is_there = self.read().indices.contains_key(name);
+        if !is_there {
+            self.add_index(name, values_of);
+        }
+    }
+
     /// The names of its indices, beside that of namespaces, which every key begins with.
     pub fn index_names(&self) -> Vec<String> {
         self.read().indices.keys().cloned().collect()

@@ -42,7 +42,7 @@ impl PodCache {
         options: &ListOptions,
     ) -> Result<Vec<Arc<Object>>, Status> {
         if self.is_known() && options.predicate.fields.is_everything() {
-            return Ok(self.informer.lister().list(namespace, &options.predicate.labels));
+            return Ok(self.informer.lister().chosen(namespace, &options.predicate.labels));
         }
         let list = self.client.list(&PODS, namespace, options).await?;
         Ok(list.items.iter().cloned().collect())

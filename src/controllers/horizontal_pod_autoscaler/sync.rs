@@ -236,7 +236,7 @@ impl AutoscalerWork<'_> {
                 format!("couldn't convert selector into a corresponding internal selector object: {error}");
             self.bad_selector("InvalidSelector", &message, "InvalidSelector", &message)
         })?;
-        let pods = self.parts.pods.list(self.namespace(), &selector);
+        let pods = self.parts.pods.chosen(self.namespace(), &selector);
         let controlling = self.controlling(&selector, &pods);
         if controlling.len() > 1 {
             let controlling = controlling.join(" ");
