@@ -149,10 +149,11 @@ lean:
 	CARGO_TARGET_DIR=target/lean RUSTFLAGS="--deny warnings" $(CARGO) check --no-default-features
 	CARGO_TARGET_DIR=target/lean $(CARGO) test -p kubarium-etcd-client --no-default-features --lib absent
 
-# With symbols, which the released program does not have, since a backtrace is what it is for.
+# With symbols, which the released program does not have, since a backtrace is what it is for. The package has a
+# profile of its own, which has the last word.
 fuzz:
-	CARGO_PROFILE_RELEASE_STRIP=false CARGO_PROFILE_RELEASE_DEBUG=line-tables-only \
-		KUBARIUM_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --release --test it fuzz::
+	CARGO_PROFILE_RELEASE_DEBUG=line-tables-only KUBARIUM_FUZZ_SECONDS=$(FUZZ_SECONDS) \
+		$(CARGO) test --config 'profile.release.package.kubarium.strip=false' --release --test it fuzz::
 	KUBARIUM_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test --release -p kubarium-etcd-server --lib whatever_is_in_a_file
 
 deny:
