@@ -12,13 +12,21 @@ mod watch;
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 
-use crate::support::{Up, command, eventually, kubectls, texts};
+use crate::support::{Up, at_home, command, eventually, kubectls, texts};
 
 /// Runs `kubarium` with a home of its own.
 fn run(home: &Path, arguments: &[&str]) -> Output {
     command(home).args(arguments).output().unwrap()
+}
+
+/// A shell's line in a terminal of its own, which `script` of util-linux makes.
+fn in_a_terminal(home: &Path, line: &str, no_color: &str) -> Command {
+    let mut script = at_home(Command::new("script"), home);
+    script.args(["-q", "-e", "-c", line, "/dev/null"]);
+    script.env("SHELL", "/bin/sh").env("TERM", "xterm").env("NO_COLOR", no_color);
+    script
 }
 
 /// A home of its own for several clusters; those that still run when it is dropped are stopped.
@@ -50,7 +58,7 @@ impl Home {
 
     /// The stock kubectl of the newest version, with this home's kubeconfig.
     fn kubectl(&self, line: &str) -> String {
-        let output = std::process::Command::new(kubectls().pop().unwrap())
+        let output = Command::new(kubectls().pop().unwrap())
             .args(line.split(' '))
             .env("HOME", self.path())
             .env_remove("KUBECONFIG")
@@ -74,7 +82,7 @@ impl Home {
     fn kill(&self, name: &str) {
         let text = fs::read_to_string(self.path().join(format!("state/{name}.json"))).unwrap();
         let record: serde_json::Value = serde_json::from_str(&text).unwrap();
-        std::process::Command::new("kill").args(["-KILL", &record["pid"].to_string()]).status().unwrap();
+        Command::new("kill").args(["-KILL", &record["pid"].to_string()]).status().unwrap();
         eventually("the process to go", || {
             let clusters: Vec<serde_json::Value> =
                 serde_json::from_str(&self.ok("get clusters -o json")).unwrap();
@@ -151,7 +159,7 @@ fn a_clean_stop_leaves_nothing_behind() {
     let kubeconfig = up.folder().join("kubeconfig");
     assert!(kubeconfig.exists());
     let pid = up.pid().to_string();
-    std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    Command::new("kill").args(["-INT", &pid]).status().unwrap();
     assert!(up.wait().success(), "{}", up.log());
     assert!(!kubeconfig.exists());
     assert!(!up.folder().join("state").join("test.json").exists());
@@ -169,7 +177,7 @@ fn in_the_background_it_has_a_context_among_others_until_it_goes_down() {
     assert!(output.status.success(), "{err}");
     assert!(out.contains("Cluster \"kubarium\" is ready at https://127.0.0.1:"), "{out}");
     let kubectl = kubectls().pop().unwrap();
-    let nodes = std::process::Command::new(kubectl)
+    let nodes = Command::new(kubectl)
         .args(["get", "nodes", "-o", "name"])
         .env("HOME", home.path())
         .env_remove("KUBECONFIG")

@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
-use super::Home;
+use super::{Home, in_a_terminal};
 use crate::support::{Up, eventually};
 
 const PODS: &str = "\
@@ -26,19 +26,12 @@ spec: {containers: [{name: c, image: nginx}]}
 
 const ESCAPE: char = '\u{1b}';
 
-/// `up` in a terminal of its own (`script` of util-linux makes one), until the pods are summed up.
+/// `up` in a terminal of its own, until the pods are summed up.
 fn shown_in_a_terminal(home: &Home, no_color: &str) -> String {
     let pods = home.file("pods.yaml", PODS);
     let out = home.path().join("shown");
     let up = format!("{} up -f {pods}", env!("CARGO_BIN_EXE_kubarium"));
-    let child: Child = Command::new("script")
-        .args(["-q", "-e", "-c", &up, "/dev/null"])
-        .env("KUBARIUM_STATE_DIR", home.path().join("state"))
-        .env("HOME", home.path())
-        .env("SHELL", "/bin/sh")
-        .env("TERM", "xterm")
-        .env("NO_COLOR", no_color)
-        .env_remove("KUBECONFIG")
+    let child: Child = in_a_terminal(home.path(), &up, no_color)
         .stdin(Stdio::null())
         .stdout(fs::File::create(&out).unwrap())
         .spawn()

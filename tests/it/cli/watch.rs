@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
+use super::in_a_terminal;
 use super::screen::Screen;
 use crate::support::{Up, eventually, texts};
 
@@ -17,7 +18,7 @@ const GIVEN_BACK: &str = "\u{1b}[?1049l";
 const CYAN: &str = "\u{1b}[38;5;6;49m";
 const REVERSED: &str = "\u{1b}[7m";
 
-/// A view of a cluster in a terminal of its own; `script` of util-linux makes one.
+/// A view of a cluster in a terminal of its own.
 struct View<'a> {
     child: Child,
     written: PathBuf,
@@ -33,13 +34,7 @@ impl View<'_> {
         let written = up.folder().join(name);
         let kubarium = env!("CARGO_BIN_EXE_kubarium");
         let tell = format!("tty > {name}.tty; echo $$ > {name}.pid; exec {kubarium} watch");
-        let child = Command::new("script")
-            .args(["-q", "-e", "-c", &tell, "/dev/null"])
-            .env("KUBARIUM_STATE_DIR", up.folder().join("state"))
-            .env("HOME", up.folder())
-            .env("SHELL", "/bin/sh")
-            .env("TERM", "xterm")
-            .env("NO_COLOR", no_color)
+        let child = in_a_terminal(up.folder(), &tell, no_color)
             .current_dir(up.folder())
             .stdin(Stdio::piped())
             .stdout(fs::File::create(&written).unwrap())
