@@ -179,8 +179,8 @@ pub(crate) fn running() -> Vec<Row> {
     let cpu = milliseconds(server.wait_until_quiet() - before) / MANY as f64;
     vec![
         Row::new("Deployment of 10,000 replicas on 100 nodes, all Ready", elapsed.as_secs_f64(), "s"),
-        Row::new("the same, CPU a pod until all is quiet", cpu, "ms"),
-        Row::new("resident memory with 10,000 pods running", server.resident_mib(), "MiB"),
+        Row::new("the same, CPU a pod until all is quiet", cpu, "ms").budget(0.6),
+        Row::new("resident memory with 10,000 pods running", server.resident_mib(), "MiB").budget(250.0),
     ]
 }
 

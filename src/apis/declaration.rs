@@ -26,6 +26,12 @@ impl Kind {
         self
     }
 
+    /// Read straight from etcd: much is written of it that nobody reads.
+    pub fn without_watch_cache(mut self) -> Kind {
+        self.has_watch_cache = false;
+        self
+    }
+
     /// In categories (`all`).
     pub fn in_categories(mut self, names: &[&str]) -> Kind {
         self.categories = names.iter().copied().map(Arc::from).collect();

@@ -64,6 +64,9 @@ pub struct Kind {
     pub counts_generation: bool,
     /// How long an object lives (Events).
     pub time_to_live: Option<Duration>,
+    /// Whether reads of it are answered from a watch cache and not from etcd (upstream's `StorageWithCacher`
+    /// and `UndecoratedStorage`).
+    pub has_watch_cache: bool,
     /// Those of its objects that a server makes of itself.
     pub bootstrap: Option<&'static StartingObjects>,
     /// Its objects, when they are not kept but told each time.
@@ -193,6 +196,7 @@ impl Kind {
             strategy: Arc::new(DefaultStrategy),
             counts_generation: false,
             time_to_live: None,
+            has_watch_cache: true,
             bootstrap: None,
             derived: None,
             deprecated: None,

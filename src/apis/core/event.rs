@@ -21,6 +21,7 @@ pub static EVENTS: Builtin = LazyLock::new(|| {
     Kind::builtin("", "v1", "Event", "events", "io.k8s.api.core.v1")
         .short(&["ev"])
         .living_for(Duration::from_secs(3600))
+        .without_watch_cache()
         .selectable_by(&[
             "involvedObject.kind",
             "involvedObject.namespace",

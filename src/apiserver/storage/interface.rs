@@ -14,6 +14,7 @@ use super::cacher::Cacher;
 use super::request::{At, ListRequest, WatchRequest, parse};
 use super::store::{Store, Written};
 use super::watch_cache::WatchCache;
+use super::watcher;
 use apimachinery::list::List;
 use apimachinery::object::Object;
 use apimachinery::options::ListOptions;
@@ -65,6 +66,7 @@ impl Storage {
     /// Ends the watches that were cut: nobody hears of what happens from now on.
     pub fn end_cut_watches(&self) {
         self.lock().values().for_each(|cacher| cacher.end_cut_watches());
+        self.0.store.end_cut_watches();
     }
 
     /// What the watch caches hold.
@@ -105,7 +107,11 @@ impl Storage {
                 revision => At::NotOlderThan(revision),
             },
         };
-        self.cacher(kind).get(key, at).await
+        match (kind.has_watch_cache, at) {
+            (true, at) => self.cacher(kind).get(key, at).await,
+            (false, At::NotOlderThan(revision)) => self.0.store.get_not_older(kind, key, revision).await,
+            (false, _) => self.0.store.get(kind, key).await,
+        }
     }
 
     /// Objects of a namespace, or of all when it is empty.
@@ -119,6 +125,9 @@ impl Storage {
         options: &ListOptions,
     ) -> Result<List, Status> {
         let request = ListRequest::new(kind, namespace, options)?;
+        if !kind.has_watch_cache {
+            return self.0.store.list(kind, &request).await;
+        }
         self.cacher(kind).list(&request).await
     }
 
@@ -141,6 +150,9 @@ impl Storage {
         options: &ListOptions,
     ) -> Result<mpsc::Receiver<WatchEvent>, Status> {
         let request = WatchRequest::new(kind, namespace, options)?;
+        if !kind.has_watch_cache {
+            return watcher::watch(&self.0.store, kind, request).await;
+        }
         self.cacher(kind).watch(request).await
     }
 
@@ -252,5 +264,61 @@ impl WatchCaches {
         let found = self.0.remove(kind.storage_prefix());
         let is_of_kind = |(of, _): &(Arc<Kind>, WatchCache)| Arc::ptr_eq(of, kind);
         found.filter(is_of_kind).map(|(_, cache)| cache).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use apimachinery::options::WatchCut;
+    use apis::core::event::EVENTS;
+    use chrono::DateTime;
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(name: &str) -> Value {
+        json!({"metadata": {"name": name, "namespace": "n"}, "reason": "Pulled"})
+    }
+
+    async fn put(storage: &Storage, name: &str) -> u64 {
+        let written = storage.put(&EVENTS, &format!("n/{name}"), 0, &event(name), None).await.unwrap();
+        let Written::Committed(object) = written else { panic!("{name} is there already") };
+        object.metadata.resource_version
+    }
+
+    #[tokio::test]
+    async fn events_are_read_from_etcd() {
+        let storage = Storage::in_memory(Clock::stepped(DateTime::UNIX_EPOCH), Entropy::seeded(1));
+        let first = put(&storage, "a").await;
+        let read = |version: Option<String>| {
+            let storage = storage.clone();
+            async move { storage.get(&EVENTS, "n/a", version.as_deref()).await }
+        };
+        for version in [None, Some("0".into()), Some(first.to_string())] {
+            assert_eq!(read(version).await.unwrap().unwrap().metadata.resource_version, first);
+        }
+        let too_new = read(Some((first + 1).to_string())).await.unwrap_err();
+        assert_eq!(too_new.code, 504, "{too_new:?}");
+        let list = storage.list(&EVENTS, "n", &ListOptions::default()).await.unwrap();
+        assert_eq!((list.items.iter().count(), list.resource_version), (1, first));
+        let from = ListOptions { resource_version: Some(first.to_string()), ..ListOptions::default() };
+        let mut watch = storage.watch(&EVENTS, "", &from).await.unwrap();
+        put(&storage, "b").await;
+        assert!(matches!(watch.recv().await, Some(WatchEvent::Added(object)) if object.metadata.name == "b"));
+        assert!(storage.lock().is_empty(), "nothing is kept of them");
+    }
+
+    #[tokio::test]
+    async fn a_watch_of_events_that_is_cut_ends() {
+        let storage = Storage::in_memory(Clock::stepped(DateTime::UNIX_EPOCH), Entropy::seeded(1));
+        let (cut, other) = (WatchCut::default(), WatchCut::default());
+        let watched = |cut: &WatchCut| ListOptions { cut: Some(cut.clone()), ..ListOptions::default() };
+        let mut cut_off = storage.watch(&EVENTS, "", &watched(&cut)).await.unwrap();
+        let mut goes_on = storage.watch(&EVENTS, "", &watched(&other)).await.unwrap();
+        cut.downgrade().cut();
+        storage.end_cut_watches();
+        assert!(cut_off.recv().await.is_none());
+        put(&storage, "a").await;
+        assert!(goes_on.recv().await.is_some());
     }
 }

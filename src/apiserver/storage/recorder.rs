@@ -135,7 +135,7 @@ impl Recorder {
         }
     }
 
-    /// The watch cache told so many watchers of a change.
+    /// So many watchers were told of a change.
     pub(super) fn delivered(&self, kind: &Kind, object: &Object, watchers: usize) {
         if !self.is_on() || watchers == 0 {
             return;

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::byte_store::ByteStore;
 use super::continue_token::ContinueToken;
 use super::encryption::Encryption;
-use super::errors::{continue_expired, corrupt, interpret};
+use super::errors::{continue_expired, corrupt, interpret, too_large};
 use super::foreign;
 use super::fresh::Fresh;
 use super::lease_manager::LeaseManager;
@@ -19,11 +19,13 @@ use super::request::{At, ListRequest};
 use super::size_limit;
 use apimachinery::list::List;
 use apimachinery::object::{Object, encode_for_storage, split_key};
+use apimachinery::options::WatchCut;
 use apimachinery::status::Status;
 use apis::kind::Kind;
 use clock::Clock;
 use etcd::{Error, Expect, KeyValue, Op, Revision, Txn};
 use flow::Flow;
+use tokio::sync::Notify;
 
 /// With a selector, so many keys are read at a time at first; doubled while the page does not fill.
 const FIRST_CHUNK: usize = 500;
@@ -40,6 +42,8 @@ pub struct Store {
     writes_protobuf: bool,
     is_read_only: bool,
     fresh: Arc<Fresh>,
+    /// Watches were cut: who serves one that is read straight from etcd looks whether it is among them.
+    cuts: Arc<Notify>,
 }
 
 /// What became of a write.
@@ -69,6 +73,7 @@ impl Store {
             writes_protobuf: false,
             is_read_only: false,
             fresh: Arc::default(),
+            cuts: Arc::default(),
         }
     }
 
@@ -127,6 +132,24 @@ impl Store {
         &self.fresh
     }
 
+    /// Ends the watches straight from etcd that were cut.
+    pub(super) fn end_cut_watches(&self) {
+        self.cuts.notify_waiters();
+    }
+
+    /// Waits until a watch straight from etcd is cut, for ever if nothing can cut it.
+    pub(super) async fn cut(&self, cut: Option<WatchCut>) {
+        let Some(cut) = cut else { return std::future::pending().await };
+        loop {
+            let mut told = std::pin::pin!(self.cuts.notified());
+            told.as_mut().enable();
+            if cut.is_cut() {
+                return;
+            }
+            told.await;
+        }
+    }
+
     /// The bytes underneath.
     pub fn kv(&self) -> &ByteStore {
         &self.kv
@@ -144,6 +167,23 @@ impl Store {
     pub async fn get(&self, kind: &Kind, key: &str) -> Result<Option<Arc<Object>>, Status> {
         let found = self.kv.get(&full_key(kind, key), None).await.map_err(interpret)?;
         found.map(|found| self.decode(kind, &found)).transpose()
+    }
+
+    /// Reads an object as [`Store::get`] does, if the store has come to a revision.
+    ///
+    /// # Errors
+    /// 504 when the revision is to come; 500 when the store fails.
+    pub async fn get_not_older(
+        &self,
+        kind: &Kind,
+        key: &str,
+        revision: Revision,
+    ) -> Result<Option<Arc<Object>>, Status> {
+        let current = self.kv.revision().await.map_err(interpret)?;
+        if revision > current {
+            return Err(too_large(revision, current));
+        }
+        self.get(kind, key).await
     }
 
     /// Reads an object as [`Store::get`] does; `cached` is what a cache has of it, which is taken if it
@@ -196,7 +236,7 @@ impl Store {
         })?;
         match request.at {
             At::NotOlderThan(revision) if revision > list.resource_version => {
-                Err(super::errors::too_large(revision, list.resource_version))
+                Err(too_large(revision, list.resource_version))
             }
             _ => Ok(list),
         }
@@ -271,7 +311,11 @@ impl Store {
         match self.write(kind, key, expected, op, cause, Some(&object)).await?.0 {
             Txn::Committed { revision, .. } => {
                 let made = || Ok(Arc::new(object.written_at(revision)));
-                Ok(Written::Committed(self.fresh.object(revision, &whole, made)?))
+                let written = match kind.has_watch_cache {
+                    true => self.fresh.object(revision, &whole, made)?,
+                    false => made()?,
+                };
+                Ok(Written::Committed(written))
             }
             Txn::Conflict { current } => self.conflict(kind, current),
         }
@@ -329,7 +373,8 @@ impl Store {
 
     /// An object that is gone, at the revision of its deletion.
     fn last_state(&self, kind: &Kind, last: &KeyValue, revision: Revision) -> Result<Arc<Object>, Status> {
-        self.fresh.object(revision, &last.key, || self.decode_at(kind, last, revision))
+        let read = || self.decode_at(kind, last, revision);
+        if kind.has_watch_cache { self.fresh.object(revision, &last.key, read) } else { read() }
     }
 
     /// An object as it was put.

@@ -1,6 +1,6 @@
-//! The watch straight from etcd's log (`storage/etcd3.watcher`): what the watch cache is too short for. It
-//! holds a position in the log, not a queue, so a slow reader costs nothing and misses nothing unless
-//! compaction overtakes it.
+//! The watch straight from etcd's log (`storage/etcd3.watcher`): what the watch cache is too short for, and
+//! kinds that have none. It holds a position in the log, not a queue, so a slow reader costs nothing and
+//! misses nothing unless compaction overtakes it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -100,9 +100,11 @@ impl Pump {
         let clock = self.store.clock().clone();
         let ends_at = self.ends_at;
         let sender = self.sender.clone();
+        let (store, cut) = (self.store.clone(), self.request.cut.clone());
         tokio::select! {
             biased;
             _ = self.pump(initial) => (),
+            () = store.cut(cut) => (),
             () = clock.sleep_until(ends_at.unwrap_or_default()), if ends_at.is_some() => (),
             () = sender.closed() => (),
         }
@@ -168,8 +170,12 @@ impl Pump {
             else {
                 continue;
             };
-            if let Some(event) = event.seen_by(&self.request.selection, &self.kind.field_names()) {
-                self.send(event).await?;
+            let seen = event.seen_by(&self.request.selection, &self.kind.field_names());
+            let Some(seen) = seen else { continue };
+            self.send(seen).await?;
+            // Of what has a watch cache the cache says it.
+            if !self.kind.has_watch_cache {
+                self.store.recorder().delivered(&self.kind, &event.object, 1);
             }
         }
         self.position = self.position.max(batch.revision);
