@@ -21,6 +21,9 @@ pub type IndexFunc = fn(&Object) -> Vec<String>;
 /// The index that every cache has (`cache.NamespaceIndex`): keys begin with it.
 pub(crate) const NAMESPACE_INDEX: &str = "namespace";
 
+/// Where keys in an index are at least one of so many, they are found by going through all.
+const MANY_OF: usize = 8;
+
 /// Objects by key and by index. As large as the cluster's objects of the kind: it is bounded by the
 /// apiserver.
 #[derive(Default)]
@@ -185,8 +188,12 @@ impl Indexer {
     pub fn by_index(&self, index: &str, value: &str) -> Vec<Arc<Object>> {
         let state = self.read();
         let keys = state.indices.get(index).and_then(|index| index.keys.get(value));
+        let Some(keys) = keys else { return vec![] };
+        if keys.len() >= state.items.len() / MANY_OF {
+            return state.side_by_side(keys);
+        }
         let object = |key: &Arc<str>| state.items.get(&**key).map(KeyedObject::object);
-        keys.into_iter().flatten().filter_map(object).collect()
+        keys.iter().filter_map(object).collect()
     }
 
     /// The keys of the objects that have `value` in an index, in order (`IndexKeys`).
@@ -211,6 +218,25 @@ impl Indexer {
 }
 
 impl IndexerState {
+    /// The objects of keys that are many of all: both are gone through in their order, which takes one look
+    /// at each object and not a search for each key.
+    fn side_by_side(&self, keys: &BTreeSet<Arc<str>>) -> Vec<Arc<Object>> {
+        let mut found = Vec::with_capacity(keys.len());
+        let mut keys = keys.iter();
+        let Some(mut wanted) = keys.next() else { return found };
+        for item in self.items.range::<str, _>((Bound::Included(&**wanted), Bound::Unbounded)) {
+            if !Arc::ptr_eq(item.key(), wanted) && item.key() != wanted {
+                continue;
+            }
+            found.push(item.object());
+            match keys.next() {
+                Some(next) => wanted = next,
+                None => break,
+            }
+        }
+        found
+    }
+
     fn put(&mut self, object: Arc<Object>) -> Option<Arc<Object>> {
         let key = object.shared_key();
         let old = self.items.replace(KeyedObject(object.clone())).map(|KeyedObject(old)| old);
@@ -319,7 +345,9 @@ mod tests {
                 let mut random = fastrand::Rng::with_seed(thread as u64);
                 let mut model: BTreeMap<String, Arc<Object>> = BTreeMap::new();
                 for round in 0..2_000 {
-                    let object = object(thread * 100 + random.usize(..100), random.usize(..5), round);
+                    // One color is of many objects, the others are of few.
+                    let color = random.usize(..5) * random.usize(..5);
+                    let object = object(thread * 100 + random.usize(..100), color, round);
                     let key = object.key();
                     if random.usize(..4) == 0 {
                         assert_eq!(indexer.delete(&key).is_some(), model.remove(&key).is_some());

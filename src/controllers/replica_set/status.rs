@@ -52,12 +52,18 @@ pub(super) fn calculate(
     let has =
         |pod: &Object, key: &str, value: &str| pod.metadata.labels.get(key).is_some_and(|it| it == value);
     let has_all = |pod: &Object| labels.iter().all(|(key, value)| has(pod, key, value));
-    let count = |holds: &dyn Fn(&Object) -> bool| active.iter().filter(|pod| holds(pod)).count() as i64;
+    let (mut labeled, mut ready, mut available) = (0, 0, 0);
+    for pod in active {
+        let is_ready = pod.view::<Pod>().is_ready();
+        labeled += i64::from(has_all(pod));
+        ready += i64::from(is_ready);
+        available += i64::from(is_ready && is_available(pod, min_ready_seconds, now));
+    }
     status.replicas = active.len() as i64;
     status.terminating_replicas = terminating.map(|count| count as i64);
-    status.fully_labeled_replicas = count(&has_all);
-    status.ready_replicas = count(&|pod| pod.view::<Pod>().is_ready());
-    status.available_replicas = count(&|pod| is_available(pod, min_ready_seconds, now));
+    status.fully_labeled_replicas = labeled;
+    status.ready_replicas = ready;
+    status.available_replicas = available;
     match failure {
         Some(failure) if condition(&status.conditions, REPLICA_FAILURE).is_none() => {
             let new = new_condition(REPLICA_FAILURE, "True", failure.reason, &failure.message, now);
