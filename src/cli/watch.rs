@@ -59,11 +59,11 @@ enum Happened {
     Held(u64, Value),
     Terminal(FromTerminal),
     /// The cluster answers no more, or why it never did.
-    Ended(Result<(), Failure>),
+    Ended(Failure),
 }
 
 impl WatchCommand {
-    /// Shows it until q or the cluster's end.
+    /// Shows it until q; the cluster's end before that is a failure.
     pub fn run(self) -> Result<(), Failure> {
         if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
             return Err(Failure(
@@ -88,7 +88,7 @@ async fn watch(context: &Context, name: &str) -> Result<(), Failure> {
     let picture = LivePicture::default();
     let mut view = LiveView { picture, held: Value::Null, acted: &acted, name, screen };
     tokio::select! {
-        () = follow(context, sender.clone()) => Ok(()),
+        () = follow(context, name, sender.clone()) => Ok(()),
         () = ask_who_is_held(context, &acted, sender) => Ok(()),
         () = stop.wait() => Ok(()),
         outcome = view.show(context, &mut came) => outcome,
@@ -96,7 +96,7 @@ async fn watch(context: &Context, name: &str) -> Result<(), Failure> {
 }
 
 /// Tells what is recorded, from the oldest step on: so what waits in queues is known.
-async fn follow(context: &Context, to: mpsc::Sender<Happened>) {
+async fn follow(context: &Context, name: &str, to: mpsc::Sender<Happened>) {
     let path = format!("{}/flow?follow=true", handles::ROOT);
     let (lines, mut line) = mpsc::channel(QUEUE);
     let reading = context.lines(&path, lines);
@@ -104,16 +104,19 @@ async fn follow(context: &Context, to: mpsc::Sender<Happened>) {
         while let Some(bytes) = line.recv().await {
             let happened = match read_line(&bytes) {
                 Ok(line) => Happened::Steps(line),
-                Err(error) => {
-                    Happened::Ended(Err(Failure::new("the cluster's answer is not understood", error)))
-                }
+                Err(error) => Happened::Ended(Failure::new("the cluster's answer is not understood", error)),
             };
             let _ = to.send(happened).await;
         }
     };
-    let (ended, ()) = tokio::join!(reading, telling);
-    let _ = to.send(Happened::Ended(ended)).await;
+    let (outcome, ()) = tokio::join!(reading, telling);
+    let _ = to.send(Happened::Ended(outcome.err().unwrap_or_else(|| ended(context, name)))).await;
     std::future::pending().await
+}
+
+/// The record is told until there is nobody who tells it: no end that was asked for here.
+fn ended(context: &Context, name: &str) -> Failure {
+    Failure(format!("the cluster {name} at {} has ended: it tells no more", context.access.server))
 }
 
 /// By way of a tree: where a step happened stands twice in it, once for all of them.
@@ -163,7 +166,7 @@ impl LiveView<'_> {
                     Happened::Terminal(FromTerminal::Gone(why)) => {
                         return Err(Failure::new("the terminal tells nothing any more", why));
                     }
-                    Happened::Ended(outcome) => return outcome,
+                    Happened::Ended(why) => return Err(why),
                 }
                 next = came.try_recv().ok();
             }

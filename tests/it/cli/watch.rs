@@ -136,21 +136,39 @@ fn it_fits_a_screen_whose_size_changes_and_gives_it_back_however_it_ends() {
     assert!(ended.unwrap().success());
     let (status, behind) = view.ended();
     assert!(status.success() && behind.trim().is_empty(), "{status} {behind}");
-    let view = View::open(&up, "left");
-    eventually("the view to follow the cluster", || (!view.has_shown("   step 0   ")).then_some(()));
-    up.signal("-KILL");
-    let (status, behind) = view.ended();
-    assert!(status.success() && behind.trim().is_empty(), "{status} {behind}");
+}
+
+#[test]
+fn that_its_cluster_has_ended_is_said_behind_the_screen() {
+    for signal in ["-TERM", "-KILL"] {
+        let up = Up::start();
+        let view = View::open(&up, "left");
+        eventually("the view to follow the cluster", || (!view.has_shown("   step 0   ")).then_some(()));
+        let server = server(&up);
+        up.signal(signal);
+        let (status, behind) = view.ended();
+        assert_eq!(status.code(), Some(1), "{signal}: {behind}");
+        let said: Vec<&str> = behind.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let [line] = said[..] else { panic!("{signal}: {behind}") };
+        assert!(line.starts_with("error: the cluster "), "{line}");
+        assert!(line.ends_with(&format!(" at {server} has ended: it tells no more")), "{line}");
+    }
+}
+
+/// Where its apiserver listens.
+fn server(up: &Up) -> String {
+    let kubeconfig = fs::read_to_string(up.folder().join("kubeconfig")).unwrap();
+    let (_, server) = kubeconfig.split_once("server: ").unwrap();
+    server.lines().next().unwrap().to_owned()
 }
 
 #[test]
 fn why_it_cannot_look_is_said_behind_the_screen() {
     let up = Up::start();
     let kubeconfig = fs::read_to_string(up.folder().join("kubeconfig")).unwrap();
-    let (_, server) = kubeconfig.split_once("server: ").unwrap();
-    let server = server.lines().next().unwrap();
+    let server = server(&up);
     // A port that nobody can listen at: it is the system's word for any.
-    up.file("kubeconfig", &kubeconfig.replace(server, "https://127.0.0.1:0"));
+    up.file("kubeconfig", &kubeconfig.replace(&server, "https://127.0.0.1:0"));
     let (status, behind) = View::open(&up, "refused").ended();
     assert!(!status.success(), "{status}");
     assert!(behind.starts_with("error: cannot ask https://127.0.0.1:0: "), "{behind}");
