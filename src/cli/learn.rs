@@ -96,8 +96,8 @@ impl Learn {
 /// The command that makes the object where the lesson looks for it, whatever namespace kubectl's context has.
 /// Where the manifest says it that is enough: with a flag kubectl refuses what is in other namespaces.
 fn applying(file: &str, LessonObject { namespace, is_unplaced, .. }: &LessonObject) -> String {
-    let apply = format!("kubectl apply -f {}", quoted(file));
-    if *is_unplaced { format!("{apply} --namespace {namespace}") } else { apply }
+    let there = if *is_unplaced { format!("-n {namespace} ") } else { String::new() };
+    format!("kubectl {there}apply -f {}", quoted(file))
 }
 
 /// As one word of a shell.

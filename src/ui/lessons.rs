@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(own.in_manifest("kind: Service\nmetadata: {name: a}\n"), Ok(None));
         let shown = lesson.shown_on(&given);
         assert!(shown.steps[0].see.contains(&"kube-apiserver: created deployments.apps shop/web".to_owned()));
-        assert!(shown.steps.last().unwrap().run.contains("deployment web --namespace shop"));
+        assert!(shown.steps.last().unwrap().run.contains("kubectl -n shop delete deployment web"));
         let is_left =
             |text: &String| ["{name}", "{namespace}", "{container}"].iter().any(|at| text.contains(at));
         for one in lessons() {
