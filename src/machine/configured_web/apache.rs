@@ -1,10 +1,14 @@
 //! Apache's `httpd.conf`: where it listens, its virtual hosts, and what `DocumentRoot`, `Alias`, `Redirect`
 //! and `ProxyPass` lead to.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::apache_commands;
-use super::header_changes::HeaderChange;
+use super::apache_environment::EnvironmentChange;
+use super::apache_expression_reader;
+use super::apache_patterns::{ApacheMisreading, PatternCount};
+use super::header_changes::{HeaderChange, HeaderWhen};
 use super::paths::PathPattern;
 use super::rules::{BadConfig, ConfiguredWeb, RuleAction, RuledHost, WebRule, WebRules};
 use crate::file_system::absolute;
@@ -33,6 +37,8 @@ struct ApacheCommand {
     within: Vec<(String, String)>,
     /// Which virtual host, by its number.
     host: Option<usize>,
+    /// What it does, where that was read already.
+    action: Option<RuleAction>,
 }
 
 /// In which sections of a file a line stands, and in which virtual host.
@@ -46,8 +52,11 @@ struct ApachePlace {
 struct ApacheReading {
     commands: Vec<ApacheCommand>,
     modules: Vec<String>,
+    patterns: PatternCount,
     lines: usize,
     hosts: usize,
+    /// What its log says of what is not followed.
+    says: Vec<String>,
 }
 
 /// What it does by its files.
@@ -79,7 +88,7 @@ pub(super) fn read(around: &Surroundings) -> Result<ConfiguredWeb, BadConfig> {
         welcome: (PAGES, WELCOME),
         ends_missing: true,
     };
-    let mut says = vec![];
+    let mut says = std::mem::take(&mut reading.says);
     if reading.of("ServerName", None).next().is_none() {
         says.push(
             "AH00558: httpd: Could not reliably determine the server's fully qualified domain name. Set the \
@@ -117,7 +126,18 @@ impl ApacheReading {
             if self.lines > MAX_LINES {
                 return Err(told("its files are longer than is read here".to_owned()));
             }
-            if let Some(included) = self.line(line.trim(), &mut at).map_err(told)? {
+            let included = match self.line(line.trim(), &mut at, &around.variables) {
+                Ok(included) => included,
+                Err(ApacheMisreading::Refused(why)) => return Err(told(why)),
+                Err(ApacheMisreading::Unknown(what)) => {
+                    self.says.push(format!(
+                        "kubarium: line {} of {path}: {what} is not followed here",
+                        number + 1
+                    ));
+                    None
+                }
+            };
+            if let Some(included) = included {
                 self.include(&included, around, depth)?;
             }
         }
@@ -128,19 +148,24 @@ impl ApacheReading {
     }
 
     /// What a line includes, if it does.
-    fn line(&mut self, line: &str, at: &mut ApachePlace) -> Result<Option<Vec<String>>, String> {
+    fn line(
+        &mut self,
+        line: &str,
+        at: &mut ApachePlace,
+        own: &BTreeMap<String, String>,
+    ) -> Result<Option<Vec<String>>, ApacheMisreading> {
         if line.is_empty() || line.starts_with('#') {
             return Ok(None);
         }
         if line.starts_with('<') {
-            return self.section(line, at).map(|()| None);
+            return self.section(line, at).map(|()| None).map_err(ApacheMisreading::Refused);
         }
         let words = words(line);
         let Some((name, words)) = words.split_first().filter(|_| self.holds(&at.within)) else {
             return Ok(None);
         };
         if !apache_commands::is_known(name, &self.modules) {
-            return Err(unknown(name));
+            return Err(ApacheMisreading::Refused(unknown(name)));
         }
         if name.eq_ignore_ascii_case("LoadModule") {
             self.modules.extend(words.first().cloned());
@@ -148,9 +173,40 @@ impl ApacheReading {
         if name.to_ascii_lowercase().starts_with("include") {
             return Ok(Some(words.to_vec()));
         }
+        let action = self.action(name, words, &at.within, own)?;
         let (name, words, within) = (name.clone(), words.to_vec(), at.within.clone());
-        self.commands.push(ApacheCommand { name, words, within, host: at.host });
+        self.commands.push(ApacheCommand { name, words, within, host: at.host, action });
         Ok(None)
+    }
+
+    /// What a command does that has conditions.
+    fn action(
+        &mut self,
+        name: &str,
+        words: &[String],
+        within: &[(String, String)],
+        own: &BTreeMap<String, String>,
+    ) -> Result<Option<RuleAction>, ApacheMisreading> {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        if !name.eq_ignore_ascii_case("Header") {
+            let change =
+                EnvironmentChange::read(&name.to_ascii_lowercase(), &words, own, &mut self.patterns)?;
+            return Ok(change.map(RuleAction::Environment));
+        }
+        let mut change = HeaderChange::of_apache(&words, &mut self.patterns)?;
+        for (section, of) in within {
+            match section.to_ascii_lowercase().as_str() {
+                "if" => {
+                    let read = apache_expression_reader::read(of, &mut self.patterns)?;
+                    change.when.push(HeaderWhen::Holds(Arc::new(read)));
+                }
+                other @ ("elseif" | "else") => {
+                    return Err(ApacheMisreading::Unknown(format!("Header in <{other}>")));
+                }
+                _ => {}
+            }
+        }
+        Ok(Some(RuleAction::Header(change)))
     }
 
     /// A section begins or ends.
@@ -175,7 +231,17 @@ impl ApacheReading {
             at.host = Some(self.hosts);
             self.hosts += 1;
         }
-        at.within.push((name.to_owned(), of.trim().trim_matches('"').to_owned()));
+        let of = match words(of).as_slice() {
+            [whole] if of.starts_with(['"', '\'']) => whole.clone(),
+            _ => of.trim().trim_matches('"').to_owned(),
+        };
+        if name.eq_ignore_ascii_case("If")
+            && let Err(ApacheMisreading::Refused(why)) =
+                apache_expression_reader::read(&of, &mut PatternCount::default())
+        {
+            return Err(format!("Cannot parse condition clause: {why}"));
+        }
+        at.within.push((name.to_owned(), of));
         Ok(())
     }
 
@@ -264,7 +330,7 @@ impl ApacheReading {
     /// known before all of them, since it is done at the end, wherever it stands.
     fn rules(&self, host: Option<usize>) -> Vec<WebRule> {
         let own = |command: &&ApacheCommand| {
-            command.host == host || (command.host.is_none() && command.name.eq_ignore_ascii_case("Header"))
+            command.host == host || (command.host.is_none() && command.action.is_some())
         };
         let mut rules: Vec<(usize, WebRule)> = vec![];
         for command in self.commands.iter().filter(own) {
@@ -307,11 +373,16 @@ fn rule(command: &ApacheCommand) -> Option<(usize, WebRule)> {
         (None, words) => ("", words),
     };
     let below = |action| WebRule { paths: PathPattern::below(path), action };
+    if let Some(action) = &command.action {
+        let is_late = matches!(action, RuleAction::Environment(change) if !change.is_early());
+        let paths = if path.is_empty() { PathPattern::default() } else { PathPattern::below(path) };
+        return Some((usize::from(is_late), WebRule { paths, action: action.clone() }));
+    }
     Some(match (command.name.to_ascii_lowercase().as_str(), words) {
         ("proxypass", ["!", ..]) => return None,
         ("proxypass", [to, ..]) => {
             let pass = RuleAction::Pass(vec![(*to).to_owned()], vec![]);
-            (1, below(pass))
+            (2, below(pass))
         }
         ("redirect", [to]) => redirect((path, to), 302),
         ("redirect", [code, rest @ ..]) => {
@@ -326,7 +397,7 @@ fn rule(command: &ApacheCommand) -> Option<(usize, WebRule)> {
                 [path, to] => redirect((path, to), code),
                 [path] if code >= 400 => {
                     let action = RuleAction::Respond(code, String::new());
-                    (2, WebRule { paths: PathPattern::below(path), action })
+                    (3, WebRule { paths: PathPattern::below(path), action })
                 }
                 [to] => redirect((path, to), code),
                 _ => return None,
@@ -340,17 +411,7 @@ fn rule(command: &ApacheCommand) -> Option<(usize, WebRule)> {
                 RuleAction::Files(vec!["index.html".to_owned()], false),
             ];
             let inner = inner.map(|action| WebRule { paths: PathPattern::default(), action }).to_vec();
-            (3, below(RuleAction::Handle(inner, true)))
-        }
-        ("header", words) => {
-            let action = RuleAction::Header(HeaderChange::of_apache(words)?);
-            (
-                0,
-                WebRule {
-                    paths: if path.is_empty() { PathPattern::default() } else { PathPattern::below(path) },
-                    action,
-                },
-            )
+            (4, below(RuleAction::Handle(inner, true)))
         }
         _ => return None,
     })
@@ -358,7 +419,7 @@ fn rule(command: &ApacheCommand) -> Option<(usize, WebRule)> {
 
 fn redirect((path, to): (&str, &str), code: u16) -> (usize, WebRule) {
     let action = RuleAction::Redirect(code, to.to_owned(), true);
-    (2, WebRule { paths: PathPattern::below(path), action })
+    (3, WebRule { paths: PathPattern::below(path), action })
 }
 
 /// Words of a line; quotes hold together.
@@ -371,7 +432,10 @@ fn words(line: &str) -> Vec<String> {
             letter if letter.is_whitespace() => continue,
             quote @ ('"' | '\'') => {
                 while let Some(next) = letters.next().filter(|next| *next != quote) {
-                    word.push(next);
+                    // What would end it, and what would hide that.
+                    let hidden =
+                        letters.next_if(|hidden| next == '\\' && (*hidden == quote || *hidden == '\\'));
+                    word.push(hidden.unwrap_or(next));
                 }
             }
             first => {

@@ -376,7 +376,13 @@ fn headers(words: &[String], inner: &[CaddyLine]) -> Vec<RuleAction> {
         };
         let how = if matches!(how, '+' | '-') { how } else { '=' };
         let value = words.get(1).cloned().unwrap_or_default();
-        RuleAction::Header(HeaderChange { table: HeaderTable::All, how, name: name.to_owned(), value })
+        RuleAction::Header(HeaderChange {
+            table: HeaderTable::All,
+            how,
+            name: name.to_owned(),
+            value,
+            when: vec![],
+        })
     };
     lines.map(action).collect()
 }

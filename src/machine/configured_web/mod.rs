@@ -4,6 +4,10 @@
 
 mod apache;
 mod apache_commands;
+mod apache_environment;
+mod apache_expression_reader;
+mod apache_expressions;
+mod apache_patterns;
 mod caddy;
 mod caddy_tokens;
 mod header_changes;

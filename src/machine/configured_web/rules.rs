@@ -1,8 +1,11 @@
 //! What a configured server does with a request: its hosts, and their rules.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::apache_environment::EnvironmentChange;
+use super::apache_expressions::RequestFacts;
 use super::header_changes::{self, HeaderChange};
 use super::paths::{self, PathPattern};
 use crate::agnhost::asking::{AskFirst, Backing};
@@ -68,6 +71,8 @@ pub(super) enum RuleAction {
     Root(String),
     /// A header of the answer is another.
     Header(HeaderChange),
+    /// Variables of the request are others.
+    Environment(EnvironmentChange),
     /// A path instead of the one that was asked for.
     Rewrite(String),
     /// Without this at its beginning.
@@ -95,6 +100,7 @@ struct RuledRequest<'a> {
     query: String,
     root: String,
     headers: Vec<HeaderChange>,
+    environment: BTreeMap<String, String>,
     /// The answer is that of somebody behind.
     is_passed_on: bool,
 }
@@ -125,9 +131,19 @@ impl WebRules {
         let path = percent_encoding::percent_decode_str(path).decode_utf8_lossy().into_owned();
         let (query, root) = (query.to_owned(), String::new());
         let headers = vec![];
+        let environment = BTreeMap::new();
         let is_passed_on = false;
-        let mut request =
-            RuledRequest { rules: self, asked, backing, path, query, root, headers, is_passed_on };
+        let mut request = RuledRequest {
+            rules: self,
+            asked,
+            backing,
+            path,
+            query,
+            root,
+            headers,
+            environment,
+            is_passed_on,
+        };
         let answered = match self.host(port, asked) {
             Some(host) => request.follow(&host.rules, 0)?,
             None => None,
@@ -175,6 +191,7 @@ impl RuledRequest<'_> {
             RuleAction::Header(change) => {
                 self.headers.push(HeaderChange { value: self.filled(&change.value), ..change.clone() });
             }
+            RuleAction::Environment(change) => self.environment = change.change(&self.facts(None)),
             RuleAction::Rewrite(to) => self.rewrite(to),
             RuleAction::StripPrefix(prefix) => self.strip(prefix),
             RuleAction::TryFiles(paths) => self.try_files(paths),
@@ -357,8 +374,15 @@ impl RuledRequest<'_> {
         if !answered.own_headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("server")) {
             answered.headers.push(("server", self.rules.name.clone()));
         }
-        header_changes::apply(&self.headers, &mut answered, self.is_passed_on);
+        let facts = self.facts(Some(&answered));
+        let all: Vec<HeaderChange> = self.headers.iter().filter(|own| own.holds(&facts)).cloned().collect();
+        header_changes::apply(&all, &mut answered, self.is_passed_on);
         answered
+    }
+
+    fn facts<'f>(&'f self, answered: Option<&'f WebAnswer>) -> RequestFacts<'f> {
+        let RuledRequest { asked, path, query, environment, .. } = self;
+        RequestFacts { asked, path, query, environment, answered }
     }
 }
 

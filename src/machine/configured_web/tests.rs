@@ -168,6 +168,9 @@ fn apache(text: &str) -> Result<(WebRules, Surroundings), String> {
         ("/usr/local/apache2/conf/extra/more.conf", "Alias /docs /srv/docs\n"),
         ("/srv/index.html", "home\n"),
         ("/srv/docs/index.html", "docs\n"),
+        ("/srv/a.txt", "a\n"),
+        ("/srv/a.html", "a\n"),
+        ("/srv/sub/f", "f\n"),
     ]);
     let read = read_of("httpd:2.4", &around).map_err(|bad| bad.says)?;
     Ok(((*read.rules).clone(), around))
@@ -247,6 +250,37 @@ fn apaches_headers_stand_in_all_answers_or_in_those_that_are_no_errors() {
 }
 
 #[test]
+fn apaches_headers_depend_on_variables_and_on_what_is_asked_and_answered() {
+    let (rules, around) = apache(
+        "Listen 80\nDocumentRoot /srv\nSetEnv fixed\nPassEnv PORT\nPassEnv NOTHING\n\
+         SetEnvIf Host ^we(b) named=$1 !fixed\nSetEnvIfNoCase Request_URI \\.TXT$ is_text\n\
+         Header set X-Fixed a env=fixed\nHeader set X-Named a env=named\nHeader set X-Unnamed a env=!named\n\
+         Header set X-Port a env=PORT\nHeader set X-Nothing a env=NOTHING\nHeader set X-Text a env=is_text\n\
+         Header always set X-Missing a \"expr=%{REQUEST_STATUS} == 404\"\n\
+         Header always set X-B a \"expr=%{reqenv:named} == \\\"b\\\"\"\n\
+         Header set X-Page a \"expr=%{REQUEST_URI} =~ m#^/a# && !(-z %{HTTP:Host})\"\n\
+         <If \"%{HTTP_HOST} == 'other'\">\nHeader set X-Other a\n</If>\n\
+         <Location /sub>\nUnsetEnv named\nHeader set X-Sub a env=!named\n</Location>\n\
+         Header unset X-Page env=is_text\nHeader set X-Not-Followed a \"expr=%{TIME} > 1\"\n",
+    )
+    .unwrap();
+    let headers = |host: &str, target: &str| {
+        let answered = ask(&rules, &around, (80, host, target), vec![]).unwrap();
+        let names =
+            answered.own_headers.into_iter().map(|(name, _)| name).filter(|name| name.starts_with("X-"));
+        names.collect::<Vec<String>>().join(" ")
+    };
+    assert_eq!(headers("web", "/"), "X-Fixed X-Named X-Port X-B");
+    assert_eq!(headers("web", "/a.txt"), "X-Fixed X-Named X-Port X-Text X-B");
+    assert_eq!(headers("other", "/a.html"), "X-Fixed X-Unnamed X-Port X-Page X-Other");
+    assert_eq!(headers("web", "/missing"), "X-Missing X-B");
+    assert_eq!(headers("web", "/sub/f"), "X-Fixed X-Unnamed X-Port X-Sub");
+    let read = read_of("httpd", &self::around(&[(MAIN, "Listen 80\nHeader edit X a b\n")])).unwrap();
+    let told = format!("kubarium: line 2 of {MAIN}: Header edit is not followed here");
+    assert!(read.says.contains(&told), "{:?}", read.says);
+}
+
+#[test]
 fn apache_does_not_start_with_what_it_does_not_understand() {
     let line = |at: usize, why: &str| format!("AH00526: Syntax error on line {at} of {MAIN}:\n{why}");
     let unknown = "perhaps misspelled or defined by a module not included in the server configuration";
@@ -254,6 +288,29 @@ fn apache_does_not_start_with_what_it_does_not_understand() {
         ("Listen 80\nNonsense on", line(2, &format!("Invalid command 'Nonsense', {unknown}"))),
         ("Listen 80\nProxyPass / http://a/", line(2, &format!("Invalid command 'ProxyPass', {unknown}"))),
         ("<Nothing>\n</Nothing>", line(1, &format!("Invalid command '<Nothing', {unknown}"))),
+        (
+            "Header put A b",
+            line(
+                1,
+                "first argument must be 'add', 'set', 'setifempty', 'append', 'merge', 'unset', 'echo', 'note', 'edit', or 'edit*'.",
+            ),
+        ),
+        ("Header set A", line(1, "Header requires three arguments")),
+        (
+            "Header set A b env=",
+            line(1, "error: missing environment variable name. envclause should be in the form env=envar "),
+        ),
+        ("Header set A b if=c", line(1, "Unknown parameter: if=c")),
+        ("Header set A b c d", line(1, "Too many arguments to directive")),
+        (
+            "Header set A b expr=%{REQUEST_STATUS}==",
+            line(1, "Can't parse envclause/expression: syntax error, unexpected end of file"),
+        ),
+        (
+            "<If \"nothing\">\nHeader set A b\n</If>",
+            line(1, "Cannot parse condition clause: syntax error, unexpected identifier"),
+        ),
+        ("SetEnvIf Host", line(1, "Missing regular expression for SetEnvIf")),
         ("<Directory />\n</Location>", line(2, "Expected </Directory> but saw </Location>")),
         ("<Directory />\n", format!("AH00526: Syntax error in {MAIN}:\n<Directory> was not closed.")),
         (
