@@ -42,6 +42,9 @@ pub struct WebAnswer {
     pub body: String,
     /// After so long it is said.
     pub delay: Duration,
+    /// It is said when the server that was begun at this port is done with its client
+    /// ([`crate::server_state::ServerState::runner`]).
+    pub after_client_at: Option<i64>,
     /// With this code the server ends instead.
     pub exits: Option<i32>,
 }

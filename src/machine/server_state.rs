@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::agnhost::forward_tester::ForwardTester;
 use crate::consumption::{BumpedMetrics, Consumption};
 use crate::wardle::WardleStore;
 
 /// So many keys a guestbook keeps, and so much of anything else a server; what comes beyond is refused.
 const MAX_ENTRIES: usize = 1000;
+/// So many servers run within a server; one more finds no port.
+const MAX_RUNNERS: usize = 100;
 /// So long may a key or a value be; a longer one is refused.
 const MAX_ENTRY_BYTES: usize = 16 << 10;
 /// So many replicas a guestbook tells; others that register are not told.
@@ -41,6 +44,16 @@ pub struct ServerState {
     /// What the sample apiserver keeps.
     pub(crate) wardle: WardleStore,
     /// Whether one that takes a single connection has that.
+    is_taken: bool,
+    /// Servers that it has begun for who asked (agnhost's `net --serve`), by their ports, each until it is
+    /// done with its client. Bound: [`MAX_RUNNERS`].
+    runners: BTreeMap<i64, RunningServer>,
+}
+
+/// A server within a server.
+#[derive(Clone, Debug)]
+struct RunningServer {
+    tester: ForwardTester,
     is_taken: bool,
 }
 
@@ -106,6 +119,31 @@ impl ServerState {
     /// Takes the only connection that there may be; whether it was free.
     pub fn take(&mut self) -> bool {
         !std::mem::replace(&mut self.is_taken, true)
+    }
+
+    /// Begins a server at a port; whether that was free.
+    pub(crate) fn run_at(&mut self, port: i64, tester: ForwardTester) -> bool {
+        let is_free = !self.runners.contains_key(&port) && self.runners.len() < MAX_RUNNERS;
+        if is_free {
+            self.runners.insert(port, RunningServer { tester, is_taken: false });
+        }
+        is_free
+    }
+
+    /// The server that it has begun at a port, and is not done.
+    pub fn runner(&self, port: i64) -> Option<&ForwardTester> {
+        self.runners.get(&port).map(|running| &running.tester)
+    }
+
+    /// Takes the only connection of a server that it has begun; whether it was free.
+    pub fn take_runner(&mut self, port: i64) -> bool {
+        let running = self.runners.get_mut(&port);
+        running.is_some_and(|running| !std::mem::replace(&mut running.is_taken, true))
+    }
+
+    /// A server that it has begun is done.
+    pub fn end_runner(&mut self, port: i64) {
+        self.runners.remove(&port);
     }
 
     /// Whether there was room.

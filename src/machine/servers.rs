@@ -393,6 +393,11 @@ impl Server {
         self.text.as_ref().filter(|text| text.port() == port)
     }
 
+    /// One that a server has begun at a port.
+    pub fn of_runner(port: i64, tester: ForwardTester) -> Server {
+        Server { forward_tester: Some(Box::new((port, tester))), ..Server::default() }
+    }
+
     /// agnhost's `port-forward-tester`, where it listens.
     pub fn forward_tester(&self, port: i64) -> Option<&ForwardTester> {
         self.forward_tester.as_deref().filter(|(own, _)| *own == port).map(|(_, tester)| tester)

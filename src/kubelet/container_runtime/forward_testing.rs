@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use machine::agnhost::forward_tester::{Chunks, ForwardTester};
+use machine::agnhost::forward_tester::{Chunks, ForwardTester, HalfClosing};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use clock::Clock;
@@ -20,8 +20,11 @@ pub(super) async fn converse(
     clock: &Clock,
     say: &(dyn Fn(String) + Sync),
 ) -> i32 {
-    if let Some(stays) = tester.closes_for {
-        return close_and_stay(stays, io, clock, say).await;
+    if let Some(how) = &tester.closes {
+        close_and_stay(how, io, clock).await;
+        say("output:".into());
+        std::iter::once("").chain(how.output.lines()).for_each(|line| say(line.to_owned()));
+        return 0;
     }
     say("Accepted client connection".into());
     if !tester.expected.is_empty() {
@@ -58,20 +61,9 @@ pub(super) async fn converse(
 }
 
 /// It has nothing to say, and hears what the other side says for a while.
-async fn close_and_stay(
-    stays: Duration,
-    mut io: DuplexStream,
-    clock: &Clock,
-    say: &(dyn Fn(String) + Sync),
-) -> i32 {
+pub(super) async fn close_and_stay(how: &HalfClosing, mut io: DuplexStream, clock: &Clock) {
     let _ = io.shutdown().await;
-    clock.sleep(stays).await;
-    let told =
-        ["Client connected".to_owned(), format!("Server sent FIN, waiting {} seconds", stays.as_secs())];
-    say("output:".into());
-    say(String::new());
-    told.into_iter().chain(["Done".to_owned()]).for_each(|line| say(format!("# closewait.go: {line}")));
-    0
+    clock.sleep(how.stays).await;
 }
 
 /// What has to be said first.
@@ -141,7 +133,7 @@ mod tests {
     #[tokio::test]
     async fn it_hears_and_says_what_it_is_told_and_ends() {
         let chunks = Chunks { count: 2, bytes: 3, interval: Duration::from_secs(5) };
-        let tester = ForwardTester { expected: b"abc".to_vec(), says: Ok(chunks), closes_for: None };
+        let tester = ForwardTester { expected: b"abc".to_vec(), says: Ok(chunks), closes: None };
         let log = ["Accepted client connection", "Received expected client data"];
         let all = [&log[..], &["Shutting down connection", "Done"]].concat();
         let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>();
@@ -153,7 +145,7 @@ mod tests {
         );
         let (_, log, code) = played(&tester, b"abd").await;
         assert_eq!((log[1].as_str(), code), ("Expect to read \"abc\", but got \"abd\". err=<nil>", 3));
-        let wrong = ForwardTester { says: Err("Error parsing".into()), expected: vec![], closes_for: None };
+        let wrong = ForwardTester { says: Err("Error parsing".into()), expected: vec![], closes: None };
         assert_eq!(
             played(&wrong, b"").await,
             (String::new(), lines(&["Accepted client connection", "Error parsing"]), 1)

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use futures::FutureExt;
 use http::{Request, Response};
 use machine::access_log;
-use machine::agnhost::forward_tester::ForwardTester;
+use machine::agnhost::forward_tester::{ForwardTester, HalfClosing};
 use machine::image_identity::LOCALHOST;
 use machine::logs::LogLine;
 use machine::questions::{Answered, NetworkReply, Question};
@@ -133,6 +133,13 @@ pub(super) fn listener(
             None => unknown = unknown.or(Some(running)),
         }
     }
+    for running in running {
+        let run = (node.run)(running.id);
+        let begun = run.state.lock().runner(port).cloned();
+        if let Some(tester) = begun {
+            return Ok(listening(running, run, Arc::new(Server::of_runner(port, tester))));
+        }
+    }
     if let Some(server) = Server::of_known_port(port).filter(|_| !is_all_declared(config.pod))
         && let Some(running) = running.iter().find(|running| may_serve(running.container, port))
     {
@@ -209,6 +216,9 @@ impl Listening {
             return;
         }
         if let Some(tester) = self.server.forward_tester(self.port) {
+            if let Some(how) = tester.closes.as_ref().filter(|how| how.is_run) {
+                return self.run_for_client(how, io, &clock).await;
+            }
             return self.test_forwarding(tester, io, &clock).await;
         }
         if let Some(session) = self.server.text(self.port) {
@@ -270,6 +280,28 @@ impl Listening {
             self.run.exit.ask(code);
         }
         std::future::pending().await
+    }
+
+    /// A server that was begun for who asked has one client; whoever comes after that one hears nothing until
+    /// it is done.
+    async fn run_for_client(&self, how: &HalfClosing, io: DuplexStream, clock: &Clock) {
+        let is_first = self.run.state.lock().take_runner(self.port);
+        if !is_first {
+            return self.until_runner_ends(self.port).await;
+        }
+        forward_testing::close_and_stay(how, io, clock).await;
+        self.run.state.lock().end_runner(self.port);
+        self.run.runner_ends.send_replace(());
+        self.network.iter().for_each(Network::stir);
+    }
+
+    async fn until_runner_ends(&self, port: i64) {
+        let mut ends = self.run.runner_ends.subscribe();
+        while self.run.state.lock().runner(port).is_some() {
+            if ends.changed().await.is_err() {
+                return;
+            }
+        }
     }
 
     async fn talk(
@@ -334,6 +366,10 @@ impl Listening {
         };
         if !answered.delay.is_zero() {
             clock.sleep(answered.delay).await;
+        }
+        if let Some(port) = answered.after_client_at {
+            self.network.iter().for_each(Network::stir);
+            self.until_runner_ends(port).await;
         }
         if let Some(code) = answered.exits {
             self.run.exit.ask(code);

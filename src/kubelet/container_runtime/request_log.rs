@@ -32,6 +32,8 @@ pub(super) struct AskedRun {
     pub(super) configured: OnceLock<Option<Arc<Server>>>,
     /// The certificate that its image has, or made when it started; nothing while nobody asked for that.
     pub(super) identity: OnceLock<Option<TlsIdentity>>,
+    /// Whenever a server that its server has begun is done.
+    pub(super) runner_ends: watch::Sender<()>,
     /// Its process ends when somebody asks it to.
     pub(super) exit: Arc<ProcessExit>,
 }

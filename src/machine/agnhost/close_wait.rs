@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::flags::flag;
-use super::forward_tester::ForwardTester;
+use super::forward_tester::{ForwardTester, HalfClosing};
 use super::klog_line;
 use crate::interpreter::player::{Flow, Player};
 use crate::programs::resolve;
@@ -35,13 +35,41 @@ impl CloseWaitOptions {
     fn stays(&self) -> Duration {
         Duration::from_secs(self.post_fin_timeout_seconds)
     }
+
+    /// What the server says until it is done.
+    fn server_output(&self) -> String {
+        let (address, seconds) = (&self.local_addr, self.post_fin_timeout_seconds);
+        format!(
+            "# closewait.go:92: Run &{{{address} {seconds}}}\n# closewait.go:105: Server listening on {address}\n\
+             # closewait.go:114: Client connected\n# closewait.go:123: Server sent FIN, waiting {seconds} seconds\n\
+             # closewait.go:128: Done\n"
+        )
+    }
+}
+
+/// What is wrong with options.
+pub(super) struct WrongOptions(pub(super) String);
+
+/// Where a server is to listen by its options, and what it does.
+///
+/// # Errors
+/// What is said of the options.
+pub(super) fn server(options: &str, is_run: bool) -> Result<(i64, ForwardTester), WrongOptions> {
+    let options: CloseWaitOptions = serde_json::from_str(options)
+        .map_err(|error| WrongOptions(format!("Invalid options JSON: {error}")))?;
+    let address = &options.local_addr;
+    let Some((_, port)) = address.rsplit_once(':') else {
+        return Err(WrongOptions(format!("address {address}: missing port in address")));
+    };
+    let port: u16 = port.parse().map_err(|_| WrongOptions(format!("address {port}: invalid port")))?;
+    let how = HalfClosing { stays: options.stays(), output: options.server_output(), is_run };
+    Ok((port.into(), ForwardTester::closing(how)))
 }
 
 /// Where the server listens.
 pub(crate) fn serving(words: &[String]) -> Option<(i64, ForwardTester)> {
-    let options = CloseWaitOptions::of(words).ok().filter(|_| flag(words, "runner") == Some(SERVER))?;
-    let port = options.local_addr.rsplit_once(':')?.1.parse().ok()?;
-    Some((port, ForwardTester::closing(options.stays())))
+    flag(words, "runner").filter(|runner| *runner == SERVER)?;
+    server(flag(words, "options").unwrap_or_default(), false).ok()
 }
 
 pub(super) fn run(player: &mut Player<'_>, words: &[String]) -> Flow {
@@ -85,16 +113,20 @@ fn client(player: &mut Player<'_>, options: &CloseWaitOptions) -> Result<Flow, F
         seconds => Duration::from_secs(seconds),
     };
     let what = NetworkAsk::Tcp { to, send: vec![], reads: true };
-    let mut said = "# closewait.go:184: Connected to server\n".to_owned();
+    let CloseWaitOptions { timeout_seconds, post_fin_timeout_seconds, leak_connection, .. } = options;
+    let run = format!(
+        "# closewait.go:169: Run &{{{place} {timeout_seconds} {post_fin_timeout_seconds} {leak_connection}}}\n"
+    );
+    let mut said = format!("{run}# closewait.go:184: Connected to server\n");
     let why = match player.ask(Question { what, within })? {
         NetworkReply::Bytes(bytes) if bytes.is_empty() => None,
         NetworkReply::Empty => None,
         NetworkReply::Bytes(_) => Some("Got data but expected EOF".to_owned()),
         NetworkReply::Refused => {
-            return Ok(failed(player, format!("dial tcp {to}: connect: connection refused"), ""));
+            return Ok(failed(player, format!("dial tcp {to}: connect: connection refused"), &run));
         }
         NetworkReply::TimedOut(true) => Some(format!("read tcp {to}: i/o timeout")),
-        _ => return Ok(failed(player, format!("dial tcp {to}: i/o timeout"), "")),
+        _ => return Ok(failed(player, format!("dial tcp {to}: i/o timeout"), &run)),
     };
     if let Some(why) = why {
         return Ok(failed(player, why, &said));
@@ -122,7 +154,10 @@ mod tests {
     fn the_server_listens_where_its_options_say() {
         let words = |options: &str| ["--runner", SERVER, "--options", options].map(str::to_owned);
         let found = serving(&words(r#"{"LocalAddr": "0.0.0.0:9999", "PostFinTimeoutSeconds": 3}"#));
-        assert_eq!(found, Some((9999, ForwardTester::closing(Duration::from_secs(3)))));
+        let closes = found.as_ref().and_then(|(port, tester)| Some((port, tester.closes.as_ref()?)));
+        let (port, how) = closes.unwrap();
+        assert_eq!((*port, how.stays, how.is_run), (9999, Duration::from_secs(3), false));
+        assert!(how.output.starts_with("# closewait.go:92: Run &{0.0.0.0:9999 3}\n"), "{}", how.output);
         assert_eq!(serving(&words("{}")), None);
         assert_eq!(serving(&words("{")), None);
     }

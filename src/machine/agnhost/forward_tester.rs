@@ -11,8 +11,19 @@ pub struct ForwardTester {
     /// How many pieces are said, how long each is, and what passes between two. Where a variable is no
     /// number, what is said of that.
     pub says: Result<Chunks, String>,
-    /// It says nothing at all and that at once, and stays for so long (`net --runner nat-closewait-server`).
-    pub closes_for: Option<Duration>,
+    /// It says nothing at all and that at once, and stays.
+    pub closes: Option<HalfClosing>,
+}
+
+/// What agnhost's `nat-closewait-server` does with the one who comes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HalfClosing {
+    /// So long it stays.
+    pub stays: Duration,
+    /// What it has said by then.
+    pub output: String,
+    /// A server runs it for whoever asked, and goes on behind it (`net --serve`); else its process ends.
+    pub is_run: bool,
 }
 
 /// See [`ForwardTester::says`].
@@ -28,9 +39,9 @@ pub struct Chunks {
 
 impl ForwardTester {
     /// One that half closes its connection and stays.
-    pub(crate) fn closing(stays: Duration) -> ForwardTester {
+    pub(crate) fn closing(how: HalfClosing) -> ForwardTester {
         let says = Ok(Chunks { count: 0, bytes: 0, interval: Duration::ZERO });
-        ForwardTester { expected: vec![], says, closes_for: Some(stays) }
+        ForwardTester { expected: vec![], says, closes: Some(how) }
     }
 
     /// With its port.
@@ -52,7 +63,7 @@ impl ForwardTester {
         };
         let port = variable("BIND_PORT").parse().ok()?;
         let expected = variable("EXPECTED_CLIENT_DATA").as_bytes().to_vec();
-        Some((port, ForwardTester { expected, says: says(), closes_for: None }))
+        Some((port, ForwardTester { expected, says: says(), closes: None }))
     }
 }
 
@@ -70,7 +81,7 @@ mod tests {
             ("CHUNK_INTERVAL", "500"),
         ];
         let says = Chunks { count: 10, bytes: 4, interval: Duration::from_millis(500) };
-        let wanted = ForwardTester { expected: b"abc".to_vec(), says: Ok(says), closes_for: None };
+        let wanted = ForwardTester { expected: b"abc".to_vec(), says: Ok(says), closes: None };
         assert_eq!(ForwardTester::of(&told), Some((80, wanted)));
         let wrong = ForwardTester::of(&told[..2]).unwrap().1.says.unwrap_err();
         assert_eq!(wrong, "Error parsing CHUNKS \"\": strconv.Atoi: parsing \"\": invalid syntax");

@@ -68,7 +68,7 @@ impl RememberingMode {
             RememberingMode::Consumer => consumer::answer(asked, state),
             RememberingMode::ConsumerController(controller) => return controller.answer(asked, backing),
             RememberingMode::MutualTls(files) => mutual_tls_server::answer(files, asked, backing),
-            RememberingMode::Runners => return net_server::answer(asked, backing),
+            RememberingMode::Runners => return net_server::answer(asked, state, backing),
             RememberingMode::ExternalMetrics => external_metrics::answer(asked, state),
         })
     }

@@ -305,6 +305,38 @@ async fn names_are_served_over_tcp_and_udp_and_files_of_volumes_over_http() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_somebody_asks_for_has_one_client_and_is_gone() {
+    let net = Net::start().await;
+    let server = net.pod("net-0", agnhost(&["net", "--serve", ":8889"])).await;
+    let to = SocketAddr::new(server, 9999);
+    let run = async || {
+        let options = r#"{"LocalAddr": "0.0.0.0:9999", "PostFinTimeoutSeconds": 1}"#;
+        let uri = "/api/v1/namespaces/default/pods/net-0:8889/proxy/run/nat-closewait-server";
+        let response = net.client.raw(Request::post(uri).body(Body::from(options)).unwrap()).await;
+        let code = response.status().as_u16();
+        let body = response.into_body().collect().await.unwrap().to_bytes();
+        (code, String::from_utf8_lossy(&body).into_owned())
+    };
+    let connect = async || net.cluster.network().connect(server, to).await.ok();
+    assert!(connect().await.is_none());
+    let client = async || {
+        let mut io = net.until(|| connect().boxed()).await;
+        let mut heard = String::new();
+        tokio::io::AsyncReadExt::read_to_string(&mut io, &mut heard).await.unwrap();
+        (heard, run().await)
+    };
+    let ((code, said), (heard, (again, refused))) = tokio::join!(run(), client());
+    assert_eq!((code, heard.as_str()), (200, ""), "{said}");
+    assert!(said.starts_with("ok\noutput:\n\n# closewait.go:92: Run &{0.0.0.0:9999 1}\n"), "{said}");
+    assert!(said.ends_with("waiting 1 seconds\n# closewait.go:128: Done\n"), "{said}");
+    // While it stays with its client, nobody else has the port.
+    assert_eq!(again, 500, "{refused}");
+    assert!(refused.contains("bind: address already in use"), "{refused}");
+    assert!(connect().await.is_none());
+    net.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_has_the_password_pulls_from_the_registry() {
     let net = Net::start().await;
     let registry =
