@@ -20,6 +20,7 @@ use super::volume_manager::sources::Sources;
 use super::volume_manager::surroundings;
 use apimachinery::time::Time;
 use apis::views::pod::Container as Spec;
+use machine::bounds;
 use machine::exec::Executed;
 
 golang::text_error! {
@@ -80,10 +81,7 @@ impl Kubelet {
             return Ok(response);
         }
         let program = command.words.first().map_or("", String::as_str);
-        Err(refusal(format!(
-            "OCI runtime exec failed: exec failed: unable to start container process: exec: {program:?}: \
-             executable file not found in $PATH: unknown"
-        )))
+        Err(refusal(bounds::not_executed(program)))
     }
 
     /// Hands over what was fetched for a pod that somebody looks into.

@@ -134,6 +134,8 @@ mod tests {
         assert_eq!(outcome(&hook(json!({"exec": {"command": ["my-stop"]}}))).took, Duration::ZERO);
         assert_eq!(outcome(&hook(json!({"sleep": {"seconds": 3}}))).took, Duration::from_secs(3));
         assert!(!outcome(&hook(json!({"exec": {"command": ["false"]}}))).is_well);
+        let busybox = given::running(json!({"name": "a", "image": "busybox", "command": ["sleep", "600"]}));
+        assert!(!ran(&busybox, &hook(json!({"exec": {"command": ["curl", "localhost"]}}))).is_well);
         assert!(outcome(&hook(json!({"exec": {"command": ["cat", "/x"]}}))).is_well);
     }
 }

@@ -99,8 +99,8 @@ impl fmt::Display for Fault {
             Fault::Missing(program) => write!(
                 f,
                 "failed to create containerd task: failed to create shim task: OCI runtime create failed: \
-                 runc create failed: unable to start container process: error during container init: \
-                 exec: {program:?}: executable file not found in $PATH"
+                 runc create failed: unable to start container process: error during container init: {}",
+                not_started(program)
             ),
             Fault::TooLong => write!(
                 f,
@@ -108,6 +108,22 @@ impl fmt::Display for Fault {
             ),
         }
     }
+}
+
+/// Why the runtime does not start a program that there is not.
+fn not_started(program: &str) -> String {
+    let why = if program.contains('/') {
+        format!("stat {program}: no such file or directory")
+    } else {
+        "executable file not found in $PATH".to_owned()
+    };
+    format!("exec: {program:?}: {why}")
+}
+
+/// Why the runtime executes no program that there is not beside a container's process.
+pub fn not_executed(program: &str) -> String {
+    let why = not_started(program);
+    format!("OCI runtime exec failed: exec failed: unable to start container process: {why}: unknown")
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::bounds::{Fault, MAX_STEPS};
 use crate::file_system::{Change, File};
+use crate::image_programs::{FOLDERS, is_missing};
 use crate::interpreter::containment::contained;
 use crate::interpreter::killing::EXECUTED_PID;
 use crate::interpreter::player::{Flow, Player};
@@ -62,6 +63,9 @@ pub fn exec_told(
         let run = |player: &mut Player<'_>| agnhost::run(player, &line);
         return Some(play(&mut { MAX_STEPS }, &run, around, files, standard_input));
     }
+    if is_absent(command, around, &files) {
+        return None;
+    }
     let script = match read_command(command) {
         Ok(script) => script,
         // A script of a volume is a program, too.
@@ -77,9 +81,25 @@ pub fn exec_told(
 /// Whether a program that is not known is a file, or one that asks others.
 pub(crate) fn is_script_there(command: &[String], around: &Surroundings, files: &[Change]) -> bool {
     let Some(program) = command.first() else { return false };
+    let is_it = |path: &str| {
+        let in_folder = || path.rsplit_once('/').filter(|(folder, _)| FOLDERS.contains(folder));
+        path == program || in_folder().is_some_and(|(_, name)| name == program)
+    };
     database_clients::is_known(names::base_name(program))
-        || files.iter().any(|(path, file)| path == program && file.is_some())
-        || around.views.last().is_some_and(|view| view.tree.contains_key(program))
+        || files.iter().any(|(path, file)| file.is_some() && is_it(path))
+        || around.views.last().is_some_and(|view| view.tree.keys().any(|path| is_it(path)))
+}
+
+/// Whether the image surely has no program of a command's name, nobody has declared what it says, and no file
+/// is called so: the runtime starts no such command.
+pub fn is_absent(command: &[String], around: &Surroundings, files: &[Change]) -> bool {
+    let Some(program) = command.first() else { return false };
+    let name = names::base_name(program);
+    let is_it = |(path, file): &Change| file.is_some() && names::base_name(path) == name;
+    is_missing(&around.image, program)
+        && !around.declared.contains_key(name)
+        && !files.iter().any(is_it)
+        && !around.has_file_named(name)
 }
 
 /// How a script is played beside the container's process.

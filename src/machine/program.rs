@@ -79,7 +79,8 @@ pub fn looks_around(invocation: &Invocation<'_>) -> bool {
         }
         Some(Program::Shell(_)) => true,
         Some(Program::Agnhost(line)) => agnhost::looks_around(&line),
-        Some(Program::Configured(_)) => true,
+        // A volume may have what its image has not.
+        Some(Program::Configured(_) | Program::Faulty(Fault::Missing(_))) => true,
         Some(Program::Nothing | Program::Pause | Program::Faulty(_)) | None => false,
     }
 }
@@ -134,6 +135,13 @@ fn read_program(invocation: &Invocation<'_>, around: Option<&Surroundings>) -> O
     if let Some(line) = agnhost::command_line(invocation.image, &command, &args) {
         return Some(Program::Agnhost(line));
     }
+    if let Some(program) = command.iter().chain(&args).next()
+        && is_missing(invocation.image, program)
+        // A volume may have it.
+        && !around.is_some_and(|around| around.has_file_named(names::base_name(program)))
+    {
+        return Some(Program::Faulty(Fault::Missing(program.clone())));
+    }
     if let Some(shell) = listening_shell(invocation) {
         return Some(Program::Shell(shell));
     }
@@ -156,12 +164,7 @@ fn read_program(invocation: &Invocation<'_>, around: Option<&Surroundings>) -> O
         (Some(name), arguments) if names::is_shell(name) => {
             of_shell(invocation.image, name, &words, arguments)
         }
-        _ => of_script(read_command(&words), ShellCall::default()).or_else(|| {
-            // A volume may have it.
-            let brings = |program: &&String| around.is_some_and(|around| around.has_file_named(program));
-            let program = words.first().filter(|program| !brings(program))?;
-            is_missing(invocation.image, program).then(|| Program::Faulty(Fault::Missing(program.clone())))
-        }),
+        _ => of_script(read_command(&words), ShellCall::default()),
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::agnhost;
-use crate::exec::{is_script_there, of_script};
+use crate::exec::{is_absent, is_script_there, of_script};
 use crate::file_system::{Change, File};
 use crate::interpreter::containment::contained;
 use crate::interpreter::dialect::ShellOptions;
@@ -71,6 +71,7 @@ pub struct ShellMemory {
     /// All have ended.
     jobs: BackgroundJobs,
     drawn: u64,
+    is_in_other_root: bool,
 }
 
 /// A command at a terminal, as far as it was played.
@@ -150,6 +151,9 @@ type CommandPlay = Box<dyn Fn(&mut Player<'_>) -> Flow>;
 
 /// How a command line is played: a shell that is typed into, a program of the test image, or a script.
 fn runner(command: &[String], goes_on: bool, around: &Surroundings, files: &[Change]) -> Option<CommandPlay> {
+    if is_absent(command, around, files) {
+        return None;
+    }
     if let Some(shell) = typed_shell(command) {
         return Some(Box::new(move |player| go_on(player, shell, goes_on)));
     }
@@ -192,6 +196,7 @@ impl ShellMemory {
             more_inputs: player.more_inputs.clone(),
             jobs: player.jobs.ended(),
             drawn: player.drawn,
+            is_in_other_root: player.is_in_other_root,
         }
     }
 
@@ -210,6 +215,7 @@ impl ShellMemory {
         player.more_inputs = self.more_inputs.clone();
         player.jobs = self.jobs.clone();
         player.drawn = self.drawn;
+        player.is_in_other_root = self.is_in_other_root;
     }
 }
 

@@ -94,7 +94,7 @@ async fn processes_ask_pods_and_services_and_go_on_with_the_answers() {
     let requests = raw(&cluster, "pods/web/log").await.1;
     assert!(requests.contains("\"GET / HTTP/1.1\" 200"), "{requests}");
     let web = address(&cluster, "web").await;
-    create(&cluster, pod("refused", json!({}), "busybox", Some(&format!("curl -sS {web}:81")))).await;
+    create(&cluster, pod("refused", json!({}), "curlimages/curl", Some(&format!("curl -sS {web}:81")))).await;
     let (is_well, log) = said(&cluster, "refused").await;
     assert!(!is_well && log.starts_with(&format!("curl: (7) Failed to connect to {web} port 81")), "{log}");
     cluster.stop().await;
@@ -110,9 +110,12 @@ async fn the_apiserver_answers_pods_by_their_tokens() {
              https://$KUBERNETES_SERVICE_HOST/api/v1/namespaces/default/secrets"
         )
     };
-    create(&cluster, pod("trusts", json!({}), "busybox", Some(&ask(&format!("--cacert {folder}/ca.crt")))))
-        .await;
-    create(&cluster, pod("distrusts", json!({}), "busybox", Some(&ask("")))).await;
+    create(
+        &cluster,
+        pod("trusts", json!({}), "curlimages/curl", Some(&ask(&format!("--cacert {folder}/ca.crt")))),
+    )
+    .await;
+    create(&cluster, pod("distrusts", json!({}), "curlimages/curl", Some(&ask("")))).await;
     let (is_well, log) = said(&cluster, "trusts").await;
     assert!(
         is_well && log.contains("system:serviceaccount:default:default\\\" cannot list resource"),

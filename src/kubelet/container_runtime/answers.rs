@@ -15,8 +15,9 @@ use apimachinery::time::Time;
 use apis::views::pod::{Container, Pod};
 use apis::views::probe::{ExecAction, HttpGetAction, PortAction, Probe};
 use clock::after;
-use machine::bounds::MAX_STEPS;
+use machine::bounds::{MAX_STEPS, not_executed};
 use machine::byte_text;
+use machine::exec::Executed;
 use machine::file_system::Change;
 use machine::servers::{Page, Server};
 use machine::surroundings::Surroundings;
@@ -277,11 +278,20 @@ pub(crate) fn timed_out(command: &[String], within: Duration) -> String {
 /// The command is played whenever files have changed; all its answers share the steps of one script. Nothing
 /// when it asks the network.
 fn of_exec(action: &ExecAction, within: Duration, run: &Run<'_>) -> Option<Vec<(Duration, Answer)>> {
-    let nothing = Surroundings::default();
+    if let Some(executed) = declared::executed(&run.pod.metadata.annotations, &action.command) {
+        return Some(vec![(Duration::ZERO, judged(executed, &action.command, within))]);
+    }
+    let nothing = Surroundings { image: run.spec.image.clone(), ..Surroundings::default() };
     let around = run.around.unwrap_or(&nothing);
     let snapshots = run.around.and_then(|around| process::snapshots(&invocation::of(run.spec), around));
     if snapshots.is_none() && !program::is_constant(&action.command) {
-        return of_unknown(action, run);
+        // What stands in a volume nobody has seen.
+        let is_absent = run.spec.volume_mounts.is_empty() && exec::is_absent(&action.command, around, &[]);
+        return if is_absent {
+            Some(vec![(Duration::ZERO, absent(&action.command))])
+        } else {
+            of_unknown(action, run)
+        };
     }
     let changes = snapshots.iter().flatten().map(|(time, _)| *time);
     let mut times: Vec<Duration> = vec![Duration::ZERO];
@@ -318,16 +328,30 @@ fn exec_answer(
     within: Duration,
     (around, written): (&Surroundings, Vec<Change>),
 ) -> Option<Answer> {
+    if exec::is_absent(&action.command, around, &written) {
+        return Some(absent(&action.command));
+    }
     let Some(executed) = exec::exec_within(steps, &action.command, around, written, None) else {
         return Some(Answer::Success);
     };
-    if executed.question.is_some() {
-        return None;
-    }
-    Some(match executed.end {
-        Some((took, _)) if took > within => Answer::Failure(timed_out(&action.command, within)),
+    executed.question.is_none().then(|| judged(executed, &action.command, within))
+}
+
+fn judged(executed: Executed, command: &[String], within: Duration) -> Answer {
+    match executed.end {
+        Some((took, _)) if took > within => Answer::Failure(timed_out(command, within)),
         Some((_, 0)) => Answer::Success,
         Some(_) => Answer::Failure(byte_text::shown(&(executed.out + &executed.errors)).into_owned()),
-        None => Answer::Failure(timed_out(&action.command, within)),
-    })
+        None => Answer::Failure(timed_out(command, within)),
+    }
+}
+
+/// A command of which the runtime starts nothing.
+fn absent(command: &[String]) -> Answer {
+    Answer::Errored(exec_failed(&not_executed(command.first().map_or("", String::as_str))))
+}
+
+/// What the runtime's service says of a command that it does not start.
+pub(crate) fn exec_failed(why: &str) -> String {
+    format!("rpc error: code = Unknown desc = failed to exec in container: {why}")
 }

@@ -13,6 +13,8 @@ pub enum ProbeAnswer {
     Warning(String),
     /// A bad one.
     Failure(String),
+    /// None: what asks could not be started, and why. It counts as neither.
+    Errored(String),
 }
 
 /// What is known ahead of the answers to a probe.

@@ -40,7 +40,8 @@ pub(crate) fn running(container: Value) -> Given {
     };
     let config = given.config();
     let views = vec![View { after: Duration::ZERO, tree: Arc::default() }];
-    let found = Surroundings { views, ..Surroundings::default() };
+    let image = config.container.image.clone();
+    let found = Surroundings { image, views, ..Surroundings::default() };
     let found = Some(found).filter(|_| given.runtime.knows_process(config.container));
     given.runtime.start_container(&config, &given.id, found, Time::UNIX_EPOCH);
     given

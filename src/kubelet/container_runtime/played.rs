@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use super::listeners::{open_ports, served};
 use super::services::{
-    AttachInput, AttachResponse, Command, ExecResponse, ExecSyncForecast, Exit, ExitedContainer,
+    AttachInput, AttachResponse, Command, ContainerConfig, ExecResponse, ExecSyncForecast, Exit,
+    ExitedContainer,
 };
 use super::{declared, invocation};
 use apimachinery::time::Time;
@@ -89,11 +90,20 @@ pub(crate) fn exited(
 /// Runs a hook's command. Of a process that is not known nobody knows what files it has: what its command
 /// asks is asked where it is known what listens there, and nothing else of it is played.
 pub(crate) fn exec_sync(
-    container: &Container,
+    config: &ContainerConfig<'_>,
     around: Option<&Surroundings>,
     command: &[String],
 ) -> ExecSyncForecast {
-    let nothing = Surroundings::default();
+    let container = config.container;
+    let declared = declared::executed(&config.pod.metadata.annotations, command);
+    if let Some((took, exit_code)) = declared.and_then(|executed| executed.end) {
+        return ExecSyncForecast::Ends { took, exit_code };
+    }
+    let nothing = Surroundings { image: container.image.clone(), ..Surroundings::default() };
+    let is_seen = around.is_some() || container.volume_mounts.is_empty();
+    if is_seen && exec::is_absent(command, around.unwrap_or(&nothing), &[]) {
+        return ExecSyncForecast::Ends { took: Duration::ZERO, exit_code: NOT_STARTED };
+    }
     let Some(executed) = exec::exec(command, around.unwrap_or(&nothing), vec![], None) else {
         return ExecSyncForecast::Unknown;
     };
@@ -106,6 +116,9 @@ pub(crate) fn exec_sync(
         _ => ExecSyncForecast::Unknown,
     }
 }
+
+/// What runc ends with that starts nothing.
+const NOT_STARTED: i32 = 126;
 
 /// What a pod tells of itself to who looks into it.
 pub(crate) struct ToldOfPod {

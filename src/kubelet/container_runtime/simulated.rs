@@ -384,7 +384,7 @@ impl RuntimeService for SimulatedRuntime {
         id: &ContainerId,
         command: &[String],
     ) -> ExecSyncForecast {
-        played::exec_sync(config.container, self.around(id).as_deref(), command)
+        played::exec_sync(config, self.around(id).as_deref(), command)
     }
 
     fn exec(

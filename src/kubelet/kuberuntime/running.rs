@@ -138,6 +138,10 @@ impl Container {
                     let text = format!("{} probe failed: {why}", kind.name());
                     context.note(spec, "Warning", "Unhealthy", text);
                 }
+                prober::Outcome::Errored(kind, why) => {
+                    let text = format!("{} probe errored and resulted in unknown state: {why}", kind.name());
+                    context.note(spec, "Warning", "Unhealthy", text);
+                }
                 prober::Outcome::Warning(kind, what) => {
                     let text = format!("{} probe warning: {what}", kind.name());
                     context.note(spec, "Warning", "ProbeWarning", text);

@@ -111,7 +111,7 @@ impl Kubelet {
                 let ran = self.shared.context.clock.timeout(*within, self.run_command(asked, words)).await;
                 match ran {
                     Ok(Ok(executed)) => judged(&executed),
-                    Ok(Err(why)) => ProbeAnswer::Failure(why),
+                    Ok(Err(why)) => ProbeAnswer::Errored(answers::exec_failed(&why)),
                     Err(_) => ProbeAnswer::Failure(answers::timed_out(words, *within)),
                 }
             }

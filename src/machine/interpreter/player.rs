@@ -106,6 +106,8 @@ pub(crate) struct Player<'a> {
     pub(crate) sent_to_first: Option<(Duration, String)>,
     /// In the background.
     pub(crate) is_beside: bool,
+    /// After `chroot`.
+    pub(crate) is_in_other_root: bool,
     /// What is done about signals, and at the end.
     pub(crate) traps: Arc<BTreeMap<String, String>>,
     pub(crate) options: ShellOptions,
@@ -201,6 +203,7 @@ impl<'a> Player<'a> {
             killed: None,
             sent_to_first: None,
             is_beside: false,
+            is_in_other_root: false,
             traps: Arc::default(),
             options: ShellOptions::default(),
             tested: 0,
@@ -243,9 +246,7 @@ impl<'a> Player<'a> {
             transcript: None,
             listens: vec![],
         };
-        for (path, file) in files {
-            player.keep_file(path, file);
-        }
+        files.into_iter().for_each(|(path, file)| player.keep_file(path, file));
         player
     }
 

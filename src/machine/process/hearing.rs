@@ -22,7 +22,7 @@ fn talk(command: &[&str], is_terminal: bool, typed: &[(u64, &str)]) -> (String, 
         }
     }
     let around = Surroundings { folder: "/".into(), input: Some(input.into()), ..Surroundings::default() };
-    let given = given("busybox", command, &[]);
+    let given = given(if command == ["bash"] { "bash" } else { "busybox" }, command, &[]);
     let invocation = Invocation { stdin: true, ..given.invocation() };
     let said = process::said(&invocation, &around, seconds(60)).unwrap();
     let end = process::play(&invocation, &around, None).unwrap().end;

@@ -268,16 +268,14 @@ fn programs_of_charts_do_what_they_do() {
             "a\n/bin/sh\nnone\n",
         ),
         ("tr -dc a-z < /dev/urandom | head -c 8 | wc -c; head -c 4 /dev/zero | wc -c", "8\n4\n"),
-        ("apk add --no-cache curl >/dev/null && echo there; command -v curl", "there\n/bin/curl\n"),
         (
             "seq 1 5 | tail -n +4; seq 3 | sed -n '$p'; seq 3 | tac | xargs; seq 2 | paste -sd, -; echo abc | rev",
             "4\n5\n3\n3 2 1\n1,2\ncba\n",
         ),
-        (
-            "openssl nothing; echo $?; openssl x509 -in /nothing 2>/dev/null || echo no",
-            "openssl: this command is not played here\n1\nno\n",
-        ),
     ]);
+    let nothing = "openssl nothing; echo $?; openssl x509 -in /nothing 2>/dev/null || echo no";
+    let (out, _) = told_in("alpine/openssl", &["sh", "-c", nothing]);
+    assert_eq!(out, "openssl: this command is not played here\n1\nno\n");
 }
 
 #[test]
@@ -322,6 +320,90 @@ fn programs_of_an_image_are_listed_by_their_names() {
         }
     }
     assert!(!told("ls /bin").lines().any(|line| matches!(line, "apk" | "bash" | "apt-get")));
+}
+
+#[test]
+fn programs_that_an_image_has_not_are_not_found() {
+    let absent = [
+        ("busybox", "sh", "curl x", "sh: curl: not found\n127\n"),
+        ("busybox", "sh", "/usr/bin/curl x", "sh: /usr/bin/curl: not found\n127\n"),
+        ("alpine", "sh", "dig x", "sh: dig: not found\n127\n"),
+        ("debian", "bash", "curl x", "bash: line 1: curl: command not found\n127\n"),
+        ("debian", "sh", "ps", "sh: 1: ps: not found\n127\n"),
+        (
+            "busybox",
+            "sh",
+            "timeout 5 curl x",
+            "timeout: can't execute 'curl': No such file or directory\n127\n",
+        ),
+        (
+            "debian",
+            "sh",
+            "timeout 5 curl",
+            "timeout: failed to run command 'curl': No such file or directory\n127\n",
+        ),
+        ("busybox", "sh", "echo a | xargs curl", "xargs: curl: No such file or directory\n127\n"),
+        ("busybox", "sh", "A=1 env B=2 curl", "env: can't execute 'curl': No such file or directory\n127\n"),
+        ("busybox", "sh", "busybox curl", "curl: applet not found\n127\n"),
+        ("busybox", "sh", "command -v curl || which curl", "1\n"),
+        ("busybox", "sh", "type curl", "curl: not found\n127\n"),
+        (
+            "busybox",
+            "sh",
+            "busybox echo a; type wget; which wget; command -v echo",
+            "a\nwget is /bin/wget\n/bin/wget\necho\n0\n",
+        ),
+        (
+            "busybox",
+            "sh",
+            "test -x /bin/curl || echo none; chroot /host curl --version | head -c 4",
+            "none\ncurl0\n",
+        ),
+        ("nginx", "sh", "command -v curl", "/bin/curl\n0\n"),
+    ];
+    for (image, shell, script, wanted) in absent {
+        let (out, _) = told_in(image, &[shell, "-c", &format!("{script}; echo $?")]);
+        assert_eq!(out, wanted, "{image}: {script}");
+    }
+    for words in [&["curl", "x"][..], &["/usr/bin/curl"], &["bash", "-c", "echo a"]] {
+        let (image, container) = ("busybox", given("busybox", words, &[]));
+        let played = play(&container.invocation(), &around(image), None).unwrap();
+        let why = played.fault.map(|fault| fault.to_string()).unwrap_or_default();
+        let wanted = if words[0].contains('/') {
+            format!("exec: {:?}: stat {0}: no such file or directory", words[0])
+        } else {
+            format!("exec: {:?}: executable file not found in $PATH", words[0])
+        };
+        assert!(why.ends_with(&wanted) && played.end == Some((Duration::ZERO, 128)), "{why}");
+    }
+}
+
+#[test]
+fn what_a_script_installs_is_there_from_then_on() {
+    let apk = "apk add --no-cache curl bind-tools >/dev/null; command -v curl dig; curl --version | head -c 4; \
+               cp /usr/bin/curl /opt/own; /opt/own --version | head -c 4; apk del curl > /dev/null; curl";
+    let told = told_in("alpine", &["sh", "-c", apk]);
+    assert_eq!(told, ("/usr/bin/curl\n/usr/bin/dig\ncurlcurlsh: curl: not found\n".into(), Some((0, 127))));
+    let apt = "apt-get update >/dev/null && apt-get install -y curl=8.* procps > /dev/null; which curl ps; \
+               ls -l /usr/bin/curl | cut -c 1-10";
+    let told = told_in("debian", &["bash", "-c", apt]);
+    assert_eq!(told, ("/usr/bin/curl\n/usr/bin/ps\n-rwxr-xr-x\n".into(), Some((0, 0))));
+    let container = given("alpine", &["sh", "-c", "apk add curl; echo $?; curl"], &[]);
+    for (around, why, code) in [
+        (Surroundings { user: 1000, ..around("alpine") }, "Permission denied", 99),
+        (Surroundings { is_root_read_only: true, ..around("alpine") }, "Read-only file system", 99),
+    ] {
+        let played = play(&container.invocation(), &around, None).unwrap();
+        let said: String = played.lines.iter().map(|line| line.text.clone() + "\n").collect();
+        let wanted = format!(
+            "ERROR: Unable to lock database: {why}\nERROR: Failed to open apk database: {why}\n{code}\nsh: curl: not found\n"
+        );
+        assert_eq!(said, wanted);
+    }
+    // A program of one's own stands before those of the image.
+    let own = "printf '#!/bin/sh\\necho own $1\\n' > /usr/local/bin/wget; wget a; chmod +x /usr/local/bin/wget; wget b; which wget";
+    let (out, _) = told_in("busybox", &["sh", "-c", own]);
+    assert!(out.ends_with("own b\n/usr/local/bin/wget\n"), "{out}");
 }
 
 #[test]

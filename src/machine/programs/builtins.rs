@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::names::base_name;
 use super::words::{self, printf};
 use crate::bounds::Fault;
 use crate::interpreter::dialect::Dialect;
@@ -275,19 +274,4 @@ fn say_printf(player: &mut Player<'_>, words: &[&str]) {
         (Some(said), Some(name)) => player.set(name, said),
         (Some(said), None) => player.say(&said),
     }
-}
-
-/// `command -v`, `type` and `which`: where a program is.
-pub(super) fn place(player: &mut Player<'_>, word: &str, is_known: fn(&str) -> bool) -> Option<String> {
-    if player.functions.contains_key(word) {
-        return Some(word.to_owned());
-    }
-    if word.contains('/') {
-        let is_there = player.file(word).is_some() || is_known(word);
-        return is_there.then(|| word.to_owned());
-    }
-    let is_builtin =
-        NAMES.contains(&word) || matches!(word, "cd" | "exit" | ":" | "." | "eval" | "exec" | "trap");
-    let place = || if is_builtin { word.to_owned() } else { format!("/bin/{}", base_name(word)) };
-    is_known(word).then(place)
 }

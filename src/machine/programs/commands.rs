@@ -11,8 +11,8 @@ use super::net::database_clients;
 use super::shells::{run_file, run_shell, source};
 use super::tools::AllPrograms;
 use super::{
-    awk, builtins, columns, expr, file_programs, interfaces, listens, machine_programs, net, text_programs,
-    tools,
+    awk, builtins, columns, expr, file_programs, finding, interfaces, listens, machine_programs, net,
+    packages, text_programs, tools,
 };
 use crate::bounds::{BYTES_PER_STEP, Fault, MAX_DEPTH};
 use crate::file_system;
@@ -74,6 +74,7 @@ const PROGRAMS: &[&str] = &[
     "gosu",
     "tini",
     "dumb-init",
+    "busybox",
 ];
 
 /// Whether `program` is one that is played; its folder does not matter.
@@ -151,19 +152,26 @@ pub(crate) fn read(player: &mut Player<'_>, text: &str) -> Result<Script, Flow> 
 
 /// Runs a program, or what the shell does itself.
 pub(crate) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) -> Flow {
-    let name = base_name(program);
-    if let Some(flow) = run_declared(player, name) {
+    if let Some(flow) = run_declared(player, base_name(program)) {
         return flow;
     }
     let plain: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    if program.contains('/') && player.file(program).is_some_and(|file| !file.is_folder) {
-        return run_file(player, program, &plain);
+    if let Some(path) = player.program_file(program) {
+        return match player.file(&path).and_then(|file| packages::program_in(&file)) {
+            Some(name) if is_known(&name) => run_known(player, &name, &plain),
+            _ => run_file(player, &path, &plain),
+        };
     }
-    if !is_known(name) {
+    if !player.has_image_program(program) {
         player.miss(program);
         return Flow::Go;
     }
-    match (name, plain.as_slice()) {
+    run_known(player, base_name(program), &plain)
+}
+
+/// Runs one that is played and is there.
+fn run_known(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
+    match (name, words) {
         ("exit", []) => return Flow::Exit(player.last_status),
         ("exit", [code, ..]) => return Flow::Exit(code.trim().parse().unwrap_or(2) & 0xff),
         ("return", words) => {
@@ -185,15 +193,16 @@ pub(crate) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) 
         ("exec" | "nohup", words) => return instead(player, name, words),
         ("eval", words) => return player.evaluate(&words.join(" ")),
         ("." | "source", [path, ..]) => return source(player, path),
-        ("command", ["-v", words @ ..]) => places(player, words),
-        ("type", ["-t", words @ ..]) => tell_kinds(player, words, true),
-        ("command", ["-V", words @ ..]) | ("type", words) => tell_kinds(player, words, false),
-        ("command" | "builtin" | "time" | "nice" | "setsid" | "tini" | "dumb-init", words) => {
-            return run_behind(player, words);
+        ("command", ["-v", words @ ..]) => finding::tell_places(player, words),
+        ("type", ["-t", words @ ..]) => finding::tell_kinds(player, words, true),
+        ("command", ["-V", words @ ..]) | ("type", words) => finding::tell_kinds(player, words, false),
+        ("command" | "builtin" | "time" | "nice" | "setsid" | "tini" | "dumb-init" | "busybox", words) => {
+            return run_behind(player, name, words);
         }
-        ("su-exec" | "gosu" | "chroot", words) => {
-            return run_behind(player, words.get(1..).unwrap_or_default());
+        ("su-exec" | "gosu", words) => {
+            return run_behind(player, name, words.get(1..).unwrap_or_default());
         }
+        ("chroot", words) => return change_root(player, words),
         ("env", words) if words.iter().any(|word| !word.contains('=') && *word != "-i") => {
             return run_with_variables(player, words);
         }
@@ -231,7 +240,7 @@ fn run_other(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
         return Flow::Go;
     }
     if tools::is_known(name) {
-        return tools::run(player, name, words, &AllPrograms { is_known, run });
+        return tools::run(player, name, words, &AllPrograms { run });
     }
     if machine_programs::is_known(name) {
         return machine_programs::run(player, name, words);
@@ -243,7 +252,7 @@ fn run_other(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
         return listens::run(player, name, words);
     }
     if file_programs::is_known(name) {
-        return file_programs::run(player, name, words, &AllPrograms { is_known, run });
+        return file_programs::run(player, name, words, &AllPrograms { run });
     }
     if columns::NAMES.contains(&name) {
         columns::run(player, name, words);
@@ -258,9 +267,13 @@ fn loops(words: &[&str]) -> usize {
 }
 
 /// A program whose name stands behind this one's flags.
-fn run_behind(player: &mut Player<'_>, words: &[&str]) -> Flow {
+fn run_behind(player: &mut Player<'_>, runner: &str, words: &[&str]) -> Flow {
     let words: Vec<&str> = words.iter().copied().skip_while(|word| word.starts_with('-')).collect();
     let Some((program, rest)) = words.split_first() else { return Flow::Go };
+    if !player.has_program(program) {
+        player.miss_behind(runner, program);
+        return Flow::Go;
+    }
     if player.depth == MAX_DEPTH {
         return player.stop(Fault::Depth);
     }
@@ -271,6 +284,14 @@ fn run_behind(player: &mut Player<'_>, words: &[&str]) -> Flow {
     flow
 }
 
+/// `chroot FOLDER PROGRAM`; without a program a shell is there from then on.
+fn change_root(player: &mut Player<'_>, words: &[&str]) -> Flow {
+    let before = std::mem::replace(&mut player.is_in_other_root, true);
+    let flow = run_behind(player, "chroot", words.get(1..).unwrap_or_default());
+    player.is_in_other_root = before || words.len() < 2;
+    flow
+}
+
 /// `env NAME=value PROGRAM`
 fn run_with_variables(player: &mut Player<'_>, words: &[&str]) -> Flow {
     let count = words.iter().take_while(|word| word.contains('=') || **word == "-i").count();
@@ -278,42 +299,9 @@ fn run_with_variables(player: &mut Player<'_>, words: &[&str]) -> Flow {
     for (name, value) in words[..count].iter().filter_map(|word| word.split_once('=')) {
         player.set(name, value.into());
     }
-    let flow = run_behind(player, &words[count..]);
+    let flow = run_behind(player, "env", &words[count..]);
     player.variables = before;
     flow
-}
-
-fn places(player: &mut Player<'_>, words: &[&str]) {
-    for word in words {
-        match builtins::place(player, word, is_known) {
-            Some(place) => player.say(&format!("{place}\n")),
-            None => player.status = 127,
-        }
-    }
-}
-
-/// `type NAME...`: what each is; a word for it alone with `-t`.
-fn tell_kinds(player: &mut Player<'_>, words: &[&str], is_short: bool) {
-    for word in words {
-        let place = builtins::place(player, word, is_known);
-        let (short, told) = match &place {
-            None if is_short => {
-                player.status = 1;
-                continue;
-            }
-            None => {
-                let missing = player.says_shell(&format!("type: {word}: not found"));
-                let plain = format!("{word}: not found\n");
-                player.complain(if player.dialect == Dialect::Bash { &missing } else { &plain });
-                player.status = if player.dialect == Dialect::Bash { 1 } else { 127 };
-                continue;
-            }
-            Some(_) if player.functions.contains_key(*word) => ("function", "a function".to_owned()),
-            Some(place) if place == word && !word.contains('/') => ("builtin", "a shell builtin".to_owned()),
-            Some(place) => ("file", place.clone()),
-        };
-        player.say(&if is_short { format!("{short}\n") } else { format!("{word} is {told}\n") });
-    }
 }
 
 fn cd(player: &mut Player<'_>, words: &[&str]) {

@@ -27,7 +27,7 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str], all: &All
     match name {
         "cat" if player.hears() && (paths.is_empty() || paths == ["-"]) => return player.repeat_heard(),
         "cat" => cat(player, &paths),
-        "ls" => listing::ls(player, words, all.is_known),
+        "ls" => listing::ls(player, words),
         "find" => return super::find::run(player, words, all),
         "du" => du(player, &flags, &paths),
         "gzip" | "gunzip" | "zcat" => super::gzip::run(player, name, &flags, &paths),

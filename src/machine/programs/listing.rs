@@ -30,8 +30,6 @@ struct ListCall<'w> {
     letters: String,
     paths: Vec<&'w str>,
     is_gnu: bool,
-    /// Which programs there are.
-    is_played: fn(&str) -> bool,
     /// How wide its terminal is; none where it is none.
     columns: Option<usize>,
 }
@@ -45,8 +43,8 @@ struct ListedFile {
 }
 
 /// `ls [-1AaCdFhilnpRrSt] [PATH...]`
-pub(super) fn ls(player: &mut Player<'_>, words: &[&str], is_played: fn(&str) -> bool) {
-    let call = ListCall { is_played, ..ListCall::read(player, words) };
+pub(super) fn ls(player: &mut Player<'_>, words: &[&str]) {
+    let call = ListCall::read(player, words);
     let paths = if call.paths.is_empty() { vec!["."] } else { call.paths.clone() };
     let files = player.files();
     player.spend(files.len() / LISTED_FILES_OF_STEP);
@@ -144,7 +142,7 @@ impl<'w> ListCall<'w> {
         let paths = words.iter().filter(|word| !is_flag(word)).copied().collect();
         let terminal = player.terminal().filter(|_| player.is_heard());
         let columns = terminal.map(|size| usize::from(size.columns));
-        ListCall { letters, paths, is_gnu: player.dialect != Dialect::Ash, is_played: |_| false, columns }
+        ListCall { letters, paths, is_gnu: player.dialect != Dialect::Ash, columns }
     }
 
     fn has(&self, letters: &str) -> bool {
@@ -178,9 +176,8 @@ impl<'w> ListCall<'w> {
             found.entry(name).or_default();
         });
         if matches!(folder, "/bin" | "/usr/bin") {
-            for name in
-                image_programs::names(&player.around.image).into_iter().filter(|name| (self.is_played)(name))
-            {
+            let is_there = |name: &&str| player.is_program(&format!("{folder}/{name}"));
+            for name in image_programs::names(&player.around.image).into_iter().filter(is_there) {
                 let program = || File::new(*b"", PROGRAM_MODE);
                 found.entry(name.to_owned()).or_insert_with(|| Some(program()));
             }

@@ -1,6 +1,7 @@
 //! Programs that tell of the machine and change it: disks, memory, sockets, terminals, package managers.
 
 use super::openssl;
+use super::packages;
 use crate::file_system::{FIFO, File};
 use crate::interpreter::player::{Flow, Player};
 use crate::standard_input::TerminalSize;
@@ -42,7 +43,9 @@ pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
         "clear" | "reset" if player.terminal().is_some() => player.say("\u{1b}[H\u{1b}[J"),
         "mktemp" => mktemp(player, words),
         "mkfifo" => make_pipes(player, words),
-        "apk" | "apt-get" | "apt" | "yum" | "dnf" | "microdnf" => return manage_packages(player, name),
+        "apk" | "apt-get" | "apt" | "yum" | "dnf" | "microdnf" => {
+            return packages::manage(player, name, words);
+        }
         "lscpu" => player.say("Architecture:        x86_64\nCPU(s):              8\n"),
         "groups" | "logname" => {
             let root = if player.around.user == 0 { "root" } else { "nobody" };
@@ -195,15 +198,4 @@ fn make_pipes(player: &mut Player<'_>, words: &[&str]) {
             player.put_file(full, Some(File::new(*b"", FIFO | 0o644)));
         }
     }
-}
-
-/// What somebody wants to have is there, as far as it is played at all: nothing is fetched from anywhere.
-fn manage_packages(player: &mut Player<'_>, name: &str) -> Flow {
-    let said = match name {
-        "apk" => "OK: 8 MiB in 15 packages\n",
-        "apt-get" | "apt" => "Reading package lists...\nBuilding dependency tree...\n",
-        _ => "Complete!\n",
-    };
-    player.say(said);
-    Flow::Go
 }

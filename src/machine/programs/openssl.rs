@@ -184,7 +184,7 @@ mod tests {
     fn said(arguments: &str) -> (i32, String) {
         let words = ["sh".to_owned(), "-c".to_owned(), format!("openssl x509 -in /c.pem {arguments}")];
         let files = vec![("/c.pem".to_owned(), Some(File::new(CERTIFICATE, 0o644)))];
-        let around = Surroundings { image: "alpine".into(), ..Surroundings::default() };
+        let around = Surroundings { image: "alpine/openssl".into(), ..Surroundings::default() };
         let ran = exec(&words, &around, files, None).expect("it is understood");
         (ran.end.unwrap().1, ran.out)
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::checksums;
+use super::finding;
 use super::listing::human;
 use crate::bounds::{Fault, MAX_FILE_BYTES};
 use crate::interpreter::dialect::Dialect;
@@ -18,9 +19,8 @@ pub(crate) fn is_known(name: &str) -> bool {
     PROGRAMS.contains(&name) || checksums::is_known(name)
 }
 
-/// All programs there are: whether there is one, and how it is run.
+/// All programs there are: how one is run.
 pub(crate) struct AllPrograms {
-    pub(crate) is_known: fn(&str) -> bool,
     pub(crate) run: fn(&mut Player<'_>, &str, &[String]) -> Flow,
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str], all: &All
         "yes" => return yes(player, words),
         "dd" => dd(player, words),
         "watch" => return player.sleep(Duration::MAX),
-        _ => which(player, words, all),
+        _ => finding::which(player, words),
     }
     Flow::Go
 }
@@ -146,16 +146,6 @@ pub(super) fn bytes_of(text: &str) -> Option<usize> {
     text[..end].parse::<usize>().ok()?.checked_mul(factor).filter(|size| *size > 0)
 }
 
-fn which(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) {
-    for word in words {
-        if (all.is_known)(word) {
-            player.say(&format!("/bin/{word}\n"));
-        } else {
-            player.status = 1;
-        }
-    }
-}
-
 /// `timeout SECONDS PROGRAM`: what is not done by then is killed.
 fn timeout(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) -> Flow {
     let mut words = words;
@@ -184,6 +174,10 @@ fn timeout(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) -> Flow {
         player.fail(&format!("timeout: invalid number '{time}'\n"));
         return Flow::Go;
     };
+    if !player.has_program(program) {
+        player.miss_behind("timeout", program);
+        return Flow::Go;
+    }
     let end = player.elapsed.saturating_add(limit);
     let until = player.until;
     player.until = until.min(end);
@@ -197,6 +191,18 @@ fn timeout(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) -> Flow {
         return Flow::Go;
     }
     flow
+}
+
+/// What `xargs` reads: by zeros, by lines, or by blanks.
+fn parted(text: &str, by_zero: bool, by_lines: bool) -> Vec<String> {
+    let parts: Vec<&str> = if by_zero {
+        text.split('\0').filter(|word| !word.is_empty()).collect()
+    } else if by_lines {
+        text.lines().collect()
+    } else {
+        text.split_whitespace().collect()
+    };
+    parts.into_iter().map(str::to_owned).collect()
 }
 
 /// `xargs [-n COUNT] [-I NAME] PROGRAM ...`
@@ -241,11 +247,11 @@ fn xargs(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) -> Flow {
     let text = player.input();
     let program = words.first().copied().unwrap_or("echo");
     let rest: Vec<String> = words.iter().skip(1).map(ToString::to_string).collect();
-    let given: Vec<String> = match place {
-        _ if by_zero => text.split('\0').filter(|word| !word.is_empty()).map(str::to_owned).collect(),
-        Some(_) => text.lines().map(str::to_owned).collect(),
-        None => text.split_whitespace().map(str::to_owned).collect(),
-    };
+    let given = parted(&text, by_zero, place.is_some());
+    if !player.has_program(program) {
+        player.miss_behind("xargs", program);
+        return Flow::Go;
+    }
     if given.is_empty() && !needs_some && place.is_none() {
         return (all.run)(player, program, &rest);
     }

@@ -18,14 +18,22 @@ fn sitting(typed: &[(u64, &str)], ran: u64) -> Sitting {
 }
 
 fn at_terminal(command: &[&str], sitting: &Sitting) -> AtTerminal {
+    at_terminal_in("busybox", command, sitting).unwrap()
+}
+
+fn at_terminal_in(image: &str, command: &[&str], sitting: &Sitting) -> Option<AtTerminal> {
     let command: Vec<String> = command.iter().map(ToString::to_string).collect();
-    let around = Surroundings { image: "busybox".into(), folder: "/".into(), ..Surroundings::default() };
-    play(&command, sitting, &Arc::new(Ground { around, files: vec![] })).unwrap()
+    let around = Surroundings { image: image.into(), folder: "/".into(), ..Surroundings::default() };
+    play(&command, sitting, &Arc::new(Ground { around, files: vec![] }))
 }
 
 /// What a terminal shows in a minute, and how its command has ended.
 fn talk(command: &[&str], typed: &[(u64, &str)]) -> (String, Option<i32>) {
-    let at = at_terminal(command, &sitting(typed, 60));
+    talk_in("busybox", command, typed)
+}
+
+fn talk_in(image: &str, command: &[&str], typed: &[(u64, &str)]) -> (String, Option<i32>) {
+    let at = at_terminal_in(image, command, &sitting(typed, 60)).unwrap();
     let shown = at.transcript.behind(0, seconds(60)).into_iter().map(|(_, text)| text).collect();
     (shown, at.end)
 }
@@ -94,6 +102,16 @@ fn programs_read_what_is_typed() {
 }
 
 #[test]
+fn a_command_that_its_image_has_not_never_begins() {
+    for command in [&["bash"][..], &["curl", "x"], &["/usr/bin/curl"]] {
+        assert!(at_terminal_in("busybox", command, &sitting(&[], 1)).is_none(), "{command:?}");
+    }
+    let (shown, _) =
+        talk(&["sh"], &[(1, "curl x\r"), (2, "chroot /host\r"), (3, "curl --version | head -c 4\r")]);
+    assert!(shown.contains("sh: curl: not found\n") && shown.ends_with("curl/ # "), "{shown}");
+}
+
+#[test]
 fn lines_are_edited_and_come_back() {
     let typed = [
         (1, "echo one\r"),
@@ -101,7 +119,7 @@ fn lines_are_edited_and_come_back() {
         (3, "history\r"),
         (4, "\u{4}"),
     ];
-    let (shown, end) = talk(&["bash"], &typed);
+    let (shown, end) = talk_in("debian", &["bash"], &typed);
     assert!(shown.contains("\none\n") && shown.contains("\nnone\n"), "{shown}");
     assert!(shown.contains("    1  echo one\n    2  echo none\n    3  history\n"), "{shown}");
     assert!(shown.starts_with("root@:/# ") && shown.ends_with("# exit\n"), "{shown}");

@@ -102,3 +102,38 @@ fn a_program_that_its_image_surely_does_not_have_is_no_start() {
         kubectl.until("get pod own", |said| said.contains("Running"));
     });
 }
+
+#[test]
+fn programs_are_those_of_the_image_and_of_its_packages() {
+    with_each_kubectl(|_, kubectl| {
+        kubectl.ok("run own --image=busybox --restart=Never -- curl -s localhost");
+        let probe = r#"{"spec":{"containers":[{"name":"box","image":"busybox","command":["sleep","1000"],"readinessProbe":{"exec":{"command":["curl","localhost"]}}}]}}"#;
+        kubectl.ok(&format!("run box --image=busybox --overrides={probe}"));
+        kubectl.ok("run alpine --image=alpine -- sleep 1000");
+        kubectl.ok("wait --for=jsonpath={.status.phase}=Running pod/box pod/alpine --timeout=30s");
+        let absent = "executable file not found in $PATH: unknown";
+        for command in ["curl -s localhost", "bash", "dig a"] {
+            let said = kubectl.fails(&format!("exec box -- {command}"));
+            let program = command.split(' ').next().unwrap();
+            assert!(said.contains("OCI runtime exec failed: exec failed: "), "{said}");
+            assert!(said.contains(&format!("exec: \"{program}\": {absent}")), "{said}");
+        }
+        let output = kubectl.run("exec box -- sh -c 'curl -s localhost'");
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(errors.starts_with("sh: curl: not found\n"), "{errors}");
+        assert_eq!(output.status.code(), Some(127), "{errors}");
+        assert_eq!(kubectl.ok("exec box -- sh -c 'which wget curl || true'"), "/bin/wget\n");
+        let errored =
+            "Readiness probe errored and resulted in unknown state: rpc error: code = Unknown desc = ";
+        kubectl.until("events --for pod/box", |said| said.contains(errored) && said.contains(absent));
+        kubectl.until(
+            "get pod own -o jsonpath={.status.containerStatuses[0].state.terminated.reason}",
+            |said| said == "StartError",
+        );
+        // What somebody installs is there until the container ends.
+        assert!(kubectl.fails("exec alpine -- curl --version").contains(absent));
+        kubectl.ok("exec alpine -- apk add --no-cache curl");
+        assert!(kubectl.ok("exec alpine -- curl --version").starts_with("curl 8."));
+        assert_eq!(kubectl.ok("exec alpine -- which curl"), "/usr/bin/curl\n");
+    });
+}

@@ -10,15 +10,15 @@ use serde_json::{Value, json};
 
 use super::Net;
 
-fn script(text: &str) -> Value {
-    json!({"image": "busybox", "command": ["sh", "-c", text]})
+fn script(image: &str, text: &str) -> Value {
+    json!({"image": image, "command": ["sh", "-c", text]})
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_that_scripts_start_answer_with_the_files_that_are_there() {
     let net = Net::start().await;
     let page = "mkdir -p /www; echo hello > /www/index.html; echo '{}' > /www/a.json; ";
-    let mut ready = script(&format!("{page} httpd -f -p 8080 -h /www"));
+    let mut ready = script("busybox", &format!("{page} httpd -f -p 8080 -h /www"));
     ready["readinessProbe"] = json!({"httpGet": {"port": 8080}, "periodSeconds": 1});
     let busybox = net.pod("busybox-0", ready).await;
     let get = async |ip, port, path| net.get(ip, SocketAddr::new(ip, port), path).await;
@@ -29,7 +29,8 @@ async fn servers_that_scripts_start_answer_with_the_files_that_are_there() {
     );
     assert_eq!(get(busybox, 8080, "/a.json").await.as_deref(), Some("{}\n"));
     assert_eq!(get(busybox, 80, "/").await, None);
-    let python = script(&format!("{page} cd /www; mkdir sub; touch sub/f; python3 -m http.server 8000"));
+    let serves = format!("{page} cd /www; mkdir sub; touch sub/f; python3 -m http.server 8000");
+    let python = script("python:3", &serves);
     let python = net.pod("python-0", python).await;
     assert_eq!(get(python, 8000, "/index.html").await.as_deref(), Some("hello\n"));
     let listed = get(python, 8000, "/sub/?x").await.unwrap();
@@ -39,7 +40,7 @@ async fn servers_that_scripts_start_answer_with_the_files_that_are_there() {
     assert!(log.contains(&line) && log.contains("] \"GET /sub/?x HTTP/1.1\" 200 -\n"), "{log}");
     let says =
         "while true; do printf 'HTTP/1.1 200 OK\\r\\nConnection: close\\r\\n\\r\\nhi' | nc -l -p 9000; done";
-    let netcat = net.pod("netcat-0", script(says)).await;
+    let netcat = net.pod("netcat-0", script("busybox", says)).await;
     assert_eq!(get(netcat, 9000, "/").await.as_deref(), Some("hi"));
     net.cluster.stop().await;
 }
@@ -47,7 +48,8 @@ async fn servers_that_scripts_start_answer_with_the_files_that_are_there() {
 impl Net {
     /// Runs a script to its end; what it said, and its code.
     pub(super) async fn ran(&self, name: &str, text: &str) -> (i64, String) {
-        let mut container = script(text);
+        // It has kubectl, curl and openssl.
+        let mut container = script("alpine/k8s:1.36.2", text);
         container["name"] = "main".into();
         let spec = json!({"restartPolicy": "Never", "containers": [container]});
         self.create(&PODS, json!({"metadata": {"name": name}, "spec": spec})).await;

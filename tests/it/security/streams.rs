@@ -19,7 +19,7 @@ const POD: &str = r#"{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p
     {"name": "b", "image": "busybox",
      "command": ["sh", "-c", "until [ -f /shared/go ]; do sleep 1; done; echo went; sleep 600"],
      "volumeMounts": [{"name": "e", "mountPath": "/shared"}]},
-    {"name": "d", "image": "debian:12", "args": ["sleep", "infinity"]}]}}"#;
+    {"name": "d", "image": "busybox", "args": ["sleep", "infinity"]}]}}"#;
 const POD_PATH: &str = "/api/v1/namespaces/default/pods/p";
 const NEWEST: &str = "v5.channel.k8s.io, v4.channel.k8s.io";
 
