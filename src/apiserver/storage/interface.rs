@@ -311,7 +311,8 @@ mod tests {
     #[tokio::test]
     async fn a_watch_of_events_that_is_cut_ends() {
         let storage = Storage::in_memory(Clock::stepped(DateTime::UNIX_EPOCH), Entropy::seeded(1));
-        let (cut, other) = (WatchCut::default(), WatchCut::default());
+        let cut = WatchCut::default();
+        let other = WatchCut::default();
         let watched = |cut: &WatchCut| ListOptions { cut: Some(cut.clone()), ..ListOptions::default() };
         let mut cut_off = storage.watch(&EVENTS, "", &watched(&cut)).await.unwrap();
         let mut goes_on = storage.watch(&EVENTS, "", &watched(&other)).await.unwrap();

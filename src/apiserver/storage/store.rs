@@ -311,11 +311,9 @@ impl Store {
         match self.write(kind, key, expected, op, cause, Some(&object)).await?.0 {
             Txn::Committed { revision, .. } => {
                 let made = || Ok(Arc::new(object.written_at(revision)));
-                let written = match kind.has_watch_cache {
-                    true => self.fresh.object(revision, &whole, made)?,
-                    false => made()?,
-                };
-                Ok(Written::Committed(written))
+                let written =
+                    if kind.has_watch_cache { self.fresh.object(revision, &whole, made) } else { made() };
+                Ok(Written::Committed(written?))
             }
             Txn::Conflict { current } => self.conflict(kind, current),
         }

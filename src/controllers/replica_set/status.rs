@@ -52,7 +52,9 @@ pub(super) fn calculate(
     let has =
         |pod: &Object, key: &str, value: &str| pod.metadata.labels.get(key).is_some_and(|it| it == value);
     let has_all = |pod: &Object| labels.iter().all(|(key, value)| has(pod, key, value));
-    let (mut labeled, mut ready, mut available) = (0, 0, 0);
+    let mut labeled = 0;
+    let mut ready = 0;
+    let mut available = 0;
     for pod in active {
         let is_ready = pod.view::<Pod>().is_ready();
         labeled += i64::from(has_all(pod));
