@@ -25,6 +25,10 @@ mod support;
 
 use table::{Row, Table};
 
+/// What is measured in this process has the allocator that the program has.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.first().is_some_and(|argument| argument == start::IN_PROCESS) {

@@ -9,7 +9,7 @@ use crate::wardle::WardleStore;
 /// So many keys a guestbook keeps, and so much of anything else a server; what comes beyond is refused.
 const MAX_ENTRIES: usize = 1000;
 /// So many servers run within a server; one more finds no port.
-const MAX_RUNNERS: usize = 100;
+pub(crate) const MAX_RUNNERS: usize = 100;
 /// So long may a key or a value be; a longer one is refused.
 const MAX_ENTRY_BYTES: usize = 16 << 10;
 /// So many replicas a guestbook tells; others that register are not told.

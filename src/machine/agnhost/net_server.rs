@@ -57,6 +57,7 @@ mod tests {
     use super::*;
     use crate::agnhost::modes::{self, RememberingMode};
     use crate::questions::{Answered, NetworkAsk, NetworkReply};
+    use crate::server_state::MAX_RUNNERS;
     use crate::surroundings::Surroundings;
 
     #[test]
@@ -105,6 +106,10 @@ mod tests {
         let second = listening(options, &mut state);
         assert_eq!((second.code, second.after_client_at), (500, None));
         assert!(second.body.contains("listen tcp :9999: bind: address already in use"), "{}", second.body);
+        let at = |port: i64| format!(r#"{{"LocalAddr": "0.0.0.0:{port}"}}"#);
+        let others = (1..MAX_RUNNERS as i64).map(|number| listening(&at(10_000 + number), &mut state).code);
+        assert!(others.collect::<Vec<_>>().iter().all(|code| *code == 200));
+        assert_eq!(listening(&at(20_000), &mut state).code, 500, "there is no room");
         let words = ["--serve", ":8889"].map(str::to_owned);
         assert_eq!(modes::serving("net", &words), Some((8889, RememberingMode::Runners)));
     }
