@@ -88,7 +88,7 @@ fn page(files: &dyn PythonFiles, folder: &str, asked: &WebRequest<'_>) -> WebAns
 
 /// What it writes into its log of a request, as lines.
 pub(crate) fn logged(asked: &WebRequest<'_>, answered: &WebAnswer, at: DateTime<Utc>) -> Vec<String> {
-    let from = asked.from.rsplit_once(':').map_or(asked.from, |(address, _)| address);
+    let (from, _) = asked.client();
     let time = common_time(at).replacen(':', " ", 1);
     let time = time.trim_end_matches(" +0000");
     let line = |text: String| format!("{} - - [{time}] {text}", from.trim_matches(['[', ']']));

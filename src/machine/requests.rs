@@ -59,6 +59,11 @@ pub enum Served {
 }
 
 impl WebRequest<'_> {
+    /// The address of who asks, in brackets where it is of IPv6, and the port.
+    pub(crate) fn client(&self) -> (&str, &str) {
+        self.from.rsplit_once(':').unwrap_or((self.from, ""))
+    }
+
     /// A header's value; its name in small letters.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(own, _)| *own == name).map(|(_, value)| *value)

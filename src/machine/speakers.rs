@@ -286,7 +286,7 @@ fn ealen_members(asked: &WebRequest<'_>) -> Vec<(&'static str, serde_json::Value
     let query: serde_json::Map<_, _> =
         names.map(|name| (name.to_owned(), json!(parameter(query, name).unwrap_or_default()))).collect();
     let host = asked.header("host").unwrap_or_default();
-    let from = asked.from.rsplit_once(':').map_or(asked.from, |(from, _)| from);
+    let (from, _) = asked.client();
     let headers: serde_json::Map<_, _> =
         asked.headers.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
     vec![
@@ -338,7 +338,7 @@ fn ealen_log(asked: &WebRequest<'_>, at: DateTime<Utc>) -> String {
 fn echo_server(tag: &str, asked: &WebRequest<'_>) -> String {
     let WebRequest { method, target, host_name, .. } = asked;
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    let from = asked.from.rsplit_once(':').map_or(asked.from, |(from, _)| from);
+    let (from, _) = asked.client();
     let uri = format!("http://{}{target}", asked.header("host").unwrap_or_default());
     let headers = |indent: &str| {
         asked.headers.iter().map(|(name, value)| format!("{indent}{name}={value}\n")).collect::<String>()

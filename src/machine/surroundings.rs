@@ -15,6 +15,9 @@ use crate::standard_input::{StandardInput, TerminalSize};
 /// So many views of the volumes are remembered of a run; of more the older ones are forgotten.
 const MAX_VIEWS: usize = 16;
 
+/// Where programs are looked for: what images set, when they set anything.
+pub const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
 /// What a process finds around it.
 #[derive(Clone, Debug, Default)]
 pub struct Surroundings {

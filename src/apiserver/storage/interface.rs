@@ -107,10 +107,10 @@ impl Storage {
                 revision => At::NotOlderThan(revision),
             },
         };
-        match (kind.has_watch_cache, at) {
-            (true, at) => self.cacher(kind).get(key, at).await,
-            (false, At::NotOlderThan(revision)) => self.0.store.get_not_older(kind, key, revision).await,
-            (false, _) => self.0.store.get(kind, key).await,
+        match (self.cacher(kind), at) {
+            (Some(cacher), at) => cacher.get(key, at).await,
+            (None, At::NotOlderThan(revision)) => self.0.store.get_not_older(kind, key, revision).await,
+            (None, _) => self.0.store.get(kind, key).await,
         }
     }
 
@@ -125,10 +125,10 @@ impl Storage {
         options: &ListOptions,
     ) -> Result<List, Status> {
         let request = ListRequest::new(kind, namespace, options)?;
-        if !kind.has_watch_cache {
-            return self.0.store.list(kind, &request).await;
+        match self.cacher(kind) {
+            Some(cacher) => cacher.list(&request).await,
+            None => self.0.store.list(kind, &request).await,
         }
-        self.cacher(kind).list(&request).await
     }
 
     /// How many objects of a kind there are.
@@ -150,10 +150,10 @@ impl Storage {
         options: &ListOptions,
     ) -> Result<mpsc::Receiver<WatchEvent>, Status> {
         let request = WatchRequest::new(kind, namespace, options)?;
-        if !kind.has_watch_cache {
-            return watcher::watch(&self.0.store, kind, request).await;
+        match self.cacher(kind) {
+            Some(cacher) => cacher.watch(request).await,
+            None => watcher::watch(&self.0.store, kind, request).await,
         }
-        self.cacher(kind).watch(request).await
     }
 
     /// Writes an object if it is at the revision `expected` (0: it does not exist). `cause` is the step of
@@ -236,11 +236,15 @@ impl Storage {
         self.lock().remove(kind.storage_prefix());
     }
 
-    /// A custom kind that was declared anew gets a new cache: its selectable fields may be others.
-    fn cacher(&self, kind: &Arc<Kind>) -> Arc<Cacher> {
+    /// The watch cache of a kind that has one. A custom kind that was declared anew gets a new one: its
+    /// selectable fields may be others.
+    fn cacher(&self, kind: &Arc<Kind>) -> Option<Arc<Cacher>> {
+        if !kind.has_watch_cache {
+            return None;
+        }
         let mut cachers = self.lock();
         let prefix = kind.storage_prefix();
-        match cachers.get(prefix) {
+        Some(match cachers.get(prefix) {
             Some(cacher) if Arc::ptr_eq(cacher.kind(), kind) && cacher.is_running() => cacher.clone(),
             _ => {
                 let (store, entropy) = (self.0.store.clone(), self.0.entropy.clone());
@@ -249,7 +253,7 @@ impl Storage {
                 cachers.insert(prefix.clone(), cacher.clone());
                 cacher
             }
-        }
+        })
     }
 
     fn lock(&self) -> sync::MutexGuard<'_, Cachers> {

@@ -311,9 +311,7 @@ impl Store {
         match self.write(kind, key, expected, op, cause, Some(&object)).await?.0 {
             Txn::Committed { revision, .. } => {
                 let made = || Ok(Arc::new(object.written_at(revision)));
-                let written =
-                    if kind.has_watch_cache { self.fresh.object(revision, &whole, made) } else { made() };
-                Ok(Written::Committed(written?))
+                Ok(Written::Committed(self.fresh_object(kind, revision, &whole, made)?))
             }
             Txn::Conflict { current } => self.conflict(kind, current),
         }
@@ -371,8 +369,18 @@ impl Store {
 
     /// An object that is gone, at the revision of its deletion.
     fn last_state(&self, kind: &Kind, last: &KeyValue, revision: Revision) -> Result<Arc<Object>, Status> {
-        let read = || self.decode_at(kind, last, revision);
-        if kind.has_watch_cache { self.fresh.object(revision, &last.key, read) } else { read() }
+        self.fresh_object(kind, revision, &last.key, || self.decode_at(kind, last, revision))
+    }
+
+    /// The object of a write, which the kind's watch cache, if it has one, asks for as well.
+    fn fresh_object(
+        &self,
+        kind: &Kind,
+        revision: Revision,
+        key: &str,
+        read: impl FnOnce() -> Result<Arc<Object>, Status>,
+    ) -> Result<Arc<Object>, Status> {
+        if kind.has_watch_cache { self.fresh.object(revision, key, read) } else { read() }
     }
 
     /// An object as it was put.

@@ -56,10 +56,9 @@ pub(super) fn calculate(
     let mut ready = 0;
     let mut available = 0;
     for pod in active {
-        let is_ready = pod.view::<Pod>().is_ready();
         labeled += i64::from(has_all(pod));
-        ready += i64::from(is_ready);
-        available += i64::from(is_ready && is_available(pod, min_ready_seconds, now));
+        ready += i64::from(pod.view::<Pod>().is_ready());
+        available += i64::from(is_available(pod, min_ready_seconds, now));
     }
     status.replicas = active.len() as i64;
     status.terminating_replicas = terminating.map(|count| count as i64);

@@ -17,9 +17,7 @@ use apis::views::service::Service;
 use machine::bounds::{MAX_START_BYTES, MAX_WORD_BYTES};
 use machine::file_system::absolute;
 use machine::interpreter::expansion::expand;
-
-/// What images set, when they set anything.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+use machine::surroundings::USUAL_PATH;
 
 /// The variables of a container, by name.
 pub(super) type ContainerVariables = BTreeMap<String, String>;
@@ -67,7 +65,7 @@ pub(super) fn variables(
     }
     // The runtime adds these to what the kubelet says, so that they go before.
     variables.extend(device_variables::of_container(facts, container));
-    for (name, value) in [("PATH", PATH), ("HOSTNAME", &facts.kernel_hostname()), ("HOME", "/root")] {
+    for (name, value) in [("PATH", USUAL_PATH), ("HOSTNAME", &facts.kernel_hostname()), ("HOME", "/root")] {
         variables.entry(name.into()).or_insert_with(|| value.to_owned());
     }
     Ok(variables)

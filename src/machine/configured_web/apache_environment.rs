@@ -133,12 +133,11 @@ fn assignments(words: &[&str]) -> Vec<Assignment> {
 
 /// What `SetEnvIf` looks at: a part of the request, a header of it, or else a variable that is set already.
 fn attribute_of(attribute: &str, facts: &RequestFacts<'_>) -> String {
-    let from = facts.asked.from.rsplit_once(':').map_or(facts.asked.from, |(from, _)| from);
     match attribute.to_ascii_lowercase().as_str() {
-        "remote_host" | "remote_addr" => from.trim_matches(['[', ']']).to_owned(),
-        "request_method" => facts.asked.method.to_owned(),
-        "request_protocol" => "HTTP/1.1".to_owned(),
-        "request_uri" => facts.path.to_owned(),
+        "remote_host" | "remote_addr" => facts.variable("REMOTE_ADDR"),
+        "request_method" => facts.variable("REQUEST_METHOD"),
+        "request_protocol" => facts.variable("SERVER_PROTOCOL"),
+        "request_uri" => facts.variable("REQUEST_URI"),
         header => match facts.asked.header(header) {
             Some(value) => value.to_owned(),
             None => facts.environment.get(attribute).cloned().unwrap_or_default(),

@@ -103,8 +103,9 @@ impl RequestFacts<'_> {
         self.asked.header(&name.to_ascii_lowercase()).unwrap_or_default().to_owned()
     }
 
-    fn variable(&self, name: &str) -> String {
-        let (address, port) = self.asked.from.rsplit_once(':').unwrap_or((self.asked.from, ""));
+    /// What one of Apache's variables is.
+    pub(super) fn variable(&self, name: &str) -> String {
+        let (address, port) = self.asked.client();
         match name {
             "CONTENT_TYPE" => self.call("resp", "content-type"),
             "HTTPS" => "off".to_owned(),

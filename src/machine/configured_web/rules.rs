@@ -325,7 +325,7 @@ impl RuledRequest<'_> {
         let mut passed: Vec<(String, String)> =
             told.map(|(name, value)| (canonical(name), (*value).to_owned())).collect();
         passed.extend(headers.iter().map(|(name, value)| (name.clone(), self.filled(value))));
-        let from = self.asked.from.rsplit_once(':').map_or(self.asked.from, |(from, _)| from);
+        let (from, _) = self.asked.client();
         passed.push(("X-Forwarded-For".to_owned(), from.to_owned()));
         let host = self.asked.header("host").unwrap_or_default().to_owned();
         passed.push(("X-Forwarded-Host".to_owned(), host));
@@ -353,7 +353,7 @@ impl RuledRequest<'_> {
         let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
         let uri =
             if self.query.is_empty() { self.path.clone() } else { format!("{}?{}", self.path, self.query) };
-        let from = self.asked.from.rsplit_once(':').map_or(self.asked.from, |(from, _)| from);
+        let (from, _) = self.asked.client();
         let known: [(&[&str], &str); 9] = [
             (&["{path}", "{http.request.uri.path}"], &self.path),
             (&["{uri}", "{http.request.uri}"], &uri),

@@ -5,9 +5,7 @@ use super::player::Player;
 use crate::image_programs::{FOLDERS, is_missing};
 use crate::programs;
 use crate::programs::names::base_name;
-
-/// Where programs are looked for without the variable that says it.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+use crate::surroundings::USUAL_PATH;
 
 impl Player<'_> {
     /// Whether a program that is played stands there: what `command -v` tells is a file that may be run.
@@ -44,7 +42,7 @@ impl Player<'_> {
         if program.is_empty() || programs::is_builtin(program) {
             return None;
         }
-        let path = self.variables.get("PATH").map_or(PATH, String::as_str);
+        let path = self.variables.get("PATH").map_or(USUAL_PATH, String::as_str);
         let mut places = path.split(':').map(|folder| format!("{}/{program}", folder.trim_end_matches('/')));
         places.find(|place| self.file(place).is_some_and(|file| !file.is_folder && file.mode & 0o111 != 0))
     }

@@ -122,7 +122,6 @@ impl NginxExchange<'_> {
 
     fn known(&self, name: &str) -> Cow<'_, str> {
         let asked = self.asked;
-        let from = || asked.from.rsplit_once(':').unwrap_or((asked.from, ""));
         if let Some(header) = name.strip_prefix("http_") {
             return self.shown(asked.header(&header.replace('_', "-")));
         }
@@ -138,8 +137,8 @@ impl NginxExchange<'_> {
             "request_uri" => asked.target.into(),
             "args" | "query_string" => self.shown(Some(self.args.as_str()).filter(|args| !args.is_empty())),
             "is_args" => if self.args.is_empty() { "" } else { "?" }.into(),
-            "remote_addr" | "realip_remote_addr" => from().0.trim_matches(['[', ']']).into(),
-            "remote_port" => from().1.into(),
+            "remote_addr" | "realip_remote_addr" => asked.client().0.trim_matches(['[', ']']).into(),
+            "remote_port" => asked.client().1.into(),
             "scheme" => if self.is_tls() { "https" } else { "http" }.into(),
             "https" => if self.is_tls() { "on" } else { "" }.into(),
             "server_name" => self.host.names.first().map_or("", String::as_str).into(),

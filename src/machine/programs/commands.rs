@@ -9,7 +9,6 @@ use super::ends;
 use super::names::base_name;
 use super::net::database_clients;
 use super::shells::{run_file, run_shell, source};
-use super::tools::AllPrograms;
 use super::{
     awk, builtins, columns, expr, file_programs, finding, interfaces, listens, machine_programs, net,
     packages, text_programs, tools,
@@ -240,7 +239,7 @@ fn run_other(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
         return Flow::Go;
     }
     if tools::is_known(name) {
-        return tools::run(player, name, words, &AllPrograms { run });
+        return tools::run(player, name, words, run);
     }
     if machine_programs::is_known(name) {
         return machine_programs::run(player, name, words);
@@ -252,7 +251,7 @@ fn run_other(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
         return listens::run(player, name, words);
     }
     if file_programs::is_known(name) {
-        return file_programs::run(player, name, words, &AllPrograms { run });
+        return file_programs::run(player, name, words, run);
     }
     if columns::NAMES.contains(&name) {
         columns::run(player, name, words);

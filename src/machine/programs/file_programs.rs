@@ -5,7 +5,7 @@ use super::dates;
 use super::input::read;
 use super::listing;
 use super::tar;
-use super::tools::AllPrograms;
+use super::tools::RunProgram;
 use crate::byte_text;
 use crate::file_system::{self, FIFO, File, FileStamp, PERMISSIONS};
 use crate::interpreter::dialect::Dialect;
@@ -21,14 +21,14 @@ pub(crate) fn is_known(name: &str) -> bool {
 }
 
 /// Runs one of them.
-pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str], all: &AllPrograms) -> Flow {
+pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str], run_program: RunProgram) -> Flow {
     let (flags, paths): (Vec<&str>, Vec<&str>) =
         words.iter().partition(|word| word.starts_with('-') && word.len() > 1);
     match name {
         "cat" if player.hears() && (paths.is_empty() || paths == ["-"]) => return player.repeat_heard(),
         "cat" => cat(player, &paths),
         "ls" => listing::ls(player, words),
-        "find" => return super::find::run(player, words, all),
+        "find" => return super::find::run(player, words, run_program),
         "du" => du(player, &flags, &paths),
         "gzip" | "gunzip" | "zcat" => super::gzip::run(player, name, &flags, &paths),
         "readlink" | "realpath" => copying::tell_links(player, name, &flags, &paths),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::tools::AllPrograms;
+use super::tools::RunProgram;
 use crate::file_system::File;
 use crate::interpreter::player::{Flow, Player};
 
@@ -38,7 +38,7 @@ enum FindAction<'w> {
 /// What was found: its kind as `-type` names it, and how many bytes it has.
 type FoundFiles = BTreeMap<String, (char, usize)>;
 
-pub(super) fn run(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) -> Flow {
+pub(super) fn run(player: &mut Player<'_>, words: &[&str], run_program: RunProgram) -> Flow {
     let Some(call) = FindCall::read(words) else {
         player.fail("find: unrecognized expression\n");
         return Flow::Go;
@@ -64,7 +64,7 @@ pub(super) fn run(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) ->
             }
         }
     }
-    call.act(player, hits, all)
+    call.act(player, hits, run_program)
 }
 
 fn kind_of(file: &File) -> char {
@@ -185,7 +185,7 @@ impl<'w> FindCall<'w> {
         })
     }
 
-    fn act(&self, player: &mut Player<'_>, hits: Vec<String>, all: &AllPrograms) -> Flow {
+    fn act(&self, player: &mut Player<'_>, hits: Vec<String>, run_program: RunProgram) -> Flow {
         match &self.does {
             FindAction::Print => player.say(&hits.iter().map(|hit| format!("{hit}\n")).collect::<String>()),
             FindAction::PrintZero => {
@@ -217,7 +217,7 @@ impl<'w> FindCall<'w> {
                     if player.spend(1) != Flow::Go {
                         return player.spend(0);
                     }
-                    match (all.run)(player, program, &arguments) {
+                    match run_program(player, program, &arguments) {
                         Flow::Go => {}
                         flow => return flow,
                     }

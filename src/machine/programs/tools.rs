@@ -19,17 +19,15 @@ pub(crate) fn is_known(name: &str) -> bool {
     PROGRAMS.contains(&name) || checksums::is_known(name)
 }
 
-/// All programs there are: how one is run.
-pub(crate) struct AllPrograms {
-    pub(crate) run: fn(&mut Player<'_>, &str, &[String]) -> Flow,
-}
+/// How any program is run.
+pub(crate) type RunProgram = fn(&mut Player<'_>, &str, &[String]) -> Flow;
 
 /// Runs one of them, which may run others.
-pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str], all: &AllPrograms) -> Flow {
+pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str], run_program: RunProgram) -> Flow {
     match name {
         "sed" => super::sed::run(player, words),
-        "xargs" => return xargs(player, words, all),
-        "timeout" => return timeout(player, words, all),
+        "xargs" => return xargs(player, words, run_program),
+        "timeout" => return timeout(player, words, run_program),
         _ if checksums::is_known(name) => checksums::run(player, name, words),
         "yes" => return yes(player, words),
         "dd" => dd(player, words),
@@ -147,7 +145,7 @@ pub(super) fn bytes_of(text: &str) -> Option<usize> {
 }
 
 /// `timeout SECONDS PROGRAM`: what is not done by then is killed.
-fn timeout(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) -> Flow {
+fn timeout(player: &mut Player<'_>, words: &[&str], run_program: RunProgram) -> Flow {
     let mut words = words;
     while let [flag, rest @ ..] = words
         && flag.starts_with('-')
@@ -182,7 +180,7 @@ fn timeout(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) -> Flow {
     let until = player.until;
     player.until = until.min(end);
     let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
-    let flow = (all.run)(player, program, &arguments);
+    let flow = run_program(player, program, &arguments);
     player.until = until;
     let is_late = flow == Flow::OutOfTime && player.question.is_none() && player.steps_left > 0;
     if is_late && end <= until {
@@ -206,7 +204,7 @@ fn parted(text: &str, by_zero: bool, by_lines: bool) -> Vec<String> {
 }
 
 /// `xargs [-n COUNT] [-I NAME] PROGRAM ...`
-fn xargs(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) -> Flow {
+fn xargs(player: &mut Player<'_>, words: &[&str], run_program: RunProgram) -> Flow {
     let mut count = usize::MAX;
     let mut place = None;
     let mut by_zero = false;
@@ -253,7 +251,7 @@ fn xargs(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) -> Flow {
         return Flow::Go;
     }
     if given.is_empty() && !needs_some && place.is_none() {
-        return (all.run)(player, program, &rest);
+        return run_program(player, program, &rest);
     }
     let size = if place.is_some() { 1 } else { count.min(given.len().max(1)) };
     let mut failed = false;
@@ -263,7 +261,7 @@ fn xargs(player: &mut Player<'_>, words: &[&str], all: &AllPrograms) -> Flow {
             None => rest.iter().chain(some).cloned().collect(),
         };
         player.status = 0;
-        match (all.run)(player, program, &arguments) {
+        match run_program(player, program, &arguments) {
             Flow::Go => failed |= player.status != 0,
             flow => return flow,
         }
