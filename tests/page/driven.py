@@ -58,12 +58,32 @@ def button(page, words, within="main section:not([hidden])"):
     return found
 
 
+def click(page, words):
+    """A button that may be drawn anew while somebody reaches for it."""
+    def is_clicked():
+        button(page, words).click()
+        return True
+    eventually(f"a button {words!r}", is_clicked)
+
+
+def type_keys(page, *keys):
+    """To whatever has the focus when they come: it may be drawn anew."""
+    webdriver.ActionChains(page).send_keys(*keys).perform()
+
+
+BUTTON_WITH = """
+const [selector, words] = arguments;
+return [...document.querySelectorAll(selector)].find((one) => words.every((word) => one.innerText.includes(word))) ?? null;
+"""
+
+
 def press(page, what, words, within):
     """The first button there with these words in it, which may be drawn anew meanwhile."""
     def look():
-        found = [one for one in page.find_elements(By.CSS_SELECTOR, f"{within} button") if all(word in one.text for word in words)]
-        found[0].click()
-        return True
+        found = page.execute_script(BUTTON_WITH, f"{within} button", words)
+        if found:
+            found.click()
+        return found
     eventually(what, look)
 
 

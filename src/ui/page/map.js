@@ -185,7 +185,7 @@ function playing(record, player) {
   const speed = el(
     "select",
     { onchange: () => player.play(Number(speed.value)) },
-    [["1", "as it happens"], ["0.1", "10 times slower"], ["0.01", "100 times slower"]].map(([value, text]) => el("option", { value }, text)),
+    [["1", "as it happens"], ["10", "10 times faster"], ["0.1", "10 times slower"], ["0.01", "100 times slower"]].map(([value, text]) => el("option", { value }, text)),
   );
   const until = el("input", { type: "search", size: "18", placeholder: "bound default/web", oninput: () => (player.until = until.value) });
   const way = el("input", { type: "range", min: "0", max: "0", value: "0", class: "way", "aria-label": "Rewind", oninput: () => { player.pause(); player.goTo(Number(way.value)); } });

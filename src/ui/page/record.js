@@ -18,6 +18,8 @@ const CATCHING_UP = 12;
 const SELDOM = 100;
 /** A pause between two steps is shown as no longer than this, in microseconds of the cluster's time. */
 const LONGEST_PAUSE = 400000;
+/** And as no shorter than this, in milliseconds. */
+const SHORTEST_PAUSE = 4;
 
 /** The steps, oldest first. Step `n` stands at `n - first`. */
 export class CausalRecord extends EventTarget {
@@ -116,6 +118,8 @@ export class Player extends EventTarget {
   onMove = () => {};
   #record;
   #timer = null;
+  /** When the last step was to be shown, by the page's clock: the next one comes a pause after it. */
+  #shown = Infinity;
   #isCatchingUp = false;
 
   constructor(record) {
@@ -160,18 +164,49 @@ export class Player extends EventTarget {
     this.#tell("moved");
   }
 
+  /** Each step at its time. Where a timer is late, or a frame long, what has become due meanwhile is shown at once:
+   * else playing took as many delays as there are steps. */
   #goOn() {
     if (this.#timer !== null || !this.running) return;
-    const current = this.#record.get(this.at);
-    const next = this.#record.get(Math.max(this.at + 1, this.#record.first));
-    if (!next) return;
-    const apart = current ? Math.min(next.atMicroseconds - current.atMicroseconds, LONGEST_PAUSE) : 0;
+    const pause = this.#pauseBeforeNext();
+    const now = performance.now();
+    if (pause === null) {
+      this.#shown = Infinity;
+      return;
+    }
+    // Whoever waited for news, or stood still, is not behind; and nobody by more than the longest pause.
+    this.#shown = this.#shown === Infinity ? now : Math.max(this.#shown, now - LONGEST_PAUSE / 1000);
     this.#timer = setTimeout(() => {
       this.#timer = null;
-      this.#show(next.id);
+      this.#showDue();
       this.#tell("moved");
       this.#goOn();
-    }, Math.max(apart / 1000, 4) / this.speed);
+    }, Math.max(this.#shown + pause - now, 0));
+  }
+
+  #showDue() {
+    const now = performance.now();
+    const end = now + BUDGET;
+    for (;;) {
+      const pause = this.#pauseBeforeNext();
+      // A timer may come a little before its time.
+      if (pause === null || this.#shown + pause > now + 1 || !this.running || performance.now() > end) return;
+      this.#shown += pause;
+      this.#show(this.#next());
+    }
+  }
+
+  #next() {
+    return Math.max(this.at + 1, this.#record.first);
+  }
+
+  /** In milliseconds of whoever looks; null after the newest step. */
+  #pauseBeforeNext() {
+    const next = this.#record.get(this.#next());
+    if (!next) return null;
+    const current = this.#record.get(this.at);
+    const apart = current ? Math.min(next.atMicroseconds - current.atMicroseconds, LONGEST_PAUSE) : 0;
+    return Math.max(apart / 1000, SHORTEST_PAUSE) / this.speed;
   }
 
   #show(id) {
@@ -194,12 +229,14 @@ export class Player extends EventTarget {
     this.running = true;
     clearTimeout(this.#timer);
     this.#timer = null;
+    this.#shown = Infinity;
     this.#news();
     this.#tell("moved");
   }
 
   /** Shows what happens when it happens. */
   follow() {
+    this.pause();
     this.live = true;
     this.speed = 1;
     this.running = true;
@@ -209,7 +246,7 @@ export class Player extends EventTarget {
   /** One step on. */
   step() {
     this.pause();
-    if (this.at < this.#record.newest) this.#show(Math.max(this.at + 1, this.#record.first));
+    if (this.at < this.#record.newest) this.#show(this.#next());
     this.#tell("moved");
   }
 
@@ -219,7 +256,7 @@ export class Player extends EventTarget {
     const from = this.#record.get(this.at)?.component;
     do {
       if (this.at >= this.#record.newest) break;
-      this.#show(Math.max(this.at + 1, this.#record.first));
+      this.#show(this.#next());
     } while (this.#record.get(this.at)?.component === from);
     this.#tell("moved");
   }
