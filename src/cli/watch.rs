@@ -10,6 +10,7 @@ mod taken;
 
 use std::cell::Cell;
 use std::io::IsTerminal;
+use std::mem;
 use std::time::Duration;
 
 use clap::Args;
@@ -32,6 +33,8 @@ use taken::TakenTerminal;
 const FRAME: Duration = Duration::from_millis(100);
 /// How often it is asked whether the cluster is held: somebody else may step it.
 const PERIOD: Duration = Duration::from_secs(1);
+/// A cluster that has not answered for so long is shown as one that does not; also to a key.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// Messages between the tasks of this command; who brings more waits.
 const QUEUE: usize = 64;
 
@@ -127,15 +130,28 @@ fn read_line(bytes: &[u8]) -> serde_json::Result<FollowedLine> {
 
 async fn ask_who_is_held(context: &Context, acted: &Cell<u64>, to: mpsc::Sender<Happened>) {
     let path = format!("{}/step", handles::ROOT);
+    let clock = Clock::real();
+    let mut is_silent = false;
     loop {
         let asked = acted.get();
-        // Who may look and may not step is shown the rest.
-        if let Ok(answer) = context.get(&path).await {
-            let held = serde_json::from_slice(&answer).unwrap_or_default();
+        let answer = clock.timeout(PATIENCE, context.get(&path)).await;
+        let was_silent = mem::replace(&mut is_silent, answer.is_err());
+        let held = match answer {
+            Ok(Ok(answer)) => Some(serde_json::from_slice(&answer).unwrap_or_default()),
+            // Who may look and may not step is shown the rest.
+            Ok(Err(_)) => was_silent.then_some(Value::Null),
+            Err(_) => Some(silent()),
+        };
+        if let Some(held) = held {
             let _ = to.send(Happened::Held(asked, held)).await;
         }
-        Clock::real().sleep(PERIOD).await;
+        clock.sleep(PERIOD).await;
     }
+}
+
+/// Of a cluster that is there and says nothing: stopped, or with more to do than it can.
+fn silent() -> Value {
+    json!({"refused": format!("no answer for {} s", PATIENCE.as_secs())})
 }
 
 struct LiveView<'a> {
@@ -188,9 +204,11 @@ impl LiveView<'_> {
         let body = json!({"within": "2s"}).to_string().into_bytes();
         let body = if key == KeyPressed::Hold { vec![] } else { body };
         let path = format!("{}/step/{path}", handles::ROOT);
-        self.held = match context.ask(Method::POST, &path, body).await {
-            Ok(answer) => serde_json::from_slice(&answer).unwrap_or_default(),
-            Err(Failure(why)) => json!({"refused": why}),
+        let answer = Clock::real().timeout(PATIENCE, context.ask(Method::POST, &path, body)).await;
+        self.held = match answer {
+            Ok(Ok(answer)) => serde_json::from_slice(&answer).unwrap_or_default(),
+            Ok(Err(Failure(why))) => json!({"refused": why}),
+            Err(_) => silent(),
         };
         self.acted.update(|acted| acted + 1);
     }

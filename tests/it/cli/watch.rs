@@ -155,6 +155,23 @@ fn that_its_cluster_has_ended_is_said_behind_the_screen() {
     }
 }
 
+#[test]
+fn that_its_cluster_does_not_answer_is_shown_until_it_does() {
+    let up = Up::start();
+    let mut view = View::open(&up, "silent");
+    view.shows("   running");
+    up.signal("-STOP");
+    view.shows("no answer for 5 s");
+    up.signal("-CONT");
+    view.shows("   running");
+    up.signal("-STOP");
+    view.types(b" ");
+    view.types(b"q");
+    let (status, behind) = view.ended();
+    up.signal("-CONT");
+    assert!(status.success() && behind.trim().is_empty(), "{status} {behind}");
+}
+
 /// Where its apiserver listens.
 fn server(up: &Up) -> String {
     let kubeconfig = fs::read_to_string(up.folder().join("kubeconfig")).unwrap();
