@@ -9,6 +9,12 @@ use super::resource::Resource;
 use apimachinery::object::Object;
 use apis::views::node::Node;
 
+/// The label by which a node stands for itself.
+pub const HOSTNAME: &str = "kubernetes.io/hostname";
+/// The label with a node's zone.
+pub const ZONE: &str = "topology.kubernetes.io/zone";
+const SPREAD_LABELS: [&str; 2] = [HOSTNAME, ZONE];
+
 /// A node as the plugins see it.
 #[derive(Clone, Debug, Default)]
 pub struct NodeInfo {
@@ -18,6 +24,8 @@ pub struct NodeInfo {
     pub object: Option<Arc<Object>>,
     /// Its fields.
     pub node: Arc<Node>,
+    /// The labels that nearly every pod is spread by, each of many nodes: found without a search.
+    pub(crate) spread_labels: [Option<Box<str>>; SPREAD_LABELS.len()],
     /// The pods on it, those on their way included.
     pub pods: Vec<Arc<PodInfo>>,
     /// How many of them want other pods near or not: most nodes need no closer look.
@@ -47,6 +55,8 @@ impl NodeInfo {
         self.generation = 0;
         self.node = object.view::<Node>();
         self.allocatable = Resource::of(&self.node.status.allocatable);
+        let labels = &object.metadata.labels;
+        self.spread_labels = SPREAD_LABELS.map(|key| labels.get(key).map(|value| value.as_str().into()));
         self.object = Some(object);
     }
 
@@ -55,6 +65,15 @@ impl NodeInfo {
         self.generation = 0;
         (self.object, self.node, self.allocatable) = (None, Arc::default(), Resource::default());
         self.images = NodeImages::default();
+        self.spread_labels = Default::default();
+    }
+
+    /// The value of a label of the node.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        if let Some(at) = SPREAD_LABELS.iter().position(|known| *known == key) {
+            return self.spread_labels[at].as_deref();
+        }
+        self.object.as_ref()?.metadata.labels.get(key).map(String::as_str)
     }
 
     /// A pod comes.

@@ -256,11 +256,3 @@ impl InterPodAffinity {
         }
     }
 }
-
-impl NodeInfo {
-    /// The value of a label of the node.
-    pub fn label(&self, key: &str) -> Option<&str> {
-        let metadata: &ObjectMeta = &self.object.as_ref()?.metadata;
-        metadata.labels.get(key).map(String::as_str)
-    }
-}

@@ -8,7 +8,7 @@ use super::args::{DefaultingType, PodTopologySpreadArgs};
 use super::default_selector::DefaultSelector;
 use super::spread_counts::{Domains, SpreadCounts, matching_pods};
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
-use crate::framework::node_info::NodeInfo;
+use crate::framework::node_info::{HOSTNAME, NodeInfo, ZONE};
 use crate::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin, PreFilterResult, Snapshot};
 use crate::framework::pod_info::PodInfo;
 use crate::framework::status::Status;
@@ -17,8 +17,6 @@ use apimachinery::object::Object;
 
 const NAME: &str = "PodTopologySpread";
 const SCORES: &str = "PodTopologySpread/Score";
-const HOSTNAME: &str = "kubernetes.io/hostname";
-const ZONE: &str = "topology.kubernetes.io/zone";
 /// What a node scores that lacks a label which a constraint names; no constraint gives it to others.
 const IGNORED: i64 = -1;
 
@@ -42,8 +40,7 @@ struct HardSpread {
 /// What Score looks at (`preScoreState`).
 struct SoftSpread {
     constraints: Vec<SpreadConstraint>,
-    /// Of constraints on nodes themselves nothing: the pods of a node are counted when it is scored.
-    domains: Vec<Option<Domains>>,
+    domains: Vec<Domains>,
     weights: Vec<f64>,
     requires_all: bool,
 }
@@ -159,7 +156,7 @@ impl Plugin for PodTopologySpread {
         }
         let requires_all = !pod.spread.is_empty() || !self.are_system_defaults;
         let mut soft = SoftSpread::new(constraints, nodes, requires_all);
-        soft.domains = self.domains(pod, &state.nodes, &soft);
+        soft.domains = self.counts.of(pod, &state.nodes, &soft.constraints, requires_all);
         state.write(SCORES, soft);
         Status::success()
     }
@@ -174,9 +171,11 @@ impl Plugin for PodTopologySpread {
         let domains = soft.constraints.iter().zip(&soft.domains).zip(&soft.weights);
         for ((constraint, counts), weight) in domains {
             let Some(value) = node.label(&constraint.topology_key) else { continue };
-            let here = match counts {
-                None => matching_pods(pod, node, constraint),
-                Some(counts) => counts.get(value),
+            // Where a node stands for itself its own pods count, whoever else calls itself so.
+            let here = if constraint.topology_key == HOSTNAME {
+                counts.get_of_one_node(value).unwrap_or_else(|| matching_pods(pod, node, constraint))
+            } else {
+                counts.get(value)
             };
             score += here as f64 * weight + (constraint.max_skew - 1) as f64;
         }
@@ -193,15 +192,6 @@ impl Plugin for PodTopologySpread {
                 counted => MAX_NODE_SCORE * (most + least - counted) / most,
             };
         }
-    }
-}
-
-impl PodTopologySpread {
-    /// The pods of all nodes by their domains.
-    fn domains(&self, pod: &PodInfo, nodes: &[Arc<NodeInfo>], soft: &SoftSpread) -> Vec<Option<Domains>> {
-        let counted = self.counts.of(pod, nodes, &soft.constraints, soft.requires_all);
-        let is_host = |it: &SpreadConstraint| it.topology_key == HOSTNAME;
-        soft.constraints.iter().zip(counted).map(|(it, counts)| (!is_host(it)).then_some(counts)).collect()
     }
 }
 

@@ -55,6 +55,12 @@ impl Domains {
         self.places.get(value).map_or(0, |at| self.pods[*at])
     }
 
+    /// How many pods count on the one node that the domain of that name is; none if it is more or less than one.
+    pub(super) fn get_of_one_node(&self, value: &str) -> Option<i64> {
+        let at = *self.places.get(value)?;
+        (self.nodes[at] == 1).then(|| self.pods[at])
+    }
+
     /// How many there are.
     pub(super) fn len(&self) -> usize {
         self.nodes.iter().filter(|nodes| **nodes > 0).count()
@@ -212,6 +218,10 @@ mod tests {
         assert_eq!(of(&[node("1", "b", 1, 5), node("2", "b", 2, 6), node("3", "b", 2, 0)]), (0, 5, 1, 5));
         assert_eq!(of(&[node("1", "b", 1, 5), node("2", "b", 2, 6), node("3", "b", 3, 0)]), (0, 6, 1, 6));
         assert_eq!(of(&[node("4", "a", 1, 7)]), (1, 0, 1, 1));
+        let nodes = [node("1", "a", 1, 8), node("2", "a", 2, 9), node("3", "b", 3, 10)];
+        let domains = &counts.of(&pod, &nodes, &pod.spread, true)[0];
+        let of_one_node = ["a", "b", "c"].map(|value| domains.get_of_one_node(value));
+        assert_eq!(of_one_node, [None, Some(3), None]);
     }
 
     #[test]
