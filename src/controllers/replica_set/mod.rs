@@ -32,6 +32,8 @@ use component_base::metrics::Family;
 
 /// Upstream's `BurstReplicas`: so many pods are created or deleted in one round.
 const BURST_REPLICAS: usize = 500;
+/// For each so many of its pods a set lets all others run once before it looks at them.
+const PODS_A_TURN: i64 = 250;
 
 /// The controller of ReplicaSets.
 pub(crate) struct ReplicaSetController(Replication);
@@ -128,6 +130,7 @@ impl Replication {
 
     async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
         let (namespace, name) = split_key(key);
+        self.wait_for_more(ctx, namespace, name).await;
         let Some(object) = self.sets.get(namespace, name) else { return Ok(Action::Done) };
         let set = object.view::<ReplicaSet>();
         // Cannot be mended by trying again; validation refuses it.
@@ -146,6 +149,16 @@ impl Replication {
         managed?;
         let next = next_availability_check(&active, set.spec.min_ready_seconds, now);
         Ok(next.map_or(Action::Done, Action::RequeueAfter))
+    }
+
+    /// Each change of a pod asks for a look at all pods of its set. As long as others have something to do, the
+    /// look of a set of many waits for more of their changes; upstream's waits for its turn to write the status.
+    async fn wait_for_more(&self, ctx: &Reconcile, namespace: &str, name: &str) {
+        let set = self.sets.get(namespace, name);
+        let turns = set.map_or(0, |set| set.view::<ReplicaSet>().status.replicas / PODS_A_TURN);
+        for _ in 0..turns {
+            ctx.clock.yield_now().await;
+        }
     }
 
     async fn claim(
