@@ -151,8 +151,9 @@ impl Replication {
         Ok(next.map_or(Action::Done, Action::RequeueAfter))
     }
 
-    /// Each change of a pod asks for a look at all pods of its set. As long as others have something to do, the
-    /// look of a set of many waits for more of their changes; upstream's waits for its turn to write the status.
+    /// Each change of a pod asks for a look at all pods of its set. As long as others have something to do,
+    /// the look of a set of many waits for more of their changes; upstream's waits for its turn to write the
+    /// status.
     async fn wait_for_more(&self, ctx: &Reconcile, namespace: &str, name: &str) {
         let set = self.sets.get(namespace, name);
         let turns = set.map_or(0, |set| set.view::<ReplicaSet>().status.replicas / PODS_A_TURN);

@@ -55,7 +55,7 @@ impl Domains {
         self.places.get(value).map_or(0, |at| self.pods[*at])
     }
 
-    /// How many pods count on the one node that the domain of that name is; none if it is more or less than one.
+    /// How many pods count on the one node that the domain of that name is; none if it is no node or several.
     pub(super) fn get_of_one_node(&self, value: &str) -> Option<i64> {
         let at = *self.places.get(value)?;
         (self.nodes[at] == 1).then(|| self.pods[at])
