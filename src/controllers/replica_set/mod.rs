@@ -34,6 +34,8 @@ use component_base::metrics::Family;
 const BURST_REPLICAS: usize = 500;
 /// For each so many of its pods a set lets all others run once before it looks at them.
 const PODS_A_TURN: i64 = 250;
+/// So many turns at most: how many pods there are is read from a status, which others may write, too.
+const MAX_TURNS: i64 = 400;
 
 /// The controller of ReplicaSets.
 pub(crate) struct ReplicaSetController(Replication);
@@ -156,8 +158,7 @@ impl Replication {
     /// status.
     async fn wait_for_more(&self, ctx: &Reconcile, namespace: &str, name: &str) {
         let set = self.sets.get(namespace, name);
-        let turns = set.map_or(0, |set| set.view::<ReplicaSet>().status.replicas / PODS_A_TURN);
-        for _ in 0..turns {
+        for _ in 0..set.map_or(0, |set| turns_before_a_look(&set.view::<ReplicaSet>())) {
             ctx.clock.yield_now().await;
         }
     }
@@ -260,5 +261,27 @@ impl Replication {
             uids.push(&owner.metadata.uid);
         }
         uids.into_iter().flat_map(|uid| self.pods.by_index(CONTROLLER_INDEX, uid)).collect()
+    }
+}
+
+fn turns_before_a_look(set: &ReplicaSet) -> i64 {
+    (set.status.replicas / PODS_A_TURN).min(MAX_TURNS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+    use serde_json::json;
+
+    #[test]
+    fn a_set_of_few_waits_for_nobody_and_one_whose_status_lies_not_for_ever() {
+        let turns = |replicas: i64| {
+            let set = json!({"status": {"replicas": replicas}});
+            turns_before_a_look(&ReplicaSet::deserialize(set).unwrap())
+        };
+        let many = i64::from(i32::MAX);
+        assert_eq!([0, 249, 250, 10_000, 100_000, many].map(turns), [0, 0, 1, 40, 400, MAX_TURNS]);
+        assert!((0..turns(-many)).is_empty());
     }
 }
