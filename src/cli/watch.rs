@@ -130,23 +130,33 @@ fn read_line(bytes: &[u8]) -> serde_json::Result<FollowedLine> {
 
 async fn ask_who_is_held(context: &Context, acted: &Cell<u64>, to: mpsc::Sender<Happened>) {
     let path = format!("{}/step", handles::ROOT);
-    let clock = Clock::real();
     let mut is_silent = false;
     loop {
         let asked = acted.get();
-        let answer = clock.timeout(PATIENCE, context.get(&path)).await;
-        let was_silent = mem::replace(&mut is_silent, answer.is_err());
+        let answer = answered(context, Method::GET, &path, vec![]).await;
+        let was_silent = mem::replace(&mut is_silent, answer.is_none());
         let held = match answer {
-            Ok(Ok(answer)) => Some(serde_json::from_slice(&answer).unwrap_or_default()),
+            Some(Ok(held)) => Some(held),
             // Who may look and may not step is shown the rest.
-            Ok(Err(_)) => was_silent.then_some(Value::Null),
-            Err(_) => Some(silent()),
+            Some(Err(_)) => was_silent.then_some(Value::Null),
+            None => Some(silent()),
         };
         if let Some(held) = held {
             let _ = to.send(Happened::Held(asked, held)).await;
         }
-        clock.sleep(PERIOD).await;
+        Clock::real().sleep(PERIOD).await;
     }
+}
+
+/// What the cluster says of who is held; none when it has not answered in time.
+async fn answered(
+    context: &Context,
+    method: Method,
+    path: &str,
+    body: Vec<u8>,
+) -> Option<Result<Value, Failure>> {
+    let answer = Clock::real().timeout(PATIENCE, context.ask(method, path, body)).await.ok()?;
+    Some(answer.map(|bytes| serde_json::from_slice(&bytes).unwrap_or_default()))
 }
 
 /// Of a cluster that is there and says nothing: stopped, or with more to do than it can.
@@ -204,11 +214,10 @@ impl LiveView<'_> {
         let body = json!({"within": "2s"}).to_string().into_bytes();
         let body = if key == KeyPressed::Hold { vec![] } else { body };
         let path = format!("{}/step/{path}", handles::ROOT);
-        let answer = Clock::real().timeout(PATIENCE, context.ask(Method::POST, &path, body)).await;
-        self.held = match answer {
-            Ok(Ok(answer)) => serde_json::from_slice(&answer).unwrap_or_default(),
-            Ok(Err(Failure(why))) => json!({"refused": why}),
-            Err(_) => silent(),
+        self.held = match answered(context, Method::POST, &path, body).await {
+            Some(Ok(held)) => held,
+            Some(Err(Failure(why))) => json!({"refused": why}),
+            None => silent(),
         };
         self.acted.update(|acted| acted + 1);
     }
