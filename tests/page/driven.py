@@ -48,43 +48,44 @@ BUTTON = """
 const [selector, words] = arguments;
 return [...document.querySelectorAll(selector)].find((one) => one.checkVisibility() && one.innerText.trim() === words) ?? null;
 """
-
-
-def button(page, words, within="main section:not([hidden])"):
-    """As it is there at one moment: what is beside it may be drawn anew."""
-    found = page.execute_script(BUTTON, f"{within} button", words)
-    if not found:
-        raise LookupError(f"no button {words!r}")
-    return found
-
-
-def click(page, words):
-    """A button that may be drawn anew while somebody reaches for it."""
-    def is_clicked():
-        button(page, words).click()
-        return True
-    eventually(f"a button {words!r}", is_clicked)
-
-
-def type_keys(page, *keys):
-    """To whatever has the focus when they come: it may be drawn anew."""
-    webdriver.ActionChains(page).send_keys(*keys).perform()
-
-
 BUTTON_WITH = """
 const [selector, words] = arguments;
 return [...document.querySelectorAll(selector)].find((one) => words.every((word) => one.innerText.includes(word))) ?? null;
 """
 
 
+def found(page, script, within, words):
+    """As it is there at one moment: what is beside it may be drawn anew."""
+    one = page.execute_script(script, f"{within} button", words)
+    if not one:
+        raise LookupError(f"no button {words!r}")
+    return one
+
+
+def button(page, words, within="main section:not([hidden])"):
+    return found(page, BUTTON, within, words)
+
+
+def reach(what, find):
+    """Clicks on what may be drawn anew while somebody reaches for it."""
+    def is_clicked():
+        find().click()
+        return True
+    eventually(what, is_clicked)
+
+
+def click(page, words):
+    reach(f"a button {words!r}", lambda: button(page, words))
+
+
 def press(page, what, words, within):
-    """The first button there with these words in it, which may be drawn anew meanwhile."""
-    def look():
-        found = page.execute_script(BUTTON_WITH, f"{within} button", words)
-        if found:
-            found.click()
-        return found
-    eventually(what, look)
+    """The first button there with these words in it."""
+    reach(what, lambda: found(page, BUTTON_WITH, within, words))
+
+
+def type_keys(page, *keys):
+    """To whatever has the focus when they come: it may be drawn anew."""
+    webdriver.ActionChains(page).send_keys(*keys).perform()
 
 
 def hangs(*_):

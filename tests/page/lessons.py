@@ -14,7 +14,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
-from driven import PATIENCE, browser, count, eventually, hangs, text
+from driven import PATIENCE, browser, click, count, eventually, hangs, text
 
 LINK, KUBECONFIG, FOLDER, PATH = sys.argv[1:5]
 # A bound against hanging, not a promise.
@@ -90,7 +90,7 @@ def on_my_manifest(page, lesson):
     choose(page, lesson["title"])
     shown_on(page, "a manifest of mine")
     area = page.find_element(By.CSS_SELECTOR, "#view-lessons textarea")
-    press = lambda: page.find_element(By.XPATH, "//button[text()='Take this one']").click()
+    press = lambda: click(page, "Take this one")
     page.execute_script("arguments[0].value = arguments[1]", area, MINE.split("---")[0])
     press()
     eventually("a refusal", lambda: "there is no Deployment" in text(page, "#view-lessons .own p"))

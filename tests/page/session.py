@@ -13,7 +13,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
-from driven import PATIENCE, browser, button, click, count, eventually, hangs, press, text, type_keys
+from driven import PATIENCE, browser, button, click, count, eventually, hangs, press, reach, text, type_keys
 from structure import settled, well_laid_out
 
 LINK, KUBECTL, KUBECONFIG, AXE, FOLDER = sys.argv[1:6]
@@ -231,7 +231,7 @@ def the_story_of_a_pod(page):
     # What is below moves down when what was there has been read.
     there = lambda: eventually("what was there", lambda: count(page, "#view-story pre.value") and count(page, "#view-story .detail pre.sent"))
     there()
-    eventually("a field", lambda: field("restartPolicy").click() or True)
+    reach("a field", lambda: field("restartPolicy"))
     eventually("the create", lambda: told("Request: POST /api/v1/namespaces/default/pods\n"))
     there()
     # Of what has no owner the record knows, too; and without a mouse.

@@ -16,10 +16,9 @@ const LEAST = 1;
 const BEHIND = 1000;
 const CATCHING_UP = 12;
 const SELDOM = 100;
-/** A pause between two steps is shown as no longer than this, in microseconds of the cluster's time. */
-const LONGEST_PAUSE = 400000;
-/** And as no shorter than this, in milliseconds. */
+/** A pause between two steps is shown as no shorter and no longer than this, in milliseconds at the cluster's speed. */
 const SHORTEST_PAUSE = 4;
+const LONGEST_PAUSE = 400;
 
 /** The steps, oldest first. Step `n` stands at `n - first`. */
 export class CausalRecord extends EventTarget {
@@ -175,7 +174,7 @@ export class Player extends EventTarget {
       return;
     }
     // Whoever waited for news, or stood still, is not behind; and nobody by more than the longest pause.
-    this.#shown = this.#shown === Infinity ? now : Math.max(this.#shown, now - LONGEST_PAUSE / 1000);
+    this.#shown = this.#shown === Infinity ? now : Math.max(this.#shown, now - LONGEST_PAUSE);
     this.#timer = setTimeout(() => {
       this.#timer = null;
       this.#showDue();
@@ -205,8 +204,8 @@ export class Player extends EventTarget {
     const next = this.#record.get(this.#next());
     if (!next) return null;
     const current = this.#record.get(this.at);
-    const apart = current ? Math.min(next.atMicroseconds - current.atMicroseconds, LONGEST_PAUSE) : 0;
-    return Math.max(apart / 1000, SHORTEST_PAUSE) / this.speed;
+    const apart = current ? (next.atMicroseconds - current.atMicroseconds) / 1000 : 0;
+    return Math.min(Math.max(apart, SHORTEST_PAUSE), LONGEST_PAUSE) / this.speed;
   }
 
   #show(id) {
@@ -219,24 +218,21 @@ export class Player extends EventTarget {
 
   pause() {
     this.running = false;
-    clearTimeout(this.#timer);
-    this.#timer = null;
+    this.#stopTimer();
     this.#tell("moved");
   }
 
   play(speed = this.speed) {
     this.speed = speed;
     this.running = true;
-    clearTimeout(this.#timer);
-    this.#timer = null;
-    this.#shown = Infinity;
+    this.#stopTimer();
     this.#news();
     this.#tell("moved");
   }
 
   /** Shows what happens when it happens. */
   follow() {
-    this.pause();
+    this.#stopTimer();
     this.live = true;
     this.speed = 1;
     this.running = true;
@@ -267,6 +263,12 @@ export class Player extends EventTarget {
     this.live = this.at === this.#record.newest;
     this.#tell("jump");
     this.#tell("moved");
+  }
+
+  #stopTimer() {
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    this.#shown = Infinity;
   }
 
   #tell(what) {
