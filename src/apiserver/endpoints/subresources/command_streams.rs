@@ -14,14 +14,11 @@ use crate::endpoints::response::answer::Answer;
 use crate::kubelet_client::{Duplex, WindowSize};
 use apimachinery::status::Status;
 
+/// The one that client-go speaks over websockets.
+const NEWEST: &str = "v5.channel.k8s.io";
 /// The newest first among those that say the same.
-const PROTOCOLS: &[&str] = &[
-    "v5.channel.k8s.io",
-    "v4.channel.k8s.io",
-    "v4.base64.channel.k8s.io",
-    "channel.k8s.io",
-    "base64.channel.k8s.io",
-];
+const PROTOCOLS: &[&str] =
+    &[NEWEST, "v4.channel.k8s.io", "v4.base64.channel.k8s.io", "channel.k8s.io", "base64.channel.k8s.io"];
 /// The newest first over SPDY, where an older one has a text for the outcome, and none is the oldest.
 const SPDY_PROTOCOLS: &[&str] = &["v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", ""];
 pub(super) const OUT: u8 = 1;
@@ -71,7 +68,18 @@ impl CommandStreams {
             UpgradeTo::WebSocket => streams::accept(asked, upgrade, PROTOCOLS, |protocol| {
                 let outcomes = Outcomes { are_statuses: protocol.starts_with('v') };
                 let encoding = ChannelEncoding::of(protocol);
-                Box::new(move |io: Box<dyn Duplex>| talk(Box::new(WebSocket::new(io, encoding)), outcomes))
+                let is_awaited = protocol == NEWEST && streams::is_late_with_streams(asked.headers);
+                let clock = asked.clock.clone();
+                Box::new(move |io: Box<dyn Duplex>| {
+                    let mut socket = WebSocket::new(io, encoding);
+                    let talk = async move {
+                        if is_awaited {
+                            socket.await_client(&clock).await;
+                        }
+                        talk(Box::new(socket), outcomes).await;
+                    };
+                    talk.boxed()
+                })
             }),
             UpgradeTo::Spdy => streams::accept_spdy(asked, upgrade, SPDY_PROTOCOLS, |protocol| {
                 let outcomes = Outcomes { are_statuses: protocol == SPDY_PROTOCOLS[0] };

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::BytesMut;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use http::header::{CONNECTION, HeaderName, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
+use http::header::{CONNECTION, HeaderName, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_PROTOCOL, UPGRADE, USER_AGENT};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -24,12 +24,21 @@ use crate::kubelet_client::Duplex;
 use apimachinery::status::Status;
 use apimachinery::wire::ApiResponse;
 use clock::Clock;
-use network::websocket_frames::{BINARY, CLOSE, CONTINUATION, FrameTooLong, PING, PONG, TEXT, take_frame};
+use network::websocket_frames::{
+    BINARY, CLOSE, CONTINUATION, FrameHead, FrameTooLong, PING, PONG, TEXT, take_frame,
+};
 
 /// A message of a client is no larger; one that is ends the connection.
 pub(super) const MAX_MESSAGE_BYTES: u64 = 1 << 20;
 /// Bytes of a message that is sent.
 const MESSAGE_BYTES: usize = 32 * 1024;
+
+/// So long somebody is waited for who answers no ping, of real time.
+const CLIENT_PATIENCE: Duration = Duration::from_millis(500);
+/// So long a client has for making its streams that has begun to read, of real time.
+const STREAMS_TAKE: Duration = Duration::from_millis(20);
+/// From here on `kubectl` makes its streams first.
+const STREAMS_FIRST: u32 = 34;
 
 /// The channel that says how large the client's window is.
 pub(super) const RESIZE: u8 = 4;
@@ -144,6 +153,31 @@ impl WebSocket {
         }
     }
 
+    /// Waits until the client answers a ping or speaks. What was said stays to be read. Whether it has
+    /// answered.
+    async fn is_answered(&mut self) -> std::io::Result<bool> {
+        self.io.write_all(&frame(PING, b"")).await?;
+        self.io.flush().await?;
+        while FrameHead::parse(&self.buffer).is_none() {
+            if self.io.read_buf(&mut self.buffer).await? == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(FrameHead::parse(&self.buffer).is_some_and(|(head, _)| head.opcode == PONG))
+    }
+
+    /// Tells the client nothing before it hears it: client-go before 1.34 begins to read beside making its
+    /// streams, and drops what comes for one that is not there yet (kubernetes/kubernetes#131189). A real
+    /// kubelet is seldom fast enough to meet that. Whoever speaks has made them; of whoever only reads it is
+    /// not known, so it has a moment for them, which is long enough on a machine that is busy.
+    pub(crate) async fn await_client(&mut self, clock: &Clock) {
+        let _busy = clock.busy();
+        // One that is gone is found out by whoever speaks to it.
+        if let Ok(Ok(true)) = tokio::time::timeout(CLIENT_PATIENCE, self.is_answered()).await {
+            tokio::time::sleep(STREAMS_TAKE).await;
+        }
+    }
+
     async fn send_on(&mut self, channel: u8, bytes: &[u8]) -> std::io::Result<()> {
         send(&mut *self.io, self.encoding, Some(channel), bytes).await
     }
@@ -181,6 +215,15 @@ pub(crate) enum Message {
     Ping(Vec<u8>),
     /// The end.
     Close,
+}
+
+/// Whether a client may drop what it is told at once: it is made of client-go, by what it calls itself unless
+/// it is told otherwise, and no `kubectl` that is new enough: `kubectl/v1.32.4 (linux/amd64) kubernetes/59526cd`.
+pub(crate) fn is_late_with_streams(headers: &HeaderMap) -> bool {
+    let agent = text(headers, USER_AGENT);
+    let minor = agent.strip_prefix("kubectl/v1.").and_then(|version| version.split('.').next());
+    let is_new = minor.and_then(|minor| minor.parse().ok()).is_some_and(|minor: u32| minor >= STREAMS_FIRST);
+    agent.contains(" kubernetes/") && !is_new
 }
 
 /// Agrees on the first of the client's protocols that is among `known`, and goes on with `conversation`.
@@ -348,6 +391,49 @@ mod tests {
         let mut pong = [0; 3];
         client.read_exact(&mut pong).await.unwrap();
         assert_eq!(pong, [0x80 | PONG, 1, b'p']);
+    }
+
+    /// What a client hears that answers once and says no more, and what it is heard to say.
+    async fn awaited(answer: &[u8]) -> (Vec<u8>, Message) {
+        let (here, mut client) = tokio::io::duplex(1 << 16);
+        let mut here = socket(here, ChannelEncoding::Binary);
+        let talk = async {
+            here.await_client(&Clock::real()).await;
+            here.send(1, b"hi").await.unwrap();
+            here.receive().await.unwrap()
+        };
+        let answers = async {
+            let mut heard = vec![];
+            client.read_buf(&mut heard).await.unwrap();
+            client.write_all(answer).await.unwrap();
+            client.shutdown().await.unwrap();
+            while !heard.ends_with(b"hi") && client.read_buf(&mut heard).await.unwrap() > 0 {}
+            heard
+        };
+        let (message, heard) = tokio::join!(talk, answers);
+        (heard, message)
+    }
+
+    #[tokio::test]
+    async fn a_client_is_told_nothing_before_it_reads() {
+        let told = [b"\x89\x00".as_slice(), b"\x82\x03\x01hi"].concat();
+        assert_eq!(awaited(b"\x8a\x00").await, (told.clone(), Message::Close));
+        // Whoever speaks is there, and what was said is heard.
+        assert_eq!(awaited(b"\x82\x02\x00a").await, (told.clone(), Message::Data(0, b"a".to_vec())));
+        // Nobody is waited for in vain.
+        assert_eq!(awaited(b"").await, (told, Message::Close));
+    }
+
+    #[test]
+    fn clients_that_are_late_with_their_streams_are_known_by_their_names() {
+        let by = |agent: &'static str| {
+            is_late_with_streams(&HeaderMap::from_iter([(USER_AGENT, HeaderValue::from_static(agent))]))
+        };
+        assert!(by("kubectl/v1.32.4 (linux/amd64) kubernetes/59526cd"));
+        assert!(by("kubectl/v1.33.0-dispatcher (linux/amd64) kubernetes/59526cd"));
+        assert!(!by("kubectl/v1.34.0 (linux/amd64) kubernetes/59526cd"));
+        assert!(by("manager/v0.0.0 (linux/arm64) kubernetes/$Format"));
+        assert!(!by("OpenAPI-Generator/36.0.2/python") && !by(""));
     }
 
     #[tokio::test]
