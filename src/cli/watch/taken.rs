@@ -105,9 +105,38 @@ fn give_back_before_a_panic_is_told() {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use ratatui_core::style::{Modifier, Style};
 
     use super::*;
+
+    /// Set for the process that has a terminal and panics on it.
+    const PANICS: &str = "KUBARIUM_TEST_PANICS_IN_A_VIEW";
+
+    #[test]
+    fn a_panic_is_told_on_the_screen_as_it_was_before() {
+        if std::env::var_os(PANICS).is_some() {
+            let _taken = TakenTerminal::enter().map_err(|failure| failure.to_string()).unwrap();
+            panic!("what went wrong");
+        }
+        let this = std::env::current_exe().unwrap();
+        let this = format!(
+            "'{}' --exact {}",
+            this.display(),
+            "cli::watch::taken::tests::a_panic_is_told_on_the_screen_as_it_was_before"
+        );
+        let line = format!("stty -g; {PANICS}=1 {this} --nocapture; stty -g");
+        let mut script = Command::new("script");
+        script.args(["-q", "-e", "-c", &line, "/dev/null"]).env("SHELL", "/bin/sh").stdin(Stdio::null());
+        let output = script.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let at = |what: &str| said.find(what).unwrap_or_else(|| panic!("no {what:?}: {said:?}"));
+        assert!(at("\x1b[?1049h") < at("\x1b[?1049l"), "{said:?}");
+        assert!(at("\x1b[?1049l") < at("what went wrong"), "{said:?}");
+        let lines: Vec<&str> = said.lines().map(str::trim_end).collect();
+        assert!(lines[0].contains(':') && lines.first() == lines.last(), "{said:?}");
+    }
 
     #[test]
     fn a_screen_without_colours_keeps_what_is_bold() {

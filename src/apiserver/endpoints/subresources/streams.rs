@@ -33,9 +33,9 @@ pub(super) const MAX_MESSAGE_BYTES: u64 = 1 << 20;
 /// Bytes of a message that is sent.
 const MESSAGE_BYTES: usize = 32 * 1024;
 
-/// So long somebody is waited for who answers no ping, of real time.
+/// So long somebody is waited for who answers no ping.
 const CLIENT_PATIENCE: Duration = Duration::from_millis(500);
-/// So long a client has for making its streams that has begun to read, of real time.
+/// So long a client has for making its streams that has begun to read.
 const STREAMS_TAKE: Duration = Duration::from_millis(20);
 /// From here on `kubectl` makes its streams first.
 const STREAMS_FIRST: u32 = 34;
@@ -171,10 +171,9 @@ impl WebSocket {
     /// kubelet is seldom fast enough to meet that. Whoever speaks has made them; of whoever only reads it is
     /// not known, so it has a moment for them, which is long enough on a machine that is busy.
     pub(crate) async fn await_client(&mut self, clock: &Clock) {
-        let _busy = clock.busy();
         // One that is gone is found out by whoever speaks to it.
-        if let Ok(Ok(true)) = tokio::time::timeout(CLIENT_PATIENCE, self.is_answered()).await {
-            tokio::time::sleep(STREAMS_TAKE).await;
+        if let Ok(Ok(true)) = clock.timeout_outside(CLIENT_PATIENCE, self.is_answered()).await {
+            let _ = clock.timeout_outside(STREAMS_TAKE, std::future::pending::<()>()).await;
         }
     }
 
@@ -218,7 +217,8 @@ pub(crate) enum Message {
 }
 
 /// Whether a client may drop what it is told at once: it is made of client-go, by what it calls itself unless
-/// it is told otherwise, and no `kubectl` that is new enough: `kubectl/v1.32.4 (linux/amd64) kubernetes/59526cd`.
+/// it is told otherwise (`kubectl/v1.32.4 (linux/amd64) kubernetes/59526cd`), and no `kubectl` that is new
+/// enough.
 pub(crate) fn is_late_with_streams(headers: &HeaderMap) -> bool {
     let agent = text(headers, USER_AGENT);
     let minor = agent.strip_prefix("kubectl/v1.").and_then(|version| version.split('.').next());
