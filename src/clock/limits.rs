@@ -60,6 +60,11 @@ impl Clock {
             TimeSource::Stepped(_) => tokio::time::timeout(duration, future).await.map_err(|_| Elapsed),
         }
     }
+
+    /// Gives somebody outside so much time, by [`Clock::timeout_outside`].
+    pub async fn pause_outside(&self, duration: Duration) {
+        let _ = self.timeout_outside(duration, std::future::pending::<()>()).await;
+    }
 }
 
 #[cfg(test)]

@@ -90,7 +90,7 @@ impl WebhookClient {
         loop {
             match self.call(body, timeout).await {
                 Err(error) if attempt < ATTEMPTS && error.may_pass() => {
-                    let _ = self.clock.timeout_outside(pause, std::future::pending::<()>()).await;
+                    self.clock.pause_outside(pause).await;
                     (pause, attempt) = (pause.mul_f64(PAUSE_FACTOR), attempt + 1);
                 }
                 done => return done,

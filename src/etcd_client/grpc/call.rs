@@ -47,7 +47,7 @@ impl EtcdClient {
                 return Err(error_of(failure.status()));
             }
             tracing::debug!(method, ?failure, "etcd is asked again");
-            let _ = self.clock().timeout_outside(pause, std::future::pending::<()>()).await;
+            self.clock().pause_outside(pause).await;
             pause = (pause * 2).min(MAX_PAUSE);
         }
     }

@@ -158,12 +158,14 @@ impl WebSocket {
     async fn is_answered(&mut self) -> std::io::Result<bool> {
         self.io.write_all(&frame(PING, b"")).await?;
         self.io.flush().await?;
-        while FrameHead::parse(&self.buffer).is_none() {
+        loop {
+            if let Some((head, _)) = FrameHead::parse(&self.buffer) {
+                return Ok(head.opcode == PONG);
+            }
             if self.io.read_buf(&mut self.buffer).await? == 0 {
                 return Ok(false);
             }
         }
-        Ok(FrameHead::parse(&self.buffer).is_some_and(|(head, _)| head.opcode == PONG))
     }
 
     /// Tells the client nothing before it hears it: client-go before 1.34 begins to read beside making its
@@ -173,7 +175,7 @@ impl WebSocket {
     pub(crate) async fn await_client(&mut self, clock: &Clock) {
         // One that is gone is found out by whoever speaks to it.
         if let Ok(Ok(true)) = clock.timeout_outside(CLIENT_PATIENCE, self.is_answered()).await {
-            let _ = clock.timeout_outside(STREAMS_TAKE, std::future::pending::<()>()).await;
+            clock.pause_outside(STREAMS_TAKE).await;
         }
     }
 
