@@ -72,7 +72,7 @@ impl Tasks {
         future: impl Future<Output = ()> + Send + 'static,
     ) -> Option<AbortHandle> {
         let name: Arc<str> = name.into();
-        self.run(async move {
+        self.run(name.clone(), async move {
             run_once(&name, future).await;
         })
     }
@@ -91,7 +91,7 @@ impl Tasks {
         let shared = self.shared.clone();
         let (first, longest) = (Duration::from_secs(1), Duration::from_secs(30));
         let mut backoff = Backoff::new(shared.clock.clone(), shared.entropy.clone(), first, longest);
-        self.run(async move {
+        self.run(name.clone(), async move {
             while run_once(&name, make()).await.is_none() {
                 let pause = backoff.step();
                 tracing::error!(task = %name, ?pause, "restarting");
@@ -134,11 +134,11 @@ impl Tasks {
         StopOnDrop { tasks: self.clone() }
     }
 
-    fn run(&self, future: impl Future<Output = ()> + Send + 'static) -> Option<AbortHandle> {
+    fn run(&self, name: Arc<str>, future: impl Future<Output = ()> + Send + 'static) -> Option<AbortHandle> {
         let mut running = self.running();
         let set = running.as_mut()?;
         while set.try_join_next().is_some() {}
-        Some(set.spawn(self.shared.clock.tracked(future)))
+        Some(set.spawn(self.shared.clock.tracked(future).called(name)))
     }
 
     fn running(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {

@@ -13,6 +13,7 @@ mod disorder;
 mod exact;
 mod limits;
 mod pauses;
+mod profile;
 mod stepped;
 mod tracked;
 mod work;
@@ -25,6 +26,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::task::JoinHandle;
 
 pub use exact::Exact;
+pub use profile::{
+    AlreadyProfiled, CpuProfile, CpuShare, FrameName, Framed, Profiling, frame, frame_of, is_profiled_here,
+};
 pub use stepped::Wake;
 pub use tracked::{Tracked, yield_now};
 pub use work::{Activity, Busy};
@@ -298,6 +302,15 @@ impl Clock {
         self.work.begin()
     }
 
+    /// Begins to note what the processor's time goes to under this clock. It says nothing of polls that have
+    /// begun before.
+    ///
+    /// # Errors
+    /// Somebody does already.
+    pub fn profile(&self) -> Result<Profiling, AlreadyProfiled> {
+        self.work.profiler.begin()
+    }
+
     /// Lets all others run, sockets too, and goes on. Unlike after tokio's own, something goes on meanwhile.
     pub async fn yield_now(&self) {
         let _at_work = self.busy();
@@ -312,7 +325,7 @@ impl Clock {
 
     /// Something goes on whenever this future is awake: from being woken to being found waiting.
     pub fn tracked<F: Future>(&self, future: F) -> Tracked<F> {
-        Tracked::new(future, &self.work)
+        Tracked::new(future, &self.work, &self.name)
     }
 
     /// Runs a task; something goes on whenever it is awake.

@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use sync::Mutex;
 
+use super::profile::{FrameName, enter_task};
 use super::work::Activity;
 
 /// Waits for somebody who wakes it.
@@ -28,6 +29,9 @@ pub struct Tracked<F> {
     state: Arc<Awakeness>,
     /// For how many turns others go first; none when that was not drawn yet.
     gives_way: Option<u8>,
+    /// Whose it is, by the clock's name, and what: a profile says so.
+    of: Option<Arc<str>>,
+    task: FrameName,
 }
 
 struct Awakeness {
@@ -39,10 +43,18 @@ struct Awakeness {
 
 impl<F: Future> Tracked<F> {
     /// It has something to do at first.
-    pub(crate) fn new(future: F, work: &Arc<Activity>) -> Tracked<F> {
+    pub(crate) fn new(future: F, work: &Arc<Activity>, of: &Option<Arc<str>>) -> Tracked<F> {
         work.add();
         let state = Awakeness { awake: AtomicU8::new(WOKEN), work: work.clone(), outer: Mutex::default() };
-        Tracked { future: Some(Box::pin(future)), state: Arc::new(state), gives_way: None }
+        let (future, state) = (Some(Box::pin(future)), Arc::new(state));
+        Tracked { future, state, gives_way: None, of: of.clone(), task: FrameName::of_type::<F>() }
+    }
+
+    /// By this name in a profile, and not by that of its type.
+    #[must_use]
+    pub fn called(mut self, name: impl Into<Arc<str>>) -> Tracked<F> {
+        self.task = FrameName::Shared(name.into());
+        self
     }
 }
 
@@ -56,8 +68,10 @@ impl<F: Future> Future for Tracked<F> {
         }
         self.state.begin_poll(context.waker());
         let waker = Waker::from(self.state.clone());
+        let entered = enter_task(&self.state.work.profiler, &self.of, &self.task);
         let Some(future) = &mut self.future else { return Poll::Pending };
         let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
+        drop(entered);
         if polled.is_pending() {
             // Whoever has used up their turn is woken by the runtime, later.
             if !tokio::task::coop::has_budget_remaining() {

@@ -7,6 +7,7 @@ use tokio::sync::Notify;
 
 use super::disorder::Disorder;
 use super::pauses::Pauses;
+use super::profile::Profiler;
 
 /// How much goes on: tasks that are awake, and what holds a [`Busy`].
 #[derive(Debug, Default)]
@@ -17,6 +18,7 @@ pub struct Activity {
     ended: Notify,
     pub(crate) disorder: Disorder,
     pub(crate) pauses: Pauses,
+    pub(crate) profiler: Arc<Profiler>,
 }
 
 /// Something goes on until this is dropped.

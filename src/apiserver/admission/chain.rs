@@ -19,7 +19,7 @@ use crate::registry::Validating;
 use crate::request::RequestContext;
 use apimachinery::fingerprint::Fingerprint;
 use apimachinery::status::Status;
-use clock::Clock;
+use clock::{Clock, FrameName, frame};
 
 /// Before it come the user's plugins: what it has counted is as good as written.
 const COUNTS_ALL: &str = "ResourceQuota";
@@ -100,7 +100,8 @@ impl Admission {
                     seen = Some(SeenByPlugin::of(object, is_told_in_full));
                 }
                 attributes.ctx.hold_before(enabled.name, attributes.namespace, attributes.name).await;
-                let admitted = plugin.admit(&attributes, object.as_deref_mut(), old).await;
+                let admitted = plugin.admit(&attributes, object.as_deref_mut(), old);
+                let admitted = frame(FrameName::Static(enabled.name), admitted).await;
                 timer.passed(enabled, admitted).inspect_err(|_| attributes.ctx.tell_denied(enabled.name))?;
                 if let (Some(before), Some(object), true) = (&mut seen, object.as_deref(), is_watched) {
                     before.tell(attributes.ctx, enabled.name, object);
@@ -215,7 +216,9 @@ impl Validating for ValidatingPhase<'_> {
                     asked.push(enabled.name);
                 }
                 attributes.ctx.hold_before(enabled.name, attributes.namespace, attributes.name).await;
-                let validated = timer.passed(enabled, enabled.plugin.validate(&attributes, new, old).await);
+                let validated = enabled.plugin.validate(&attributes, new, old);
+                let validated = frame(FrameName::Static(enabled.name), validated).await;
+                let validated = timer.passed(enabled, validated);
                 validated.inspect_err(|_| attributes.ctx.tell_denied(enabled.name))?;
             }
             timer.end();

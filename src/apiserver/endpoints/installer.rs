@@ -68,7 +68,7 @@ async fn serve_method(server: Arc<Endpoints>, request: ApiRequest, ctx: RequestC
         return server.beside.serve(request, &ctx, &server.authorizer).await;
     }
     if !info.is_resource_request && debug::is_of_debug(&info.path) {
-        return server.debugging.respond(&info.path, request).await;
+        return server.debugging.respond(&info.path, request, &server.clock).await;
     }
     if !info.is_resource_request {
         let (parts, _) = request.into_parts();

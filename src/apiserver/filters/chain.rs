@@ -14,6 +14,7 @@ use tower::{Layer, Service};
 
 use super::passed::Passed;
 use apimachinery::wire::{ApiRequest, ApiResponse};
+use clock::{FrameName, frame, is_profiled_here};
 
 /// A request on its way down the chain.
 pub type Passing = Box<Passed>;
@@ -39,6 +40,14 @@ pub trait Filter<'a, S>: Send + Sync {
 
     /// Begins with it.
     fn filter(&self, state: &'a S, request: Passing, next: Next<'a>) -> Self::Work;
+
+    /// The path of the function, for profiles.
+    fn path() -> FrameName
+    where
+        Self: Sized,
+    {
+        FrameName::of_type::<Self>()
+    }
 }
 
 /// A layer for a [`tower::ServiceBuilder`]; see [`from_fn_with_state`].
@@ -143,6 +152,10 @@ where
     fn filter(&self, (): &'a (), request: Passing, next: Next<'a>) -> Fut {
         self.0(request, next)
     }
+
+    fn path() -> FrameName {
+        FrameName::of_type::<F>()
+    }
 }
 
 impl<S, F, I> Handler for Filtered<S, F, I>
@@ -152,7 +165,7 @@ where
     I: Handler,
 {
     fn handle(&self, request: Passing) -> BoxFuture<'_, ApiResponse> {
-        Box::pin(self.filter.filter(&self.state, request, Next(&self.next)))
+        Box::pin(frame(F::path(), self.filter.filter(&self.state, request, Next(&self.next))))
     }
 }
 
@@ -162,8 +175,20 @@ where
     Fut: Future<Output = ApiResponse> + Send + 'static,
 {
     fn handle(&self, request: Passing) -> BoxFuture<'_, ApiResponse> {
-        Box::pin((self.0)(*request))
+        let name = if is_profiled_here() { asked_for(&request) } else { FrameName::Static("a request") };
+        Box::pin(frame(name, (self.0)(*request)))
     }
+}
+
+/// What a profile calls a request: its verb and resource, as `create pods/binding`, or its path.
+fn asked_for(request: &Passing) -> FrameName {
+    let info = &request.ctx.info;
+    let verb = &info.verb;
+    FrameName::Shared(match (info.is_resource_request, info.subresource.as_str()) {
+        (false, _) => format!("{verb} {}", info.path).into(),
+        (true, "") => format!("{verb} {}", info.resource).into(),
+        (true, subresource) => format!("{verb} {}/{subresource}", info.resource).into(),
+    })
 }
 
 #[cfg(test)]

@@ -12,6 +12,9 @@ golang::text_error! {
 /// Below it stands what is mounted beside the API (`beside`), if anything is.
 pub const BESIDE: &str = "/kubarium/";
 
+/// Below it stand profiles, which take as long as is asked for.
+const PROFILES: &str = "/debug/pprof/";
+
 /// Subresources of a namespace, as opposed to resources in one.
 const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
 
@@ -152,12 +155,13 @@ impl RequestInfo {
     }
 
     /// Whether it may stay open for as long as the client likes (`BasicLongRunningRequestCheck`): no
-    /// timeout and no place in the limits. What is mounted beside the API says itself how long it takes, as
-    /// upstream's `/debug/pprof/`.
+    /// timeout and no place in the limits. What is mounted beside the API says itself how long it takes, and
+    /// who asks for a profile.
     pub fn is_long_running(&self) -> bool {
         let streams = ["attach", "exec", "proxy", "log", "portforward"];
         matches!(self.verb.as_str(), "watch" | "proxy")
             || self.is_beside()
+            || !self.is_resource_request && self.path.starts_with(PROFILES)
             || self.is_resource_request && streams.contains(&self.subresource.as_str())
     }
 }

@@ -109,7 +109,7 @@ async fn answer(request: ApiRequest, delegated: &Delegated, own: &OwnPages) -> A
         "/metrics" => page((own.counted)(), METRICS),
         "/metrics/slis" => page(own.health.slis(), METRICS),
         "/configz" => page(own.configz.to_string(), JSON),
-        debug if is_of_debug(debug) => own.debugging.respond(debug, request).await,
+        debug if is_of_debug(debug) => own.debugging.respond(debug, request, &own.zpages.clock).await,
         other => {
             let shown = other.strip_prefix('/').and_then(|name| own.zpages.page(name));
             let missing = || text_response(StatusCode::NOT_FOUND, "404 page not found\n");

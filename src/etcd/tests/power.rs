@@ -144,6 +144,16 @@ struct Known {
     pending: HashMap<usize, String>,
 }
 
+impl Known {
+    /// A writer is told what became of its write: a cut comes before that or after it.
+    fn hear(&mut self, writer: usize, done: Txn, write: (String, Option<usize>)) {
+        self.pending.remove(&writer);
+        if let Txn::Committed { revision, .. } = done {
+            self.acknowledged.insert(revision, write);
+        }
+    }
+}
+
 /// Writes values of all sizes, and compacts now and then.
 async fn write(kv: Kv, writer: usize, known: Arc<Mutex<Known>>, cut: impl Fn()) {
     let mut numbers = Numbers(7 + writer as u64);
@@ -157,10 +167,7 @@ async fn write(kv: Kv, writer: usize, known: Arc<Mutex<Known>>, cut: impl Fn()) 
         };
         known.lock().pending.insert(writer, key.clone());
         let done = kv.txn(&key, Expect::Any, op).await.unwrap();
-        known.lock().pending.remove(&writer);
-        if let Txn::Committed { revision, .. } = done {
-            known.lock().acknowledged.insert(revision, (key, written));
-        }
+        known.lock().hear(writer, done, (key, written));
         if round % 15 == 14 {
             kv.compact(kv.revision()).await.unwrap();
         }
@@ -199,11 +206,12 @@ async fn what_was_acknowledged_survives_a_power_cut() {
         let (platter, survivors) = (platter.clone(), survivors.clone());
         let (from, into, of_writers) = (dir.path().to_owned(), cuts.path().to_owned(), known.clone());
         tokio::spawn(write(kv.clone(), writer, known.clone(), move || {
-            let known = of_writers.lock().clone();
+            // Nobody begins to write meanwhile, of whom then nothing would be known.
+            let known = of_writers.lock();
             let mut survivors = survivors.lock();
             let cut = into.join(survivors.len().to_string());
             platter.cut(&from, &cut);
-            survivors.push((cut, known));
+            survivors.push((cut, known.clone()));
         }))
     });
     for writer in writers.collect::<Vec<_>>() {

@@ -18,7 +18,7 @@ use super::points::{Orders, Point};
 use super::status::{Code, Status};
 use super::waiting_pods::WaitingPods;
 use client_go::client::Client;
-use clock::Clock;
+use clock::{Clock, FrameName, frame_of};
 
 /// What the Score plugins gave, in the order of the nodes.
 pub struct Scores {
@@ -325,7 +325,9 @@ impl Framework {
                 let run = || plugin.score(state, pod, node);
                 self.timed(times_this_node(state, &timed), ("Score", plugin), run, |_| Code::Success)
             };
-            let mut scores: Vec<i64> = nodes.iter().map(score).collect();
+            // Of all nodes at once: each by itself would cost more to look at than to score.
+            let score_all = || nodes.iter().map(score).collect();
+            let mut scores: Vec<i64> = frame_of(FrameName::Static(plugin.name()), score_all);
             let normalize = || plugin.normalize_scores(&mut scores);
             self.timed(is_timed, ("ScoreExtensionNormalize", plugin), normalize, |()| Code::Success);
             for (total, score) in totals.iter_mut().zip(&mut scores) {

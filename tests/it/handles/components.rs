@@ -254,6 +254,38 @@ async fn debug_pages_are_for_administrators_and_can_be_switched_off() {
     cluster.stop().await;
 }
 
+/// By component, task, request, filter and plugin: each has a part of a Deployment's way.
+#[tokio::test]
+async fn a_profile_tells_who_takes_the_processors_time() {
+    let cluster = Cluster::start(Config::new().nodes(2)).await.unwrap();
+    let profiling = cluster.clock().profile().unwrap();
+    cluster.client().create(&DEPLOYMENTS, "default", web(2)).await.unwrap();
+    cluster.settled().await.unwrap();
+    let profile = profiling.end();
+    let stacks: Vec<String> = profile
+        .shares
+        .iter()
+        .map(|share| share.stack.iter().map(|name| name.as_str()).collect::<Vec<_>>().join("; "))
+        .collect();
+    for way in [
+        "kube-controller-manager; replicaset controller; ",
+        "filters::flow_record::record_request; kubarium_apiserver::filters::",
+        "; create pods; ServiceAccount",
+        "kube-scheduler: schedule pods; NodeResourcesFit",
+        "; create pods/binding",
+        "kubelet/node-1",
+    ] {
+        assert!(stacks.iter().any(|stack| stack.contains(way)), "{way}: {stacks:#?}");
+    }
+    let request =
+        http::Request::get("/debug/pprof/profile?seconds=1").body(axum::body::Body::empty()).unwrap();
+    let response = tower::ServiceExt::oneshot(cluster.service(), request).await.unwrap();
+    assert_eq!(response.headers()["content-type"], "application/octet-stream");
+    let body = http_body_util::BodyExt::collect(response.into_body()).await.unwrap().to_bytes();
+    assert_eq!(body[..2], [0x1f, 0x8b], "as pprof takes it");
+    cluster.stop().await;
+}
+
 /// Whoever asks at them is known to the apiserver, or reads no more than whether they are well.
 #[tokio::test]
 async fn components_have_pages_at_ports_of_their_own() {

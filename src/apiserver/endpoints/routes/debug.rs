@@ -3,22 +3,29 @@
 //! path.
 //!
 //! The profiles are those of Go's runtime, which is not here. What the same page can truthfully say of this
-//! process it says: its command line, its threads, its tasks, its memory. The others are answered 501 with a
-//! word on what tells it instead. All clusters of a process share these pages' answers, since they share it.
+//! process it says: where its processor time goes, its command line, its threads, its tasks, its memory. The
+//! others are answered 501 with a word on what tells it instead. All clusters of a process share these pages'
+//! answers, since they share it, but for `profile`: that is of one cluster, and says what the others take.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use axum::body::Body;
 use clap::{ArgAction, Args};
-use http::header::{CONTENT_TYPE, LOCATION};
+use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
+use super::pprof;
 use crate::endpoints::query::Query;
 use crate::request::is_below;
 use apimachinery::wire::{ApiRequest, ApiResponse, text_response};
+use clock::Clock;
 
 /// A level is written with fewer bytes; a longer body is none.
 const MAX_LEVEL_BYTES: usize = 64;
+/// For how many seconds is looked when nobody says it, as in Go.
+const PROFILE_SECONDS: u64 = 30;
 /// Where Linux says how a process is.
 const STATUS: &str = "/proc/self/status";
 /// As Go has them, with what each is; those that have no words are not known of this process.
@@ -29,8 +36,12 @@ const PROFILES: &[(&str, &str)] = &[
     ("goroutine", "Tasks of the runtime, which are the nearest to goroutines; with ?debug=1"),
     ("heap", "What this process has of the machine's memory; with ?debug=1"),
     ("mutex", ""),
-    ("profile", ""),
-    ("symbol", ""),
+    (
+        "profile",
+        "What the processor's time goes to in 30 seconds, or ?seconds, by task, request, filter and plugin: for \
+         `go tool pprof`, with &debug=1 for people",
+    ),
+    ("symbol", "Names of addresses: none here, profiles bring theirs"),
     ("threadcreate", "Threads of this process; with ?debug=1"),
     ("trace", ""),
 ];
@@ -89,7 +100,7 @@ impl Debugging {
 
     /// A kubelet's page at a path for which [`is_of_debug`]: it reads profiles alone, and knows one flag
     /// (`InstallDebuggingHandlers`).
-    pub async fn respond_as_kubelet(&self, path: &str, request: ApiRequest) -> ApiResponse {
+    pub async fn respond_as_kubelet(&self, path: &str, request: ApiRequest, clock: &Clock) -> ApiResponse {
         let is_flag = is_below(path, "/debug/flags");
         if is_flag && path != "/debug/flags/v" {
             return text_response(StatusCode::NOT_FOUND, "404: Page Not Found");
@@ -97,11 +108,11 @@ impl Debugging {
         if !is_flag && request.method() != Method::GET {
             return text_response(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed");
         }
-        self.respond(path, request).await
+        self.respond(path, request, clock).await
     }
 
-    /// The page at a path for which [`is_of_debug`].
-    pub async fn respond(&self, path: &str, request: ApiRequest) -> ApiResponse {
+    /// The page at a path for which [`is_of_debug`]; profiles are of who lives by this clock.
+    pub async fn respond(&self, path: &str, request: ApiRequest, clock: &Clock) -> ApiResponse {
         if !self.options.is_profiled {
             return text_response(StatusCode::NOT_FOUND, "404 page not found\n");
         }
@@ -109,6 +120,7 @@ impl Debugging {
         match path.trim_start_matches("/debug/") {
             "pprof" => found("/debug/pprof/"),
             "pprof/" => html(&index()),
+            "pprof/profile" => profile(&query, clock).await,
             "flags/v" => flag(self, request).await,
             flags if flags.starts_with("flags") => html(FLAGS),
             profile => {
@@ -144,6 +156,8 @@ fn told(options: DebuggingOptions, profile: &str, debug: &str) -> ApiResponse {
     };
     let text = match *name {
         "cmdline" => Some(without_secrets(std::env::args()).join("\0")),
+        // To Go's pprof 0 is: there are none.
+        "symbol" => Some("num_symbols: 0\n".to_owned()),
         _ if debug == "0" => None,
         "block" if options.tells_contention => waiting(),
         "block" => {
@@ -164,6 +178,34 @@ fn told(options: DebuggingOptions, profile: &str, debug: &str) -> ApiResponse {
         Some(text) => text_response(StatusCode::OK, text),
         None => text_response(StatusCode::NOT_IMPLEMENTED, instead(name, words)),
     }
+}
+
+/// `pprof/profile`: looks for as long as is wanted, and until whoever wants it is gone.
+async fn profile(query: &Query, clock: &Clock) -> ApiResponse {
+    let seconds = query.get("seconds").and_then(|seconds| seconds.parse().ok());
+    let seconds = seconds.filter(|seconds| *seconds > 0).unwrap_or(PROFILE_SECONDS);
+    let profiling = match clock.profile() {
+        Ok(profiling) => profiling,
+        Err(error) => {
+            let text = format!("Could not enable CPU profiling: {error}\n");
+            return text_response(StatusCode::INTERNAL_SERVER_ERROR, text);
+        }
+    };
+    let began = clock.now().timestamp_nanos_opt().unwrap_or_default();
+    profiling.look_for(Duration::from_secs(seconds)).await;
+    let profile = profiling.end();
+    if query.get("debug").is_some_and(|debug| debug != "0") {
+        return text_response(StatusCode::OK, pprof::table(&profile));
+    }
+    let mut response = ApiResponse::new(Body::from(pprof::encoded(&profile, began)));
+    for (name, value) in [
+        (CONTENT_TYPE, "application/octet-stream"),
+        (CONTENT_DISPOSITION, "attachment; filename=\"profile\""),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ] {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
 }
 
 /// Flags whose values have passwords in them.
@@ -276,17 +318,19 @@ fn html(page: &str) -> ApiResponse {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use axum::body::Body;
-
     use super::*;
 
     async fn asked(debugging: &Debugging, line: &str, body: &str) -> (u16, String) {
+        asked_by(&Clock::real(), debugging, line, body).await
+    }
+
+    async fn asked_by(clock: &Clock, debugging: &Debugging, line: &str, body: &str) -> (u16, String) {
         let (method, uri) = line.split_once(' ').unwrap();
         let request = http::Request::builder().method(method).uri(uri).body(Body::from(body.to_owned()));
         let request = request.unwrap();
         let path = request.uri().path().to_owned();
         assert!(is_of_debug(&path), "{path}");
-        let response = debugging.respond(&path, request).await;
+        let response = debugging.respond(&path, request, clock).await;
         let code = response.status().as_u16();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
         (code, String::from_utf8(bytes.to_vec()).unwrap())
@@ -298,7 +342,9 @@ mod tests {
         assert_eq!(asked(&debugging, "GET /debug/pprof", "").await.0, 302);
         let (code, page) = asked(&debugging, "GET /debug/pprof/", "").await;
         assert!(
-            code == 200 && page.contains("<a href='heap?debug=1'>") && page.contains("profile, symbol"),
+            code == 200
+                && page.contains("<a href='heap?debug=1'>")
+                && page.contains("Of allocs, mutex, trace "),
             "{page}"
         );
         for (profile, words) in [
@@ -306,12 +352,13 @@ mod tests {
             ("goroutine?debug=1", "goroutine profile: total "),
             ("threadcreate?debug=1", "threadcreate profile: total "),
             ("heap?debug=1", "# resident = "),
+            ("symbol", "num_symbols: 0\n"),
         ] {
             let (code, text) = asked(&debugging, &format!("GET /debug/pprof/{profile}"), "").await;
             assert!(code == 200 && text.contains(words), "{profile}: {text}");
         }
         for (profile, code, words) in [
-            ("profile?seconds=1", 501, "perf record"),
+            ("trace?seconds=1", 501, "perf record"),
             ("heap", 501, "with ?debug=1"),
             ("block", 501, "with ?debug=1"),
             ("block?debug=1", 501, "told with --contention-profiling"),
@@ -333,6 +380,34 @@ mod tests {
         assert_eq!(asked(&off, "GET /debug/pprof/", "").await.0, 404);
         assert_eq!(asked(&off, "GET /debug/pprof/block?debug=1", "").await.0, 404);
         assert_eq!(asked(&off, "PUT /debug/flags/v", "2").await.0, 404);
+    }
+
+    #[tokio::test]
+    async fn a_profile_is_of_who_lives_by_the_clock_and_one_at_a_time() {
+        let clock = Clock::real();
+        let debugging = Debugging::default();
+        let worker = clock.spawn({
+            let clock = clock.clone();
+            async move {
+                loop {
+                    clock.yield_now().await;
+                }
+            }
+        });
+        let one = asked_by(&clock, &debugging, "GET /debug/pprof/profile?seconds=1&debug=1", "");
+        let other = asked_by(&clock, &debugging, "GET /debug/pprof/profile?seconds=1", "");
+        let ((code, text), (refused, why)) = tokio::join!(one, other);
+        assert!(code == 200 && text.contains("a_profile_is_of_who_lives_by_the_clock"), "{text}");
+        assert_eq!(
+            (refused, why.as_str()),
+            (500, "Could not enable CPU profiling: cpu profiling already in use\n")
+        );
+        worker.abort();
+        // Whoever goes away ends it.
+        let mut gone = Box::pin(asked_by(&clock, &debugging, "GET /debug/pprof/profile?seconds=1000", ""));
+        assert!(futures::poll!(&mut gone).is_pending() && clock.profile().is_err());
+        drop(gone);
+        assert!(clock.profile().is_ok());
     }
 
     #[test]

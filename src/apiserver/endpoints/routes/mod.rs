@@ -15,6 +15,7 @@ pub mod debug;
 mod openapi;
 pub(crate) mod openapi_documents;
 mod openid;
+mod pprof;
 
 mod flow_control;
 mod flowz;

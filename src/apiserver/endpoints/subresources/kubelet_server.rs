@@ -26,7 +26,7 @@ pub async fn serve(
 ) -> ApiResponse {
     let path = request.uri().path().to_owned();
     if is_of_debug(&path) {
-        return debugging.respond_as_kubelet(&path, request).await;
+        return debugging.respond_as_kubelet(&path, request, clock).await;
     }
     let (mut parts, _) = request.into_parts();
     let upgrade = parts.extensions.remove::<OnUpgrade>();

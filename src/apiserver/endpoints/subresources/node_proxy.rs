@@ -72,7 +72,8 @@ pub(super) async fn proxy(
         *request.uri_mut() =
             format!("{path}{}", query()).parse().map_err(|_| Status::bad_request("no path of a kubelet"))?;
         // The process is one, and what its flags forbid is forbidden here.
-        let mut response = scope.server.debugging.respond_as_kubelet(path, request).await;
+        let server = &scope.server;
+        let mut response = server.debugging.respond_as_kubelet(path, request, &server.clock).await;
         let below = scope.uri.path().strip_suffix(path).unwrap_or_default();
         if let Some(location) = response.headers().get(LOCATION).and_then(|to| to.to_str().ok()) {
             let moved = HeaderValue::try_from(format!("{below}{location}"));
