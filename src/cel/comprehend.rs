@@ -7,16 +7,16 @@ use std::sync::Arc;
 use super::ast::{Expr, Macro, MacroKind, Node};
 use super::call_cost::{LIST, comparing, is_ordered};
 use super::error::EvaluationError;
-use super::evaluate::{EvaluationScope, Evaluator, Outcome};
+use super::evaluate::{EvaluationScope, Evaluator};
 use super::operators::{order, total_order};
 use super::types::Type;
-use super::value::{Map, MapKey, Value};
+use super::value::{EvaluationResult, Map, MapKey, Value};
 
 /// A name, or a call of a function that costs nothing besides.
 const ONE: u64 = 1;
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn comprehension(&mut self, comprehension: &'a Macro) -> Outcome {
+    pub(super) fn comprehension(&mut self, comprehension: &'a Macro) -> EvaluationResult {
         let depth = self.scopes.len();
         let outcome = match comprehension.kind {
             MacroKind::OptMap | MacroKind::OptFlatMap => self.held(comprehension),
@@ -28,7 +28,7 @@ impl<'a> Evaluator<'a> {
         outcome
     }
 
-    fn fold(&mut self, comprehension: &'a Macro) -> Outcome {
+    fn fold(&mut self, comprehension: &'a Macro) -> EvaluationResult {
         let range = self.evaluate(&comprehension.range)?;
         let elements = elements(&range, comprehension.variables.len())?;
         match comprehension.kind {
@@ -42,7 +42,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// What an optional holds gets a name, and is taken out when that is first asked for.
-    fn held(&mut self, comprehension: &'a Macro) -> Outcome {
+    fn held(&mut self, comprehension: &'a Macro) -> EvaluationResult {
         let Macro { kind, range, variables, step, .. } = comprehension;
         let is_name = matches!(range.node, Node::Ident(_));
         let range = self.evaluate(range);
@@ -67,7 +67,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The value is charged when its name is first asked for. It is worked out before, within what is left.
-    fn bind(&mut self, comprehension: &'a Macro) -> Outcome {
+    fn bind(&mut self, comprehension: &'a Macro) -> EvaluationResult {
         let Macro { range, variables, step, .. } = comprehension;
         let mut own = self.budget.ahead();
         std::mem::swap(self.budget, &mut own);
@@ -86,7 +86,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Binds the names and runs one part of the comprehension.
-    fn with(&mut self, names: &'a [String], values: &[Value], part: &'a Expr) -> Outcome {
+    fn with(&mut self, names: &'a [String], values: &[Value], part: &'a Expr) -> EvaluationResult {
         let depth = self.scopes.len();
         let bind =
             |(name, value): (&'a String, &Value)| EvaluationScope { name, value: value.clone(), first: 0 };
@@ -96,7 +96,7 @@ impl<'a> Evaluator<'a> {
         outcome
     }
 
-    fn quantify(&mut self, comprehension: &'a Macro, elements: Vec<Vec<Value>>) -> Outcome {
+    fn quantify(&mut self, comprehension: &'a Macro, elements: Vec<Vec<Value>>) -> EvaluationResult {
         let decides = comprehension.kind == MacroKind::Exists;
         let mut failed = None;
         let mut decided = false;
@@ -119,7 +119,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn exists_one(&mut self, comprehension: &'a Macro, elements: Vec<Vec<Value>>) -> Outcome {
+    fn exists_one(&mut self, comprehension: &'a Macro, elements: Vec<Vec<Value>>) -> EvaluationResult {
         let mut count = Ok(0);
         for values in elements {
             match self.with(&comprehension.variables, &values, &comprehension.step).and_then(boolean) {
@@ -153,7 +153,7 @@ impl<'a> Evaluator<'a> {
         })
     }
 
-    fn transform(&mut self, comprehension: &'a Macro, elements: Vec<Vec<Value>>) -> Outcome {
+    fn transform(&mut self, comprehension: &'a Macro, elements: Vec<Vec<Value>>) -> EvaluationResult {
         let mut out = Ok(vec![]);
         for values in elements {
             if !self.takes(comprehension, &values, &mut out)? {
@@ -174,7 +174,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The value that is added, in a list of its own.
-    fn element(&mut self, comprehension: &'a Macro, values: &[Value]) -> Outcome {
+    fn element(&mut self, comprehension: &'a Macro, values: &[Value]) -> EvaluationResult {
         if comprehension.kind == MacroKind::Filter {
             self.budget.spend(ONE + LIST)?;
             return Ok(values[0].clone());
@@ -184,7 +184,7 @@ impl<'a> Evaluator<'a> {
         value
     }
 
-    fn transform_map(&mut self, comprehension: &'a Macro, elements: Vec<Vec<Value>>) -> Outcome {
+    fn transform_map(&mut self, comprehension: &'a Macro, elements: Vec<Vec<Value>>) -> EvaluationResult {
         let mut out = Ok(BTreeMap::new());
         for values in elements {
             if !self.takes(comprehension, &values, &mut out)? {
@@ -205,7 +205,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The list has a name while it is sorted by the keys that are made of it.
-    fn sort_by(&mut self, comprehension: &'a Macro) -> Outcome {
+    fn sort_by(&mut self, comprehension: &'a Macro) -> EvaluationResult {
         let range = self.evaluate(&comprehension.range);
         self.budget.spend(ONE)?;
         let range = range?;

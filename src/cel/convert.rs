@@ -3,12 +3,10 @@
 use super::error::EvaluationError;
 use super::opaque::Opaque;
 use super::times;
-use super::value::Value;
-
-type Outcome = Result<Value, EvaluationError>;
+use super::value::{EvaluationResult, Value};
 
 /// `int(x)`, `string(x)`, `type(x)`; None for other functions.
-pub(super) fn convert(function: &str, of: &Value) -> Option<Outcome> {
+pub(super) fn convert(function: &str, of: &Value) -> Option<EvaluationResult> {
     Some(match function {
         "type" => Ok(Value::Type(of.type_name().into())),
         "dyn" => Ok(of.clone()),
@@ -28,7 +26,7 @@ pub(super) fn convert(function: &str, of: &Value) -> Option<Outcome> {
     })
 }
 
-fn int(of: &Value) -> Outcome {
+fn int(of: &Value) -> EvaluationResult {
     let overflow = EvaluationError::Overflow("integer");
     Ok(Value::Int(match of {
         Value::Int(number) => *number,
@@ -46,7 +44,7 @@ fn conversion(to: &str) -> EvaluationError {
     EvaluationError::Function(format!("type conversion error from 'string' to '{to}'"))
 }
 
-fn uint(of: &Value) -> Outcome {
+fn uint(of: &Value) -> EvaluationResult {
     let overflow = EvaluationError::Overflow("unsigned integer");
     Ok(Value::Uint(match of {
         Value::Uint(number) => *number,
@@ -58,7 +56,7 @@ fn uint(of: &Value) -> Outcome {
     }))
 }
 
-fn double(of: &Value) -> Outcome {
+fn double(of: &Value) -> EvaluationResult {
     Ok(Value::Double(match of {
         Value::Double(number) => *number,
         Value::Int(number) => *number as f64,
@@ -68,7 +66,7 @@ fn double(of: &Value) -> Outcome {
     }))
 }
 
-fn boolean(of: &Value) -> Outcome {
+fn boolean(of: &Value) -> EvaluationResult {
     match of {
         Value::Bool(_) => Ok(of.clone()),
         Value::String(text) => match &**text {
@@ -80,7 +78,7 @@ fn boolean(of: &Value) -> Outcome {
     }
 }
 
-pub(super) fn string(of: &Value) -> Outcome {
+pub(super) fn string(of: &Value) -> EvaluationResult {
     let text = match of {
         Value::String(_) => return Ok(of.clone()),
         Value::Bool(flag) => flag.to_string(),
@@ -119,7 +117,7 @@ fn go_double(number: f64) -> String {
     number.to_string()
 }
 
-fn timestamp(of: &Value) -> Outcome {
+fn timestamp(of: &Value) -> EvaluationResult {
     match of {
         Value::Timestamp(_) => Ok(of.clone()),
         Value::Int(seconds) => {
@@ -133,7 +131,7 @@ fn timestamp(of: &Value) -> Outcome {
     }
 }
 
-fn duration(of: &Value) -> Outcome {
+fn duration(of: &Value) -> EvaluationResult {
     match of {
         Value::Duration(_) => Ok(of.clone()),
         Value::Int(nanoseconds) => Ok(Value::Duration(chrono::TimeDelta::nanoseconds(*nanoseconds))),

@@ -16,9 +16,7 @@ use super::functions;
 use super::operators::{arithmetic, compare, equal, index, is_in};
 use super::patterns::Patterns;
 use super::types::Type;
-use super::value::{Map, MapKey, Value};
-
-pub(super) type Outcome = Result<Value, EvaluationError>;
+use super::value::{EvaluationResult, Map, MapKey, Value};
 
 const MAP: u64 = 30;
 const STRUCT: u64 = 40;
@@ -40,11 +38,11 @@ pub(super) struct EvaluationScope<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    pub(super) fn evaluate(&mut self, expr: &'a Expr) -> Outcome {
+    pub(super) fn evaluate(&mut self, expr: &'a Expr) -> EvaluationResult {
         super::on_enough_stack(|| self.evaluate_node(expr))
     }
 
-    fn evaluate_node(&mut self, expr: &'a Expr) -> Outcome {
+    fn evaluate_node(&mut self, expr: &'a Expr) -> EvaluationResult {
         if let Some(constant) = &expr.constant {
             return Ok(constant.clone());
         }
@@ -79,7 +77,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// The value of an attribute, for as many steps as it has; of anything else what it evaluates to.
-    fn resolve(&mut self, expr: &'a Expr) -> Outcome {
+    fn resolve(&mut self, expr: &'a Expr) -> EvaluationResult {
         let outcome = if is_attribute(expr) {
             super::on_enough_stack(|| self.attribute(expr))
         } else {
@@ -91,7 +89,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn attribute(&mut self, expr: &'a Expr) -> Outcome {
+    fn attribute(&mut self, expr: &'a Expr) -> EvaluationResult {
         match &expr.node {
             Node::Ident(name) => self.variable(name),
             Node::Select { operand, field } => {
@@ -129,7 +127,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn variable(&mut self, name: &str) -> Outcome {
+    fn variable(&mut self, name: &str) -> EvaluationResult {
         if let Some(scope) = self.scopes.iter_mut().rev().find(|scope| scope.name == name) {
             self.budget.spend(std::mem::take(&mut scope.first))?;
             return Ok(scope.value.clone());
@@ -144,8 +142,8 @@ impl<'a> Evaluator<'a> {
         &mut self,
         operand: &Value,
         is_optional: bool,
-        next: impl FnOnce(&Value, &mut Budget) -> Outcome,
-    ) -> Outcome {
+        next: impl FnOnce(&Value, &mut Budget) -> EvaluationResult,
+    ) -> EvaluationResult {
         let operand = match operand {
             Value::Optional(None) => return Ok(Value::Optional(None)),
             Value::Optional(Some(inner)) => inner,
@@ -160,7 +158,7 @@ impl<'a> Evaluator<'a> {
         Ok(found)
     }
 
-    fn index(&mut self, container: &Value, key: &'a Expr, is_optional: bool) -> Outcome {
+    fn index(&mut self, container: &Value, key: &'a Expr, is_optional: bool) -> EvaluationResult {
         match self.resolve(key) {
             Ok(key) => self.step(container, is_optional, |container, _| index(container, &key)),
             Err(EvaluationError::CostLimitExceeded) => Err(EvaluationError::CostLimitExceeded),
@@ -172,7 +170,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn call(&mut self, function: &'a str, target: Option<&'a Expr>, args: &'a [Expr]) -> Outcome {
+    fn call(&mut self, function: &'a str, target: Option<&'a Expr>, args: &'a [Expr]) -> EvaluationResult {
         match (function, target, args) {
             ("_&&_", _, args) => return self.logical(args, false),
             ("_||_", _, args) => return self.logical(args, true),
@@ -228,7 +226,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// One operand that decides is enough, whatever went wrong in the others.
-    fn logical(&mut self, args: &'a [Expr], decides: bool) -> Outcome {
+    fn logical(&mut self, args: &'a [Expr], decides: bool) -> EvaluationResult {
         let mut failed = None;
         for arg in args {
             match self.evaluate(arg) {
@@ -242,7 +240,7 @@ impl<'a> Evaluator<'a> {
         failed.map_or(Ok(Value::Bool(!decides)), Err)
     }
 
-    fn list(&mut self, items: &'a [MapEntry<Expr>]) -> Outcome {
+    fn list(&mut self, items: &'a [MapEntry<Expr>]) -> EvaluationResult {
         let made: Result<Vec<Option<Value>>, EvaluationError> = items
             .iter()
             .map(|MapEntry { value, optional }| Ok(held(self.evaluate(value)?, *optional)))
@@ -251,7 +249,7 @@ impl<'a> Evaluator<'a> {
         Ok(Value::from(made?.into_iter().flatten().collect::<Vec<_>>()))
     }
 
-    fn map(&mut self, entries: &'a [MapEntry<(Expr, Expr)>]) -> Outcome {
+    fn map(&mut self, entries: &'a [MapEntry<(Expr, Expr)>]) -> EvaluationResult {
         let made = self.entries(entries);
         self.budget.spend(MAP)?;
         Ok(Value::Map(Arc::new(Map::of(made?))))
@@ -273,7 +271,7 @@ impl<'a> Evaluator<'a> {
         Ok(out)
     }
 
-    fn structure(&mut self, fields: &'a [MapEntry<(String, Expr)>]) -> Outcome {
+    fn structure(&mut self, fields: &'a [MapEntry<(String, Expr)>]) -> EvaluationResult {
         let made: Result<Vec<Option<(MapKey, Value)>>, EvaluationError> = fields
             .iter()
             .map(|MapEntry { value: (field, value), optional }| {
@@ -287,7 +285,7 @@ impl<'a> Evaluator<'a> {
 }
 
 /// Applies an operator or function to its arguments.
-fn apply(function: &str, target: Option<&Value>, args: &[Value], patterns: &Patterns) -> Outcome {
+fn apply(function: &str, target: Option<&Value>, args: &[Value], patterns: &Patterns) -> EvaluationResult {
     match (function, args) {
         ("_==_", [left, right]) => Ok(Value::Bool(equal(left, right))),
         ("_!=_", [left, right]) => Ok(Value::Bool(!equal(left, right))),
@@ -330,7 +328,7 @@ fn is_conditional(expr: &Expr) -> bool {
         }
 }
 
-fn field_of(operand: &Value, field: &str, budget: &mut Budget) -> Outcome {
+fn field_of(operand: &Value, field: &str, budget: &mut Budget) -> EvaluationResult {
     let missing = || EvaluationError::NoSuchKey(field.to_owned());
     match operand {
         Value::Map(map) => map.entries.get(&MapKey::String(field.into())).cloned().ok_or_else(missing),
@@ -356,7 +354,7 @@ fn held(value: Value, optional: bool) -> Option<Value> {
     }
 }
 
-fn optional(found: Outcome) -> Outcome {
+fn optional(found: EvaluationResult) -> EvaluationResult {
     match found {
         Ok(Value::Optional(found)) => Ok(Value::Optional(found)),
         Ok(found) => Ok(Value::Optional(Some(Arc::new(found)))),

@@ -15,7 +15,7 @@ const MAX_PRECISION: usize = 1_000;
 const TIMES_TEN: &str = "\u{202f}\u{d7}\u{202f}10";
 
 /// What is wrong with a clause.
-type Written = Result<String, String>;
+type BadClause = Result<String, String>;
 
 /// `format`
 pub(super) fn format(text: &str, args: &[Value]) -> Result<Value, EvaluationError> {
@@ -78,7 +78,7 @@ fn clause(text: &str) -> Result<(Option<usize>, char, &str), String> {
     }
 }
 
-fn write(clause: char, precision: Option<usize>, arg: &Value) -> Written {
+fn write(clause: char, precision: Option<usize>, arg: &Value) -> BadClause {
     let precision = precision.unwrap_or(DEFAULT_PRECISION).min(MAX_PRECISION);
     match clause {
         's' => string(arg),
@@ -95,7 +95,7 @@ fn given(what: &str, arg: &Value) -> String {
     format!("{what}, was given {}", arg.type_name())
 }
 
-fn string(arg: &Value) -> Written {
+fn string(arg: &Value) -> BadClause {
     match arg {
         Value::Null => Ok("null".to_owned()),
         Value::Type(name) => Ok(name.to_string()),
@@ -128,7 +128,7 @@ fn string(arg: &Value) -> Written {
 }
 
 /// Within lists and maps: as an expression would write it.
-fn literal(value: &Value) -> Written {
+fn literal(value: &Value) -> BadClause {
     Ok(match value {
         Value::String(text) => quote(text),
         Value::Bytes(_) => format!("b{}", quote(&string(value)?)),
@@ -147,7 +147,7 @@ fn literal(value: &Value) -> Written {
     })
 }
 
-fn decimal(arg: &Value) -> Written {
+fn decimal(arg: &Value) -> BadClause {
     match arg {
         Value::Int(number) => Ok(number.to_string()),
         Value::Uint(number) => Ok(number.to_string()),
@@ -180,7 +180,7 @@ fn unbounded(number: f64) -> Option<String> {
 }
 
 /// Thousands are set apart.
-fn fixed(arg: &Value, precision: usize) -> Written {
+fn fixed(arg: &Value, precision: usize) -> BadClause {
     let number = double(arg).ok_or_else(|| given("fixed-point clause can only be used on doubles", arg))?;
     if let Some(text) = unbounded(number) {
         return Ok(text);
@@ -199,7 +199,7 @@ fn fixed(arg: &Value, precision: usize) -> Written {
 }
 
 /// `1.052033 × 10⁰³`; what precision is asked for is taken for a width, as upstream does.
-fn scientific(arg: &Value) -> Written {
+fn scientific(arg: &Value) -> BadClause {
     let number = double(arg).ok_or_else(|| given("scientific clause can only be used on doubles", arg))?;
     if let Some(text) = unbounded(number) {
         return Ok(text);
@@ -213,7 +213,7 @@ fn scientific(arg: &Value) -> Written {
     Ok(format!("{digits}{TIMES_TEN}{sign}{power}"))
 }
 
-fn binary(arg: &Value) -> Written {
+fn binary(arg: &Value) -> BadClause {
     match arg {
         Value::Int(number) => Ok(signed(*number, format!("{:b}", number.unsigned_abs()))),
         Value::Uint(number) => Ok(format!("{number:b}")),
@@ -222,7 +222,7 @@ fn binary(arg: &Value) -> Written {
     }
 }
 
-fn octal(arg: &Value) -> Written {
+fn octal(arg: &Value) -> BadClause {
     match arg {
         Value::Int(number) => Ok(signed(*number, format!("{:o}", number.unsigned_abs()))),
         Value::Uint(number) => Ok(format!("{number:o}")),
@@ -230,7 +230,7 @@ fn octal(arg: &Value) -> Written {
     }
 }
 
-fn hex(arg: &Value, is_upper: bool) -> Written {
+fn hex(arg: &Value, is_upper: bool) -> BadClause {
     let bytes = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let text = match arg {
         Value::Int(number) => signed(*number, format!("{:x}", number.unsigned_abs())),

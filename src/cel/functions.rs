@@ -6,13 +6,16 @@ use super::convert::convert;
 use super::error::EvaluationError;
 use super::operators::contains;
 use super::patterns::Patterns;
-use super::value::Value;
+use super::value::{EvaluationResult, Value};
 use super::{format_text, library, lists, strings, time_functions};
 
-type Outcome = Result<Value, EvaluationError>;
-
 /// Calls a function. What is a member function's target comes as `target`.
-pub(super) fn call(function: &str, target: Option<&Value>, args: &[Value], patterns: &Patterns) -> Outcome {
+pub(super) fn call(
+    function: &str,
+    target: Option<&Value>,
+    args: &[Value],
+    patterns: &Patterns,
+) -> EvaluationResult {
     if let Some(Value::Host(host)) = target {
         return host.call(function, args);
     }
@@ -44,7 +47,7 @@ pub(super) fn call(function: &str, target: Option<&Value>, args: &[Value], patte
     }
 }
 
-fn of_text(function: &str, text: &str, args: &[Value], patterns: &Patterns) -> Outcome {
+fn of_text(function: &str, text: &str, args: &[Value], patterns: &Patterns) -> EvaluationResult {
     match (function, args) {
         ("format", [Value::List(list)]) => format_text::format(text, &list.items),
         _ => strings::call(function, text, args)
@@ -53,7 +56,7 @@ fn of_text(function: &str, text: &str, args: &[Value], patterns: &Patterns) -> O
     }
 }
 
-fn size(of: &Value) -> Outcome {
+fn size(of: &Value) -> EvaluationResult {
     let size = match of {
         Value::String(text) => text.chars().count(),
         Value::Bytes(bytes) => bytes.len(),
@@ -64,7 +67,7 @@ fn size(of: &Value) -> Outcome {
     Ok(Value::Int(size as i64))
 }
 
-fn global(function: &str, args: &[Value]) -> Outcome {
+fn global(function: &str, args: &[Value]) -> EvaluationResult {
     let some = |value: &Value| Value::Optional(Some(Arc::new(value.clone())));
     match (function, args) {
         ("optional.none", []) => Ok(Value::Optional(None)),
@@ -90,7 +93,7 @@ fn global(function: &str, args: &[Value]) -> Outcome {
     }
 }
 
-fn optional(function: &str, of: Option<&Value>, args: &[Value]) -> Outcome {
+fn optional(function: &str, of: Option<&Value>, args: &[Value]) -> EvaluationResult {
     match (function, of, args) {
         ("hasValue", of, []) => Ok(Value::Bool(of.is_some())),
         ("value", Some(value), []) => Ok(value.clone()),

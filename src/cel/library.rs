@@ -14,12 +14,10 @@ use super::opaque::Opaque;
 use super::semver::Semver;
 use super::strings;
 use super::url::{self, Url};
-use super::value::Value;
-
-type Outcome = Result<Value, EvaluationError>;
+use super::value::{EvaluationResult, Value};
 
 /// A function of no value.
-pub(super) fn global(function: &str, args: &[Value]) -> Outcome {
+pub(super) fn global(function: &str, args: &[Value]) -> EvaluationResult {
     if let ([], Some(name)) = (args, function.strip_prefix("format.")) {
         let format = NamedFormat::named(name).map(|format| Value::Opaque(Opaque::Format(format)));
         return format.ok_or(EvaluationError::NoSuchOverload);
@@ -32,7 +30,7 @@ pub(super) fn global(function: &str, args: &[Value]) -> Outcome {
     }
 }
 
-fn of_text(function: &str, text: &str) -> Outcome {
+fn of_text(function: &str, text: &str) -> EvaluationResult {
     Ok(match function {
         "url" => {
             let url = Url::parse(text);
@@ -74,7 +72,7 @@ fn of_quantity(quantity: Quantity) -> Value {
     Value::Opaque(Opaque::Quantity(Arc::new(quantity)))
 }
 
-fn of_version_text(function: &str, text: &str, tolerantly: bool) -> Outcome {
+fn of_version_text(function: &str, text: &str, tolerantly: bool) -> EvaluationResult {
     let found = if tolerantly { Semver::parse_tolerantly(text) } else { Semver::parse(text) };
     match function {
         "isSemver" => Ok(found.is_ok().into()),
@@ -83,7 +81,7 @@ fn of_version_text(function: &str, text: &str, tolerantly: bool) -> Outcome {
     }
 }
 
-fn of_opaque(function: &str, of: &Opaque) -> Outcome {
+fn of_opaque(function: &str, of: &Opaque) -> EvaluationResult {
     match (function, of) {
         ("string", Opaque::Ip(address)) => Ok(Value::from(address.to_string().as_str())),
         ("string", Opaque::Cidr(network)) => Ok(Value::from(network.to_string().as_str())),
@@ -93,7 +91,7 @@ fn of_opaque(function: &str, of: &Opaque) -> Outcome {
 }
 
 /// A function of a library's value.
-pub(super) fn member(function: &str, of: &Opaque, args: &[Value]) -> Outcome {
+pub(super) fn member(function: &str, of: &Opaque, args: &[Value]) -> EvaluationResult {
     match of {
         Opaque::Url(url) => of_url(function, url, args),
         Opaque::Quantity(quantity) => of_a_quantity(function, quantity, args),
@@ -113,7 +111,7 @@ fn validated(format: &NamedFormat, text: &str) -> Value {
     Value::Optional((!errors.is_empty()).then(|| Arc::new(list())))
 }
 
-fn of_url(function: &str, url: &Url, args: &[Value]) -> Outcome {
+fn of_url(function: &str, url: &Url, args: &[Value]) -> EvaluationResult {
     let text = match (function, args) {
         ("getScheme", []) => url.scheme(),
         ("getHost", []) => url.host(),
@@ -131,7 +129,7 @@ fn of_url(function: &str, url: &Url, args: &[Value]) -> Outcome {
     Ok(Value::from(text))
 }
 
-fn of_a_quantity(function: &str, of: &Quantity, args: &[Value]) -> Outcome {
+fn of_a_quantity(function: &str, of: &Quantity, args: &[Value]) -> EvaluationResult {
     let other = match args {
         [] => return alone(function, of),
         [Value::Opaque(Opaque::Quantity(other))] => Quantity::clone(other),
@@ -149,7 +147,7 @@ fn of_a_quantity(function: &str, of: &Quantity, args: &[Value]) -> Outcome {
     Ok(of_quantity(result))
 }
 
-fn alone(function: &str, of: &Quantity) -> Outcome {
+fn alone(function: &str, of: &Quantity) -> EvaluationResult {
     match function {
         "isInteger" => Ok(of.as_i64().is_some().into()),
         "asInteger" => {
@@ -162,7 +160,7 @@ fn alone(function: &str, of: &Quantity) -> Outcome {
     }
 }
 
-fn compared(function: &str, found: Ordering) -> Outcome {
+fn compared(function: &str, found: Ordering) -> EvaluationResult {
     match function {
         "isLessThan" => Ok(found.is_lt().into()),
         "isGreaterThan" => Ok(found.is_gt().into()),
@@ -171,7 +169,7 @@ fn compared(function: &str, found: Ordering) -> Outcome {
     }
 }
 
-fn of_ip(function: &str, address: IpAddr, args: &[Value]) -> Outcome {
+fn of_ip(function: &str, address: IpAddr, args: &[Value]) -> EvaluationResult {
     Ok(match (function, args) {
         ("family", []) => Value::Int(if address.is_ipv4() { 4 } else { 6 }),
         ("isUnspecified", []) => address.is_unspecified().into(),
@@ -183,7 +181,7 @@ fn of_ip(function: &str, address: IpAddr, args: &[Value]) -> Outcome {
     })
 }
 
-fn of_cidr(function: &str, network: Cidr, args: &[Value]) -> Outcome {
+fn of_cidr(function: &str, network: Cidr, args: &[Value]) -> EvaluationResult {
     Ok(match (function, args) {
         ("containsIP", [Value::Opaque(Opaque::Ip(address))]) => network.contains(*address).into(),
         ("containsIP", [Value::String(text)]) => {
@@ -200,7 +198,7 @@ fn of_cidr(function: &str, network: Cidr, args: &[Value]) -> Outcome {
     })
 }
 
-fn of_version(function: &str, version: &Semver, args: &[Value]) -> Outcome {
+fn of_version(function: &str, version: &Semver, args: &[Value]) -> EvaluationResult {
     let [major, minor, patch] = version.numbers.map(|number| Ok(Value::Int(number as i64)));
     match (function, args) {
         ("major", []) => major,

@@ -6,12 +6,10 @@ use std::sync::Arc;
 use super::bounds;
 use super::error::EvaluationError;
 use super::operators::{arithmetic, contains, equal, order, total_order};
-use super::value::Value;
-
-type Outcome = Result<Value, EvaluationError>;
+use super::value::{EvaluationResult, Value};
 
 /// A function of a list; None for other functions.
-pub(super) fn call(function: &str, items: &[Value], args: &[Value]) -> Option<Outcome> {
+pub(super) fn call(function: &str, items: &[Value], args: &[Value]) -> Option<EvaluationResult> {
     Some(match (function, args) {
         ("min" | "max", []) if items.is_empty() => Err(told(format!("{function} called on empty list"))),
         ("min" | "max", []) => extreme(items, function == "max"),
@@ -55,7 +53,7 @@ fn told(message: String) -> EvaluationError {
     EvaluationError::Function(message)
 }
 
-fn extreme(items: &[Value], greatest: bool) -> Outcome {
+fn extreme(items: &[Value], greatest: bool) -> EvaluationResult {
     let mut items = items.iter();
     let mut best = items.next().ok_or(EvaluationError::NoSuchOverload)?;
     for item in items {
@@ -72,7 +70,7 @@ fn place(at: Option<usize>) -> Value {
 }
 
 /// Of numbers and durations only: lists and texts would be copied once for each item.
-fn sum(items: &[Value]) -> Outcome {
+fn sum(items: &[Value]) -> EvaluationResult {
     if matches!(items.first(), Some(Value::List(_) | Value::String(_) | Value::Bytes(_))) {
         return Err(EvaluationError::NoSuchOverload);
     }
@@ -80,7 +78,7 @@ fn sum(items: &[Value]) -> Outcome {
     rest.iter().try_fold(first.clone(), |total, item| arithmetic("_+_", &total, item))
 }
 
-fn join(items: &[Value], separator: &str) -> Outcome {
+fn join(items: &[Value], separator: &str) -> EvaluationResult {
     let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
     let texts = texts.ok_or(EvaluationError::NoSuchOverload)?;
     let separators = separator.len().saturating_mul(texts.len());
@@ -99,7 +97,7 @@ fn distinct(items: &[Value]) -> Value {
     Value::from(found)
 }
 
-fn flatten(items: &[Value], level: usize) -> Outcome {
+fn flatten(items: &[Value], level: usize) -> EvaluationResult {
     let mut flat = Vec::new();
     flatten_into(items, level, &mut flat)?;
     Ok(Value::from(flat))
@@ -118,7 +116,7 @@ fn flatten_into(items: &[Value], level: usize, flat: &mut Vec<Value>) -> Result<
     Ok(())
 }
 
-fn slice(items: &[Value], start: i64, end: i64) -> Outcome {
+fn slice(items: &[Value], start: i64, end: i64) -> EvaluationResult {
     let wrong = |why: &str| Err(told(format!("cannot slice({start}, {end}), {why}")));
     if start > end && end >= 0 {
         return wrong("start index must be less than or equal to end index");
@@ -133,7 +131,7 @@ fn slice(items: &[Value], start: i64, end: i64) -> Outcome {
 }
 
 /// All of one type, which has an order.
-fn sort(items: &[Value]) -> Outcome {
+fn sort(items: &[Value]) -> EvaluationResult {
     let Some(first) = items.first() else { return Ok(Value::from(Vec::new())) };
     if order(first, first).is_none() && !matches!(first, Value::Double(_)) {
         return Err(told("list elements must be comparable".to_owned()));

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use super::bounds;
 use super::error::EvaluationError;
 use super::time_functions;
-use super::value::{List, ListKind, MapKey, Value};
-
-type Outcome = Result<Value, EvaluationError>;
+use super::value::{EvaluationResult, List, ListKind, MapKey, Value};
 
 /// `==`: numbers by value whatever their type, sets and list maps without regard to order, values of
 /// different types unequal.
@@ -68,7 +66,7 @@ pub(super) fn contains(items: &[Value], wanted: &Value) -> bool {
 }
 
 /// `in`
-pub(super) fn is_in(wanted: &Value, container: &Value) -> Outcome {
+pub(super) fn is_in(wanted: &Value, container: &Value) -> EvaluationResult {
     match container {
         Value::List(list) => Ok(Value::Bool(contains(&list.items, wanted))),
         Value::Map(map) => {
@@ -150,7 +148,7 @@ fn as_double(value: &Value) -> Option<f64> {
 }
 
 /// `+ - * / %`
-pub(super) fn arithmetic(operator: &str, left: &Value, right: &Value) -> Outcome {
+pub(super) fn arithmetic(operator: &str, left: &Value, right: &Value) -> EvaluationResult {
     match (left, right) {
         (Value::Int(left), Value::Int(right)) => integers(operator, *left, *right),
         (Value::Uint(left), Value::Uint(right)) => unsigned(operator, *left, *right),
@@ -177,7 +175,7 @@ pub(super) fn arithmetic(operator: &str, left: &Value, right: &Value) -> Outcome
     }
 }
 
-fn integers(operator: &str, left: i64, right: i64) -> Outcome {
+fn integers(operator: &str, left: i64, right: i64) -> EvaluationResult {
     let result = match operator {
         "_+_" => left.checked_add(right),
         "_-_" => left.checked_sub(right),
@@ -190,7 +188,7 @@ fn integers(operator: &str, left: i64, right: i64) -> Outcome {
     result.map(Value::Int).ok_or(EvaluationError::Overflow("integer"))
 }
 
-fn unsigned(operator: &str, left: u64, right: u64) -> Outcome {
+fn unsigned(operator: &str, left: u64, right: u64) -> EvaluationResult {
     let result = match operator {
         "_+_" => left.checked_add(right),
         "_-_" => left.checked_sub(right),
@@ -203,7 +201,7 @@ fn unsigned(operator: &str, left: u64, right: u64) -> Outcome {
     result.map(Value::Uint).ok_or(EvaluationError::Overflow("unsigned integer"))
 }
 
-fn doubles(operator: &str, left: f64, right: f64) -> Outcome {
+fn doubles(operator: &str, left: f64, right: f64) -> EvaluationResult {
     Ok(Value::Double(match operator {
         "_+_" => left + right,
         "_-_" => left - right,
@@ -214,7 +212,7 @@ fn doubles(operator: &str, left: f64, right: f64) -> Outcome {
 }
 
 /// A set takes what it lacks, a list map replaces what has the same keys.
-fn add_lists(left: &List, right: &List) -> Outcome {
+fn add_lists(left: &List, right: &List) -> EvaluationResult {
     bounds::list(left.items.len().saturating_add(right.items.len()))?;
     let mut items = left.items.clone();
     for item in &right.items {
@@ -237,7 +235,7 @@ fn same_keys(left: &Value, right: &Value, keys: &[Arc<str>]) -> bool {
 }
 
 /// `<`, `<=`, `>`, `>=`
-pub(super) fn compare(function: &str, left: &Value, right: &Value) -> Outcome {
+pub(super) fn compare(function: &str, left: &Value, right: &Value) -> EvaluationResult {
     let found = match order(left, right) {
         Some(found) => found,
         None if is_number(left) && is_number(right) => return Ok(Value::Bool(false)),
@@ -257,7 +255,7 @@ fn is_number(value: &Value) -> bool {
 }
 
 /// `container[key]`
-pub(super) fn index(container: &Value, key: &Value) -> Outcome {
+pub(super) fn index(container: &Value, key: &Value) -> EvaluationResult {
     match container {
         Value::List(list) => {
             let at = match key {

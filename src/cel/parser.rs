@@ -81,7 +81,7 @@ fn generated_text(source: &str) -> Option<String> {
 
 fn read(source: &str, has_bindings: bool) -> Result<Expr, Issue> {
     let tokens = tokens(source)?;
-    let mut parser = Parser { tokens, next: 0, depth: 0, has_bindings };
+    let mut parser = CelParser { tokens, next: 0, depth: 0, has_bindings };
     let expr = parser.expression()?;
     match parser.peek() {
         Token::End => Ok(expr),
@@ -98,14 +98,14 @@ fn not_too_high(expr: Expr) -> Result<Expr, Issue> {
     if expr.height > MAX_DEPTH { Err(too_deep(expr.at)) } else { Ok(expr) }
 }
 
-struct Parser {
+struct CelParser {
     tokens: Vec<(usize, Token)>,
     next: usize,
     depth: usize,
     has_bindings: bool,
 }
 
-impl Parser {
+impl CelParser {
     fn peek(&self) -> &Token {
         &self.tokens[self.next].1
     }

@@ -2,12 +2,10 @@
 
 use super::bounds;
 use super::error::EvaluationError;
-use super::value::Value;
-
-type Outcome = Result<Value, EvaluationError>;
+use super::value::{EvaluationResult, Value};
 
 /// A function of a text; None for other functions.
-pub(super) fn call(function: &str, text: &str, args: &[Value]) -> Option<Outcome> {
+pub(super) fn call(function: &str, text: &str, args: &[Value]) -> Option<EvaluationResult> {
     Some(match (function, args) {
         ("charAt", [Value::Int(at)]) => char_at(text, *at),
         ("indexOf", [Value::String(part)]) => index_of(text, part, 0),
@@ -33,7 +31,7 @@ pub(super) fn call(function: &str, text: &str, args: &[Value]) -> Option<Outcome
 }
 
 /// The size is known before it is made: nothing stands between all letters of a text.
-fn replace(text: &str, old: &str, new: &str, most: usize) -> Outcome {
+fn replace(text: &str, old: &str, new: &str, most: usize) -> EvaluationResult {
     let count = text.matches(old).take(most).count();
     let added = count.saturating_mul(new.len());
     bounds::text((text.len() - count * old.len()).saturating_add(added))?;
@@ -50,13 +48,13 @@ fn offset(text: &str, at: i64) -> Option<usize> {
     text.char_indices().map(|(offset, _)| offset).chain([text.len()]).nth(at)
 }
 
-fn char_at(text: &str, at: i64) -> Outcome {
+fn char_at(text: &str, at: i64) -> EvaluationResult {
     let rest = &text[offset(text, at).ok_or_else(|| out_of_range(at))?..];
     let end = rest.chars().next().map_or(0, char::len_utf8);
     Ok(Value::from(&rest[..end]))
 }
 
-fn substring(text: &str, start: i64, end: Option<i64>) -> Outcome {
+fn substring(text: &str, start: i64, end: Option<i64>) -> EvaluationResult {
     if let Some(end) = end.filter(|end| start > *end) {
         let message = format!("invalid substring range. start: {start}, end: {end}");
         return Err(EvaluationError::Function(message));
@@ -69,12 +67,12 @@ fn substring(text: &str, start: i64, end: Option<i64>) -> Outcome {
     Ok(Value::from(&text[from..to]))
 }
 
-fn place(text: &str, offset: Option<usize>) -> Outcome {
+fn place(text: &str, offset: Option<usize>) -> EvaluationResult {
     Ok(Value::Int(offset.map_or(-1, |offset| text[..offset].chars().count() as i64)))
 }
 
 /// Nothing is found wherever it is looked for.
-fn index_of(text: &str, part: &str, from: i64) -> Outcome {
+fn index_of(text: &str, part: &str, from: i64) -> EvaluationResult {
     if part.is_empty() {
         return Ok(Value::Int(from));
     }
@@ -85,12 +83,12 @@ fn index_of(text: &str, part: &str, from: i64) -> Outcome {
     place(text, text[start..].find(part).map(|found| start + found))
 }
 
-fn last_index_of(text: &str, part: &str) -> Outcome {
+fn last_index_of(text: &str, part: &str) -> EvaluationResult {
     place(text, text.rfind(part))
 }
 
 /// The last place that is not behind `from`.
-fn last_index_from(text: &str, part: &str, from: i64) -> Outcome {
+fn last_index_from(text: &str, part: &str, from: i64) -> EvaluationResult {
     if part.is_empty() {
         return Ok(Value::Int(from));
     }

@@ -11,6 +11,9 @@ use super::error::EvaluationError;
 use super::opaque::Opaque;
 use super::times;
 
+/// What an expression comes to.
+pub(super) type EvaluationResult = Result<Value, EvaluationError>;
+
 /// A value. Cloning shares what is large.
 #[derive(Clone)]
 pub enum Value {
@@ -55,7 +58,7 @@ pub trait HostValue: Send + Sync {
     fn type_name(&self) -> &str;
 
     /// A field; None where there is none of that name.
-    fn field(&self, _name: &str, _budget: &mut Budget) -> Option<Result<Value, EvaluationError>> {
+    fn field(&self, _name: &str, _budget: &mut Budget) -> Option<EvaluationResult> {
         None
     }
 
@@ -63,7 +66,7 @@ pub trait HostValue: Send + Sync {
     ///
     /// # Errors
     /// What went wrong; by default no function is known.
-    fn call(&self, _function: &str, _args: &[Value]) -> Result<Value, EvaluationError> {
+    fn call(&self, _function: &str, _args: &[Value]) -> EvaluationResult {
         Err(EvaluationError::NoSuchOverload)
     }
 

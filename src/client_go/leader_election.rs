@@ -49,7 +49,7 @@ pub struct LeaderElector {
 }
 
 /// Why an attempt has failed.
-enum Failed {
+enum FailedAttempt {
     /// Another holds it.
     Held(String),
     /// Perhaps the next one succeeds.
@@ -163,8 +163,8 @@ impl LeaderElector {
             loop {
                 match self.attempt_in_time().await {
                     Ok(()) => return true,
-                    Err(Failed::Held(_)) => return false,
-                    Err(Failed::Otherwise(_)) => self.clock.sleep(pause).await,
+                    Err(FailedAttempt::Held(_)) => return false,
+                    Err(FailedAttempt::Otherwise(_)) => self.clock.sleep(pause).await,
                 }
             }
         };
@@ -173,21 +173,21 @@ impl LeaderElector {
 
     /// `tryAcquireOrRenew`, for no longer than half of the deadline: there is time for a second one. What is
     /// acquired is ours until it was to be renewed, from before it was asked for.
-    async fn attempt_in_time(&mut self) -> Result<(), Failed> {
+    async fn attempt_in_time(&mut self) -> Result<(), FailedAttempt> {
         let (clock, deadline) = (self.clock.clone(), self.config.times.renew_deadline);
         let begun = clock.elapsed();
         let outcome = clock.timeout(deadline / 2, self.attempt()).await;
-        let outcome = outcome.unwrap_or_else(|_| Err(Failed::Otherwise("no answer in time".into())));
+        let outcome = outcome.unwrap_or_else(|_| Err(FailedAttempt::Otherwise("no answer in time".into())));
         match &outcome {
             Ok(()) => self.hold.last_until(begun + deadline),
-            Err(Failed::Held(why) | Failed::Otherwise(why)) => {
+            Err(FailedAttempt::Held(why) | FailedAttempt::Otherwise(why)) => {
                 tracing::debug!("lease {}: {why}", self.described());
             }
         }
         outcome
     }
 
-    async fn attempt(&mut self) -> Result<(), Failed> {
+    async fn attempt(&mut self) -> Result<(), FailedAttempt> {
         let now = self.clock.elapsed();
         if let Some(observed) = self.observed.as_ref().filter(|observed| self.holds(observed, now)) {
             let spec = self.spec(Some(observed));
@@ -200,10 +200,12 @@ impl LeaderElector {
         }
         let LeaderElectionConfig { namespace, name, .. } = &self.config;
         let found = match self.client.get(&LEASES, namespace, name).await {
-            Err(status) if status.is_not_found() => return self.create().await.map_err(Failed::Otherwise),
+            Err(status) if status.is_not_found() => {
+                return self.create().await.map_err(FailedAttempt::Otherwise);
+            }
             Err(status) => {
                 let why = format!("error retrieving resource lock: {}", status.message);
-                return Err(Failed::Otherwise(why));
+                return Err(FailedAttempt::Otherwise(why));
             }
             Ok(found) => found,
         };
@@ -212,10 +214,10 @@ impl LeaderElector {
         let holder = observed.holder();
         let is_anothers = !holder.is_empty() && holder != self.config.identity;
         if is_anothers && observed.is_valid(self.clock.elapsed()) {
-            return Err(Failed::Held(format!("it is held by {holder} and has not yet expired")));
+            return Err(FailedAttempt::Held(format!("it is held by {holder} and has not yet expired")));
         }
         let written = self.write(&observed.lease, self.spec(Some(observed))).await;
-        let why = |status: Status| Failed::Otherwise(format!("failed to update: {}", status.message));
+        let why = |status: Status| FailedAttempt::Otherwise(format!("failed to update: {}", status.message));
         self.note(written.map_err(why)?);
         Ok(())
     }

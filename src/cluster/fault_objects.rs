@@ -22,7 +22,7 @@ const GROUP: &str = "faults.kubarium.dev";
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// What was added for each object.
-type Known = BTreeMap<String, Value>;
+type AddedFaults = BTreeMap<String, Value>;
 
 /// Has the kind served, and follows its objects for as long as it is polled.
 pub(super) async fn follow(inside: Arc<Inside>) {
@@ -39,7 +39,7 @@ pub(super) async fn follow(inside: Arc<Inside>) {
             None => inside.clock.sleep(PAUSE).await,
         }
     };
-    let mut known = Known::new();
+    let mut known = AddedFaults::new();
     loop {
         if let Err(status) = watch(&client, &kind, &inside.interceptors.faults, &mut known).await {
             tracing::debug!(status.message, "faults are not followed just now");
@@ -48,7 +48,7 @@ pub(super) async fn follow(inside: Arc<Inside>) {
     }
 }
 
-async fn watch(client: &Client, kind: &Kind, faults: &Faults, known: &mut Known) -> Result<(), Status> {
+async fn watch(client: &Client, kind: &Kind, faults: &Faults, known: &mut AddedFaults) -> Result<(), Status> {
     let list = client.list(kind, "", &ListOptions::default()).await?;
     let there: Vec<&str> = list.items.iter().map(|object| &*object.metadata.name).collect();
     known.retain(|name, _| there.contains(&name.as_str()) || faults.remove(&called(name)).is_err());
@@ -78,7 +78,7 @@ async fn take(
     client: &Client,
     kind: &Kind,
     faults: &Faults,
-    known: &mut Known,
+    known: &mut AddedFaults,
     object: &Value,
 ) -> Result<(), Status> {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();

@@ -130,7 +130,7 @@ fn follow(context: &ComponentContext, wishes: &[Publish], ways: &Arc<Ways>) {
     };
     let wanted: Vec<(IpAddr, bool)> = wishes.iter().filter_map(whole).collect();
     if !wanted.is_empty() {
-        let follower = Follower { context: context.clone(), ways: ways.clone(), wanted };
+        let follower = PublishedFollower { context: context.clone(), ways: ways.clone(), wanted };
         context.tasks.spawn("publish", follower.run(changed));
     }
     context.informers.start(&context.tasks);
@@ -153,7 +153,7 @@ impl ResourceEventHandler for ChangeHandler {
 }
 
 /// Keeps open what all Services of a kind have.
-struct Follower {
+struct PublishedFollower {
     context: ComponentContext,
     ways: Arc<Ways>,
     /// At which address; and whether load balancers, or else ports of nodes.
@@ -166,7 +166,7 @@ struct Wished {
     target: PublishedTarget,
 }
 
-impl Follower {
+impl PublishedFollower {
     async fn run(self, changed: Arc<Notify>) {
         let mut open: BTreeMap<SocketAddr, (PublishedTarget, Door)> = BTreeMap::new();
         let mut told: BTreeSet<(SocketAddr, String)> = BTreeSet::new();

@@ -128,12 +128,12 @@ impl Config {
 }
 
 /// Starts a controller.
-type Start = fn(&ComponentContext, &Config);
+type StartController = fn(&ComponentContext, &Config);
 
 /// The controllers by the names that `--controllers` calls them; the order means nothing to them. The garbage
 /// collector starts later. What a controller of upstream's is made of here has the same name twice; the
 /// simulated disks come and go with what binds them.
-const CONTROLLERS: &[(&str, Start)] = &[
+const CONTROLLERS: &[(&str, StartController)] = &[
     ("serviceaccount-controller", |ctx, _| {
         drop(spawn(ctx, service_account::ServiceAccountsController::new(ctx)));
     }),

@@ -16,7 +16,7 @@ use super::{KeySpan, Revision};
 /// Cloning shares it: a fork costs nothing until one of the two changes.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Index {
-    keys: OrdMap<Arc<str>, Vec<Change>>,
+    keys: OrdMap<Arc<str>, Vec<IndexChange>>,
     /// Of all changes in `keys`.
     tally: Tally,
     /// Of each revision with several changes, how many of them are in `keys`: they share a record.
@@ -24,7 +24,7 @@ pub(super) struct Index {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Change {
+struct IndexChange {
     revision: Revision,
     /// The checksum of its record; 0 in memory, where nobody asks for it.
     checksum: u32,
@@ -34,7 +34,7 @@ struct Change {
 impl Index {
     /// Notes a change. Revisions only go up.
     pub(super) fn record(&mut self, key: &Arc<str>, revision: Revision, checksum: u32, deleted: bool) {
-        let change = Change { revision, checksum, deleted };
+        let change = IndexChange { revision, checksum, deleted };
         if let Some(changes) = self.keys.get_mut(&**key) {
             debug_assert!(changes.last().is_none_or(|last| last.revision < revision));
             changes.push(change);
@@ -107,7 +107,7 @@ impl Index {
     /// key all but the newest change up to `before`, and that one too if it is a deletion before that.
     pub(super) fn compact(&mut self, before: Revision) -> Superfluous {
         let mut forgotten = Superfluous::default();
-        let concerns = |changes: &[Change]| superfluous(changes, before) > 0;
+        let concerns = |changes: &[IndexChange]| superfluous(changes, before) > 0;
         for key in self.keys_where(concerns) {
             let gone = self.change_key(&key, |changes| {
                 let count = superfluous(changes, before);
@@ -137,7 +137,7 @@ impl Index {
 
     /// Forgets what happened after `to`, and returns the keys that it happened to.
     pub(super) fn rewind(&mut self, to: Revision) -> Vec<Arc<str>> {
-        let concerns = |changes: &[Change]| changes.last().is_some_and(|last| last.revision > to);
+        let concerns = |changes: &[IndexChange]| changes.last().is_some_and(|last| last.revision > to);
         let rewound = self.keys_where(concerns);
         for key in &rewound {
             self.change_key(key, |changes| {
@@ -148,7 +148,7 @@ impl Index {
     }
 
     /// Looked for first: what is not to change stays shared with forks.
-    fn keys_where(&self, concerns: impl Fn(&[Change]) -> bool) -> Vec<Arc<str>> {
+    fn keys_where(&self, concerns: impl Fn(&[IndexChange]) -> bool) -> Vec<Arc<str>> {
         let found = self.keys.iter().filter(|(_, changes)| concerns(changes));
         found.map(|(key, _)| key.clone()).collect()
     }
@@ -157,8 +157,8 @@ impl Index {
     fn change_key(
         &mut self,
         key: &Arc<str>,
-        take: impl FnOnce(&mut Vec<Change>) -> Vec<Change>,
-    ) -> Vec<Change> {
+        take: impl FnOnce(&mut Vec<IndexChange>) -> Vec<IndexChange>,
+    ) -> Vec<IndexChange> {
         let Some(changes) = self.keys.get_mut(&**key) else { return Vec::new() };
         let taken = take(changes);
         if changes.is_empty() {
@@ -172,20 +172,20 @@ impl Index {
         &'a self,
         span: &'a KeySpan<'_>,
         start: &str,
-    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Vec<Change>)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Vec<IndexChange>)> + use<'a> {
         let from = (Bound::Included(start), Bound::Unbounded);
         self.keys.range::<_, str>(from).take_while(move |(key, _)| span.reaches(key))
     }
 }
 
 /// How many of the oldest changes nobody can see who reads at `before` or later, or watches from there on.
-fn superfluous(changes: &[Change], before: Revision) -> usize {
+fn superfluous(changes: &[IndexChange], before: Revision) -> usize {
     let upto = changes.partition_point(|change| change.revision <= before);
     let newest = changes[..upto].last();
     upto - usize::from(newest.is_some_and(|newest| !newest.deleted || newest.revision == before))
 }
 
-fn live_at(changes: &[Change], at: Revision) -> Option<Revision> {
+fn live_at(changes: &[IndexChange], at: Revision) -> Option<Revision> {
     let upto = changes.partition_point(|change| change.revision <= at);
     let newest = changes[..upto].last()?;
     (!newest.deleted).then_some(newest.revision)

@@ -14,7 +14,7 @@ use super::{Error, LeaseId, LeaseStatus};
 /// shares the keys.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Leases {
-    leases: BTreeMap<LeaseId, Lease>,
+    leases: BTreeMap<LeaseId, GrantedLease>,
     /// Of each key that hangs on a lease, which.
     of_key: OrdMap<Arc<str>, LeaseId>,
     /// Those that somebody has named, by name.
@@ -24,7 +24,7 @@ pub(super) struct Leases {
 }
 
 #[derive(Debug, Clone)]
-struct Lease {
+struct GrantedLease {
     /// None: its number says what it is called.
     name: Option<u64>,
     ttl: Duration,
@@ -35,8 +35,10 @@ struct Lease {
 
 impl Leases {
     pub(super) fn insert(&mut self, lease: LeaseId, ttl: Duration, now: Duration) {
-        self.leases
-            .insert(lease, Lease { name: None, ttl, expires: now.saturating_add(ttl), keys: OrdSet::new() });
+        self.leases.insert(
+            lease,
+            GrantedLease { name: None, ttl, expires: now.saturating_add(ttl), keys: OrdSet::new() },
+        );
         self.tally.add(lease.0, 0);
     }
 

@@ -27,22 +27,22 @@ const LOCK_FILE: &str = "db";
 /// Records in temporary files. Dropping it removes them.
 #[derive(Debug)]
 pub(super) struct Segments {
-    state: RwLock<State>,
+    state: RwLock<SegmentsState>,
     folder: Folder,
 }
 
 /// Invariant: `places` has each record once, and `live_bytes` of a segment is the sum of its records.
 #[derive(Debug)]
-struct State {
+struct SegmentsState {
     segment_bytes: u64,
-    places: BTreeMap<Revision, Place>,
+    places: BTreeMap<Revision, SegmentPlace>,
     segments: HashMap<u64, Segment>,
     /// The segment that is written to: the one with the highest number, if there is one.
     newest: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct SegmentPlace {
     segment: u64,
     start: u64,
     bytes: usize,
@@ -74,20 +74,21 @@ impl Segments {
         let path = folder.join(LOCK_FILE);
         let lock = File::create(&path).and_then(|file| file.lock().map(|()| file));
         let lock = lock.map_err(|error| failure(&path, &error))?;
-        let state = State { segment_bytes, places: BTreeMap::new(), segments: HashMap::new(), newest: 0 };
+        let state =
+            SegmentsState { segment_bytes, places: BTreeMap::new(), segments: HashMap::new(), newest: 0 };
         Ok(Segments { state: RwLock::new(state), folder: Folder { path: folder, _lock: lock } })
     }
 
-    fn state(&self) -> RwLockReadGuard<'_, State> {
+    fn state(&self) -> RwLockReadGuard<'_, SegmentsState> {
         self.state.read()
     }
 
-    fn state_mut(&self) -> RwLockWriteGuard<'_, State> {
+    fn state_mut(&self) -> RwLockWriteGuard<'_, SegmentsState> {
         self.state.write()
     }
 }
 
-impl State {
+impl SegmentsState {
     fn write(&mut self, folder: &Path, revision: Revision, record: &[u8]) -> Result<(), Error> {
         let is_full = |segment: &Segment| segment.written_bytes >= self.segment_bytes;
         if self.segments.get(&self.newest).is_none_or(is_full) {
@@ -101,13 +102,14 @@ impl State {
         segment.written_bytes += record.len() as u64;
         segment.live_bytes += record.len() as u64;
         segment.revisions.push(revision);
-        let before = self.places.insert(revision, Place { segment: number, start, bytes: record.len() });
+        let before =
+            self.places.insert(revision, SegmentPlace { segment: number, start, bytes: record.len() });
         debug_assert!(before.is_none_or(|before| before.segment != number), "a record is written once");
         Ok(())
     }
 
     /// Where a record lies.
-    fn find(&self, revision: Revision) -> Option<(Place, &Segment)> {
+    fn find(&self, revision: Revision) -> Option<(SegmentPlace, &Segment)> {
         let place = self.places.get(&revision)?;
         Some((*place, &self.segments[&place.segment]))
     }
@@ -151,7 +153,7 @@ impl Segment {
         Ok(Segment { file, path, written_bytes: 0, live_bytes: 0, revisions: Vec::new() })
     }
 
-    fn read(&self, place: Place) -> Result<Vec<u8>, Error> {
+    fn read(&self, place: SegmentPlace) -> Result<Vec<u8>, Error> {
         read(&self.file, place).map_err(|error| failure(&self.path, &error))
     }
 }
@@ -188,7 +190,7 @@ impl Drop for Folder {
     }
 }
 
-fn read(file: &File, place: Place) -> io::Result<Vec<u8>> {
+fn read(file: &File, place: SegmentPlace) -> io::Result<Vec<u8>> {
     let mut record = vec![0; place.bytes];
     read_at(file, &mut record, place.start)?;
     Ok(record)

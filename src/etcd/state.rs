@@ -54,7 +54,7 @@ pub(super) struct State {
 }
 
 /// Where a value is to be had: here, or in the log under this revision.
-enum Found {
+enum FoundValue {
     Here(KeyValue),
     Logged(Arc<str>, Revision),
 }
@@ -138,7 +138,7 @@ impl Shared {
         let (kvs, revision) = self.consistently(at, |state, revision| {
             let mut keys = state.index.range(span, from, revision);
             let found = keys.by_ref().take(limit).map(|(key, found)| state.locate(key, found));
-            let found: Vec<Found> = found.collect();
+            let found: Vec<FoundValue> = found.collect();
             count = found.len() + keys.count();
             found
         })?;
@@ -150,7 +150,7 @@ impl Shared {
     fn consistently(
         &self,
         at: Option<Revision>,
-        mut look_up: impl FnMut(&State, Revision) -> Vec<Found>,
+        mut look_up: impl FnMut(&State, Revision) -> Vec<FoundValue>,
     ) -> Result<(Vec<KeyValue>, Revision), Error> {
         loop {
             let state = self.read();
@@ -251,10 +251,10 @@ impl State {
         Error::Compacted { compact_revision: self.compact_revision, current: self.revision }
     }
 
-    fn locate(&self, key: &Arc<str>, revision: Revision) -> Found {
+    fn locate(&self, key: &Arc<str>, revision: Revision) -> FoundValue {
         match self.recent.get(key, revision) {
-            Some(kv) => Found::Here(kv.clone()),
-            None => Found::Logged(key.clone(), revision),
+            Some(kv) => FoundValue::Here(kv.clone()),
+            None => FoundValue::Logged(key.clone(), revision),
         }
     }
 
@@ -290,13 +290,13 @@ impl Unread {
 
 /// The values in key order; None if one is gone. Read in revision order, in which the log has them side by
 /// side.
-fn read_all(log: &dyn Log, found: Vec<Found>) -> Result<Option<Vec<KeyValue>>, Error> {
+fn read_all(log: &dyn Log, found: Vec<FoundValue>) -> Result<Option<Vec<KeyValue>>, Error> {
     let mut kvs: Vec<Option<KeyValue>> = Vec::with_capacity(found.len());
     let mut logged = Vec::new();
     for (at, found) in found.into_iter().enumerate() {
         match found {
-            Found::Here(kv) => kvs.push(Some(kv)),
-            Found::Logged(key, revision) => {
+            FoundValue::Here(kv) => kvs.push(Some(kv)),
+            FoundValue::Logged(key, revision) => {
                 kvs.push(None);
                 logged.push((revision, at, key));
             }

@@ -11,18 +11,18 @@ use crate::keys::KeySpans;
 /// A watch of keys that lie side by side, whatever bytes they are.
 #[derive(Debug)]
 pub(crate) struct KeysWatch {
-    texts: Part,
-    others: Option<Part>,
+    texts: WatchedPart,
+    others: Option<WatchedPart>,
 }
 
 #[derive(Debug)]
-struct Part {
+struct WatchedPart {
     watch: Watch,
     /// What is read, and waits for the other part to be as far: at most one batch.
     waiting: VecDeque<Event>,
 }
 
-impl Part {
+impl WatchedPart {
     fn read(&mut self) -> Result<(), Error> {
         if self.waiting.is_empty()
             && let Some(batch) = self.watch.try_next()?
@@ -47,12 +47,12 @@ impl KeysWatch {
     ) -> Result<KeysWatch, Error> {
         let part = |span| {
             let watch = kv.watch_notifying(span, after, notify.clone())?;
-            Ok(Part { watch, waiting: VecDeque::new() })
+            Ok(WatchedPart { watch, waiting: VecDeque::new() })
         };
         Ok(KeysWatch { texts: part(spans.texts)?, others: spans.others.map(part).transpose()? })
     }
 
-    fn parts(&self) -> impl Iterator<Item = &Part> {
+    fn parts(&self) -> impl Iterator<Item = &WatchedPart> {
         std::iter::once(&self.texts).chain(&self.others)
     }
 

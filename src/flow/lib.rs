@@ -95,10 +95,10 @@ const NAMES: usize = 4_096;
 /// A cluster's causal record. Cloning shares it; switched off it costs one branch a step.
 #[derive(Clone)]
 pub struct Flow {
-    record: Option<Arc<Record>>,
+    record: Option<Arc<FlowRecord>>,
 }
 
-struct Record {
+struct FlowRecord {
     clock: Clock,
     ring: Mutex<Ring>,
     names: Mutex<HashSet<Arc<str>, RandomState>>,
@@ -124,7 +124,7 @@ impl Flow {
     /// A record that remembers, and takes its times from `clock`.
     pub fn new(clock: Clock) -> Flow {
         let gate = Gate::new(clock.clone());
-        let record = Record {
+        let record = FlowRecord {
             clock,
             ring: Mutex::default(),
             names: Mutex::default(),
@@ -214,7 +214,7 @@ impl Flow {
     }
 
     /// None where it stands while things happen.
-    fn passing_time(&self, record: &Record) -> Option<Duration> {
+    fn passing_time(&self, record: &FlowRecord) -> Option<Duration> {
         let stands = record.clock.is_stepped() || self.is_stepped();
         (!stands).then(|| record.clock.elapsed())
     }
@@ -371,7 +371,7 @@ impl fmt::Debug for Flow {
     }
 }
 
-impl Record {
+impl FlowRecord {
     /// With the time of its beginning, and how long ago that is.
     fn dated(&self, (start, trace): (Duration, Trace)) -> Trace {
         let age = self.clock.elapsed().saturating_sub(start);

@@ -61,7 +61,7 @@ impl Trace {
         let before = TIME + 1 + STEP + 1 + LANE + 1 + component + 1;
         let last = self.steps.last().map(|step| step.id.to_string().len()).unwrap_or_default();
         let room = columns.map(|columns| columns.saturating_sub(before + " <- ".len() + last).max(MIN_WHAT));
-        let layout = Layout { component, before, room };
+        let layout = LineLayout { component, before, room };
         let subject = match self.uid {
             Some(uid) => format!("{} ({uid})", self.subject),
             None => self.subject.clone(),
@@ -113,7 +113,7 @@ impl Trace {
 }
 
 /// How wide the parts of a line are.
-struct Layout {
+struct LineLayout {
     component: usize,
     /// All that is left of what happened.
     before: usize,
@@ -121,9 +121,9 @@ struct Layout {
     room: Option<usize>,
 }
 
-impl Layout {
+impl LineLayout {
     fn write(&self, step: &TraceStep, component: &str, out: &mut String) {
-        let Layout { component: width, before, room } = *self;
+        let LineLayout { component: width, before, room } = *self;
         let (time, id, lane) =
             (milliseconds(step.at_microseconds), step.id.to_string(), Lane::of(component).letter());
         let lines = wrap(&step.words(), room.unwrap_or(usize::MAX));

@@ -44,7 +44,7 @@ pub struct Proxier {
 }
 
 /// Nodes and their zones of one passage.
-struct Origin {
+struct PassageOrigin {
     /// The node that the passage comes in on; empty for none.
     node: Arc<str>,
     /// Whether who asks is a pod, or a node itself.
@@ -110,13 +110,13 @@ impl Proxier {
     }
 
     /// Traffic for a port of a node comes in there; all other where its sender is.
-    fn origin(&self, passage: &Passage, meant: Meant) -> Origin {
+    fn origin(&self, passage: &Passage, meant: Meant) -> PassageOrigin {
         let sender = self.placement.node_of(passage.from.ip());
         let receiver = self.placement.node_of(passage.to.ip()).filter(|_| meant != Meant::Internal);
         let is_from_cluster = sender.is_some();
         let node = receiver.or(sender).unwrap_or_default();
         let zone = self.nodes.get("", &node).and_then(|node| node.metadata.labels.get(ZONE).cloned());
-        Origin { node, is_from_cluster, zone: zone.unwrap_or_default() }
+        PassageOrigin { node, is_from_cluster, zone: zone.unwrap_or_default() }
     }
 
     /// The endpoints that may take it. Without any in the whole cluster it is refused; without any on the
@@ -125,7 +125,7 @@ impl Proxier {
         &self,
         destination: &'a Destination,
         passage: &Passage,
-        origin: &Origin,
+        origin: &PassageOrigin,
     ) -> Result<Vec<&'a EndpointInfo>, Obstacle> {
         let Destination { port, endpoints, meant, .. } = destination;
         let client = passage.from.ip();
@@ -158,7 +158,7 @@ impl Proxier {
         destination: &Destination,
         endpoints: &[&EndpointInfo],
         passage: &Passage,
-        origin: &Origin,
+        origin: &PassageOrigin,
     ) -> Route {
         let Destination { service, port, meant, .. } = destination;
         let client = passage.from.ip();

@@ -52,9 +52,9 @@ impl RbacUses {
     }
 }
 
-type Key<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str, &'a str, &'a str, &'a str);
+type UseKey<'a> = (&'a str, &'a str, &'a str, &'a str, &'a str, &'a str, &'a str, &'a str);
 
-fn key<'a>(user: &'a UserInfo, info: &'a RequestInfo) -> Key<'a> {
+fn key<'a>(user: &'a UserInfo, info: &'a RequestInfo) -> UseKey<'a> {
     let path = if info.is_resource_request { "" } else { &info.path };
     let RequestInfo { verb, group, resource, subresource, namespace, name, .. } = info;
     (&user.name, group, resource, subresource, namespace, name, verb, path)

@@ -6,13 +6,13 @@ use super::{Format, first_byte};
 use crate::{protobuf, yaml};
 
 #[derive(Default, Deserialize)]
-struct Named {
+struct NamedInMetadata {
     #[serde(default)]
-    metadata: Metadata,
+    metadata: NameMetadata,
 }
 
 #[derive(Default, Deserialize)]
-struct Metadata {
+struct NameMetadata {
     #[serde(default)]
     name: String,
 }
@@ -25,9 +25,9 @@ pub fn name_in(body: &[u8], format: Format) -> Option<String> {
         // What may have aliases is read for those who are known, not for strangers.
         Format::Yaml if body.contains(&b'*') && first_byte(body) != Some(b'{') => return None,
         Format::Yaml if first_byte(body) != Some(b'{') => {
-            Named::deserialize(yaml::to_json(body).ok()?.value).ok()?.metadata.name
+            NamedInMetadata::deserialize(yaml::to_json(body).ok()?.value).ok()?.metadata.name
         }
-        Format::Json | Format::Yaml => serde_json::from_slice::<Named>(body).ok()?.metadata.name,
+        Format::Json | Format::Yaml => serde_json::from_slice::<NamedInMetadata>(body).ok()?.metadata.name,
     };
     Some(name).filter(|name| !name.is_empty())
 }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 /// What is no JSON.
 pub(crate) fn read_tree(body: &[u8]) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(body);
-    let tree = At::Object.deserialize(&mut deserializer)?;
+    let tree = SetPosition::Object.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(tree)
 }
@@ -60,24 +60,24 @@ fn write_entry(out: &mut impl Write, entry: &Value) -> std::io::Result<()> {
 
 /// Where in an object a value is, on the way to the sets.
 #[derive(Clone, Copy)]
-enum At {
+enum SetPosition {
     Object,
     Metadata,
     Entries,
     Entry,
 }
 
-impl At {
-    fn below(self, key: &str) -> Option<At> {
+impl SetPosition {
+    fn below(self, key: &str) -> Option<SetPosition> {
         match (self, key) {
-            (At::Object, "metadata") => Some(At::Metadata),
-            (At::Metadata, "managedFields") => Some(At::Entries),
+            (SetPosition::Object, "metadata") => Some(SetPosition::Metadata),
+            (SetPosition::Metadata, "managedFields") => Some(SetPosition::Entries),
             _ => None,
         }
     }
 }
 
-impl<'de> DeserializeSeed<'de> for At {
+impl<'de> DeserializeSeed<'de> for SetPosition {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -85,7 +85,7 @@ impl<'de> DeserializeSeed<'de> for At {
     }
 }
 
-impl<'de> Visitor<'de> for At {
+impl<'de> Visitor<'de> for SetPosition {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -118,7 +118,7 @@ impl<'de> Visitor<'de> for At {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
         let mut entries = Vec::new();
-        while let Some(entry) = list.next_element_seed(At::Entry)? {
+        while let Some(entry) = list.next_element_seed(SetPosition::Entry)? {
             entries.push(entry);
         }
         Ok(Value::Array(entries))
@@ -128,7 +128,9 @@ impl<'de> Visitor<'de> for At {
         let mut members = Map::new();
         while let Some(key) = map.next_key::<String>()? {
             let value = match self {
-                At::Entry if key == "fieldsV1" => Value::from(map.next_value::<Box<RawValue>>()?.get()),
+                SetPosition::Entry if key == "fieldsV1" => {
+                    Value::from(map.next_value::<Box<RawValue>>()?.get())
+                }
                 _ => match self.below(&key) {
                     Some(below) => map.next_value_seed(below)?,
                     None => map.next_value()?,

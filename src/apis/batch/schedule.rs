@@ -69,7 +69,7 @@ impl Schedule {
             }
             Schedule::Fields(fields) => {
                 let time = after.checked_add_signed(TimeDelta::seconds(1))?;
-                Search { fields, zone, time, is_cut: false }.run()
+                FireTimeSearch { fields, zone, time, is_cut: false }.run()
             }
         }
     }
@@ -77,7 +77,7 @@ impl Schedule {
 
 /// A time that moves on until all fields fit, the greatest first. Where a lesser field runs over, the greater
 /// ones are looked at again.
-struct Search<'a> {
+struct FireTimeSearch<'a> {
     fields: &'a Fields,
     zone: &'a TimeZone,
     time: Time,
@@ -85,7 +85,7 @@ struct Search<'a> {
     is_cut: bool,
 }
 
-impl Search<'_> {
+impl FireTimeSearch<'_> {
     fn run(mut self) -> Option<Time> {
         let last_year = self.local().year() + YEARS;
         while self.local().year() <= last_year {

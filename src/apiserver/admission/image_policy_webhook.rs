@@ -32,7 +32,7 @@ pub(super) struct ImagePolicyWebhook {
 /// backoff.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Given {
+struct ImagePolicyGiven {
     kube_config_file: String,
     #[serde(rename = "allowTTL")]
     allow_ttl: i64,
@@ -59,7 +59,7 @@ impl ImagePolicyWebhook {
         if configuration.is_null() {
             return Err("no config specified".into());
         }
-        let given: Option<Given> = serde_json::from_value(configuration["imagePolicy"].clone())
+        let given: Option<ImagePolicyGiven> = serde_json::from_value(configuration["imagePolicy"].clone())
             .map_err(|error| error.to_string())?;
         let given = given.unwrap_or_default();
         let settings = Settings::of(&given)?;
@@ -125,7 +125,7 @@ impl ImagePolicyWebhook {
 }
 
 impl Settings {
-    fn of(given: &Given) -> Result<Settings, String> {
+    fn of(given: &ImagePolicyGiven) -> Result<Settings, String> {
         const HALF_AN_HOUR: Duration = Duration::from_secs(30 * 60);
         let (seconds, milliseconds) = (Duration::from_secs(1), Duration::from_millis(1));
         let five_minutes = Duration::from_secs(300);

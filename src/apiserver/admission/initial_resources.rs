@@ -42,7 +42,7 @@ struct Sample {
 }
 
 /// Where samples are looked for.
-struct Search<'a> {
+struct SampleSearch<'a> {
     namespace: Option<&'a str>,
     image: &'a str,
     /// Or any tag of the image.
@@ -83,16 +83,16 @@ impl InitialResources {
         let own = Some(namespace);
         let base = image.split(':').next().unwrap_or_default();
         let mut searches = vec![
-            Search { namespace: own, image, exact: true, age: WEEK },
-            Search { namespace: own, image, exact: true, age: MONTH },
+            SampleSearch { namespace: own, image, exact: true, age: WEEK },
+            SampleSearch { namespace: own, image, exact: true, age: MONTH },
         ];
         if self.namespace_only {
-            searches.push(Search { namespace: own, image: base, exact: false, age: MONTH });
+            searches.push(SampleSearch { namespace: own, image: base, exact: false, age: MONTH });
         } else {
             searches.extend([
-                Search { namespace: None, image, exact: true, age: WEEK },
-                Search { namespace: None, image, exact: true, age: MONTH },
-                Search { namespace: None, image: base, exact: false, age: MONTH },
+                SampleSearch { namespace: None, image, exact: true, age: WEEK },
+                SampleSearch { namespace: None, image, exact: true, age: MONTH },
+                SampleSearch { namespace: None, image: base, exact: false, age: MONTH },
             ]);
         }
         let mut found = Vec::new();
@@ -138,7 +138,7 @@ impl InitialResources {
     }
 }
 
-impl Search<'_> {
+impl SampleSearch<'_> {
     fn find(&self, samples: &[Sample], resource: &str, now: Time) -> Vec<Quantity> {
         let is_meant = |sample: &&Sample| {
             let image = sample.image.as_str();

@@ -33,7 +33,7 @@ pub enum Stage {
 #[serde(rename_all = "camelCase", default)]
 pub struct Policy {
     #[serde(deserialize_with = "nullable")]
-    rules: Vec<Rule>,
+    rules: Vec<AuditRule>,
     #[serde(deserialize_with = "nullable")]
     omit_stages: Vec<Stage>,
     omit_managed_fields: bool,
@@ -41,7 +41,7 @@ pub struct Policy {
 
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Rule {
+struct AuditRule {
     level: Level,
     #[serde(deserialize_with = "nullable")]
     users: Vec<String>,
@@ -147,7 +147,7 @@ fn check(rule: &Value, at: usize) -> Result<(), String> {
     Ok(())
 }
 
-impl Rule {
+impl AuditRule {
     fn matches(&self, user: &UserInfo, info: &RequestInfo) -> bool {
         let has = |list: &[String], value: &str| list.iter().any(|item| item == value);
         let in_group = |group: &std::sync::Arc<str>| has(&self.user_groups, group);

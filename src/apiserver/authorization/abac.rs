@@ -21,25 +21,25 @@ const AUTHENTICATED: &str = "system:authenticated";
 
 /// Decides by a list of policies.
 pub(super) struct Abac {
-    policies: Vec<Policy>,
+    policies: Vec<AbacPolicy>,
 }
 
 /// One line of the file.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
+struct AbacLine {
     #[serde(default)]
     api_version: Option<String>,
     #[serde(default)]
     kind: Option<String>,
     #[serde(default)]
-    spec: Policy,
+    spec: AbacPolicy,
 }
 
 /// `abac.PolicySpec`
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Policy {
+struct AbacPolicy {
     user: String,
     group: String,
     readonly: bool,
@@ -81,7 +81,7 @@ impl Abac {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            policies.push(Policy::parse(line).map_err(|why| (number, line.to_owned(), why))?);
+            policies.push(AbacPolicy::parse(line).map_err(|why| (number, line.to_owned(), why))?);
         }
         Ok(Abac { policies })
     }
@@ -123,14 +123,14 @@ impl Authorizer for Abac {
     }
 }
 
-impl Policy {
-    fn parse(line: &str) -> Result<Policy, String> {
-        let read: Line = serde_json::from_str(line).map_err(|error| error.to_string())?;
+impl AbacPolicy {
+    fn parse(line: &str) -> Result<AbacPolicy, String> {
+        let read: AbacLine = serde_json::from_str(line).map_err(|error| error.to_string())?;
         let mut policy = match (read.api_version.as_deref(), read.kind.as_deref()) {
             (Some(API_VERSION), Some("Policy")) => read.spec,
             (None, None) => {
                 let old: Unversioned = serde_json::from_str(line).map_err(|error| error.to_string())?;
-                Policy::from(old)
+                AbacPolicy::from(old)
             }
             (version, kind) => {
                 let (kind, version) = (kind.unwrap_or_default(), version.unwrap_or_default());
@@ -169,12 +169,12 @@ impl Policy {
 }
 
 /// A policy from before: an empty field was everything.
-impl From<Unversioned> for Policy {
-    fn from(old: Unversioned) -> Policy {
+impl From<Unversioned> for AbacPolicy {
+    fn from(old: Unversioned) -> AbacPolicy {
         let everything = |text: &String| if text.is_empty() { "*".to_owned() } else { text.clone() };
         let is_anybodys = old.user.is_empty() && old.group.is_empty();
         let is_of_all = old.resource.is_empty() && old.namespace.is_empty();
-        Policy {
+        AbacPolicy {
             group: if is_anybodys { AUTHENTICATED.into() } else { old.group },
             user: old.user,
             readonly: old.readonly,

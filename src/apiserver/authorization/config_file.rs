@@ -54,25 +54,25 @@ pub(super) struct Conditions(Vec<(String, Program)>);
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct File {
+struct AuthorizationFile {
     api_version: String,
     kind: String,
     #[serde(default)]
-    authorizers: Vec<Authorizer>,
+    authorizers: Vec<WrittenAuthorizer>,
 }
 
 #[derive(Deserialize)]
-struct Authorizer {
+struct WrittenAuthorizer {
     #[serde(rename = "type")]
     mode: String,
     #[serde(default)]
     name: String,
-    webhook: Option<Webhook>,
+    webhook: Option<WrittenWebhook>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Webhook {
+struct WrittenWebhook {
     #[serde(rename = "authorizedTTL")]
     authorized_ttl: Option<String>,
     #[serde(rename = "unauthorizedTTL")]
@@ -112,7 +112,7 @@ struct MatchCondition {
 /// # Errors
 /// What is wrong with it, and where.
 pub(super) fn parse(text: &str) -> Result<Vec<(String, AuthorizerEntry)>, BadAuthorizationConfig> {
-    let file: File = yaml::from_str(text).map_err(|error| error.to_string())?;
+    let file: AuthorizationFile = yaml::from_str(text).map_err(|error| error.to_string())?;
     if file.kind != "AuthorizationConfiguration" || !API_VERSIONS.contains(&&*file.api_version) {
         return Err(
             format!("no kind {:?} is registered for version {:?}", file.kind, file.api_version).into()
@@ -135,11 +135,11 @@ pub(super) fn parse(text: &str) -> Result<Vec<(String, AuthorizerEntry)>, BadAut
         names.push(known);
     }
     let named =
-        |(at, authorizer): (usize, &Authorizer)| Ok((authorizer.name.clone(), entry(at, authorizer)?));
+        |(at, authorizer): (usize, &WrittenAuthorizer)| Ok((authorizer.name.clone(), entry(at, authorizer)?));
     file.authorizers.iter().enumerate().map(named).collect()
 }
 
-fn entry(at: usize, authorizer: &Authorizer) -> Result<AuthorizerEntry, String> {
+fn entry(at: usize, authorizer: &WrittenAuthorizer) -> Result<AuthorizerEntry, String> {
     let path = format!("authorizers[{at}]");
     let mode: Mode = authorizer
         .mode
@@ -159,7 +159,7 @@ fn entry(at: usize, authorizer: &Authorizer) -> Result<AuthorizerEntry, String> 
     }
 }
 
-fn settings(path: &str, webhook: &Webhook) -> Result<WebhookSettings, String> {
+fn settings(path: &str, webhook: &WrittenWebhook) -> Result<WebhookSettings, String> {
     let duration = |name: &str, text: &Option<String>, default: u64| match text {
         None => Ok(Duration::from_secs(default)),
         Some(text) => duration::parse(text)
@@ -298,7 +298,7 @@ mod tests {
 apiVersion: apiserver.config.k8s.io/v1
 kind: AuthorizationConfiguration
 authorizers:
-- type: Webhook
+- type: WrittenWebhook
   name: team
   webhook:
     timeout: 3s

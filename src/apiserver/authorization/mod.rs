@@ -88,13 +88,13 @@ pub fn start(
     };
     let file = DynamicFileContent::open(path, with.clock, build);
     let failed = |error| format!("failed to load AuthorizationConfiguration from file: {error}");
-    Ok(Arc::new(Followed(file.map_err(failed)?)))
+    Ok(Arc::new(FollowedAuthorizers(file.map_err(failed)?)))
 }
 
 /// The authorizers of a file, as it is now.
-struct Followed(DynamicFileContent<Authorizers>);
+struct FollowedAuthorizers(DynamicFileContent<Authorizers>);
 
-impl Authorizer for Followed {
+impl Authorizer for FollowedAuthorizers {
     fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a> {
         let current = self.0.current();
         if let Answer::Now(decision) = current.authorize(user, info) {
@@ -113,11 +113,11 @@ impl Authorizer for Followed {
 }
 
 /// All authorizers, in order (upstream's union).
-struct Authorizers(Vec<Counted>);
+struct Authorizers(Vec<CountedAuthorizer>);
 
 /// An authorizer, and what it has decided with the name of its mode; nobody counts for that of privileged
 /// groups, who is asked for nobody else. Last the names of those that are asked before it.
-struct Counted(Box<dyn Authorizer>, Option<(Arc<Decisions>, &'static str)>, Option<Arc<str>>);
+struct CountedAuthorizer(Box<dyn Authorizer>, Option<(Arc<Decisions>, &'static str)>, Option<Arc<str>>);
 
 impl Authorizers {
     fn new(
@@ -128,7 +128,7 @@ impl Authorizers {
     ) -> Result<Authorizers, String> {
         let Initializer { registry, scheme, resolver, clock, metrics } = with;
         // Before all: somebody must be able to repair the rest, and to apply the first roles.
-        let mut authorizers = vec![Counted(Box::new(privileged::PrivilegedGroups), None, None)];
+        let mut authorizers = vec![CountedAuthorizer(Box::new(privileged::PrivilegedGroups), None, None)];
         let mut names = Vec::new();
         for (name, entry) in entries {
             let mode = match &entry {
@@ -152,7 +152,7 @@ impl Authorizers {
             };
             let decisions = metrics.of(mode.name(), &name);
             let before = Some(names.join(", ")).filter(|before| !before.is_empty()).map(Arc::from);
-            authorizers.push(Counted(authorizer, Some((decisions, mode.name())), before));
+            authorizers.push(CountedAuthorizer(authorizer, Some((decisions, mode.name())), before));
             names.push(mode.name());
         }
         Ok(Authorizers(authorizers))
@@ -162,11 +162,11 @@ impl Authorizers {
     fn ask<'a>(
         &'a self,
         first: usize,
-        mut said: Said,
+        mut said: UndecidedWords,
         user: &'a UserInfo,
         info: &'a RequestInfo,
     ) -> Answer<'a> {
-        for (at, Counted(authorizer, decisions, before)) in self.0.iter().enumerate().skip(first) {
+        for (at, CountedAuthorizer(authorizer, decisions, before)) in self.0.iter().enumerate().skip(first) {
             let count = move |decision: &Decision| {
                 if let Some((decisions, _)) = decisions {
                     decisions.heard(decision);
@@ -209,12 +209,12 @@ fn words(answer: Answer<'_>) -> String {
 
 /// What those said who have not decided.
 #[derive(Default)]
-struct Said {
+struct UndecidedWords {
     reasons: Vec<String>,
     errors: Vec<String>,
 }
 
-impl Said {
+impl UndecidedWords {
     /// Keeps what was said, or gives it back when it decides.
     fn hear(&mut self, decision: Decision) -> Option<Decision> {
         match decision {
@@ -243,13 +243,13 @@ impl Said {
 impl Authorizer for Authorizers {
     /// The first that allows or denies it, or the words of those that do not.
     fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a> {
-        self.ask(0, Said::default(), user, info)
+        self.ask(0, UndecidedWords::default(), user, info)
     }
 
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
         let mut all = Rules::default();
         for Rules { rules, incomplete, errors } in
-            self.0.iter().map(|Counted(authorizer, ..)| authorizer.rules_for(user, namespace))
+            self.0.iter().map(|CountedAuthorizer(authorizer, ..)| authorizer.rules_for(user, namespace))
         {
             all.rules.extend(rules);
             all.incomplete |= incomplete;
@@ -259,7 +259,7 @@ impl Authorizer for Authorizers {
     }
 
     fn explain(&self, user: &UserInfo, info: &RequestInfo) -> Vec<(&'static str, String)> {
-        let named = |Counted(authorizer, named, _): &'_ Counted| {
+        let named = |CountedAuthorizer(authorizer, named, _): &'_ CountedAuthorizer| {
             named.as_ref().map(|(_, name)| (*name, words(authorizer.authorize(user, info))))
         };
         self.0.iter().filter_map(named).collect()

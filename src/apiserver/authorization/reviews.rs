@@ -55,7 +55,7 @@ struct RulesReview {
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Spec {
+struct ReviewSpec {
     resource_attributes: Option<ResourceAttributes>,
     non_resource_attributes: Option<NonResourceAttributes>,
     user: String,
@@ -123,7 +123,7 @@ impl AccessReview {
         Ok(())
     }
 
-    fn user(&self, ctx: &RequestContext, spec: &Spec) -> Arc<UserInfo> {
+    fn user(&self, ctx: &RequestContext, spec: &ReviewSpec) -> Arc<UserInfo> {
         if self.whose == Whose::Own {
             return ctx.user.clone();
         }
@@ -151,7 +151,7 @@ impl Review for AccessReview {
     ) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
             self.check(namespace, &question)?;
-            let spec = Spec::deserialize(&question["spec"])
+            let spec = ReviewSpec::deserialize(&question["spec"])
                 .map_err(|error| Status::bad_request(error.to_string()))?;
             let user = self.user(ctx, &spec);
             let info = attributes(&spec);
@@ -202,7 +202,7 @@ impl Review for RulesReview {
 }
 
 /// `util.AuthorizationAttributesFrom`
-fn attributes(spec: &Spec) -> RequestInfo {
+fn attributes(spec: &ReviewSpec) -> RequestInfo {
     if let Some(NonResourceAttributes { path, verb }) = &spec.non_resource_attributes {
         return RequestInfo { path: path.clone(), verb: verb.clone(), ..RequestInfo::default() };
     }

@@ -42,7 +42,7 @@ const BODY_PATIENCE: Duration = Duration::from_secs(1);
 const MAX_NAME_BYTES: usize = 253;
 
 /// What is noted of a request beside what its answer says.
-struct Asked {
+struct AskedRequest {
     info: Arc<RequestInfo>,
     /// The component of this process that asks.
     component: Option<Arc<UserInfo>>,
@@ -55,7 +55,7 @@ struct Asked {
 
 /// On an answer that refuses a read: who asked, as authentication found out.
 #[derive(Clone)]
-struct Known {
+struct KnownRefused {
     user: Arc<UserInfo>,
     by: &'static str,
 }
@@ -89,7 +89,7 @@ pub async fn record_request(
 }
 
 /// None where nothing is to be noted whatever comes.
-fn asked(flow: &Flow, request: &mut Passed) -> Option<Asked> {
+fn asked(flow: &Flow, request: &mut Passed) -> Option<AskedRequest> {
     let is_noted = request.ctx.info.is_resource_request || request.ctx.info.is_beside();
     if !flow.is_on() || !is_noted {
         return None;
@@ -99,7 +99,7 @@ fn asked(flow: &Flow, request: &mut Passed) -> Option<Asked> {
     request.ctx.cause = request.ctx.cause.or_else(|| asked_before(request));
     let cause = cause(request);
     let format = format(request.headers());
-    let mut asked = Asked { info, component, cause, format, step: StepId::NONE };
+    let mut asked = AskedRequest { info, component, cause, format, step: StepId::NONE };
     asked.step = note(flow, request, |_| received(flow, &asked));
     let given = request.headers().get(TRACE_PARENT).and_then(|value| value.to_str().ok());
     let Some((text, parent)) = given.and_then(|text| Some((text, TraceParent::parse(text)?))) else {
@@ -116,7 +116,7 @@ fn asked(flow: &Flow, request: &mut Passed) -> Option<Asked> {
     Some(asked)
 }
 
-fn received(flow: &Flow, Asked { info, component, .. }: &Asked) -> Step {
+fn received(flow: &Flow, AskedRequest { info, component, .. }: &AskedRequest) -> Step {
     let user = component.as_ref().map(|user| user.name.clone()).unwrap_or_default();
     Step::RequestReceived { user, verb: flow.name(&info.verb), path: info.path.as_str().into() }
 }
@@ -133,7 +133,7 @@ fn format(headers: &HeaderMap) -> Option<Format> {
 }
 
 /// Notes what came of a request.
-async fn finish(flow: &Flow, clock: &Clock, mut asked: Asked, response: &mut ApiResponse) {
+async fn finish(flow: &Flow, clock: &Clock, mut asked: AskedRequest, response: &mut ApiResponse) {
     let is_read = asked.step == StepId::NONE;
     let is_astray = asked.component.is_none() && is_unknown_path(response);
     if is_read && !is_astray && !is_no(response) {
@@ -170,7 +170,7 @@ async fn finish(flow: &Flow, clock: &Clock, mut asked: Asked, response: &mut Api
 }
 
 /// To whom a request was handed that another server has the objects of.
-fn passed_on(flow: &Flow, asked: &Asked, passed: PassedOn, code: u16) -> PassedOnRequest {
+fn passed_on(flow: &Flow, asked: &AskedRequest, passed: PassedOn, code: u16) -> PassedOnRequest {
     let RequestInfo { group, resource, namespace, name, .. } = &*asked.info;
     let sent = || name_in(&passed.body.as_ref()?.whole()?, asked.format?);
     let name = if name.is_empty() { sent().unwrap_or_default() } else { name.clone() };
@@ -199,7 +199,7 @@ fn is_no(response: &ApiResponse) -> bool {
 /// What is said of a refusal beside its status: who it was, and what authenticators and authorizers said.
 fn words(flow: &Flow, response: &ApiResponse) -> Vec<Step> {
     let extensions = response.extensions();
-    let known = extensions.get().map(|Known { user, by }: &Known| Step::Authenticated {
+    let known = extensions.get().map(|KnownRefused { user, by }: &KnownRefused| Step::Authenticated {
         user: user.name.clone(),
         by: flow.name(by),
         said: vec![],
@@ -268,7 +268,7 @@ pub async fn record_authenticated(flow: &Flow, mut request: Passing, next: Next<
         None => Step::Authenticated { user: "".into(), by: "".into(), said: vec![] },
     });
     let known = request.story.authenticated.as_ref().filter(|_| flow.is_on() && step == StepId::NONE);
-    let known = known.map(|Authenticated { user, by, .. }| Known { user: user.clone(), by });
+    let known = known.map(|Authenticated { user, by, .. }| KnownRefused { user: user.clone(), by });
     let mut response = next.run(request).await;
     if let Some(known) = known.filter(|_| is_no(&response) || is_unknown_path(&response)) {
         response.extensions_mut().insert(known);

@@ -18,7 +18,7 @@ pub struct Dump {
     elapsed: Duration,
 }
 
-type Row = Vec<String>;
+type DumpRow = Vec<String>;
 
 impl Dump {
     pub(super) fn of(configuration: &FlowConfiguration, clock: &Clock) -> Dump {
@@ -27,7 +27,7 @@ impl Dump {
     }
 
     /// A row for each level.
-    pub fn priority_levels(&self) -> Vec<Row> {
+    pub fn priority_levels(&self) -> Vec<DumpRow> {
         let headings = "PriorityLevelName ActiveQueues IsIdle IsQuiescing WaitingRequests ExecutingRequests \
             DispatchedRequests RejectedRequests TimedoutRequests CancelledRequests";
         let mut rows = vec![cells(headings)];
@@ -54,7 +54,7 @@ impl Dump {
     }
 
     /// A row for each queue.
-    pub fn queues(&self) -> Vec<Row> {
+    pub fn queues(&self) -> Vec<DumpRow> {
         let headings = "PriorityLevelName Index PendingRequests ExecutingRequests SeatsInUse NextDispatchR \
             InitialSeatsSum MaxSeatsSum TotalWorkSum";
         let mut rows = vec![cells(headings)];
@@ -81,7 +81,7 @@ impl Dump {
     }
 
     /// A row for each request; `with_details` says who asks what.
-    pub fn requests(&self, with_details: bool) -> Vec<Row> {
+    pub fn requests(&self, with_details: bool) -> Vec<DumpRow> {
         let headings = "PriorityLevelName FlowSchemaName QueueIndex RequestIndexInQueue FlowDistingsher \
             ArriveTime InitialSeats FinalSeats AdditionalLatency StartTime";
         let details = " UserName Verb APIPath Namespace Name APIVersion Resource SubResource";
@@ -111,7 +111,7 @@ impl Dump {
         [queue, index]: [i64; 2],
         request: &QueuedRequest,
         with_details: bool,
-    ) -> Row {
+    ) -> DumpRow {
         let (arrival, estimate) = (&request.arrival, &request.arrival.estimate);
         let started = request.started.map(|started| self.time(started));
         let mut row = vec![
@@ -146,6 +146,6 @@ impl Dump {
     }
 }
 
-fn cells(words: &str) -> Row {
+fn cells(words: &str) -> DumpRow {
     words.split_whitespace().map(String::from).collect()
 }

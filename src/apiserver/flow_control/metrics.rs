@@ -84,10 +84,10 @@ pub(super) enum Phase {
 /// How many reads and writes wait and are worked on. Long streams are not among them.
 pub(super) struct ReadsAndWrites {
     /// By [`kind_at`].
-    kinds: [Kind; 4],
+    kinds: [SeatKind; 4],
 }
 
-struct Kind {
+struct SeatKind {
     ratio: TimingRatio,
     now: usize,
     /// The most at once in the second that is, and in the one before.
@@ -286,7 +286,7 @@ fn sample_if(is_shown: bool, out: &mut String, name: &str, labels: &str, value: 
 impl FlowControlMetrics {
     pub(super) fn new(now: Duration) -> FlowControlMetrics {
         let kind =
-            || Kind { ratio: TimingRatio::new(READS_AND_WRITES, now), now: 0, most: [0; 2], second: 0 };
+            || SeatKind { ratio: TimingRatio::new(READS_AND_WRITES, now), now: 0, most: [0; 2], second: 0 };
         FlowControlMetrics {
             flows: Mutex::default(),
             reads_and_writes: Mutex::new(ReadsAndWrites { kinds: [kind(), kind(), kind(), kind()] }),
@@ -395,7 +395,7 @@ fn kind_at(phase: Phase, is_mutating: bool) -> usize {
     2 * usize::from(phase == Phase::Executing) + usize::from(is_mutating)
 }
 
-impl Kind {
+impl SeatKind {
     /// What was the most of a second is told in the next.
     fn turn_to(&mut self, now: Duration) {
         let second = now.as_secs();

@@ -27,7 +27,7 @@ pub(super) struct FlowSchemaSpec {
     pub priority_level_configuration: Reference,
     /// What tells one flow from another.
     pub distinguisher_method: Option<Distinguisher>,
-    rules: Vec<Rule>,
+    rules: Vec<FlowRule>,
 }
 
 /// `FlowSchemaStatus`
@@ -65,24 +65,24 @@ pub(super) struct Distinguisher {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Rule {
-    subjects: Vec<Subject>,
+struct FlowRule {
+    subjects: Vec<FlowSubject>,
     resource_rules: Vec<ResourceRule>,
     non_resource_rules: Vec<NonResourceRule>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Subject {
+struct FlowSubject {
     kind: String,
     user: Reference,
     group: Reference,
-    service_account: ServiceAccount,
+    service_account: ServiceAccountSubject,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct ServiceAccount {
+struct ServiceAccountSubject {
     namespace: String,
     name: String,
 }
@@ -121,7 +121,7 @@ impl FlowSchemaSpec {
     }
 }
 
-impl Rule {
+impl FlowRule {
     fn matches(&self, user: &UserInfo, info: &RequestInfo) -> bool {
         if !self.subjects.iter().any(|subject| subject.matches(user)) {
             return false;
@@ -134,7 +134,7 @@ impl Rule {
     }
 }
 
-impl Subject {
+impl FlowSubject {
     fn matches(&self, user: &UserInfo) -> bool {
         match self.kind.as_str() {
             "User" => self.user.name == ALL || *self.user.name == *user.name,
@@ -145,7 +145,7 @@ impl Subject {
     }
 }
 
-impl ServiceAccount {
+impl ServiceAccountSubject {
     fn matches(&self, user: &str) -> bool {
         let account = user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
         account.is_some_and(|(namespace, name)| {

@@ -20,13 +20,13 @@ pub(super) struct PriorityLevelView {
 #[serde(default)]
 pub(super) struct PriorityLevelSpec {
     r#type: String,
-    exempt: Option<Part>,
-    limited: Option<Part>,
+    exempt: Option<SpecPart>,
+    limited: Option<SpecPart>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Part {
+struct SpecPart {
     nominal_concurrency_shares: u64,
     lendable_percent: u64,
     borrowing_limit_percent: Option<u64>,
@@ -112,7 +112,7 @@ impl PriorityLevelSpec {
         }
     }
 
-    fn part(&self) -> Option<&Part> {
+    fn part(&self) -> Option<&SpecPart> {
         self.limited.as_ref().or(self.exempt.as_ref())
     }
 }

@@ -18,7 +18,7 @@ const UNTOLD: &[&str] = &["managedFields", "resourceVersion"];
 /// The fields that differ, at most [`FieldFromTo::MAX`]; what is more is counted in one without a value.
 /// Values have at most so many bytes.
 pub(super) fn field_changes(old: &Value, new: &Value, value_bytes: usize) -> Vec<FieldFromTo> {
-    let mut changes = Changes { kept: vec![], more: 0, value_bytes };
+    let mut changes = FieldChanges { kept: vec![], more: 0, value_bytes };
     changes.compare("", Some(old), Some(new));
     if changes.more > 0 {
         let path = format!("and {} more", changes.more).into();
@@ -40,13 +40,13 @@ pub(super) fn without_values(changes: Vec<FieldFromTo>, is_secret: bool) -> Vec<
     kept
 }
 
-struct Changes {
+struct FieldChanges {
     kept: Vec<FieldFromTo>,
     more: usize,
     value_bytes: usize,
 }
 
-impl Changes {
+impl FieldChanges {
     fn compare(&mut self, path: &str, old: Option<&Value>, new: Option<&Value>) {
         if old == new {
             return;

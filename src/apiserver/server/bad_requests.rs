@@ -49,12 +49,12 @@ pub(super) struct Explained<S> {
     speaker: Speaker,
     /// What is still to be written instead of hyper's words.
     instead: Option<Bytes>,
-    lingering: Option<Lingering>,
+    lingering: Option<LingeringSocket>,
     /// Its place among the connections.
     _place: Arc<OwnedSemaphorePermit>,
 }
 
-struct Lingering {
+struct LingeringSocket {
     until: Pin<Box<Sleep>>,
     read: usize,
 }
@@ -134,7 +134,7 @@ impl<S: AsyncWrite + Unpin> Explained<S> {
 
 impl<S: AsyncRead + Unpin> Explained<S> {
     fn linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let start = || Lingering { until: Box::pin(tokio::time::sleep(LINGER)), read: 0 };
+        let start = || LingeringSocket { until: Box::pin(tokio::time::sleep(LINGER)), read: 0 };
         let lingering = self.lingering.get_or_insert_with(start);
         let mut scratch = [0; 4096];
         while lingering.read < MAX_LINGER_BYTES {

@@ -32,7 +32,7 @@ const OF_BODY: [HeaderName; 5] =
 
 /// A request that goes where its answers send it.
 pub struct Journey {
-    start: Start,
+    start: FirstAsked,
     /// Where it is asked next.
     url: Url,
     /// Where it is asked next, as it was written: with the port that every server of its kind has, if that
@@ -46,7 +46,7 @@ pub struct Journey {
 }
 
 /// What was asked at first: of it every further request is made.
-struct Start {
+struct FirstAsked {
     method: Method,
     url: Url,
     body: Bytes,
@@ -60,7 +60,8 @@ impl Journey {
     /// One that is none.
     pub fn new(method: Method, url: &str, headers: HeaderMap, body: Bytes) -> Result<Journey, CallError> {
         let parsed = Url::parse(url).map_err(|error| CallError::failed(&method, url, &error.to_string()))?;
-        let start = Start { method: method.clone(), url: parsed.clone(), body, headers: headers.clone() };
+        let start =
+            FirstAsked { method: method.clone(), url: parsed.clone(), body, headers: headers.clone() };
         let body = start.body.clone();
         let text = url.to_owned();
         Ok(Journey { start, url: parsed, text, method, body, headers, redirects: 0, has_left: false })

@@ -27,7 +27,7 @@ use machine::{exec, process, program};
 pub(crate) const MAX_REDIRECTS: usize = 10;
 
 /// A run of a container, as far as it is known.
-struct Run<'a> {
+struct KnownRun<'a> {
     pod: &'a Pod,
     spec: &'a Container,
     around: Option<&'a Surroundings>,
@@ -59,7 +59,7 @@ pub(crate) fn forecast(
     heard: &ListenersHeard<'_>,
 ) -> ProbeForecast {
     let ProbedContainer { config, pod_ip, started_at, .. } = *probed;
-    let run = &Run { pod: config.pod, spec: config.container, around, pod_ip, heard };
+    let run = &KnownRun { pod: config.pod, spec: config.container, around, pod_ip, heard };
     let ahead = match (&probe.exec, &probe.http_get, &probe.tcp_socket, &probe.grpc) {
         (Some(exec), ..) => of_exec(exec, timeout(probe), run).map_or(Ahead::Asked, Ahead::Played),
         (_, Some(http), ..) => of_http(http, run),
@@ -105,7 +105,7 @@ pub(crate) fn in_url(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 
-impl Run<'_> {
+impl KnownRun<'_> {
     /// Who listens at the host and the port of a probe.
     ///
     /// # Errors
@@ -143,7 +143,7 @@ fn at_once(answer: Answer) -> Ahead {
     Ahead::Served(vec![(Duration::ZERO, answer)])
 }
 
-fn of_tcp(tcp: &PortAction, run: &Run<'_>) -> Ahead {
+fn of_tcp(tcp: &PortAction, run: &KnownRun<'_>) -> Ahead {
     let port = port(&tcp.port, run.spec);
     match run.listener(&tcp.host, port) {
         Err(ahead) => ahead,
@@ -152,7 +152,7 @@ fn of_tcp(tcp: &PortAction, run: &Run<'_>) -> Ahead {
     }
 }
 
-fn of_http(http: &HttpGetAction, run: &Run<'_>) -> Ahead {
+fn of_http(http: &HttpGetAction, run: &KnownRun<'_>) -> Ahead {
     let port = port(&http.port, run.spec);
     let scheme = if http.scheme.is_empty() { "http".to_owned() } else { http.scheme.to_lowercase() };
     let path = format!("/{}", http.path.strip_prefix('/').unwrap_or(&http.path));
@@ -176,7 +176,7 @@ fn of_http(http: &HttpGetAction, run: &Run<'_>) -> Ahead {
 }
 
 /// What is declared and holds whatever comes before is known ahead; all else is asked.
-fn of_declared(port: i64, path: &str, scheme: &str, run: &Run<'_>) -> Ahead {
+fn of_declared(port: i64, path: &str, scheme: &str, run: &KnownRun<'_>) -> Ahead {
     let port = u16::try_from(port).unwrap_or_default();
     let declared = declared::declaration(&run.pod.metadata.annotations, port);
     match declared.map(|declared| declared.read(PodForwarding::Anywhere)) {
@@ -228,7 +228,7 @@ pub(crate) fn redirected(body: &str) -> String {
     format!("Probe terminated redirects, Response body: {body}")
 }
 
-fn of_grpc(grpc: &PortAction, probe: &Probe, run: &Run<'_>) -> Ahead {
+fn of_grpc(grpc: &PortAction, probe: &Probe, run: &KnownRun<'_>) -> Ahead {
     let (ip, port) = (in_url(run.pod_ip), port(&grpc.port, run.spec));
     let server = match run.listener("", port) {
         Err(ahead) => return ahead,
@@ -277,7 +277,7 @@ pub(crate) fn timed_out(command: &[String], within: Duration) -> String {
 
 /// The command is played whenever files have changed; all its answers share the steps of one script. Nothing
 /// when it asks the network.
-fn of_exec(action: &ExecAction, within: Duration, run: &Run<'_>) -> Option<Vec<(Duration, Answer)>> {
+fn of_exec(action: &ExecAction, within: Duration, run: &KnownRun<'_>) -> Option<Vec<(Duration, Answer)>> {
     if let Some(executed) = declared::executed(&run.pod.metadata.annotations, &action.command) {
         return Some(vec![(Duration::ZERO, judged(executed, &action.command, within))]);
     }
@@ -312,7 +312,7 @@ fn of_exec(action: &ExecAction, within: Duration, run: &Run<'_>) -> Option<Vec<(
 
 /// Of a process that is not known nobody knows what files it has: it passes, unless its command asks the
 /// network, and it is known what listens there.
-fn of_unknown(action: &ExecAction, run: &Run<'_>) -> Option<Vec<(Duration, Answer)>> {
+fn of_unknown(action: &ExecAction, run: &KnownRun<'_>) -> Option<Vec<(Duration, Answer)>> {
     let asks = || {
         let around = run.around.cloned().unwrap_or_default();
         let executed = exec::exec(&action.command, &around, vec![], None);

@@ -31,11 +31,11 @@ pub struct PodAddresses {
 struct AddressPool {
     range: IpRange,
     count: u128,
-    taken: Mutex<Taken>,
+    taken: Mutex<TakenAddresses>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct TakenAddresses {
     next: u128,
     /// By address, whose it is: the uid of a pod. Bound: the pods of the node.
     used: BTreeMap<u128, Arc<str>>,
@@ -117,7 +117,7 @@ impl AddressPool {
         self.range.place(address)?.checked_sub(2).filter(|offset| *offset < self.count)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Taken> {
+    fn lock(&self) -> MutexGuard<'_, TakenAddresses> {
         self.taken.lock()
     }
 }

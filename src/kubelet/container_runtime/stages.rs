@@ -120,12 +120,12 @@ pub struct StageSet {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Manifest {
+struct StageManifest {
     #[serde(rename = "apiVersion")]
     api_version: String,
     kind: String,
     metadata: ManifestMetadata,
-    spec: Spec,
+    spec: StageSpec,
 }
 
 #[derive(Deserialize)]
@@ -136,7 +136,7 @@ struct ManifestMetadata {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Spec {
+struct StageSpec {
     step: Step,
     #[serde(default)]
     priority: i32,
@@ -212,14 +212,15 @@ fn read_all(texts: &[String]) -> Result<Vec<Stage>, String> {
 fn parse(text: &str) -> Result<Vec<Stage>, String> {
     let documents = yaml::documents(text).map_err(|error| format!("stage: {error}"))?;
     let stages = documents.into_iter().map(|value| {
-        let manifest: Manifest = serde_json::from_value(value).map_err(|error| format!("stage: {error}"))?;
+        let manifest: StageManifest =
+            serde_json::from_value(value).map_err(|error| format!("stage: {error}"))?;
         stage(manifest)
     });
     stages.collect()
 }
 
-fn stage(manifest: Manifest) -> Result<Stage, String> {
-    let Manifest { api_version, kind, metadata, spec } = manifest;
+fn stage(manifest: StageManifest) -> Result<Stage, String> {
+    let StageManifest { api_version, kind, metadata, spec } = manifest;
     if (api_version.as_str(), kind.as_str()) != ("kubarium.dev/v1alpha1", "Stage") {
         return Err(format!(
             "stage {:?}: no matches for kind {kind:?} in version {api_version:?}",
@@ -236,7 +237,7 @@ fn stage(manifest: Manifest) -> Result<Stage, String> {
     if !fits {
         return Err(format!("stage {:?}: step {:?} cannot end so", metadata.name, spec.step));
     }
-    let Spec { step, priority, selector, delay, next } = spec;
+    let StageSpec { step, priority, selector, delay, next } = spec;
     Ok(Stage { name: metadata.name, step, priority, selector, delay, next })
 }
 

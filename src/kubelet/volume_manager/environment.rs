@@ -33,7 +33,7 @@ pub(super) fn variables(
     written: &Written,
 ) -> Result<ContainerVariables, ContainerConfigError> {
     let services = services(facts);
-    let mut variables = Variables::default();
+    let mut variables = VariablesSoFar::default();
     for source in &detail.env_from {
         let references = [(&source.config_map_ref, false), (&source.secret_ref, true)];
         for (reference, is_secret) in references {
@@ -73,12 +73,12 @@ pub(super) fn variables(
 
 /// Those that are there so far, and how many bytes were made for them.
 #[derive(Default)]
-struct Variables {
+struct VariablesSoFar {
     by_name: BTreeMap<String, String>,
     bytes: usize,
 }
 
-impl Variables {
+impl VariablesSoFar {
     /// No process could be started with more than fits.
     fn put(&mut self, name: String, value: String) -> Result<(), String> {
         self.bytes += name.len() + value.len();

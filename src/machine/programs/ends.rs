@@ -95,9 +95,9 @@ pub(crate) fn tail(player: &mut Player<'_>, words: &[&str]) {
 }
 
 /// What is taken of lines with their ends, or of bytes.
-type Taken = for<'a> fn(&'a [&'a [u8]], EndCount) -> &'a [&'a [u8]];
+type TakenEnd = for<'a> fn(&'a [&'a [u8]], EndCount) -> &'a [&'a [u8]];
 
-fn each(player: &mut Player<'_>, program: &str, words: &[&str], taken: Taken) {
+fn each(player: &mut Player<'_>, program: &str, words: &[&str], taken: TakenEnd) {
     let call = match EndCall::read(words) {
         Ok(call) => call,
         Err(value) => return player.fail(&format!("{program}: invalid number '{value}'\n")),

@@ -24,12 +24,13 @@ pub(crate) fn parse(
     knows: Option<fn(&str, &[Word]) -> bool>,
     functions: &BTreeSet<String>,
 ) -> Read<(List, usize)> {
-    let mut parser = Parser { all: tokens, tokens, knows, functions, depth: 0, deepest: 0, line: (0, 1) };
+    let mut parser =
+        ShellParser { all: tokens, tokens, knows, functions, depth: 0, deepest: 0, line: (0, 1) };
     let list = parser.list(&[])?;
     if parser.tokens.is_empty() { Ok((list, parser.deepest)) } else { Err(parser.unexpected(None)) }
 }
 
-struct Parser<'a> {
+struct ShellParser<'a> {
     all: &'a [Token],
     tokens: &'a [Token],
     /// Whether a program with these arguments is one that is played; without, any may be named.
@@ -42,7 +43,7 @@ struct Parser<'a> {
     line: (usize, usize),
 }
 
-impl Parser<'_> {
+impl ShellParser<'_> {
     /// The line of what stands here.
     fn line(&mut self) -> usize {
         let at = self.all.len() - self.tokens.len();

@@ -42,21 +42,21 @@ struct Affinity {
 #[serde(default)]
 struct Terms {
     #[serde(rename = "requiredDuringSchedulingIgnoredDuringExecution", deserialize_with = "nullable")]
-    required: Vec<Term>,
+    required: Vec<WrittenAffinityTerm>,
     #[serde(rename = "preferredDuringSchedulingIgnoredDuringExecution", deserialize_with = "nullable")]
-    preferred: Vec<Weighted>,
+    preferred: Vec<WrittenWeightedTerm>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Weighted {
+struct WrittenWeightedTerm {
     weight: i64,
-    pod_affinity_term: Term,
+    pod_affinity_term: WrittenAffinityTerm,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Term {
+struct WrittenAffinityTerm {
     label_selector: Option<LabelSelector>,
     #[serde(deserialize_with = "nullable")]
     namespaces: Vec<String>,
@@ -70,9 +70,10 @@ impl PodAffinity {
         let Some(affinity) = pod.spec.affinity.as_ref() else { return PodAffinity::default() };
         let Affinity { pod_affinity: near, pod_anti_affinity: far } =
             Affinity::deserialize(&**affinity).unwrap_or_default();
-        let all =
-            |terms: Vec<Term>| terms.into_iter().map(|term| AffinityTerm::new(term, namespace)).collect();
-        let weigh = |term: Weighted, sign: i64| {
+        let all = |terms: Vec<WrittenAffinityTerm>| {
+            terms.into_iter().map(|term| AffinityTerm::new(term, namespace)).collect()
+        };
+        let weigh = |term: WrittenWeightedTerm, sign: i64| {
             (sign * term.weight, AffinityTerm::new(term.pod_affinity_term, namespace))
         };
         let nearer = near.preferred.into_iter().map(|term| weigh(term, 1));
@@ -92,7 +93,7 @@ impl PodAffinity {
 
 impl AffinityTerm {
     /// Without namespaces the pod's own is meant; without a label selector no pod is.
-    fn new(term: Term, namespace: &str) -> AffinityTerm {
+    fn new(term: WrittenAffinityTerm, namespace: &str) -> AffinityTerm {
         let selector = |selector: &LabelSelector| selector.selector().unwrap_or_else(|_| Selector::nothing());
         let mut namespaces: BTreeSet<String> = term.namespaces.into_iter().collect();
         if namespaces.is_empty() && term.namespace_selector.is_none() {

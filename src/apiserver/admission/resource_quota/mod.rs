@@ -37,13 +37,13 @@ pub(super) struct ResourceQuota {
     classes: Lister,
     claims: Lister,
     pods: Lister,
-    configuration: Configuration,
+    configuration: QuotaConfiguration,
 }
 
 /// `resourcequota.admission.config.k8s.io/v1` ResourceQuotaConfiguration
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Configuration {
+struct QuotaConfiguration {
     limited_resources: Vec<LimitedResource>,
 }
 
@@ -53,7 +53,7 @@ impl ResourceQuota {
     /// # Errors
     /// One that cannot be read.
     pub(super) fn new(with: &Initializer) -> Result<ResourceQuota, BadAdmissionConfig> {
-        let configuration: Option<Configuration> =
+        let configuration: Option<QuotaConfiguration> =
             serde_json::from_value(with.configuration("ResourceQuota").clone())
                 .map_err(|error| error.to_string())?;
         Ok(ResourceQuota {

@@ -32,11 +32,11 @@ const MIN_INTERVAL: Duration = Duration::from_secs(1);
 /// The keys of one provider.
 pub struct KeySet {
     algorithms: Allowed,
-    remote: Option<Remote>,
+    remote: Option<RemoteKeySet>,
     known: RwLock<KnownKeys>,
 }
 
-struct Remote {
+struct RemoteKeySet {
     issuer: String,
     /// Where its discovery document is.
     discovery: String,
@@ -81,7 +81,7 @@ impl KeySet {
         let well_known = || format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
         let discovery = discovery_url.map_or_else(well_known, str::to_owned);
         let provider = KeyProvider { transport, algorithms: algorithms.clone(), clock: clock.clone() };
-        let remote = Remote { issuer: issuer.into(), discovery, provider };
+        let remote = RemoteKeySet { issuer: issuer.into(), discovery, provider };
         KeySet { algorithms, remote: Some(remote), known: RwLock::default() }
     }
 
@@ -117,7 +117,7 @@ impl KeySet {
     }
 }
 
-impl Remote {
+impl RemoteKeySet {
     async fn fetch(&self, algorithms: &Allowed) -> Result<Arc<[VerifyingKey]>, BadCredential> {
         let document = self.provider.get(&self.discovery, None).await?;
         let document: Value = serde_json::from_slice(&document)

@@ -45,11 +45,11 @@ pub struct PublicKey {
 pub struct SigningKey {
     /// Its public half.
     pub public: PublicKey,
-    method: Method,
+    method: SigningMethod,
 }
 
 /// How it signs.
-enum Method {
+enum SigningMethod {
     Common(Algorithm, EncodingKey),
     Es512(p521::ecdsa::SigningKey),
 }
@@ -87,11 +87,11 @@ impl SigningKey {
         let method = match (&public.verifying.key, &private) {
             (JwtKey::Common(_, algorithms), private) => {
                 let algorithm = *algorithms.first().ok_or(UNUSABLE)?;
-                Method::Common(algorithm, private.encoding_key())
+                SigningMethod::Common(algorithm, private.encoding_key())
             }
             (JwtKey::P521(_), Private::Ec { number, .. }) => {
                 let key = p521::ecdsa::SigningKey::from_slice(number);
-                Method::Es512(key.map_err(|_| UNUSABLE)?)
+                SigningMethod::Es512(key.map_err(|_| UNUSABLE)?)
             }
             (JwtKey::P521(_), Private::Rsa { .. }) => return Err(UNUSABLE.into()),
         };
@@ -105,8 +105,8 @@ impl SigningKey {
     pub fn sign(&self, claims: &impl Serialize) -> Result<String, SigningError> {
         let id = &self.public.verifying.id;
         match &self.method {
-            Method::Es512(key) => es512::sign(claims, id, key),
-            Method::Common(algorithm, key) => {
+            SigningMethod::Es512(key) => es512::sign(claims, id, key),
+            SigningMethod::Common(algorithm, key) => {
                 let header = Header { typ: None, kid: Some(id.clone()), ..Header::new(*algorithm) };
                 jsonwebtoken::encode(&header, claims, key).map_err(|error| error.to_string().into())
             }

@@ -21,7 +21,7 @@ pub struct Segments {
     items: Arc<[Arc<Object>]>,
     /// The bytes that are not shared, of all pieces.
     own: Vec<u8>,
-    pieces: Vec<Piece>,
+    pieces: Vec<WrittenPiece>,
     /// The piece that comes next, and how much of it is gone.
     next: usize,
     gone: usize,
@@ -29,7 +29,7 @@ pub struct Segments {
 }
 
 /// None is empty.
-enum Piece {
+enum WrittenPiece {
     /// Of the segments' own bytes.
     Own { from: usize, upto: usize },
     /// The end of an object, by its place in the list.
@@ -51,8 +51,8 @@ impl Segments {
         self.left += upto - before;
         match self.pieces.last_mut() {
             _ if upto == before => {}
-            Some(Piece::Own { upto: end, .. }) => *end = upto,
-            _ => self.pieces.push(Piece::Own { from: before, upto }),
+            Some(WrittenPiece::Own { upto: end, .. }) => *end = upto,
+            _ => self.pieces.push(WrittenPiece::Own { from: before, upto }),
         }
     }
 
@@ -64,7 +64,7 @@ impl Segments {
             return self.put(|own| own.extend_from_slice(items[at].stored_end()));
         }
         self.left += bytes.len();
-        self.pieces.push(Piece::Item(at));
+        self.pieces.push(WrittenPiece::Item(at));
     }
 
     /// Whether it has as many pieces as can be sent at once.
@@ -74,8 +74,8 @@ impl Segments {
 
     fn piece(&self, at: usize) -> &[u8] {
         match self.pieces.get(at) {
-            Some(Piece::Own { from, upto }) => &self.own[*from..*upto],
-            Some(Piece::Item(at)) => self.items[*at].stored_end(),
+            Some(WrittenPiece::Own { from, upto }) => &self.own[*from..*upto],
+            Some(WrittenPiece::Item(at)) => self.items[*at].stored_end(),
             None => &[],
         }
     }

@@ -12,7 +12,7 @@ use apis::kind::Kind;
 use apis::scheme::Scheme;
 
 /// Kinds by version.
-type Versions = BTreeMap<Arc<str>, Vec<Arc<Kind>>>;
+type KindsByVersion = BTreeMap<Arc<str>, Vec<Arc<Kind>>>;
 
 /// A group with its versions, the preferred one first.
 pub(crate) struct Group {
@@ -44,7 +44,7 @@ pub(crate) fn with_remotes(scheme: &Scheme, remotes: Vec<Arc<Remote>>) -> Vec<Gr
 
 /// All that is served here, in order; groups of custom kinds come last, by name.
 pub(crate) fn groups(scheme: &Scheme) -> Vec<Group> {
-    let mut groups: BTreeMap<Arc<str>, Versions> = BTreeMap::new();
+    let mut groups: BTreeMap<Arc<str>, KindsByVersion> = BTreeMap::new();
     for kind in scheme.all() {
         let version = &kind.group_version;
         let group = groups.entry(version.group.clone()).or_default();
@@ -57,7 +57,7 @@ pub(crate) fn groups(scheme: &Scheme) -> Vec<Group> {
 }
 
 impl Group {
-    fn new(name: Arc<str>, versions: Versions) -> Group {
+    fn new(name: Arc<str>, versions: KindsByVersion) -> Group {
         let mut versions: Vec<_> = versions.into_iter().collect();
         versions.sort_by_key(|(version, _)| Reverse(rank(version)));
         Group { name, versions, remotes: vec![] }

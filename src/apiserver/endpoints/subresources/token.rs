@@ -63,7 +63,7 @@ fn no_issuer() -> Status {
 
 /// What the token lives and dies with.
 #[derive(Default)]
-struct Bound {
+struct BoundObject {
     pod: Option<Reference>,
     node: Option<Reference>,
     secret: Option<Reference>,
@@ -116,16 +116,16 @@ fn validate(request: &Value) -> Result<(), Status> {
 }
 
 /// Finds the object that the token is to be bound to.
-async fn bind(scope: &Scope, request: &Value) -> Result<Bound, Status> {
+async fn bind(scope: &Scope, request: &Value) -> Result<BoundObject, Status> {
     let reference = &request["spec"]["boundObjectRef"];
     if reference.is_null() {
-        return Ok(Bound::default());
+        return Ok(BoundObject::default());
     }
     let registry = &scope.server.registry;
     let (namespace, name) = (scope.namespace(), text(reference, "name"));
     let version = GroupVersion::parse(text(reference, "apiVersion"));
     let kind = version.unwrap_or(GroupVersion::new("", "")).kind(text(reference, "kind"));
-    let mut bound = Bound::default();
+    let mut bound = BoundObject::default();
     let object = match (&*kind.group_version.group, &*kind.kind) {
         ("", "Pod") => {
             let pod = registry.get(&PODS, namespace, name, None).await?;
@@ -191,7 +191,7 @@ fn issue(
     issuer: &TokenIssuer,
     request: &mut Value,
     account: &Object,
-    bound: Bound,
+    bound: BoundObject,
 ) -> Result<(), Status> {
     let expiration_seconds = number(request, "spec.expirationSeconds");
     let now = scope.server.clock.now();
