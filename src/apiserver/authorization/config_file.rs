@@ -298,7 +298,7 @@ mod tests {
 apiVersion: apiserver.config.k8s.io/v1
 kind: AuthorizationConfiguration
 authorizers:
-- type: WrittenWebhook
+- type: Webhook
   name: team
   webhook:
     timeout: 3s
