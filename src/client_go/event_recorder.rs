@@ -45,6 +45,10 @@ const MAX_NAMES: usize = 100;
 /// (`core/validation.NoteLengthLimit`).
 const MAX_RECORDED_BYTES: usize = 1024;
 
+/// An event that waits to be written, and what caused it. In a box: a channel makes room for 32 at once, and
+/// there is one for each node.
+type QueuedEvent = Box<(Event, StepId)>;
+
 /// Makes events in the name of one component. Cloning shares it.
 #[derive(Clone)]
 pub struct EventRecorder {
@@ -53,7 +57,7 @@ pub struct EventRecorder {
     clock: Clock,
     flow: Flow,
     cause: StepId,
-    queue: mpsc::Sender<(Event, StepId)>,
+    queue: mpsc::Sender<QueuedEvent>,
 }
 
 /// Takes the events of recorders and writes them through the API (`record.EventBroadcaster`).
@@ -61,8 +65,8 @@ pub struct EventBroadcaster {
     client: Client,
     clock: Clock,
     entropy: Entropy,
-    queue: mpsc::Sender<(Event, StepId)>,
-    events: mpsc::Receiver<(Event, StepId)>,
+    queue: mpsc::Sender<QueuedEvent>,
+    events: mpsc::Receiver<QueuedEvent>,
 }
 
 impl EventBroadcaster {
@@ -94,7 +98,8 @@ impl EventBroadcaster {
                 tokio::select! {
                     biased;
                     event = events.recv() => match event {
-                        Some((event, cause)) => {
+                        Some(queued) => {
+                            let (event, cause) = *queued;
                             run_once("event broadcaster", Box::pin(sink.record(event, cause))).await;
                         }
                         None => return,
@@ -162,7 +167,7 @@ impl EventRecorder {
                 host: (!self.host.is_empty()).then(|| Box::new(EventHost(self.host.clone()))),
             }
         });
-        if let Err(error) = self.queue.try_send((event, step)) {
+        if let Err(error) = self.queue.try_send(Box::new((event, step))) {
             tracing::debug!(component = %self.component, %reason, %error, "unable to record an event, dropped it");
         }
     }
