@@ -48,6 +48,8 @@ mod exchange_handles;
 mod extenders;
 mod fault_handles;
 mod fault_objects;
+mod fault_resources;
+mod fault_webhooks;
 mod flow_handles;
 mod fork_handles;
 mod forked;
@@ -430,13 +432,13 @@ impl Cluster {
         (authority, serving): (&Authority, Option<Identity>),
         client_authorities: Vec<String>,
     ) -> Result<(), StartError> {
-        let (failed, now) = (|error| StartError::Listen(listen.address, error), self.inside.clock.now());
+        let (failed, clock) = (|error| StartError::Listen(listen.address, error), &self.inside.clock);
         let listener = server::bind(listen.address).await.map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
         let (tls, service) = if listen.tls {
             let identity = match &serving {
                 Some(given) => given.clone(),
-                None => front_door::serving_identity([bound.ip(), service_address], authority, now)?,
+                None => front_door::serving_identity([bound.ip(), service_address], authority, clock)?,
             };
             (
                 Some(Tls { identity, client_authorities, demands_client_certificates: false }),
@@ -445,9 +447,8 @@ impl Cluster {
         } else {
             (None, self.service())
         };
-        self.server =
-            Some(Server::start_on(&self.inside.clock, listener, tls.as_ref(), service).map_err(failed)?);
-        self.access = Some(serving::access(bound, tls.is_some(), authority, serving.as_ref(), now)?);
+        self.server = Some(Server::start_on(clock, listener, tls.as_ref(), service).map_err(failed)?);
+        self.access = Some(serving::access(bound, tls.is_some(), authority, serving.as_ref(), clock)?);
         Ok(())
     }
 }

@@ -42,6 +42,7 @@ const EFFECTIVE: &[&str] = &[
     "DRANodeAllocatableResources",
     "DRAPartitionableDevices",
     "GenericWorkload",
+    "InPlacePodLevelResourcesVerticalScaling",
     "PodCertificateRequest",
     "VolumeLimitScaling",
 ];

@@ -37,7 +37,7 @@ use super::filters::passed::Passed;
 use super::filters::priority_and_fairness::prioritize;
 use super::filters::request_info::resolve_request_info;
 use super::filters::retry_after::send_elsewhere;
-use super::filters::stepping::{Holds, hold_request};
+use super::filters::stepping::{Holds, OutlivesClient, hold_request};
 use super::filters::timeout::limit_time;
 use super::filters::traffic::count_traffic;
 use super::filters::web_pages::keep_pages_out;
@@ -170,6 +170,7 @@ impl Filters {
     fn around(self, endpoints: Arc<Endpoints>) -> ApiService {
         let flow = endpoints.flow.clone();
         let clock = endpoints.clock.clone();
+        let (stepped, steps) = (flow.clone(), clock.clone());
         let chain = ServiceBuilder::new()
             // Around everything: whatever panics below becomes a 500 of this one request.
             .layer(from_fn(recover_from_panic))
@@ -216,7 +217,7 @@ impl Filters {
             .service(endpoint(move |Passed { request, ctx, .. }: Passed| {
                 installer::serve(endpoints.clone(), request, ctx)
             }));
-        ApiService::new(Chain::new(chain))
+        ApiService::new(OutlivesClient { chain: Chain::new(chain), flow: stepped, clock: steps })
     }
 }
 

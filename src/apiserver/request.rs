@@ -7,6 +7,7 @@ mod disturbance;
 mod field_changes;
 mod info;
 mod passed_on;
+mod second_checks;
 mod seen_body;
 mod told_values;
 
@@ -15,6 +16,7 @@ pub use context::{Announced, LONG_BYTES, RequestContext};
 pub use disturbance::{IsSilent, RequestDisturbance, WatchStage};
 pub use info::{BESIDE, RequestInfo, is_below, is_true, query_pairs, query_value};
 pub use passed_on::PassedOn;
+pub use second_checks::SecondChecks;
 pub use seen_body::seen;
 pub use told_values::{ValueReader, hide_unreadable};
 

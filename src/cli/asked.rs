@@ -5,7 +5,6 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::connection::Context;
 use super::{Failure, block_on, choice};
 
 /// Which cluster a subcommand talks to.
@@ -19,8 +18,7 @@ pub struct WhichCluster {
 impl WhichCluster {
     /// What the handle at a path below `/kubarium/v1` answers; no body is null.
     pub fn ask<T: DeserializeOwned>(&self, method: Method, path: &str, body: &Value) -> Result<T, Failure> {
-        let record = choice::running(self.cluster.as_deref())?;
-        let context = Context::load(&record.kubeconfig, &record.name)?;
+        let (_, context) = choice::reached(self.cluster.as_deref())?;
         let bytes = if body.is_null() { vec![] } else { body.to_string().into_bytes() };
         let path = format!("{}{path}", handles::ROOT);
         let answer = block_on(context.ask(method, &path, bytes))?;

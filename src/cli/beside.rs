@@ -16,6 +16,7 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{self, SignalKind, signal};
 
 use super::{Failure, up};
+use crate::cluster::Cluster;
 use clock::Clock;
 
 /// How often it is looked whether what a command has left running has ended.
@@ -178,6 +179,16 @@ impl Beside {
 
 fn is_at_terminal() -> bool {
     io::stdin().is_terminal() || io::stdout().is_terminal() || io::stderr().is_terminal()
+}
+
+/// How a command finds the cluster that it runs with: `kubectl` and its like, `kubarium`, and what is open
+/// besides.
+pub(crate) fn tell_of_cluster(command: &mut Command, cluster: &Cluster, name: &str, kubeconfig: &Path) {
+    let kubeconfig = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
+    // As `127.0.0.1:40123,127.0.0.1:40124`.
+    let published: Vec<String> = cluster.published().iter().map(|(address, _)| address.to_string()).collect();
+    command.env("KUBECONFIG", kubeconfig).env("KUBARIUM_NAME", name);
+    command.env("KUBARIUM_PUBLISHED", published.join(","));
 }
 
 /// As a shell says it: 128 and the signal, when one ended it.

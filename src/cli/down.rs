@@ -84,6 +84,11 @@ fn stop_named(clusters: &Clusters, name: &str) -> Result<(), Failure> {
     if let Some(record) = clusters.killed.iter().find(named) {
         return clean_up(record);
     }
+    if let Some(parent) = choice::parent_of_fork(&clusters.running, name) {
+        let parent = parent.name;
+        let advice = format!("end it alone with: kubarium fork {name} --delete --name {parent}");
+        return Err(Failure(format!("{name:?} is a fork of {parent:?}, and ends with it; {advice}")));
+    }
     // It was killed before it could say where its context is: where contexts usually are.
     if !state::is_running(&state::folder()?, name) && kubeconfig::clean(&current::users_file()?, name, false)?
     {

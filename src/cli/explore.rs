@@ -15,8 +15,8 @@ use super::beside::{self, Asked, Beside};
 use super::kubeconfig;
 use super::run_folder::RunFolder;
 use super::terminal::fitted;
-use super::{Failure, say};
-use crate::cluster::{Cluster, Config, Listen};
+use super::{Failure, say, state};
+use crate::cluster::{Access, Cluster, Config, Listen};
 use apimachinery::yaml;
 use clock::Clock;
 use entropy::Entropy;
@@ -24,16 +24,20 @@ use files::write_private;
 
 /// Who acts by the kubeconfig that is made for the operator.
 const OPERATOR: &str = "operator";
+/// They may do everything.
+const MASTERS: &str = "system:masters";
 
 /// Run a test under many seeds, each with other faults, and find the smallest schedule that makes it fail
 ///
-/// Each run has a new cluster, which the command finds by KUBECONFIG. The operator under test is to use
-/// KUBARIUM_OPERATOR_KUBECONFIG: it acts as the user "operator", whom the faults are for. Without faults
-/// the test has to succeed; it fails when its exit code is not 0.
+/// Each run has a new cluster, which the command finds by KUBECONFIG, and `kubarium` by KUBARIUM_NAME. The
+/// operator under test is to use KUBARIUM_OPERATOR_KUBECONFIG, which is of the user "operator", whom the
+/// faults are for. Without faults the test has to succeed; it fails when its exit code is not 0. Where no
+/// fault was for anybody in any run, nothing was tried, and that is an error, too.
 #[derive(Args)]
 pub struct ExploreCommand {
     /// How many seeds.
-    #[arg(long, default_value_t = 20, value_name = "NUMBER")]
+    #[arg(long, default_value_t = 20, value_name = "NUMBER",
+        value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
     /// The first of them, or with --seeds 1 the one to play again.
     #[arg(long, default_value_t = 0, value_name = "SEED")]
@@ -114,15 +118,16 @@ impl ExploreCommand {
                 return Err(self.failed(schedule, why, &mut asked_to_end).await?.into());
             }
         }
-        say(format!("{} runs, and none has failed", self.seeds));
         if asked == 0 {
-            let remark = format!(
-                "but no fault was for anybody: {} has asked for nothing; have the operator use \
+            let why = format!(
+                "no fault was for anybody in {} runs: {} has asked for nothing; have the operator use \
                  KUBARIUM_OPERATOR_KUBECONFIG, or give --user '*'",
+                self.seeds,
                 self.user.join(", ")
             );
-            say(fitted(&remark));
+            return Err(Failure(why).into());
         }
+        say(format!("{} runs, and none has failed", self.seeds));
         Ok(())
     }
 
@@ -177,12 +182,12 @@ impl ExploreCommand {
         schedule: &Schedule,
         asked: &mut Asked,
     ) -> Result<Option<String>, ExploreEnd> {
-        let access = cluster.access().ok_or(Failure("the cluster does not listen".into()))?;
+        let silent = || Failure("the cluster does not listen".into());
+        let access = cluster.access().ok_or_else(silent)?;
+        let operator = cluster.access_as(OPERATOR, MASTERS).map_err(|error| Failure(error.to_string()))?;
+        let operator = operator.ok_or_else(silent)?;
         let paths = [folder.join("kubeconfig"), folder.join("operator-kubeconfig")];
-        let documents = [
-            kubeconfig::document(name, &access),
-            kubeconfig::document_acting_as(name, &access, OPERATOR, &["system:masters"]),
-        ];
+        let documents = [&access, &operator].map(|access| kubeconfig::document(name, access));
         for (path, document) in paths.iter().zip(documents) {
             let failed = |error| Failure::new(format!("cannot write {}", path.display()), error);
             write_private(path, document.as_bytes()).map_err(failed)?;
@@ -190,21 +195,42 @@ impl ExploreCommand {
         for fault in &schedule.faults {
             cluster.faults().add(fault.clone()).map_err(|error| Failure(error.to_string()))?;
         }
-        self.why_failed(&paths, schedule.seed, asked).await
+        let claim = state::Claim::take(name)?;
+        claim.publish(&self.record(name, &access, &paths[0]))?;
+        let (program, arguments) = self.command.split_first().ok_or(Failure("there is no command".into()))?;
+        let mut command = Command::new(program);
+        command.args(arguments).env("KUBARIUM_SEED", schedule.seed.to_string());
+        beside::tell_of_cluster(&mut command, cluster, name, &paths[0]);
+        command.env("KUBARIUM_OPERATOR_KUBECONFIG", &paths[1]).kill_on_drop(true);
+        self.why_failed(command, &program.to_string_lossy(), asked).await
+    }
+
+    /// What `kubarium` finds the cluster by, where the command calls it.
+    fn record(&self, name: &str, access: &Access, kubeconfig: &Path) -> state::Record {
+        state::Record {
+            name: name.to_owned(),
+            pid: i32::try_from(std::process::id()).unwrap_or_default(),
+            server: access.server.clone(),
+            nodes: self.nodes,
+            kubeconfig: kubeconfig.to_owned(),
+            own_kubeconfig: true,
+            ready: true,
+            applied: vec![],
+            version: env!("CARGO_PKG_VERSION").into(),
+            started: Some(Clock::real().now()),
+            shutdown_delay: Duration::ZERO,
+            data_dir: None,
+            log: None,
+        }
     }
 
     /// Runs the command; why it failed, if it did. Nothing that it has started goes on after it.
     async fn why_failed(
         &self,
-        paths: &[PathBuf; 2],
-        seed: u64,
+        command: Command,
+        shown: &str,
         asked: &mut Asked,
     ) -> Result<Option<String>, ExploreEnd> {
-        let (program, arguments) = self.command.split_first().ok_or(Failure("there is no command".into()))?;
-        let mut command = Command::new(program);
-        command.args(arguments).env("KUBECONFIG", &paths[0]).env("KUBARIUM_SEED", seed.to_string());
-        command.env("KUBARIUM_OPERATOR_KUBECONFIG", &paths[1]).kill_on_drop(true);
-        let shown = program.to_string_lossy();
         let started = Beside::start_apart(command);
         let mut started = started.map_err(|error| Failure::new(format!("cannot run {shown}"), error))?;
         let ended = asked.or(Clock::real().timeout(self.timeout.0, started.wait())).await;

@@ -193,7 +193,8 @@ impl AddFault {
         };
         for fault in faults {
             let added: Value = self.which.ask(Method::POST, "/faults", &fault)?;
-            say(format!("added {}", text(&added["name"])));
+            let warning = added["warning"].as_str().map(|warning| format!("; {warning}")).unwrap_or_default();
+            say(format!("added {}{warning}", text(&added["name"])));
         }
         Ok(())
     }

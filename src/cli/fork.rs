@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::connection::Context;
 use super::state::Record;
-use super::{Failure, choice, kubeconfig, say};
+use super::{Failure, choice, kubeconfig, say, state};
 
 /// Make a second cluster with the same past, which goes its own way from there.
 ///
@@ -71,12 +71,23 @@ impl Fork {
     }
 
     fn make(&self, context: &Context, record: &Record) -> Result<(), Failure> {
+        if let Some(fork) = &self.fork {
+            refuse(fork, &record.name)?;
+            kubeconfig::refuse_a_users_own(fork, self.kubeconfig.as_deref())?;
+        }
         let at = self.at.map(|at| at.to_string());
         let wanted = json!({"name": self.fork, "resourceVersion": at}).to_string();
         let answer = super::block_on(context.ask(Method::POST, "/kubarium/v1/forks", wanted.into()))?;
         let made: MadeFork = read(&answer)?;
         let access = Context::parse(&made.kubeconfig, "the answer", &made.name)?.access;
-        let written = kubeconfig::write(&made.name, self.kubeconfig.as_deref(), &access)?;
+        let written = match kubeconfig::write(&made.name, self.kubeconfig.as_deref(), &access) {
+            Ok(written) => written,
+            Err(failure) => {
+                // Nobody could reach it by kubectl: it is not left behind.
+                end(context, &made.name)?;
+                return Err(failure);
+            }
+        };
         let MadeFork { name, server, resource_version, .. } = made;
         say(format!("fork {name:?} of {:?} at resourceVersion {resource_version}: {server}", record.name));
         say(format!("kubeconfig {} (context {name:?})", written.path.display()));
@@ -84,9 +95,7 @@ impl Fork {
     }
 
     fn delete(&self, context: &Context, fork: &str) -> Result<(), Failure> {
-        let name = utf8_percent_encode(fork, NON_ALPHANUMERIC);
-        let path = format!("/kubarium/v1/forks/{name}");
-        super::block_on(context.ask(Method::DELETE, &path, Vec::new()))?;
+        end(context, fork)?;
         let path = match &self.kubeconfig {
             Some(path) => path.clone(),
             None => kubeconfig::current::users_file()?,
@@ -95,6 +104,25 @@ impl Fork {
         say(format!("fork {fork:?} has ended"));
         Ok(())
     }
+}
+
+/// A context has one cluster: that of the parent, or of another one, is not overwritten.
+fn refuse(fork: &str, parent: &str) -> Result<(), Failure> {
+    if fork == parent {
+        return Err(Failure(format!("the fork needs another name than its parent {parent:?} has")));
+    }
+    if state::is_running(&state::folder()?, fork) {
+        return Err(Failure(format!(
+            "a cluster named {fork:?} is running; choose another name for the fork"
+        )));
+    }
+    Ok(())
+}
+
+fn end(context: &Context, fork: &str) -> Result<(), Failure> {
+    let name = utf8_percent_encode(fork, NON_ALPHANUMERIC);
+    let path = format!("/kubarium/v1/forks/{name}");
+    super::block_on(context.ask(Method::DELETE, &path, Vec::new())).map(drop)
 }
 
 fn list(context: &Context) -> Result<(), Failure> {
@@ -110,4 +138,16 @@ fn list(context: &Context) -> Result<(), Failure> {
 fn read<T: serde::de::DeserializeOwned>(answer: &[u8]) -> Result<T, Failure> {
     serde_json::from_slice(answer)
         .map_err(|error| Failure::new("the cluster's answer is not understood", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fork_is_not_named_as_its_parent() {
+        let Failure(why) = refuse("b", "b").unwrap_err();
+        assert!(why.contains("another name than its parent \"b\""), "{why}");
+        assert!(refuse("no-cluster-has-this-name", "b").is_ok());
+    }
 }

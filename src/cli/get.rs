@@ -2,7 +2,6 @@
 
 use clap::{Subcommand, ValueEnum};
 
-use super::connection::Context;
 use super::state::Record;
 use super::{Failure, choice, say, state};
 use apimachinery::time::Time;
@@ -102,8 +101,7 @@ fn cells(record: &Record, now: Time) -> Vec<String> {
 }
 
 fn kubeconfig(name: Option<&str>) -> Result<(), Failure> {
-    let record = choice::running(name)?;
-    let context = Context::load(&record.kubeconfig, &record.name)?;
+    let (record, context) = choice::reached(name)?;
     say(super::kubeconfig::document(&record.name, &context.access).trim_end());
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! `kubarium learn`: a course in the terminal, with a running cluster to try it on.
 
+use std::ffi::OsString;
 use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +14,7 @@ use ui::{Lesson, LessonObject, LessonStep, lessons};
 
 use super::connection::Context;
 use super::style::{Style, Tone};
-use super::{Failure, block_on, choice, say};
+use super::{Failure, block_on, choice, lesson_left, say};
 
 /// How often the record is looked at while something is waited for.
 const PERIOD: Duration = Duration::from_millis(200);
@@ -57,6 +58,10 @@ impl Learn {
             style: Style::of_stdout(),
             learn: &self,
         };
+        // What is brought is applied, whether or not it is there.
+        if self.filename.is_none() {
+            lesson_left::refuse_if_left(&taken.context, &lesson)?;
+        }
         say(taken.style.paint(Tone::Strong, &lesson.title));
         lesson.steps.iter().try_for_each(|step| taken.take(step))
     }
@@ -100,6 +105,13 @@ fn applying(file: &str, LessonObject { namespace, is_unplaced, .. }: &LessonObje
     format!("kubectl {there}apply -f {}", quoted(file))
 }
 
+/// Where programs are looked for, with our own folder first.
+fn path_with_us() -> Option<OsString> {
+    let own = std::env::current_exe().ok()?.parent()?.to_owned();
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    std::env::join_paths(std::iter::once(own).chain(std::env::split_paths(&others))).ok()
+}
+
 /// As one word of a shell.
 fn quoted(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
@@ -130,9 +142,14 @@ impl LessonTaken<'_> {
         self.wait(step, since)
     }
 
-    /// Runs a command as who learns would: with the cluster's kubeconfig.
+    /// Runs a command as who learns would: with the cluster's kubeconfig, and this program as `kubarium`.
     fn do_it(&self, command: &str) -> Result<(), Failure> {
-        let status = Command::new("sh").args(["-c", command]).env("KUBECONFIG", self.kubeconfig).status();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).env("KUBECONFIG", self.kubeconfig);
+        if let Some(path) = path_with_us() {
+            shell.env("PATH", path);
+        }
+        let status = shell.status();
         let status = status.map_err(|error| Failure::new("cannot run sh", error))?;
         let failed = || Failure(format!("the command ended with {status}: {command}"));
         if status.success() { Ok(()) } else { Err(failed()) }
@@ -207,5 +224,17 @@ impl LessonTaken<'_> {
         let read = |line| serde_json::from_slice(line);
         let parsed: Result<Vec<Value>, _> = lines.map(read).collect();
         parsed.map_err(|error| Failure::new("the cluster's answer is not understood", error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_find_this_program_first() {
+        let own = std::env::current_exe().unwrap();
+        let path = path_with_us().unwrap();
+        assert_eq!(std::env::split_paths(&path).next().as_deref(), own.parent());
     }
 }

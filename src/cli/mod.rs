@@ -47,6 +47,7 @@ mod help;
 mod junit;
 mod kubeconfig;
 mod left_behind;
+mod lesson_left;
 mod log;
 mod manifests;
 mod mistakes;

@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
@@ -145,7 +144,8 @@ impl RunCommand {
             Ok(()) => self.apply_and_run(cluster, &written.path, given, asked).await,
             Err(failure) => Err(failure),
         };
-        if let Err(failure) = written.remove() {
+        let of_forks = kubeconfig::clean_forks(&written.path, &cluster.fork_names());
+        for failure in [of_forks, written.remove()].into_iter().filter_map(Result::err) {
             complain(&failure);
         }
         ended
@@ -203,8 +203,8 @@ impl RunCommand {
         let (program, arguments) = self.command.split_first().ok_or(Failure("there is no command".into()))?;
         let shown = program.to_string_lossy();
         let mut command = Command::new(program);
-        command.args(arguments).env("KUBECONFIG", absolute(kubeconfig)).env("KUBARIUM_NAME", &self.up.name);
-        command.env("KUBARIUM_PUBLISHED", addresses(cluster.published()));
+        command.args(arguments);
+        beside::tell_of_cluster(&mut command, cluster, &self.up.name, kubeconfig);
         let started = Beside::start(command, inherited);
         let mut started = started.map_err(|error| Failure::new(format!("cannot run {shown}"), error))?;
         let ended = started.ended(asked).await;
@@ -246,12 +246,6 @@ impl RunEnd {
     }
 }
 
-/// As `127.0.0.1:40123,127.0.0.1:40124`.
-fn addresses(published: &[(SocketAddr, String)]) -> String {
-    let addresses: Vec<String> = published.iter().map(|(address, _)| address.to_string()).collect();
-    addresses.join(",")
-}
-
 fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "kubarium: {text}");
 }
@@ -284,7 +278,3 @@ rules:
   userGroups: ['system:nodes']
 - level: Metadata
 ";
-
-fn absolute(path: &Path) -> PathBuf {
-    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
-}

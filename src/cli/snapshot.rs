@@ -110,8 +110,7 @@ pub(super) fn live(name: Option<&str>, keys: bool) -> Result<Snapshot, Failure> 
 }
 
 fn connect(name: Option<&str>) -> Result<Context, Failure> {
-    let record = choice::running(name)?;
-    Context::load(&record.kubeconfig, &record.name)
+    choice::reached(name).map(|(_, context)| context)
 }
 
 fn failure(error: impl std::fmt::Display) -> Failure {

@@ -109,15 +109,20 @@ impl StepCommand {
         if within.is_some() && !what.waits() {
             return Err(Failure("--within is for who waits: step next, step stage and step until".into()));
         }
-        let is_until = matches!(what, StepWhat::Until(_));
         let said = what.ask(&WhichCluster { cluster: name }, within.as_deref().unwrap_or(WITHIN))?;
         for line in lines(&said) {
             say(line);
         }
-        if is_until && said["reached"] == false {
-            return Err(Failure("that did not come true yet; the cluster stands where it is".into()));
+        let StepWhat::Until(until) = what else { return Ok(()) };
+        match breakpoint_reached(&said) {
+            _ if said["reached"] != false => Ok(()),
+            Some(name) => {
+                let StepUntil { object, wanted, .. } = until;
+                say(format!("it stands at the breakpoint {name:?}; {object} is not {wanted} yet"));
+                Ok(())
+            }
+            None => Err(Failure("that did not come true yet; the cluster stands where it is".into())),
         }
-        Ok(())
     }
 }
 
@@ -150,6 +155,12 @@ impl StepWhat {
             }
         }
     }
+}
+
+/// At which breakpoint the steps have ended that were let happen, if at one: the first who is held ran into
+/// it.
+fn breakpoint_reached(said: &Value) -> Option<&str> {
+    said["held"][0]["breakpoint"].as_str().filter(|_| said["releasedCount"] != 0)
 }
 
 /// What happened, who is held, and where it would stand still.
@@ -255,6 +266,7 @@ mod tests {
             "gone": [{"words": "c"}],
             "breakpoints": [{"name": "write pods"}],
         });
+        assert_eq!(breakpoint_reached(&said), Some("write pods"));
         assert_eq!(
             lines(&said),
             [
@@ -268,7 +280,7 @@ mod tests {
         );
         let waited =
             json!({"paused": true, "reached": false, "releasedCount": 0, "heldCount": 0, "now": "T"});
-        assert_eq!(lines(&waited)[0], "nobody was held; it is T");
+        assert_eq!((&*lines(&waited)[0], breakpoint_reached(&waited)), ("nobody was held; it is T", None));
         assert_eq!(lines(&json!({"paused": false})), ["the cluster goes on by itself"]);
     }
 }

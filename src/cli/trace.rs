@@ -3,7 +3,6 @@
 use clap::Args;
 
 use super::asked::encoded;
-use super::connection::Context;
 use super::trace_bodies::{KeptExchanges, requests};
 use super::trace_source::{TraceSource, look};
 use super::trace_wanted::WantedPart;
@@ -85,9 +84,8 @@ impl Trace {
     }
 
     fn asking(&self, traced: Option<Traced>) -> Result<TraceSource, Failure> {
-        let record = choice::running(self.name.as_deref())?;
+        let (record, context) = choice::reached(self.name.as_deref())?;
         let namespace = self.namespace.clone().unwrap_or_else(|| traced::namespace(&record));
-        let context = Context::load(&record.kubeconfig, &record.name)?;
         let path = match &traced {
             None => "/flowz?all=true".to_owned(),
             Some(Traced { kind, name }) => {

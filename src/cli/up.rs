@@ -12,7 +12,7 @@ use super::flags::clock::ClockChoice;
 use super::flags::components::ComponentFlags;
 use super::flags::election::ElectionFlags;
 use super::flags::values;
-use super::readiness::Readiness;
+use super::readiness::{Readiness, ReadyDescriptor};
 use super::stop::{Stop, end_unless_told};
 use super::style::Style;
 use super::{Failure, data_dir, detach, kubeconfig, manifests, node, progress, run_folder, say, state};
@@ -83,6 +83,8 @@ pub struct Up {
     pub recover: bool,
     /// Start from a file that `snapshot save` wrote, or from the folder that a failed `kubarium run` has
     /// left, with as many nodes as there were.
+    ///
+    /// A stepped clock stands at the time at which it was taken.
     ///
     /// With a data dir that is not there yet, everything is written there first.
     #[arg(long, value_name = "FILE")]
@@ -162,6 +164,8 @@ pub struct Up {
     #[arg(long)]
     pub keep_bodies: bool,
     /// Draw UIDs and names from this seed, the same each time.
+    ///
+    /// Names that the server generates are the same as long as nothing else is created at the same time.
     #[arg(long, value_parser = values::seed)]
     pub seed: Option<u64>,
     /// By which time it lives: real, stepped, xN, which is N times as fast, or +10m and -10m, which is wrong
@@ -214,6 +218,8 @@ impl Up {
 
     /// Runs until it is told to stop.
     pub fn run(self) -> Result<(), Failure> {
+        // Before anything else is opened, which would have its number if nobody else has.
+        let ready_fd = self.ready_fd.map(ReadyDescriptor::hold).transpose()?;
         state::check_name(&self.name)?;
         let mut background = detach::background()?;
         let manifests = match &mut background {
@@ -233,20 +239,20 @@ impl Up {
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Failure::new("cannot start", error))?;
-        runtime.block_on(self.serve(&claim, log, &manifests))
+        runtime.block_on(self.serve(&claim, (log, ready_fd), &manifests))
     }
 
     async fn serve(
         self,
         claim: &state::Claim,
-        log: Option<PathBuf>,
+        (log, ready_fd): (Option<PathBuf>, Option<ReadyDescriptor>),
         manifests: &[Manifest],
     ) -> Result<(), Failure> {
         let clock = Clock::real();
         let config = self.config()?;
         self.data_dir.as_deref().map_or(Ok(()), data_dir::check)?;
         let mut stop = Stop::listen()?;
-        let readiness = Readiness::new(self.ready_file.as_deref(), self.ready_fd);
+        let readiness = Readiness::new(self.ready_file.as_deref(), ready_fd);
         say(format!("kubarium {} starts cluster {:?}", env!("CARGO_PKG_VERSION"), self.name));
         let cluster = tokio::select! {
             started = Cluster::start(config) => started.map_err(|error| Failure(error.to_string()))?,
@@ -280,9 +286,11 @@ impl Up {
                 Ok(())
             }
         };
+        let forks = cluster.fork_names();
         let ended = end_unless_told(cluster.stop(), stop.wait(), self.apiserver.shutdown.delay).await;
+        let of_forks = kubeconfig::clean_forks(&written.path, &forks);
         let removed = written.remove();
-        outcome.and(ended).and(removed)
+        outcome.and(ended).and(of_forks).and(removed)
     }
 
     /// What it is to begin with, if that is said.
@@ -396,6 +404,8 @@ impl Up {
         }
         let node_groups = self.node_config.as_deref().map(node::read).transpose()?.unwrap_or_default();
         let snapshot = self.read_snapshot()?;
+        // Of a real etcd nobody knows that its time was another than the machine's.
+        let past = snapshot.as_ref().filter(|_| self.snapshot.is_some()).map(Snapshot::taken);
         Ok(Config {
             nodes: self.nodes(snapshot.as_ref()),
             node_groups,
@@ -431,7 +441,7 @@ impl Up {
             verbosity: self.verbosity.clone(),
             otlp_endpoint: values::collector(self.otlp_endpoint.clone(), self.otlp_certificate.as_deref())?,
             listeners: OwnListeners::new(self.forward_pods),
-            clock: self.clock.clock(),
+            clock: self.clock.clock(past),
             entropy: self.seed.map_or_else(Entropy::from_system, Entropy::seeded),
             ..Config::default()
         })

@@ -75,8 +75,7 @@ impl WatchCommand {
                     .into(),
             ));
         }
-        let record = choice::running(self.which.cluster.as_deref())?;
-        let context = Context::load(&record.kubeconfig, &record.name)?;
+        let (record, context) = choice::reached(self.which.cluster.as_deref())?;
         block_on(watch(&context, &record.name))
     }
 }

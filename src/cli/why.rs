@@ -32,7 +32,7 @@ impl Why {
         if name.is_empty() {
             return Err(Failure(format!("say which one of {kind}; try: kubarium why {kind}/web")));
         }
-        let record = choice::running(self.which.cluster.as_deref())?;
+        let (record, _) = choice::reached(self.which.cluster.as_deref())?;
         let namespace = self.namespace.clone().unwrap_or_else(|| traced::namespace(&record));
         let query = [("resource", &kind), ("namespace", &namespace), ("name", &name)];
         let query = query.map(|(parameter, value)| format!("{parameter}={}", encoded(value))).join("&");

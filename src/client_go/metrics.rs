@@ -86,6 +86,11 @@ impl ComponentMetrics {
         known.unwrap_or_else(|| Arc::new(WorkQueueCounts::new(clock.clone())))
     }
 
+    /// What its queues are counted as.
+    pub fn queue_names(&self) -> Vec<String> {
+        self.queues.lock().keys().cloned().collect()
+    }
+
     /// The queue of which that is counted.
     pub fn follow(&self, name: &str, counts: Arc<WorkQueueCounts>, state: Weak<dyn QueueState>) {
         self.queues.lock().insert(name.to_owned(), CountedQueue { counts, state });

@@ -20,7 +20,7 @@ mod work;
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use chrono::{DateTime, TimeDelta, Utc};
 use tokio::task::JoinHandle;
@@ -129,6 +129,16 @@ impl Clock {
             }
             TimeSource::Stepped(stepped) => stepped.now(),
         }
+    }
+
+    /// The machine's own time, whatever this clock says: for what is shown to those who live by that.
+    pub fn machine_now(&self) -> DateTime<Utc> {
+        DateTime::from(SystemTime::now())
+    }
+
+    /// Whether a year of it is a year of the machine's, be it ahead or behind.
+    pub fn goes_as_the_machine(&self) -> bool {
+        matches!(self.source, TimeSource::Real { faster: 1, .. })
     }
 
     /// Time since this clock was made; never goes back. For measuring and for deadlines.
@@ -399,6 +409,7 @@ mod tests {
         clock.advance(Duration::from_secs(1));
         sleeper.await.unwrap();
         assert_eq!(clock.now().timestamp(), 10);
+        assert!(clock.machine_now() - clock.now() > TimeDelta::days(365) && !clock.goes_as_the_machine());
     }
 
     #[test]
@@ -407,6 +418,8 @@ mod tests {
         let apart = ahead.now() - right.now();
         assert!((TimeDelta::minutes(9)..TimeDelta::minutes(11)).contains(&apart), "{apart}");
         assert!(ahead.elapsed() < Duration::from_secs(60));
+        assert!(ahead.machine_now() - right.now() < TimeDelta::minutes(1));
+        assert!(ahead.goes_as_the_machine() && !Clock::faster(2).goes_as_the_machine());
         let never = Clock::off_by(TimeDelta::MAX);
         assert!(never.now() - right.now() < TimeDelta::minutes(1), "what no time can be is none");
     }

@@ -3,6 +3,7 @@
 use super::authentication_trust;
 use super::config::Config;
 use super::origin::SigningKeys;
+use super::serving::made_at;
 use super::start_error::StartError;
 use apiserver::authentication::{self, Authentication};
 use apiserver::authorization::config::Mode;
@@ -16,7 +17,7 @@ pub(super) fn follow(
 ) -> Result<(), StartError> {
     apiserver.follow(&config.apiserver, &config.admission)?;
     let given = std::mem::take(&mut apiserver.proxy_identity);
-    let (flags, now) = (&config.apiserver.authentication, config.clock.now());
+    let (flags, now) = (&config.apiserver.authentication, made_at(&config.clock));
     apiserver.proxy_identity = authentication_trust::front_proxy(flags, given, &keys.authority, now)?;
     Ok(())
 }

@@ -4,12 +4,11 @@
 use serde_json::{Value, json};
 
 use apimachinery::status::Status;
-use apimachinery::time::Time;
 use apis::core::config_map::CONFIG_MAPS;
 use apiserver::aggregator::ProxyIdentity;
 use apiserver::authentication::{AuthenticationOptions, ConfigError};
 use client_go::client::Client;
-use pki::Authority;
+use pki::{Authority, MadeAt};
 
 const NAMESPACE: &str = "kube-system";
 /// The code of the refusal to read what cannot be decoded.
@@ -28,7 +27,7 @@ pub(crate) fn front_proxy(
     config: &AuthenticationOptions,
     given: ProxyIdentity,
     authority: &Authority,
-    now: Time,
+    now: MadeAt,
 ) -> Result<ProxyIdentity, ConfigError> {
     if given.0.is_some() || config.request_header.client_ca_file.is_some() {
         return Ok(given);

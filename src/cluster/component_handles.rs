@@ -13,6 +13,7 @@ use super::inside::Inside;
 use apimachinery::status::Status;
 use axum::body::Body;
 use axum::response::Response;
+use component_base::build_info;
 use component_base::metrics::Render;
 use handles::{ClusterHandle, HandleCall, Handles, answer};
 use http::header::CONTENT_TYPE;
@@ -93,6 +94,7 @@ async fn read_page(inside: Arc<Inside>, call: HandleCall) -> Result<Response, St
                 None => {
                     let mut text = String::new();
                     metrics.render(&mut text);
+                    build_info::render(&mut text);
                     text
                 }
             };

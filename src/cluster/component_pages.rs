@@ -10,9 +10,11 @@ use super::apart::pages::{self, OwnPages};
 use super::component_handles::{health, zpages};
 use super::elections::{CONTROLLER_MANAGER, SCHEDULER};
 use super::inside::Inside;
+use super::serving::made_at;
 use super::start_error::StartError;
 use apiserver::endpoints::routes::debug::Debugging;
 use apiserver::server::Server;
+use component_base::build_info;
 use component_base::metrics::Render;
 
 impl Cluster {
@@ -44,7 +46,7 @@ async fn serve(inside: &Arc<Inside>, name: &'static str, address: SocketAddr) ->
     let signer = &inside.keys.authority;
     let authority = signer.certificate_pem();
     let delegated = Delegated::new(inside.client(), authority, &inside.clock)?;
-    let identity = signer.server(&["localhost"], &[address.ip()], inside.clock.now());
+    let identity = signer.server(&["localhost"], &[address.ip()], made_at(&inside.clock));
     let identity = identity.map_err(|error| ApartError(error.to_string()))?;
     let configz = inside.running.configz(name).unwrap_or_default().to_string().into();
     let counting = Arc::downgrade(inside);
@@ -52,7 +54,10 @@ async fn serve(inside: &Arc<Inside>, name: &'static str, address: SocketAddr) ->
     let counted = Arc::new(move || {
         let mut text = String::new();
         let metrics = counting.upgrade().and_then(|inside| inside.running.metrics(name));
-        metrics.iter().for_each(|metrics| metrics.render(&mut text));
+        metrics.iter().for_each(|metrics| {
+            metrics.render(&mut text);
+            build_info::render(&mut text);
+        });
         text
     });
     let debugging =

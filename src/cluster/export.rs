@@ -1,5 +1,7 @@
 //! Export: the objects of a cluster as YAML that `kubectl apply` takes, in an order in which it can.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::stocked::Stock;
@@ -91,6 +93,11 @@ const OF_EVERY_CLUSTER: [&str; 4] = ["default", "kube-system", "kube-public", "k
 const CONFIG_MAPS_OF_EVERY_CLUSTER: [&str; 3] =
     ["kube-root-ca.crt", "extension-apiserver-authentication", LEGACY_TOKEN_TRACKING];
 
+/// At the top where it is so: the first time kubectl knows of none of the kinds that it is about to define.
+const APPLY_TWICE: &str = "# Apply this twice: kubectl looks up all kinds before it sends anything, and does \
+                           not find those\n# that are defined here until they have been. The first time it \
+                           leaves out their objects, and fails.\n";
+
 /// What is exported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -119,8 +126,24 @@ pub(super) fn manifest(stock: Stock, what: Export) -> String {
     objects.retain(|object| what.all || !is_made_by_the_cluster(object));
     objects.sort_by_key(|object| (rank(kind_of(object)), kind_of(object).to_owned()));
     objects.iter_mut().for_each(clean);
+    let note = if has_objects_of_its_definitions(&objects) { APPLY_TWICE } else { "" };
     let documents = objects.iter().filter_map(|object| serde_yaml::to_string(object).ok());
-    documents.collect::<Vec<String>>().join("---\n")
+    format!("{note}{}", documents.collect::<Vec<String>>().join("---\n"))
+}
+
+/// Whether one is of a kind that another one defines.
+fn has_objects_of_its_definitions(objects: &[Value]) -> bool {
+    let definitions = objects.iter().filter(|object| kind_of(object) == "CustomResourceDefinition");
+    let defined: BTreeSet<(&str, &str)> = definitions
+        .filter_map(|definition| {
+            let spec = &definition["spec"];
+            Some((spec["group"].as_str()?, spec["names"]["kind"].as_str()?))
+        })
+        .collect();
+    objects.iter().any(|object| {
+        let version = object["apiVersion"].as_str().unwrap_or_default();
+        version.split_once('/').is_some_and(|(group, _)| defined.contains(&(group, kind_of(object))))
+    })
 }
 
 fn kind_of(object: &Value) -> &str {
@@ -287,6 +310,7 @@ fn clean_job(job: &mut Value) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::stocked::ObjectPlace;
     use super::*;
 
     fn cleaned(mut object: Value) -> Value {
@@ -340,6 +364,34 @@ mod tests {
         let mut sorted = kinds;
         sorted.sort_by_key(|kind| rank(kind));
         assert_eq!((sorted[0], sorted[1], sorted[2], sorted[6]), (kinds[6], kinds[5], kinds[4], kinds[0]));
+    }
+
+    #[test]
+    fn objects_of_kinds_that_it_defines_need_a_second_time() {
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "foos.example.com"},
+            "spec": {"group": "example.com", "names": {"kind": "Foo"}},
+        });
+        let metadata = json!({"name": "a", "namespace": "default"});
+        let object =
+            |version: &str, kind: &str| json!({"apiVersion": version, "kind": kind, "metadata": metadata});
+        let text = |objects: &[Value]| {
+            let place = |object: &Value| ObjectPlace {
+                api_version: object["apiVersion"].as_str().unwrap_or_default().into(),
+                kind: kind_of(object).into(),
+                namespace: String::new(),
+                name: "a".into(),
+            };
+            let stock = objects.iter().map(|object| (place(object), object.clone()));
+            manifest(stock.collect(), Export::new())
+        };
+        let map = object("v1", "ConfigMap");
+        let with_foo = text(&[definition.clone(), map.clone(), object("example.com/v2", "Foo")]);
+        assert!(with_foo.starts_with("# Apply this twice: "), "{with_foo}");
+        assert!(with_foo.find("kind: CustomResource") < with_foo.find("kind: Foo"), "{with_foo}");
+        let other = text(&[definition, map.clone(), object("other.com/v2", "Foo")]);
+        assert!(!other.contains('#') && !text(&[map]).contains('#'), "{other}");
     }
 
     #[test]

@@ -2,16 +2,22 @@
 
 use std::sync::Arc;
 
+use super::fault_resources;
+use super::fault_webhooks;
 use super::inside::Inside;
 use apimachinery::status::Status;
 use axum::response::Response;
 use faults::{ComponentSwitch, Fault, FaultRefusal, Faults};
 use handles::{ClusterHandle, HandleCall, Handles, answer};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// What the names of faults begin with that objects ask for, so that they are not taken for those that were
 /// added otherwise.
 pub(super) const OF_OBJECTS: &str = "object.";
+
+/// What is shown of a fault beside what was added: whoever adds what was listed adds this, too.
+const SHOWN: [&str; 3] = ["matched", "hits", "warning"];
 
 /// Faults that stop components know from now on what stops them.
 pub(super) fn connect(inside: &Arc<Inside>) {
@@ -31,7 +37,7 @@ pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
     let showing = ClusterHandle::get("/faults/{name}", "A fault, and what it has hit.").answers(fault());
     let removing = ClusterHandle::delete("/faults/{name}", "Removes a fault; what it stopped starts again.");
     let clearing = ClusterHandle::delete("/faults", "Removes all faults but those that objects ask for.");
-    let adder = faults.clone();
+    let adder = inside.clone();
     handles
         .with(listing.answers(listed), on(|faults, _| answer(&json!({"faults": faults.list()}))))
         .with(adding.body(fault()).answers(fault()), move |call| create(adder.clone(), call))
@@ -40,10 +46,22 @@ pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
         .with(clearing, on(clear))
 }
 
-async fn create(faults: Faults, call: HandleCall) -> Result<Response, Status> {
-    let fault: Fault = call.json().await?;
+async fn create(inside: Arc<Inside>, call: HandleCall) -> Result<Response, Status> {
+    let mut tree: Value = call.json().await?;
+    if let Some(fields) = tree.as_object_mut() {
+        SHOWN.iter().for_each(|field| drop(fields.remove(*field)));
+    }
+    let fault =
+        Fault::deserialize(tree).map_err(|error| Status::bad_request(format!("the body: {error}")))?;
+    fault_resources::check(&fault, &inside.scheme).map_err(FaultRefusal::Contradiction).map_err(refused)?;
+    let warning = fault_webhooks::warning(&fault, &inside.kit()).await;
+    let faults = &inside.interceptors.faults;
     let name = faults.add(fault).map_err(refused)?;
-    answer(&faults.get(&name))
+    let mut added = json!(faults.get(&name));
+    if let Some(warning) = warning {
+        added["warning"] = json!(warning);
+    }
+    answer(&added)
 }
 
 fn show(faults: &Faults, call: HandleCall) -> Result<Response, Status> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::fault_handles::{self, OF_OBJECTS};
+use super::fault_resources;
 use super::inside::Inside;
 use apimachinery::options::{ListOptions, PatchType};
 use apimachinery::status::Status;
@@ -15,7 +16,7 @@ use apimachinery::watch::WatchEvent;
 use apis::apiextensions::custom_resource_definition::CUSTOM_RESOURCE_DEFINITIONS;
 use apis::kind::Kind;
 use client_go::client::Client;
-use faults::{Fault, Faults};
+use faults::{Fault, FaultRefusal};
 
 const GROUP: &str = "faults.kubarium.dev";
 /// How long is waited before asking again, for the kind or after a watch that ended.
@@ -41,19 +42,20 @@ pub(super) async fn follow(inside: Arc<Inside>) {
     };
     let mut known = AddedFaults::new();
     loop {
-        if let Err(status) = watch(&client, &kind, &inside.interceptors.faults, &mut known).await {
+        if let Err(status) = watch(&client, &kind, &inside, &mut known).await {
             tracing::debug!(status.message, "faults are not followed just now");
         }
         inside.clock.sleep(PAUSE).await;
     }
 }
 
-async fn watch(client: &Client, kind: &Kind, faults: &Faults, known: &mut AddedFaults) -> Result<(), Status> {
+async fn watch(client: &Client, kind: &Kind, inside: &Inside, known: &mut AddedFaults) -> Result<(), Status> {
+    let faults = &inside.interceptors.faults;
     let list = client.list(kind, "", &ListOptions::default()).await?;
     let there: Vec<&str> = list.items.iter().map(|object| &*object.metadata.name).collect();
     known.retain(|name, _| there.contains(&name.as_str()) || faults.remove(&called(name)).is_err());
     for object in list.items.iter() {
-        take(client, kind, faults, known, &object.to_value()).await?;
+        take(client, kind, inside, known, &object.to_value()).await?;
     }
     let revision = Some(list.resource_version.to_string());
     let options = ListOptions { resource_version: revision, ..ListOptions::default() };
@@ -61,7 +63,7 @@ async fn watch(client: &Client, kind: &Kind, faults: &Faults, known: &mut AddedF
     while let Some(event) = events.recv().await {
         match &event {
             WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                take(client, kind, faults, known, &object.to_value()).await?;
+                take(client, kind, inside, known, &object.to_value()).await?;
             }
             WatchEvent::Deleted(object) => {
                 known.remove(&*object.metadata.name);
@@ -77,10 +79,11 @@ async fn watch(client: &Client, kind: &Kind, faults: &Faults, known: &mut AddedF
 async fn take(
     client: &Client,
     kind: &Kind,
-    faults: &Faults,
+    inside: &Inside,
     known: &mut AddedFaults,
     object: &Value,
 ) -> Result<(), Status> {
+    let faults = &inside.interceptors.faults;
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     let spec = &object["spec"];
     if known.get(name) == Some(spec) {
@@ -89,12 +92,17 @@ async fn take(
     let _ = faults.remove(&called(name));
     known.insert(name.to_owned(), spec.clone());
     let read = serde_json::from_value::<Fault>(spec.clone()).map_err(|error| error.to_string());
-    let added = read.and_then(|fault| faults.add(fault.named(&called(name))).map_err(|why| why.to_string()));
+    let added = read.and_then(|fault| add(inside, fault.named(&called(name))).map_err(|why| why.to_string()));
     let status = json!({"status": {"active": added.is_ok(), "message": added.err().unwrap_or_default()}});
     match client.patch_status(kind, "", name, PatchType::Merge, &status).await {
         Err(status) if !status.is_not_found() => Err(status),
         _ => Ok(()),
     }
+}
+
+fn add(inside: &Inside, fault: Fault) -> Result<String, FaultRefusal> {
+    fault_resources::check(&fault, &inside.scheme)?;
+    inside.interceptors.faults.add(fault)
 }
 
 fn called(name: &str) -> String {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use futures::future::{BoxFuture, join_all};
 use sync::Mutex;
 
+use super::Cluster;
 use super::config::{Access, Config};
 use super::origin::Origin;
 use super::start_error::StartError;
@@ -32,7 +33,19 @@ pub(super) trait ForkedCluster: Send {
 #[derive(Default)]
 pub(super) struct NamedForks(pub(super) Mutex<BTreeMap<String, Option<Box<dyn ForkedCluster>>>>);
 
+impl Cluster {
+    /// The names of the forks that were made over HTTP, as `kubarium fork` makes them.
+    pub fn fork_names(&self) -> Vec<String> {
+        self.inside.forks.names()
+    }
+}
+
 impl NamedForks {
+    /// What they are called.
+    pub(super) fn names(&self) -> Vec<String> {
+        self.0.lock().keys().cloned().collect()
+    }
+
     /// Ends all of them.
     pub(super) async fn stop(&self) {
         let forks = std::mem::take(&mut *self.0.lock());

@@ -10,7 +10,7 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use tokio::io::DuplexStream;
 
-use apimachinery::time::Time;
+use super::serving::made_at;
 use client_go::client::Client;
 use clock::Clock;
 use network::Accept;
@@ -25,7 +25,7 @@ const PORT: u16 = 443;
 pub(super) fn serving_identity(
     own: [IpAddr; 2],
     authority: &Authority,
-    now: Time,
+    clock: &Clock,
 ) -> Result<Identity, pki::Error> {
     let names = [
         "localhost",
@@ -40,7 +40,7 @@ pub(super) fn serving_identity(
             addresses.push(address);
         }
     }
-    authority.server(&names, &addresses, now)
+    authority.server(&names, &addresses, made_at(clock))
 }
 
 /// Who is at the Service's address.
@@ -85,7 +85,7 @@ impl FrontDoor {
     }
 
     fn identity(&self) -> Option<TlsIdentity> {
-        let own = || serving_identity([self.at.ip(); 2], &self.authority, self.clock.now()).ok();
+        let own = || serving_identity([self.at.ip(); 2], &self.authority, &self.clock).ok();
         let Identity { certificate_pem, key_pem } = self.given.clone().or_else(own)?;
         TlsIdentity::new(certificate_pem.as_bytes(), key_pem.as_bytes()).ok()
     }

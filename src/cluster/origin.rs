@@ -8,6 +8,7 @@ use super::data_dir;
 use super::earlier_keys;
 use super::etcd_store;
 use super::node_register::RegisteredNodes;
+use super::serving::made_at;
 use super::snapshot::Snapshot;
 use super::start_error::StartError;
 use apiserver::authentication::service_account::issuer::TokenIssuer;
@@ -91,7 +92,7 @@ impl Origin {
 impl SigningKeys {
     /// Those of the data dir, or new ones.
     fn open(config: &Config) -> Result<SigningKeys, pki::Error> {
-        let now = config.clock.now();
+        let now = made_at(&config.clock);
         let (authority, signing_key_pem) = match config.data_dir.as_deref().map(data_dir::pki) {
             Some(folder) => (Authority::load_or_generate(&folder, now)?, pki::load_signing_key(&folder)?),
             None => (Authority::generate(now)?, pki::generate_signing_key()?),

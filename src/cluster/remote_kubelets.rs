@@ -11,6 +11,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use super::config::Config;
+use super::serving::made_at;
 use apimachinery::status::Status;
 use apimachinery::time::{Time, rfc3339};
 use apimachinery::wire::ApiResponse;
@@ -72,7 +73,7 @@ impl RemoteKubelets {
     fn connect(&self) -> Result<Transport, String> {
         let mut config = self.config.clone();
         if config.identity.is_none() {
-            let made = self.authority.client(USER, GROUP, self.clock.now());
+            let made = self.authority.client(USER, GROUP, made_at(&self.clock));
             let made = made.map_err(|error| error.to_string())?;
             config.identity = Some((made.certificate_pem.into_bytes(), made.key_pem.into_bytes()));
         }

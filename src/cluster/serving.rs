@@ -2,10 +2,19 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use super::Cluster;
 use super::config::Access;
 use super::inside::{ADMIN, MASTERS};
-use apimachinery::time::Time;
-use pki::{Authority, Identity};
+use super::start_error::StartError;
+use clock::Clock;
+use pki::{Authority, Identity, MadeAt};
+
+/// When what is signed now is made: clients live by the machine's clock, the cluster and its pods by this
+/// one. Where a year may pass in a moment nothing ends after one.
+pub(super) fn made_at(clock: &Clock) -> MadeAt {
+    let made = MadeAt::by_both(clock.now(), clock.machine_now());
+    if clock.goes_as_the_machine() { made } else { made.for_ever() }
+}
 
 /// How an administrator reaches it.
 pub(super) fn access(
@@ -13,7 +22,7 @@ pub(super) fn access(
     tls: bool,
     authority: &Authority,
     serving: Option<&Identity>,
-    now: Time,
+    clock: &Clock,
 ) -> Result<Access, pki::Error> {
     let reachable = match bound.ip() {
         ip if ip.is_unspecified() => SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), bound.port()),
@@ -23,9 +32,25 @@ pub(super) fn access(
         let server = format!("http://{reachable}");
         return Ok(Access { server, authority_pem: None, identity: None });
     }
-    let identity = authority.client(ADMIN, MASTERS, now)?;
+    let identity = authority.client(ADMIN, MASTERS, made_at(clock))?;
     // Who gives a certificate has signed it, or names those who have after it.
     let trusted = serving.map_or(authority.certificate_pem(), |serving| &serving.certificate_pem);
     let authority_pem = Some(trusted.to_owned());
     Ok(Access { server: format!("https://{reachable}"), authority_pem, identity: Some(identity) })
+}
+
+impl Cluster {
+    /// As [`Cluster::access`], for a user of a group, with a certificate of their own that the cluster's
+    /// authority has signed.
+    ///
+    /// # Errors
+    /// That none can be made.
+    pub fn access_as(&self, user: &str, group: &str) -> Result<Option<Access>, StartError> {
+        let Some(mut access) = self.access() else { return Ok(None) };
+        if access.identity.is_some() {
+            let made = self.inside.keys.authority.client(user, group, made_at(&self.inside.clock))?;
+            access.identity = Some(made);
+        }
+        Ok(Some(access))
+    }
 }

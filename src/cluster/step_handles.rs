@@ -82,8 +82,12 @@ fn steps(handles: Handles, inside: &Arc<Inside>) -> Handles {
         .with(
             go_on.answers(schema()),
             acting(inside, |inside, _| async move {
-                inside.stepped_by()?.open();
-                told(&inside, None)
+                let gate = inside.stepped_by()?;
+                gate.open();
+                let said = told(&inside, None)?;
+                // Nobody was held from now on who could have given up.
+                gate.forget_gone();
+                Ok(said)
             }),
         )
 }
@@ -144,8 +148,8 @@ fn breakpoints(handles: Handles, inside: &Arc<Inside>) -> Handles {
                 let removed = inside.stepped_by()?.remove(name.as_deref());
                 match name {
                     Some(name) if removed == 0 => {
-                        let text =
-                            format!("there is no breakpoint {name:?}; GET /kubarium/v1/step lists them");
+                        let how = "`kubarium step show` (GET /kubarium/v1/step) lists them";
+                        let text = format!("there is no breakpoint {name:?}; {how}");
                         Err(Status::failure(404, "NotFound", text))
                     }
                     _ => told(&inside, None),

@@ -27,7 +27,9 @@ pub enum StepError {
     #[error("this cluster keeps no flow record (Config.flow), and without it nothing can be held")]
     NoRecord,
     /// There is none of this number.
-    #[error("no step of the number {0} is held; GET /kubarium/v1/step lists those that are")]
+    #[error(
+        "no step of the number {0} is held; `kubarium step show` (GET /kubarium/v1/step) lists those that are"
+    )]
     NotHeld(u64),
     /// The condition makes no sense, or nobody could look.
     #[error(transparent)]

@@ -7,6 +7,7 @@
 
 #![warn(missing_docs, unreachable_pub)]
 
+pub mod build_info;
 pub mod flags;
 pub mod health;
 pub mod metrics;

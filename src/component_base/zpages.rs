@@ -74,12 +74,22 @@ fn field(shown: &str, name: &str) -> Option<String> {
     let value = some.map_or(value, |inner| inner.trim().trim_end_matches(','));
     // What a file was read into is not shown: it may hold secrets.
     let is_structure = value.contains('{') || value.contains('(');
+    if let Some(duration) = in_go(value) {
+        return Some(duration);
+    }
     Some(match value {
         "None" => String::new(),
         _ if is_structure => "...".to_owned(),
         // Lists as pflag shows them.
         value => value.replace(", ]", "]").replace("\", \"", ",").replace('"', ""),
     })
+}
+
+/// A duration as Go writes it (`5m0s`); none of anything else. Texts, which may look like one, are in quotes.
+fn in_go(value: &str) -> Option<String> {
+    let is_duration = value.starts_with(|first: char| first.is_ascii_digit()) && value.ends_with('s');
+    let duration = golang::duration::parse(value).filter(|_| is_duration)?;
+    Some(golang::duration::format(duration))
 }
 
 #[cfg(test)]
@@ -112,6 +122,25 @@ mod tests {
         options.file = Some("/f".into());
         assert_eq!(flags_of(&options)["file"], "/f");
         assert!(flagz("kube-scheduler", &flags).ends_with("\n\nfile=\nhow-many=8\nnames=[a,b]\n"));
+    }
+
+    #[derive(Args, Clone, Debug)]
+    struct Waits {
+        #[arg(long, value_parser = golang::duration::parse_flag, default_value = "0s")]
+        audit_log_batch_max_wait: Duration,
+        #[arg(long, value_parser = golang::duration::parse_flag, default_value = "1.5s")]
+        short: Duration,
+        #[arg(long, value_parser = golang::duration::parse_flag, default_value = "5m")]
+        long: Option<Duration>,
+        #[arg(long, default_value = "90s")]
+        text: String,
+    }
+
+    #[test]
+    fn durations_are_shown_as_go_writes_them() {
+        let flags = flags_of(&crate::flags::defaults::<Waits>());
+        let shown: Vec<String> = flags.iter().map(|(flag, value)| format!("{flag}={value}")).collect();
+        assert_eq!(shown, ["audit-log-batch-max-wait=0s", "long=5m0s", "short=1.5s", "text=90s"]);
     }
 
     #[test]

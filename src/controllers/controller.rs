@@ -61,6 +61,9 @@ pub enum Action {
     Done,
     /// Look again after this time.
     RequeueAfter(Duration),
+    /// Look again after this time, to go on with what had to wait until then: what led to this round leads to
+    /// that one, too.
+    ResumeAfter(Duration),
     /// Look again after this time; nothing new is found there unless something has changed.
     LookAfter(Duration),
 }
@@ -401,6 +404,9 @@ impl<C: Controller> Worker<C> {
                     match action {
                         Action::Done => {}
                         Action::RequeueAfter(delay) => queue.add_after(key.clone(), delay),
+                        Action::ResumeAfter(delay) => {
+                            queue.add_after_caused(key.clone(), delay, queue.cause_of(&key));
+                        }
                         Action::LookAfter(delay) => queue.look_after(key.clone(), delay),
                     }
                 }
@@ -485,7 +491,7 @@ impl<C: Controller> Worker<C> {
 fn shown(result: &Result<Action, Status>) -> Arc<str> {
     match result {
         Ok(Action::Done) => "done".into(),
-        Ok(Action::RequeueAfter(delay) | Action::LookAfter(delay)) => {
+        Ok(Action::RequeueAfter(delay) | Action::ResumeAfter(delay) | Action::LookAfter(delay)) => {
             format!("requeue after {delay:?}").into()
         }
         Err(error) => error.to_string().into(),

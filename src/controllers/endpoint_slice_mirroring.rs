@@ -26,6 +26,7 @@ use apis::views::endpoints::{Endpoint, EndpointConditions, EndpointPort, Endpoin
 use apis::views::service::Service;
 use client_go::component::ComponentContext;
 use client_go::lister::Lister;
+use component_base::metrics::{FROM_A_MILLISECOND, Family};
 
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
@@ -49,6 +50,8 @@ pub(crate) struct EndpointSliceMirroringController {
     slices: Lister,
     /// By Endpoints.
     written: SliceTracker,
+    changes: Arc<Family<1>>,
+    durations: Arc<Family<0>>,
 }
 
 impl EndpointSliceMirroringController {
@@ -58,7 +61,41 @@ impl EndpointSliceMirroringController {
         slices.add_index(INDEX, |slice| mirrored_key(slice).into_iter().collect());
         let [services, endpoints] = [&SERVICES, &ENDPOINTS].map(|kind| ctx.informers.informer(kind).lister());
         let (slices, written) = (slices.lister(), SliceTracker::default());
-        EndpointSliceMirroringController { services, endpoints, slices, written }
+        let changes = Arc::new(Family::counter(
+            "endpoint_slice_mirroring_controller_changes",
+            "[ALPHA] Number of EndpointSlice changes",
+            ["operation"],
+        ));
+        let durations = Arc::new(Family::histogram(
+            "endpoint_slice_mirroring_controller_endpoints_sync_duration",
+            "[ALPHA] Duration of syncEndpoints() in seconds",
+            [],
+            &FROM_A_MILLISECOND,
+        ));
+        ctx.metrics.add("endpoint-slice-mirroring-changes", changes.clone());
+        ctx.metrics.add("endpoint-slice-mirroring-durations", durations.clone());
+        EndpointSliceMirroringController { services, endpoints, slices, written, changes, durations }
+    }
+
+    async fn sync(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
+        let (namespace, name) = split_key(key);
+        let slices = self.slices.by_index(INDEX, key);
+        let Some(endpoints) = self.mirrored(namespace, name) else {
+            self.delete(ctx, key, slices).await?;
+            self.written.forget(key);
+            return Ok(Action::Done);
+        };
+        if self.written.is_stale(&self.slices, key) {
+            return Err(Status::internal("EndpointSlice informer cache is out of date"));
+        }
+        let (groups, skipped) = groups(&endpoints);
+        for (reason, message) in skipped.events() {
+            ctx.event(&ENDPOINTS, &endpoints, "Warning", reason, message);
+        }
+        let slices = slices.into_iter().filter(|slice| !slice.is_deleting()).collect();
+        let plan = pack::plan(slices, groups, &labels(&endpoints), MAX_ENDPOINTS_PER_SUBSET);
+        self.carry_out(ctx, &endpoints, plan).await?;
+        Ok(Action::Done)
     }
 
     /// The Endpoints of that key, if they are to be mirrored.
@@ -89,6 +126,7 @@ impl EndpointSliceMirroringController {
                 Err(error) if is_namespace_terminating(&error) => return Ok(()),
                 written => self.written.note_written(&key, written?),
             };
+            self.changes.count([if packed.slice.is_none() { "create" } else { "update" }]);
         }
         self.delete(ctx, &key, plan.delete).await
     }
@@ -98,7 +136,10 @@ impl EndpointSliceMirroringController {
             let (namespace, name) = (&slice.metadata.namespace, &slice.metadata.name);
             match ctx.client.delete(&ENDPOINT_SLICES, namespace, name, &DeleteOptions::default()).await {
                 Err(error) if !error.is_not_found() => return Err(error),
-                _ => self.written.note_deleted(key, name),
+                deleted => {
+                    self.written.note_deleted(key, name);
+                    self.changes.add(["delete"], u64::from(deleted.is_ok()));
+                }
             }
         }
         Ok(())
@@ -140,24 +181,10 @@ impl Controller for EndpointSliceMirroringController {
     }
 
     async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
-        let (namespace, name) = split_key(key);
-        let slices = self.slices.by_index(INDEX, key);
-        let Some(endpoints) = self.mirrored(namespace, name) else {
-            self.delete(ctx, key, slices).await?;
-            self.written.forget(key);
-            return Ok(Action::Done);
-        };
-        if self.written.is_stale(&self.slices, key) {
-            return Err(Status::internal("EndpointSlice informer cache is out of date"));
-        }
-        let (groups, skipped) = groups(&endpoints);
-        for (reason, message) in skipped.events() {
-            ctx.event(&ENDPOINTS, &endpoints, "Warning", reason, message);
-        }
-        let slices = slices.into_iter().filter(|slice| !slice.is_deleting()).collect();
-        let plan = pack::plan(slices, groups, &labels(&endpoints), MAX_ENDPOINTS_PER_SUBSET);
-        self.carry_out(ctx, &endpoints, plan).await?;
-        Ok(Action::Done)
+        let started = ctx.clock.elapsed();
+        let outcome = self.sync(ctx, key).await;
+        self.durations.observe([], ctx.clock.elapsed().saturating_sub(started));
+        outcome
     }
 }
 

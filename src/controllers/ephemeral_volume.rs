@@ -15,11 +15,14 @@ use apis::tree::{is_set, items, text};
 use apis::views::pod::Pod;
 use client_go::ComponentContext;
 use client_go::lister::Lister;
+use component_base::metrics::Family;
 
 /// Makes the claims.
 pub(crate) struct EphemeralVolumeController {
     pods: Lister,
     claims: Lister,
+    requests: Arc<Family<0>>,
+    failures: Arc<Family<0>>,
 }
 
 impl EphemeralVolumeController {
@@ -27,7 +30,14 @@ impl EphemeralVolumeController {
     pub(crate) fn new(ctx: &ComponentContext) -> EphemeralVolumeController {
         let [pods, claims] =
             [&PODS, &PERSISTENT_VOLUME_CLAIMS].map(|kind| ctx.informers.informer(kind).lister());
-        EphemeralVolumeController { pods, claims }
+        // Upstream says the same of both.
+        let help = "[ALPHA] Number of PersistenVolumeClaims creation requests";
+        let [requests, failures] =
+            ["ephemeral_volume_controller_create_total", "ephemeral_volume_controller_create_failures_total"]
+                .map(|name| Arc::new(Family::counter(name, help, [])));
+        ctx.metrics.add("ephemeral-volume-requests", requests.clone());
+        ctx.metrics.add("ephemeral-volume-failures", failures.clone());
+        EphemeralVolumeController { pods, claims, requests, failures }
     }
 
     /// Makes the claim of one volume, unless it is there.
@@ -54,6 +64,10 @@ impl EphemeralVolumeController {
             "spec": template["spec"],
         });
         let created = ctx.client.create(&PERSISTENT_VOLUME_CLAIMS, namespace, claim).await;
+        self.requests.count([]);
+        if created.is_err() {
+            self.failures.count([]);
+        }
         created.map(drop).map_err(|mut status| {
             status.message = format!("create PVC {name}: {}", status.message);
             status

@@ -17,10 +17,10 @@ pub mod load_balancer_ranges;
 pub mod manager;
 pub mod options;
 pub mod own;
+pub mod queue_names;
 pub mod selection;
 
 mod conditions;
-mod queue_names;
 mod status;
 
 mod controller_ref;
@@ -80,6 +80,7 @@ mod volume_binder;
 mod volume_counts;
 mod volume_expander;
 mod volume_fit;
+mod volume_modify;
 mod volume_provisioner;
 mod volume_resize;
 mod volume_snapshots;

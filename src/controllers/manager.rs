@@ -4,6 +4,8 @@
 //! shares their caches. Whoever stops the component's context ends all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::sync::Arc;
 
 use sync::Mutex;
 
@@ -12,6 +14,7 @@ use super::controller_accounts::ControllerAccounts;
 use super::options::ControllerManagerOptions;
 use super::{CONTROLLERS, Config, selection, spawn_garbage_collector};
 use client_go::ComponentContext;
+use component_base::metrics::{Render, heading};
 
 /// The controller that starts when the cluster is ready: it watches every kind.
 pub const GARBAGE_COLLECTOR: &str = "garbage-collector-controller";
@@ -40,6 +43,41 @@ pub struct ControllerManager {
     config: Config,
     /// What each running controller runs. Bound: one entry for each of [`controllers`].
     parts: Mutex<BTreeMap<&'static str, ComponentContext>>,
+    running: Arc<RunningControllers>,
+}
+
+/// Those whose running upstream counts, by what it calls them, and whether they run now
+/// (`ControllerStarted`).
+#[derive(Default)]
+struct RunningControllers(Mutex<BTreeMap<&'static str, bool>>);
+
+impl RunningControllers {
+    /// A controller has been started or stopped.
+    fn note(&self, name: &str, options: &ControllerManagerOptions, is_running: bool) {
+        let counted_as = match name {
+            "node-ipam-controller" if !options.allocated_cidr_sets().is_empty() => "nodeipam",
+            "service-lb-controller" if options.load_balancer_range.is_some() => "service",
+            _ => return,
+        };
+        self.0.lock().insert(counted_as, is_running);
+    }
+}
+
+impl Render for RunningControllers {
+    fn render(&self, out: &mut String) {
+        let name = "running_managed_controllers";
+        let running = self.0.lock();
+        if !running.is_empty() {
+            let help = "[BETA] Indicates where instances of a controller are currently running";
+            heading(out, name, "gauge", help);
+        }
+        for (controller, is_running) in running.iter() {
+            let value = u8::from(*is_running);
+            // Writing into a text cannot fail.
+            let _ =
+                writeln!(out, "{name}{{manager=\"kube-controller-manager\",name={controller:?}}} {value}");
+        }
+    }
 }
 
 impl ControllerManager {
@@ -47,7 +85,9 @@ impl ControllerManager {
     pub fn start(ctx: ComponentContext, config: Config) -> ControllerManager {
         // Whatever runs, asks as an account of its own.
         spawn(&ctx, ControllerAccounts::new(&ctx));
-        ControllerManager { ctx, config, parts: Mutex::default() }
+        let running = Arc::<RunningControllers>::default();
+        ctx.metrics.add("running-controllers", running.clone());
+        ControllerManager { ctx, config, parts: Mutex::default(), running }
     }
 
     /// Starts these controllers; the garbage collector waits until the caches are filled that others need.
@@ -58,6 +98,7 @@ impl ControllerManager {
         for (name, start) in CONTROLLERS.iter().filter(|(name, _)| new(name)) {
             // Some are made of two, which are one to whoever stops them.
             start(parts.entry(name).or_insert_with(|| self.ctx.part()), &self.config);
+            self.running.note(name, &self.config.options, true);
         }
         if new(GARBAGE_COLLECTOR) {
             let part = self.ctx.part();
@@ -72,6 +113,7 @@ impl ControllerManager {
         let part = self.parts.lock().remove(name);
         if let Some(part) = part {
             part.stop();
+            self.running.note(name, &self.config.options, false);
         }
     }
 }
@@ -79,6 +121,27 @@ impl ControllerManager {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load_balancer_ranges::LoadBalancerRanges;
+
+    #[test]
+    fn a_controller_that_stopped_is_still_counted() {
+        let running = RunningControllers::default();
+        let text = || {
+            let mut out = String::new();
+            running.render(&mut out);
+            out
+        };
+        let mut options = ControllerManagerOptions { load_balancer_range: None, ..Default::default() };
+        running.note("service-lb-controller", &options, true);
+        running.note("deployment-controller", &options, true);
+        assert_eq!(text(), "");
+        options.load_balancer_range = LoadBalancerRanges::parse("192.168.100.0/24").ok();
+        running.note("service-lb-controller", &options, true);
+        let sample = "running_managed_controllers{manager=\"kube-controller-manager\",name=\"service\"}";
+        assert!(text().ends_with(&format!("\n{sample} 1\n")));
+        running.note("service-lb-controller", &options, false);
+        assert!(text().ends_with(&format!("\n{sample} 0\n")));
+    }
 
     #[test]
     fn a_controller_has_the_names_that_its_flag_knows() {

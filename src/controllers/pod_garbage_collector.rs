@@ -20,6 +20,7 @@ use apis::views::node::Node;
 use apis::views::pod::{is_terminal, node_name};
 use client_go::component::ComponentContext;
 use client_go::lister::Lister;
+use component_base::metrics::Family;
 
 /// Upstream's `gcCheckPeriod`.
 const CHECK_PERIOD: Duration = Duration::from_secs(20);
@@ -36,13 +37,46 @@ pub(crate) struct PodGarbageCollector {
     /// Since when nodes that pods name have been missing. Bound: such nodes, forgotten when they come or no
     /// pod names them.
     missing: Mutex<BTreeMap<String, Duration>>,
+    deletions: Arc<Family<2>>,
+    failures: Arc<Family<2>>,
 }
 
 impl PodGarbageCollector {
     /// With its informers; so many ended pods are kept.
     pub(crate) fn new(ctx: &ComponentContext, terminated_threshold: usize) -> PodGarbageCollector {
         let [pods, nodes] = [&PODS, &NODES].map(|kind| ctx.informers.informer(kind).lister());
-        PodGarbageCollector { pods, nodes, terminated_threshold, missing: Mutex::default() }
+        let deletions = Arc::new(Family::counter(
+            "pod_gc_collector_force_delete_pods_total",
+            "[ALPHA] Number of pods that are being forcefully deleted since the Pod GC Controller started.",
+            ["namespace", "reason"],
+        ));
+        let failures = Arc::new(Family::counter(
+            "pod_gc_collector_force_delete_pod_errors_total",
+            "[ALPHA] Number of errors encountered when forcefully deleting the pods since the Pod GC \
+                Controller started.",
+            ["namespace", "reason"],
+        ));
+        ctx.metrics.add("pod-gc-deletions", deletions.clone());
+        ctx.metrics.add("pod-gc-failures", failures.clone());
+        let missing = Mutex::default();
+        PodGarbageCollector { pods, nodes, terminated_threshold, missing, deletions, failures }
+    }
+
+    /// Ends a pod for a reason that is counted.
+    async fn collect(
+        &self,
+        ctx: &Reconcile,
+        pod: &Object,
+        reason: &str,
+        why: Option<Value>,
+    ) -> Result<(), Status> {
+        let labels = [pod.metadata.namespace.as_str(), reason];
+        let outcome = mark_failed_and_delete(ctx, pod, why).await;
+        if outcome.is_err() {
+            self.failures.count(labels);
+        }
+        self.deletions.count(labels);
+        outcome
     }
 
     /// The nodes that have been missing for long enough.
@@ -72,7 +106,7 @@ impl PodGarbageCollector {
         }
         for pod in pods.iter().filter(|pod| vanished.contains(&*node_name(pod))) {
             let why = json!({"reason": "DeletionByPodGC", "message": "PodGC: node no longer exists"});
-            mark_failed_and_delete(ctx, pod, Some(why)).await?;
+            self.collect(ctx, pod, "orphaned", Some(why)).await?;
         }
         Ok(())
     }
@@ -82,7 +116,7 @@ impl PodGarbageCollector {
     async fn collect_out_of_service(&self, ctx: &Reconcile, pods: &[Arc<Object>]) -> Result<(), Status> {
         for pod in pods.iter().filter(|pod| pod.is_deleting() && !node_name(pod).is_empty()) {
             if self.nodes.get("", &node_name(pod)).is_some_and(|node| is_off(&node.view::<Node>())) {
-                mark_failed_and_delete(ctx, pod, None).await?;
+                self.collect(ctx, pod, "out-of-service", None).await?;
             }
         }
         Ok(())
@@ -96,7 +130,7 @@ impl PodGarbageCollector {
         ended.sort_by_key(|pod| pod.metadata.creation_timestamp);
         let excess = ended.len().saturating_sub(self.terminated_threshold);
         for pod in ended.into_iter().take(excess) {
-            mark_failed_and_delete(ctx, pod, None).await?;
+            self.collect(ctx, pod, "terminated", None).await?;
         }
         Ok(())
     }
@@ -119,7 +153,7 @@ impl Controller for PodGarbageCollector {
         self.collect_orphans(ctx, &pods).await?;
         // No kubelet ever had them, so none will confirm that they are gone.
         for pod in pods.iter().filter(|pod| pod.is_deleting() && node_name(pod).is_empty()) {
-            mark_failed_and_delete(ctx, pod, None).await?;
+            self.collect(ctx, pod, "unscheduled", None).await?;
         }
         // Of nodes that are missing time alone decides what becomes of their pods.
         let is_at_rest = self.missing.lock().is_empty();

@@ -31,6 +31,11 @@ pub(crate) fn of(controller: &'static str) -> &'static str {
     NAMES.iter().find(|(own, _)| *own == controller).map_or(controller, |(_, upstream)| upstream)
 }
 
+/// The controller whose queue is counted so.
+pub fn controller_of(queue: &str) -> &str {
+    NAMES.iter().find(|(_, upstream)| *upstream == queue).map_or(queue, |(own, _)| own)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,5 +47,6 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), NAMES.len());
         assert_eq!((of("deployment"), of("endpointslice")), ("deployment", "endpoint_slice"));
+        assert_eq!((controller_of("job"), controller_of("endpoint_slice")), ("job", "endpointslice"));
     }
 }

@@ -108,7 +108,10 @@ impl ResourceClaimController {
             return Ok(Some(name).filter(|name| said.as_ref() != Some(name)));
         }
         let Some(template) = self.templates.get(namespace, template_name) else {
-            let message = format!("resource claim template {template_name:?}: not found");
+            let message = format!(
+                "resource claim template {template_name:?}: resourceclaimtemplate.resource.k8s.io \
+                 {template_name:?} not found"
+            );
             return Err(Status::failure(404, "NotFound", message));
         };
         let new = new_claim(pod, of, &template);

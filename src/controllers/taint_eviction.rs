@@ -22,6 +22,7 @@ use apis::views::node::{Node, Taint};
 use apis::views::pod::{Pod, Toleration, node_name};
 use client_go::component::ComponentContext;
 use client_go::lister::Lister;
+use component_base::metrics::Family;
 
 /// The taint manager.
 pub(crate) struct TaintEvictionController {
@@ -30,7 +31,12 @@ pub(crate) struct TaintEvictionController {
     /// Pods whose eviction waits for its time, and since when. Bound: forgotten when they are evicted, spared
     /// or gone.
     scheduled: Arc<Mutex<BTreeMap<Key, Time>>>,
+    deletions: Arc<Family<0>>,
+    latency: Arc<Family<0>>,
 }
+
+/// From five milliseconds to four minutes.
+const LATENCY_BOUNDS: [f64; 12] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 30.0, 60.0, 120.0, 180.0, 240.0];
 
 /// What the taints of its node mean for a pod.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,11 +52,27 @@ impl TaintEvictionController {
         let pods = ctx.informers.informer(&PODS);
         pods.add_index(NODE_INDEX, node_index);
         let nodes = ctx.informers.informer(&NODES).lister();
-        TaintEvictionController { nodes, pods: pods.lister(), scheduled: Arc::default() }
+        let deletions = Arc::new(Family::counter(
+            "taint_eviction_controller_pod_deletions_total",
+            "[ALPHA] Total number of Pods deleted by TaintEvictionController since its start.",
+            [],
+        ));
+        let latency = Arc::new(Family::histogram(
+            "taint_eviction_controller_pod_deletion_duration_seconds",
+            "[ALPHA] Latency, in seconds, between the time when a taint effect has been activated for the \
+                Pod and its deletion via TaintEvictionController.",
+            [],
+            &LATENCY_BOUNDS,
+        ));
+        ctx.metrics.add("taint-eviction-deletions", deletions.clone());
+        ctx.metrics.add("taint-eviction-latency", latency.clone());
+        let (pods, scheduled) = (pods.lister(), Arc::default());
+        TaintEvictionController { nodes, pods, scheduled, deletions, latency }
     }
 
     async fn evict(&self, ctx: &Reconcile, key: &Key, pod: &Object) -> Result<Action, Status> {
         let (namespace, name) = split_key(key);
+        let activated = ctx.clock.elapsed();
         let message = format!("Marking for deletion Pod {key}");
         ctx.event(&PODS, pod, "Normal", "TaintManagerEviction", message);
         let why = json!({
@@ -59,7 +81,12 @@ impl TaintEvictionController {
         });
         mark_disrupted(ctx, pod, why, None).await?;
         let options = DeleteOptions::default().of_uid(&pod.metadata.uid);
-        match ctx.client.delete(&PODS, namespace, name, &options).await {
+        let deleted = ctx.client.delete(&PODS, namespace, name, &options).await;
+        if deleted.is_ok() {
+            self.deletions.count([]);
+            self.latency.observe([], ctx.clock.elapsed().saturating_sub(activated));
+        }
+        match deleted {
             Err(error) if !error.is_not_found() && !error.is_conflict() => Err(error),
             _ => {
                 self.scheduled().remove(key);

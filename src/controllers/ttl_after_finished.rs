@@ -60,14 +60,14 @@ impl Controller for TtlAfterFinishedController {
         let Some(cached) = self.jobs.get(namespace, name) else { return Ok(Action::Done) };
         match time_left(&cached, ctx.clock.now()) {
             None => return Ok(Action::Done),
-            Some(left) if !left.is_zero() => return Ok(Action::RequeueAfter(left)),
+            Some(left) if !left.is_zero() => return Ok(Action::ResumeAfter(left)),
             Some(_) => {}
         }
         // The cache may not know yet that it was given more time.
         let Some(fresh) = ctx.client.find(&JOBS, namespace, name).await? else { return Ok(Action::Done) };
         match time_left(&fresh, ctx.clock.now()) {
             None => Ok(Action::Done),
-            Some(left) if !left.is_zero() => Ok(Action::RequeueAfter(left)),
+            Some(left) if !left.is_zero() => Ok(Action::ResumeAfter(left)),
             Some(_) => {
                 delete(ctx, &fresh).await?;
                 let late = expires_at(&fresh).and_then(|at| (ctx.clock.now() - at).to_std().ok());

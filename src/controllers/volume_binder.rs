@@ -85,14 +85,15 @@ impl VolumeBinder {
             name => self.volumes.get("", name),
         };
         let Some(volume) = volume else {
+            if !text(&tree, "spec.volumeName").is_empty() {
+                // The volume that it asks for may still come; nobody is to make another.
+                return set_phase(ctx, &tree, "Pending").await;
+            }
             if let Some(class) = self.late_class(&tree) {
                 return give_class(ctx, tree, &class).await;
             }
             self.tell_why(ctx, claim, &tree);
-            let asked = match text(&tree, "spec.volumeName") {
-                "" => self.ask_provisioner(ctx, claim, &tree).await?,
-                _ => tree,
-            };
+            let asked = self.ask_provisioner(ctx, claim, &tree).await?;
             return set_phase(ctx, &asked, "Pending").await;
         };
         if let Some((reason, message)) = refusal(claim, &tree, &volume) {
@@ -415,8 +416,12 @@ async fn bind(ctx: &Reconcile, claim: &Object, tree: &Value, volume: &Object) ->
 }
 
 async fn set_bound(ctx: &Reconcile, claim: Value, volume: &Value) -> Result<(), Status> {
-    let status = json!({"phase": "Bound", "accessModes": at(volume, "spec.accessModes"),
+    let mut status = json!({"phase": "Bound", "accessModes": at(volume, "spec.accessModes"),
         "capacity": at(volume, "spec.capacity")});
+    let attributes = at(volume, "spec.volumeAttributesClassName");
+    if text(&claim, "status.phase") == "Pending" && !attributes.is_null() {
+        status["currentVolumeAttributesClassName"] = attributes.clone();
+    }
     set_status(ctx, &PERSISTENT_VOLUME_CLAIMS, claim, status).await
 }
 

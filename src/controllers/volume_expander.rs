@@ -10,6 +10,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use super::volume_modify as modify;
 use super::volume_provisioner::PROVISIONER;
 use super::volume_resize::{self as resize, NO_NODE_PART};
 use apimachinery::labels::Selector;
@@ -21,6 +22,7 @@ use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use apis::core::pod::PODS;
 use apis::resources::amounts;
 use apis::storage::storage_class::STORAGE_CLASSES;
+use apis::storage::volume_attributes_class::VOLUME_ATTRIBUTES_CLASSES;
 use apis::tree::{annotation, at, text};
 use apis::views::pod::Pod;
 use apis::volumes::{PROVISIONED_BY, claimed_by, is_bound};
@@ -43,6 +45,7 @@ pub(crate) struct VolumeExpander {
     claims: Lister,
     volumes: Lister,
     classes: Lister,
+    attributes: Lister,
     pods: Lister,
 }
 
@@ -62,6 +65,7 @@ impl VolumeExpander {
             claims: ctx.informers.informer(&PERSISTENT_VOLUME_CLAIMS).lister(),
             volumes: ctx.informers.informer(&PERSISTENT_VOLUMES).lister(),
             classes: ctx.informers.informer(&STORAGE_CLASSES).lister(),
+            attributes: ctx.informers.informer(&VOLUME_ATTRIBUTES_CLASSES).lister(),
             pods: ctx.informers.informer(&PODS).lister(),
         }
     }
@@ -75,8 +79,7 @@ impl VolumeExpander {
             return self.grow_on_node(&growing).await;
         }
         if !wants_more(&growing.tree) {
-            let is_other = is_ours && wants_other_attributes(&growing.tree);
-            return if is_other { growing.modify().await } else { Ok(()) };
+            return if is_ours { self.modify(&growing).await } else { Ok(()) };
         }
         if !is_ours {
             let message = "didn't find a plugin capable of expanding the volume; waiting for an external \
@@ -117,6 +120,49 @@ impl VolumeExpander {
             .patch(&json!({"metadata": annotations, "status": resize::finished(&begun, size, now)}))
             .await?;
         growing.told("Normal", "VolumeResizeSuccessful", "Resize volume succeeded");
+        Ok(())
+    }
+
+    /// The storage is to give the volume the attributes of another class (`modifyController.modify`).
+    async fn modify(&self, growing: &Growing<'_>) -> Result<(), Status> {
+        let Growing { ctx, claim, tree, volume } = growing;
+        let (class, now) = (text(tree, "spec.volumeAttributesClassName"), ctx.clock.now());
+        let attributes = self.attributes.get("", class).map(|class| class.to_value());
+        let refusal = attributes.as_ref().map(|class| modify::refusal(volume, class));
+        // A class that was made anew may be one that the storage knows.
+        let is_hopeless =
+            modify::stands(tree, "Infeasible", class) && refusal.as_ref().is_none_or(Option::is_some);
+        let is_idle = !modify::is_given_up(tree) && (!modify::is_wanted(tree) || is_hopeless);
+        // A cache that has not heard of what was written would have everything told twice.
+        if is_idle || !growing.is_current().await? {
+            return Ok(());
+        }
+        if class.is_empty() {
+            growing.told("Normal", "VolumeModifyCancelled", "Cancelled modify.");
+            return growing.patch_status(modify::given_up(tree, now)).await.map(drop);
+        }
+        let Some(refusal) = refusal else {
+            if modify::stands(tree, "Pending", class) {
+                return Ok(());
+            }
+            growing.told("Warning", "VolumeModifyFailed", format!("VAC {class:?} does not exist."));
+            return growing.patch_status(modify::pending(class)).await.map(drop);
+        };
+        let begun = growing.patch_status(modify::in_progress(tree, class, now)).await?.to_value();
+        let about = &claim.metadata.name;
+        let message = format!("external resizer is modifying volume {about} with vac {class}");
+        growing.told("Normal", "VolumeModify", message);
+        if let Some(why) = refusal {
+            growing.patch_status(modify::infeasible(&begun, class, &why, now)).await?;
+            growing.told("Warning", "VolumeModifyFailed", why);
+            return Ok(());
+        }
+        let patch = json!({"spec": {"volumeAttributesClassName": class}});
+        let name = text(volume, "metadata.name");
+        ctx.client.patch(&PERSISTENT_VOLUMES, "", name, PatchType::Merge, &patch).await?;
+        growing.patch_status(modify::finished(&begun, class, now)).await?;
+        let message = format!("external resizer modified volume {about} with vac {class} successfully");
+        growing.told("Normal", "VolumeModifySuccessful", message);
         Ok(())
     }
 
@@ -179,19 +225,12 @@ impl Growing<'_> {
         is_same && refusal(&self.volume, cause).is_some()
     }
 
-    async fn modify(&self) -> Result<(), Status> {
-        let (metadata, name) = (&self.claim.metadata, text(&self.volume, "metadata.name"));
-        let class = text(&self.tree, "spec.volumeAttributesClassName");
-        let message = format!("external resizer is modifying volume {} with vac {class}", metadata.name);
-        self.told("Normal", "VolumeModify", message);
-        let patch = json!({"spec": {"volumeAttributesClassName": class}});
-        self.ctx.client.patch(&PERSISTENT_VOLUMES, "", name, PatchType::Merge, &patch).await?;
-        let status = json!({"currentVolumeAttributesClassName": class, "modifyVolumeStatus": null});
-        self.patch_status(status).await?;
-        let message =
-            format!("external resizer modified volume {} with vac {class} successfully", metadata.name);
-        self.told("Normal", "VolumeModifySuccessful", message);
-        Ok(())
+    /// Whether the claim is as it stands.
+    async fn is_current(&self) -> Result<bool, Status> {
+        let metadata = &self.claim.metadata;
+        let found =
+            self.ctx.client.find(&PERSISTENT_VOLUME_CLAIMS, &metadata.namespace, &metadata.name).await?;
+        Ok(found.is_some_and(|found| found.metadata.resource_version == metadata.resource_version))
     }
 
     fn told(&self, event_type: &str, reason: &str, message: impl Into<String>) {
@@ -216,7 +255,8 @@ impl Controller for VolumeExpander {
     const WORKERS: usize = 1;
 
     fn watches(&self) -> Watches {
-        let (of_pods, of_volumes) = (self.claims.clone(), self.claims.clone());
+        let (of_pods, of_volumes, of_classes) =
+            (self.claims.clone(), self.claims.clone(), self.claims.clone());
         Watches::none()
             .maps(&PERSISTENT_VOLUME_CLAIMS, |change: &Change<'_>, enqueue: &Enqueue| {
                 if is_to_be_looked_at(change.object()) {
@@ -242,6 +282,16 @@ impl Controller for VolumeExpander {
                         enqueue.now(object_key(namespace, &name));
                     }
                 }
+            })
+            .maps(&VOLUME_ATTRIBUTES_CLASSES, move |change: &Change<'_>, enqueue: &Enqueue| {
+                let name = &change.object().metadata.name;
+                let waits = |claim: &Arc<Object>| {
+                    let tree = claim.to_value();
+                    text(&tree, "spec.volumeAttributesClassName") == name && is_to_be_looked_at(claim)
+                };
+                of_classes.all().iter().filter(|claim| waits(claim)).for_each(|claim| {
+                    enqueue.now(claim.key());
+                });
             })
             .maps(&PERSISTENT_VOLUMES, move |change: &Change<'_>, enqueue: &Enqueue| {
                 let Some(key) = claimed_by(&change.object().to_value()) else { return };
@@ -274,7 +324,7 @@ fn refusal(volume: &Value, cause: &str) -> Option<String> {
 fn is_to_be_looked_at(claim: &Object) -> bool {
     let tree = claim.to_value();
     let is_growing = resize::state(&tree).starts_with("NodeResize");
-    let has_wishes = || wants_more(&tree) || wants_other_attributes(&tree);
+    let has_wishes = || wants_more(&tree) || modify::is_wanted(&tree) || modify::is_given_up(&tree);
     is_bound(&tree) && !claim.is_deleting() && (is_growing || has_wishes())
 }
 
@@ -283,12 +333,6 @@ fn wants_more(claim: &Value) -> bool {
     let wanted = amounts(claim, "spec.resources.requests").remove("storage");
     let has = amounts(claim, "status.capacity").remove("storage");
     matches!((wanted, has), (Some(wanted), Some(has)) if wanted > has)
-}
-
-/// Whether it wants its volume to be of another VolumeAttributesClass.
-fn wants_other_attributes(claim: &Value) -> bool {
-    let wanted = text(claim, "spec.volumeAttributesClassName");
-    !wanted.is_empty() && wanted != text(claim, "status.currentVolumeAttributesClassName")
 }
 
 #[cfg(test)]
@@ -303,11 +347,5 @@ mod tests {
         };
         assert!(wants_more(&claim("2Gi", "1Gi")) && !wants_more(&claim("1Gi", "1024Mi")));
         assert!(!wants_more(&json!({"spec": {"resources": {"requests": {"storage": "1Gi"}}}})));
-        let of = |class: &str| {
-            json!({"spec": {"volumeAttributesClassName": class},
-            "status": {"currentVolumeAttributesClassName": "gold"}})
-        };
-        assert!(wants_other_attributes(&of("silver")) && !wants_other_attributes(&of("gold")));
-        assert!(!wants_other_attributes(&json!({})));
     }
 }

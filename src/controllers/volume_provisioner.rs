@@ -16,6 +16,7 @@ use apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use apis::scheme::Scheme;
 use apis::storage::storage_class::STORAGE_CLASSES;
+use apis::storage::volume_attributes_class::VOLUME_ATTRIBUTES_CLASSES;
 use apis::tree::{annotation, at, set, text};
 use apis::volumes::{
     PROVISIONED_BY, SELECTED_NODE, STORAGE_PROVISIONER, claim_reference, claimed_by, is_bound,
@@ -33,6 +34,7 @@ pub(crate) struct VolumeProvisioner {
     claims: Lister,
     volumes: Lister,
     classes: Lister,
+    attributes: Lister,
     nodes: Lister,
     scheme: Arc<Scheme>,
 }
@@ -44,6 +46,7 @@ impl VolumeProvisioner {
             claims: ctx.informers.informer(&PERSISTENT_VOLUME_CLAIMS).lister(),
             volumes: ctx.informers.informer(&PERSISTENT_VOLUMES).lister(),
             classes: ctx.informers.informer(&STORAGE_CLASSES).lister(),
+            attributes: ctx.informers.informer(&VOLUME_ATTRIBUTES_CLASSES).lister(),
             nodes: ctx.informers.informer(&NODES).lister(),
             scheme: scheme.clone(),
         }
@@ -81,6 +84,12 @@ impl VolumeProvisioner {
         }
         let message = format!("External provisioner is provisioning volume for claim \"{}\"", claim.key());
         about("Normal", "Provisioning", message);
+        if let Err(why) = self.attributes_of(&tree) {
+            let class = text(&class, "metadata.name");
+            let why = format!("failed to provision volume with StorageClass {class:?}: {why}");
+            about("Warning", "ProvisioningFailed", why.clone());
+            return Err(Status::internal(why));
+        }
         let volume = self.volume(claim, &tree, &class, &name);
         match ctx.client.create(&PERSISTENT_VOLUMES, "", volume).await {
             Ok(_) => {
@@ -94,6 +103,24 @@ impl VolumeProvisioner {
                 about("Warning", "ProvisioningFailed", message);
                 Err(error)
             }
+        }
+    }
+
+    /// The VolumeAttributesClass that the claim names must be there, and one of these disks.
+    fn attributes_of(&self, claim: &Value) -> Result<(), String> {
+        let name = text(claim, "spec.volumeAttributesClassName");
+        if name.is_empty() {
+            return Ok(());
+        }
+        let Some(class) = self.attributes.get("", name) else {
+            return Err(format!("volumeattributesclasses.storage.k8s.io {name:?} not found"));
+        };
+        match text(&class.to_value(), "driverName") {
+            PROVISIONER => Ok(()),
+            other => Err(format!(
+                "VAC {name} referenced in PVC is for driver {other} which does not match driver name \
+                 {PROVISIONER}"
+            )),
         }
     }
 
@@ -112,14 +139,17 @@ impl VolumeProvisioner {
                 "capacity": {"storage": at(tree, "spec.resources.requests.storage")},
                 "accessModes": at(tree, "spec.accessModes"),
                 "claimRef": claim_reference(metadata),
-                "hostPath": {"path": path, "type": "DirectoryOrCreate"},
                 "persistentVolumeReclaimPolicy": policy,
                 "storageClassName": text(class, "metadata.name"),
                 "volumeMode": at(tree, "spec.volumeMode"),
             },
         });
         let attributes = text(tree, "spec.volumeAttributesClassName");
-        if !attributes.is_empty() {
+        if attributes.is_empty() {
+            set(&mut volume, "spec.hostPath", json!({"path": path, "type": "DirectoryOrCreate"}));
+        } else {
+            // Only volumes of CSI have attributes.
+            set(&mut volume, "spec.csi", json!({"driver": PROVISIONER, "volumeHandle": name}));
             set(&mut volume, "spec.volumeAttributesClassName", attributes);
         }
         let node = self.nodes.get("", annotation(tree, SELECTED_NODE));

@@ -3,7 +3,7 @@
 use super::contradiction::Contradiction;
 use super::fault::Fault;
 use super::network_fault::NetworkFault;
-use super::pattern::{VerbPattern, any};
+use super::pattern::{Pattern, VerbPattern, all_verbs, any};
 
 /// The longest name, that of an object.
 const MAX_NAME_BYTES: usize = 63;
@@ -22,6 +22,7 @@ impl Fault {
         self.check_patterns()?;
         self.check_effect()?;
         self.check_chance()?;
+        self.check_known_verbs()?;
         self.check_verbs()?;
         self.network.as_ref().map_or(Ok(()), NetworkFault::check)?;
         match &self.answer {
@@ -30,6 +31,15 @@ impl Fault {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The patterns of `silent_webhooks` that none of these names is like.
+    pub fn webhooks_beyond(&self, names: &[String]) -> Vec<&str> {
+        let is_beyond = |text: &&str| {
+            let pattern = Pattern::new(text);
+            !names.iter().any(|name| pattern.matches(name))
+        };
+        self.silent_webhooks.iter().map(String::as_str).filter(is_beyond).collect()
     }
 
     fn check_name(&self) -> Result<(), Contradiction> {
@@ -133,6 +143,15 @@ impl Fault {
         Ok(())
     }
 
+    /// What would hit nothing, by a slip of the hand.
+    fn check_known_verbs(&self) -> Result<(), Contradiction> {
+        let Some(unknown) = self.verbs.iter().find(|text| !VerbPattern::new(text).is_any()) else {
+            return Ok(());
+        };
+        let known: Vec<&str> = all_verbs().collect();
+        no(format!("no request has the verb {unknown:?}: there are read, write, {}", known.join(", ")))
+    }
+
     /// What only some verbs know, with none of them.
     fn check_verbs(&self) -> Result<(), Contradiction> {
         let only: &[&str] = match self.effects().as_slice() {
@@ -181,6 +200,8 @@ mod tests {
             (Fault::answer(500).user(&"x".repeat(513)), "longer than 512 bytes"),
             ((0..65).fold(Fault::answer(500), |fault, _| fault.verb("get")), "65 patterns: it may have 64"),
             (Fault::stop("kube-scheduler").user("x"), "stop is about a component"),
+            (Fault::answer(500).verb("frob"), "the verb \"frob\": there are read, write, get, list, watch"),
+            (Fault::answer(500).verb("x*"), "no request has the verb \"x*\""),
             (Fault::close_watch(0).verb("create"), "watch is about watch, and verbs are create"),
             (Fault::stale_reads().verb("write"), "stale is about get, list"),
             (watch(WatchFault::default()), "watch says nothing"),
@@ -195,6 +216,16 @@ mod tests {
         {
             assert_eq!(fault.check(), Ok(()));
         }
+        for verb in ["*", "read", "write", "delete*", "deletecollection", "post"] {
+            assert_eq!(Fault::answer(500).verb(verb).check(), Ok(()), "{verb}");
+        }
+    }
+
+    #[test]
+    fn webhooks_that_are_not_there_are_known_by_their_pattern() {
+        let fault = Fault::silent_webhook("*.example.com");
+        assert_eq!(fault.webhooks_beyond(&["a.example.org".into()]), ["*.example.com"]);
+        assert!(fault.webhooks_beyond(&["a.example.org".into(), "a.example.com".into()]).is_empty());
     }
 
     #[test]

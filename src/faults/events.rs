@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
 use super::fault::{WatchEnd, WatchFault};
+use super::late::hold_up;
 use apimachinery::status::Status;
 use apimachinery::watch::WatchEvent;
 use apiserver::request::WatchStage;
@@ -106,7 +107,7 @@ impl LateEvents {
                     Some(event) => self.waiting.push_back((clock.elapsed() + delay, event)),
                     None => self.has_ended = true,
                 },
-                () = async { clock.sleep(left.unwrap_or_default()).await }, if left.is_some() => {}
+                () = async { hold_up(clock, left.unwrap_or_default()).await }, if left.is_some() => {}
             }
         }
     }
@@ -182,6 +183,25 @@ mod tests {
         drop(events);
         sender.closed().await;
     }
+
+    /// On the machine's clock nothing has settled before it has come.
+    #[tokio::test]
+    async fn a_late_event_is_under_way() {
+        let clock = Clock::real();
+        let fault = WatchFault { delay: Some(Duration::from_secs(3600).into()), ..WatchFault::default() };
+        let (sender, events) = mpsc::channel(10);
+        let events = stage(&fault, &clock, Arc::new(|_| ()))(events);
+        clock.work().idle().await;
+        sender.send(bookmark(1)).await.unwrap();
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(sender.capacity(), 10, "it has come");
+        assert!(clock.work().count() > 0, "and is not told yet");
+        drop(events);
+        clock.work().idle().await;
+    }
+
     /// Not one behind the other: a watch that is behind by five seconds stays so, however much is told.
     #[tokio::test]
     async fn events_that_came_together_are_late_together() {

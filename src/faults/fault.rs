@@ -27,7 +27,8 @@ pub struct Fault {
     /// `get`, `list`, `watch`, ...; `read` and `write` are those of their kind.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub verbs: Vec<String>,
-    /// `pods`, `pods/status`, `deployments.apps`, `pods/*`.
+    /// `pods`, `pods/status`, `deployments.apps`, `pods/*`. One that may be defined later is named with its
+    /// group.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<String>,
     /// Of the objects.

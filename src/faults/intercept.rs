@@ -9,6 +9,8 @@ use super::asked::AskedFor;
 use super::body;
 use super::events;
 use super::fault::{FaultAnswer, FaultCut, WatchFault};
+use super::late::hold_up;
+use super::named;
 use super::pattern::any;
 use super::rules::{Faults, StandingFault};
 use super::status;
@@ -18,6 +20,7 @@ use apiserver::filters::interceptor::Interceptor;
 use apiserver::filters::passed::Passed;
 use apiserver::filters::{Next, Passing};
 use apiserver::request::{BESIDE, RequestDisturbance, query_value};
+use clock::Clock;
 
 /// What the audit log says of a request that was hit.
 const ANNOTATION: &str = "faults.kubarium.dev/fault";
@@ -81,12 +84,12 @@ impl Faults {
         );
         request.ctx.annotate(ANNOTATION, &fault.name);
         if let Some(latency) = fault.latency {
-            self.0.clock.sleep(latency.0).await;
+            hold_up(&self.0.clock, latency.0).await;
         }
         let mut response = if fault.partition {
             lost(request.ctx.wants_objects, "connect: connection refused")
         } else if let Some(cut) = &fault.cut {
-            cut_off(cut, request, next).await
+            cut_off(cut, request, next, &self.0.clock).await
         } else if let Some(answer) = &fault.answer {
             self.answer(answer, request, next).await
         } else {
@@ -97,8 +100,14 @@ impl Faults {
         response
     }
 
-    async fn answer(&self, answer: &FaultAnswer, request: Passing, next: Next<'_>) -> ApiResponse {
-        let status = status::of(answer, &request.ctx.info);
+    async fn answer(&self, answer: &FaultAnswer, mut request: Passing, next: Next<'_>) -> ApiResponse {
+        let names_object = answer.code == 409 && request.ctx.info.verb == "create";
+        let created = if names_object {
+            named::in_body(&mut request, answer.executed, &self.0.clock).await
+        } else {
+            String::new()
+        };
+        let status = status::of(answer, &request.ctx.info, &created);
         let (headers, wants_objects) = (request.headers().clone(), request.ctx.wants_objects);
         if !answer.executed {
             return request.ctx.refuse(&headers, status);
@@ -151,7 +160,7 @@ impl Faults {
     }
 }
 
-async fn cut_off(cut: &FaultCut, request: Passing, next: Next<'_>) -> ApiResponse {
+async fn cut_off(cut: &FaultCut, request: Passing, next: Next<'_>, clock: &Clock) -> ApiResponse {
     let wants_objects = request.ctx.wants_objects;
     let is_watch = request.ctx.info.verb == "watch";
     let response = next.run(request).await;
@@ -160,7 +169,7 @@ async fn cut_off(cut: &FaultCut, request: Passing, next: Next<'_>) -> ApiRespons
         _ if wants_objects && !is_watch => lost(wants_objects, "unexpected EOF"),
         None => lost(wants_objects, "EOF"),
         Some(_) if wants_objects => response,
-        Some(bytes) => body::cut_short(response, bytes),
+        Some(bytes) => body::cut_short(response, bytes, clock),
     }
 }
 

@@ -29,6 +29,8 @@ mod body;
 mod events;
 mod expired;
 mod hold;
+mod late;
+mod named;
 mod open;
 mod status;
 

@@ -7,6 +7,9 @@ const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollect
 /// Verbs that look.
 const READS: [&str; 3] = ["get", "list", "watch"];
 
+/// What a request can be besides: a connection through a server, and those of paths that are no resources.
+const OTHERS: [&str; 5] = ["proxy", "post", "put", "head", "options"];
+
 /// A text in which each `*` stands for anything, made ready for many requests.
 #[derive(Clone, Debug)]
 pub(crate) enum Pattern {
@@ -76,6 +79,11 @@ impl VerbPattern {
         }
     }
 
+    /// Whether any request has such a verb.
+    pub(crate) fn is_any(&self) -> bool {
+        all_verbs().any(|verb| self.matches(verb))
+    }
+
     /// Whether it is this verb.
     pub(crate) fn matches(&self, verb: &str) -> bool {
         match self {
@@ -84,6 +92,11 @@ impl VerbPattern {
             VerbPattern::Named(pattern) => pattern.matches(verb),
         }
     }
+}
+
+/// Those that requests have.
+pub(crate) fn all_verbs() -> impl Iterator<Item = &'static str> {
+    READS.into_iter().chain(WRITES).chain(OTHERS)
 }
 
 impl ResourcePattern {

@@ -172,6 +172,11 @@ impl Gate {
         self.lock().gone.iter().cloned().collect()
     }
 
+    /// Of those who gave up until now nothing more is told.
+    pub fn forget_gone(&self) {
+        self.lock().gone.clear();
+    }
+
     /// Returns when somebody is held.
     pub async fn until_held(&self) {
         loop {
@@ -375,6 +380,8 @@ mod tests {
             assert!(poll!(&mut held).is_pending());
         }
         assert_eq!((gate.held().len(), gate.gone().len(), &*gate.gone()[0].object), (0, MAX_GONE, "18"));
+        gate.forget_gone();
+        assert_eq!(gate.gone(), []);
         assert_eq!((gate.remove(Some("other")), gate.remove(None)), (0, 1));
         (0..MAX_BREAKPOINTS).for_each(|number| drop(gate.add(at(&number.to_string())).unwrap()));
         assert_eq!(gate.add(at("more")), Err(TooManyBreakpoints));

@@ -422,6 +422,9 @@ pub enum Step {
         container: Text,
         /// What its process returned.
         exit_code: i32,
+        /// Why, where that is not all: `OOMKilled`.
+        #[serde(default = "nothing", skip_serializing_if = "is_nothing")]
+        reason: Text,
     },
     /// The sandbox and its address are gone (CRI `StopPodSandbox`).
     SandboxStopped {

@@ -9,6 +9,8 @@ mod draft;
 mod fold;
 mod fold_words;
 mod folding;
+mod obstacles;
+mod own;
 mod print;
 mod stage;
 mod standing;

@@ -58,6 +58,9 @@ pub struct Trace {
     pub listed: Vec<ListedResource>,
     /// Ordered by id.
     pub steps: Vec<TraceStep>,
+    /// How many steps were left out, since nobody wanted them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_out: usize,
     /// Of a pod: who asked it and whom it asked, where NetworkPolicies had something to say of that. Of a
     /// NetworkPolicy: what it let in and kept out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -89,8 +92,19 @@ pub struct ListedResource {
     pub indices: Option<Arc<str>>,
 }
 
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 /// What the trace of everything is about.
 const EVERYTHING: &str = "the whole cluster";
+
+impl Trace {
+    /// Whether it is about no object more than about another.
+    pub(crate) fn is_of_everything(&self) -> bool {
+        self.subject == EVERYTHING
+    }
+}
 
 /// One of several objects that had the same name, one after the other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

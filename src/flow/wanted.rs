@@ -27,6 +27,7 @@ impl WantedSteps {
     /// Leaves the steps that are about the pod, the user and the time; times stay what they were. Lanes
     /// and writes are a matter of what is told of them: [`WantedSteps::tells`], [`WantedSteps::shows`].
     pub fn of(&self, trace: &mut Trace) {
+        let all = trace.steps.len();
         if let Some(user) = &self.user {
             let by_user = |step: &Step| asked_by(step, user);
             let wanted = Related::of(&trace.steps).requests(by_user);
@@ -40,6 +41,7 @@ impl WantedSteps {
             let from = trace.now_microseconds.saturating_sub(since);
             trace.steps.retain(|step| step.at_microseconds >= from);
         }
+        trace.left_out += all - trace.steps.len();
     }
 
     /// Whether a stage is told.

@@ -132,8 +132,8 @@ fn describe_node_side(step: &Step) -> String {
         ImagePulled { image, pod, .. } => format!("pulled {image} for {pod}"),
         ContainerCreated { pod, container, .. } => format!("created container {container} of {pod}"),
         ContainerStarted { pod, container, .. } => format!("started container {container} of {pod}"),
-        ContainerExited { pod, container, exit_code, .. } => {
-            format!("container {container} exited {exit_code} in {pod}")
+        ContainerExited { pod, container, exit_code, reason, .. } => {
+            format!("container {container} exited {exit_code}{} in {pod}", in_brackets(reason))
         }
         SandboxStopped { pod, .. } => format!("stopped the sandbox of {pod}"),
         EventRecorded { object, reason, message, .. } if message.is_empty() => {
@@ -142,6 +142,11 @@ fn describe_node_side(step: &Step) -> String {
         EventRecorded { object, reason, message, .. } => format!("event {reason} about {object}: {message}"),
         other => format!("{other:?}"),
     }
+}
+
+/// As ` (OOMKilled)`; of nothing nothing.
+pub(super) fn in_brackets(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(" ({reason})") }
 }
 
 /// As `, as application/json`.
@@ -306,11 +311,13 @@ pub(super) fn done(operation: Operation) -> &'static str {
     }
 }
 
-/// As `pods default/web`.
+/// As `pods default/web`; of those that have no name, or none yet, as `pods in namespace default`.
 pub(super) fn subject(resource: &str, namespace: &str, name: &str) -> String {
-    match namespace {
-        "" => format!("{resource} {name}"),
-        namespace => format!("{resource} {namespace}/{name}"),
+    match (namespace, name) {
+        ("", "") => resource.to_owned(),
+        ("", name) => format!("{resource} {name}"),
+        (namespace, "") => format!("{resource} in namespace {namespace}"),
+        (namespace, name) => format!("{resource} {namespace}/{name}"),
     }
 }
 

@@ -16,8 +16,8 @@ use apis::views::pod::{Container as Spec, Pod};
 pub(crate) const PENDING: &str = "PodResizePending";
 /// The condition of a pod that is given what its containers do not have yet.
 pub(crate) const IN_PROGRESS: &str = "PodResizeInProgress";
-const DEFERRED: &str = "Deferred";
-const INFEASIBLE: &str = "Infeasible";
+pub(crate) const DEFERRED: &str = "Deferred";
+pub(crate) const INFEASIBLE: &str = "Infeasible";
 /// What may change while a pod runs.
 const LISTS: [&str; 2] = ["initContainers", "containers"];
 
@@ -68,7 +68,7 @@ impl AllocatedResources {
         let lists = ["initContainerStatuses", "containerStatuses"];
         let all = lists.iter().flat_map(|list| items(&pod["status"], list));
         let containers = all.map(|one| (text(one, "name").to_owned(), one["resources"].clone())).collect();
-        AllocatedResources { pod: pod["spec"]["resources"].clone(), containers }
+        AllocatedResources { pod: pod["status"]["resources"].clone(), containers }
     }
 
     /// The pod as if it had asked for these.
@@ -117,6 +117,11 @@ impl PodResize {
     /// Whether it waits until others are gone.
     pub(crate) fn is_deferred(&self) -> bool {
         self.pending.as_ref().is_some_and(|(reason, _)| *reason == DEFERRED)
+    }
+
+    /// Why it does not have what it wants, in a word.
+    pub(crate) fn pending(&self) -> Option<&'static str> {
+        self.pending.as_ref().map(|(reason, _)| *reason)
     }
 
     /// The conditions that tell of it: type, reason, message.

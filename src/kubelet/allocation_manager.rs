@@ -28,6 +28,7 @@ impl Kubelet {
             return None;
         }
         let wanted = new.view::<Pod>();
+        self.shared.counted.resizes.requested(&worker.object.view::<Pod>(), &wanted);
         if !differ(&worker.pod, &wanted) {
             return worker.resize.as_ref().map(|_| ResizeVerdict::Same);
         }

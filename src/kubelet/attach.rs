@@ -280,6 +280,7 @@ impl PodWorker {
         self.keep(written);
         if !matches!(heard, AttachInput::Nothing) {
             self.note_end(node, name, id);
+            self.look_at_files_again(node, name, now);
         }
         response
     }

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::kuberuntime::context::Happening;
-use super::kuberuntime::instrumented_services::RuntimeOperations;
+use super::kuberuntime::instrumented_services::{RUN_SANDBOX, RuntimeOperations};
 use super::pod_startup::{PodStartup, StartupCounts};
+use super::resize_counts::ResizeCounts;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
 use component_base::metrics::{Family, Histogram, Render, heading};
@@ -59,6 +60,9 @@ pub(crate) struct KubeletCounts {
     startups: StartupCounts,
     rejections: Family<1>,
     collected_images: Family<1>,
+    sandboxes: Family<1>,
+    sandbox_errors: Family<1>,
+    pub(crate) resizes: ResizeCounts,
 }
 
 impl Default for KubeletCounts {
@@ -104,12 +108,36 @@ impl Default for KubeletCounts {
                  age.",
                 ["reason"],
             ),
+            sandboxes: Family::histogram(
+                "kubelet_run_podsandbox_duration_seconds",
+                "[ALPHA] Duration in seconds of the run_podsandbox operations. Broken down by RuntimeClass.Handler.",
+                ["runtime_handler"],
+                &WORKER_BOUNDS,
+            ),
+            sandbox_errors: Family::counter(
+                "kubelet_run_podsandbox_errors_total",
+                "[ALPHA] Cumulative number of the run_podsandbox operation errors by RuntimeClass.Handler.",
+                ["runtime_handler"],
+            ),
+            resizes: ResizeCounts::default(),
         }
     }
 }
 
 impl KubeletCounts {
-    /// What happened in a turn of a pod, at `now`.
+    /// What happened in a turn of a pod, at `now`; how long its sandbox took, too, unless that is of a class:
+    /// who handles it this kubelet does not know.
+    pub(crate) fn note_of(&self, pod: &Object, happening: &Happening, now: Time) {
+        if let Happening::Called { operation: RUN_SANDBOX, took, has_failed } = happening
+            && !pod.mentions("\"runtimeClassName\"")
+        {
+            self.sandboxes.observe([""], *took);
+            self.sandbox_errors.add([""], u64::from(*has_failed));
+        }
+        self.note(happening, now);
+    }
+
+    /// What happened to a pod, at `now`.
     pub(crate) fn note(&self, happening: &Happening, now: Time) {
         match happening {
             Happening::Called { operation, took, has_failed } => {
@@ -130,6 +158,7 @@ impl KubeletCounts {
                 self.started.fetch_add(1, Ordering::Relaxed);
                 self.started_containers.count([container_type(event.list)]);
             }
+            Happening::Event(event) => self.resizes.told(event.reason),
             _ => {}
         }
     }
@@ -195,6 +224,9 @@ impl Render for KubeletCounts {
         for family in [&self.evictions, &self.rejections, &self.collected_images, &self.turns] {
             family.render(out);
         }
+        self.sandboxes.render(out);
+        self.sandbox_errors.render(out);
+        self.resizes.render(out);
         self.calls.render(out);
         self.startups.render(out);
         let histograms = [

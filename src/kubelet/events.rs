@@ -65,7 +65,7 @@ impl Dependencies {
             Happening::Event(PodEvent { reason: "Started", container, .. }) => {
                 tracing::info!(node, %pod, event = "ContainerStarted", container, "SyncLoop (PLEG): event for pod");
             }
-            Happening::ContainerExited { container, exit_code } => {
+            Happening::ContainerExited { container, exit_code, .. } => {
                 let event = "ContainerDied";
                 tracing::info!(node, %pod, event, container, exit_code, "SyncLoop (PLEG): event for pod");
             }
@@ -92,9 +92,9 @@ impl Dependencies {
                 self.record_prepared(worker, cause);
                 Step::SandboxCreated { node, pod, address: address.as_str().into() }
             }
-            Happening::ContainerExited { container, exit_code } => {
+            Happening::ContainerExited { container, exit_code, reason } => {
                 let (container, exit_code) = (container.as_str().into(), *exit_code);
-                Step::ContainerExited { node, pod, container, exit_code }
+                Step::ContainerExited { node, pod, container, exit_code, reason: flow.name(reason) }
             }
             Happening::SandboxStopped => Step::SandboxStopped { node, pod },
             Happening::Asks(_) | Happening::Probes(..) | Happening::Hooks(..) => return cause,

@@ -12,6 +12,10 @@ use super::pod_importance::is_critical;
 /// The grace of a pod that is driven out at once (`immediateEvictionGracePeriodSeconds`).
 pub(crate) const IMMEDIATE_GRACE_SECONDS: i64 = 1;
 
+/// How often it is looked whether the last statuses are written, and for how long at most.
+const LAST_LOOK: Duration = Duration::from_millis(100);
+const MAX_LAST_WRITES: Duration = Duration::from_secs(2);
+
 /// How long the pods of a node have when it is shut down (`shutdownGracePeriod`).
 #[derive(Clone, Copy, Debug)]
 pub struct ShutdownGrace {
@@ -33,7 +37,10 @@ impl Kubelet {
         let Some(mut loan) = self.pods.borrow(namespace, name).await else { return };
         if let Some(reason) = event {
             let told = Happening::Event(PodEvent::warning(reason, ending.message.clone()));
-            self.shared.tell(&loan, &told, Default::default());
+            let context = &self.shared.context;
+            let revision = loan.object.metadata.resource_version;
+            let seen = context.client.flow().informed(&context.component, revision);
+            self.shared.tell(&loan, &told, seen.unwrap_or_default());
         }
         loan.end(ending);
         let uid = loan.uid.clone();
@@ -51,6 +58,7 @@ impl Kubelet {
         self.shared.state.shut_down();
         self.end_all(false, grace.total.saturating_sub(grace.critical)).await;
         self.end_all(true, grace.critical).await;
+        self.see_out().await;
     }
 
     /// [`Kubelet::shut_down`] beside whoever asks, and `then` what comes when it is over. Both end with the
@@ -72,6 +80,22 @@ impl Kubelet {
     /// Whether this is that kubelet, and not a later one of the same node.
     pub fn is(&self, other: &Kubelet) -> bool {
         Arc::ptr_eq(&self.pods, &other.pods)
+    }
+
+    /// Whoever is killed at the end of the time has ended, and that is written, before the kubelet stops.
+    async fn see_out(&self) {
+        let clock = &self.shared.context.clock;
+        let is_left = || {
+            let state = self.pods.state();
+            let is_seen = |uid: &Arc<str>| state.statuses.has_written(uid);
+            state.workers.iter().any(|(uid, entry)| entry.is_ending && !(entry.is_terminated && is_seen(uid)))
+        };
+        let all_seen = async {
+            while is_left() {
+                clock.sleep(LAST_LOOK).await;
+            }
+        };
+        let _ = clock.timeout(MAX_LAST_WRITES, all_seen).await;
     }
 
     async fn end_all(&self, are_critical: bool, within: Duration) {

@@ -127,12 +127,15 @@ impl PodWorker {
             self.keep(written);
             return None;
         };
-        if let Some((after, exit)) = response.ends.take() {
-            self.end_process(&command.container, clock::after(now, after), exit);
-        }
         written.keep(std::mem::take(&mut response.left));
         self.keep(written);
         self.look_again(node, now);
+        if response.is_first_sight {
+            self.look_at_files_again(node, &command.container, now);
+        }
+        if let Some((after, exit)) = response.ends.take() {
+            self.end_process(&command.container, clock::after(now, after), exit);
+        }
         Some(response)
     }
 

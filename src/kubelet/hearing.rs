@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::container_runtime::services::{ContainerConfig, ContainerId, PendingQuestion};
+use super::container_runtime::services::{ContainerConfig, ContainerId, PendingQuestion, ProbedContainer};
 use super::container_runtime::stats::MeasuredContainer;
 use super::dependencies::NodeRuntime;
 use super::kubelet::Kubelet;
@@ -11,6 +11,7 @@ use super::kuberuntime::container::{Container, Task};
 use super::kuberuntime::context::SyncContext;
 use super::players::Cause;
 use super::pod_workers::PodWorker;
+use apimachinery::time::Time;
 use machine::questions::{Answered, NetworkReply, Question};
 
 /// Who asks, and what.
@@ -37,7 +38,8 @@ impl Kubelet {
     async fn hear(&self, asker: ProcessAsker, answered: Answered) {
         let Some(mut loan) = self.pods.borrow_by_uid(&asker.uid).await else { return };
         let (kubelet, uid) = (self.clone(), asker.uid.clone());
-        let hear = move || loan.hear(&kubelet.shared.node, &asker, answered);
+        let now = self.shared.context.clock.now();
+        let hear = move || loan.hear(&kubelet.shared.node, &asker, answered, now);
         self.shared.players.run(Cause::Sync, hear).await;
         self.pods.wake(&uid);
     }
@@ -82,7 +84,7 @@ impl PodWorker {
     }
 
     /// One that has ended or was started again meanwhile hears nothing.
-    fn hear(&mut self, node: &NodeRuntime, asker: &ProcessAsker, answered: Answered) {
+    fn hear(&mut self, node: &NodeRuntime, asker: &ProcessAsker, answered: Answered, now: Time) {
         let (pod, object) = (self.pod.clone(), self.object.clone());
         let Some(spec) = pod.spec.all_containers().find(|spec| spec.name == asker.container) else { return };
         let Some(container) = self.container_mut(&asker.container) else { return };
@@ -96,6 +98,26 @@ impl PodWorker {
         if let (Task::Run(running), Some(status)) = (&mut container.task, status) {
             running.is_asking = false;
             running.note(status);
+        }
+        self.look_at_files_again(node, &asker.container, now);
+    }
+
+    /// What a container finds, or was told, is another now: its probes look at that.
+    pub(crate) fn look_at_files_again(&mut self, node: &NodeRuntime, name: &str, now: Time) {
+        let (pod, object) = (self.pod.clone(), self.object.clone());
+        let pod_ip = self.address().to_owned();
+        let Some(spec) = pod.spec.all_containers().find(|spec| spec.name == name) else { return };
+        let Some(container) = self.container_mut(name) else { return };
+        let (Some(id), Some(started_at)) = (container.running_id().cloned(), container.started_at()) else {
+            return;
+        };
+        let attempt = container.restart_count;
+        let config = ContainerConfig { pod: &pod, metadata: &object.metadata, container: spec, attempt };
+        let probed = ProbedContainer { config, id: &id, pod_ip: &pod_ip, started_at };
+        if let Task::Run(running) = &mut container.task
+            && let Some(probers) = &mut running.probers
+        {
+            probers.look_at_files_again(&*node.runtime, &probed, now);
         }
     }
 

@@ -378,7 +378,7 @@ impl Kubelet {
         let cause = self.shared.record_sync(&loan, before);
         tracing::debug!(node = self.node_name(), pod = %loan.object.shared_key(), state = before.name(), "SyncPod");
         for happening in &happenings {
-            self.shared.counted.note(happening, now);
+            self.shared.counted.note_of(&loan.object, happening, now);
             match happening {
                 Happening::Asks(container) => self.begin_asking(&loan, container),
                 Happening::Probes(container, kind) => self.begin_probe(&loan, container, *kind),

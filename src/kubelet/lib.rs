@@ -66,6 +66,7 @@ mod static_pods;
 mod counted;
 pub mod dependencies;
 pub mod players;
+mod resize_counts;
 
 mod adopt;
 mod played;

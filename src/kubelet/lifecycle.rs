@@ -136,6 +136,11 @@ mod tests {
         assert!(!outcome(&hook(json!({"exec": {"command": ["false"]}}))).is_well);
         let busybox = given::running(json!({"name": "a", "image": "busybox", "command": ["sleep", "600"]}));
         assert!(!ran(&busybox, &hook(json!({"exec": {"command": ["curl", "localhost"]}}))).is_well);
-        assert!(outcome(&hook(json!({"exec": {"command": ["cat", "/x"]}}))).is_well);
+        // What is known is run in the files that the container has.
+        for known in [json!(["cat", "/x"]), json!(["sh", "-c", "test -f /x && ls /"])] {
+            assert_eq!(forecast(&given, &hook(json!({"exec": {"command": known}}))), HookForecast::Asked);
+        }
+        let own = json!(["sh", "-c", "test -f /x || my-stop"]);
+        assert!(outcome(&hook(json!({"exec": {"command": own}}))).is_well);
     }
 }

@@ -254,18 +254,25 @@ impl NodeConfig {
         own.into_iter().chain(self.annotations.clone()).collect()
     }
 
-    /// What is left for pods: what it says, else a tenth of the disk is kept for the node, as the eviction
-    /// threshold does.
+    /// What is left for pods: what it says, else all but what the thresholds of `--eviction-hard` keep.
     pub(crate) fn allocatable(&self) -> BTreeMap<String, String> {
         let amount = |(name, amount): (&String, &String)| {
             let left = match (name.as_str(), Quantity::parse(amount)) {
                 (name, _) if self.reserved.contains_key(name) => self.reserved[name].clone(),
-                ("ephemeral-storage", Ok(quantity)) => (quantity.value() / 10 * 9).to_string(),
+                (name, Ok(quantity)) => self.left(name, quantity).unwrap_or_else(|| amount.clone()),
                 _ => amount.clone(),
             };
             (name.clone(), left)
         };
         self.capacity.iter().map(amount).collect()
+    }
+
+    /// Nothing where all is left.
+    fn left(&self, resource: &str, mut capacity: Quantity) -> Option<String> {
+        let kept = self.options.eviction_hard.kept(resource, capacity.value())?;
+        capacity.sub(&kept);
+        let left = if capacity.sign() < 0 { Quantity::default() } else { capacity };
+        Some(if resource == "memory" { left.to_string() } else { left.value().to_string() })
     }
 }
 
@@ -309,6 +316,24 @@ mod tests {
         assert_eq!(own["topology.kubernetes.io/zone"], "z");
         assert_eq!(own["kubernetes.io/hostname"], "node-1");
         assert_eq!(own.len(), node.all_labels().len() - 2);
+    }
+
+    #[test]
+    fn pods_are_left_what_evictions_do_not_keep() {
+        let left = |thresholds: &str| {
+            let eviction_hard = thresholds.parse().unwrap();
+            let node = NodeConfig::told(1, KubeletOptions { eviction_hard, ..KubeletOptions::default() });
+            let allocatable = node.allocatable();
+            ["memory", "ephemeral-storage"].map(|name| allocatable[name].clone())
+        };
+        let usual = NodeConfig::numbered(1).allocatable();
+        assert_eq!(
+            (usual["memory"].as_str(), usual["ephemeral-storage"].as_str()),
+            ("32668Mi", "96636764160")
+        );
+        assert_eq!(left("memory.available<100Mi"), ["32668Mi", "100Gi"]);
+        assert_eq!(left("nodefs.available<10Gi,imagefs.available<50%"), ["32Gi", "96636764160"]);
+        assert_eq!(left("memory.available<64Gi"), ["0", "100Gi"]);
     }
 
     #[test]

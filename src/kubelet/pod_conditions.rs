@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::allocation::{IN_PROGRESS, PENDING};
 use super::kuberuntime::container::Container;
 use super::kuberuntime::state::{is_sidecar, may_restart_all};
-use super::pod_workers::PodWorker;
+use super::pod_workers::{PodWorker, WorkerState};
 use super::sandbox_state::Sandbox;
 use apimachinery::time::{Time, rfc3339};
 use apis::views::meta::{self, Condition};
@@ -37,7 +37,9 @@ pub(crate) fn generate(worker: &PodWorker, phase: &str, generation: i64, now: Ti
         Ok(()) => (condition_type, "True", reason, String::new()),
         Err(unmet) => (condition_type, "False", unmet.reason, unmet.message),
     });
-    let disruption = worker.failure.as_ref().filter(|ending| ending.is_disruption);
+    // It is told with the end of the pod (`mergePodStatus`).
+    let ended = worker.failure.as_ref().filter(|_| worker.state() == WorkerState::Terminated);
+    let disruption = ended.filter(|ending| ending.is_disruption);
     let disruption = disruption
         .map(|ending| ("DisruptionTarget", "True", "TerminationByKubelet", ending.disruption().to_owned()));
     let restarts = may_restart_all(&worker.pod).then(|| restarting(worker, phase));

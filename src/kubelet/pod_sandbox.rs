@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::container_runtime::services::{PodSandboxConfig, PodSandboxStatus, RuntimeService};
 use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
+use super::kuberuntime::instrumented_services::RUN_SANDBOX;
 use super::pod_workers::PodWorker;
 use super::sandbox_state::Sandbox;
 use super::volume_manager::dns;
@@ -37,7 +38,7 @@ impl PodWorker {
         if call.returns_at.is_none_or(|at| at > now) {
             return call.returns_at;
         }
-        context.called("run_podsandbox", *began, call.result.is_err());
+        context.called(RUN_SANDBOX, *began, call.result.is_err());
         match call.result.clone() {
             Ok(status) => {
                 context.happenings.push(Happening::SandboxCreated(status.ip.clone()));

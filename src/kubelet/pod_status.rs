@@ -65,7 +65,8 @@ impl PodWorker {
             status.insert("resources".into(), amounts(resources));
             status.insert("allocatedResources".into(), json!(resources.requests));
         }
-        if let Some(ending) = &self.failure {
+        // Why it ends is told with its end (`mergePodStatus`).
+        if let Some(ending) = self.failure.as_ref().filter(|_| self.state == WorkerState::Terminated) {
             status.insert("reason".into(), ending.reason.into());
             status.insert("message".into(), ending.message.as_str().into());
         }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::container_runtime::services::{ContainerConfig, PodSandboxStatus};
+use super::container_runtime::services::{ContainerConfig, PodSandboxStatus, ProbedContainer};
 use super::dependencies::NodeRuntime;
 use super::kuberuntime::container::{CONFIG_ERROR, Container, Task};
 use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
@@ -190,6 +190,10 @@ impl PodWorker {
     /// What runs already has what it claims.
     fn keep_mounted(&mut self, node: &NodeRuntime, uid: &Arc<str>) {
         let is_running = self.is_running();
+        if is_running {
+            // What these have made is there, whatever else is.
+            let _ = self.take_host_paths(node);
+        }
         let Some(mounting) = self.mounting.as_mut().filter(|_| is_running) else { return };
         mounting.is_mounted = true;
         let sources = mounting.sources.iter().flat_map(|sources| sources.values());
@@ -231,6 +235,46 @@ impl PodWorker {
         }
     }
 
+    /// Whether the paths of its node are what its volumes say.
+    fn take_host_paths(&self, node: &NodeRuntime) -> Result<(), Option<PodEvent>> {
+        let volumes = self.mounting.iter().flat_map(|mounting| &mounting.detail.spec.volumes);
+        for volume in volumes {
+            let Some(host_path) = &volume.host_path else { continue };
+            if let Some(why) = node.host_files.mount(&host_path.path, &host_path.path_type) {
+                return Err(Some(failed_mount(&volume.name, &why)));
+            }
+        }
+        Ok(())
+    }
+
+    /// [`PodWorker::mount`] of a pod for which nothing is fetched.
+    fn mount_host_paths(
+        &mut self,
+        node: &NodeRuntime,
+        context: &mut SyncContext<'_>,
+    ) -> Result<Option<Time>, Option<Time>> {
+        let Some(mounting) = self.mounting.as_ref().filter(|mounting| !mounting.is_mounted) else {
+            return Ok(None);
+        };
+        if let Some((at, _)) = mounting.retry.filter(|(at, _)| *at > context.now) {
+            return Err(Some(at));
+        }
+        let taken = self.take_host_paths(node);
+        // One that an earlier kubelet has started has them.
+        let has_begun = self.all_containers().any(|(_, container)| container.has_run());
+        let Some(mounting) = &mut self.mounting else { return Ok(None) };
+        match taken {
+            Err(event) if !has_begun => {
+                context.happenings.extend(event.map(Happening::Event));
+                Err(Some(retry_after(mounting, context.now)))
+            }
+            _ => {
+                (mounting.is_mounted, mounting.retry) = (true, None);
+                Ok(None)
+            }
+        }
+    }
+
     /// Whether its containers may start: then, when it wants to look again; else, when it tries again.
     pub(crate) fn mount(
         &mut self,
@@ -242,7 +286,7 @@ impl PodWorker {
         let retried_at = retried_at.or_else(|| self.pull_retry(node).filter(|at| *at <= now));
         let Some(mounting) = &mut self.mounting else { return Ok(None) };
         if mounting.wanted.is_empty() {
-            return Ok(None);
+            return self.mount_host_paths(node, context);
         }
         let is_stale = |mounting: &Mounting, at: Time| mounting.fetched_at.is_none_or(|fetched| fetched < at);
         let due = mounting.retry.map(|(at, _)| at);
@@ -257,15 +301,12 @@ impl PodWorker {
         if !mounting.is_mounted {
             let checked = context.facts().map_or(Ok(()), |facts| volumes::check(&facts));
             let checked = checked.map_err(|(volume, why)| Some(failed_mount(&volume, &why)));
-            let checked = checked.and_then(|()| self.has_answers());
+            let checked = checked.and_then(|()| self.take_host_paths(node)).and_then(|()| self.has_answers());
             let taken = checked.and_then(|()| self.take_claims(node, now));
             let Some(mounting) = &mut self.mounting else { return Ok(None) };
             if let Err(event) = taken {
-                let pause = mounting.retry.map_or(MOUNT_RETRY.0, |(_, pause)| (pause * 2).min(MOUNT_RETRY.1));
-                let at = after(now, pause);
-                mounting.retry = Some((at, pause));
                 context.happenings.extend(event.map(Happening::Event));
-                return Err(Some(at));
+                return Err(Some(retry_after(mounting, now)));
             }
             (mounting.is_mounted, mounting.retry) = (true, None);
             let lacks = mounting.lacks_pull_secrets(&self.pod);
@@ -309,8 +350,12 @@ impl PodWorker {
         let facts = held.facts(node);
         let Facts { pod, metadata, .. } = facts;
         let written = self.written_until(node, now);
-        for (spec, container) in pod.spec.containers.iter().zip(&mut self.containers) {
-            let Some(id) = container.running_id().cloned() else { continue };
+        let init = pod.spec.init_containers.iter().zip(&mut self.init_containers);
+        for (spec, container) in init.chain(pod.spec.containers.iter().zip(&mut self.containers)) {
+            let (Some(id), Some(started_at)) = (container.running_id().cloned(), container.started_at())
+            else {
+                continue;
+            };
             let attempt = container.restart_count;
             let config = ContainerConfig { pod, metadata, container: spec, attempt };
             let shown = |mounts: &[Mount]| volumes::view(&facts, spec, mounts, &written);
@@ -319,10 +364,21 @@ impl PodWorker {
                 && differs
             {
                 node.runtime.container_status(&id).into_iter().for_each(|status| running.note(status));
+                let probed = ProbedContainer { config, id: &id, pod_ip: &held.pod_ips.ip, started_at };
+                let probers = running.probers.iter_mut();
+                probers.for_each(|probers| probers.look_at_files_again(&*node.runtime, &probed, now));
             }
         }
         self.keep(written);
     }
+}
+
+/// When mounting is tried again that has failed now: each time it takes twice as long.
+fn retry_after(mounting: &mut Mounting, now: Time) -> Time {
+    let pause = mounting.retry.map_or(MOUNT_RETRY.0, |(_, pause)| (pause * 2).min(MOUNT_RETRY.1));
+    let at = after(now, pause);
+    mounting.retry = Some((at, pause));
+    at
 }
 
 fn failed_mount(volume: &str, why: &str) -> PodEvent {

@@ -33,6 +33,10 @@ use machine::bounds::MAX_POD_START_BYTES;
 /// A sidecar has so long to end however long those before it took (`minimumGracePeriodInSeconds`).
 const MIN_SIDECAR_GRACE: Duration = Duration::from_secs(2);
 
+/// Why a pod ends that has been active for too long (`pkg/kubelet/active_deadline.go`).
+const DEADLINE_EXCEEDED: &str = "DeadlineExceeded";
+const PAST_DEADLINE: &str = "Pod was active on the node longer than the specified deadline";
+
 /// Where a pod is on its way through the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkerState {
@@ -310,12 +314,10 @@ impl PodWorker {
     fn sync_pod(&mut self, context: &mut SyncContext<'_>) -> Option<Time> {
         let deadline = self.deadline(context.pod);
         if deadline.is_some_and(|deadline| deadline <= context.now) {
-            self.end(PodEnding {
-                reason: "DeadlineExceeded",
-                message: "Pod was active on the node longer than the specified deadline".into(),
-                grace_seconds: None,
-                is_disruption: false,
-            });
+            let (reason, message) = (DEADLINE_EXCEEDED, PAST_DEADLINE.to_owned());
+            let told = PodEvent { event_type: "Normal", ..PodEvent::warning(reason, message.clone()) };
+            context.happenings.push(Happening::Event(told));
+            self.end(PodEnding { reason, message, grace_seconds: None, is_disruption: false });
             return None;
         }
         let sandbox = self.ensure_sandbox(context);
@@ -468,8 +470,9 @@ fn mounting(pod: &Pod, object: &Object, runtime: &dyn RuntimeService) -> Option<
     let mounting = Mounting::new(object, looks_around);
     // A path may turn out to be none, whatever the container runs.
     let has_paths = |spec: &Spec| spec.volume_mounts.iter().any(|it| !it.sub_path_expr.is_empty());
-    let is_needed =
-        !mounting.wanted.is_empty() || specs.any(|spec| runtime.knows_process(spec) || has_paths(spec));
+    let is_needed = !mounting.wanted.is_empty()
+        || mounting.detail.spec.volumes.iter().any(|volume| volume.host_path.is_some())
+        || specs.any(|spec| runtime.knows_process(spec) || has_paths(spec));
     is_needed.then(|| Box::new(mounting))
 }
 

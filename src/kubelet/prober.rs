@@ -4,7 +4,8 @@
 //! Most answers the runtime works out ahead: a command is played among the files that the container's script
 //! has written by then, and a known server says the same to everybody. A probe that passes on such answers is
 //! asked no more until they change. Where nobody knows ahead, or something is wrong on the way to the server,
-//! the network is asked each time ([`crate::probing`]).
+//! the network is asked each time ([`crate::probing`]); in a container that somebody else has written into
+//! (`exec`, `attach`, `cp`) the command is run each time, among the files that are there then.
 
 use std::time::Duration;
 
@@ -193,10 +194,23 @@ impl Probers {
     ) {
         let all = self.startup.iter_mut().chain(&mut self.others);
         for prober in all.filter(|prober| prober.is_over_network()) {
-            if let Some(probe) = prober.kind.of(probed.config.container) {
-                prober.forecast = runtime.probe_forecast(probed, probe);
-            }
+            prober.forecast_again(runtime, probed);
             prober.look_again(now);
+        }
+    }
+
+    /// What the container finds, or was told, is another now: each probe of which that changes what is known
+    /// ahead is asked when its period is over.
+    pub(crate) fn look_at_files_again(
+        &mut self,
+        runtime: &dyn RuntimeService,
+        probed: &ProbedContainer<'_>,
+        now: Time,
+    ) {
+        for prober in self.startup.iter_mut().chain(&mut self.others) {
+            if prober.forecast_again(runtime, probed) {
+                prober.look_again(now);
+            }
         }
     }
 }
@@ -235,6 +249,15 @@ impl Prober {
         let until = self.next.map_or(now, |next| now.min(next - self.period));
         let unasked = (until - last).to_std().unwrap_or_default().as_nanos() / self.period.as_nanos().max(1);
         self.count.and_successful(u64::try_from(unasked).unwrap_or(u64::MAX))
+    }
+
+    /// Whether what is known ahead is something else now.
+    fn forecast_again(&mut self, runtime: &dyn RuntimeService, probed: &ProbedContainer<'_>) -> bool {
+        let Some(probe) = self.kind.of(probed.config.container) else { return false };
+        let forecast = runtime.probe_forecast(probed, probe);
+        let differs = forecast != self.forecast;
+        self.forecast = forecast;
+        differs
     }
 
     fn is_over_network(&self) -> bool {

@@ -19,6 +19,9 @@ use crate::{agnhost, configured_web, images};
 
 /// The image of a server that asks the apiserver with its account who asks it.
 const ASKS_ABOUT_CLIENTS: &str = "sample-apiserver";
+/// Programs that look which processes there are, and which of them listen.
+const ABOUT_PROCESSES: [&str; 11] =
+    ["fuser", "kill", "killall", "lsof", "netstat", "pgrep", "pidof", "pkill", "ps", "ss", "top"];
 
 /// What is run, as far as it is known.
 pub(crate) enum Program {
@@ -224,19 +227,25 @@ fn of_script(script: Result<Script, Unplayable>, shell: ShellCall) -> Option<Pro
         Err(Unplayable::Unknown) => None,
     }
 }
+
 /// Whether a command does the same whatever it finds.
 pub fn is_constant(command: &[String]) -> bool {
-    let text = |script: &Script| {
-        !script.any_command(&|name, _| {
-            !matches!(names::base_name(name), "echo" | "sleep" | "true" | "false" | "exit" | ":")
-        })
-    };
+    let is_other = |name: &str| !matches!(name, "echo" | "sleep" | "true" | "false" | "exit" | ":");
+    runs(command, &is_other) == Some(false)
+}
+
+/// Whether a command looks which processes there are: of an image of which nothing is known nobody knows.
+pub fn looks_at_processes(command: &[String]) -> bool {
+    runs(command, &|name| ABOUT_PROCESSES.contains(&name)) == Some(true)
+}
+
+/// Whether a command, or the script of a shell, has such a program in it; nothing when it is not known.
+fn runs(command: &[String], is_it: &dyn Fn(&str) -> bool) -> Option<bool> {
     let at = command.iter().position(|word| names::is_command_flag(word));
-    match at
-        .and_then(|at| command.get(at + 1))
-        .filter(|_| command.first().is_some_and(|it| names::is_shell(names::base_name(it))))
-    {
-        Some(script) => read_script(script).is_ok_and(|script| text(&script)),
-        None => read_command(command).is_ok_and(|script| text(&script)),
-    }
+    let is_shell = command.first().is_some_and(|it| names::is_shell(names::base_name(it)));
+    let script = match at.and_then(|at| command.get(at + 1)).filter(|_| is_shell) {
+        Some(script) => read_script(script),
+        None => read_command(command),
+    };
+    Some(script.ok()?.any_command(&|name, _| is_it(names::base_name(name))))
 }

@@ -7,10 +7,13 @@
 use std::sync::Arc;
 
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{
+    CryptoProvider, verify_tls12_signature, verify_tls13_signature, verify_tls13_signature_with_raw_key,
+};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
-use rustls_pki_types::{CertificateDer, UnixTime};
+use rustls_pki_types::{CertificateDer, SubjectPublicKeyInfoDer, UnixTime};
+use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
 /// Takes any certificate, and none.
 #[derive(Debug)]
@@ -25,6 +28,13 @@ impl AnyClientCertificate {
     pub fn new(hints: Vec<DistinguishedName>, provider: Arc<CryptoProvider>) -> AnyClientCertificate {
         AnyClientCertificate { hints, provider }
     }
+}
+
+/// The key of a certificate of X.509 version 1, which webpki does not read and Go does.
+fn key_of_first_version(certificate: &CertificateDer<'_>) -> Option<SubjectPublicKeyInfoDer<'static>> {
+    let (_, certificate) = X509Certificate::from_der(certificate).ok()?;
+    let is_first = certificate.version() == X509Version::V1;
+    is_first.then(|| SubjectPublicKeyInfoDer::from(certificate.public_key().raw.to_vec()))
 }
 
 impl ClientCertVerifier for AnyClientCertificate {
@@ -62,7 +72,10 @@ impl ClientCertVerifier for AnyClientCertificate {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
+        match key_of_first_version(certificate) {
+            Some(key) => verify_tls13_signature_with_raw_key(message, &key, signature, algorithms),
+            None => verify_tls13_signature(message, certificate, signature, algorithms),
+        }
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

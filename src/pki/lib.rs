@@ -8,16 +8,18 @@
 #![warn(missing_docs, unreachable_pub)]
 
 mod certificate_request;
+mod made_at;
+
+pub use made_at::MadeAt;
 
 use std::fs;
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 
-use chrono::{DateTime, Datelike, TimeDelta, Utc};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType, date_time_ymd,
+    KeyUsagePurpose, SanType,
 };
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
@@ -33,6 +35,11 @@ const PUBLIC_KEY: &str = "sa.pub";
 
 /// The length in bytes of every second ECDSA signature on P-256 in DER; others have one more or some less.
 const USUAL_SIGNATURE: usize = 71;
+
+/// Ten years, as kubeadm's.
+const AUTHORITY_DAYS: i64 = 3650;
+/// A year.
+const LEAF_DAYS: i64 = 366;
 
 /// Why there are no certificates.
 #[derive(Debug, thiserror::Error)]
@@ -149,18 +156,18 @@ impl Authority {
     ///
     /// # Errors
     /// [`Error::Make`].
-    pub fn generate(now: DateTime<Utc>) -> Result<Authority, Error> {
-        Authority::make(now)
+    pub fn generate(now: impl Into<MadeAt>) -> Result<Authority, Error> {
+        Authority::make(now.into())
     }
 
     /// The one that is kept in `dir`, made with the signing key beside it when there is no such folder.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Missing`], [`Error::Invalid`].
-    pub fn load_or_generate(dir: &Path, now: DateTime<Utc>) -> Result<Authority, Error> {
+    pub fn load_or_generate(dir: &Path, now: impl Into<MadeAt>) -> Result<Authority, Error> {
         let is_new = fs::read_dir(dir).map_or(true, |mut files| files.next().is_none());
         if is_new {
-            return Authority::make_in(dir, now);
+            return Authority::make_in(dir, now.into());
         }
         let (certificate_pem, key_pem) = (load(dir, CERTIFICATE)?, load(dir, KEY)?);
         Authority::of_pem(&certificate_pem, &key_pem, &dir.display().to_string())
@@ -168,7 +175,7 @@ impl Authority {
 
     /// Makes the folder with all that belongs to it, whole or not at all: half of it would be taken for
     /// something lost.
-    fn make_in(dir: &Path, now: DateTime<Utc>) -> Result<Authority, Error> {
+    fn make_in(dir: &Path, now: MadeAt) -> Result<Authority, Error> {
         let authority = Authority::make(now)?;
         authority.keys(&generate_signing_key()?).write(dir)?;
         Ok(authority)
@@ -218,9 +225,9 @@ impl Authority {
         &self,
         names: &[&str],
         addresses: &[IpAddr],
-        now: DateTime<Utc>,
+        now: impl Into<MadeAt>,
     ) -> Result<Identity, Error> {
-        let mut params = leaf("kube-apiserver", now);
+        let mut params = leaf("kube-apiserver", now.into());
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         for name in names {
             params.subject_alt_names.push(SanType::DnsName((*name).try_into()?));
@@ -233,8 +240,8 @@ impl Authority {
     ///
     /// # Errors
     /// [`Error::Make`].
-    pub fn client(&self, user: &str, group: &str, now: DateTime<Utc>) -> Result<Identity, Error> {
-        let mut params = leaf(user, now);
+    pub fn client(&self, user: &str, group: &str, now: impl Into<MadeAt>) -> Result<Identity, Error> {
+        let mut params = leaf(user, now.into());
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         params.distinguished_name.push(DnType::OrganizationName, group);
         self.sign(params)
@@ -246,12 +253,12 @@ impl Authority {
         Ok(Identity { certificate_pem: certificate.pem(), key_pem: key.serialize_pem() })
     }
 
-    fn make(now: DateTime<Utc>) -> Result<Authority, Error> {
+    fn make(now: MadeAt) -> Result<Authority, Error> {
         let mut params = leaf("kubernetes", now);
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages =
             vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        set_validity(&mut params, now, 3650);
+        now.set_validity(&mut params, AUTHORITY_DAYS);
         let (certificate_pem, key) = loop {
             let key = KeyPair::generate()?;
             let certificate = params.self_signed(&key)?;
@@ -289,25 +296,20 @@ fn has_usual_length(certificate: &[u8]) -> bool {
     })
 }
 
-/// A year, for what is made at each start; from a day back, for clocks that disagree.
-fn leaf(common_name: &str, now: DateTime<Utc>) -> CertificateParams {
+/// For what is made at each start.
+fn leaf(common_name: &str, now: MadeAt) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, common_name);
-    set_validity(&mut params, now, 366);
+    now.set_validity(&mut params, LEAF_DAYS);
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
     params
 }
 
-fn set_validity(params: &mut CertificateParams, now: DateTime<Utc>, days: i64) {
-    let number = |n: u32| u8::try_from(n).unwrap_or(1);
-    let day = |at: DateTime<Utc>| date_time_ymd(at.year(), number(at.month()), number(at.day()));
-    params.not_before = day(now - TimeDelta::days(1));
-    params.not_after = day(now + TimeDelta::days(days));
-}
-
 #[cfg(test)]
 mod tests {
+    use chrono::{DateTime, TimeDelta};
+
     use super::*;
 
     #[test]

@@ -67,6 +67,8 @@ struct QueueInner {
     in_flight: HashMap<Arc<str>, Vec<Arc<Occurrence>>>,
     /// Pods for which room is being made, by uid, with the node.
     nominated: BTreeMap<Arc<str>, (Arc<str>, Arc<PodInfo>)>,
+    /// The plugins that were seen to hold pods back, with the profile. Bound: the plugins of all profiles.
+    known_to_hold: BTreeSet<(&'static str, Arc<str>)>,
 }
 
 struct WaitingPod {
@@ -365,16 +367,19 @@ impl SchedulingQueue {
         [("active", active), ("backoff", backoff), ("gated", gated), ("unschedulable", unschedulable)]
     }
 
-    /// The pods that plugins hold back, by plugin and profile; a pod counts for each that does.
+    /// The pods that plugins hold back, by plugin and profile; a pod counts for each that does. Who held any
+    /// when somebody looked before stays among them, though it may hold none now.
     pub(super) fn held_back(&self) -> BTreeMap<(&'static str, Arc<str>), usize> {
-        let inner = self.lock();
-        let mut held = BTreeMap::new();
+        let mut inner = self.lock();
+        let mut held: BTreeMap<(&'static str, Arc<str>), usize> =
+            inner.known_to_hold.iter().map(|known| (known.clone(), 0)).collect();
         for info in inner.unschedulable.iter().map(|uid| &inner.pods[uid].info) {
             let profile = &self.profiles.of(&info.pod).name;
             for plugin in &info.unschedulable_plugins {
                 *held.entry((*plugin, profile.clone())).or_default() += 1;
             }
         }
+        inner.known_to_hold = held.keys().cloned().collect();
         held
     }
 

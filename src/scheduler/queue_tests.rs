@@ -49,6 +49,17 @@ fn reject(queue: &SchedulingQueue, mut info: QueuedPodInfo, plugin: &'static str
 }
 
 #[test]
+fn a_plugin_that_held_a_pod_back_is_counted_when_it_holds_none_any_more() {
+    let (queue, _) = queue();
+    queue.add(pod("big", json!({"containers": [{"resources": {"requests": {"cpu": "6"}}}]})));
+    reject(&queue, pop(&queue).unwrap(), "NodeResourcesFit");
+    let held = |count: usize| BTreeMap::from([(("NodeResourcesFit", Arc::from("default-scheduler")), count)]);
+    assert_eq!(queue.held_back(), held(1));
+    queue.move_all(node_added("8"));
+    assert_eq!(queue.held_back(), held(0));
+}
+
+#[test]
 fn important_pods_go_first_then_those_that_came_first() {
     let (queue, clock) = queue();
     for (name, priority) in [("b", 0), ("a", 0), ("system", 2000), ("c", 0)] {

@@ -42,6 +42,7 @@ page! {
     "/page/movement.js" "movement.js" SCRIPT,
     "/page/picture.js" "picture.js" SCRIPT,
     "/page/dots.js" "dots.js" SCRIPT,
+    "/page/fitting.js" "fitting.js" SCRIPT,
     "/page/stepping.js" "stepping.js" SCRIPT,
     "/page/story.js" "story.js" SCRIPT,
     "/page/happened.js" "happened.js" SCRIPT,

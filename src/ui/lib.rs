@@ -16,6 +16,7 @@
 mod files;
 mod guests;
 mod lessons;
+mod manifests;
 mod same_origin;
 mod service;
 mod sources;

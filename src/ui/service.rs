@@ -21,6 +21,7 @@ use apimachinery::wire::{ApiRequest, ApiResponse, ApiService, status_response};
 use super::files::{self, PageFile};
 use super::guests::Guests;
 use super::lessons;
+use super::manifests;
 use super::same_origin;
 use super::sources;
 use super::visit::{OpenSockets, Visit};
@@ -31,6 +32,8 @@ const SESSION: &str = "/session";
 const LESSONS: &str = "/lessons.json";
 /// Where the code is that does a step, as JSON.
 const SOURCES: &str = "/sources.json";
+/// Where YAML is read, as JSON.
+const MANIFESTS: &str = "/manifests";
 /// Of an invitation, as it is sent; more is none.
 const MAX_INVITATION_BYTES: usize = 256;
 /// How a websocket of a browser, which can send no header of its own, says its token; upstream's form.
@@ -73,6 +76,7 @@ impl Front {
             None if path == LESSONS && is_read => told(lessons::as_json()),
             None if path == SOURCES && is_read => told(sources::as_json()),
             None if path.starts_with(sources::ROOT) => source(path),
+            None if path == MANIFESTS => self.read_manifests(request).await,
             None => self.forward(request).await,
         }
     }
@@ -94,6 +98,22 @@ impl Front {
         set(&mut response, CONTENT_TYPE, "application/json");
         set(&mut response, CACHE_CONTROL, "no-store");
         closed(response, ANSWER_POLICY)
+    }
+
+    /// For who has a session, since it takes time.
+    async fn read_manifests(&self, mut request: ApiRequest) -> ApiResponse {
+        if take_key(request.headers_mut()).and_then(|key| self.guests.visit(&key)).is_none() {
+            return closed(status_response(Status::unauthorized(), false), ANSWER_POLICY);
+        }
+        let Ok(read) = Limited::new(request.into_body(), manifests::MAX_MANIFESTS_BYTES).collect().await
+        else {
+            let text = format!("no manifest of more than {} bytes is read", manifests::MAX_MANIFESTS_BYTES);
+            return plain(StatusCode::PAYLOAD_TOO_LARGE, text);
+        };
+        match manifests::as_json(&read.to_bytes()) {
+            Ok(json) => told(json),
+            Err(why) => plain(StatusCode::BAD_REQUEST, why),
+        }
     }
 
     /// To the API, in the name of whose session it is.
@@ -239,6 +259,20 @@ mod tests {
         let bearer = format!("Bearer {}", session(&page, &guests).await);
         let (code, said) = asked(&page, "GET /api/v1/pods", &[("authorization", &bearer)], "").await;
         assert_eq!((code, said.as_str()), (200, r#"["jane","/api/v1/pods",null,false,false]"#));
+    }
+
+    #[tokio::test]
+    async fn yaml_is_read_for_who_has_a_session() {
+        let (page, guests) = page();
+        let bearer = format!("Bearer {}", session(&page, &guests).await);
+        let headers = [("authorization", &*bearer)];
+        let read = async |text: &str| asked(&page, "POST /manifests", &headers, text).await;
+        assert_eq!(read("a: 1\n---\nb: 2\n").await, (200, r#"[{"a":1},{"b":2}]"#.to_owned()));
+        let (code, why) = read("foo: [").await;
+        assert!(code == 400 && why.starts_with("this is no YAML: "), "{why}");
+        let long = "x".repeat(manifests::MAX_MANIFESTS_BYTES + 1);
+        assert_eq!(read(&long).await.0, 413);
+        assert_eq!(asked(&page, "POST /manifests", &[], "a: 1").await.0, 401);
     }
 
     #[tokio::test]

@@ -15,7 +15,7 @@ use apimachinery::wire::{ApiResponse, Faulted};
 use apiserver::filters::interceptor::{Interceptor, is_own};
 use apiserver::filters::passed::Passed;
 use apiserver::filters::{Next, Passing};
-use apiserver::request::RequestInfo;
+use apiserver::request::{RequestInfo, SecondChecks};
 use clock::Clock;
 use sync::Mutex;
 
@@ -108,9 +108,12 @@ impl SeenRequests {
         *self.0.state.lock() = WitnessState::default();
     }
 
-    fn note(&self, noted: NotedRequest) {
+    fn note(&self, noted: NotedRequest, checked: &SecondChecks) {
         let mut state = self.0.state.lock();
         state.uses.add(&noted.user, &noted.info);
+        for info in checked.noted() {
+            state.uses.add(&noted.user, &cut(&info));
+        }
         if state.last.len() == REMEMBERED {
             state.last.pop_front();
         }
@@ -125,15 +128,18 @@ impl Interceptor for SeenRequests {
         is_seen && !request.ctx.info.is_beside()
     }
 
-    fn intercept<'a>(&'a self, request: Passing, next: Next<'a>) -> BoxFuture<'a, ApiResponse> {
+    fn intercept<'a>(&'a self, mut request: Passing, next: Next<'a>) -> BoxFuture<'a, ApiResponse> {
         Box::pin(async move {
             let user = request.ctx.user.clone();
             let info = cut(&request.ctx.info);
             let cause = request.ctx.cause;
+            let checked = SecondChecks::listened_to();
+            request.ctx.second_checks = checked.clone();
             let response = next.run(request).await;
             let fault = response.extensions().get().map(|Faulted(name)| name.clone());
             let code = response.status().as_u16();
-            self.note(NotedRequest { at: self.0.clock.now(), user, info, code, cause, fault });
+            let noted = NotedRequest { at: self.0.clock.now(), user, info, code, cause, fault };
+            self.note(noted, &checked);
             response
         })
     }

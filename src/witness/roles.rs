@@ -2,7 +2,8 @@
 //!
 //! What every authenticated user may do anyway (discovery, questions about oneself) is left out. What was
 //! asked for in one namespace goes into a Role there, the rest into a ClusterRole; what that allows
-//! everywhere is in no Role.
+//! everywhere is in no Role. What the server looks at behind the path is among it, as `bind` for whoever
+//! writes a RoleBinding, whether or not they hold what they give.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -14,8 +14,10 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kubarium::apimachinery::options::ListOptions;
 use kubarium::apis::apps::deployment::DEPLOYMENTS;
 use kubarium::apis::core::config_map::CONFIG_MAPS;
+use kubarium::apis::core::namespace::NAMESPACES;
 use kubarium::apis::core::node::NODES;
 use kubarium::apis::core::pod::PODS;
+use kubarium::apis::core::service_account::SERVICE_ACCOUNTS;
 use kubarium::apis::kind::Kind;
 use kubarium::clock::Clock;
 use kubarium::cluster::{COMPONENTS, Settle};
@@ -245,6 +247,32 @@ async fn what_is_made_in_this_process_is_read_as_what_comes_over_a_wire() {
     let bytes = json!({"metadata": {"name": "a"}, "binaryData": {"k": "!!"}});
     assert_eq!(client.create(&CONFIG_MAPS, "default", bytes).await.unwrap_err().code, 400);
     cluster.stop().await;
+}
+
+/// On many threads, who creates first is another each time; what has a name has its uid all the same.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_seed_gives_what_has_a_name_the_same_uid_on_many_threads() {
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        let clock = Clock::stepped("2030-01-01T00:00:00Z".parse().unwrap());
+        let config = Config::new().nodes(2).clock(clock).entropy(Entropy::seeded(5));
+        let cluster = Cluster::start(config).await.unwrap();
+        cluster.settled().await.unwrap();
+        let mut uids = BTreeMap::new();
+        for kind in [&NAMESPACES, &NODES, &SERVICE_ACCOUNTS, &CONFIG_MAPS] {
+            let list = cluster.client().list(kind, "", &ListOptions::default()).await.unwrap();
+            uids.extend(list.items.iter().map(|object| {
+                let object = object.to_value();
+                let metadata = &object["metadata"];
+                let name = format!("{} {}/{}", kind.plural, metadata["namespace"], metadata["name"]);
+                (name, metadata["uid"].clone())
+            }));
+        }
+        cluster.stop().await;
+        seen.push(uids);
+    }
+    assert!(seen[0].len() > 10, "{seen:?}");
+    assert_eq!(seen[0], seen[1]);
 }
 
 /// A stepped clock, seeded numbers and one thread: the same things happen in the same order at the same time.

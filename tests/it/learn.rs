@@ -69,6 +69,10 @@ fn every_lesson_shows_what_it_says() {
     let no_name = up.file("no-name.yaml", &MINE.replace("name: till", "name: $(id)"));
     let (is_done, _, err) = learn(&["deployment", "-f", &no_name, "--run"]);
     assert!(!is_done && err.contains("containers[0].name: Invalid value: \"$(id)\""), "{err}");
+    // What a lesson has left that stopped halfway is told before it begins again.
+    assert!(up.kubectl(&["-n", "default", "create", "configmap", "lesson"]).status.success());
+    let (is_done, _, err) = learn(&["watch", "--run"]);
+    assert!(!is_done && err.contains("there is still configmap/lesson; clean up with: "), "{err}");
     let (is_done, _, err) = learn(&["nothing"]);
     assert!(!is_done && err.contains("kubarium learn lists them"), "{err}");
 }

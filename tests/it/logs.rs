@@ -126,7 +126,10 @@ fn a_trace_in_a_pipe_is_whole_and_knows_objects_of_one_name_and_refusals() {
     );
     send(&up, &[(Method::POST, PODS, json!([]))]);
     let (story, _) = trace(&["pods"]);
-    assert!(story.contains("creates pods default/") && story.contains("refused with 400"), "{story}");
+    assert!(
+        story.contains("creates pods in namespace default") && story.contains("refused with 400"),
+        "{story}"
+    );
     let (_, said) = trace(&["pod/nobody"]);
     assert!(said.contains("refused requests that name no object: 1 (trace pods tells them)"), "{said}");
 }

@@ -153,6 +153,21 @@ async fn the_record_is_told_as_it_is_written() {
     while lines.next().await.is_some() {}
 }
 
+#[tokio::test]
+async fn a_story_ends_with_how_it_stands_where_that_is_asked_for() {
+    let cluster = Cluster::start(bare()).await.unwrap();
+    let map = json!({"metadata": {"name": "a"}});
+    assert_eq!(ask(&cluster, "joe", "POST", "/api/v1/namespaces/default/configmaps", map).await.0, 403);
+    let path = "/flowz?resource=configmaps&namespace=default&name=a";
+    let (code, told) = ask(&cluster, "", "GET", &format!("{path}&standing=true"), Value::Null).await;
+    let end = "a Role with apiGroups [\"\"], resources [\"configmaps\"], verbs [\"create\"], \
+               bound to User \"joe\" in namespace default, would allow it";
+    assert_eq!((code, &told["standing"]), (200, &json!([end])));
+    let (_, told) = ask(&cluster, "", "GET", path, Value::Null).await;
+    assert!(told["steps"].is_array() && told.get("standing").is_none(), "{told}");
+    cluster.stop().await;
+}
+
 /// Who may be invited to the page, and read the version of nothing else.
 async fn may_open_the_page(cluster: &Cluster, subject: Value) {
     let rules = json!([{"nonResourceURLs": ["/kubarium/v1/ui"], "verbs": ["post"]}]);

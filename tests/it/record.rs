@@ -1,14 +1,17 @@
 //! The causal record over the wire: refused attempts, objects of one name, kubelets, pods that somebody woke.
 
+use std::time::Duration;
+
 use http::Method;
 use kubarium::apimachinery::options::{DeleteOptions, PatchType};
+use kubarium::apis::batch::job::JOBS;
 use kubarium::apis::coordination::lease::LEASES;
 use kubarium::apis::core::config_map::CONFIG_MAPS;
 use kubarium::apis::core::node::NODES;
 use kubarium::apis::core::pod::PODS;
 use kubarium::cluster::{Access, Components, Listen};
 use kubarium::flow::{Operation, Step, Subject, Trace};
-use kubarium::{Cluster, Config};
+use kubarium::{Clock, Cluster, Config};
 use serde_json::json;
 
 use crate::support::PATIENCE;
@@ -249,6 +252,28 @@ async fn a_pod_that_a_node_wakes_names_the_nodes_change_as_cause() {
     assert!(text.contains("updated nodes node-1 at"), "the change itself is told: {text}");
     let of_node = cluster.flow().trace("nodes", "", "node-1");
     assert!(of_node.steps.iter().any(|step| step.id == attempt.id), "the node's story leads to the pod");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn the_second_try_of_a_job_is_part_of_its_story() {
+    let clock = Clock::stepped("2026-01-01T00:00:00Z".parse().unwrap());
+    let cluster = Cluster::start(Config::new().nodes(1).clock(clock)).await.unwrap();
+    let container = json!({"name": "c", "image": "busybox", "command": ["sh", "-c", "exit 9"]});
+    let template = json!({"spec": {"restartPolicy": "Never", "containers": [container]}});
+    let job = json!({"metadata": {"name": "fails"}, "spec": {"backoffLimit": 1, "template": template}});
+    cluster.client().create(&JOBS, "default", job).await.unwrap();
+    cluster.pass(Duration::from_secs(60)).await.unwrap();
+    cluster.settled().await.unwrap();
+    let trace = of(&cluster, "jobs.batch", "fails");
+    let is_made = |step: &Step| {
+        let Step::Stored { resource, operation, .. } = step else { return false };
+        &**resource == "pods" && *operation == Operation::Create
+    };
+    assert_eq!(trace.steps.iter().filter(|step| is_made(&step.step)).count(), 2, "{}", trace.render());
+    let story = trace.story();
+    let mut made = story.stages.iter().filter(|stage| stage.words.contains("job-controller creates pods"));
+    assert!(made.all(|stage| stage.cause.is_some()), "{:?}", story.stages);
     cluster.stop().await;
 }
 

@@ -1,6 +1,7 @@
 /** A session of @kubernetes/client-node with the package: what a test in JavaScript does. */
 
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { dirname } from "node:path";
 import { test } from "node:test";
@@ -55,6 +56,19 @@ test("requests, and files that go", async () => {
   assert.equal(cluster.environment().KUBECONFIG, cluster.kubeconfig);
   await cluster.stop();
   assert.ok(!existsSync(folder), "a file is left");
+});
+
+test("a process that ends before it stops its cluster leaves no file", () => {
+  for (const signal of [null, "SIGINT", "SIGTERM"]) {
+    const end = signal ? `process.kill(process.pid, "${signal}"); setInterval(() => {}, 1000);` : 'throw new Error("ends");';
+    const start = 'import { startCluster } from "kubarium"; const cluster = await startCluster("--apiserver-only");';
+    const lines = `${start} console.log(cluster.kubeconfig); ${end}`;
+    const ended = spawnSync(process.execPath, ["--input-type=module", "--eval", lines], { encoding: "utf8" });
+    assert.equal(ended.signal, signal, ended.stderr);
+    const folder = dirname(ended.stdout.trim());
+    assert.match(folder, /kubarium-/);
+    assert.ok(!existsSync(folder), `a file is left by ${signal ?? "a throw"}`);
+  }
 });
 
 test("a flag that is wrong is told", async () => {

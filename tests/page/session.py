@@ -35,6 +35,11 @@ def position(page):
 
 
 def accessible(page, view):
+    faultless(page, view)
+    well_laid_out(page, view)
+
+
+def faultless(page, view):
     """No fault that axe knows of, in light and in dark."""
     with open(os.path.join(AXE, "axe.min.js"), encoding="utf-8") as file:
         axe = file.read()
@@ -45,7 +50,6 @@ def accessible(page, view):
         found = page.execute_async_script("axe.run().then(arguments[arguments.length - 1])")["violations"]
         faults = [(one["id"], [node["html"][:120] for node in one["nodes"][:3]]) for one in found]
         assert not faults, f"{view} in {scheme}: {faults}"
-    well_laid_out(page, view)
 
 
 # Which kinds of dots are drawn from now on, by their colours.
@@ -134,6 +138,49 @@ def the_way_of_a_deployment(page):
     said = text(page, "ol.steps")
     assert "kubelet" in said or "kube-apiserver" in said, said
     accessible(page, "map")
+
+
+# A map of its own, with names as long as they may be, and the right edges of what is written and of where it stands.
+LONG_NAMES = """
+const done = arguments[arguments.length - 1];
+(async () => {
+  const { Player } = await import("/page/record.js");
+  const { mapView } = await import("/page/map.js");
+  const names = ["root-ca-certificate-publisher", "disruption", "generic-garbage-collector-of-everything"];
+  const keys = ["last", "pod:q/web-7957885594-gvkmn-that-is-very-long", "8c48faec-5161-4f48-a74b-75e6b8ab68ab"];
+  const started = names.map((controller, at) => ({ step: "ReconcileStarted", controller, key: keys[at], component: `${controller}-controller`, words: "w" }));
+  const waiting = Array.from({ length: 40 }, (_, at) => ({ step: "Enqueued", queue: "disruption", key: `${at}`, component: "disruption-controller", words: "w" }));
+  const stored = { step: "Stored", resource: "replicasets.apps", namespace: "q", name: "web", uid: keys[2], operation: "create", component: "kube-apiserver", words: "w" };
+  const steps = [stored, ...started, ...waiting].map((step, at) => ({ ...step, id: at + 1 }));
+  const record = Object.assign(new EventTarget(), { steps, first: 1, newest: 44, missed: 0, behind: 0, get: (id) => record.steps[id - 1], requestOf: () => undefined });
+  const view = document.createElement("section");
+  document.querySelector("main").append(view);
+  const player = new Player(record);
+  mapView(view, record, player, () => {});
+  player.goTo(44);
+  const texts = () => [...view.querySelectorAll("g > g > text.queue, g > g > text.words")].filter((one) => one.getBBox().x > 700 && one.getBBox().y < 230);
+  while (texts().length < 6) await new Promise((resolve) => setTimeout(resolve, 10));
+  const box = [...view.querySelectorAll("[aria-label=kube-controller-manager] rect")][0].getBBox();
+  const told = texts().map((one) => {
+    const { x, width } = one.getBBox();
+    return [one.firstChild.data, one.querySelector("title")?.textContent ?? null, x + width <= (one.matches(".queue") ? box.x + 190 : box.x + box.width)];
+  });
+  view.remove();
+  done(told);
+})();
+"""
+
+
+def what_is_long_is_cut_on_the_map_and_told_in_a_title(page):
+    told = page.execute_async_script(LONG_NAMES)
+    assert len(told) == 6 and all(fits for _, _, fits in told), told
+    cut = {shown: whole for shown, whole, _ in told if whole}
+    assert all(shown.endswith("…") and whole.startswith(shown[:-1]) for shown, whole in cut.items()), told
+    whole = list(cut.values())
+    assert "root-ca-certificate-publisher" in whole, told
+    # Who collects garbage knows objects by their uids, and people by their names.
+    assert "0 wait, 1 done, last replicasets.apps q/web" in [shown for shown, _, _ in told], told
+    assert "40 wait, 1 done, last pod:q/web-7957885594-gvkmn-that-is-very-long" in whole, told
 
 
 def stand_still_and_go_back(page):
@@ -234,6 +281,10 @@ def the_story_of_a_pod(page):
     reach("a field", lambda: field("restartPolicy"))
     eventually("the create", lambda: told("Request: POST /api/v1/namespaces/default/pods\n"))
     there()
+    # A generation is of the write that made it what it is, and not of the last one.
+    reach("the generation", lambda: field("generation"))
+    eventually("the create", lambda: told("Request: POST /api/v1/namespaces/default/pods\n"))
+    there()
     # Of what has no owner the record knows, too; and without a mouse.
     eventually("another", lambda: page.execute_script("arguments[0].focus(); return true", field("nodeName")))
     type_keys(page, Keys.ENTER)
@@ -262,6 +313,91 @@ def what_was_there(page):
     eventually("what a component saw change", lambda: "saw change, from " in detail() and text(page, "#view-story .difference"))
     choose("ServiceAccount changed")
     eventually("the plugin's patch", lambda: "spec.serviceAccountName" in text(page, "#view-story .detail table"))
+
+
+def ask_for_a_story(page, kind, namespace, name):
+    for label, value in [("Kind", kind), ("Namespace", namespace), ("Name", name)]:
+        field = page.find_element(By.XPATH, f"//*[@id='view-story']//label[span='{label}']/input")
+        field.clear()
+        field.send_keys(value)
+    click(page, "Tell")
+
+
+# What the page is told of headers and bodies, in place of what is so.
+NONE_KEPT = """
+window.realFetch = window.fetch;
+const body = JSON.stringify({ exchanges: [], isKept: true, withheld: false, maxExchanges: 7 });
+window.askedFor = 0;
+window.fetch = (path, options) => {
+  if (!String(path).startsWith("/kubarium/v1/exchanges")) return window.realFetch(path, options);
+  window.askedFor += 1;
+  return Promise.resolve(new Response(body));
+};
+"""
+
+
+def only_requests_have_headers_and_bodies(page):
+    detail = lambda: text(page, "#view-story .detail")
+    page.execute_script(NONE_KEPT)
+    press(page, "a step of a request", ["created pods"], ".story li")
+    eventually("why there are none", lambda: "No headers and bodies of this request are kept" in detail())
+    press(page, "scores", ["is best"], ".story li")
+    eventually("the scores", lambda: "Scored" in detail() and page.execute_script("return window.askedFor") == 2)
+    page.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+    assert "headers and bodies" not in detail(), detail()
+    page.execute_script("window.fetch = window.realFetch")
+    # Who is known by being in the process was asked nothing.
+    press(page, "who it is", ["authenticated as system:"], ".story li")
+    eventually("the step", lambda: "Authenticated" in detail())
+    assert "\nsaid" not in detail(), detail()
+
+
+def a_generation_that_has_grown(page):
+    ask_for_a_story(page, "deploy", "default", "web")
+    eventually("its story", lambda: "deployments.apps default/web: " in text(page, "#view-story p[role=status]"))
+    field = lambda: page.find_element(By.XPATH, "//pre[contains(@class,'yaml')]/span[contains(.,'  generation:')]")
+    eventually("the second", lambda: field().text.strip() == "generation: 2")
+    reach("the generation", field)
+    eventually("what scaled it", lambda: "/apis/apps/v1/namespaces/default/deployments/web/scale" in text(page, "#view-story .detail"))
+
+
+def what_never_was_is_not_gone(page):
+    said = lambda: text(page, "#view-story p[role=status]")
+    title = lambda: text(page, "#view-story .fields h2")
+    ask_for_a_story(page, "pods", "default", "nope")
+    eventually("that there is none", lambda: "nothing is recorded" in said() and title().startswith("There is no such object"))
+    asked = [KUBECTL, "--kubeconfig", KUBECONFIG, "create", "configmap", "refused", "--as", "joe"]
+    assert subprocess.run(asked, capture_output=True).returncode != 0
+    ask_for_a_story(page, "configmaps", "default", "refused")
+    eventually("the refusal", lambda: "refused with 403" in text(page, "ol.story"))
+    eventually("that there is none", lambda: title().startswith("There is no such object"))
+    end = "=> a Role with apiGroups [\"\"], resources [\"configmaps\"], verbs [\"create\"], bound to User \"joe\" in namespace default, would allow it"
+    assert text(page, "ol.story").rstrip().endswith(end), text(page, "ol.story")
+    ask_for_a_story(page, "foos", "default", "a")
+    eventually("that there is no such kind", lambda: said().startswith("There is no such kind: "))
+    assert count(page, "ol.story li") == 0 and title() == "", title()
+    kubectl("run", "gone", "--image", "nginx")
+    kubectl("delete", "pod", "gone", "--now", "--wait=true")
+    ask_for_a_story(page, "pods", "default", "gone")
+    eventually("that it is gone", lambda: title() == "It is not there any more")
+
+
+HUGE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: huge}
+spec: {containers: [{name: c, image: nginx, resources: {requests: {cpu: "9000"}}}]}
+"""
+
+
+def a_story_ends_with_how_it_stands(page):
+    kubectl("apply", "--filename", "-", stdin=HUGE)
+    ask_for_a_story(page, "pods", "default", "huge")
+    eventually("why it has no node", lambda: "=> pod default/huge has no node: " in text(page, "ol.story li:last-child"))
+    kubectl("delete", "pod", "huge", "--wait=true")
+
+
+LASTED = "const done = arguments[0]; import('/page/story.js').then(({ lasted }) => done([7, 1500000, 151019700].map(lasted)))"
 
 
 def the_code_of_a_step(page):
@@ -299,9 +435,17 @@ def objects_and_a_shell(page):
     page.find_element(By.ID, "tab-story").send_keys(Keys.ARROW_RIGHT)
     eventually("a table", lambda: count(page, "td button.link") == 5)
     assert "Running" in text(page, "#view-objects table")
+    # Nothing is chosen, so that nothing is beside it.
+    widths = "return ['#view-objects .table', '#view-objects'].map((one) => document.querySelector(one).getBoundingClientRect().width)"
+    table, view = page.execute_script(widths)
+    assert table > view - 2, (table, view)
     accessible(page, "objects")
     press(page, "the first pod", [], "td")
     eventually("its YAML", lambda: count(page, "#view-objects pre.yaml") == 1)
+    table, view = page.execute_script(widths)
+    assert table < view / 2, (table, view)
+    click(page, "Events")
+    eventually("its events, and of what type", lambda: "Normal Scheduled: " in text(page, "#view-objects .pane"))
     click(page, "Owners")
     eventually("its owners", lambda: count(page, ".tree button") >= 3)
     tree = text(page, ".tree").split("\n")
@@ -373,6 +517,17 @@ def apply_and_delete(page):
     eventually("three objects", lambda: any("Namespace room applied, ConfigMap in-json applied, ConfigMap any-" in one.text
                for one in status()))
     assert "in-json" in kubectl("get", "configmaps", "--namespace", "room", "-o", "name")
+    outcome = lambda: text(page, "#view-objects .outcome")
+    for sent, answer in [
+            ("apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: first}\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: second}\n",
+             "ConfigMap first applied, ConfigMap second applied"),
+            ("apiVersion: v1\nkind: ConfigMapList\nitems: [{metadata: {name: third}}]\n", "ConfigMap third applied"),
+            ("foo: [", "this is no YAML: "),
+            ("foo: 1", "an object has no apiVersion, no kind, no metadata.name"),
+            ("  \n# nothing\n", "there is nothing to apply")]:
+        page.execute_script("arguments[0].value = arguments[1]", area, sent)
+        click(page, "Apply")
+        eventually(f"{answer!r}", lambda: answer in outcome())
 
 
 def fields_that_somebody_else_has(page):
@@ -405,7 +560,40 @@ def a_lesson(page):
     page.find_element(By.ID, "tab-lessons").click()
     eventually("a lesson", lambda: count(page, "pre.command") == 1)
     assert page.find_element(By.CSS_SELECTOR, "#view-map svg").is_displayed()
+    # As wide as there is room, whatever the lines of its source are.
+    words = page.execute_script("return [...document.querySelectorAll('#view-lessons section > p')].map((one) => [one.textContent, getComputedStyle(one).whiteSpace])")
+    assert words and all("\n" not in text and space == "normal" for text, space in words), words
     accessible(page, "lessons")
+
+
+# A page whose cluster can be made to end: what is under way breaks off, and nobody answers what is asked then.
+CAN_BE_CUT_OFF = """
+const real = window.fetch;
+let isCut = false;
+window.fetch = async (path, options) => {
+  if (isCut) throw new TypeError("Failed to fetch");
+  const answer = await real(path, options);
+  if (!String(path).startsWith("/kubarium/v1/flow")) return answer;
+  const breaking = new TransformStream({ start: (all) => { window.cutOff = () => { isCut = true; all.error(new TypeError("network error")); }; } });
+  return new Response(answer.body.pipeThrough(breaking));
+};
+window.answerAgain = () => { isCut = false; };
+"""
+
+
+def who_does_not_answer_is_not_shown_as_alive(page):
+    page.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": CAN_BE_CUT_OFF})
+    page.refresh()
+    eventually("the record", lambda: page.execute_script("return Boolean(window.cutOff)") and count(page, "ol.steps li"))
+    page.execute_script("window.cutOff()")
+    banner = lambda: text(page, "header [role=alert]")
+    eventually("what is wrong", lambda: "The cluster has ended or does not answer." in banner())
+    assert "not live" in page.title and count(page, "main.past") == 1, page.title
+    assert text(page, "#who") == "kubernetes-admin", text(page, "#who")
+    faultless(page, "a page whose cluster is away")
+    page.execute_script("window.answerAgain()")
+    eventually("it to be alive", lambda: count(page, "header [role=alert]") == 0)
+    assert "not live" not in page.title and count(page, "main.past") == 0, page.title
 
 
 # A map of its own, to which rounds of a controller come when everything is drawn that was there.
@@ -615,7 +803,7 @@ def nothing_leaves_the_origin(page):
     assert not foreign, foreign
     severe = [entry["message"] for entry in page.get_log("browser") if entry["level"] == "SEVERE"]
     # What is refused on purpose a browser logs, too.
-    asked_for = ["pods/a-pair/log?container=second", "configmaps/shared?"]
+    asked_for = ["pods/a-pair/log?container=second", "configmaps/shared?", "pods/nope", "pods/gone", "pods/huge", "configmaps/refused", "resource=foos", "/manifests"]
     unexpected = [one for one in severe if not any(part in one for part in asked_for)]
     assert not unexpected, unexpected
 
@@ -628,11 +816,17 @@ def main():
         page.get(LINK)
         eventually("somebody to be let in", lambda: page.find_element(By.ID, "who").text)
         the_way_of_a_deployment(page)
+        what_is_long_is_cut_on_the_map_and_told_in_a_title(page)
         stand_still_and_go_back(page)
         hold_the_cluster(page)
         a_map_without_a_mouse(page)
         the_story_of_a_pod(page)
         a_story_to_take_along(page)
+        only_requests_have_headers_and_bodies(page)
+        a_generation_that_has_grown(page)
+        what_never_was_is_not_gone(page)
+        a_story_ends_with_how_it_stands(page)
+        assert page.execute_async_script(LASTED) == ["0.0 ms", "1.50 s", "2m31s"]
         objects_and_a_shell(page)
         apply_and_delete(page)
         fields_that_somebody_else_has(page)
@@ -645,6 +839,7 @@ def main():
         a_page_that_changes_between_two_looks_is_looked_at_again()
         who_else_comes_is_not_let_in()
         nothing_leaves_the_origin(page)
+        who_does_not_answer_is_not_shown_as_alive(page)
     finally:
         # A driver whose page loops does not end either.
         signal.alarm(PATIENCE)

@@ -6,6 +6,8 @@ import os
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "page")
 # Wide, and about as much as a terminal of 80 columns.
 WINDOWS = {"wide": (1300, 1100), "narrow": (640, 1100)}
+# What a page must be read in without being pushed to and fro (WCAG 1.4.10).
+SMALLEST = 320
 # So often the page is looked at until it is the same in light and dark.
 LOOKS = 5
 
@@ -80,7 +82,10 @@ return faults;
 def emulate(page, scheme, size):
     feature = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     page.execute_cdp_cmd("Emulation.setEmulatedMedia", feature)
-    wide, high = WINDOWS[size]
+    resize(page, *WINDOWS[size])
+
+
+def resize(page, wide, high):
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
                          {"width": wide, "height": high, "deviceScaleFactor": 1, "mobile": False})
 
@@ -89,6 +94,10 @@ def well_laid_out(page, view):
     """Everything is where it was, in the same order whatever the colours, nothing over something else or cut off."""
     for size in WINDOWS:
         compare(f"{view.replace(', ', '-')}-{size}.txt", settled(lambda: outlines(page, view, size), f"{view}, {size}"))
+    for wide in [400, SMALLEST]:
+        resize(page, wide, 1100)
+        needs = page.execute_script("return document.documentElement.scrollWidth")
+        assert needs <= wide, f"{view} is {needs} wide in a window of {wide}"
     page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 

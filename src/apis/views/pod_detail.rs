@@ -207,6 +207,9 @@ pub struct ClaimSource {
 pub struct HostPath {
     /// On the node.
     pub path: String,
+    /// What it is, as `Directory`; nothing for whatever it is.
+    #[serde(rename = "type")]
+    pub path_type: String,
 }
 
 /// `v1.ConfigMapVolumeSource`, `v1.SecretVolumeSource` and their projections.

@@ -76,9 +76,12 @@ pub(super) async fn may(
             group: GROUP.into(),
             version: "*".into(),
             resource: "signers".into(),
-            name,
+            name: name.clone(),
             ..RequestInfo::default()
         };
+        if name == signer {
+            attributes.ctx.second_checks.note(&info);
+        }
         if authorizer.authorize(&attributes.ctx.user, &info).wait().await.is_allowed() {
             return true;
         }

@@ -98,6 +98,7 @@ impl Initializers {
             name: attributes.name.into(),
             ..RequestInfo::default()
         };
+        attributes.ctx.second_checks.note(&info);
         let verdict = self.authorizer.authorize(&attributes.ctx.user, &info).wait().await;
         if verdict.is_allowed() {
             return Ok(());

@@ -37,6 +37,11 @@ impl OwnAdmission {
         self
     }
 
+    /// What they are called.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.0.iter().map(|own| own.name)
+    }
+
     /// Makes them.
     pub(super) fn make(&self, with: &Initializer) -> Vec<(&'static str, Box<dyn Plugin>)> {
         self.0.iter().map(|own| (own.name, (own.make)(with))).collect()
@@ -45,6 +50,6 @@ impl OwnAdmission {
 
 impl fmt::Debug for OwnAdmission {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_list().entries(self.0.iter().map(|own| own.name)).finish()
+        formatter.debug_list().entries(self.names()).finish()
     }
 }

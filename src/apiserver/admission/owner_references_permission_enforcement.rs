@@ -29,6 +29,7 @@ impl OwnerReferencesPermissionEnforcement {
 
     /// Why not, where it is not allowed. Upstream prints the authorizer's error behind it, which is none.
     async fn refusal(&self, attributes: &Attributes<'_>, info: RequestInfo) -> Option<String> {
+        attributes.ctx.second_checks.note(&info);
         let verdict = self.authorizer.authorize(&attributes.ctx.user, &info).wait().await;
         (!verdict.is_allowed()).then(|| format!("{}, <nil>", verdict.reason()))
     }

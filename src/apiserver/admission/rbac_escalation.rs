@@ -47,18 +47,25 @@ impl RbacEscalation {
     }
 
     async fn check(&self, attributes: &Attributes<'_>, new: &Value, old: &Value) -> Result<(), Status> {
-        if attributes.ctx.user.is_member_of(MASTERS) || only_collects_garbage(new, old) {
+        let is_master = attributes.ctx.user.is_member_of(MASTERS);
+        let is_asked_for = attributes.ctx.second_checks.is_listened_to();
+        if (is_master && !is_asked_for) || only_collects_garbage(new, old) {
             return Ok(());
         }
         let name = text(new, "metadata.name");
+        let aggregates = |role: &Value| !role["aggregationRule"].is_null();
         if &*attributes.kind.plural == "roles" || &*attributes.kind.plural == "clusterroles" {
-            let plural = &attributes.kind.plural;
-            if self.may(attributes, "escalate", plural, name).await {
+            let (rules, aggregates) = (rules_of(new), aggregates(new) || aggregates(old));
+            let escalate = right(attributes, "escalate", &attributes.kind.plural, name);
+            // Whoever holds what they give does without. A role of what they have asked for holds none of it.
+            if aggregates || !rules.is_empty() {
+                attributes.ctx.second_checks.note(&escalate);
+            }
+            if is_master || self.may(attributes, &escalate).await {
                 return Ok(());
             }
-            self.holds(attributes, name, &rules_of(new))?;
-            let aggregates = |role: &Value| !role["aggregationRule"].is_null();
-            if aggregates(new) || aggregates(old) {
+            self.holds(attributes, name, &rules)?;
+            if aggregates {
                 let why = "must have cluster-admin privileges to use the aggregationRule";
                 let refused = |_| Status::forbidden(&attributes.kind.group_resource(), name, why);
                 self.holds(attributes, name, &PolicyRule::everything()).map_err(refused)?;
@@ -67,25 +74,17 @@ impl RbacEscalation {
         }
         let (kind, role) = (text(new, "roleRef.kind"), text(new, "roleRef.name"));
         let plural = if kind == "Role" { "roles" } else { "clusterroles" };
-        if self.may(attributes, "bind", plural, role).await {
+        let bind = right(attributes, "bind", plural, role);
+        attributes.ctx.second_checks.note(&bind);
+        if is_master || self.may(attributes, &bind).await {
             return Ok(());
         }
         let rules = self.rules_of_role(attributes, kind, role).await?;
         self.holds(attributes, name, &rules)
     }
 
-    async fn may(&self, attributes: &Attributes<'_>, verb: &str, plural: &str, name: &str) -> bool {
-        let info = RequestInfo {
-            is_resource_request: true,
-            verb: verb.into(),
-            group: GROUP.into(),
-            version: "*".into(),
-            namespace: attributes.namespace.into(),
-            resource: plural.into(),
-            name: name.into(),
-            ..RequestInfo::default()
-        };
-        self.authorizer.authorize(&attributes.ctx.user, &info).wait().await.is_allowed()
+    async fn may(&self, attributes: &Attributes<'_>, right: &RequestInfo) -> bool {
+        self.authorizer.authorize(&attributes.ctx.user, right).wait().await.is_allowed()
     }
 
     /// `GetRoleReferenceRules`
@@ -146,6 +145,20 @@ impl Plugin for RbacEscalation {
             let Some(object) = object.as_deref() else { return Ok(()) };
             self.check(attributes, object, old.unwrap_or(&Value::Null)).await
         })
+    }
+}
+
+/// To do that with a role.
+fn right(attributes: &Attributes, verb: &str, plural: &str, name: &str) -> RequestInfo {
+    RequestInfo {
+        is_resource_request: true,
+        verb: verb.into(),
+        group: GROUP.into(),
+        version: "*".into(),
+        namespace: attributes.namespace.into(),
+        resource: plural.into(),
+        name: name.into(),
+        ..RequestInfo::default()
     }
 }
 

@@ -41,6 +41,7 @@ pub mod metrics;
 mod csv_file;
 mod es512;
 pub mod extra;
+mod first_version;
 mod jwt;
 mod secrets;
 

@@ -20,6 +20,7 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 use super::RequestAuthenticator;
 use super::errors::BadCredential;
 use super::extra::CREDENTIAL_ID;
+use super::first_version::is_signed_first_version;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiRequest, PeerCertificates};
 use clock::Clock;
@@ -72,8 +73,8 @@ impl ClientAuthorities {
         let seconds = u64::try_from(self.clock.now().timestamp()).unwrap_or(0);
         let now = UnixTime::since_unix_epoch(Duration::from_secs(seconds));
         let leaf = CertificateDer::from(leaf.as_slice());
-        let verified = if self.roots.contains(&leaf) {
-            verify_itself(&leaf, now)
+        let verified = if self.roots.contains(&leaf) || is_signed_first_version(&leaf, &self.roots) {
+            verify_time_and_purpose(&leaf, now)
         } else {
             self.verifier.verify_client_cert(&leaf, &intermediates, now).map(drop)
         };
@@ -83,8 +84,9 @@ impl ClientAuthorities {
     }
 }
 
-/// Time and purpose of an authority that shows itself: Go believes it, which webpki does not.
-fn verify_itself(leaf: &CertificateDer, now: UnixTime) -> Result<(), rustls::Error> {
+/// Time and purpose of what webpki does not take and Go does: an authority that shows itself, and a certificate
+/// of the first version that one has signed.
+fn verify_time_and_purpose(leaf: &CertificateDer, now: UnixTime) -> Result<(), rustls::Error> {
     let refused = |why| Err(rustls::Error::InvalidCertificate(why));
     let Ok((_, certificate)) = X509Certificate::from_der(leaf) else {
         return refused(CertificateError::BadEncoding);

@@ -8,7 +8,7 @@ use super::passed::Passed;
 use super::{NOSNIFF, Next, Passing, fail, refuse};
 use crate::authorization::metrics::AuthorizationMetrics;
 use crate::authorizer::{Authorizer, Decision, Refused};
-use crate::request::RequestInfo;
+use crate::request::{RequestContext, RequestInfo};
 use apimachinery::gvk::GroupResource;
 use apimachinery::status::{Status, StatusDetails};
 use apimachinery::user::UserInfo;
@@ -40,7 +40,7 @@ pub async fn authorize(
     metrics.attempted(&decision, clock.elapsed().saturating_sub(start));
     let upgrades = request.headers().contains_key(UPGRADE);
     match decision {
-        Decision::Allow(_) if !may_open_stream(authorizer, &user, &info, upgrades).await => {
+        Decision::Allow(_) if !may_open_stream(authorizer, &request.ctx, upgrades).await => {
             let create = RequestInfo { verb: "create".into(), ..RequestInfo::clone(&info) };
             annotate(&request, "forbid", "");
             refuse(&mut request, forbidden(&user, &create, ""))
@@ -67,18 +67,15 @@ pub async fn authorize(
 
 /// Whoever opens a stream into a pod by a websocket, which begins as a GET, must be allowed to create one
 /// (`AuthorizePodWebsocketUpgradeCreatePermission`).
-async fn may_open_stream(
-    authorizer: &Arc<dyn Authorizer>,
-    user: &UserInfo,
-    info: &RequestInfo,
-    upgrades: bool,
-) -> bool {
+async fn may_open_stream(authorizer: &Arc<dyn Authorizer>, ctx: &RequestContext, upgrades: bool) -> bool {
+    let info = &ctx.info;
     let is_stream = matches!(info.subresource.as_str(), "exec" | "attach" | "portforward");
     if !is_stream || info.verb != "get" || !upgrades {
         return true;
     }
-    let create = RequestInfo { verb: "create".into(), ..info.clone() };
-    matches!(authorizer.authorize(user, &create).wait().await, Decision::Allow(_))
+    let create = RequestInfo { verb: "create".into(), ..RequestInfo::clone(info) };
+    ctx.second_checks.note(&create);
+    matches!(authorizer.authorize(&ctx.user, &create).wait().await, Decision::Allow(_))
 }
 
 /// For the audit event.

@@ -5,12 +5,32 @@
 //! are no steps; nor are health checks, what is mounted beside the API, and what only asks who somebody is or
 //! what they may.
 
+use std::convert::Infallible;
+use std::task::{Context, Poll};
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use http::header::CONTENT_LENGTH;
+use http_body_util::{BodyExt, Limited};
+use tokio::sync::watch;
+use tower::Service;
+
+use super::chain::Chain;
 use super::flow_asked::is_told;
 use super::interceptor::is_own;
+use super::passed::Passed;
 use super::{Next, Passing};
 use crate::request::RequestInfo;
-use apimachinery::wire::ApiResponse;
+use apimachinery::status::Status;
+use apimachinery::wire::{ApiRequest, ApiResponse, InProcessUser, status_response};
+use clock::Clock;
 use flow::{Flow, HeldStage, HeldStep, StepId};
+
+/// A longer body is not read before it is asked for: strangers may send it. Whose request it is has no name
+/// then, if it is never let go.
+const MAX_EARLY_BYTES: usize = 64 * 1024;
 
 /// Where it is looked up why a client waited in vain.
 #[derive(Clone)]
@@ -24,6 +44,72 @@ impl Holds {
             "somebody steps this cluster, and held it in {step}. `kubarium step` lets one step happen, \
              `kubarium step continue` all"
         ))
+    }
+}
+
+/// On a request that may be held: whether its client is still there.
+#[derive(Clone)]
+pub(super) struct ClientThere(watch::Receiver<()>);
+
+impl ClientThere {
+    /// Returns when the client waits no longer.
+    pub(super) async fn gone(mut self) {
+        while self.0.changed().await.is_ok() {}
+    }
+}
+
+/// Reads the body of a create that may be held, if it is short: it alone says which object the story of a
+/// request is about that is never let go.
+pub(super) async fn read_early(request: &mut Passed) -> Option<Bytes> {
+    let info = &request.ctx.info;
+    let is_nameless = info.verb == "create" && info.name.is_empty() && is_held(info);
+    let length = request.headers().get(CONTENT_LENGTH)?.to_str().ok()?.parse::<usize>().ok()?;
+    if !is_nameless || length > MAX_EARLY_BYTES {
+        return None;
+    }
+    // What breaks off is refused as what is left of it.
+    let body = std::mem::take(request.body_mut());
+    let bytes = Limited::new(body, MAX_EARLY_BYTES).collect().await.ok()?.to_bytes();
+    *request.body_mut() = Body::from(bytes.clone());
+    Some(bytes)
+}
+
+/// The chain, which comes to its end with a request that may be held even if its client waits no longer: else
+/// nobody would tell what became of it. It is not done any more then.
+#[derive(Clone)]
+pub struct OutlivesClient {
+    /// What answers.
+    pub chain: Chain,
+    /// Whether somebody steps the cluster.
+    pub flow: Flow,
+    /// By which it is at work.
+    pub clock: Clock,
+}
+
+impl Service<ApiRequest> for OutlivesClient {
+    type Response = ApiResponse;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<ApiResponse, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, mut request: ApiRequest) -> Self::Future {
+        let is_in_process = request.extensions().get::<InProcessUser>().is_some();
+        if !self.flow.is_stepped() || is_in_process || request.method().is_safe() {
+            return self.chain.call(request);
+        }
+        let (here, there) = watch::channel(());
+        request.extensions_mut().insert(ClientThere(there));
+        let answering = self.clock.spawn(self.chain.call(request));
+        async move {
+            // Gone with this future, which the server drops when the client has gone.
+            let _here = here;
+            let ended = |error| Ok(status_response(Status::internal(error), true));
+            answering.await.unwrap_or_else(ended)
+        }
+        .boxed()
     }
 }
 

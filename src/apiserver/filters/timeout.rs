@@ -4,14 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::stepping::Holds;
+use axum::body::Body;
+
+use super::stepping::{ClientThere, Holds, read_early};
 use super::{Next, Passing, Terminated, refuse};
 use crate::audit::Audit;
 use crate::audit::policy::Stage;
 use crate::request::query_value;
 use apimachinery::duration;
 use apimachinery::status::Status;
-use apimachinery::wire::{ApiResponse, InProcessUser, status_response};
+use apimachinery::wire::{ApiResponse, InProcessUser, UnreadBody, status_response};
 use clock::Clock;
 
 /// Upstream's default `--request-timeout`.
@@ -41,15 +43,32 @@ pub async fn limit_time(
     };
     let wants_objects = request.ctx.wants_objects;
     let received = request.ctx.cause;
-    let response = if request.extensions().get::<InProcessUser>().is_some() {
-        // Who lives by the cluster's clock waits while it is held.
-        clock.timeout_for_component(limit, next.run(request)).await
-    } else {
-        clock.timeout_for_client(limit, next.run(request)).await
+    let client = request.extensions_mut().remove::<ClientThere>();
+    let is_in_process = request.extensions().get::<InProcessUser>().is_some();
+    let kept = match client {
+        Some(_) => clock.timeout_for_client(limit, read_early(&mut request)).await.ok().flatten(),
+        None => None,
     };
-    response.unwrap_or_else(|_| {
+    let answer = async {
+        let Some(client) = client else { return Some(next.run(request).await) };
+        tokio::select! {
+            biased;
+            response = next.run(request) => Some(response),
+            () = client.gone() => None,
+        }
+    };
+    let response = if is_in_process {
+        // Who lives by the cluster's clock waits while it is held.
+        clock.timeout_for_component(limit, answer).await
+    } else {
+        clock.timeout_for_client(limit, answer).await
+    };
+    response.ok().flatten().unwrap_or_else(|| {
         let mut response = status_response(Status::timeout(late(holds, received)), wants_objects);
         response.extensions_mut().insert(Terminated);
+        if let Some(bytes) = kept {
+            response.extensions_mut().insert(UnreadBody::new(Body::from(bytes)));
+        }
         response
     })
 }

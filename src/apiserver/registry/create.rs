@@ -14,6 +14,7 @@ use super::{Registry, Validating, prepare};
 use crate::request::RequestContext;
 use crate::storage::Written;
 use apimachinery::feature_gates::FeatureGates;
+use apimachinery::field_error::FieldErrors;
 use apimachinery::object::{Object, object_key};
 use apimachinery::status::{Status, StatusDetails};
 use apis::kind::Kind;
@@ -65,13 +66,19 @@ impl Registry {
             let name = generate_name(text(&new, "generateName"), &self.0.entropy);
             set(&mut new, "name", name);
         }
+        // Of a seed, so that it does not depend on who else creates something at the same time.
+        let name = [&*stored.group_version.group, &*stored.plural, namespace, text(&new, "name")];
+        if let Some(uid) = self.0.entropy.uid_of(&name) {
+            set(&mut new, "uid", uid);
+        }
         let governing = governing(kind, &stored);
         ensure_namespace(&mut new, if stored.namespaced { namespace } else { "" })?;
         let allocation = self.allocate_on_create(&stored, &mut new, ctx.dry_run).await?;
         stored.strategy.claim(&mut new, &ctx.user);
         prepare::for_create(&governing, self.gates(), &mut new);
         self.note_dangling(&stored, &mut new).await;
-        validate(ctx, self.gates(), &governing, kind, &new)?;
+        let refused = self.admin_access_on_create(&stored, &new).await;
+        validate(ctx, self.gates(), (&governing, kind), &new, refused)?;
         self.admit(kind, validating, Some(&new), None).await?;
         governing.strategy.canonicalize(&mut new);
         if ctx.dry_run {
@@ -121,13 +128,14 @@ impl Registry {
 fn validate(
     ctx: &RequestContext,
     gates: &FeatureGates,
-    stored: &Kind,
-    kind: &Kind,
+    (stored, kind): (&Kind, &Kind),
     new: &Value,
+    refused: FieldErrors,
 ) -> Result<(), Status> {
     let strategy = &stored.strategy;
     let mut errors = validation::object_meta(new, stored.namespaced, &|name| strategy.validate_name(name));
     validation::standard_finalizers(new, stored, &mut errors);
+    errors.extend(refused);
     errors.extend(strategy.validate(new));
     if kind.stored.is_some() {
         // A version may be stricter than the one that is stored; it sees the stored form.

@@ -16,6 +16,7 @@ mod deletion;
 
 mod collection;
 
+mod admin_access;
 mod lifted;
 mod metadata;
 mod prepare;

@@ -11,6 +11,9 @@ use apimachinery::time::{Time, rfc3339};
 use apis::gated::drop_disabled;
 use apis::kind::{Kind, Subresource};
 
+/// Whether resources of a whole pod may change while it runs.
+const POD_LEVEL_RESIZE: &str = "InPlacePodLevelResourcesVerticalScaling";
+
 /// Of a new object.
 pub(super) fn for_create(kind: &Kind, gates: &FeatureGates, new: &mut Value) {
     drop_disabled(kind.gated, gates, new, None);
@@ -55,7 +58,7 @@ pub(super) fn for_update(
             put_back(new, old);
             put(&mut new["spec"], "ephemeralContainers", Some(containers).filter(|list| !list.is_null()));
         }
-        Part::Resize => resources_only(new, old),
+        Part::Resize => resources_only(gates, new, old),
         Part::Approval => {
             let conditions = new["status"]["conditions"].take();
             put(new, "spec", old.get("spec").cloned());
@@ -114,18 +117,33 @@ fn status_only(kind: &Kind, new: &mut Value, old: &Value) {
     kind.strategy.prepare_for_status_update(new, old);
 }
 
-/// Resources of the containers of the same names.
-fn resources_only(new: &mut Value, old: &Value) {
-    let wanted = new["spec"].take();
+/// Resources, and how a change of them is made: of containers, and where that may be of the whole pod
+/// (`dropNonResizeUpdates`).
+fn resources_only(gates: &FeatureGates, new: &mut Value, old: &Value) {
+    let mut wanted = new["spec"].take();
     put_back(new, old);
     for list in ["containers", "initContainers"] {
-        let Some(containers) = new["spec"].get_mut(list).and_then(Value::as_array_mut) else { continue };
-        for container in containers {
-            let of_same_name = |other: &&Value| other["name"] == container["name"];
-            let Some(wanted) = wanted[list].as_array().and_then(|list| list.iter().find(of_same_name)) else {
-                continue;
-            };
-            put(container, "resources", wanted.get("resources").cloned());
+        let wanted = wanted.get_mut(list).map(Value::take).unwrap_or_default();
+        resources_of_containers(&mut new["spec"], list, wanted);
+    }
+    if gates.enabled(POD_LEVEL_RESIZE) {
+        let resources = wanted.get("resources").cloned().filter(|resources| !resources.is_null());
+        put(&mut new["spec"], "resources", resources);
+    }
+}
+
+fn resources_of_containers(spec: &mut Value, list: &str, wanted: Value) {
+    let names = |list: &Value| -> Vec<Value> {
+        list.as_array().into_iter().flatten().map(|container| container["name"].clone()).collect()
+    };
+    if names(&spec[list]) != names(&wanted) {
+        // Others than there are, or in another order: that stays, so that validation can refuse it.
+        return put(spec, list, Some(wanted).filter(|list| !list.is_null()));
+    }
+    let Some(containers) = spec.get_mut(list).and_then(Value::as_array_mut) else { return };
+    for (container, wanted) in containers.iter_mut().zip(wanted.as_array().into_iter().flatten()) {
+        for part in ["resources", "resizePolicy"] {
+            put(container, part, wanted.get(part).cloned());
         }
     }
 }

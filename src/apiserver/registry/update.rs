@@ -123,7 +123,8 @@ impl Registry {
             self.note_dangling(stored, &mut new).await;
         }
         ignore_managed_fields_times(&mut new, &old);
-        validate(update, self.gates(), &governing, &new, &old)?;
+        let refused = self.admin_access_on_update(stored, update.part, &new, &old).await;
+        validate(update, self.gates(), &governing, (&new, &old), refused)?;
         self.admit(kind, update.validating, Some(&new), Some(&old)).await?;
         governing.strategy.canonicalize(&mut new);
         if is_finalized(stored, &new, &old) {
@@ -240,8 +241,8 @@ fn validate(
     update: &Update<'_>,
     gates: &FeatureGates,
     stored: &Kind,
-    new: &Value,
-    old: &Value,
+    (new, old): (&Value, &Value),
+    refused: FieldErrors,
 ) -> Result<(), Status> {
     let strategy = &stored.strategy;
     let mut errors = validation::object_meta(new, stored.namespaced, &names::path_segment_name);
@@ -250,6 +251,7 @@ fn validate(
     errors.extend(changes.clone());
     errors.extend(changes);
     validation::standard_finalizers(new, stored, &mut errors);
+    errors.extend(refused);
     errors.extend(match update.part {
         // Nobody has seen it yet: initializers may change what is fixed later (`isUpdatingUninitializedPod`).
         Part::Main if !old["metadata"]["initializers"].is_null() => strategy.validate(new),

@@ -11,8 +11,11 @@ use sync::Mutex;
 
 use super::bounded_text::bounded;
 use super::disturbance::RequestDisturbance;
-use super::field_changes::{MAX_NEAR_VALUE_BYTES, MAX_VALUE_BYTES, field_changes, without_values};
+use super::field_changes::{
+    MAX_NEAR_VALUE_BYTES, MAX_VALUE_BYTES, field_changes, with_zero_replicas, without_values,
+};
 use super::info::RequestInfo;
+use super::second_checks::SecondChecks;
 use crate::audit_context::{AuditContext, Level};
 use apimachinery::gvk::GroupVersion;
 use apimachinery::options::{DeleteOptions, Held, WatchCut};
@@ -65,6 +68,8 @@ pub struct RequestContext {
     pub cut: Option<WatchCut>,
     /// What goes wrong with it on purpose. Boxed, since nearly no request has one.
     pub disturbance: Option<Box<RequestDisturbance>>,
+    /// What else the user has to be allowed.
+    pub second_checks: SecondChecks,
     /// Where it is said that the request is a long one.
     pub announced: Announced,
     /// Where the story of a write is told.
@@ -262,6 +267,9 @@ impl RequestContext {
                 .filter(|_| is_looked_at())
                 .map(|old| field_changes(old, new, self.value_bytes()))
                 .unwrap_or_default();
+            if self.info.subresource == "scale" {
+                changed = with_zero_replicas(changed);
+            }
             if self.is_private() {
                 changed = without_values(changed, self.info.resource == "secrets");
             }

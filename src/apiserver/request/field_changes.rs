@@ -40,6 +40,15 @@ pub(super) fn without_values(changes: Vec<FieldFromTo>, is_secret: bool) -> Vec<
     kept
 }
 
+/// A Scale leaves replicas of 0 out, which are told as they are meant.
+pub(super) fn with_zero_replicas(mut changes: Vec<FieldFromTo>) -> Vec<FieldFromTo> {
+    for change in changes.iter_mut().filter(|change| &*change.path == "spec.replicas") {
+        let zero = || Some("0".into());
+        (change.from, change.to) = (change.from.take().or_else(zero), change.to.take().or_else(zero));
+    }
+    changes
+}
+
 struct FieldChanges {
     kept: Vec<FieldFromTo>,
     more: usize,
@@ -114,6 +123,17 @@ mod tests {
             (paths(false), paths(true)),
             (vec!["data.a".into(), "data.b".into()], vec!["data".into()])
         );
+    }
+
+    #[test]
+    fn a_scale_to_zero_is_told_as_a_number() {
+        let changes = |old: Value, new: Value| {
+            let changes = with_zero_replicas(field_changes(&old, &new, MAX_VALUE_BYTES));
+            changes.into_iter().map(|one| (one.from.unwrap(), one.to.unwrap())).collect::<Vec<_>>()
+        };
+        let (none, three) = (json!({"spec": {}}), json!({"spec": {"replicas": 3}}));
+        assert_eq!(changes(three.clone(), none.clone()), [("3".into(), "0".into())]);
+        assert_eq!(changes(none, three), [("0".into(), "3".into())]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 /** A cluster as a process that belongs to this one. */
 
 import { spawn } from "node:child_process";
-import { accessSync, closeSync, constants, existsSync, openSync, readFileSync } from "node:fs";
+import { accessSync, closeSync, constants, existsSync, openSync, readFileSync, rmSync } from "node:fs";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -16,6 +16,11 @@ const PATIENCE = 60_000;
 const LONGEST = 24 * 60 * 60_000;
 /** How long `time/until` may take if its body does not say `within`. */
 const UNTIL_WITHIN = "1h";
+/** What ends a process that does not listen. */
+const ENDING_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];
+
+/** The clusters of this process that nobody has stopped yet. */
+const running = new Set();
 
 /** The program could not be found, did not start, or was refused by the server; its words say why. */
 export class KubariumError extends Error {
@@ -49,8 +54,9 @@ function isProgram(path) {
 
 /** Starts a cluster; the words are flags of `kubarium up`. */
 export async function startCluster(...flags) {
+  const path = program();
   const folder = await mkdtemp(join(tmpdir(), "kubarium-"));
-  const cluster = new Cluster(folder, flags);
+  const cluster = new Cluster(path, folder, flags);
   try {
     await cluster.ready();
   } catch (error) {
@@ -60,28 +66,54 @@ export async function startCluster(...flags) {
   return cluster;
 }
 
+/** Whoever forgets to stop clusters does not keep them, nor the keys in their files: they end with this process. */
+function endAll() {
+  for (const cluster of running) cluster.endNow();
+}
+
+function onSignal(signal) {
+  // Who listens besides decides whether the process ends.
+  if (process.listenerCount(signal) > 1) return;
+  endAll();
+  process.removeListener(signal, onSignal);
+  process.kill(process.pid, signal);
+}
+
+function watchOver(cluster) {
+  if (running.size === 0) {
+    process.on("exit", endAll);
+    for (const signal of ENDING_SIGNALS) process.on(signal, onSignal);
+  }
+  running.add(cluster);
+}
+
+function forget(cluster) {
+  running.delete(cluster);
+  if (running.size > 0) return;
+  process.removeListener("exit", endAll);
+  for (const signal of ENDING_SIGNALS) process.removeListener(signal, onSignal);
+}
+
 class Cluster {
   #folder;
   #child;
   #ended;
   #access;
 
-  constructor(folder, flags) {
+  constructor(path, folder, flags) {
     this.#folder = folder;
     this.kubeconfig = join(folder, "kubeconfig");
     const log = openSync(join(folder, "log"), "w");
     const words = ["up", "--name", "test", "--kubeconfig", this.kubeconfig, "--ready-file", join(folder, "ready"), ...flags];
     // Should this process be killed, the cluster does not stay.
     const env = { ...this.environment(), KUBARIUM_END_WITH_PARENT: "1" };
-    this.#child = spawn(program(), words, { env, stdio: ["ignore", log, log] });
+    this.#child = spawn(path, words, { env, stdio: ["ignore", log, log] });
     closeSync(log);
     this.#ended = new Promise((resolve) => {
       this.#child.once("exit", (code, signal) => resolve(`ended with ${code ?? signal}`));
       this.#child.once("error", (error) => resolve(`could not be started: ${error.message}`));
     });
-    // Whoever forgets to stop it does not keep it: it ends with this process.
-    this.endWithProcess = () => this.#child.kill();
-    process.once("exit", this.endWithProcess);
+    watchOver(this);
   }
 
   /** Resolves when everything answers. */
@@ -137,9 +169,19 @@ class Cluster {
     });
   }
 
+  /** Ends it while its process ends, which waits for nothing any more. */
+  endNow() {
+    this.#child.kill();
+    try {
+      rmSync(this.#folder, { recursive: true, force: true, maxRetries: 5 });
+    } catch {
+      // It is written to until the cluster has ended; there is no other time to try again.
+    }
+  }
+
   /** Ends it, and removes every file of it. */
   async stop() {
-    process.removeListener("exit", this.endWithProcess);
+    forget(this);
     this.#child.kill();
     const killed = setTimeout(() => this.#child.kill("SIGKILL"), PATIENCE);
     await this.#ended;

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use apimachinery::duration::parse_flag;
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use clock::Clock;
 
 /// The machine's wall clock may be called wrong by a year.
@@ -25,12 +25,12 @@ pub enum ClockChoice {
 }
 
 impl ClockChoice {
-    /// Such a clock, from now on.
-    pub fn clock(self) -> Clock {
+    /// Such a clock, from now on; a stepped one from `past`, if there is one to go on from.
+    pub fn clock(self, past: Option<DateTime<Utc>>) -> Clock {
         match self {
             ClockChoice::Real(times) => Clock::faster(times),
             ClockChoice::Off(by) => Clock::off_by(by),
-            ClockChoice::Stepped => Clock::stepped(Clock::real().now()),
+            ClockChoice::Stepped => Clock::stepped(past.unwrap_or_else(|| Clock::real().now())),
         }
     }
 }
@@ -76,13 +76,20 @@ mod tests {
         assert_eq!("real".parse(), Ok(ClockChoice::Real(1)));
         assert_eq!("x60".parse(), Ok(ClockChoice::Real(60)));
         assert_eq!("x10000".parse(), Ok(ClockChoice::Real(MAX_FASTER)));
-        assert!("stepped".parse::<ClockChoice>().unwrap().clock().is_stepped());
+        assert!("stepped".parse::<ClockChoice>().unwrap().clock(None).is_stepped());
         assert_eq!("+90s".parse(), Ok(ClockChoice::Off(TimeDelta::seconds(90))));
         assert_eq!("-10m".parse(), Ok(ClockChoice::Off(TimeDelta::minutes(-10))));
-        let behind = "-8760h".parse::<ClockChoice>().unwrap().clock();
+        let behind = "-8760h".parse::<ClockChoice>().unwrap().clock(None);
         assert!(Clock::real().now() - behind.now() >= TimeDelta::days(364));
         for text in ["", "x0", "x10001", "60x", "slow", "+", "10m", "+-1m", "+8761h", "-soon"] {
             assert!(text.parse::<ClockChoice>().unwrap_err().contains("stepped, x1"), "{text}");
         }
+    }
+
+    #[test]
+    fn a_stepped_clock_goes_on_from_where_the_past_ends_and_no_other_does() {
+        let past = DateTime::UNIX_EPOCH + TimeDelta::days(40_000);
+        assert_eq!(ClockChoice::Stepped.clock(Some(past)).now(), past);
+        assert!(ClockChoice::Real(1).clock(Some(past)).now() < past);
     }
 }

@@ -44,12 +44,32 @@ pub(crate) fn write(name: &str, own: Option<&Path>, access: &Access) -> Result<W
     Ok(Written { path, name: name.into(), own_file })
 }
 
+/// Refuses to write where a context of this name is that is not ours, before there is anything to write.
+pub(crate) fn refuse_a_users_own(name: &str, own: Option<&Path>) -> Result<(), Failure> {
+    let path = own.map_or_else(current::users_file, |path| Ok(path.to_owned()))?;
+    previous::refuse_a_users_own(&file::read(&path)?, name, &path)
+}
+
 impl Written {
     /// Takes the context out again; the one that was current before is current again, unless the user chose
     /// another meanwhile.
     pub(crate) fn remove(self) -> Result<(), Failure> {
         take_out(&self.path, &self.name, self.own_file)
     }
+}
+
+/// Takes out the contexts of forks that end with their parent, beside its own and among the user's: before
+/// that of the parent, which is current again then until it goes, too.
+pub(crate) fn clean_forks(beside: &Path, forks: &[String]) -> Result<(), Failure> {
+    let folder = super::state::folder()?;
+    let users = current::users_file().ok().filter(|users| users != beside);
+    for path in users.iter().map(PathBuf::as_path).chain([beside]) {
+        // A cluster of its own has the name by now.
+        for fork in forks.iter().filter(|fork| !super::state::is_running(&folder, fork)) {
+            clean(path, fork, false)?;
+        }
+    }
+    Ok(())
 }
 
 /// Takes out what a killed cluster left: its context, or the file that holds nothing else. Whether there was
@@ -77,16 +97,6 @@ pub(crate) fn namespace_of(path: &Path, name: &str) -> Option<String> {
 pub(crate) fn document(name: &str, access: &Access) -> String {
     let mut config = empty();
     merge(&mut config, name, access);
-    serde_yaml::to_string(&Value::Mapping(config)).unwrap_or_default()
-}
-
-/// A whole kubeconfig with the one context, whose user acts as somebody else.
-pub(crate) fn document_acting_as(name: &str, access: &Access, user: &str, groups: &[&str]) -> String {
-    let mut config = empty();
-    merge(&mut config, name, access);
-    let acting = &mut config["users"][0]["user"];
-    acting["as"] = user.into();
-    acting["as-groups"] = groups.iter().copied().map(Value::from).collect();
     serde_yaml::to_string(&Value::Mapping(config)).unwrap_or_default()
 }
 

@@ -32,6 +32,7 @@ use client_go::component::ComponentContext;
 use client_go::leader_election_metrics::LeaderElectionMetrics;
 use client_go::lease_hold::LeaseHold;
 use clock::Clock;
+use component_base::build_info;
 use component_base::metrics::Render;
 use flow::Flow;
 use pki::{Authority, Identity};
@@ -294,6 +295,7 @@ impl Apart {
             let states = running.list().into_iter().filter(|state| state.running);
             let metrics = states.filter_map(|state| running.metrics(&state.name));
             metrics.for_each(|metrics| metrics.render(&mut text));
+            build_info::render(&mut text);
             text
         })
     }

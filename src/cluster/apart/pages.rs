@@ -13,6 +13,7 @@ use super::ApartError;
 use super::delegated::{Delegated, PresentedProof};
 use crate::cluster::component_health::{ComponentHealth, HEALTH_PATHS};
 use crate::cluster::component_zpages::ComponentZPages;
+use crate::cluster::serving::made_at;
 use apimachinery::status::{Status, StatusDetails};
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiRequest, ApiResponse, ApiService, status_response, text_response};
@@ -85,8 +86,8 @@ pub(super) async fn listen(
 /// # Errors
 /// It could not be made.
 pub(crate) fn self_signed(address: SocketAddr, clock: &Clock) -> Result<Identity, ApartError> {
-    let made = Authority::generate(clock.now())
-        .and_then(|authority| authority.server(&["localhost"], &[address.ip()], clock.now()));
+    let made = Authority::generate(made_at(clock))
+        .and_then(|authority| authority.server(&["localhost"], &[address.ip()], made_at(clock)));
     made.map_err(|error| ApartError(error.to_string()))
 }
 

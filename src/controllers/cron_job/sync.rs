@@ -299,7 +299,8 @@ impl<'a> CronJobSync<'a> {
         for (end, limit) in limits {
             let Some(limit) = limit else { continue };
             let is_it = |job: &Arc<Object>| {
-                job.view::<Job>().status.finished().is_some_and(|it| it.condition_type == end)
+                let finished = job.view::<Job>().status.finished().is_some_and(|it| it.condition_type == end);
+                finished && !job.is_deleting()
             };
             let mut ended: Vec<Arc<Object>> = self.jobs.iter().filter(|job| is_it(job)).cloned().collect();
             // The oldest first; those that never started last.
@@ -318,6 +319,11 @@ impl<'a> CronJobSync<'a> {
         let (namespace, name) = (&job.metadata.namespace, &job.metadata.name);
         let options = DeleteOptions::propagation("Background");
         if let Err(error) = self.ctx.client.delete(&JOBS, namespace, name, &options).await {
+            if error.is_not_found() {
+                // Deleted before, and said: the cache has not heard of that yet.
+                self.forget_active(&job.metadata.uid);
+                return Ok(());
+            }
             self.event("Warning", "FailedDelete", &format!("Deleted job: {error}"));
             return Err(error);
         }

@@ -107,7 +107,7 @@ impl DaemonSetController {
         updated.and(written)?;
         let min_ready_seconds = work.view.spec.min_ready_seconds;
         let next = next_availability_check(&work.pods(&self.pods), min_ready_seconds, work.now);
-        Ok(next.map_or(Action::Done, Action::RequeueAfter))
+        Ok(next.map_or(Action::Done, Action::ResumeAfter))
     }
 }
 

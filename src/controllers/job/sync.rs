@@ -24,7 +24,7 @@ pub(super) async fn run(mut sync: JobSync<'_>, is_settled: bool) -> Result<Actio
     let next = sync.next;
     let result = track::track(sync).await.and(managed);
     counts.synced(&job.spec, action, result.is_ok(), clock.elapsed().saturating_sub(begun));
-    result.map(|()| next.map_or(Action::Done, Action::RequeueAfter))
+    result.map(|()| next.map_or(Action::Done, Action::ResumeAfter))
 }
 
 /// Creates and deletes pods.

@@ -150,7 +150,7 @@ impl Replication {
         status::write(ctx, self.kind, &object, &set, new).await?;
         managed?;
         let next = next_availability_check(&active, set.spec.min_ready_seconds, now);
-        Ok(next.map_or(Action::Done, Action::RequeueAfter))
+        Ok(next.map_or(Action::Done, Action::ResumeAfter))
     }
 
     /// Each change of a pod asks for a look at all pods of its set. As long as others have something to do,

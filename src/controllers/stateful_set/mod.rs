@@ -100,7 +100,7 @@ impl StatefulSetController {
         let truncated = revisions::truncate(work, &history, &all, &revisions, &pods).await;
         updated.and(truncated)?;
         let next = next_availability_check(&pods, work.view.spec.min_ready_seconds, work.now);
-        Ok(next.map_or(Action::Done, Action::RequeueAfter))
+        Ok(next.map_or(Action::Done, Action::ResumeAfter))
     }
 
     /// Brings pods nearer to what they should be, and writes what was found (`performUpdate`).

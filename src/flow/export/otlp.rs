@@ -138,7 +138,7 @@ fn span(began: u64, place: &SpanPlace, unit: &Unit<'_>) -> Value {
     let mut told = json!({
         "traceId": trace_id,
         "spanId": span_id(place.span),
-        "name": name(unit).unwrap_or_else(|| "step".into()),
+        "name": name(unit).unwrap_or_else(|| step_name(&first.step)),
         "kind": kind,
         "startTimeUnixNano": nanoseconds(began, first.at_microseconds),
         "endTimeUnixNano": nanoseconds(began, unit.until()),
@@ -177,6 +177,22 @@ pub(super) fn name(unit: &Unit<'_>) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// Of a span that upstream has no name for: by what happens in it, never by its words, which name objects.
+fn step_name(step: &Step) -> String {
+    match step {
+        Step::Started { .. } => "start".into(),
+        Step::Discovered { .. } => "discovery".into(),
+        Step::Listed { resource, .. } => format!("list {resource}"),
+        other => variant(other).unwrap_or_else(|| "step".into()),
+    }
+}
+
+/// As `ImagePulled`.
+fn variant(step: &Step) -> Option<String> {
+    let told = serde_json::to_value(step).ok()?;
+    Some(told["step"].as_str()?.to_owned())
 }
 
 /// As `POST /apis/apps/v1/namespaces/{:namespace}/deployments` (`filters.getSpanNameFromRequestInfo`); of
@@ -254,6 +270,7 @@ fn nanoseconds(began: u64, microseconds: u64) -> String {
 mod tests {
     use super::*;
     use crate::parts::EventHost;
+    use crate::recorded::StepId;
 
     #[test]
     fn kubelets_are_one_service_and_controllers_scopes_of_another() {
@@ -280,6 +297,27 @@ mod tests {
         ] {
             let (service, host) = (service.to_owned(), host.to_owned());
             assert_eq!(source(&step), (ServiceInstance { service, host }, scope.to_owned()), "{step:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_request_is_named_by_what_happens() {
+        let started =
+            Step::Started { component: "kube-apiserver".into(), what: "storage for 80 kinds".into() };
+        let asked =
+            Step::Discovered { client: "kubectl".into(), path: "/apis".into(), form: "".into(), code: 200 };
+        let responded = Step::Responded { code: 200, audit_id: None };
+        for (step, name) in [
+            (started, "start"),
+            (asked, "discovery"),
+            (responded, "Responded"),
+            (Step::Bound { pod: "ns/a".into(), node: "node-1".into() }, "Bound"),
+            (Step::informed("kubelet/node-1".into(), "pods".into(), "ns/a".into(), 7), "watch pods"),
+        ] {
+            let step = TraceStep { id: StepId(1), cause: None, at_microseconds: 0, step };
+            let unit = Unit { kind: UnitKind::Other, parent: None, steps: vec![&step] };
+            let place = SpanPlace { trace: 1, span: 1, parent: None };
+            assert_eq!(span(0, &place, &unit)["name"], name);
         }
     }
 

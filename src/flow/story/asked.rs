@@ -29,7 +29,7 @@ pub(super) fn tell(folding: &mut Folding<'_>, at: usize, cause: Option<usize>) -
     telling.aggregator();
     if let Some((code, why)) = unit.refusal() {
         let mut notes = vec![why.to_owned()];
-        notes.extend(steps().filter_map(not_authorized));
+        notes.extend(steps().filter_map(denied));
         telling.stage(StageKind::Request, format!("refused with {code}"), notes, StageOutcome::Refused);
     } else if let Some(Step::DryRun { code, .. }) = steps().find(|step| matches!(step, Step::DryRun { .. })) {
         let words = format!("answered {code}: a dry run, nothing is stored");
@@ -75,11 +75,8 @@ impl<'a> RequestTelling<'_, 'a> {
         let Step::RequestReceived { verb: asked_for, path, .. } = &self.unit.first().step else { return };
         let target = RequestTarget::of(path).unwrap_or_default();
         let who = self.unit.who();
-        // A plugin may have written something of its own before, as a quota that counts.
-        let plural = |resource: &str| resource.split('.').next().unwrap_or_default().to_owned();
-        let is_it = |resource: &str| plural(resource) == plural(&target.resource);
         let named = self.steps().find_map(|step| match step {
-            Step::Stored { resource, namespace, name, .. } if is_it(resource) => {
+            Step::Stored { resource, namespace, name, .. } if target.is_of(resource) => {
                 Some(subject(resource, namespace, name))
             }
             Step::Refused { resource, namespace, name, .. }
@@ -87,12 +84,14 @@ impl<'a> RequestTelling<'_, 'a> {
             Step::PassedOn(passed) => Some(subject(&passed.resource, &passed.namespace, &passed.name)),
             _ => None,
         });
-        let what = named.unwrap_or_else(|| subject(&target.resource, target.namespace, target.name));
+        let what = named.unwrap_or_else(|| match target.resource.as_str() {
+            "" => path.to_string(),
+            resource => subject(resource, target.namespace, target.name),
+        });
         let version = Some(target.version.as_str()).filter(|version| !version.is_empty());
         let version = version.map(|version| format!(", as {version}")).unwrap_or_default();
         let with = self.routed().map(from).unwrap_or_default();
-        let words =
-            format!("{who} {} {}{version}{with}", verb(asked_for, target.subresource), what.trim_end());
+        let words = format!("{who} {} {what}{version}{with}", verb(asked_for, target.subresource));
         let audit = self.steps().find_map(|step| match step {
             Step::Responded { audit_id: Some(id), .. } => Some(format!("Audit-Id {id}")),
             _ => None,
@@ -327,8 +326,8 @@ fn check(step: &Step) -> Option<String> {
     })
 }
 
-fn not_authorized(step: &Step) -> Option<String> {
-    matches!(step, Step::Denied { .. }).then(|| format!("by {}", describe(step)))
+fn denied(step: &Step) -> Option<String> {
+    matches!(step, Step::Denied { .. }).then(|| describe(step))
 }
 
 /// As ` (kubectl/v1.36.2: fieldManager=kubectl-create&fieldValidation=Strict)`.

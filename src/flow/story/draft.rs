@@ -26,6 +26,10 @@ impl Mentioned {
         self.order.push((name.to_owned(), 1));
     }
 
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.places.contains_key(name)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.order.len()
     }
@@ -84,7 +88,10 @@ pub(super) struct Wrote {
     pub compared: Option<ComparedCount>,
     /// The status of a refusal, else 0.
     pub code: u16,
+    /// What was said of it, without the names of the objects.
     pub whys: Mentioned,
+    /// And with them.
+    pub whole_whys: Mentioned,
     /// The most often that one was tried again, and the last delay.
     pub retries: (u32, u64),
 }
@@ -172,6 +179,19 @@ impl Draft {
             notes: Vec::new(),
             details: Vec::new(),
         }
+    }
+
+    /// Whether all these are among the objects that it tells of.
+    pub(super) fn is_about(&self, names: &[&str]) -> bool {
+        let told = match &self.what {
+            What::Said(_) => return true,
+            What::Wrote(wrote) => &wrote.targets,
+            What::Placed(placed) => &placed.pods,
+            What::Unplaced(unplaced) => &unplaced.pods,
+            What::Ran(ran) => &ran.pods,
+            What::Warned(warned) => &warned.objects,
+        };
+        names.iter().all(|name| told.has(name))
     }
 
     /// Takes a unit in.

@@ -14,7 +14,7 @@ use crate::lane::{APISERVER, SCHEDULER};
 use crate::parts::ComparedCount;
 use crate::step::Step;
 use crate::trace::Trace;
-use crate::words::describe;
+use crate::words::{describe, in_brackets};
 
 /// Tells a trace.
 pub(super) fn story(trace: &Trace, is_folded: bool) -> TraceStory {
@@ -97,7 +97,7 @@ impl<'a> Folding<'a> {
         let unit = &self.units[at];
         let Step::Started { component, what } = &unit.first().step else { return None };
         let words = || What::Said(format!("{component} starts"));
-        let draft = self.draft(unit, "started".into(), StageKind::Start, (component, None), words);
+        let draft = self.draft(unit, ("started".into(), &[]), StageKind::Start, (component, None), words);
         self.drafts[draft].notes.push(what.to_string());
         Some(draft)
     }
@@ -126,14 +126,17 @@ impl<'a> Folding<'a> {
         let (actor, family) = actor(user);
         let code = refusal.map_or(0, |(code, _)| code);
         let done = verb(asked_for, target.subresource);
-        let resource = resource(unit).unwrap_or(&target.resource);
+        let resource = resource(unit, &target).unwrap_or(match target.resource.as_str() {
+            "" => path,
+            resource => resource,
+        });
         let key = format!("wrote {family} {done} {resource} {code}");
         let kind = StageKind::of(&actor);
         let verb = done;
         let new = || What::Wrote(Wrote { verb, resource: resource.to_owned(), code, ..Wrote::default() });
-        let at_draft = self.draft(unit, key, kind, (&actor, cause), new);
-        let (compared, retries) = self.parent(at).map(reconciled).unwrap_or_default();
         let names = targets(unit, &target);
+        let at_draft = self.draft(unit, (key, &names), kind, (&actor, cause), new);
+        let (compared, retries) = self.parent(at).map(reconciled).unwrap_or_default();
         let draft = &mut self.drafts[at_draft];
         draft.outcome = outcome(code);
         if let What::Wrote(wrote) = &mut draft.what {
@@ -143,6 +146,7 @@ impl<'a> Folding<'a> {
             wrote.retries = wrote.retries.max(retries);
             if let Some((_, why)) = refusal {
                 wrote.whys.add(&without(why, &names));
+                wrote.whole_whys.add(why);
             }
         }
         Some(at_draft)
@@ -172,7 +176,7 @@ impl<'a> Folding<'a> {
         let words = format!("{component} fails: {error}; the key goes back into its queue");
         let key = format!("failed {words}");
         let said = || What::Said(words);
-        let at = self.draft(unit, key, StageKind::Controller, (&component, cause), said);
+        let at = self.draft(unit, (key, &[]), StageKind::Controller, (&component, cause), said);
         self.drafts[at].outcome = StageOutcome::Warning;
         at
     }
@@ -180,17 +184,23 @@ impl<'a> Folding<'a> {
     fn attempt(&mut self, at: usize, cause: Option<usize>) -> Option<usize> {
         let unit = &self.units[at];
         let is_no = |step: &Step| matches!(step, Step::Filtered { feasible: 0, .. });
-        let is_placed = !unit.steps.iter().any(|step| is_no(&step.step)) && unit.steps.len() > 1;
+        let has_failed = unit.steps.iter().any(|step| is_no(&step.step)) || self.has_failed_event(at);
+        // What came of it may be no part of this story.
+        if unit.steps.len() == 1 && !has_failed {
+            return cause;
+        }
+        let is_placed = !has_failed;
         let (key, what) = if is_placed {
             ("placed", What::Placed(Placed::default()))
         } else {
             ("unplaced", What::Unplaced(Unplaced::default()))
         };
-        let draft = self.draft(unit, key.into(), StageKind::Scheduler, (SCHEDULER, cause), || what);
         let pod = match &unit.first().step {
             Step::SchedulingAttempt { pod } => self.told(pod),
             _ => "",
         };
+        let kind = StageKind::Scheduler;
+        let draft = self.draft(unit, (key.into(), &[pod]), kind, (SCHEDULER, cause), || what);
         let gathered = &mut self.drafts[draft];
         match &mut gathered.what {
             What::Placed(placed) => {
@@ -210,6 +220,7 @@ impl<'a> Folding<'a> {
     /// A sync that does nothing to containers is told by what it writes.
     fn sync(&mut self, at: usize, cause: Option<usize>) -> Option<usize> {
         let unit = &self.units[at];
+        let cause = self.driven_out(at).or(cause);
         let is_told = |step: &Step| !matches!(step, Step::PodWorkerSync { .. } | Step::EventRecorded { .. });
         if !unit.steps.iter().any(|step| is_told(&step.step)) {
             return cause;
@@ -220,9 +231,15 @@ impl<'a> Folding<'a> {
         };
         let component = unit.first().step.component().unwrap_or_default();
         let new = || What::Ran(Ran::default());
-        let draft = self.draft(unit, format!("ran {state}"), StageKind::Kubelet, (&component, cause), new);
         let on: Vec<(&str, &str)> = unit.steps.iter().filter_map(|step| on_node(&step.step)).collect();
         let on: Vec<(&str, &str)> = on.into_iter().map(|(node, pod)| (node, self.told(pod))).collect();
+        let pods: Vec<&str> = on.iter().map(|(_, pod)| *pod).collect();
+        let has = |is_it: fn(&Step) -> bool| unit.steps.iter().any(|step| is_it(&step.step));
+        // That a pod ends is another act than that it begins, in the same state of its worker too.
+        let ends = has(|step| matches!(step, Step::SandboxStopped { .. }))
+            && !has(|step| matches!(step, Step::SandboxCreated { .. }));
+        let key = format!("ran {state} {ends}");
+        let draft = self.draft(unit, (key, &pods), StageKind::Kubelet, (&component, cause), new);
         let gathered = &mut self.drafts[draft];
         if let What::Ran(ran) = &mut gathered.what {
             unit.steps.iter().for_each(|step| ran.add(&step.step));
@@ -265,14 +282,15 @@ impl<'a> Folding<'a> {
         let warned = Warned { component: component.clone(), reason: reason.clone(), ..Warned::default() };
         let key = format!("warned {reason} {component}");
         let kind = StageKind::of(&component);
-        let draft = self.draft(unit, key, kind, (&component, cause), || What::Warned(warned));
-        self.drafts[draft].outcome = StageOutcome::Warning;
         let object = self.told(object).to_owned();
+        let about = (key, &[object.as_str()][..]);
+        let draft = self.draft(unit, about, kind, (&component, cause), || What::Warned(warned));
+        self.drafts[draft].outcome = StageOutcome::Warning;
         if let What::Warned(warned) = &mut self.drafts[draft].what {
             warned.objects.add(&object);
             warned.message = message.to_string();
         }
-        cause
+        Some(draft)
     }
 
     fn finish(self) -> TraceStory {
@@ -294,6 +312,7 @@ impl<'a> Folding<'a> {
             events: events.map(|(reason, count)| EventCount { reason, count }).collect(),
             idle_reconciles: self.idle_reconciles,
             steps: trace.steps.len(),
+            left_out: trace.left_out,
             microseconds: trace.steps.iter().map(|step| step.at_microseconds).max().unwrap_or_default(),
             remarks: trace.remarks(),
         }
@@ -320,22 +339,26 @@ fn actor(user: &str) -> (String, &str) {
 }
 
 /// Of what it wrote or meant to write something.
-fn resource<'a>(unit: &Unit<'a>) -> Option<&'a str> {
-    unit.steps.iter().find_map(|step| match &step.step {
-        Step::Stored { resource, .. } | Step::Refused { resource, .. } | Step::DryRun { resource, .. } => {
-            Some(&**resource)
-        }
+fn resource<'a>(unit: &Unit<'a>, target: &RequestTarget<'a>) -> Option<&'a str> {
+    let written = unit.steps.iter().filter_map(|step| written(&step.step));
+    written.map(|(resource, _)| resource).find(|resource| target.is_of(resource))
+}
+
+/// The resource and the name of what a step wrote, or came to nothing of.
+fn written(step: &Step) -> Option<(&str, &str)> {
+    match step {
+        Step::Stored { resource, name, .. }
+        | Step::Refused { resource, name, .. }
+        | Step::DryRun { resource, name, .. } => Some((resource, name)),
         _ => None,
-    })
+    }
 }
 
 /// The names of the objects that a request wrote or meant to write.
 fn targets<'a>(unit: &Unit<'a>, target: &RequestTarget<'a>) -> Vec<&'a str> {
-    let named = unit.steps.iter().filter_map(|step| match &step.step {
-        Step::Stored { name, .. } | Step::Refused { name, .. } | Step::DryRun { name, .. } => Some(&**name),
-        _ => None,
-    });
-    let named: Vec<&str> = named.filter(|name| !name.is_empty()).collect();
+    let written = unit.steps.iter().filter_map(|step| written(&step.step));
+    let of_it = written.filter(|(resource, name)| target.is_of(resource) && !name.is_empty());
+    let named: Vec<&str> = of_it.map(|(_, name)| name).collect();
     if named.is_empty() && !target.name.is_empty() { vec![target.name] } else { named }
 }
 
@@ -406,9 +429,10 @@ impl Ran {
             Step::ContainerCreated { container, .. } => count(&mut self.created, container),
             Step::ContainerStarted { container, .. } => count(&mut self.started, container),
             Step::SandboxStopped { .. } => self.stopped += 1,
-            Step::ContainerExited { container, exit_code, .. } => {
+            Step::ContainerExited { container, exit_code, reason, .. } => {
                 self.has_failed |= *exit_code != 0;
-                count(&mut self.exits, &format!("{container} ends with exit code {exit_code}"));
+                let reason = in_brackets(reason);
+                count(&mut self.exits, &format!("{container} ends with exit code {exit_code}{reason}"));
             }
             _ => {}
         }

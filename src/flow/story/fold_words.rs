@@ -100,7 +100,9 @@ impl Wrote {
     }
 
     fn notes(&self) -> Vec<String> {
-        let mut notes: Vec<String> = self.whys.iter().take(NOTES).map(|(why, _)| why.to_owned()).collect();
+        // What was said of one object alone names it.
+        let whys = if self.whole_whys.len() <= self.whys.len() { &self.whole_whys } else { &self.whys };
+        let mut notes: Vec<String> = whys.iter().take(NOTES).map(|(why, _)| why.to_owned()).collect();
         if let (retries @ 1.., delay) = self.retries {
             notes.push(format!(
                 "tried again {}, the last time after {delay} ms",
@@ -131,7 +133,11 @@ impl Placed {
 impl Unplaced {
     fn words(&self, count: usize) -> String {
         let (pods, times) = (things("pods", &self.pods), times(count, self.pods.len()));
-        format!("kube-scheduler finds no node for {pods}: {} of {} fit{times}", self.feasible, self.asked)
+        let fit = match self.asked {
+            0 => String::new(),
+            asked => format!(": {} of {asked} fit", self.feasible),
+        };
+        format!("kube-scheduler finds no node for {pods}{fit}{times}")
     }
 
     fn notes(&self) -> Vec<String> {

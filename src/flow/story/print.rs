@@ -1,5 +1,6 @@
-//! Prints a story: a line a stage, each naming the one that led to it. Where a terminal is too narrow for a
-//! line it goes on in the next.
+//! Prints a story: a line a stage, each naming the one that led to it. In a terminal, so that a story is a
+//! screenful, what went well takes one line and is cut where that is too narrow; whatever else is to be told
+//! goes on in the next line.
 
 use std::fmt::Write;
 
@@ -41,7 +42,10 @@ impl TraceStory {
         let mut out = String::new();
         let mut line = |text: String| writeln!(out, "{text}").expect("a string takes every line");
         if self.stages.is_empty() {
-            line(format!("nothing is recorded of {}", self.subject));
+            line(match self.left_out {
+                0 => format!("nothing is recorded of {}", self.subject),
+                _ => format!("nothing that is recorded of {} passes the filter", self.subject),
+            });
         } else {
             look.fill("", "", &self.title()).into_iter().for_each(|text| line(look.paint(BOLD, &text)));
             self.print_stages(look, &mut line);
@@ -103,7 +107,12 @@ impl StoryStage {
         let kind = format!("{:<KIND$}", self.kind.name());
         let head = format!("{number} {after} ");
         let cause = self.cause.map(|cause| format!(" <- {cause}")).unwrap_or_default();
-        let filled = look.wrapped(BEFORE, &format!("{}{cause}", self.words));
+        let is_brief = look.is_brief() && self.outcome == StageOutcome::Done;
+        let filled = if is_brief {
+            vec![look.cut(BEFORE, &self.words, &cause)]
+        } else {
+            look.wrapped(BEFORE, &format!("{}{cause}", self.words))
+        };
         let tone = match self.outcome {
             StageOutcome::Done => None,
             StageOutcome::Warning => Some(YELLOW),
@@ -122,7 +131,10 @@ impl StoryStage {
                 _ => format!("{:BEFORE$}  {}", "", painted(words)),
             });
         }
-        lines.extend(self.note_lines(look));
+        // What a client has changed is what the rest is about.
+        if !is_brief || self.kind == StageKind::Request {
+            lines.extend(self.note_lines(look));
+        }
         lines
     }
 
@@ -194,6 +206,22 @@ impl Look {
     fn wrapped(self, before: usize, text: &str) -> Vec<String> {
         let room = self.columns.map(|columns| columns.saturating_sub(before).max(MIN_WORDS));
         wrap(text, room.unwrap_or(usize::MAX))
+    }
+
+    /// Whether a story is to be a screenful.
+    fn is_brief(self) -> bool {
+        self.columns.is_some() && !self.whole
+    }
+
+    /// A line with this end; of the text before it as much as there is room for.
+    fn cut(self, before: usize, text: &str, end: &str) -> String {
+        let room = self.columns.map_or(usize::MAX, |columns| columns.saturating_sub(before).max(MIN_WORDS));
+        let room = room.saturating_sub(end.chars().count());
+        if text.chars().count() <= room {
+            return format!("{text}{end}");
+        }
+        let kept: String = text.chars().take(room.saturating_sub(1)).collect();
+        format!("{}…{end}", kept.trim_end())
     }
 
     /// Lines with `sign` before the first and as much room before the others.

@@ -117,6 +117,9 @@ pub struct TraceStory {
     pub idle_reconciles: usize,
     /// How many steps it stands for.
     pub steps: usize,
+    /// How many more are known that nobody wanted.
+    #[serde(skip)]
+    pub left_out: usize,
     /// From the first to the last.
     pub microseconds: u64,
     /// What is to be said of the record.
@@ -126,6 +129,8 @@ pub struct TraceStory {
 impl TraceStory {
     /// Without the stages that `keep` does not want.
     pub fn keep(&mut self, keep: impl Fn(&StoryStage) -> bool) {
+        let all = self.stages.len();
         self.stages.retain(|stage| keep(stage));
+        self.left_out += all - self.stages.len();
     }
 }

@@ -1,13 +1,12 @@
 //! How it stands: what keeps an object from being what somebody wanted, and what would help.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
+use super::obstacles::{CrashingContainer, Obstacles, RefusedReconcile, StuckPod};
+use super::own::OwnObjects;
 use super::target::RequestTarget;
 use super::units::{Unit, UnitKind};
-use crate::step::{Operation, Step};
+use crate::step::Step;
 use crate::trace::Trace;
-use crate::words::{refusal, subject};
+use crate::words::{comparison, in_brackets, one_line, subject};
 
 /// The plugin that puts initializers onto an object.
 const INITIALIZERS: &str = "Initializers";
@@ -15,21 +14,87 @@ const INITIALIZERS: &str = "Initializers";
 /// So many lines of one kind.
 const MOST: usize = 3;
 
-/// A line for each thing that stands in the way.
+/// A line for each thing that stands in the way of the subject, or of what was made of it.
 pub(super) fn standing(trace: &Trace, units: &[Unit<'_>]) -> Vec<String> {
-    let mut standing = Obstacles::default();
-    trace.steps.iter().for_each(|step| standing.see(&step.step));
-    let pending =
-        standing.pending.iter().take(MOST).map(|(pod, why)| format!("pod {pod} has no node: {why}"));
-    let crashing = standing.crashing.iter().take(MOST).map(|((pod, container), (count, code))| {
+    let mut obstacles = Obstacles::default();
+    trace.steps.iter().for_each(|step| obstacles.see(step));
+    let own = OwnObjects::of(trace);
+    let kinds = [
+        pending(&obstacles, &own),
+        not_started(&obstacles, &own),
+        not_well(&obstacles, &own),
+        refused(&obstacles, &own),
+        kept(&obstacles, &own),
+        units.iter().filter_map(waits_for).take(MOST).collect(),
+        units.iter().filter_map(would_allow).take(MOST).collect(),
+    ];
+    kinds.into_iter().flatten().map(|line| one_line(&line)).collect()
+}
+
+/// What has no place.
+fn pending(obstacles: &Obstacles, own: &OwnObjects<'_>) -> Vec<String> {
+    let pods = obstacles.pending.iter().filter(|(pod, _)| own.has(pod));
+    let pods = pods.take(MOST).map(|(pod, why)| format!("pod {pod} has no node: {why}"));
+    let claims = obstacles.unbound.iter().filter(|(claim, _)| own.has(claim));
+    let claims =
+        claims.take(MOST).map(|(claim, why)| format!("persistentvolumeclaim {claim} has no volume: {why}"));
+    pods.chain(claims).collect()
+}
+
+/// Pods that have a node and do not run, or not for long.
+fn not_started(obstacles: &Obstacles, own: &OwnObjects<'_>) -> Vec<String> {
+    let stuck = obstacles.stuck.iter().filter(|(pod, _)| own.has(pod));
+    let stuck = stuck.take(MOST).map(|(pod, StuckPod { reason, message, .. })| {
+        format!("pod {pod} cannot start{}: {message}", in_brackets(reason))
+    });
+    let crashing = obstacles.crashing.iter().filter(|((pod, _), _)| own.has(pod));
+    let crashing = crashing.take(MOST).map(|((pod, container), crashing)| {
         let (namespace, name) = pod.split_once('/').unwrap_or(("default", pod));
-        let times = if *count == 1 { String::new() } else { format!(" {count} times") };
+        let CrashingContainer { times, exit_code, reason, backs_off } = crashing;
+        let times = if *times == 1 { String::new() } else { format!(" {times} times") };
+        let backs_off = if *backs_off { ", and is in CrashLoopBackOff" } else { "" };
         format!(
-            "container {container} of pod {pod} has failed{times}, with exit code {code}; what it said: \
-             kubectl logs {name} -c {container} -n {namespace} --previous"
+            "container {container} of pod {pod} has failed{times}, with exit code {exit_code}{}{backs_off}; \
+             what it said: kubectl logs {name} -c {container} -n {namespace} --previous",
+            in_brackets(reason)
         )
     });
-    let kept = standing.kept.iter().take(MOST).map(|(what, finalizers)| {
+    stuck.chain(crashing).collect()
+}
+
+/// Nodes that are silent, and pods that run and are not as they should be. That a pod was evicted is in
+/// nobody's way but its own: another one takes its place.
+fn not_well(obstacles: &Obstacles, own: &OwnObjects<'_>) -> Vec<String> {
+    let silent = obstacles.silent.iter().filter(|node| own.is_subject("nodes", node));
+    let silent = silent.take(MOST).map(|node| {
+        format!("node {node} is not ready: its kubelet says nothing any more, node-controller speaks for it")
+    });
+    let evicted = obstacles.evicted.iter().filter(|(pod, _)| own.is_subject("pods", pod));
+    let evicted = evicted.take(MOST).map(|(pod, why)| format!("pod {pod} was evicted: {why}"));
+    let unhealthy = obstacles.unhealthy.iter().filter(|(pod, _)| own.has(pod));
+    let unhealthy = unhealthy.take(MOST).map(|(pod, why)| {
+        let is = if why.starts_with("Readiness") { "ready" } else { "healthy" };
+        format!("pod {pod} is not {is}: {why}")
+    });
+    silent.chain(evicted).chain(unhealthy).collect()
+}
+
+/// Controllers that may not do what they have to.
+fn refused(obstacles: &Obstacles, own: &OwnObjects<'_>) -> Vec<String> {
+    let refused = obstacles.refused.iter().filter(|(key, _)| own.has(key));
+    let told = refused.take(MOST).map(|(key, RefusedReconcile { controller, why, compared })| {
+        let compared = compared.as_ref().map(|compared| format!("{}, and ", comparison(compared)));
+        format!("{controller} of {key} {}is refused: {why}", compared.unwrap_or_default())
+    });
+    told.collect()
+}
+
+/// What is deleted and waits.
+fn kept(obstacles: &Obstacles, own: &OwnObjects<'_>) -> Vec<String> {
+    let is_meant =
+        |what: &str| !own.is_of_pod() || own.has(what.split_once(' ').map_or(what, |(_, key)| key));
+    let kept = obstacles.kept.iter().filter(|(what, _)| is_meant(what));
+    let told = kept.take(MOST).map(|(what, finalizers)| {
         let names = finalizers.join(", ");
         format!(
             "{what} is deleted and still there: whoever put the finalizers {names} there has to do its work \
@@ -38,9 +103,7 @@ pub(super) fn standing(trace: &Trace, units: &[Unit<'_>]) -> Vec<String> {
             named(what)
         )
     });
-    let forbidden = units.iter().filter_map(would_allow).take(MOST);
-    let waiting = units.iter().filter_map(waits_for).take(MOST);
-    pending.chain(crashing).chain(kept).chain(waiting).chain(forbidden).collect()
+    told.collect()
 }
 
 /// As kubectl wants it: `configmaps a -n default`.
@@ -49,55 +112,6 @@ fn named(subject: &str) -> String {
     match key.split_once('/') {
         Some((namespace, name)) => format!("{resource} {name} -n {namespace}"),
         None => format!("{resource} {key}"),
-    }
-}
-
-/// What is true at the end, of each object of the trace.
-#[derive(Default)]
-struct Obstacles {
-    /// Pods, and why they have no node.
-    pending: BTreeMap<Arc<str>, String>,
-    /// Containers by pod: how often one ended badly, and with what.
-    crashing: BTreeMap<(Arc<str>, Arc<str>), (usize, i32)>,
-    /// Objects that were deleted and wait.
-    kept: BTreeMap<String, Vec<Arc<str>>>,
-    /// The object of the last write.
-    last: String,
-}
-
-impl Obstacles {
-    fn see(&mut self, step: &Step) {
-        match step {
-            Step::Filtered { pod, feasible: 0, nodes, refusals } => {
-                let refusals: Vec<String> = refusals.iter().map(refusal).collect();
-                let why =
-                    if refusals.is_empty() { format!("none of {nodes} fits") } else { refusals.join("; ") };
-                self.pending.insert(pod.clone(), why);
-            }
-            Step::Assumed { pod, .. } | Step::Bound { pod, .. } => {
-                self.pending.remove(pod);
-            }
-            Step::ContainerExited { pod, container, exit_code, .. } if *exit_code != 0 => {
-                let seen = self.crashing.entry((pod.clone(), container.clone())).or_default();
-                *seen = (seen.0 + 1, *exit_code);
-            }
-            Step::Stored { resource, namespace, name, operation, .. } => {
-                self.last = subject(resource, namespace, name);
-                if *operation == Operation::Delete {
-                    self.gone(&format!("{namespace}/{name}"));
-                }
-            }
-            Step::Terminating { finalizers, .. } if !finalizers.is_empty() => {
-                self.kept.insert(self.last.clone(), finalizers.clone());
-            }
-            _ => {}
-        }
-    }
-
-    fn gone(&mut self, key: &str) {
-        self.pending.remove(key);
-        self.crashing.retain(|(pod, _), _| **pod != *key);
-        self.kept.remove(&self.last);
     }
 }
 
@@ -145,3 +159,6 @@ fn bound_to(user: &str) -> String {
         None => format!("User {user:?}"),
     }
 }
+
+#[cfg(test)]
+mod tests;

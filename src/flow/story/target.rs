@@ -15,6 +15,13 @@ pub(crate) struct RequestTarget<'a> {
 }
 
 impl RequestTarget<'_> {
+    /// Whether something that was stored is what the request is about, in whichever of its groups, and not
+    /// what a plugin wrote beside it, as a quota that counts.
+    pub(crate) fn is_of(&self, resource: &str) -> bool {
+        let plural = |resource: &str| resource.split('.').next().unwrap_or_default().to_owned();
+        self.resource.is_empty() || plural(resource) == plural(&self.resource)
+    }
+
     /// Of a path below `/api` or `/apis`; nothing of any other.
     pub(crate) fn of(path: &str) -> Option<RequestTarget<'_>> {
         let mut parts = path.split('/').skip(1);

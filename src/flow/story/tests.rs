@@ -12,12 +12,12 @@ use crate::trace::StoragePlace;
 use crate::wanted::WantedSteps;
 
 /// What is printed, without colours and as wide as it is.
-fn printed(trace: &Trace) -> String {
+pub(super) fn printed(trace: &Trace) -> String {
     trace.story().print(Look::default())
 }
 
 #[track_caller]
-fn contains(text: &str, lines: &[&str]) {
+pub(super) fn contains(text: &str, lines: &[&str]) {
     let mut rest = text;
     for line in lines {
         let at =
@@ -39,7 +39,7 @@ fn in_a_narrow_terminal_nothing_is_lost_and_in_colour_neither() {
     let letters = |text: &str| text.split_whitespace().collect::<String>();
     let whole = printed(&trace);
     for columns in [40, 80, 120] {
-        let text = trace.story().print(Look { columns: Some(columns), ..Look::default() });
+        let text = trace.story().print(Look { columns: Some(columns), whole: true, ..Look::default() });
         assert!(text.lines().all(|line| line.chars().count() <= columns.max(50)), "{columns}\n{text}");
         assert_eq!(letters(&text), letters(&whole), "{columns}");
     }
@@ -52,7 +52,22 @@ fn in_a_narrow_terminal_nothing_is_lost_and_in_colour_neither() {
     assert_eq!(bare, whole);
 }
 
-fn request(
+#[test]
+fn in_a_terminal_what_went_well_takes_a_line_each() {
+    let story = deployment().flow.trace("deployments.apps", "ns", "web").story();
+    let text = story.print(Look { columns: Some(80), ..Look::default() });
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let is_done = |stage: &&crate::story::StoryStage| stage.outcome == StageOutcome::Done;
+    let done: Vec<_> = story.stages.iter().filter(is_done).collect();
+    for stage in &done {
+        let lines = stage.lines(Look { columns: Some(80), ..Look::default() });
+        assert!(lines.len() == 1 || stage.kind == StageKind::Request, "{lines:#?}");
+        assert!(stage.cause.is_none_or(|cause| lines[0].ends_with(&format!(" <- {cause}"))), "{lines:#?}");
+    }
+    assert!(!done.is_empty() && text.contains('…'), "{text}");
+}
+
+pub(super) fn request(
     record: &Handwritten,
     cause: Option<StepId>,
     user: &str,
@@ -62,7 +77,7 @@ fn request(
     record.step(cause, Step::RequestReceived { user: user.into(), verb: verb.into(), path: path.into() })
 }
 
-fn written(
+pub(super) fn written(
     record: &Handwritten,
     cause: Option<StepId>,
     resource: &str,
@@ -274,7 +289,7 @@ fn a_container_that_crashes_again_and_again_is_one_stage() {
         let ((node, pod), container) = (of(), container.clone());
         record.step(sync, Step::ContainerStarted { node, pod, container: container.clone() });
         let (node, pod) = of();
-        record.step(sync, Step::ContainerExited { node, pod, container, exit_code: 3 });
+        record.step(sync, Step::ContainerExited { node, pod, container, exit_code: 3, reason: "".into() });
         let (component, object, reason) = ("kubelet".into(), "ns/a".into(), "BackOff".into());
         let (message, host) = ("Back-off restarting failed container".into(), None);
         record.step(sync, Step::EventRecorded { component, object, reason, message, warning: true, host });
@@ -394,7 +409,7 @@ fn parts_of_a_story_are_told_to_who_wants_no_more() {
     let pod = trace(&WantedSteps { pod: Some("web-5d4-x".into()), ..WantedSteps::default() });
     contains(&pod, &["creates deployments.apps ns/web", "creates pods web-5d4-x", "StartContainer"]);
     let none = trace(&WantedSteps { pod: Some("other".into()), ..WantedSteps::default() });
-    assert!(none.contains("nothing is recorded"), "{none}");
+    assert!(none.contains("nothing that is recorded of deployments.apps ns/web passes the filter"), "{none}");
     let since = trace(&WantedSteps { since_microseconds: Some(500), ..WantedSteps::default() });
     assert!(since.contains("StartContainer") && !since.contains("creates deployments.apps"), "{since}");
 }

@@ -276,22 +276,34 @@ pub(crate) fn timed_out(command: &[String], within: Duration) -> String {
 }
 
 /// The command is played whenever files have changed; all its answers share the steps of one script. Nothing
-/// when it asks the network.
+/// when it is to be run: it asks the network, or others have written into the container, or what that writes
+/// depends on what it is answered, or nobody has looked yet what it finds.
 fn of_exec(action: &ExecAction, within: Duration, run: &KnownRun<'_>) -> Option<Vec<(Duration, Answer)>> {
     if let Some(executed) = declared::executed(&run.pod.metadata.annotations, &action.command) {
         return Some(vec![(Duration::ZERO, judged(executed, &action.command, within))]);
     }
     let nothing = Surroundings { image: run.spec.image.clone(), ..Surroundings::default() };
     let around = run.around.unwrap_or(&nothing);
-    let snapshots = run.around.and_then(|around| process::snapshots(&invocation::of(run.spec), around));
-    if snapshots.is_none() && !program::is_constant(&action.command) {
+    let invocation = invocation::of(run.spec);
+    let is_changed = !around.foreign.is_empty() || !around.answers.is_empty();
+    let snapshots =
+        run.around.filter(|_| !is_changed).and_then(|around| process::snapshots(&invocation, around));
+    let is_played = snapshots.is_some() || is_changed && program::is_known(&invocation);
+    if !is_played && !program::is_constant(&action.command) {
         // What stands in a volume nobody has seen.
-        let is_absent = run.spec.volume_mounts.is_empty() && exec::is_absent(&action.command, around, &[]);
-        return if is_absent {
-            Some(vec![(Duration::ZERO, absent(&action.command))])
-        } else {
-            of_unknown(action, run)
-        };
+        let is_seen = run.around.is_some() || run.spec.volume_mounts.is_empty();
+        if is_seen && exec::is_absent(&action.command, around, &[]) {
+            return Some(vec![(Duration::ZERO, absent(&action.command))]);
+        }
+        if is_own(action, around, run) {
+            return Some(vec![(Duration::ZERO, Answer::Success)]);
+        }
+        run.around?;
+    }
+    if is_changed {
+        let is_run = exec::is_absent(&action.command, around, &[])
+            || exec::exec_told(&action.command, around, vec![], None).is_some();
+        return (!is_run).then(|| vec![(Duration::ZERO, Answer::Success)]);
     }
     let changes = snapshots.iter().flatten().map(|(time, _)| *time);
     let mut times: Vec<Duration> = vec![Duration::ZERO];
@@ -310,16 +322,14 @@ fn of_exec(action: &ExecAction, within: Duration, run: &KnownRun<'_>) -> Option<
     times.iter().map(answer).collect()
 }
 
-/// Of a process that is not known nobody knows what files it has: it passes, unless its command asks the
-/// network, and it is known what listens there.
-fn of_unknown(action: &ExecAction, run: &KnownRun<'_>) -> Option<Vec<(Duration, Answer)>> {
-    let asks = || {
-        let around = run.around.cloned().unwrap_or_default();
-        let executed = exec::exec(&action.command, &around, vec![], None);
-        executed.is_some_and(|executed| executed.question.is_some())
-    };
-    let is_asked = listeners::served(run.spec).is_some() && asks();
-    (!is_asked).then(|| vec![(Duration::ZERO, Answer::Success)])
+/// Whether a command is taken to be one of the image's own, which passes: one that nobody knows, one that
+/// looks at the image's processes, and one that asks the network where it is not known what listens.
+fn is_own(action: &ExecAction, around: &Surroundings, run: &KnownRun<'_>) -> bool {
+    if program::looks_at_processes(&action.command) {
+        return true;
+    }
+    let executed = exec::exec(&action.command, around, vec![], None);
+    executed.is_none_or(|executed| executed.question.is_some() && listeners::served(run.spec).is_none())
 }
 
 fn exec_answer(

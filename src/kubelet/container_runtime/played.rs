@@ -87,8 +87,9 @@ pub(crate) fn exited(
     ExitedContainer { message, fault, left, is_known: true }
 }
 
-/// Runs a hook's command. Of a process that is not known nobody knows what files it has: what its command
-/// asks is asked where it is known what listens there, and nothing else of it is played.
+/// Runs a hook's command. Of a process that is not known nobody has looked what files it has: a command whose
+/// programs are known is run there, with what it asks only where it is known what listens. Any other is taken
+/// to be one of the image's own, which does well.
 pub(crate) fn exec_sync(
     config: &ContainerConfig<'_>,
     around: Option<&Surroundings>,
@@ -113,6 +114,9 @@ pub(crate) fn exec_sync(
             ExecSyncForecast::Asks
         }
         Some((took, exit_code)) if is_played => ExecSyncForecast::Ends { took, exit_code },
+        Some(_) if executed.question.is_none() && !program::looks_at_processes(command) => {
+            ExecSyncForecast::Asks
+        }
         _ => ExecSyncForecast::Unknown,
     }
 }
@@ -150,7 +154,7 @@ pub(crate) fn exec(
         let left = keep(around, written.cloned().collect());
         let signal = sat.as_ref().and_then(|sat| sat.signal.as_ref());
         let ends = ended_by(container, around, signal, now);
-        return ExecResponse { executed: None, sat, left, ends };
+        return ExecResponse { sat, left, ends, ..ExecResponse::default() };
     }
     let Ground { around: around_now, files: before } = ground(container, around, (command, told), now);
     let executed = exec::exec_told(&command.words, &around_now, before, None);
@@ -158,7 +162,7 @@ pub(crate) fn exec(
     let left = ran.map(|ran| keep(around, ran.written.clone())).unwrap_or_default();
     let signal = executed.as_ref().and_then(|executed| executed.signal.as_ref());
     let ends = ended_by(container, around, signal, now);
-    ExecResponse { executed, sat: None, left, ends }
+    ExecResponse { executed, left, ends, ..ExecResponse::default() }
 }
 
 /// When and how the container's own process ends, to which a signal was sent.

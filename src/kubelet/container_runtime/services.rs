@@ -203,6 +203,8 @@ pub struct ExecResponse {
     pub left: Vec<Left>,
     /// So long from now, and so, the container's own process ends, because it was sent a signal.
     pub ends: Option<(Duration, Exit)>,
+    /// Nobody knew before what the container finds.
+    pub is_first_sight: bool,
 }
 
 /// A container that is probed.
@@ -353,8 +355,8 @@ pub trait RuntimeService: StatsService {
     /// `ListContainers`: the ids of all that were started and not removed.
     fn list_containers(&self) -> Vec<ContainerId>;
 
-    /// Shows a running container what its volumes hold at `now`: `shown` is told where they are. Says
-    /// whether that changed what is known of its end (`UpdateContainerResources` is the nearest of CRI).
+    /// Shows a running container what its volumes hold at `now`, and what others wrote into it: `shown` is
+    /// told where those are. Says whether that is new (`UpdateContainerResources` is the nearest of CRI).
     fn update_container(
         &self,
         config: &ContainerConfig<'_>,

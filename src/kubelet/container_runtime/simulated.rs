@@ -323,9 +323,8 @@ impl RuntimeService for SimulatedRuntime {
         if container.follows_command {
             container.replay(config, &self.usage_sources);
         }
-        let follows_command = container.follows_command;
         self.containers().insert(id.clone(), container);
-        follows_command
+        true
     }
 
     fn written_files(&self, config: &ContainerConfig<'_>, id: &ContainerId, now: Time) -> Vec<Left> {
@@ -399,6 +398,7 @@ impl RuntimeService for SimulatedRuntime {
         if let Some(executed) = declared::executed(&config.pod.metadata.annotations, &command.words) {
             return Some(ExecResponse { executed: Some(executed), ..ExecResponse::default() });
         }
+        let is_first_sight = container.around.is_none();
         let mut around = match container.around {
             Some(around) => played::completed(around, found),
             None => Arc::new(played::listening(config.container, found()?)),
@@ -407,7 +407,7 @@ impl RuntimeService for SimulatedRuntime {
         let response = played::exec(config.container, Arc::make_mut(&mut around), command, now);
         self.ports.note_files(config.container, &around);
         self.containers().entry(id.clone()).and_modify(|container| container.around = Some(around));
-        Some(response)
+        Some(ExecResponse { is_first_sight, ..response })
     }
 
     fn attach(

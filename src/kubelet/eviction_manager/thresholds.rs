@@ -137,6 +137,17 @@ impl SignalPeriods {
 }
 
 impl EvictionThresholds {
+    /// How much of a resource is kept from pods, so that they do not eat it up (`hardEvictionReservation`).
+    pub(crate) fn kept(&self, resource: &str, capacity: i64) -> Option<Quantity> {
+        let signal = match resource {
+            "memory" => Signal::Memory,
+            "ephemeral-storage" => Signal::NodeFs,
+            _ => return None,
+        };
+        let threshold = self.0.iter().find(|threshold| threshold.signal == signal)?;
+        Some(threshold.value.of(capacity))
+    }
+
     /// Whether each has a period, as those that are soft must.
     ///
     /// # Errors

@@ -16,6 +16,7 @@ pub(crate) use usage::MeasuredPod;
 pub use usage::{PodUsage, UsageTotal};
 
 use bytes::Bytes;
+use component_base::build_info;
 use component_base::metrics::Render;
 use component_base::zpages;
 use http::header::{CONTENT_TYPE, HeaderValue};
@@ -132,6 +133,7 @@ impl Kubelet {
         text.push_str(&volume_stats::metrics(&self.volumes_of_claims(now).await));
         self.shared.counted.render(&mut text);
         self.shared.context.metrics.render(&mut text);
+        build_info::render(&mut text);
         text
     }
 }

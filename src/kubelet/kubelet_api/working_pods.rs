@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::allocation::{DEFERRED, INFEASIBLE};
 use crate::kubelet::Kubelet;
 use crate::pod_manager::pods::Entry;
 use crate::pod_workers::WorkerState;
@@ -15,7 +16,13 @@ struct PodNumbers {
     /// By [`STATES`].
     working: [[usize; 2]; STATES.len()],
     ephemeral_containers: usize,
+    /// That do not have the resources that they want, by [`WAITS`].
+    pending_resizes: [usize; WAITS.len()],
+    resizes_in_progress: usize,
 }
+
+/// Why a pod does not have what it wants, and what metrics say of that.
+const WAITS: [(&str, &str); 2] = [(DEFERRED, "deferred"), (INFEASIBLE, "infeasible")];
 
 const STATES: [(WorkerState, &str); 3] = [
     (WorkerState::Sync, "sync"),
@@ -35,6 +42,11 @@ impl PodNumbers {
         let at = STATES.iter().position(|(known, _)| *known == state).unwrap_or_default();
         self.working[at][is_static] += 1;
         self.ephemeral_containers += entry.pod.spec.ephemeral_containers.len();
+        if let Some(resize) = entry.worker.as_ref().and_then(|worker| worker.resize.as_deref()) {
+            let waits = WAITS.iter().position(|(known, _)| resize.pending() == Some(known));
+            waits.into_iter().for_each(|at| self.pending_resizes[at] += 1);
+            self.resizes_in_progress += usize::from(resize.is_in_progress());
+        }
     }
 
     fn text(&self) -> String {
@@ -61,8 +73,23 @@ impl PodNumbers {
         let help =
             "[ALPHA] The number of mirror pods the kubelet will try to create (one per admitted static pod)";
         plain(&mut out, "kubelet_mirror_pods", help, self.desired[1]);
+        let help = "[ALPHA] Number of in-progress resizes for pods.";
+        plain(&mut out, "kubelet_pod_in_progress_resizes", help, self.resizes_in_progress);
+        self.pending(&mut out);
         self.working(&mut out);
         out
+    }
+
+    /// Of a reason that no pod has nothing is told.
+    fn pending(&self, out: &mut String) {
+        let waiting = WAITS.iter().zip(self.pending_resizes).filter(|(_, number)| *number > 0);
+        let name = "kubelet_pod_pending_resizes";
+        if waiting.clone().next().is_some() {
+            heading(out, name, "gauge", "[ALPHA] Number of pending resizes for pods.");
+        }
+        for ((_, reason), number) in waiting {
+            let _ = writeln!(out, "{name}{{reason={reason:?}}} {number}");
+        }
     }
 
     /// No pod is an orphan here: a worker ends with its pod.

@@ -346,7 +346,7 @@ impl Container {
             }
             Task::Replace { exit, .. } => {
                 self.note_stopped(context);
-                context.note_exit(spec, exit.code);
+                context.note_exit(spec, &exit);
                 (self.started, self.ready) = (false, false);
                 self.state = State::Terminated(Box::new(self.ended(exit, due)));
                 self.pull(spec, context);

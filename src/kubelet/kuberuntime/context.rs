@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use super::security::PodUsers;
 use super::state::{Terminated, is_sidecar};
-use crate::container_runtime::services::{ContainerConfig, PodSandboxStatus, RuntimeError, RuntimeService};
+use crate::container_runtime::services::{
+    ContainerConfig, Exit, PodSandboxStatus, RuntimeError, RuntimeService,
+};
 use crate::credential_provider::{DockerKeyring, ImageAccess};
 use crate::lifecycle::HookKind;
 use crate::prober::ProbeKind;
@@ -41,6 +43,8 @@ pub enum Happening {
         container: String,
         /// What its process returned.
         exit_code: i32,
+        /// Why, as `OOMKilled`; empty where the exit code says it all.
+        reason: String,
     },
     /// The sandbox and its address are gone.
     SandboxStopped,
@@ -187,8 +191,11 @@ impl<'a> SyncContext<'a> {
     }
 
     /// Notes that a container has ended.
-    pub fn note_exit(&mut self, spec: &Spec, exit_code: i32) {
-        self.happenings.push(Happening::ContainerExited { container: spec.name.clone(), exit_code });
+    pub fn note_exit(&mut self, spec: &Spec, exit: &Exit) {
+        let is_usual = matches!(&*exit.reason, "Completed" | "Error");
+        let reason = if is_usual { String::new() } else { exit.reason.clone() };
+        let (container, exit_code) = (spec.name.clone(), exit.code);
+        self.happenings.push(Happening::ContainerExited { container, exit_code, reason });
     }
 
     /// What its containers find, when they look.

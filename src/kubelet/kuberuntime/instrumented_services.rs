@@ -27,6 +27,8 @@ const PULL_BOUNDS: [f64; 18] = [
     1.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 240.0, 300.0, 360.0, 480.0, 600.0, 900.0, 1200.0, 1800.0,
     2700.0, 3600.0,
 ];
+/// The verb that makes a sandbox.
+pub(crate) const RUN_SANDBOX: &str = "run_podsandbox";
 const MEBI: u64 = 1 << 20;
 const GIBI: u64 = 1 << 30;
 /// How large images are: above how many bytes, and how that is called (`imageSizeBuckets`).

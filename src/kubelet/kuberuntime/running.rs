@@ -181,7 +181,7 @@ impl Container {
                 context.note(spec, "Warning", "Failed", format!("Error: {whose}{fault}"));
             }
         }
-        context.note_exit(spec, exit.code);
+        context.note_exit(spec, &exit);
         let ended = self.ended(exit, finished_at);
         context.note_init_run(spec, &ended);
         self.end(spec, ended, context);

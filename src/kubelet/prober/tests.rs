@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::container_runtime::given;
+use crate::container_runtime::services::Command;
 use serde_json::{Value, json};
 
 fn told(container: Value, until_seconds: i64) -> Vec<(i64, Outcome)> {
@@ -162,4 +163,52 @@ fn redirects_to_elsewhere_are_told_of_and_not_followed() {
     let outcomes = told(container, 60);
     let Outcome::Unhealthy(_, why) = &outcomes[0].1 else { panic!("{outcomes:?}") };
     assert!(why.ends_with(": stopped after 10 redirects"), "{why}");
+}
+
+/// Asks a probe that is due, as often as it can be without the kubelet.
+fn ask_at(probers: &mut Probers, second: u64) -> Vec<Outcome> {
+    probers.ask(Time::UNIX_EPOCH + Duration::from_secs(second), &|| true)
+}
+
+#[test]
+fn a_command_is_run_in_a_container_that_somebody_else_has_written_into() {
+    let probe = json!({"exec": {"command": ["cat", "/tmp/ready"]}, "periodSeconds": 5});
+    let given = given::running(json!({"name": "a", "image": "busybox", "command": ["sleep", "600"],
+        "readinessProbe": probe}));
+    let (config, started_at) = (given.config(), Time::UNIX_EPOCH);
+    let probed = ProbedContainer { config, id: &given.id, pod_ip: "10.0.0.1", started_at };
+    let mut probers = Probers::new(&given.runtime, &probed, started_at, Some(started_at)).unwrap();
+    assert!(matches!(ask_at(&mut probers, 0).as_slice(), [Outcome::Unhealthy(..)]));
+    let words = ["touch", "/tmp/ready"].map(str::to_owned).to_vec();
+    let touch = Command { words, ..Command::default() };
+    let now = started_at + Duration::from_secs(2);
+    given.runtime.exec(&config, &given.id, &touch, &|| None, now).unwrap();
+    probers.look_at_files_again(&given.runtime, &probed, now);
+    assert_eq!(probers.due(), Some(started_at + Duration::from_secs(5)));
+    assert_eq!(ask_at(&mut probers, 5), [Outcome::Asks(ProbeKind::Readiness)]);
+    probers.hear(ProbeKind::Readiness, ProbeAnswer::Success, started_at + Duration::from_secs(5));
+    assert_eq!(ask_at(&mut probers, 5), [Outcome::Ready(true)]);
+    // One that passes is asked all the same.
+    assert_eq!(probers.due(), Some(started_at + Duration::from_secs(10)));
+}
+
+#[test]
+fn a_known_command_is_run_in_a_container_of_which_nothing_is_known() {
+    let asked = |image: &str, command: Value| {
+        let probe = json!({"exec": {"command": command}, "periodSeconds": 5});
+        let given = given::running(json!({"name": "a", "image": image, "readinessProbe": probe}));
+        let (config, started_at) = (given.config(), Time::UNIX_EPOCH);
+        let probed = ProbedContainer { config, id: &given.id, pod_ip: "10.0.0.1", started_at };
+        let mut probers = Probers::new(&given.runtime, &probed, started_at, Some(started_at)).unwrap();
+        ask_at(&mut probers, 0)
+    };
+    let asks = [Outcome::Asks(ProbeKind::Readiness)];
+    assert_eq!(asked("my-server", json!(["ls", "/var/ready"])), asks);
+    assert_eq!(asked("my-server", json!(["sh", "-c", "test -f /tmp/ready"])), asks);
+    let passes = [Outcome::Ready(true)];
+    assert_eq!(asked("postgres", json!(["pg_isready"])), passes);
+    assert_eq!(asked("postgres", json!(["sh", "-c", "pg_isready -U postgres || exit 1"])), passes);
+    assert_eq!(asked("my-server", json!(["true"])), passes);
+    // What its processes are called nobody knows.
+    assert_eq!(asked("my-server", json!(["sh", "-c", "pgrep -f server"])), passes);
 }

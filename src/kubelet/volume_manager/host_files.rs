@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::claimed_files::ClaimedFiles;
+use super::host_paths::{MadePaths, NodePathKind};
 use machine::bounds::{MAX_FILE_BYTES, MAX_FILES};
 use machine::file_system::Left;
 use machine::file_system::{self, File};
@@ -27,7 +28,10 @@ const NODE_HOSTS: &str = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6
 
 /// The files of a node by their absolute paths. Cloning shares them.
 #[derive(Clone, Debug, Default)]
-pub struct HostFiles(Arc<Mutex<Files>>);
+pub struct HostFiles {
+    files: Arc<Mutex<Files>>,
+    made: MadePaths,
+}
 
 /// What containers wrote into the volumes of a pod, and its node's files.
 #[derive(Clone, Debug, Default)]
@@ -45,7 +49,21 @@ impl HostFiles {
         addresses.iter().for_each(|address| hosts.push_str(&format!("{address}\t{name}\n")));
         let files = [("/etc/hosts", hosts), ("/etc/hostname", format!("{name}\n"))];
         let files = files.map(|(path, text)| (path.to_owned(), File::new(text, NODE_FILE_MODE)));
-        HostFiles(Arc::new(Mutex::new(files.into())))
+        HostFiles { files: Arc::new(Mutex::new(files.into())), made: MadePaths::default() }
+    }
+
+    /// Mounts a path of the node as a volume of such a type does. Says why not, where it is something else.
+    pub(crate) fn mount(&self, path: &str, path_type: &str) -> Option<String> {
+        self.made.mount(path, path_type, |path| self.written_kind(path))
+    }
+
+    /// What a path is by what was written there, or below it.
+    fn written_kind(&self, path: &str) -> Option<NodePathKind> {
+        let files = self.lock();
+        let (found, file) =
+            files.range(path.to_owned()..).find(|(found, _)| file_system::is_within(path, found))?;
+        let is_file = found == path && !file.is_folder;
+        Some(if is_file { NodePathKind::File } else { NodePathKind::Folder })
     }
 
     /// All below a folder, by their paths in it.
@@ -64,7 +82,7 @@ impl HostFiles {
     }
 
     fn lock(&self) -> MutexGuard<'_, Files> {
-        self.0.lock()
+        self.files.lock()
     }
 }
 
@@ -170,5 +188,49 @@ mod tests {
         assert_eq!((pod.files("/data").len(), pod.files("own").len()), (PODS_ON_A_NODE, 1));
         (0..9 * MAX_FILES).for_each(|at| pod.keep(left("/data", &format!("b{at}"), Some(""))));
         assert!(pod.files("/data").len() <= PODS_ON_A_NODE * (MAX_FILES + 2));
+    }
+
+    #[test]
+    fn a_path_is_what_its_volume_says_or_is_not_mounted() {
+        let node = HostFiles::of_node("node-1", &["172.18.0.2".into()]);
+        let why = |path: &str, path_type: &str| node.mount(path, path_type);
+        for (path, path_type) in [
+            ("/", "Directory"),
+            ("/var/log", "Directory"),
+            ("/var/run", "Directory"),
+            ("/etc/hosts", "File"),
+            ("/etc/resolv.conf", "File"),
+            ("/var/run/containerd/containerd.sock", "Socket"),
+            ("/dev/net/tun", "CharDevice"),
+            ("/lib/modules", "Directory"),
+        ] {
+            assert_eq!(why(path, path_type), None, "{path} {path_type}");
+        }
+        for (path, path_type, name) in [
+            ("/doesnotexist", "Directory", "directory"),
+            ("/doesnotexist/", "File", "file"),
+            ("/var/log", "File", "file"),
+            ("/etc/hosts", "Directory", "directory"),
+            ("/var/run/docker.sock", "Socket", "socket file"),
+            ("/data/disk", "BlockDevice", "block device"),
+        ] {
+            let told = format!("hostPath type check failed: {path} is not a {name}");
+            assert_eq!(why(path, path_type), Some(told));
+        }
+    }
+
+    #[test]
+    fn what_pods_have_made_is_there_for_others() {
+        let node = HostFiles::default();
+        let is_there = |path: &str, path_type: &str| node.mount(path, path_type).is_none();
+        assert!(!is_there("/data/a", "Directory") && is_there("/data/a/b", "DirectoryOrCreate"));
+        assert!(is_there("/data/a", "Directory") && is_there("/data/a/b", "Directory"));
+        assert!(!is_there("/data/ab", "Directory") && !is_there("/data/f", "File"));
+        assert!(is_there("/data/f", "FileOrCreate") && is_there("/data/f", "File"));
+        assert!(is_there("/any", "") && is_there("/any", "Directory"));
+        let mut pod = Written::new();
+        pod.set_host(&node, &ClaimedFiles::default());
+        pod.keep(left("/any", "c/d", Some("1")));
+        assert!(is_there("/any/c", "Directory") && is_there("/any/c/d", "File"));
     }
 }

@@ -16,6 +16,7 @@ pub mod in_use;
 pub mod claimed_files;
 pub mod facts;
 pub mod host_files;
+mod host_paths;
 
 mod cgroup_files;
 mod config_error;

@@ -21,11 +21,23 @@ export async function enter() {
   return session.user;
 }
 
+/** Nobody answered at all. */
+export class Unanswered extends Error {
+  constructor() {
+    super("the cluster has ended or does not answer");
+  }
+}
+
+/** A browser says of whoever does not answer only that something was no success. */
+function unanswered(error) {
+  throw error instanceof TypeError ? new Unanswered() : error;
+}
+
 /** A request to the API; what fails throws the message of its Status, and the Status and the code with it. */
 export async function ask(path, { method = "GET", body, type, accept = "application/json", signal } = {}) {
   const headers = { authorization: `Bearer ${session.session}`, accept };
   if (body !== undefined) headers["content-type"] = type ?? "application/json";
-  const response = await fetch(path, { method, body, headers, signal });
+  const response = await fetch(path, { method, body, headers, signal }).catch(unanswered);
   if (response.ok) return response;
   if (response.status === 401) sessionStorage.removeItem(KEPT);
   const text = await response.text();
@@ -49,13 +61,14 @@ export async function json(path, options) {
   return (await ask(path, options)).json();
 }
 
-/** Each line of the answer as JSON, as it comes. */
-export async function* lines(path, options) {
-  const reader = (await ask(path, options)).body.pipeThrough(new TextDecoderStream()).getReader();
+/** Each line of the answer as JSON, as it comes; `began` is called when there is an answer. */
+export async function* lines(path, began = () => {}) {
+  const reader = (await ask(path)).body.pipeThrough(new TextDecoderStream()).getReader();
+  began();
   // A line comes in many pieces: only what is new of it is looked at.
   let begun = [];
   for (;;) {
-    const { done, value } = await reader.read();
+    const { done, value } = await reader.read().catch(unanswered);
     if (done) return;
     const parts = value.split("\n");
     for (const part of parts.slice(0, -1)) {

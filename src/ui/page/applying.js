@@ -1,6 +1,6 @@
 // Manifests that are applied, as `kubectl apply --server-side` does it.
 
-import { ask, kinds, pathOf } from "./api.js";
+import { ask, json, kinds, pathOf } from "./api.js";
 
 /** Under which name the page's own writes stand in `metadata.managedFields`. */
 const MANAGER = "kubarium-ui";
@@ -22,10 +22,12 @@ export class Conflict extends Error {
  * and the object. A `Conflict` names the fields that somebody else has; they are taken by those objects of the text
  * that are `forced`. */
 export async function apply(text, { inside = "default", dryRun = false, forced = new Set() } = {}) {
+  const all = await manifests(text);
+  if (!all.length) throw new Error("there is nothing to apply: the text has no object in it");
   const done = [];
-  for (const [at, part] of text.split(/^---\s*$/m).filter((one) => one.trim()).entries()) {
+  for (const [at, manifest] of all.entries()) {
     try {
-      done.push(await applyOne(part, { inside, dryRun, force: forced.has(at) }));
+      done.push(await applyOne(manifest, { inside, dryRun, force: forced.has(at) }));
     } catch (error) {
       if (error instanceof Conflict) error.at = at;
       throw error;
@@ -34,9 +36,33 @@ export async function apply(text, { inside = "default", dryRun = false, forced =
   return done;
 }
 
-async function applyOne(body, { inside, dryRun, force }) {
-  const { apiVersion, kind: called, name, namespace, generateName } = headOf(body);
-  if (!apiVersion || !called || !(name || generateName)) throw new Error("there is no apiVersion, kind or metadata.name to be found");
+/** The objects of a text, those of a List each by itself: what each is, and what is sent of it. Where a document is one
+ * object its own text is sent, in which the server sees what is said twice. */
+async function manifests(text) {
+  const documents = (await json("/manifests", { method: "POST", body: text, type: "application/yaml" })).filter((one) => one !== null);
+  const parts = text.split(/^---\s*$/m).filter((one) => one.trim());
+  const textOf = (at) => (parts.length === documents.length ? parts[at] : JSON.stringify(documents[at]));
+  return documents.flatMap((head, at) => itemsOf(head)?.map((item) => ({ head: item, body: JSON.stringify(item) })) ?? [{ head, body: textOf(at) }]);
+}
+
+/** As kubectl takes a list apart; what is in a list of one kind may leave it to the list to say which. */
+function itemsOf({ apiVersion, kind, items }) {
+  if (typeof kind !== "string" || !kind.endsWith("List") || !Array.isArray(items)) return null;
+  const named = kind === "List" ? {} : { apiVersion, kind: kind.slice(0, -"List".length) };
+  return items.map((item) => ({ ...named, ...item }));
+}
+
+/** What an object has to say of itself, and does not. */
+function lackedBy({ apiVersion, kind, metadata }) {
+  const said = { apiVersion, kind, "metadata.name": metadata?.name || metadata?.generateName };
+  return Object.keys(said).filter((field) => typeof said[field] !== "string" || !said[field]);
+}
+
+async function applyOne({ head, body }, { inside, dryRun, force }) {
+  const lacked = lackedBy(head);
+  if (lacked.length) throw new Error(`an object has no ${lacked.join(", no ")}`);
+  const { apiVersion, kind: called } = head;
+  const { name, namespace } = head.metadata;
   const [version, group] = apiVersion.includes("/") ? apiVersion.split("/").reverse() : [apiVersion, ""];
   const of = (await kinds()).find((one) => one.group === group && one.kind === called);
   if (!of) throw new Error(`no kind ${called} is served in ${apiVersion}`);
@@ -62,26 +88,4 @@ export async function replace(path, body, dryRun) {
   const answer = await ask(`${path}?fieldManager=${MANAGER}${dryRun ? "&dryRun=All" : ""}`, { method: "PUT", body, type: "application/yaml" });
   const { kind, metadata } = await answer.json();
   return `${kind} ${metadata.name} ${dryRun ? "would be replaced" : "replaced"}`;
-}
-
-/** What is needed to know where an object belongs, of JSON, or of YAML as people write it. */
-function headOf(body) {
-  const tree = parsed(body);
-  if (tree) return { apiVersion: tree.apiVersion, kind: tree.kind, ...tree.metadata };
-  const value = `["']?([^"'\\s#,}]+)`;
-  const top = (field) => body.match(new RegExp(`^${field}:\\s*${value}`, "m"))?.[1];
-  const flow = body.match(/^metadata:\s*\{([^}]*)/m)?.[1];
-  const metadata = body.match(/^metadata:\s*\n((?:[ \t]+.*\n?|\s*\n)*)/m)?.[1] ?? "";
-  // What stands deeper, as a label of that name, is another one.
-  const indent = metadata.match(/^[ \t]+(?=\S)/m)?.[0] ?? "";
-  const within = (field) => (flow ?? metadata).match(new RegExp(flow === undefined ? `^${indent}${field}:\\s*${value}` : `(?:^|[,\\s])${field}:\\s*${value}`, "m"))?.[1];
-  return { apiVersion: top("apiVersion"), kind: top("kind"), name: within("name"), namespace: within("namespace"), generateName: within("generateName") };
-}
-
-function parsed(body) {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return null;
-  }
 }

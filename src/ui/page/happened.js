@@ -77,7 +77,7 @@ function heldBefore(seen, record) {
 }
 
 /** An object as it was at a revision; etcd keeps old ones until it is compacted. */
-async function valueAt(resource, namespace, name, revision, places) {
+export async function valueAt(resource, namespace, name, revision, places) {
   const found = (await kinds()).find((one) => resourceOf(one) === resource);
   if (!found) throw new Error(`${resource} is not served any more`);
   const version = places[resource]?.version.split("/").at(-1) ?? found.version;

@@ -104,7 +104,7 @@ export function lessonsView(view, record) {
   function telling(step, taken, next) {
     const marks = step.see.map((wanted) => el("li", { class: "unseen" }, wanted));
     const skip = el("button", { type: "button", onclick: () => { skip.remove(); next(); } }, "Go on");
-    const part = el("section", {}, el("p", {}, step.text), step.applies && taken.applied ? applying(taken) : running(step), marks.length ? el("ul", { class: "see", "aria-label": "What is to be seen" }, marks) : null, skip);
+    const part = el("section", {}, paragraphs(step.text), step.applies && taken.applied ? applying(taken) : running(step), marks.length ? el("ul", { class: "see", "aria-label": "What is to be seen" }, marks) : null, skip);
     let seen = 0;
     const look = (steps) => {
       for (const one of steps) {
@@ -127,6 +127,11 @@ export function lessonsView(view, record) {
 
   record.addEventListener("steps", ({ detail: steps }) => waits?.(steps));
   view.addEventListener("chosen", begin);
+}
+
+/** As wide as there is room, wherever the lines of the source end. */
+function paragraphs(text) {
+  return text.trim().split(/\n\s*\n/).map((one) => el("p", {}, one.replace(/\s+/g, " ")));
 }
 
 function running({ run }) {

@@ -1,6 +1,6 @@
 // The page: who looks, what they look at.
 
-import { enter } from "./api.js";
+import { Unanswered, enter } from "./api.js";
 import { el, show, showChanged } from "./dom.js";
 import { CausalRecord, Player } from "./record.js";
 import { mapView } from "./map.js";
@@ -39,14 +39,46 @@ function walk(event) {
   choose(TABS[to], true);
 }
 
+const TITLE = document.title;
+const SESSION_IS_OVER = 401;
+
+/** What nobody can overlook: that the page shows how it was. None: it is alive. */
+function markAway(why) {
+  const before = document.querySelector(".away");
+  if (!before && !why) return;
+  if (!why) {
+    before.remove();
+  } else if (before) {
+    before.firstChild.data = why;
+  } else {
+    const since = new Date().toLocaleTimeString([], { hour12: false });
+    document.querySelector("header").append(el("p", { class: "away", role: "alert" }, why, ` What is shown is how it was at ${since}.`));
+  }
+  document.querySelector("main").classList.toggle("past", Boolean(why));
+  document.title = why ? `${TITLE} (not live)` : TITLE;
+}
+
+/** None of what leaves the rest of the page as it is. */
+function whyAway(error) {
+  if (error instanceof Unanswered) return "The cluster has ended or does not answer.";
+  return error.code === SESSION_IS_OVER ? "This session is over: `kubarium ui` prints another link." : "";
+}
+
 async function start() {
   const user = await enter();
   const record = new CausalRecord();
   const player = new Player(record);
   const who = (trouble) => showChanged(element("who"), trouble, () => (trouble ? `${user} (${trouble})` : user));
   who("");
-  record.addEventListener("trouble", (event) => who(event.detail));
-  record.addEventListener("heard", () => who(""));
+  record.addEventListener("trouble", ({ detail: error }) => {
+    const away = whyAway(error);
+    markAway(away);
+    who(away ? "" : error.message);
+  });
+  record.addEventListener("heard", () => {
+    markAway("");
+    who("");
+  });
   const story = storyView(element("view-story"), record);
   const tell = (resource, namespace, name) => {
     choose("story");

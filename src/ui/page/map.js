@@ -3,6 +3,7 @@
 import { json } from "./api.js";
 import { calmly, el, labelled, show, showChanged, svg, write } from "./dom.js";
 import { Dots } from "./dots.js";
+import { fittedText } from "./fitting.js";
 import { KINDS, PLACES, isRound, kindOf, movement, placeOf } from "./movement.js";
 import { Picture } from "./picture.js";
 import { steppingBar } from "./stepping.js";
@@ -39,6 +40,12 @@ const HEIGHT = 600;
 /** Where the rows of work queues begin below the top of their box, and how far apart they are. */
 const QUEUES_TOP = 68;
 const QUEUE_HEIGHT = 20;
+/** Where the names of work queues end and what is told of them begins, and what is left free at the right of a box. */
+const QUEUE_NAMES = 190;
+const MARGIN = 12;
+/** The sizes of letters, as in style.css. */
+const NAME_SIZE = 13;
+const WORDS_SIZE = 12;
 
 function middle(place) {
   const [x, y, width, height] = PLACES[place];
@@ -269,7 +276,7 @@ function fixedSpots() {
 /** Of what is not drawn by itself. */
 function somewhereNear(spot) {
   const [x, y, width, height] = PLACES["kube-controller-manager"];
-  if (spot.startsWith("queue:")) return [x + 190, y + height - 8];
+  if (spot.startsWith("queue:")) return [x + QUEUE_NAMES, y + height - 8];
   return spot.startsWith("worker:") ? [x + width - 16, y + height - 8] : middle("kubelets");
 }
 
@@ -279,10 +286,17 @@ function queueLines(picture, spots) {
   const last = [...picture.queues].slice(-MAX_QUEUES).sort(([one], [other]) => one.localeCompare(other));
   return last.map(([name, queue], row) => {
     const top = y + QUEUES_TOP + row * QUEUE_HEIGHT;
-    spots.set(`queue:${name}`, [x + 190, top - 5]);
+    spots.set(`queue:${name}`, [x + QUEUE_NAMES, top - 5]);
     spots.set(`worker:${name}`, [x + width - 16, top - 5]);
     const depth = Math.min(queue.keys.size, 30);
-    return svg("g", {}, svg("text", { x: x + 12, y: top, class: "queue" }, name), svg("rect", { x: x + 190, y: top - 10, width: depth * 4, height: 11, class: "depth" }), svg("text", { x: x + 196 + depth * 4, y: top, class: "words" }, `${queue.keys.size} wait, ${queue.worked} done, last ${queue.last}`));
+    const told = x + QUEUE_NAMES + 6 + depth * 4;
+    return svg(
+      "g",
+      {},
+      fittedText({ x: x + 12, y: top, class: "queue" }, name, QUEUE_NAMES - 18, NAME_SIZE),
+      svg("rect", { x: x + QUEUE_NAMES, y: top - 10, width: depth * 4, height: 11, class: "depth" }),
+      fittedText({ x: told, y: top, class: "words" }, `${queue.keys.size} wait, ${queue.worked} done, last ${queue.last}`, x + width - MARGIN - told, WORDS_SIZE),
+    );
   });
 }
 
@@ -320,5 +334,5 @@ function nodeBox([name, said], pods, x, y, width, tell) {
   });
   const more = pods.length - squares.length;
   const title = `${name}: ${pods.length} pod${pods.length === 1 ? "" : "s"}${more ? `, ${more} not drawn` : ""}${said ? `, ${said}` : ""}`;
-  return svg("g", {}, svg("rect", { x, y, width, height: 96, rx: 6, class: said ? "node away" : "node" }), svg("text", { x: x + 6, y: y + 17, class: "queue" }, title), squares);
+  return svg("g", {}, svg("rect", { x, y, width, height: 96, rx: 6, class: said ? "node away" : "node" }), fittedText({ x: x + 6, y: y + 17, class: "queue" }, title, width - 12, NAME_SIZE), squares);
 }

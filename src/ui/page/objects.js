@@ -121,7 +121,7 @@ export function objectsView(view, record, tell) {
     const inside = object.metadata.namespace ?? "default";
     const query = new URLSearchParams({ fieldSelector: `involvedObject.uid=${object.metadata.uid}` });
     const list = await json(`/api/v1/namespaces/${inside}/events?${query}`);
-    const rows = list.items.map((one) => el("li", { class: one.type === "Warning" ? "bad" : "" }, `${one.lastTimestamp ?? one.series?.lastObservedTime ?? one.eventTime} ${one.reason}: ${one.message}${(one.count ?? one.series?.count) > 1 ? ` (${one.count ?? one.series.count} times)` : ""}`));
+    const rows = list.items.map((one) => el("li", { class: one.type === "Warning" ? "bad" : "" }, `${one.lastTimestamp ?? one.series?.lastObservedTime ?? one.eventTime} ${one.type} ${one.reason}: ${one.message}${(one.count ?? one.series?.count) > 1 ? ` (${one.count ?? one.series.count} times)` : ""}`));
     show(pane, rows.length ? el("ul", {}, rows) : el("p", {}, "no events"));
   }
 

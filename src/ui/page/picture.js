@@ -4,6 +4,8 @@ import { placeOf } from "./movement.js";
 
 /** Pods of which nothing is remembered but that they are gone, at most: as many as there are steps. */
 const MAX_GONE = 65536;
+/** Objects that are known by their uid, at most; of older ones the uid is shown. */
+const MAX_NAMED = 65536;
 
 function isCreateOfPod(step) {
   return step.step === "Stored" && step.resource === "pods" && step.operation === "create";
@@ -17,6 +19,8 @@ export class Picture {
   #gone = new Set();
   queues = new Map();
   counts = new Map();
+  /** By uid what an object is called, for keys of queues that are uids. */
+  #named = new Map();
 
   /** Pods that were there before the first step that is remembered: of those that are there now, all whose create is
    * not among the steps to come. */
@@ -37,6 +41,7 @@ export class Picture {
     const pod = step.pod ? this.#pod(step.pod) : null;
     switch (step.step) {
       case "Stored":
+        this.#name(step);
         if (step.resource === "pods") this.#stored(`${step.namespace}/${step.name}`, step.operation);
         break;
       case "Bound":
@@ -65,10 +70,16 @@ export class Picture {
         const queue = this.#queue(step.controller);
         queue.keys.delete(step.key);
         queue.worked += 1;
-        queue.last = step.key;
+        queue.last = this.#named.get(step.key) ?? step.key;
         break;
       }
     }
+  }
+
+  #name({ uid, resource, namespace, name }) {
+    if (!uid || this.#named.has(uid)) return;
+    this.#named.set(uid, `${resource} ${namespace ? `${namespace}/` : ""}${name}`);
+    if (this.#named.size > MAX_NAMED) this.#named.delete(this.#named.keys().next().value);
   }
 
   #pod(key) {

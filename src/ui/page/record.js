@@ -35,12 +35,13 @@ export class CausalRecord extends EventTarget {
     let since = "";
     for (;;) {
       try {
-        for await (const line of lines(`/kubarium/v1/flow?follow=true&bodies=true&rounds=seldom&since=${since}`)) {
+        const heard = () => this.dispatchEvent(new Event("heard"));
+        for await (const line of lines(`/kubarium/v1/flow?follow=true&bodies=true&rounds=seldom&since=${since}`, heard)) {
           since = line.next;
           this.#add(line);
         }
       } catch (error) {
-        this.dispatchEvent(new CustomEvent("trouble", { detail: error.message }));
+        this.dispatchEvent(new CustomEvent("trouble", { detail: error }));
       }
       await new Promise((resolve) => setTimeout(resolve, PATIENCE));
     }

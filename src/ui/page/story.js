@@ -3,7 +3,7 @@
 
 import { json, kindNamed, pathOf } from "./api.js";
 import { calmly, el, labelled, show } from "./dom.js";
-import { happened } from "./happened.js";
+import { happened, valueAt } from "./happened.js";
 import { yamlOf } from "./yaml.js";
 
 /** What every step has, told apart from what it says. */
@@ -11,6 +11,14 @@ const FRAME = new Set(["id", "cause", "atMicroseconds", "step", "component", "wo
 
 /** So many steps that one led to are listed; of further ones the number is told. */
 const MAX_EFFECTS = 200;
+
+const NOT_FOUND = 404;
+const GENERATION = "metadata.generation";
+/** What the steps of a request are, from its coming to its answer: of these headers and bodies are kept. */
+const OF_REQUEST = new Set([
+  "RequestReceived", "TraceContinued", "Authenticated", "NotAuthenticated", "Impersonated", "Authorized", "NotAuthorized", "Routed", "Decoded", "Admitted", "WebhookCalled", "Denied",
+  "Validated", "Stored", "ReadBack", "Terminating", "PassedOn", "Responded", "DryRun", "Refused",
+]);
 
 /** The view; `tell` shows the story of an object. */
 export function storyView(view, record) {
@@ -37,19 +45,27 @@ export function storyView(view, record) {
 
   async function load() {
     try {
-      const query = new URLSearchParams({ resource: kind.value, namespace: namespace.value, name: name.value });
+      const query = new URLSearchParams({ resource: kind.value, namespace: namespace.value, name: name.value, standing: true });
       const told = await json(`/flowz?${query}`);
       shown = told;
       paint(told);
       await paintFields();
     } catch (error) {
-      show(said, error.message);
+      // What was told of another object is none of this one's; of who does not answer it is still how it was.
+      if (error.code === NOT_FOUND) forget();
+      show(said, error.code === NOT_FOUND ? `There is no such kind: ${error.message.trim()}` : error.message);
     }
+  }
+
+  function forget() {
+    shown = null;
+    chosen = null;
+    for (const part of [list, detail, fields]) show(part);
   }
 
   function paint(told) {
     const end = told.steps.at(-1);
-    const length = end ? `${told.steps.length} steps in ${(end.atMicroseconds / 1000).toFixed(1)} ms` : "nothing is recorded";
+    const length = end ? `${told.steps.length} steps in ${lasted(end.atMicroseconds)}` : "nothing is recorded";
     show(said, `${told.subject}: ${length}${told.beginsForgotten ? "; the beginning is forgotten" : ""}`);
     const opening = (step) => el("button", { class: "link", onclick: (event) => choose(step, event.currentTarget) }, line(step));
     show(list, [...listOf(told, opening).children]);
@@ -65,9 +81,10 @@ export function storyView(view, record) {
     const causes = record.causes(step.id);
     const all = record.effects(step.id);
     const effects = all.slice(0, MAX_EFFECTS);
-    const request = [step, ...record.causes(step.id)].find((one) => one.step === "RequestReceived");
+    const way = [step, ...causes];
+    const request = way.find((one) => one.step === "RequestReceived");
     const sent = el("section", { "aria-label": "What was sent and what came back" });
-    if (request) paintSent(sent, request);
+    if (request) paintSent(sent, request, way.slice(0, way.indexOf(request)).every((one) => OF_REQUEST.has(one.step)));
     const found = el("section", { "aria-label": "What was there" });
     happened(step, record, shown?.storage).then((elements) => show(found, elements));
     show(
@@ -110,21 +127,24 @@ export function storyView(view, record) {
       before = full.component;
       return [heading, el("li", {}, shownAs({ ...full, atMicroseconds: step.atMicroseconds }))];
     });
-    return el("ol", { class: "story" }, lines.flat());
+    const standing = (told.standing ?? []).map((words) => el("li", { class: "standing" }, `=> ${words}`));
+    return el("ol", { class: "story" }, lines.flat(), standing.length ? el("li", { class: "heading" }, "How it stands") : null, standing);
   }
 
   /** The object as it is, each field with who wrote it. */
   async function paintFields() {
+    const told = shown;
     const found = await kindNamed(kind.value);
-    if (!found) return;
-    const object = await json(pathOf(found, namespace.value, name.value)).catch(() => null);
-    if (!object) {
-      show(fields, el("h2", {}, "It is not there any more"));
+    if (!found) {
+      show(fields, el("h2", {}, "No such kind is served"));
       return;
     }
-    const told = shown;
-    const { legend, body } = yamlOf(object, (entry, path) => {
-      const written = entry ? writeOf(told, entry, record) : writeOfUnowned(told, path, record);
+    const object = await json(pathOf(found, namespace.value, name.value)).catch((error) => {
+      show(fields, el("h2", {}, whyMissing(told, error)));
+    });
+    if (!object) return;
+    const { legend, body } = yamlOf(object, async (entry, path) => {
+      const written = entry ? writeOf(told, entry, record) : path === GENERATION ? await writeOfGeneration(told, object, record) : writeOfUnowned(told, path, record);
       if (written) return choose(written, null);
       const whose = entry ? `The write of ${entry.manager} at ${entry.time}` : `The write of ${path}`;
       show(detail, el("p", { role: "status" }, `${whose} is not remembered.`));
@@ -159,15 +179,43 @@ function writeOf(told, { manager, time, operation, subresource = "" }, record) {
   return written && asRecorded(written, record);
 }
 
+/** Why an object is not shown: what never was is not gone. */
+function whyMissing(told, error) {
+  if (error.code !== NOT_FOUND) return `It cannot be read: ${error.message}`;
+  if (told.uid || told.steps.some((step) => isWriteOf(step, told))) return "It is not there any more";
+  return told.forgotten ? "There is no such object, and none was seen as far back as the record goes" : "There is no such object, and the record has never seen one";
+}
+
 /** Of what nobody has said to own: the binding wrote the node's name, each write the version, and what is left came
  * with the object. */
 function writeOfUnowned(told, path, record) {
   const [whole, status, bound] = ["", "status", "binding"].map((part) => writesOf(told, part, record));
   const all = [...whole, ...status, ...bound].sort((one, other) => one.id - other.id);
-  const changes = ["metadata.resourceVersion", "metadata.generation"];
-  const of = path === "spec.nodeName" ? bound : path.startsWith("status") ? status : changes.includes(path) ? all : whole.filter((step) => step.operation === "create");
+  const of = path === "spec.nodeName" ? bound : path.startsWith("status") ? status : path === "metadata.resourceVersion" ? all : whole.filter((step) => step.operation === "create");
   const written = of.at(-1);
   return written && asRecorded(written, record);
+}
+
+/** The first write after which the generation is what it is: it only grows, so that few values have to be looked up. None
+ * where the value before is not known any more. */
+async function writeOfGeneration(told, { metadata }, record) {
+  const all = told.steps.filter((step) => isWriteOf(step, told) && step.uid === metadata.uid && step.operation !== "delete");
+  // What an object begins with needs no look at what is compacted by now.
+  if (metadata.generation === 1 && all[0]?.operation === "create") return asRecorded(all[0], record);
+  const known = new Map();
+  const isThereAfter = async (at) => {
+    const { resource, namespace, name, revision } = all[at];
+    if (!known.has(at)) known.set(at, await valueAt(resource, namespace, name, revision, told.storage).catch(() => null));
+    return known.get(at)?.metadata.generation >= metadata.generation;
+  };
+  let [before, after] = [-1, all.length - 1];
+  while (after - before > 1) {
+    const half = (before + after) >> 1;
+    if (await isThereAfter(half)) after = half;
+    else before = half;
+  }
+  const isFirst = before < 0 ? all[0]?.operation === "create" : known.get(before);
+  return isFirst && asRecorded(all[after], record);
 }
 
 /** A step of a story with what the record has of it beside: its words, and where it happened. */
@@ -177,9 +225,12 @@ function asRecorded(step, record) {
 
 /** The writes of the story's own object, of one part of it: a subresource, or all the rest. */
 function writesOf(told, subresource, record) {
-  const subject = (step) => `${step.resource} ${step.namespace ? `${step.namespace}/` : ""}${step.name}`;
   const isPart = (step) => subresourceOf(requestOf(step, "RequestReceived", record)?.path ?? "") === subresource;
-  return told.steps.filter((step) => step.step === "Stored" && subject(step) === told.subject && isPart(step));
+  return told.steps.filter((step) => isWriteOf(step, told) && isPart(step));
+}
+
+function isWriteOf(step, told) {
+  return step.step === "Stored" && `${step.resource} ${step.namespace ? `${step.namespace}/` : ""}${step.name}` === told.subject;
 }
 
 function requestOf(step, kind, record) {
@@ -209,13 +260,15 @@ function ends(causes, shownAs) {
   return [...causes.slice(0, near).map(shownAs), between, ...causes.slice(-far).map(shownAs)];
 }
 
-/** Headers and bodies of a step's request, as far as they are kept and we may read them. */
-async function paintSent(sent, request) {
+/** Headers and bodies of the request to which a step belongs or which led to it, as far as they are kept and we may read
+ * them. Why they are not is told of a step that `isOwn` to the request alone: others have none. */
+async function paintSent(sent, request, isOwn) {
   try {
     const { exchanges, isKept, withheld, maxExchanges } = await json(`/kubarium/v1/exchanges?step=${request.id}`);
-    show(sent, exchanges.length ? exchanged(exchanges[0]) : el("p", {}, whyNot(isKept, withheld, maxExchanges)));
+    const why = isOwn ? el("p", {}, whyNot(isKept, withheld, maxExchanges)) : null;
+    show(sent, exchanges.length ? exchanged(exchanges[0]) : why);
   } catch (error) {
-    show(sent, el("p", {}, error.message));
+    if (isOwn) show(sent, el("p", {}, error.message));
   }
 }
 
@@ -277,13 +330,22 @@ function etcdKey(step, storage) {
   return place ? `${place.prefix}${step.namespace ? `${step.namespace}/` : ""}${step.name}` : "";
 }
 
+/** For people: three digits or so, as `kubarium trace` writes it. */
+export function lasted(microseconds) {
+  if (microseconds < 1e6) return `${(microseconds / 1e3).toFixed(1)} ms`;
+  if (microseconds < 1e8) return `${(microseconds / 1e6).toFixed(2)} s`;
+  const seconds = Math.floor(microseconds / 1e6);
+  return `${Math.floor(seconds / 60)}m${String(seconds % 60).padStart(2, "0")}s`;
+}
+
 function line(step) {
   return `${(step.atMicroseconds / 1000).toFixed(3)} ms  ${step.words}`;
 }
 
 /** What a step says, under which key of etcd it is, and `more`. */
 function facts(step, storage, more) {
-  const rows = Object.entries(step).filter(([key]) => !FRAME.has(key));
+  const isSaid = (value) => value !== "" && !(Array.isArray(value) && !value.length);
+  const rows = Object.entries(step).filter(([key, value]) => !FRAME.has(key) && isSaid(value));
   const key = etcdKey(step, storage);
   const all = [...rows.map(([term, value]) => [term, text(value)]), ...(key ? [["etcd key", el("code", {}, key)]] : []), ...more];
   return el("dl", {}, all.flatMap(([term, value]) => [el("dt", {}, term), el("dd", {}, value)]));

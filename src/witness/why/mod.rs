@@ -26,6 +26,11 @@ const MAX_DEPTH: usize = 4;
 /// So many events and pods of an object are told of; the last are those that count.
 const MAX_TOLD: usize = 5;
 
+/// What conditions are named after that are true when something is wrong, or not done yet, as in a namespace
+/// that is to go.
+const TROUBLE: [&str; 7] =
+    ["Failure", "Failed", "Pressure", "Unavailable", "Degraded", "Stalled", "Remaining"];
+
 impl Witnesses<'_> {
     /// Why the object is as it is, or why it is not there. `kind` is as kubectl takes it.
     ///
@@ -159,9 +164,7 @@ fn conditions(object: &Value, told: &mut Explanation) {
     for condition in object["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default() {
         let name = text(&condition["type"]);
         // True is good, but for those that are named after what is wrong.
-        let is_trouble = ["Failure", "Failed", "Pressure", "Unavailable", "Degraded", "Stalled"]
-            .iter()
-            .any(|word| name.contains(word));
+        let is_trouble = TROUBLE.iter().any(|word| name.contains(word));
         let bad = if is_trouble { "True" } else { "False" };
         if condition["status"] == bad || condition["status"] == "Unknown" {
             told.because.push(condition_words(condition));
@@ -204,13 +207,19 @@ mod tests {
             condition("Ready", "False"),
             condition("ReplicaFailure", "True"),
             condition("MemoryPressure", "False"),
+            condition("NamespaceFinalizersRemaining", "True"),
+            condition("NamespaceContentRemaining", "False"),
             condition("Synced", "Unknown"),
         ];
         let mut told = Explanation::default();
         super::conditions(&json!({"status": {"conditions": conditions}}), &mut told);
         let said: Vec<&str> = told.because.iter().map(|cause| cause.is.as_str()).collect();
-        let expected =
-            ["condition Ready is False", "condition ReplicaFailure is True", "condition Synced is Unknown"];
+        let expected = [
+            "condition Ready is False",
+            "condition ReplicaFailure is True",
+            "condition NamespaceFinalizersRemaining is True",
+            "condition Synced is Unknown",
+        ];
         assert_eq!(said, expected);
     }
 }

@@ -56,13 +56,16 @@ fn written(what: &str, last: &TraceStep, trace: &Trace) -> Explanation {
     let steps: HashMap<StepId, &TraceStep> = trace.steps.iter().map(|step| (step.id, step)).collect();
     let mut lines = vec![];
     let mut user = None;
+    // Of the request that the way back is in: the last identity is who acts.
+    let mut known = None;
     let mut at = last.cause;
     while let Some(step) = at.and_then(|id| steps.get(&id)) {
         match &step.step {
-            Step::Authenticated { user: name, .. } if user.is_none() && !name.is_empty() => {
-                user = Some(name.to_string());
+            Step::Authenticated { user: name, .. } | Step::Impersonated { acting: name, .. }
+                if known.is_none() && !name.is_empty() =>
+            {
+                known = Some(name);
             }
-            Step::Impersonated { acting, .. } if user.is_none() => user = Some(acting.to_string()),
             Step::ReconcileStarted { controller, key, .. } => {
                 lines.push(format!("{controller} looked at {key}"))
             }
@@ -73,13 +76,19 @@ fn written(what: &str, last: &TraceStep, trace: &Trace) -> Explanation {
             Step::Stored { resource, name, operation, .. } => {
                 lines.push(format!("{resource} {name} was {}", past(*operation)));
             }
-            Step::RequestReceived { user: name, .. } if lines.len() > 1 && !name.is_empty() => {
-                lines.push(format!("{name} asked for that"));
+            Step::RequestReceived { user: name, .. } => {
+                let name = known.take().unwrap_or(name);
+                match user {
+                    None => user = Some(name),
+                    Some(_) if !name.is_empty() => lines.push(format!("{name} asked for that")),
+                    Some(_) => {}
+                }
             }
             _ => {}
         }
         at = step.cause;
     }
+    let user = user.or(known).filter(|user| !user.is_empty());
     let by = user.map(|user| format!(" by {user}")).unwrap_or_default();
     let mut told = Explanation::new(format!("{what}{by} (#{})", last.id.0));
     // Each line led to the one before.
@@ -110,4 +119,59 @@ fn refusals(trace: &Trace) -> Vec<Explanation> {
     let mut refused: Vec<Explanation> = refused.collect();
     refused.drain(..refused.len().saturating_sub(MAX_REFUSALS));
     refused
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Each led to the next.
+    fn trace(steps: &[Value]) -> Trace {
+        let step = |(id, step): (u64, &Value)| {
+            let mut step = step.clone();
+            (step["id"], step["atMicroseconds"]) = (json!(id), json!(id));
+            step["cause"] = if id == 1 { Value::Null } else { json!(id - 1) };
+            step
+        };
+        let steps: Vec<Value> = (1..).zip(steps).map(step).collect();
+        serde_json::from_value(json!({"subject": "pods default/a", "steps": steps})).unwrap()
+    }
+
+    fn received(user: &str) -> Value {
+        json!({"step": "RequestReceived", "user": user, "verb": "delete", "path": "/"})
+    }
+
+    fn known(user: &str) -> Value {
+        json!({"step": "Authenticated", "user": user, "by": "X509", "said": []})
+    }
+
+    fn stored(operation: &str) -> Value {
+        json!({
+            "step": "Stored", "resource": "pods", "namespace": "default", "name": "a", "revision": 7,
+            "operation": operation,
+        })
+    }
+
+    fn told(steps: &[Value]) -> String {
+        let trace = trace(steps);
+        written("it was deleted", trace.steps.last().unwrap(), &trace).render()
+    }
+
+    #[test]
+    fn who_came_over_a_socket_is_named_as_who_they_act_as() {
+        let acts = json!({"step": "Impersonated", "user": "admin", "acting": "alice", "verb": "impersonate"});
+        let by_alice = [received(""), known("admin"), acts, stored("update")];
+        assert_eq!(told(&by_alice), "it was deleted by alice (#4)\n");
+        let by_kubelet = [received("node"), known("node"), stored("delete")];
+        let text = told(&[by_alice.as_slice(), by_kubelet.as_slice()].concat());
+        assert_eq!(text, "it was deleted by node (#7)\n- pods a was changed\n  - alice asked for that\n");
+    }
+
+    #[test]
+    fn who_is_not_known_by_the_record_is_whom_the_request_names() {
+        assert_eq!(told(&[received("node"), stored("delete")]), "it was deleted by node (#2)\n");
+        assert_eq!(told(&[received(""), stored("delete")]), "it was deleted (#2)\n");
+        assert_eq!(told(&[known("jane"), stored("delete")]), "it was deleted by jane (#2)\n");
+    }
 }

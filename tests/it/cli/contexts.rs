@@ -29,6 +29,7 @@ fn play(config: &str, steps: &[(&str, &str)]) {
             ("up", name) => drop(home.ok(&format!("up --detach --name {name}"))),
             ("kill", name) => home.kill(name),
             ("use", name) => drop(home.kubectl(&format!("config use-context {name}"))),
+            ("fork", name) => drop(home.ok(&format!("fork {name}"))),
             ("down", name) => drop(home.ok(&format!("down --name {name}"))),
             other => panic!("{other:?}"),
         }
@@ -49,6 +50,12 @@ fn the_one_before_is_current_again_while_it_runs() {
         USERS,
         &[("up a", "a"), ("up b", "b"), ("down b", "a"), ("up b", "b"), ("down b", "a"), ("down a", "prod")],
     );
+}
+
+#[test]
+fn the_contexts_of_forks_go_with_their_parent() {
+    play(USERS, &[("up a", "a"), ("fork f", "f"), ("fork g", "g"), ("down a", "prod")]);
+    play(USERS, &[("up a", "a"), ("fork f", "f"), ("use prod", "prod"), ("down a", "prod")]);
 }
 
 #[test]

@@ -3,9 +3,13 @@
 use std::time::Duration;
 
 use http_body_util::BodyExt;
+use kubarium::apimachinery::options::{DeleteOptions, PatchType};
 use kubarium::apis::batch::cron_job::CRON_JOBS;
 use kubarium::apis::batch::job::JOBS;
+use kubarium::apis::core::endpoints::ENDPOINTS;
+use kubarium::apis::core::node::NODES;
 use kubarium::apis::core::persistent_volume::PERSISTENT_VOLUMES;
+use kubarium::apis::core::pod::PODS;
 use kubarium::apis::core::service::SERVICES;
 use kubarium::apis::kind::Kind;
 use kubarium::{Clock, Cluster, Config, Entropy};
@@ -74,6 +78,45 @@ async fn controllers_count_what_they_do() {
         "garbagecollector_controller_resources_sync_error_total 0\n",
     ] {
         assert!(text.contains(line), "{line} in {text}");
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn controllers_count_what_they_take_away_and_mirror() {
+    let clock = Clock::stepped("2026-01-01T00:00:00Z".parse().unwrap());
+    let config = Config::new().nodes(1).clock(clock).entropy(Entropy::seeded(7));
+    let cluster = Cluster::start(config).await.unwrap();
+    let claim = json!({"spec": {"accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}}}});
+    let volume = json!({"name": "d", "ephemeral": {"volumeClaimTemplate": claim}});
+    let container = json!({"name": "c", "image": "nginx"});
+    let spec = json!({"containers": [container], "volumes": [volume]});
+    create(&cluster, &PODS, "default", json!({"metadata": {"name": "driven-out"}, "spec": spec})).await;
+    let metadata = json!({"name": "stuck", "finalizers": ["example.com/keep"]});
+    let spec = json!({"containers": [container], "schedulerName": "nobody"});
+    create(&cluster, &PODS, "default", json!({"metadata": metadata, "spec": spec})).await;
+    let spec = json!({"ports": [{"port": 80}]});
+    create(&cluster, &SERVICES, "default", json!({"metadata": {"name": "own"}, "spec": spec})).await;
+    let subset = json!({"addresses": [{"ip": "192.0.2.1"}], "ports": [{"port": 80}]});
+    create(&cluster, &ENDPOINTS, "default", json!({"metadata": {"name": "own"}, "subsets": [subset]})).await;
+    cluster.pass(Duration::from_secs(10)).await.unwrap();
+    cluster.client().delete(&PODS, "default", "stuck", &DeleteOptions::default()).await.unwrap();
+    let taint = json!({"spec": {"taints": [{"key": "out", "effect": "NoExecute"}]}});
+    cluster.client().patch(&NODES, "", "node-1", PatchType::Merge, &taint).await.unwrap();
+    cluster.pass(Duration::from_secs(70)).await.unwrap();
+    cluster.settled().await.unwrap();
+    let text = counted(&cluster).await;
+    for sample in [
+        "taint_eviction_controller_pod_deletions_total 1\n",
+        "taint_eviction_controller_pod_deletion_duration_seconds_count 1\n",
+        "pod_gc_collector_force_delete_pods_total{namespace=\"default\",reason=\"unscheduled\"} ",
+        "ephemeral_volume_controller_create_total 1\n",
+        "endpoint_slice_mirroring_controller_changes{operation=\"create\"} 1\n",
+        "endpoint_slice_mirroring_controller_endpoints_sync_duration_count ",
+        "kubernetes_build_info{build_date=",
+    ] {
+        assert!(text.contains(sample), "{sample} in {text}");
     }
     cluster.stop().await;
 }

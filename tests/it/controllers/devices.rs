@@ -350,3 +350,13 @@ async fn a_claim_that_the_cache_does_not_know_yet_is_not_made_again() {
     };
     assert_eq!((named(&first).len(), named(&claims().await)), (1, named(&first)));
 }
+
+#[tokio::test]
+async fn a_template_that_is_not_there_is_told() {
+    let fixture = start(json!([])).await;
+    let claims = json!([{"name": "gpu", "resourceClaimTemplateName": "nothere"}]);
+    create_pod(&fixture, "a", json!({"resourceClaims": claims})).await;
+    let message = "PodResourceClaim gpu: resource claim template \"nothere\": \
+                   resourceclaimtemplate.resource.k8s.io \"nothere\" not found";
+    fixture.told("FailedResourceClaimCreation", message).await;
+}

@@ -375,3 +375,98 @@ async fn a_class_of_attributes_stays_as_long_as_a_claim_names_it() {
     fixture.delete(&PERSISTENT_VOLUME_CLAIMS, "data", "Background").await;
     fixture.gone(&VOLUME_ATTRIBUTES_CLASSES, "gold").await;
 }
+
+#[tokio::test]
+async fn a_claim_that_names_a_volume_waits_for_it_and_nothing_is_said() {
+    let fixture = Fixture::start().await;
+    let mut named = claim("data", "1Gi", "none");
+    named["spec"]["volumeName"] = "late".into();
+    fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, named).await;
+    fixture.pass(Duration::from_secs(60)).await;
+    assert_eq!(fixture.get(&PERSISTENT_VOLUME_CLAIMS, "data").await.unwrap()["status"]["phase"], "Pending");
+    for reason in ["ProvisioningFailed", "FailedBinding", "ExternalProvisioning"] {
+        assert!(fixture.events(reason).await.is_empty(), "{reason}");
+    }
+    fixture.create(&PERSISTENT_VOLUMES, "", volume("late", "1Gi", "none")).await;
+    has_phase(&fixture, "data", "Bound").await;
+}
+
+/// A class of our disks, and one of attributes of them.
+async fn disks_with_attributes() -> Fixture {
+    let fixture = Fixture::start().await;
+    let class = json!({"metadata": {"name": "disks"}, "provisioner": "kubarium.dev/simulated-disk"});
+    fixture.create(&STORAGE_CLASSES, "", class).await;
+    add_attributes(&fixture, "silver").await;
+    fixture
+}
+
+async fn add_attributes(fixture: &Fixture, name: &str) {
+    let class = json!({"metadata": {"name": name}, "driverName": "kubarium.dev/simulated-disk",
+        "parameters": {"iops": "9"}});
+    fixture.create(&VOLUME_ATTRIBUTES_CLASSES, "", class).await;
+}
+
+async fn wants_attributes(fixture: &Fixture, class: &str) {
+    fixture
+        .patch(&PERSISTENT_VOLUME_CLAIMS, "data", json!({"spec": {"volumeAttributesClassName": class}}))
+        .await;
+}
+
+/// The claim, once its volume is being changed like this.
+async fn is_modified(fixture: &Fixture, wanted: Value) -> Value {
+    let look = || async {
+        let claim = fixture.get(&PERSISTENT_VOLUME_CLAIMS, "data").await?;
+        (claim["status"]["modifyVolumeStatus"] == wanted).then_some(claim)
+    };
+    fixture.eventually(&format!("the change is {wanted}"), look).await
+}
+
+#[tokio::test]
+async fn a_volume_has_the_attributes_that_its_claim_names() {
+    let fixture = disks_with_attributes().await;
+    let mut named = claim("data", "1Gi", "disks");
+    named["spec"]["volumeAttributesClassName"] = "silver".into();
+    fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, named).await;
+    let bound = has_phase(&fixture, "data", "Bound").await;
+    assert_eq!(bound["status"]["currentVolumeAttributesClassName"], "silver");
+    let volume = bound["spec"]["volumeName"].as_str().unwrap();
+    let made = fixture.get(&PERSISTENT_VOLUMES, volume).await.unwrap();
+    assert_eq!(made["spec"]["csi"]["driver"], "kubarium.dev/simulated-disk");
+    assert_eq!(made["spec"]["volumeAttributesClassName"], "silver");
+    wants_attributes(&fixture, "gold").await;
+    let pending = json!({"status": "Pending", "targetVolumeAttributesClassName": "gold"});
+    is_modified(&fixture, pending).await;
+    fixture.pass(Duration::from_secs(60)).await;
+    let missing = "VAC \"gold\" does not exist.";
+    assert_eq!(fixture.events("VolumeModifyFailed").await[missing], 1, "it is said once");
+    add_attributes(&fixture, "gold").await;
+    let look = || async {
+        let claim = fixture.get(&PERSISTENT_VOLUME_CLAIMS, "data").await?;
+        (claim["status"]["currentVolumeAttributesClassName"] == "gold").then_some(claim)
+    };
+    let done = fixture.eventually("the volume is of the other class", look).await;
+    assert_eq!(done["status"]["modifyVolumeStatus"], Value::Null);
+    assert_eq!(condition(&done, "ModifyingVolume"), &Value::Null);
+    let changed = fixture.get(&PERSISTENT_VOLUMES, volume).await.unwrap();
+    assert_eq!(changed["spec"]["volumeAttributesClassName"], "gold");
+    let message = "external resizer is modifying volume data with vac gold";
+    fixture.told("VolumeModify", message).await;
+    let message = "external resizer modified volume data with vac gold successfully";
+    fixture.told("VolumeModifySuccessful", message).await;
+}
+
+#[tokio::test]
+async fn a_volume_without_attributes_says_so_once() {
+    let fixture = disks_with_attributes().await;
+    fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, claim("data", "1Gi", "disks")).await;
+    has_phase(&fixture, "data", "Bound").await;
+    wants_attributes(&fixture, "silver").await;
+    let infeasible = json!({"status": "Infeasible", "targetVolumeAttributesClassName": "silver"});
+    let refused = is_modified(&fixture, infeasible).await;
+    let message = condition(&refused, "ModifyingVolume")["message"].clone();
+    assert!(message.as_str().unwrap().contains("is not of a CSI driver and has no attributes"), "{message}");
+    fixture.pass(Duration::from_secs(60)).await;
+    assert_eq!(fixture.events("VolumeModifyFailed").await.values().sum::<i64>(), 1);
+    assert_eq!(fixture.events("VolumeModify").await.values().sum::<i64>(), 1);
+    assert!(fixture.events("VolumeModifySuccessful").await.is_empty());
+}

@@ -215,15 +215,16 @@ fn the_command_line_explores_any_test() {
          $k --kubeconfig $KUBARIUM_OPERATOR_KUBECONFIG label configmap a greeting=hello >/dev/null",
         kubectl.display()
     );
-    let explore = |more: &[&str]| {
+    let explore_with = |more: &[&str], script: &str| {
         let mut command = crate::support::command(folder.path());
         command.env("TMPDIR", folder.path());
         let output =
-            command.arg("explore").args(["--nodes", "0"]).args(more).args(["--", "sh", "-c", &script]);
+            command.arg("explore").args(["--nodes", "0"]).args(more).args(["--", "sh", "-c", script]);
         let output = output.output().unwrap();
         let (out, err) = crate::support::texts(&output);
         (output.status.success(), out, err)
     };
+    let explore = |more: &[&str]| explore_with(more, &script);
     let (is_well, out, err) = explore(&["--seeds", "60"]);
     assert!(!is_well && err.contains("sh ended with exit status: 1, with seed"), "{out}{err}");
     let (_, schedule) = out.split_once("--schedule FILE):\n").expect("the schedule is printed");
@@ -234,6 +235,21 @@ fn the_command_line_explores_any_test() {
     std::fs::write(&file, "seed: 1\nfaults: []\n").unwrap();
     let (is_well, out, err) = explore(&["--schedule", file.to_str().unwrap()]);
     assert!(is_well, "without faults: {out}{err}");
+    // The operator has a certificate of its own, which every client shows, and `kubarium` finds the cluster.
+    let whoami = format!(
+        "set -e; k={}; test operator = \"$($k --kubeconfig $KUBARIUM_OPERATOR_KUBECONFIG auth whoami \
+         -o jsonpath={{.status.userInfo.username}})\"; \
+         grep -q ' as:' $KUBARIUM_OPERATOR_KUBECONFIG && exit 1; {} time now",
+        kubectl.display(),
+        env!("CARGO_BIN_EXE_kubarium")
+    );
+    std::fs::write(&file, "seed: 1\nfaults: []\n").unwrap();
+    let (is_well, out, err) = explore_with(&["--schedule", file.to_str().unwrap()], &whoami);
+    assert!(is_well, "{out}{err}");
+    let (is_well, out, err) = explore_with(&["--seeds", "1"], "true");
+    assert!(!is_well && err.contains("no fault was for anybody in 1 runs"), "{out}{err}");
+    let (is_well, _, err) = explore_with(&["--seeds", "0"], "true");
+    assert!(!is_well && err.contains("--seeds"), "{err}");
     let left = std::fs::read_dir(folder.path()).unwrap().filter_map(Result::ok);
     let left: Vec<_> = left.filter(|entry| entry.file_name().to_string_lossy().contains("explore")).collect();
     assert!(left.is_empty(), "{left:?}");

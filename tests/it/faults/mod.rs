@@ -1,6 +1,7 @@
 //! Faults on purpose: by Rust, by HTTP, by the command line, each the same.
 
 mod components;
+mod cuts;
 mod network;
 mod watches;
 mod ways;

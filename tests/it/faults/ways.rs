@@ -9,7 +9,7 @@ use super::{bare, map, operator};
 use crate::handles::ask;
 use crate::support::{Kubectl, Up, kubectls, texts};
 use kubarium::kinds::CONFIG_MAPS;
-use kubarium::{Cluster, Components, Config};
+use kubarium::{Cluster, Components, Config, Fault};
 
 #[tokio::test]
 async fn faults_over_http_are_added_listed_and_removed_and_bad_ones_refused() {
@@ -29,6 +29,8 @@ async fn faults_over_http_are_added_listed_and_removed_and_bad_ones_refused() {
         (json!({"answer": {"code": 200}}), 400, "400 to 599"),
         (json!({"answr": {"code": 500}}), 400, "unknown field `answr`"),
         (json!({}), 400, "nothing would happen"),
+        (json!({"verbs": ["frob"], "answer": {"code": 500}}), 400, "no request has the verb \"frob\""),
+        (json!({"resources": ["Pods"], "answer": {"code": 500}}), 400, "did you mean pods?"),
         (json!({"stop": "kube-proxy"}), 400, "no component is named \"kube-proxy\""),
     ];
     for (rule, code, words) in refused {
@@ -36,6 +38,14 @@ async fn faults_over_http_are_added_listed_and_removed_and_bad_ones_refused() {
         assert_eq!(answered, code, "{status}");
         assert!(status["message"].as_str().unwrap().contains(words), "{status}");
     }
+    let shown = listed["faults"][0].clone();
+    assert_eq!(ask(&cluster, "", "DELETE", "/kubarium/v1/faults/fault-1", Value::Null).await.0, 200);
+    let (code, again) = ask(&cluster, "", "POST", path, shown).await;
+    assert_eq!(
+        (code, &again["verbs"], &again["hits"]),
+        (200, &json!(["write"]), &json!(0)),
+        "as it was listed"
+    );
     assert_eq!(ask(&cluster, "", "DELETE", "/kubarium/v1/faults/fault-1", Value::Null).await.0, 200);
     assert_eq!(ask(&cluster, "", "GET", "/kubarium/v1/faults/fault-1", Value::Null).await.0, 404);
     for number in 0..256 {
@@ -44,6 +54,30 @@ async fn faults_over_http_are_added_listed_and_removed_and_bad_ones_refused() {
     }
     let (code, status) = ask(&cluster, "", "POST", path, rule).await;
     assert!(code == 409 && status["message"].as_str().unwrap().contains("256 faults already"), "{status}");
+    cluster.stop().await;
+}
+
+/// It may come later.
+#[tokio::test]
+async fn that_there_is_no_such_webhook_yet_is_said() {
+    let cluster = bare().await;
+    let rule = json!({"silentWebhooks": ["none.example.com"]});
+    let (code, added) = ask(&cluster, "", "POST", "/kubarium/v1/faults", rule).await;
+    assert_eq!((code, &added["warning"]), (200, &json!("there is no webhook none.example.com yet")));
+    cluster.stop().await;
+}
+
+/// The path of a create names no object, and its refusal does.
+#[tokio::test]
+async fn what_exists_already_is_named_after_the_body() {
+    let cluster = bare().await;
+    cluster.faults().add(Fault::answer(409).verb("create").resource("configmaps")).unwrap();
+    let path = "/api/v1/namespaces/default/configmaps";
+    let (code, status) = ask(&cluster, "", "POST", path, map("taken")).await;
+    assert_eq!((code, &status["details"]["name"]), (409, &json!("taken")));
+    assert_eq!(status["message"], "configmaps \"taken\" already exists");
+    let refused = operator(&cluster).create(&CONFIG_MAPS, "default", map("other")).await.unwrap_err();
+    assert_eq!(refused.message, "configmaps \"other\" already exists");
     cluster.stop().await;
 }
 
@@ -61,8 +95,15 @@ fn the_command_line_says_the_same() {
     assert!(out.contains("slow") && out.contains(r#""answer":{"code":409}"#), "{out}");
     let (_, err) = texts(&fault("add --answer 200"));
     assert!(err.contains("400 to 599"), "{err}");
+    let (listed, _) = texts(&fault("list -o json"));
+    let file = up.file("faults.json", &listed);
+    let (_, err) = texts(&fault("add --resource flubbers --answer 500"));
+    assert!(err.contains("the cluster serves no \"flubbers\""), "{err}");
     let (out, _) = texts(&fault("rm slow"));
     assert!(out.contains("removed slow, which has hit 1"), "{out}");
+    let (out, err) = texts(&fault(&format!("add -f {file}")));
+    assert_eq!((out.trim(), err.as_str()), ("added slow", ""));
+    texts(&fault("rm slow"));
     // Bytes that end too early, and connections that end before anything has come.
     for (flags, words) in [("--cut-after 5", "unexpected EOF"), ("--cut", "EOF"), ("--partition", "EOF")] {
         texts(&fault(&format!("add x --resource nodes {flags}")));

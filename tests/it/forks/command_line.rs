@@ -2,13 +2,25 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::support::{Kubectl, Up, kubectls, texts};
+use crate::support::{Kubectl, Up, command, kubectls, texts};
 
 fn ok(up: &Up, arguments: &[&str]) -> String {
     let output = up.kubarium(arguments);
     let (out, err) = texts(&output);
     assert!(output.status.success(), "{arguments:?}\n{out}{err}");
     out
+}
+
+/// By whoever names it, and by whoever's kubectl talks to it; the cluster itself by all others.
+fn the_fork_is_meant(up: &Up, kubeconfig: &str) {
+    ok(up, &["fault", "add", "one", "--answer", "409", "--user", "nobody", "--name", "mine"]);
+    ok(up, &["settle", "--name", "mine"]);
+    assert!(ok(up, &["fault", "list", "--name", "mine"]).contains("one"));
+    assert!(!ok(up, &["fault", "list"]).contains("one"));
+    let listed = command(up.folder()).env("KUBECONFIG", kubeconfig).args(["fault", "list"]).output().unwrap();
+    assert!(texts(&listed).0.contains("one"), "{:?}", texts(&listed));
+    let refused = up.kubarium(&["down", "mine"]);
+    assert!(texts(&refused).1.contains("\"mine\" is a fork of "), "{:?}", texts(&refused));
 }
 
 #[test]
@@ -22,12 +34,18 @@ fn a_cluster_is_forked_saved_compared_exported_and_started_again() {
     let mode = std::fs::metadata(&before).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
 
+    // Whoever has a context of that name keeps it, and no fork is left that nobody can reach.
+    let theirs = up.file("theirs", "{contexts: [{name: theirs, context: {user: me}}]}");
+    let refused = texts(&up.kubarium(&["fork", "theirs", "--kubeconfig", &theirs])).1;
+    assert!(refused.contains("\"theirs\" that is not kubarium's"), "{refused}");
+    assert!(ok(&up, &["fork", "--list"]).starts_with("There is no fork"));
     let said = ok(&up, &["fork", "mine", "--kubeconfig", &kubeconfig]);
     assert!(said.contains("fork \"mine\" of ") && said.contains(&kubeconfig), "{said}");
     assert!(ok(&up, &["fork", "--list"]).starts_with("mine  https://"));
     let of_fork = |line: &str| kubectl.ok(&format!("--kubeconfig {kubeconfig} {line}"));
     of_fork("delete configmap settings");
     kubectl.ok("get configmap settings");
+    the_fork_is_meant(&up, &kubeconfig);
     ok(&up, &["fork", "mine", "--delete", "--kubeconfig", &kubeconfig]);
     assert!(!std::path::Path::new(&kubeconfig).exists());
     assert!(ok(&up, &["fork", "--list"]).starts_with("There is no fork"));

@@ -66,6 +66,12 @@ async fn a_full_disk_drives_pods_out_and_lets_none_in() {
     assert_eq!((&here["status"]["phase"], &here["status"]["reason"]), (&json!("Failed"), &json!("Evicted")));
     assert_eq!(here["status"]["message"], "The node was low on resource: ephemeral-storage. ");
     assert_eq!(condition(&here, "DisruptionTarget")["reason"], "TerminationByKubelet");
+    let story = cluster.flow().trace("pods", "default", "here").story();
+    let evicted = "pod default/here was evicted: The node was low on resource: ephemeral-storage.";
+    assert!(story.standing.iter().any(|line| line == evicted), "{:?}", story.standing);
+    let is_told = |words: &str| story.stages.iter().find(|stage| stage.words.contains(words)).unwrap();
+    let told = is_told("kubelet warns of here: Evicted: The node was low on resource: ephemeral-storage.");
+    assert_eq!(is_told("ends with exit code").cause, Some(told.number), "{:?}", story.stages);
     run(&cluster, "late", nginx()).await;
     let late = pod(&cluster, "late").await;
     assert_eq!(late["status"]["message"], "Pod was rejected: The node had condition: [DiskPressure]. ");
@@ -207,5 +213,58 @@ async fn a_report_that_failed_is_made_up_for() {
     assert!(removed.0 == 200 && removed.1["hits"] != 0, "{removed:?}");
     pass(&cluster, 25).await;
     assert_eq!(condition(&node(&cluster).await, "DiskPressure")["status"], "True");
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn why_a_pod_ends_is_told_when_it_has_ended() {
+    let cluster = cluster().await;
+    let ignores = json!(["sh", "-c", "trap '' TERM; while true; do sleep 1; done"]);
+    let containers = json!([{"name": "c", "image": "busybox", "command": ignores}]);
+    let spec = json!({"terminationGracePeriodSeconds": 60, "containers": containers});
+    run(&cluster, "web", spec).await;
+    tell(&cluster, "shutdown", json!({"gracePeriod": "12s", "criticalGracePeriod": "5s"})).await;
+    pass(&cluster, 3).await;
+    let web = pod(&cluster, "web").await;
+    let status = &web["status"];
+    assert_eq!(
+        (&status["phase"], &status["reason"], &status["message"]),
+        (&json!("Running"), &Value::Null, &Value::Null)
+    );
+    assert!(condition(&web, "DisruptionTarget").is_null(), "{web}");
+    pass(&cluster, 12).await;
+    tell(&cluster, "start", Value::Null).await;
+    pass(&cluster, 5).await;
+    let web = pod(&cluster, "web").await;
+    let status = &web["status"];
+    assert_eq!((&status["phase"], &status["reason"]), (&json!("Failed"), &json!("Terminated")), "{web}");
+    assert_eq!(condition(&web, "DisruptionTarget")["reason"], "TerminationByKubelet");
+    assert_eq!(status["containerStatuses"][0]["ready"], false);
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn a_pod_waits_for_a_path_of_its_node() {
+    let cluster = cluster().await;
+    let on = |path_type: &str| {
+        let volumes = json!([{"name": "v", "hostPath": {"path": "/data/x", "type": path_type}}]);
+        let mounts = json!([{"name": "v", "mountPath": "/x"}]);
+        json!({"volumes": volumes, "containers": [{"name": "c", "image": "nginx", "volumeMounts": mounts}]})
+    };
+    run(&cluster, "waits", on("Directory")).await;
+    let waits = pod(&cluster, "waits").await;
+    let waiting = &waits["status"]["containerStatuses"][0]["state"]["waiting"];
+    assert_eq!(waiting["reason"], "ContainerCreating", "{waits}");
+    let events = cluster.client().list(&EVENTS, "default", &ListOptions::default()).await.unwrap();
+    let failed =
+        events.items.iter().map(|event| event.to_value()).find(|event| event["reason"] == "FailedMount");
+    let why =
+        "MountVolume.SetUp failed for volume \"v\" : hostPath type check failed: /data/x is not a directory";
+    assert_eq!(failed.expect("it is told")["message"], why);
+    run(&cluster, "makes", on("DirectoryOrCreate")).await;
+    pass(&cluster, 60).await;
+    for name in ["makes", "waits"] {
+        assert_eq!(pod(&cluster, name).await["status"]["phase"], "Running", "{name}");
+    }
     cluster.stop().await;
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kubarium::apimachinery::options::PatchType;
 use kubarium::cluster::Settle;
 use kubarium::kinds::{CONFIG_MAPS, DEPLOYMENTS};
-use kubarium::{Client, Cluster, Config};
+use kubarium::{Client, Cluster, Config, Fault};
 use serde_json::{Value, json};
 
 use super::{ask, bare};
@@ -73,6 +73,23 @@ async fn who_fights_whom_is_said_when_it_does_not_settle() {
     assert!(
         said.contains("by jane") && said.contains("by joe, in turn") || said.contains("by jane, in turn")
     );
+    cluster.stop().await;
+}
+
+/// Nobody steps the machine's clock, so that what a fault holds up is under way until it comes.
+#[tokio::test]
+async fn what_a_fault_holds_up_has_not_settled() {
+    let cluster = Cluster::start(bare()).await.unwrap();
+    cluster.settled().await.unwrap();
+    cluster.faults().add(Fault::latency(Duration::from_secs(3600)).named("late")).unwrap();
+    let client = cluster.client();
+    let asking = tokio::spawn(async move { client.get(&CONFIG_MAPS, "default", "x").await });
+    while cluster.faults().get("late").unwrap().hits == 0 {
+        tokio::task::yield_now().await;
+    }
+    cluster.settle(Settle::new().within(Duration::from_millis(50))).await.unwrap_err();
+    asking.abort();
+    cluster.settled().await.unwrap();
     cluster.stop().await;
 }
 

@@ -169,6 +169,8 @@ async fn a_cluster_runs_into_its_breakpoints() {
     for (stage, of, why) in [
         ("write", "nosuch", "no resource \"nosuch\" is served here"),
         ("sync", "deploy", "sync is about pods alone"),
+        ("reconcile", "foo", "no controller \"foo\" reconciles here; "),
+        ("admission", "Nope", "there is no admission plugin \"Nope\"; "),
         ("request", "get", "say one of create, update, patch, delete, deletecollection"),
     ] {
         let never = json!({"stage": stage, "of": of});
@@ -204,6 +206,21 @@ async fn handles_that_write_are_not_held_and_who_waits_too_long_is_told_why() {
     assert!(shown.contains("breakpoint  write secrets\nheld"), "{shown}{err}");
     let (shown, err) = texts(&up.kubarium(&["step", "unbreak", "write", "secrets"]));
     assert!(!shown.contains("breakpoint"), "{shown}{err}");
+    // Who goes away before the server is tired of waiting is told of, too.
+    let hasty = up.file(
+        "hasty.json",
+        &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "hasty"}}).to_string(),
+    );
+    assert!(!up.kubectl(&["create", "-f", &hasty, "--request-timeout", "1s"]).status.success());
     let (shown, err) = texts(&up.kubarium(&["step", "continue"]));
-    assert!(shown.ends_with("the cluster goes on by itself\n"), "{shown}{err}");
+    assert!(
+        shown.contains("gave up  ") && shown.ends_with("the cluster goes on by itself\n"),
+        "{shown}{err}"
+    );
+    let (shown, err) = texts(&up.kubarium(&["step", "show"]));
+    assert!(!shown.contains("gave up  "), "it is told once: {shown}{err}");
+    let (story, err) = texts(&up.kubarium(&["trace", "configmap/hasty"]));
+    assert!(story.contains("504"), "{story}{err}");
+    let (_, refused) = texts(&up.kubarium(&["step", "unbreak", "nosuch"]));
+    assert!(refused.contains("`kubarium step show`"), "{refused}");
 }

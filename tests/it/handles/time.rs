@@ -253,6 +253,36 @@ async fn over_http_time_passes_too() {
     cluster.stop().await;
 }
 
+/// Certificates are looked at by the machine's clock and by the cluster's, however far these are apart.
+#[test]
+fn nobody_is_locked_out_by_time_that_has_passed_or_by_a_wrong_clock() {
+    let asked = |up: &Up, arguments: &[&str]| {
+        let output = up.kubectl(arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let ahead = Up::start_with(&["--clock=+240h", "--nodes", "0"]);
+    asked(&ahead, &["get", "namespaces"]);
+    let up = Up::start_with(&["--clock", "stepped", "--nodes", "0"]);
+    let said = |arguments: &[&str]| {
+        let output = up.kubarium(arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    said(&["time", "pass", "366d"]);
+    asked(&up, &["create", "configmap", "late"]);
+    let fork = up.folder().join("fork").to_str().unwrap().to_owned();
+    said(&["fork", "later", "--kubeconfig", &fork]);
+    asked(&up, &["--kubeconfig", &fork, "get", "configmap", "late"]);
+    // What begins with its past goes on from its time.
+    let saved = up.folder().join("saved").to_str().unwrap().to_owned();
+    said(&["snapshot", "save", &saved]);
+    let again = Up::start_with(&["--clock", "stepped", "--snapshot", &saved]);
+    let age = asked(&again, &["get", "configmap", "late", "-o", "jsonpath={.metadata.creationTimestamp}"]);
+    let now: Value = serde_json::from_str(&asked(&again, &["get", "--raw", "/kubarium/v1/time"])).unwrap();
+    assert!(now["now"].as_str().unwrap() >= &age[..19], "{now} is before {age}");
+}
+
 #[test]
 fn the_commands_let_time_pass() {
     let up = Up::start_with(&["--clock", "stepped", "--nodes", "1"]);

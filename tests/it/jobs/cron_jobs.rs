@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta};
+use kubarium::Fault;
 use kubarium::apimachinery::time::rfc3339;
 use kubarium::apis::batch::cron_job::CRON_JOBS;
 use kubarium::apis::batch::job::JOBS;
@@ -130,4 +131,32 @@ async fn missed_times_are_told_and_made_up_for_once() {
     assert!(jobs(&fixture, "strict").await.is_empty());
     fixture.clock.advance(Duration::from_secs(30));
     has_jobs(&fixture, "strict", &[format!("strict-{}", START + 151)]).await;
+}
+
+#[tokio::test]
+async fn a_job_that_the_cache_still_has_is_not_deleted_again() {
+    let fixture = Fixture::start_with(Components::ALL).await;
+    let change = json!({"successfulJobsHistoryLimit": 3});
+    fixture.create(&CRON_JOBS, NAMESPACE, cron_job("tick", &["true"], change)).await;
+    pass_until(&fixture, 3).await;
+    let all = [1, 2, 3].map(|number| format!("tick-{}", START + number));
+    has_jobs(&fixture, "tick", &all).await;
+    for job in &all {
+        fixture.told("SawCompletedJob", &format!("Saw completed job: {job}, condition: Complete")).await;
+    }
+    let late = Fault::delay_events(Duration::from_secs(30)).user("system:kube-controller-manager");
+    fixture.cluster.faults().add(late.resource("jobs").named("late")).unwrap();
+    let fewer = json!({"spec": {"suspend": true, "successfulJobsHistoryLimit": 1}});
+    fixture.patch(&CRON_JOBS, "tick", fewer).await;
+    has_jobs(&fixture, "tick", &all[2..]).await;
+    // Each change makes the controller look again.
+    for number in 0..3 {
+        let labels = json!({"number": number.to_string()});
+        fixture.patch(&CRON_JOBS, "tick", json!({"metadata": {"labels": labels}})).await;
+        fixture.settle(20).await;
+    }
+    fixture.cluster.faults().remove("late").unwrap();
+    fixture.settle(20).await;
+    assert_eq!(fixture.events("SuccessfulDelete").await.values().sum::<i64>(), 2);
+    assert!(fixture.events("FailedDelete").await.is_empty(), "they are known to be gone");
 }

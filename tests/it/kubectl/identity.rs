@@ -106,3 +106,17 @@ fn a_certificate_is_asked_for_approved_and_used() {
         assert!(refused.contains(words), "{refused}");
     });
 }
+
+/// As `openssl x509 -req` makes it, and as Go's server takes it.
+#[test]
+fn a_client_certificate_of_the_first_version_of_x509_is_known() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/apiserver/authentication/testdata/version_1");
+    let up = Up::start_with(&["--client-ca-file", &format!("{folder}/ca.crt")]);
+    let kubectl = Kubectl::new(kubectls().first().unwrap(), &up);
+    let identity = format!("--client-certificate={folder}/jane.crt --client-key={folder}/jane.key");
+    kubectl.ok(&format!("config set-credentials jane {identity}"));
+    let refused = kubectl.fails("get pods --user=jane");
+    assert!(refused.contains("pods is forbidden: User \"jane\" cannot list resource \"pods\""), "{refused}");
+    kubectl.ok("create clusterrolebinding developers --clusterrole=view --group=developers");
+    kubectl.until("get pods --user=jane -o name", |_| true);
+}

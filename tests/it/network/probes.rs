@@ -13,6 +13,7 @@ use kubarium::apis::core::event::EVENTS;
 use kubarium::apis::core::pod::PODS;
 use kubarium::clock::Clock;
 use kubarium::entropy::Entropy;
+use kubarium::kubelet::exec::Command;
 use kubarium::network::weather::Disturbance;
 use kubarium::{Cluster, Config};
 use serde_json::{Value, json};
@@ -53,6 +54,14 @@ impl Probed {
 
     async fn ip(&self, name: &str) -> String {
         self.pod(name).await["status"]["podIP"].as_str().unwrap().to_owned()
+    }
+
+    /// Runs a command in a pod, as `kubectl exec` does.
+    async fn exec(&self, name: &str, words: &[&str]) {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        let command = Command { container: "main".into(), words, ..Command::default() };
+        let ran = self.0.kubelet("node-1").unwrap().exec("default", name, &command).await.unwrap();
+        assert_eq!(ran.end, Some((Duration::ZERO, 0)), "{ran:?}");
     }
 
     /// What was told of a pod with a reason.
@@ -268,5 +277,64 @@ async fn how_long_probes_take_is_counted() {
     assert_eq!((count("10"), count("+Inf")), (count("1"), count("1")));
     let total = format!("{name}_count{{{labels}}} {}\n", count("+Inf"));
     assert!(text.contains(&total) && text.contains(&format!("{name}_sum{{{labels}}} ")), "{text}");
+    probed.0.stop().await;
+}
+
+#[tokio::test]
+async fn a_command_finds_what_somebody_has_written_into_the_container() {
+    let probed = Probed::start().await;
+    let sleeps = json!(["sleep", "10000"]);
+    let exec = |command: &[&str]| json!({"exec": {"command": command}, "periodSeconds": 1});
+    let ready = exec(&["cat", "/tmp/ready"]);
+    probed
+        .run("ready", json!({}), json!({"image": "busybox", "command": sleeps, "readinessProbe": ready}))
+        .await;
+    let mut alive = exec(&["sh", "-c", "test -f /tmp/alive"]);
+    alive["initialDelaySeconds"] = 20.into();
+    probed
+        .run("alive", json!({}), json!({"image": "busybox", "command": sleeps, "livenessProbe": alive}))
+        .await;
+    assert!(!probed.is_ready("ready").await);
+    probed.exec("ready", &["touch", "/tmp/ready"]).await;
+    probed.exec("alive", &["touch", "/tmp/alive"]).await;
+    probed.pass(3).await;
+    assert!(probed.is_ready("ready").await);
+    probed.exec("ready", &["rm", "/tmp/ready"]).await;
+    probed.pass(5).await;
+    assert!(!probed.is_ready("ready").await);
+    probed.pass(60).await;
+    assert_eq!(probed.restarts("alive").await, 0);
+    probed.exec("alive", &["rm", "/tmp/alive"]).await;
+    probed.pass(40).await;
+    assert_eq!(probed.restarts("alive").await, 1);
+    probed.0.stop().await;
+}
+
+#[tokio::test]
+async fn known_commands_are_run_in_containers_of_any_image() {
+    let probed = Probed::start().await;
+    let probe = |command: &[&str]| readiness(json!({"exec": {"command": command}}));
+    probed.run("lacks", json!({}), probe(&["ls", "/var/ready"])).await;
+    probed.run("has", json!({}), probe(&["sh", "-c", "test -d /etc"])).await;
+    probed.run("own", json!({}), probe(&["my-check"])).await;
+    probed.pass(5).await;
+    assert!(!probed.is_ready("lacks").await);
+    let told = probed.told("lacks", "Unhealthy").await;
+    assert!(
+        told[0].starts_with("Readiness probe failed: ls: ") && told[0].contains("/var/ready"),
+        "{told:?}"
+    );
+    assert!(probed.is_ready("has").await && probed.is_ready("own").await);
+    probed.exec("lacks", &["touch", "/var/ready"]).await;
+    probed.pass(6).await;
+    assert!(probed.is_ready("lacks").await);
+    let hook = |command: &[&str]| {
+        let lifecycle = json!({"postStart": {"exec": {"command": command}}});
+        json!({"image": "nginx", "lifecycle": lifecycle})
+    };
+    probed.run("fails", json!({}), hook(&["cat", "/nope"])).await;
+    assert_eq!(probed.told("fails", "FailedPostStartHook").await[0], "PostStartHook failed");
+    probed.run("does", json!({}), hook(&["cat", "/etc/hosts"])).await;
+    assert!(probed.is_ready("does").await);
     probed.0.stop().await;
 }

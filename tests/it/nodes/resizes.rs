@@ -17,9 +17,14 @@ fn asking(requests: &Value, resize_policy: Value) -> Value {
 impl Nodes {
     /// As `kubectl edit --subresource resize`.
     async fn resize(&self, pod: &str, requests: Value) {
+        self.resize_at("/spec/containers/0/resources/requests", pod, requests).await;
+    }
+
+    /// Of the requests there.
+    async fn resize_at(&self, pointer: &str, pod: &str, requests: Value) {
         let of_pod = || async {
             let mut wanted = self.client.get(&PODS, "default", pod).await.unwrap().to_value();
-            let own = &mut wanted["spec"]["containers"][0]["resources"]["requests"];
+            let own = wanted.pointer_mut(pointer).unwrap();
             requests.as_object().unwrap().iter().for_each(|(name, amount)| own[name] = amount.clone());
             // Its status may have changed meanwhile.
             self.client.update_subresource(&PODS, "default", pod, "resize", wanted).await.ok()
@@ -61,6 +66,30 @@ async fn a_container_has_more_without_being_restarted() {
     let wanted = r#"{"containers":[{"name":"app","resources":{"requests":{"cpu":"2","memory":"1Gi"}}}],"generation":2}"#;
     assert_eq!(nodes.told("web", "ResizeStarted").await, format!("Pod resize started: {wanted}"));
     assert_eq!(nodes.told("web", "ResizeCompleted").await, format!("Pod resize completed: {wanted}"));
+}
+
+#[tokio::test]
+async fn a_whole_pod_has_more_without_being_restarted() {
+    let nodes = Nodes::start(1).await;
+    let container = json!({"name": "app", "image": "nginx"});
+    let spec = json!({"containers": [container], "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}});
+    nodes.create_pod("web", spec).await;
+    nodes.pod_when("web", is_ready).await;
+    nodes.resize_at("/spec/resources/requests", "web", json!({"cpu": "1500m"})).await;
+    let given = |pod: &Value| {
+        pod["status"]["allocatedResources"]["cpu"] == "1500m"
+            && pod["status"]["observedGeneration"] == 2
+            && condition(pod, "PodResizeInProgress").is_null()
+    };
+    let pod = nodes.pod_when("web", given).await;
+    assert_eq!(pod["status"]["resources"], json!({"requests": {"cpu": "1500m", "memory": "1Gi"}}));
+    assert_eq!(status(&pod)["restartCount"], 0);
+    // What its node never has is not given, and the pod keeps what it has.
+    let capacity = json!({"status": {"allocatable": {"cpu": "100"}}});
+    nodes.client.patch_status(&NODES, "", "node-1", PatchType::Merge, &capacity).await.unwrap();
+    nodes.resize_at("/spec/resources/requests", "web", json!({"cpu": "80"})).await;
+    let pod = nodes.pod_when("web", |pod| condition(pod, "PodResizePending")["reason"] == "Infeasible").await;
+    assert_eq!(pod["status"]["allocatedResources"]["cpu"], "1500m");
 }
 
 #[tokio::test]

@@ -5,9 +5,12 @@ use std::time::Duration;
 
 use kubarium::apimachinery::user::UserInfo;
 use kubarium::apis::core::resource_quota::RESOURCE_QUOTAS;
+use kubarium::apis::rbac::role::ROLES;
+use kubarium::apis::rbac::role_binding::ROLE_BINDINGS;
 use kubarium::kinds::{CONFIG_MAPS, DEPLOYMENTS, NODES, PODS};
 use kubarium::{Client, Cluster, Components, Config, Fault, PatchType};
 use serde_json::{Value, json};
+use tower::ServiceExt;
 
 use crate::handles::ask;
 use crate::support::{PATIENCE, Up, texts};
@@ -58,6 +61,41 @@ async fn requests_are_seen_whatever_the_answer_and_make_the_role_that_would_do()
     let codes: Vec<u16> = cluster.requests_of(OPERATOR).iter().map(|request| request.code).collect();
     assert_eq!(codes, [201, 200, 200]);
     assert!(operator.list(&CONFIG_MAPS, "default", &Default::default()).await.is_err(), "it is the least");
+    cluster.stop().await;
+}
+
+/// Who gives roles away, or opens a shell over a websocket, is asked for more than their path says.
+#[tokio::test]
+async fn rights_that_are_looked_at_behind_the_path_are_in_the_role() {
+    let cluster = bare().await;
+    let giver = cluster.client().acting_as(UserInfo::authenticated("giver", &["system:masters"]));
+    let rules = json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]);
+    giver.create(&ROLES, "default", json!({"metadata": {"name": "r"}, "rules": rules})).await.unwrap();
+    giver.create(&ROLES, "default", json!({"metadata": {"name": "empty"}})).await.unwrap();
+    let reference = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"});
+    let binding = json!({"metadata": {"name": "b"}, "roleRef": reference, "subjects": []});
+    giver.create(&ROLE_BINDINGS, "default", binding).await.unwrap();
+    let exec = http::Request::get("/api/v1/namespaces/default/pods/p/exec?command=ls")
+        .header("impersonate-user", "giver")
+        .header("impersonate-group", "system:masters")
+        .header("upgrade", "websocket")
+        .body(axum::body::Body::empty())
+        .unwrap();
+    let _ = cluster.service().oneshot(exec).await.unwrap();
+    let inferred = cluster.infer_roles("giver", true);
+    let rule = |group: &str, resource: &str, verbs: &[&str]| json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});
+    let named = |mut rule: Value, name: &str| {
+        rule["resourceNames"] = json!([name]);
+        rule
+    };
+    let rbac = "rbac.authorization.k8s.io";
+    let has = |wanted: Value| {
+        let rules = inferred[0]["rules"].as_array().unwrap();
+        assert!(rules.contains(&wanted), "{wanted} is not in {rules:?}");
+    };
+    has(named(rule("", "pods/exec", &["create", "get"]), "p"));
+    has(named(rule(rbac, "roles", &["escalate"]), "r"));
+    has(named(rule(rbac, "clusterroles", &["bind"]), "view"));
     cluster.stop().await;
 }
 
@@ -193,6 +231,12 @@ fn the_command_line_says_the_same() {
     let (_, err) = run("why pod");
     assert!(err.contains("kubarium why pod/web"), "{err}");
     let kubectl = crate::support::Kubectl::new(&crate::support::kubectls().pop().unwrap(), &up);
+    kubectl.run("run del1 --image nginx");
+    kubectl.run("wait --for condition=Ready pod/del1");
+    kubectl.run("delete pod del1 --as alice --as-group system:masters");
+    let (out, err) = run("why pod/del1");
+    assert!(out.contains("it was deleted by system:node:node-1"), "{out}{err}");
+    assert!(out.contains("alice asked for that"), "{out}{err}");
     kubectl.run(&format!("get configmaps --as {OPERATOR}"));
     let (out, err) = run(&format!("requests --user {OPERATOR}"));
     assert!(out.contains("403") && out.contains("configmaps"), "{out}{err}");

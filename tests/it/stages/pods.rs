@@ -125,6 +125,8 @@ async fn annotations_say_how_containers_fail_and_probes_answer() {
     let ended = &pod["status"]["containerStatuses"][0]["state"]["terminated"];
     assert_eq!((&ended["exitCode"], &ended["reason"]), (&json!(3), &json!("Tired")));
     assert_eq!((&ended["message"], &pod["status"]["phase"]), (&json!("no more"), &json!("Failed")));
+    let story = stages.cluster.flow().trace("pods", "default", "fails").render();
+    assert!(story.contains("container main exited 3 (Tired) in default/fails"), "{story}");
     let told = stages.told("flaps", "InvalidChaos").await;
     assert!(told[0].contains("may be followed by run, pull, start"), "{told:?}");
 }

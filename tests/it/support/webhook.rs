@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use chrono::{DateTime, Utc};
 use http_body_util::{BodyExt, Full};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -63,9 +64,10 @@ impl Webhook {
         names: &[&str],
         answer: impl Fn(&Asked) -> Reply + Send + Sync + 'static,
     ) -> Webhook {
-        let authority = Authority::generate(std::time::SystemTime::now().into()).unwrap();
+        let now = DateTime::<Utc>::from(std::time::SystemTime::now());
+        let authority = Authority::generate(now).unwrap();
         let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
-        let identity = authority.server(names, &[address], std::time::SystemTime::now().into()).unwrap();
+        let identity = authority.server(names, &[address], now).unwrap();
         let certificate = CertificateDer::from_pem_slice(identity.certificate_pem.as_bytes()).unwrap();
         let key = PrivateKeyDer::from_pem_slice(identity.key_pem.as_bytes()).unwrap();
         let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());

@@ -21,6 +21,18 @@ def test_a_fault_is_gone_with_its_test(kubarium_cluster, kubarium_faults):
     assert kubarium_faults.list() == []
 
 
+def test_a_fault_may_be_gone_before_its_test(kubarium_cluster, kubarium_faults):
+    kubarium_faults.add(verbs=["create"], resources=["configmaps"], count=1, answer={"code": 503})
+    kubarium_cluster.kubarium("fault", "rm", "--all")
+    kubarium_faults.clear()
+    elsewhere = kubarium.cluster.Faults(kubarium_cluster).add(verbs=["create"], resources=["secrets"], latency="1ms")
+    kubarium_faults.remove(elsewhere)
+    assert kubarium_faults.list() == []
+    # What follows the test meets it, too.
+    kubarium_faults.add(verbs=["create"], resources=["configmaps"], count=1, answer={"code": 503})
+    kubarium_cluster.kubarium("fault", "rm", "--all")
+
+
 def test_time_stands_until_it_is_let_pass(kubarium_time):
     cluster = kubarium_time.cluster
     before = kubarium_time.now()
@@ -54,6 +66,15 @@ def test_each_test_has_a_fork_with_the_past_of_the_session(kubarium_cluster, kub
     with pytest.raises(kubarium.Refused) as missing:
         kubarium_cluster.request("GET", f"{MAPS}/of-the-fork")
     assert missing.value.code == 404
+
+
+def test_a_fork_has_forks_of_its_own(kubarium_cluster):
+    with kubarium_cluster.fork() as child, child.fork() as grandchild, child.fork() as other:
+        grandchild.request("POST", MAPS, config_map("of-the-grandchild"))
+        assert len({fork.kubeconfig for fork in (child, grandchild, other)}) == 3
+        with pytest.raises(kubarium.Refused) as missing:
+            child.request("GET", f"{MAPS}/of-the-grandchild")
+        assert missing.value.code == 404
 
 
 def test_a_fork_ends_with_its_block(kubarium_cluster):

@@ -1,7 +1,8 @@
 //! `/flowz`: the flow record of one object, as `kubarium trace` prints it. Ours: upstream has no such page.
 //!
 //! `?resource=deployments.apps&namespace=test&name=web` gives the steps as JSON; `&format=text` the rendered
-//! lanes, `&format=story` the story of it. `?all=true` is about everything that is remembered. The resource
+//! lanes, `&format=story` the story of it; `&standing=true` gives beside the steps what the story ends with:
+//! what is in the way, and what would help. `?all=true` is about everything that is remembered. The resource
 //! may be named as kubectl lets people name it (`deploy`); the namespace of a
 //! cluster-scoped one does not matter. Of several objects of that name `&uid=` chooses one by the beginning
 //! of its uid, else it is the newest. Without a name: the refused requests about the resource that name none.
@@ -10,6 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use http::{HeaderMap, StatusCode};
+use serde::Serialize;
 
 use crate::authorizer::may_read;
 use crate::endpoints::Endpoints;
@@ -33,7 +35,7 @@ pub(crate) async fn respond(
     let text = |name: &str| query.text(name).unwrap_or_default();
     if text("all") == "true" {
         let trace = readable(server, ctx, flow.trace_all()).await;
-        return answer(scheme, trace, text("format"), headers);
+        return answer(scheme, trace, query, headers);
     }
     if text("resource").is_empty() {
         let usage = "flowz: say which object: ?resource=pods&namespace=default&name=web[&uid=...]\n";
@@ -54,7 +56,7 @@ pub(crate) async fn respond(
         }
         trace
     };
-    answer(scheme, readable(server, ctx, trace).await, text("format"), headers)
+    answer(scheme, readable(server, ctx, trace).await, query, headers)
 }
 
 /// Of an object that another server has: whether it is in a namespace is known of the record.
@@ -74,16 +76,27 @@ async fn readable(server: &Endpoints, ctx: &RequestContext, mut trace: Trace) ->
     trace
 }
 
-fn answer(scheme: &Scheme, mut trace: Trace, format: &str, headers: &HeaderMap) -> ApiResponse {
+/// A trace, and how it stands where that is asked for.
+#[derive(Serialize)]
+struct ToldTrace<'a> {
+    #[serde(flatten)]
+    trace: &'a Trace,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    standing: Option<Vec<String>>,
+}
+
+fn answer(scheme: &Scheme, mut trace: Trace, query: &Query, headers: &HeaderMap) -> ApiResponse {
     trace.storage = storage(scheme, &trace);
-    match format {
+    let text = |name: &str| query.text(name).unwrap_or_default();
+    match text("format") {
         "text" => text_response(StatusCode::OK, trace.render()),
         "story" => text_response(
             StatusCode::OK,
             trace.story().print(Look { whole: true, details: true, ..Look::default() }),
         ),
         _ => {
-            let json = serde_json::to_vec(&trace).unwrap_or_default();
+            let standing = (text("standing") == "true").then(|| trace.story().standing);
+            let json = serde_json::to_vec(&ToldTrace { trace: &trace, standing }).unwrap_or_default();
             write_bytes(headers, &Output::default(), 200, json.into())
         }
     }

@@ -8,8 +8,8 @@ use http::header::CONTENT_TYPE;
 use crate::endpoints::Endpoints;
 use crate::metrics::heading;
 use apimachinery::wire::{ApiResponse, text_response};
+use component_base::build_info;
 use component_base::metrics::Render;
-use component_base::process;
 
 /// The whole text.
 pub(crate) async fn respond(server: &Endpoints) -> ApiResponse {
@@ -17,7 +17,7 @@ pub(crate) async fn respond(server: &Endpoints) -> ApiResponse {
     server.metrics.render(&mut out);
     server.flow_control.render(&mut out);
     storage_objects(server, &mut out).await;
-    process::render(&mut out);
+    build_info::render(&mut out);
     plain(out)
 }
 

@@ -1,5 +1,6 @@
 //! `/version`: which Kubernetes this is (`k8s.io/apimachinery/pkg/version`).
 
+use component_base::build_info;
 use serde::Serialize;
 
 /// `version.Info`
@@ -36,25 +37,20 @@ pub struct VersionInfo {
 
 impl Default for VersionInfo {
     fn default() -> VersionInfo {
-        let architecture = match std::env::consts::ARCH {
-            "x86_64" => "amd64",
-            "aarch64" => "arm64",
-            other => other,
-        };
         VersionInfo {
-            major: "1".into(),
-            minor: "36".into(),
+            major: build_info::MAJOR.into(),
+            minor: build_info::MINOR.into(),
             emulation_major: "1".into(),
             emulation_minor: "36".into(),
             min_compatibility_major: "1".into(),
             min_compatibility_minor: "35".into(),
-            git_version: concat!("v1.36.2+kubarium-", env!("CARGO_PKG_VERSION")).into(),
-            git_commit: option_env!("KUBARIUM_GIT_COMMIT").unwrap_or_default().into(),
-            git_tree_state: "clean".into(),
-            build_date: option_env!("KUBARIUM_BUILD_DATE").unwrap_or("1970-01-01T00:00:00Z").into(),
-            go_version: "none".into(),
-            compiler: "rustc".into(),
-            platform: format!("{}/{architecture}", std::env::consts::OS),
+            git_version: build_info::GIT_VERSION.into(),
+            git_commit: build_info::git_commit().into(),
+            git_tree_state: build_info::GIT_TREE_STATE.into(),
+            build_date: build_info::build_date().into(),
+            go_version: build_info::GO_VERSION.into(),
+            compiler: build_info::COMPILER.into(),
+            platform: build_info::platform(),
         }
     }
 }

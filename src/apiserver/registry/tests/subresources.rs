@@ -1,6 +1,7 @@
-//! Binding, eviction, scale.
+//! Binding, eviction, scale, resize; and access to devices for administration.
 
 use super::*;
+use apimachinery::feature_gates::FeatureGates;
 
 fn pod(name: &str) -> Value {
     json!({"metadata": {"name": name, "labels": {"app": "web"}},
@@ -106,4 +107,84 @@ async fn a_workload_is_scaled() {
         message(to(-1).await)
             .contains("spec.replicas: Invalid value: -1: must be greater than or equal to 0")
     );
+}
+
+#[tokio::test]
+async fn a_resize_reaches_the_whole_pod_and_nothing_else() {
+    let subject = Subject::new();
+    let kind = subject.kind("", "v1", "pods");
+    let amounts = |cpu: &str| json!({"requests": {"cpu": cpu, "memory": "1Gi"}});
+    let mut tree = pod("a");
+    tree["spec"]["resources"] = amounts("1");
+    subject.create(&kind, tree).await.unwrap();
+    let mut tree = subject.get(&kind, "a").await.unwrap().to_value();
+    tree["spec"]["resources"] = amounts("1500m");
+    tree["spec"]["containers"][0]["image"] = json!("other");
+    let resized = subject.update(&kind, Part::Resize, tree.clone()).await.unwrap();
+    assert_eq!(resized.metadata.generation, 2);
+    let spec = &resized.to_value()["spec"];
+    assert_eq!((&spec["resources"], &spec["containers"][0]["image"]), (&amounts("1500m"), &json!("i")));
+    tree["metadata"]["resourceVersion"] = Value::Null;
+    tree["spec"]["containers"][0]["name"] = json!("other");
+    assert_eq!(
+        message(subject.update(&kind, Part::Resize, tree).await),
+        "Pod \"a\" is invalid: spec.containers[0].name: Forbidden: containers may not be renamed or \
+         reordered on resize"
+    );
+}
+
+#[tokio::test]
+async fn without_its_gate_a_resize_leaves_the_whole_pod_as_it_is() {
+    let subject = Subject::new();
+    let gates = FeatureGates::parse("InPlacePodLevelResourcesVerticalScaling=false").unwrap();
+    subject.registry.0.gates.set(gates).expect("nobody has asked yet");
+    let kind = subject.kind("", "v1", "pods");
+    let mut tree = pod("a");
+    tree["spec"]["resources"] = json!({"requests": {"cpu": "1"}});
+    subject.create(&kind, tree).await.unwrap();
+    let mut tree = subject.get(&kind, "a").await.unwrap().to_value();
+    let before = tree["spec"].clone();
+    tree["spec"]["resources"] = json!({"requests": {"cpu": "2"}});
+    let resized = subject.update(&kind, Part::Resize, tree).await.unwrap();
+    assert_eq!(resized.to_value()["spec"], before);
+    assert_eq!(resized.metadata.generation, 1);
+}
+
+#[tokio::test]
+async fn devices_are_claimed_for_administration_in_namespaces_for_that() {
+    const WORDS: &str = "Forbidden: admin access to devices requires the \
+        `resource.kubernetes.io/admin-access: true` label on the containing namespace";
+    let subject = Subject::new();
+    let namespaces = subject.kind("", "v1", "namespaces");
+    subject.create(&namespaces, named("ns")).await.unwrap();
+    let exactly = |is_admin: bool| {
+        let exactly = json!({"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1,
+            "adminAccess": is_admin});
+        json!({"devices": {"requests": [{"name": "r", "exactly": exactly}]}})
+    };
+    let claims = subject.kind("resource.k8s.io", "v1", "resourceclaims");
+    let templates = subject.kind("resource.k8s.io", "v1", "resourceclaimtemplates");
+    let claim = |name: &str, is_admin: bool| json!({"metadata": {"name": name}, "spec": exactly(is_admin)});
+    let template = json!({"metadata": {"name": "t"}, "spec": {"spec": exactly(true)}});
+    let path = "spec.devices.requests[0].adminAccess";
+    assert_eq!(
+        message(subject.create(&claims, claim("a", true)).await),
+        format!("ResourceClaim.resource.k8s.io \"a\" is invalid: {path}: {WORDS}")
+    );
+    assert_eq!(
+        message(subject.create(&templates, template.clone()).await),
+        format!("ResourceClaimTemplate.resource.k8s.io \"t\" is invalid: {path}: {WORDS}")
+    );
+    let mut given = subject.create(&claims, claim("b", false)).await.unwrap().to_value();
+    let result = json!({"request": "r", "driver": "d.example.com", "pool": "p", "device": "g",
+        "adminAccess": true});
+    given["status"] = json!({"allocation": {"devices": {"results": [result]}}});
+    let refused = message(subject.update(&claims, Part::Status, given.clone()).await);
+    assert!(refused.contains("status.allocation.devices.results[0].adminAccess: Forbidden"), "{refused}");
+    let mut namespace = subject.get(&namespaces, "ns").await.unwrap().to_value();
+    namespace["metadata"]["labels"] = json!({"resource.kubernetes.io/admin-access": "true"});
+    subject.update(&namespaces, Part::Main, namespace).await.unwrap();
+    subject.create(&claims, claim("a", true)).await.unwrap();
+    subject.create(&templates, template).await.unwrap();
+    subject.update(&claims, Part::Status, given).await.unwrap();
 }

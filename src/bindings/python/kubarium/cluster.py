@@ -102,9 +102,9 @@ class Fork(Access):
     def __init__(self, parent, made, folder):
         self.name = made["name"]
         self._parent = parent
-        kubeconfig = os.path.join(folder, f"fork-{self.name}")
-        with open(kubeconfig, "x", encoding="utf-8") as file:
-            os.fchmod(file.fileno(), 0o600)
+        # A name is one parent's alone, and a fork's forks lie beside it. Nobody else may read the file.
+        handle, kubeconfig = tempfile.mkstemp(prefix=f"fork-{self.name}-", dir=folder)
+        with open(handle, "w", encoding="utf-8") as file:
             file.write(made["kubeconfig"])
         super().__init__(kubeconfig, folder)
 
@@ -162,12 +162,21 @@ class Faults:
     def remove(self, name):
         """Removes a rule."""
         self.cluster.request("DELETE", f"{HANDLES}/faults/{name}")
-        self._added.remove(name)
+        self._forget(name)
 
     def clear(self):
-        """Removes the rules that were added here."""
+        """Removes the rules that were added here, as far as nobody else has."""
         for name in list(self._added):
-            self.remove(name)
+            try:
+                self.remove(name)
+            except Refused as refused:
+                if refused.code != 404:
+                    raise
+                self._forget(name)
+
+    def _forget(self, name):
+        if name in self._added:
+            self._added.remove(name)
 
 
 class Cluster(Access):

@@ -1,0 +1,74 @@
+//! Which build of which Kubernetes a program is: said by `/version` and by the metrics of every component.
+
+use std::fmt::Write;
+
+use crate::metrics::heading;
+use crate::process;
+
+/// Kubernetes' version with ours as build metadata, as `v1.36.2+kubarium-0.1.0`.
+pub const GIT_VERSION: &str = concat!("v1.36.2+kubarium-", env!("CARGO_PKG_VERSION"));
+/// Of Kubernetes.
+pub const MAJOR: &str = "1";
+/// Of Kubernetes.
+pub const MINOR: &str = "36";
+/// Of the sources; whoever builds says so.
+pub const GIT_TREE_STATE: &str = "clean";
+/// What it was built with, in place of a version of Go.
+pub const GO_VERSION: &str = "none";
+/// What upstream is built with is `gc`.
+pub const COMPILER: &str = "rustc";
+
+/// The commit of the sources; empty where it is not known.
+pub fn git_commit() -> &'static str {
+    option_env!("KUBARIUM_GIT_COMMIT").unwrap_or_default()
+}
+
+/// When it was built; the beginning of time where it is not known.
+pub fn build_date() -> &'static str {
+    option_env!("KUBARIUM_BUILD_DATE").unwrap_or("1970-01-01T00:00:00Z")
+}
+
+/// What it runs on, as `linux/amd64`.
+pub fn platform() -> String {
+    let architecture = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    format!("{}/{architecture}", std::env::consts::OS)
+}
+
+/// What every component of Kubernetes tells of itself: the build, and what the process costs, which is that
+/// of all components where one process has them all.
+pub fn render(out: &mut String) {
+    let name = "kubernetes_build_info";
+    let help = "[BETA] A metric with a constant '1' value labeled by major, minor, git version, git \
+        commit, git tree state, build date, Go version, and compiler from which Kubernetes was built, and \
+        platform on which it is running.";
+    heading(out, name, "gauge", help);
+    let (date, commit, platform) = (build_date(), git_commit(), platform());
+    // Writing into a text cannot fail.
+    let _ = writeln!(
+        out,
+        "{name}{{build_date={date:?},compiler={COMPILER:?},git_commit={commit:?},\
+         git_tree_state={GIT_TREE_STATE:?},git_version={GIT_VERSION:?},go_version={GO_VERSION:?},\
+         major={MAJOR:?},minor={MINOR:?},platform={platform:?}}} 1"
+    );
+    process::render(out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_component_tells_of_its_build_and_its_process() {
+        let mut out = String::new();
+        render(&mut out);
+        let sample = out.lines().find(|line| line.starts_with("kubernetes_build_info{")).unwrap();
+        assert!(sample.contains("git_version=\"v1.36.2+kubarium-") && sample.ends_with("\"} 1"), "{sample}");
+        assert!(sample.contains("major=\"1\",minor=\"36\",platform=\""), "{sample}");
+        #[cfg(target_os = "linux")]
+        assert!(out.contains("\nprocess_start_time_seconds "), "{out}");
+    }
+}
