@@ -49,7 +49,6 @@ mod extenders;
 mod fault_handles;
 mod fault_objects;
 mod fault_resources;
-mod fault_webhooks;
 mod flow_handles;
 mod fork_handles;
 mod forked;

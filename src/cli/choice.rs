@@ -1,5 +1,5 @@
-//! Which cluster is meant: the one that is named, else the only one, else that of kubectl's current context. A
-//! fork that has a port is a cluster, too.
+//! Which cluster is meant: the one that is named, else the only one, else that of kubectl's current context.
+//! A fork that has a port is a cluster, too.
 
 use serde_json::Value;
 

@@ -1,9 +1,10 @@
 //! The faults of a cluster over HTTP.
 
+mod fault_webhooks;
+
 use std::sync::Arc;
 
 use super::fault_resources;
-use super::fault_webhooks;
 use super::inside::Inside;
 use apimachinery::status::Status;
 use axum::response::Response;

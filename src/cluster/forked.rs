@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use futures::future::{BoxFuture, join_all};
 use sync::Mutex;
 
-use super::Cluster;
 use super::config::{Access, Config};
 use super::origin::Origin;
 use super::start_error::StartError;
@@ -32,13 +31,6 @@ pub(super) trait ForkedCluster: Send {
 /// cluster is being made.
 #[derive(Default)]
 pub(super) struct NamedForks(pub(super) Mutex<BTreeMap<String, Option<Box<dyn ForkedCluster>>>>);
-
-impl Cluster {
-    /// The names of the forks that were made over HTTP, as `kubarium fork` makes them.
-    pub fn fork_names(&self) -> Vec<String> {
-        self.inside.forks.names()
-    }
-}
 
 impl NamedForks {
     /// What they are called.

@@ -1,10 +1,31 @@
-//! Forking a cluster, for whoever holds it.
+//! Forking a cluster, and coming to it as somebody, for whoever holds it.
 
 use super::Cluster;
-use super::config::Listen;
+use super::config::{Access, Listen};
 use super::fork::ForkError;
+use super::serving::made_at;
+use super::start_error::StartError;
 
 impl Cluster {
+    /// The names of the forks that were made over HTTP, as `kubarium fork` makes them.
+    pub fn fork_names(&self) -> Vec<String> {
+        self.inside.forks.names()
+    }
+
+    /// As [`Cluster::access`], for a user of a group, with a certificate of their own that the cluster's
+    /// authority has signed.
+    ///
+    /// # Errors
+    /// That none can be made.
+    pub fn access_as(&self, user: &str, group: &str) -> Result<Option<Access>, StartError> {
+        let Some(mut access) = self.access() else { return Ok(None) };
+        if access.identity.is_some() {
+            let made = self.inside.keys.authority.client(user, group, made_at(&self.inside.clock))?;
+            access.identity = Some(made);
+        }
+        Ok(Some(access))
+    }
+
     /// A second cluster with the same past: the same objects, the same time, the same keys, the same
     /// components at work. From here on neither hears of the other. An expensive fixture is built once, and
     /// each test gets its fork.

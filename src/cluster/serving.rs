@@ -2,10 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use super::Cluster;
 use super::config::Access;
 use super::inside::{ADMIN, MASTERS};
-use super::start_error::StartError;
 use clock::Clock;
 use pki::{Authority, Identity, MadeAt};
 
@@ -37,20 +35,4 @@ pub(super) fn access(
     let trusted = serving.map_or(authority.certificate_pem(), |serving| &serving.certificate_pem);
     let authority_pem = Some(trusted.to_owned());
     Ok(Access { server: format!("https://{reachable}"), authority_pem, identity: Some(identity) })
-}
-
-impl Cluster {
-    /// As [`Cluster::access`], for a user of a group, with a certificate of their own that the cluster's
-    /// authority has signed.
-    ///
-    /// # Errors
-    /// That none can be made.
-    pub fn access_as(&self, user: &str, group: &str) -> Result<Option<Access>, StartError> {
-        let Some(mut access) = self.access() else { return Ok(None) };
-        if access.identity.is_some() {
-            let made = self.inside.keys.authority.client(user, group, made_at(&self.inside.clock))?;
-            access.identity = Some(made);
-        }
-        Ok(Some(access))
-    }
 }

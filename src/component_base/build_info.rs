@@ -46,7 +46,9 @@ pub fn render(out: &mut String) {
         commit, git tree state, build date, Go version, and compiler from which Kubernetes was built, and \
         platform on which it is running.";
     heading(out, name, "gauge", help);
-    let (date, commit, platform) = (build_date(), git_commit(), platform());
+    let date = build_date();
+    let commit = git_commit();
+    let platform = platform();
     // Writing into a text cannot fail.
     let _ = writeln!(
         out,

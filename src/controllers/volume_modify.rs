@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::volume_provisioner::PROVISIONER;
+use super::volume_provisioner::{PROVISIONER, is_own_driver};
 use apimachinery::time::{Time, rfc3339};
 use apis::tree::{is_set, items, text};
 
@@ -77,7 +77,7 @@ pub(crate) fn refusal(volume: &Value, class: &Value) -> Option<String> {
             "volume {name:?} is not of a CSI driver and has no attributes: only a claim that names a \
              VolumeAttributesClass when it is created gets a volume that has"
         )
-    } else if driver != PROVISIONER {
+    } else if !is_own_driver(driver) {
         let class = text(class, "metadata.name");
         format!("VAC {class} is for driver {driver} which does not match driver name {PROVISIONER}")
     } else {

@@ -26,6 +26,13 @@ use client_go::lister::Lister;
 
 /// What a StorageClass names to get simulated disks.
 pub const PROVISIONER: &str = "kubarium.dev/simulated-disk";
+/// What disks with attributes name as their CSI driver, whose name may have no slash.
+const CSI_DRIVER: &str = "simulated-disk.kubarium.dev";
+
+/// Whether a VolumeAttributesClass of this driver is one of these disks'.
+pub(crate) fn is_own_driver(name: &str) -> bool {
+    matches!(name, PROVISIONER | CSI_DRIVER)
+}
 /// Before the name of a volume in the queue; a claim is `namespace/name`.
 const VOLUME: &str = "volume:";
 
@@ -116,7 +123,7 @@ impl VolumeProvisioner {
             return Err(format!("volumeattributesclasses.storage.k8s.io {name:?} not found"));
         };
         match text(&class.to_value(), "driverName") {
-            PROVISIONER => Ok(()),
+            own if is_own_driver(own) => Ok(()),
             other => Err(format!(
                 "VAC {name} referenced in PVC is for driver {other} which does not match driver name \
                  {PROVISIONER}"
@@ -149,7 +156,7 @@ impl VolumeProvisioner {
             set(&mut volume, "spec.hostPath", json!({"path": path, "type": "DirectoryOrCreate"}));
         } else {
             // Only volumes of CSI have attributes.
-            set(&mut volume, "spec.csi", json!({"driver": PROVISIONER, "volumeHandle": name}));
+            set(&mut volume, "spec.csi", json!({"driver": CSI_DRIVER, "volumeHandle": name}));
             set(&mut volume, "spec.volumeAttributesClassName", attributes);
         }
         let node = self.nodes.get("", annotation(tree, SELECTED_NODE));

@@ -25,12 +25,12 @@ pub struct Entropy(Arc<Mutex<Sequence>>);
 struct Sequence {
     rng: fastrand::Rng,
     /// Of a seeded one.
-    named: Option<Named>,
+    named: Option<NamedDraws>,
 }
 
 /// Numbers that belong to names.
 #[derive(Clone, Debug)]
-struct Named {
+struct NamedDraws {
     seed: u64,
     counts: Vec<u32>,
 }
@@ -38,7 +38,7 @@ struct Named {
 impl Entropy {
     /// Numbers that a seed decides: equal ones for equal seeds.
     pub fn seeded(seed: u64) -> Entropy {
-        let named = Some(Named { seed, counts: vec![0; COUNTS] });
+        let named = Some(NamedDraws { seed, counts: vec![0; COUNTS] });
         Entropy::of(Sequence { rng: fastrand::Rng::with_seed(seed), named })
     }
 
@@ -66,7 +66,7 @@ impl Entropy {
     /// without a seed.
     pub fn uid_of(&self, name: &[&str]) -> Option<String> {
         let mut sequence = self.0.lock();
-        let Named { seed, counts } = sequence.named.as_mut()?;
+        let NamedDraws { seed, counts } = sequence.named.as_mut()?;
         let hash = hash(name);
         let count = &mut counts[(hash % COUNTS as u64) as usize];
         *count = count.wrapping_add(1);

@@ -1,7 +1,6 @@
 //! `Step`: everything that happens between a request and a running pod, one variant for each thing.
 //!
-//! Read from top to bottom this is the way of one `kubectl apply`. Every text is shared (`Arc<str>`): names
-//! of a small vocabulary come from [`super::Flow::name`].
+//! From top to bottom the way of one `kubectl apply`. Names of a small vocabulary are [`super::Flow::name`]'s.
 
 use std::sync::Arc;
 
@@ -17,7 +16,6 @@ type Text = Arc<str>;
 
 /// The status of an object that was found invalid: why tells the values that are.
 const UNPROCESSABLE: u16 = 422;
-/// In place of that.
 const NOT_FOR_YOU: &str = "the object is invalid; which values are, is for those who may read it";
 
 /// What a write did to the key in the store.

@@ -9,10 +9,21 @@ pub(crate) const MAX_MANIFESTS_BYTES: usize = 3 * 1024 * 1024;
 ///
 /// # Errors
 /// What is no YAML, and in which line.
-pub(crate) fn as_json(text: &[u8]) -> Result<String, String> {
-    let text = std::str::from_utf8(text).map_err(|error| format!("this is no text: {error}"))?;
-    let documents = yaml::documents(text).map_err(|error| format!("this is no YAML: {error}"))?;
-    serde_json::to_string(&documents).map_err(|error| error.to_string())
+pub(crate) fn as_json(text: &[u8]) -> Result<String, UnreadManifests> {
+    let text = std::str::from_utf8(text).map_err(UnreadManifests::NoText)?;
+    let documents = yaml::documents(text).map_err(|error| UnreadManifests::NoYaml(error.to_string()))?;
+    Ok(serde_json::to_string(&documents).expect("a tree is JSON"))
+}
+
+/// What somebody is about to apply cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum UnreadManifests {
+    /// It is not UTF-8.
+    #[error("this is no text: {0}")]
+    NoText(std::str::Utf8Error),
+    /// What the reader of YAML says.
+    #[error("this is no YAML: {0}")]
+    NoYaml(String),
 }
 
 #[cfg(test)]
@@ -24,8 +35,8 @@ mod tests {
         let text = b"kind: List\nitems: [{kind: Pod}]\n---\na: \"1\"\n";
         assert_eq!(as_json(text).unwrap(), r#"[{"items":[{"kind":"Pod"}],"kind":"List"},{"a":"1"}]"#);
         assert_eq!(as_json(b"").unwrap(), "[]");
-        let refused = as_json(b"a: 1\nfoo: [\n").unwrap_err();
+        let refused = as_json(b"a: 1\nfoo: [\n").unwrap_err().to_string();
         assert!(refused.starts_with("this is no YAML: yaml: line "), "{refused}");
-        assert!(as_json(b"\xff").unwrap_err().starts_with("this is no text: "));
+        assert!(as_json(b"\xff").unwrap_err().to_string().starts_with("this is no text: "));
     }
 }

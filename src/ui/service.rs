@@ -112,7 +112,7 @@ impl Front {
         };
         match manifests::as_json(&read.to_bytes()) {
             Ok(json) => told(json),
-            Err(why) => plain(StatusCode::BAD_REQUEST, why),
+            Err(why) => plain(StatusCode::BAD_REQUEST, why.to_string()),
         }
     }
 

@@ -84,8 +84,8 @@ impl ClientAuthorities {
     }
 }
 
-/// Time and purpose of what webpki does not take and Go does: an authority that shows itself, and a certificate
-/// of the first version that one has signed.
+/// Time and purpose of what webpki does not take and Go does: an authority that shows itself, and a
+/// certificate of the first version that one has signed.
 fn verify_time_and_purpose(leaf: &CertificateDer, now: UnixTime) -> Result<(), rustls::Error> {
     let refused = |why| Err(rustls::Error::InvalidCertificate(why));
     let Ok((_, certificate)) = X509Certificate::from_der(leaf) else {

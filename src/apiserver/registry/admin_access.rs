@@ -32,7 +32,7 @@ impl Registry {
         }
     }
 
-    /// The same of what a claim is given, unless it was given such access before.
+    /// What is wrong with the devices that a claim is given, unless it was given such access before.
     pub(super) async fn admin_access_on_update(
         &self,
         kind: &Kind,

@@ -249,3 +249,6 @@ pub(super) fn duration(microseconds: u64) -> String {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

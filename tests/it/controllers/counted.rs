@@ -92,6 +92,8 @@ async fn controllers_count_what_they_take_away_and_mirror() {
     let volume = json!({"name": "d", "ephemeral": {"volumeClaimTemplate": claim}});
     let container = json!({"name": "c", "image": "nginx"});
     let spec = json!({"containers": [container], "volumes": [volume]});
+    create(&cluster, &PODS, "default", json!({"metadata": {"name": "waits"}, "spec": spec})).await;
+    let spec = json!({"containers": [container]});
     create(&cluster, &PODS, "default", json!({"metadata": {"name": "driven-out"}, "spec": spec})).await;
     let metadata = json!({"name": "stuck", "finalizers": ["example.com/keep"]});
     let spec = json!({"containers": [container], "schedulerName": "nobody"});

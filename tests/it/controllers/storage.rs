@@ -431,7 +431,7 @@ async fn a_volume_has_the_attributes_that_its_claim_names() {
     assert_eq!(bound["status"]["currentVolumeAttributesClassName"], "silver");
     let volume = bound["spec"]["volumeName"].as_str().unwrap();
     let made = fixture.get(&PERSISTENT_VOLUMES, volume).await.unwrap();
-    assert_eq!(made["spec"]["csi"]["driver"], "kubarium.dev/simulated-disk");
+    assert_eq!(made["spec"]["csi"]["driver"], "simulated-disk.kubarium.dev");
     assert_eq!(made["spec"]["volumeAttributesClassName"], "silver");
     wants_attributes(&fixture, "gold").await;
     let pending = json!({"status": "Pending", "targetVolumeAttributesClassName": "gold"});

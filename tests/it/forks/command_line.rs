@@ -13,12 +13,12 @@ fn ok(up: &Up, arguments: &[&str]) -> String {
 
 /// By whoever names it, and by whoever's kubectl talks to it; the cluster itself by all others.
 fn the_fork_is_meant(up: &Up, kubeconfig: &str) {
-    ok(up, &["fault", "add", "one", "--answer", "409", "--user", "nobody", "--name", "mine"]);
+    ok(up, &["fault", "add", "doomed", "--answer", "409", "--user", "nobody", "--name", "mine"]);
     ok(up, &["settle", "--name", "mine"]);
-    assert!(ok(up, &["fault", "list", "--name", "mine"]).contains("one"));
-    assert!(!ok(up, &["fault", "list"]).contains("one"));
+    assert!(ok(up, &["fault", "list", "--name", "mine"]).contains("doomed"));
+    assert!(!ok(up, &["fault", "list"]).contains("doomed"));
     let listed = command(up.folder()).env("KUBECONFIG", kubeconfig).args(["fault", "list"]).output().unwrap();
-    assert!(texts(&listed).0.contains("one"), "{:?}", texts(&listed));
+    assert!(texts(&listed).0.contains("doomed"), "{:?}", texts(&listed));
     let refused = up.kubarium(&["down", "mine"]);
     assert!(texts(&refused).1.contains("\"mine\" is a fork of "), "{:?}", texts(&refused));
 }
