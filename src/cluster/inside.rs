@@ -13,6 +13,7 @@ use super::forked::{NamedForks, Starter};
 use super::interceptors::Interceptors;
 use super::origin::SigningKeys;
 use super::sent_spans::SentSpans;
+pub(super) use super::serving::{ADMIN, MASTERS};
 use super::snapshot::{Snapshot, SnapshotError};
 use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
@@ -30,12 +31,8 @@ use flow::{Exchanges, Flow, KeepsExchanges};
 use handles::HandleCall;
 use ui::Guests;
 
-/// Who may do everything.
-pub(super) const ADMIN: &str = "kubernetes-admin";
 /// The test kit; what begins so is known to `faults` and `witness`.
 const KIT: &str = "kubarium:handles";
-/// The group that says so.
-pub(super) const MASTERS: &str = "system:masters";
 
 /// A running cluster without its port. What a handle does, it does to this.
 pub(crate) struct Inside {

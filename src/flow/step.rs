@@ -1,6 +1,6 @@
 //! `Step`: everything that happens between a request and a running pod, one variant for each thing.
 //!
-//! From top to bottom the way of one `kubectl apply`. Names of a small vocabulary are [`super::Flow::name`]'s.
+//! From top to bottom the way of one `kubectl apply`. Names of a small vocabulary: [`super::Flow::name`].
 
 use std::sync::Arc;
 
