@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+/// Whose members may do everything (`user.SystemPrivilegedGroup`).
+pub const MASTERS: &str = "system:masters";
+
 /// The service accounts of kube-system that upstream's controller manager makes, those of controllers that
 /// are not here among them: people bind roles to them.
 pub const CONTROLLER_ACCOUNTS: &[&str] = &[

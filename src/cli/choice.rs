@@ -1,15 +1,11 @@
 //! Which cluster is meant: the one that is named, else the only one, else that of kubectl's current context.
 //! A fork that has a port is a cluster, too.
 
-use serde_json::Value;
-
+use super::Failure;
 use super::connection::Context;
+use super::forks::{self, ListedFork};
 use super::kubeconfig::current::{self, Current};
 use super::state::{self, Record};
-use super::{Failure, block_on};
-
-/// The handle that tells a cluster's forks.
-const FORKS: &str = "/kubarium/v1/forks";
 
 /// A running cluster, or a fork of one by its name or as kubectl's current context, and how to talk to it.
 pub(crate) fn reached(name: Option<&str>) -> Result<(Record, Context), Failure> {
@@ -27,35 +23,29 @@ pub(crate) fn reached(name: Option<&str>) -> Result<(Record, Context), Failure> 
 
 /// The cluster of which a fork has this name.
 pub(crate) fn parent_of_fork(running: &[Record], name: &str) -> Option<Record> {
-    let has_it = |parent: &&Record| fork_of(parent, |fork, _| fork == name).is_some();
+    let has_it = |parent: &&Record| fork_of(parent, |fork| fork.name == name).is_some();
     running.iter().find(has_it).cloned()
 }
 
 fn fork_that_is_meant(running: &[Record], name: Option<&str>) -> Option<(Record, Context)> {
-    let is_running = |wanted: &dyn Fn(&Record) -> bool| running.iter().any(wanted);
+    let forks =
+        |is_meant: &dyn Fn(&ListedFork) -> bool| running.iter().find_map(|parent| fork_of(parent, is_meant));
     if let Some(name) = name {
-        if is_running(&|record| record.name == name) {
-            return None;
-        }
-        return running.iter().find_map(|parent| fork_of(parent, |fork, _| fork == name));
+        let is_running = running.iter().any(|record| record.name == name);
+        return if is_running { None } else { forks(&|fork| fork.name == name) };
     }
-    let meant = current::read()?.server?;
-    if is_running(&|record| record.server == meant) {
-        return None;
-    }
-    running.iter().find_map(|parent| fork_of(parent, |_, server| server == meant))
+    let server = current::read()?.server?;
+    let is_running = running.iter().any(|record| record.server == server);
+    if is_running { None } else { forks(&|fork| fork.server == server) }
 }
 
 /// A fork has its parent's authority and administrator, at an address of its own. A parent that does not
 /// answer has none.
-fn fork_of(parent: &Record, is_meant: impl Fn(&str, &str) -> bool) -> Option<(Record, Context)> {
+fn fork_of(parent: &Record, is_meant: impl Fn(&ListedFork) -> bool) -> Option<(Record, Context)> {
     let mut context = Context::load(&parent.kubeconfig, &parent.name).ok()?;
-    let answer: Value = serde_json::from_slice(&block_on(context.get(FORKS)).ok()?).ok()?;
-    let forks = answer["forks"].as_array()?;
-    let mut described = forks.iter().filter_map(|fork| fork["name"].as_str().zip(fork["server"].as_str()));
-    let (name, server) = described.find(|(name, server)| is_meant(name, server))?;
-    context.access.server = server.to_owned();
-    Some((Record { name: name.to_owned(), server: server.to_owned(), ..parent.clone() }, context))
+    let ListedFork { name, server } = forks::listed(&context).ok()?.into_iter().find(is_meant)?;
+    context.access.server = server.clone();
+    Some((Record { name, server, ..parent.clone() }, context))
 }
 
 /// A running cluster.

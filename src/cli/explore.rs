@@ -16,7 +16,8 @@ use super::kubeconfig;
 use super::run_folder::RunFolder;
 use super::terminal::fitted;
 use super::{Failure, say, state};
-use crate::cluster::{Access, Cluster, Config, Listen};
+use crate::cluster::{Cluster, Config, Listen};
+use apimachinery::user::MASTERS;
 use apimachinery::yaml;
 use clock::Clock;
 use entropy::Entropy;
@@ -24,8 +25,6 @@ use files::write_private;
 
 /// Who acts by the kubeconfig that is made for the operator.
 const OPERATOR: &str = "operator";
-/// They may do everything.
-const MASTERS: &str = "system:masters";
 
 /// Run a test under many seeds, each with other faults, and find the smallest schedule that makes it fail
 ///
@@ -196,32 +195,14 @@ impl ExploreCommand {
             cluster.faults().add(fault.clone()).map_err(|error| Failure(error.to_string()))?;
         }
         let claim = state::Claim::take(name)?;
-        claim.publish(&self.record(name, &access, &paths[0]))?;
+        let record = state::Record::of_own(name, &access.server, self.nodes, &paths[0]);
+        claim.publish(&state::Record { own_kubeconfig: true, ready: true, ..record })?;
         let (program, arguments) = self.command.split_first().ok_or(Failure("there is no command".into()))?;
         let mut command = Command::new(program);
         command.args(arguments).env("KUBARIUM_SEED", schedule.seed.to_string());
         beside::tell_of_cluster(&mut command, cluster, name, &paths[0]);
         command.env("KUBARIUM_OPERATOR_KUBECONFIG", &paths[1]).kill_on_drop(true);
         self.why_failed(command, &program.to_string_lossy(), asked).await
-    }
-
-    /// What `kubarium` finds the cluster by, where the command calls it.
-    fn record(&self, name: &str, access: &Access, kubeconfig: &Path) -> state::Record {
-        state::Record {
-            name: name.to_owned(),
-            pid: i32::try_from(std::process::id()).unwrap_or_default(),
-            server: access.server.clone(),
-            nodes: self.nodes,
-            kubeconfig: kubeconfig.to_owned(),
-            own_kubeconfig: true,
-            ready: true,
-            applied: vec![],
-            version: env!("CARGO_PKG_VERSION").into(),
-            started: Some(Clock::real().now()),
-            shutdown_delay: Duration::ZERO,
-            data_dir: None,
-            log: None,
-        }
     }
 
     /// Runs the command; why it failed, if it did. Nothing that it has started goes on after it.

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use http::Method;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::json;
 
+use super::asked::encoded;
 use super::connection::Context;
+use super::forks::{self, FORKS, read};
 use super::state::Record;
 use super::{Failure, choice, kubeconfig, say, state};
 
@@ -47,17 +48,6 @@ struct MadeFork {
     kubeconfig: String,
 }
 
-#[derive(Deserialize)]
-struct ListedFork {
-    name: String,
-    server: String,
-}
-
-#[derive(Deserialize)]
-struct ListedForks {
-    forks: Vec<ListedFork>,
-}
-
 impl Fork {
     /// Asks the cluster for it.
     pub fn run(self) -> Result<(), Failure> {
@@ -77,7 +67,7 @@ impl Fork {
         }
         let at = self.at.map(|at| at.to_string());
         let wanted = json!({"name": self.fork, "resourceVersion": at}).to_string();
-        let answer = super::block_on(context.ask(Method::POST, "/kubarium/v1/forks", wanted.into()))?;
+        let answer = super::block_on(context.ask(Method::POST, FORKS, wanted.into()))?;
         let made: MadeFork = read(&answer)?;
         let access = Context::parse(&made.kubeconfig, "the answer", &made.name)?.access;
         let written = match kubeconfig::write(&made.name, self.kubeconfig.as_deref(), &access) {
@@ -120,24 +110,17 @@ fn refuse(fork: &str, parent: &str) -> Result<(), Failure> {
 }
 
 fn end(context: &Context, fork: &str) -> Result<(), Failure> {
-    let name = utf8_percent_encode(fork, NON_ALPHANUMERIC);
-    let path = format!("/kubarium/v1/forks/{name}");
+    let path = format!("{FORKS}/{}", encoded(fork));
     super::block_on(context.ask(Method::DELETE, &path, Vec::new())).map(drop)
 }
 
 fn list(context: &Context) -> Result<(), Failure> {
-    let answer = super::block_on(context.get("/kubarium/v1/forks"))?;
-    let ListedForks { forks } = read(&answer)?;
+    let forks = forks::listed(context)?;
     if forks.is_empty() {
         say("There is no fork; make one with: kubarium fork");
     }
     forks.iter().for_each(|fork| say(format!("{}  {}", fork.name, fork.server)));
     Ok(())
-}
-
-fn read<T: serde::de::DeserializeOwned>(answer: &[u8]) -> Result<T, Failure> {
-    serde_json::from_slice(answer)
-        .map_err(|error| Failure::new("the cluster's answer is not understood", error))
 }
 
 #[cfg(test)]

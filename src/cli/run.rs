@@ -138,7 +138,7 @@ impl RunCommand {
         let access = cluster.access().ok_or(Failure("the cluster does not listen".into()))?;
         let own = self.up.kubeconfig.clone().unwrap_or_else(|| folder.join("kubeconfig"));
         let written = kubeconfig::write(&self.up.name, Some(&own), &access)?;
-        let mut record = self.up.record(&Clock::real(), &access.server, &written.path);
+        let mut record = self.up.record(&access.server, &written.path);
         (record.own_kubeconfig, record.ready) = (true, true);
         let ended = match claim.publish(&record) {
             Ok(()) => self.apply_and_run(cluster, &written.path, given, asked).await,

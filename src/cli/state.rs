@@ -65,6 +65,27 @@ pub(crate) struct Record {
     pub log: Option<PathBuf>,
 }
 
+impl Record {
+    /// Of a cluster of this process, before anything is applied.
+    pub(crate) fn of_own(name: &str, server: &str, nodes: u32, kubeconfig: &Path) -> Record {
+        Record {
+            name: name.to_owned(),
+            pid: i32::try_from(std::process::id()).unwrap_or_default(),
+            server: server.to_owned(),
+            nodes,
+            kubeconfig: std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned()),
+            own_kubeconfig: false,
+            ready: false,
+            applied: vec![],
+            version: env!("CARGO_PKG_VERSION").into(),
+            started: Some(Clock::real().now()),
+            shutdown_delay: Duration::ZERO,
+            data_dir: None,
+            log: None,
+        }
+    }
+}
+
 /// The folder of all records.
 pub(crate) fn folder() -> Result<PathBuf, Failure> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);

@@ -277,7 +277,7 @@ impl Up {
         let written = kubeconfig::write(&self.name, self.kubeconfig.as_deref(), &access)?;
         progress::done("kubeconfig", &format!("{} (context {:?})", written.path.display(), self.name));
         let nodes = u32::try_from(cluster.node_names().len()).unwrap_or(self.nodes);
-        let record = state::Record { log, nodes, ..self.record(&clock, &access.server, &written.path) };
+        let record = state::Record { log, nodes, ..self.record(&access.server, &written.path) };
         let at_work = self.attend(&clock, &cluster, claim, (record, readiness), manifests);
         let outcome = tokio::select! {
             failed = at_work => failed,
@@ -326,22 +326,13 @@ impl Up {
     }
 
     /// What the cluster says of itself before anything is applied.
-    pub(super) fn record(&self, clock: &Clock, server: &str, kubeconfig: &Path) -> state::Record {
+    pub(super) fn record(&self, server: &str, kubeconfig: &Path) -> state::Record {
         let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         state::Record {
-            name: self.name.clone(),
-            pid: i32::try_from(std::process::id()).unwrap_or_default(),
-            server: server.to_owned(),
-            nodes: self.nodes(None),
-            kubeconfig: absolute(kubeconfig),
             own_kubeconfig: self.kubeconfig.is_some(),
-            ready: false,
-            applied: vec![],
-            version: env!("CARGO_PKG_VERSION").into(),
-            started: Some(clock.now()),
             shutdown_delay: self.apiserver.shutdown.delay,
             data_dir: self.data_dir.as_deref().map(absolute),
-            log: None,
+            ..state::Record::of_own(&self.name, server, self.nodes(None), kubeconfig)
         }
     }
 

@@ -94,6 +94,8 @@ impl Profiling {
     /// Ends it, and tells what it has seen.
     #[must_use]
     pub fn end(self) -> CpuProfile {
+        // First, so that nothing is noted that nobody hears of.
+        self.profiler.is_on.store(false, Ordering::SeqCst);
         let taken = std::mem::take(&mut *self.profiler.shares.lock());
         let shares = taken.into_iter().map(|(stack, CpuTaken { cpu, polls })| CpuShare { stack, cpu, polls });
         let shares: Vec<CpuShare> = shares.collect();

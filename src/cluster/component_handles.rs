@@ -13,6 +13,7 @@ use super::inside::Inside;
 use apimachinery::status::Status;
 use axum::body::Body;
 use axum::response::Response;
+use client_go::metrics::ComponentMetrics;
 use component_base::build_info;
 use component_base::metrics::Render;
 use handles::{ClusterHandle, HandleCall, Handles, answer};
@@ -79,6 +80,14 @@ fn with_pages(handles: Handles, inside: &Arc<Inside>) -> Handles {
     handles.with(page, move |call: HandleCall| read_page(inside.clone(), call))
 }
 
+/// What a component counts, and which build it is.
+pub(super) fn counted(metrics: &ComponentMetrics) -> String {
+    let mut text = String::new();
+    metrics.render(&mut text);
+    build_info::render(&mut text);
+    text
+}
+
 async fn read_page(inside: Arc<Inside>, call: HandleCall) -> Result<Response, Status> {
     let name = call.query("name").ok_or_else(|| Status::bad_request("name: which component is meant?"))?;
     let not_found = |unknown: UnknownComponent| Status::failure(404, "NotFound", unknown.to_string());
@@ -91,12 +100,7 @@ async fn read_page(inside: Arc<Inside>, call: HandleCall) -> Result<Response, St
             // A kubelet's page has what its client counts, too.
             let text = match own_page(&inside, name, "/metrics").await {
                 Some(own) => own,
-                None => {
-                    let mut text = String::new();
-                    metrics.render(&mut text);
-                    build_info::render(&mut text);
-                    text
-                }
+                None => counted(&metrics),
             };
             Ok(page(text, METRICS))
         }

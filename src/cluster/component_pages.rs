@@ -7,15 +7,13 @@ use super::Cluster;
 use super::apart::ApartError;
 use super::apart::delegated::Delegated;
 use super::apart::pages::{self, OwnPages};
-use super::component_handles::{health, zpages};
+use super::component_handles::{self, health, zpages};
 use super::elections::{CONTROLLER_MANAGER, SCHEDULER};
 use super::inside::Inside;
 use super::serving::made_at;
 use super::start_error::StartError;
 use apiserver::endpoints::routes::debug::Debugging;
 use apiserver::server::Server;
-use component_base::build_info;
-use component_base::metrics::Render;
 
 impl Cluster {
     /// Serves the pages of the components that have a port.
@@ -52,13 +50,8 @@ async fn serve(inside: &Arc<Inside>, name: &'static str, address: SocketAddr) ->
     let counting = Arc::downgrade(inside);
     // Who has stopped counts nothing.
     let counted = Arc::new(move || {
-        let mut text = String::new();
         let metrics = counting.upgrade().and_then(|inside| inside.running.metrics(name));
-        metrics.iter().for_each(|metrics| {
-            metrics.render(&mut text);
-            build_info::render(&mut text);
-        });
-        text
+        metrics.map(|metrics| component_handles::counted(&metrics)).unwrap_or_default()
     });
     let debugging =
         Debugging { options: inside.config.apiserver.debugging, verbosity: inside.config.verbosity.clone() };

@@ -14,6 +14,7 @@ use super::config::Config;
 use super::serving::made_at;
 use apimachinery::status::Status;
 use apimachinery::time::{Time, rfc3339};
+use apimachinery::user::MASTERS;
 use apimachinery::wire::ApiResponse;
 use apis::core::node::NODES;
 use apis::tree::{items, number, text};
@@ -26,7 +27,6 @@ use pki::Authority;
 
 /// Who the apiserver is to kubelets (kubeadm's `apiserver-kubelet-client.crt`).
 const USER: &str = "kube-apiserver-kubelet-client";
-const GROUP: &str = "system:masters";
 /// An answer that says what went wrong is read so far.
 const MAX_REFUSAL_BYTES: usize = 64 << 10;
 
@@ -73,7 +73,7 @@ impl RemoteKubelets {
     fn connect(&self) -> Result<Transport, String> {
         let mut config = self.config.clone();
         if config.identity.is_none() {
-            let made = self.authority.client(USER, GROUP, made_at(&self.clock));
+            let made = self.authority.client(USER, MASTERS, made_at(&self.clock));
             let made = made.map_err(|error| error.to_string())?;
             config.identity = Some((made.certificate_pem.into_bytes(), made.key_pem.into_bytes()));
         }

@@ -3,13 +3,12 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use super::config::Access;
+pub(super) use apimachinery::user::MASTERS;
 use clock::Clock;
 use pki::{Authority, Identity, MadeAt};
 
 /// Who may do everything.
 pub(super) const ADMIN: &str = "kubernetes-admin";
-/// The group that says so.
-pub(super) const MASTERS: &str = "system:masters";
 
 /// When what is signed now is made: clients live by the machine's clock, the cluster and its pods by this
 /// one. Where a year may pass in a moment nothing ends after one.

@@ -28,14 +28,18 @@ pub fn build_date() -> &'static str {
     option_env!("KUBARIUM_BUILD_DATE").unwrap_or("1970-01-01T00:00:00Z")
 }
 
-/// What it runs on, as `linux/amd64`.
-pub fn platform() -> String {
-    let architecture = match std::env::consts::ARCH {
+/// The machine's architecture as Go calls it.
+pub fn architecture() -> &'static str {
+    match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",
         other => other,
-    };
-    format!("{}/{architecture}", std::env::consts::OS)
+    }
+}
+
+/// What it runs on, as `linux/amd64`.
+pub fn platform() -> String {
+    format!("{}/{}", std::env::consts::OS, architecture())
 }
 
 /// What every component of Kubernetes tells of itself: the build, and what the process costs, which is that

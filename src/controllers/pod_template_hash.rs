@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use entropy::safe_encode;
+use golang::fnv;
 
 /// FNV-1a over the template's canonical JSON and the number of collisions so far, in the alphabet of names.
 ///
@@ -12,8 +13,7 @@ pub(crate) fn pod_template_hash(template: &Value, collision_count: Option<i64>) 
     let text = template.to_string();
     let count = collision_count.map(|count| (count as u64).to_le_bytes());
     let bytes = text.bytes().chain(count.into_iter().flatten());
-    let hash = bytes.fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    safe_encode(&hash.to_string())
+    safe_encode(&fnv::sum_32a(bytes).to_string())
 }
 
 #[cfg(test)]

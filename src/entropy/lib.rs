@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use golang::fnv;
 use sync::Mutex;
 
 /// Upstream's alphabet for generated names (`k8s.io/apimachinery/pkg/util/rand`): no vowels, so that no words
@@ -115,12 +116,9 @@ fn draw_uid(rng: &mut fastrand::Rng) -> String {
     b"xxxxxxxx-xxxx-vxxx-nxxx-xxxxxxxxxxxx".iter().copied().map(digit).collect()
 }
 
-/// FNV-1a, with an end after each part: the same in every build, as a seed is.
+/// With an end after each part; the same in every build, as a seed is.
 fn hash(name: &[&str]) -> u64 {
-    const BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0100_0000_01b3;
-    let bytes = name.iter().flat_map(|part| part.bytes().chain([0xff]));
-    bytes.fold(BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
+    fnv::sum_64a(name.iter().flat_map(|part| part.bytes().chain([0xff])))
 }
 
 /// Upstream's `rand.SafeEncodeString`: maps each byte to the safe alphabet, as pod template hashes are

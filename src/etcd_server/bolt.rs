@@ -6,6 +6,7 @@
 //! its first page.
 
 use bytes::BufMut;
+use golang::fnv;
 
 /// A key and a value.
 pub(crate) type Item = (Vec<u8>, Vec<u8>);
@@ -154,13 +155,7 @@ fn meta(number: u64, root: u64, free_list: u64, end: u64) -> Vec<u8> {
     page.put_u64_le(free_list);
     page.put_u64_le(end);
     page.put_u64_le(number);
-    let checksum = fnv(&page[start..]);
+    let checksum = fnv::sum_64a(page[start..].iter().copied());
     page.put_u64_le(checksum);
     page
-}
-
-/// FNV-1a of 64 bits.
-pub(crate) fn fnv(bytes: &[u8]) -> u64 {
-    let start = 0xcbf2_9ce4_8422_2325;
-    bytes.iter().fold(start, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }

@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::{Buf, Bytes};
+use golang::fnv;
 
-use crate::bolt::{BRANCH, ELEMENT_BYTES, FORMAT, HEAD_BYTES, IS_BUCKET, LEAF, MAGIC, META, META_BYTES, fnv};
+use crate::bolt::{BRANCH, ELEMENT_BYTES, FORMAT, HEAD_BYTES, IS_BUCKET, LEAF, MAGIC, META, META_BYTES};
 
 /// Sizes that a page may have; bbolt takes that of the operating system.
 const PAGE_SIZES: std::ops::RangeInclusive<u32> = 9..=16;
@@ -134,7 +135,7 @@ fn meta(bytes: &Bytes, at: usize) -> Option<BoltMeta> {
         return None;
     }
     page.advance(HEAD_BYTES);
-    let checksum = fnv(&page[..META_BYTES - 8]);
+    let checksum = fnv::sum_64a(page[..META_BYTES - 8].iter().copied());
     let (magic, format, page_bytes) = (page.get_u32_le(), page.get_u32_le(), page.get_u32_le());
     page.advance(4);
     let root = page.get_u64_le();

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt, Limited};
 
-use apimachinery::decode::{Format, name_in};
-use apimachinery::protobuf;
+use apimachinery::decode::name_in;
 use apimachinery::wire::DecodedBody;
+use apiserver::filters::flow_record::format;
 use apiserver::filters::passed::Passed;
 use clock::Clock;
 
@@ -22,20 +21,10 @@ pub(crate) async fn in_body(request: &mut Passed, goes_on: bool, clock: &Clock) 
     if let Some(DecodedBody(tree)) = request.extensions().get() {
         return tree["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     }
-    let Some(format) = format(request).filter(|_| !goes_on) else { return String::new() };
+    let Some(format) = format(request.headers()).filter(|_| !goes_on) else { return String::new() };
     let body = Limited::new(std::mem::take(request.body_mut()), MAX_BODY_BYTES);
     match clock.timeout_for_client(PATIENCE, body.collect()).await {
         Ok(Ok(read)) => name_in(&read.to_bytes(), format).unwrap_or_default(),
         _ => String::new(),
-    }
-}
-
-fn format(request: &Passed) -> Option<Format> {
-    let value = request.headers().get(CONTENT_TYPE).map_or(Ok(""), |value| value.to_str()).ok()?;
-    match value.split(';').next().unwrap_or_default().trim() {
-        "" | "application/json" => Some(Format::Json),
-        "application/yaml" => Some(Format::Yaml),
-        protobuf::MEDIA_TYPE => Some(Format::Protobuf),
-        _ => None,
     }
 }

@@ -8,6 +8,7 @@
 pub mod base64_text;
 pub mod duration;
 pub mod first_bytes;
+pub mod fnv;
 pub mod go_print;
 pub mod go_text;
 pub mod grpc_code;

@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use component_base::build_info::architecture;
+
 /// The release of Kubernetes that kubelets here behave as.
 const KUBELET_VERSION: &str = "v1.36.2";
 
@@ -75,15 +77,6 @@ impl NodeSystemInfo {
             "osImage": self.os_image,
             "systemUUID": uuid(&id("system")),
         })
-    }
-}
-
-/// As Go calls the machine's.
-fn architecture() -> &'static str {
-    match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
     }
 }
 

@@ -1,6 +1,8 @@
 //! The page's files, as they stand in `src/ui/page`, in the program itself. Plain HTML, CSS and ES modules of
 //! our own: nothing is built, nothing comes from elsewhere.
 
+use golang::fnv;
+
 /// One file.
 pub(crate) struct PageFile {
     /// Where the page asks for it.
@@ -62,10 +64,7 @@ pub(crate) fn named(path: &str) -> Option<&'static PageFile> {
 impl PageFile {
     /// What changes when the file does (an `ETag`): FNV-1a of its bytes.
     pub(crate) fn tag(&self) -> String {
-        let hash = self.text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
-        format!("\"{hash:016x}\"")
+        format!("\"{:016x}\"", fnv::sum_64a(self.text.bytes()))
     }
 }
 

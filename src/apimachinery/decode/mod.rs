@@ -52,6 +52,18 @@ pub enum Format {
     Protobuf,
 }
 
+impl Format {
+    /// Of a media type without parameters; JSON where there is none, and nothing of what is not known.
+    pub fn of_media_type(media_type: &str) -> Option<Format> {
+        match media_type {
+            "" | "application/json" => Some(Format::Json),
+            "application/yaml" => Some(Format::Yaml),
+            protobuf::MEDIA_TYPE => Some(Format::Protobuf),
+            _ => None,
+        }
+    }
+}
+
 /// What a body is expected to be.
 #[derive(Clone, Copy)]
 pub struct DecodeTarget<'a> {

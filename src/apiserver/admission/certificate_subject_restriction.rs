@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::certificate_approval::{is_request, signer_of};
 use super::{Attributes, Operation, Plugin, forbidden};
 use apimachinery::status::Status;
+use apimachinery::user::MASTERS;
 use apis::certificates::request::CertificateRequest;
 
 const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
-const MASTERS: &str = "system:masters";
 
 /// Refuses what no authorizer could take back.
 pub(super) struct CertificateSubjectRestriction;

@@ -16,12 +16,11 @@ use crate::request::RequestInfo;
 use apimachinery::field_error::FieldErrors;
 use apimachinery::gvk::GroupVersion;
 use apimachinery::status::Status;
-use apimachinery::user::UserInfo;
+use apimachinery::user::{MASTERS, UserInfo};
 use apis::scheme::Scheme;
 use apis::tree::{at, is_set, text};
 
 const GROUP: &str = "admissionregistration.k8s.io";
-const MASTERS: &str = "system:masters";
 /// Policies, and their bindings.
 const KINDS: [(&str, &str); 2] = [
     ("validatingadmissionpolicies", "validatingadmissionpolicybindings"),

@@ -15,6 +15,7 @@ use crate::authorizer::Authorizer;
 use crate::registry::Registry;
 use crate::request::RequestInfo;
 use apimachinery::status::Status;
+use apimachinery::user::MASTERS;
 use apis::kind::Kind;
 use apis::rbac::policy_rule::{PolicyRule, compact, quoted, uncovered};
 use apis::tree::text;
@@ -22,7 +23,6 @@ use apis::validation::equal;
 use apis::views::rbac::Role;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
-const MASTERS: &str = "system:masters";
 
 /// Compares what is given with what the giver has.
 pub(super) struct RbacEscalation {

@@ -26,7 +26,7 @@ use crate::webhook::{
     self, CallError, ClientConfig, Reached, ServiceReference, ServiceResolver, Transport, WebhookTarget,
 };
 use apimachinery::object::Object;
-use apimachinery::user::UserInfo;
+use apimachinery::user::{MASTERS, UserInfo};
 use apimachinery::wire::{ApiRequest, ApiResponse, ApiService, text_response};
 use apis::apiregistration::api_service::API_SERVICES;
 use apis::core::service::SERVICES;
@@ -362,7 +362,6 @@ impl Remote {
     }
 }
 
-const MASTERS: &str = "system:masters";
 /// A document of a remote server that is larger is not read.
 const MAX_DOCUMENT_BYTES: usize = 16 << 20;
 

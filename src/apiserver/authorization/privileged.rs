@@ -2,9 +2,7 @@
 
 use crate::authorizer::{Answer, Authorizer, Decision, Rules};
 use crate::request::RequestInfo;
-use apimachinery::user::UserInfo;
-
-const MASTERS: &str = "system:masters";
+use apimachinery::user::{MASTERS, UserInfo};
 
 /// Allows whatever a member of `system:masters` asks.
 pub(super) struct PrivilegedGroups;

@@ -24,7 +24,6 @@ use crate::authorizer::{self, Allowed};
 use crate::request::{PassedOn, RequestInfo, bounded};
 use apimachinery::decode::{Format, name_in};
 use apimachinery::gvk::GroupResource;
-use apimachinery::protobuf;
 use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiResponse, Attempted, DecodedBody, InProcessUser, StatusAnswer, UnreadBody};
@@ -122,14 +121,9 @@ fn received(flow: &Flow, AskedRequest { info, component, .. }: &AskedRequest) ->
 }
 
 /// How the body is written, if that is known.
-fn format(headers: &HeaderMap) -> Option<Format> {
+pub fn format(headers: &HeaderMap) -> Option<Format> {
     let value = headers.get(CONTENT_TYPE).map_or(Ok(""), |value| value.to_str()).ok()?;
-    match value.split(';').next().unwrap_or_default().trim() {
-        "" | "application/json" => Some(Format::Json),
-        "application/yaml" => Some(Format::Yaml),
-        protobuf::MEDIA_TYPE => Some(Format::Protobuf),
-        _ => None,
-    }
+    Format::of_media_type(value.split(';').next().unwrap_or_default().trim())
 }
 
 /// Notes what came of a request.

@@ -12,9 +12,9 @@ use super::until_sent::until_sent;
 use super::{Next, Passing, Terminated};
 use crate::flow_control::{FlowControl, FlowSchema, GROUP, Watching};
 use apimachinery::options::Held;
+use apimachinery::user::MASTERS;
 use apimachinery::wire::{ApiResponse, text_response};
 
-const SYSTEM_MASTERS: &str = "system:masters";
 const FLOW_SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 const PRIORITY_LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 /// Nobody waits for longer, whatever time there is.
@@ -34,7 +34,7 @@ pub async fn prioritize(control: &Arc<FlowControl>, mut request: Passing, next: 
     if !control.is_enabled() {
         let place = if is_long { None } else { control.enter(&info) };
         // Somebody must be able to help.
-        let goes_on = is_long || place.is_some() || user.is_member_of(SYSTEM_MASTERS);
+        let goes_on = is_long || place.is_some() || user.is_member_of(MASTERS);
         return if goes_on { next.run(request).await } else { refusal(1) };
     }
     let Some(schema) = control.classify(&user, &info).await else {

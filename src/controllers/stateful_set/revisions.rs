@@ -16,6 +16,7 @@ use apimachinery::status::Status;
 use apis::apps::stateful_set::STATEFUL_SETS;
 use apis::tree::string_map;
 use entropy::safe_encode;
+use golang::fnv;
 
 /// `history.ControllerRevisionHashLabel`
 const HASH: &str = "controller.kubernetes.io/hash";
@@ -134,8 +135,7 @@ fn hash(data: &Value, collision_count: i64) -> String {
         text = text.replace(character, sequence);
     }
     let bytes = text.bytes().chain(collision_count.to_string().into_bytes());
-    let hash = bytes.fold(0x811c_9dc5_u32, |hash, byte| hash.wrapping_mul(0x0100_0193) ^ u32::from(byte));
-    safe_encode(&hash.to_string())
+    safe_encode(&fnv::sum_32(bytes).to_string())
 }
 
 #[cfg(test)]

@@ -178,7 +178,7 @@ fn broken(pages: &[u8], numbers: &mut Numbers) -> Vec<u8> {
 
 fn sign_first_pages(file: &mut [u8]) {
     for page in file.chunks_exact_mut(PAGE).take(2) {
-        let checksum = crate::bolt::fnv(&page[16..16 + 56]);
+        let checksum = golang::fnv::sum_64a(page[16..16 + 56].iter().copied());
         page[16 + 56..16 + 64].copy_from_slice(&checksum.to_le_bytes());
     }
 }

@@ -14,6 +14,7 @@ use crate::step::Step;
 use crate::story::{RequestTarget, Unit, UnitKind, units};
 use crate::trace::{Trace, TraceStep};
 use crate::words::describe;
+use golang::fnv;
 
 /// `SPAN_KIND_INTERNAL`, `SPAN_KIND_SERVER`.
 const INTERNAL: u8 = 1;
@@ -121,10 +122,8 @@ fn trace_id(trace: &Trace) -> u128 {
     })
 }
 
-/// FNV-1a.
 pub(crate) fn hash(text: &str, salt: u64) -> u64 {
-    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    text.bytes().fold(0xcbf2_9ce4_8422_2325 ^ salt, mix)
+    fnv::salted_64a(salt, text.bytes())
 }
 
 pub(crate) fn component(unit: &Unit<'_>) -> String {

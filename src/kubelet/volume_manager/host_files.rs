@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::claimed_files::ClaimedFiles;
-use super::host_paths::{MadePaths, NodePathKind};
+use super::host_paths::{MadePaths, NodePathKind, first_within};
 use machine::bounds::{MAX_FILE_BYTES, MAX_FILES};
 use machine::file_system::Left;
 use machine::file_system::{self, File};
@@ -60,8 +60,7 @@ impl HostFiles {
     /// What a path is by what was written there, or below it.
     fn written_kind(&self, path: &str) -> Option<NodePathKind> {
         let files = self.lock();
-        let (found, file) =
-            files.range(path.to_owned()..).find(|(found, _)| file_system::is_within(path, found))?;
+        let (found, file) = first_within(&files, path)?;
         let is_file = found == path && !file.is_folder;
         Some(if is_file { NodePathKind::File } else { NodePathKind::Folder })
     }

@@ -120,10 +120,14 @@ impl MadePaths {
     /// A folder is also what leads to one that was made.
     fn kind(&self, path: &str) -> Option<NodePathKind> {
         let made = self.0.lock();
-        let (found, kind) =
-            made.range(path.to_owned()..).find(|(found, _)| file_system::is_within(path, found))?;
+        let (found, kind) = first_within(&made, path)?;
         Some(if found == path { *kind } else { NodePathKind::Folder })
     }
+}
+
+/// What is at a path, else the first below it.
+pub(super) fn first_within<'a, T>(all: &'a BTreeMap<String, T>, path: &str) -> Option<(&'a String, &'a T)> {
+    all.range(path.to_owned()..).find(|(found, _)| file_system::is_within(path, found))
 }
 
 /// Nothing for a path that not every node has.

@@ -1,6 +1,7 @@
 // What the steps up to one make: pods on nodes, keys in queues, counts.
 
 import { placeOf } from "./movement.js";
+import { subjectOf } from "./record.js";
 
 /** Pods of which nothing is remembered but that they are gone, at most: as many as there are steps. */
 const MAX_GONE = 65536;
@@ -76,9 +77,10 @@ export class Picture {
     }
   }
 
-  #name({ uid, resource, namespace, name }) {
+  #name(step) {
+    const { uid } = step;
     if (!uid || this.#named.has(uid)) return;
-    this.#named.set(uid, `${resource} ${namespace ? `${namespace}/` : ""}${name}`);
+    this.#named.set(uid, subjectOf(step));
     if (this.#named.size > MAX_NAMED) this.#named.delete(this.#named.keys().next().value);
   }
 

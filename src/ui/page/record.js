@@ -20,6 +20,11 @@ const SELDOM = 100;
 const SHORTEST_PAUSE = 4;
 const LONGEST_PAUSE = 400;
 
+/** What a step wrote, as the record calls it. */
+export function subjectOf({ resource, namespace, name }) {
+  return `${resource} ${namespace ? `${namespace}/` : ""}${name}`;
+}
+
 /** The steps, oldest first. Step `n` stands at `n - first`. */
 export class CausalRecord extends EventTarget {
   steps = [];

@@ -4,6 +4,7 @@
 import { json, kindNamed, pathOf } from "./api.js";
 import { calmly, el, labelled, show } from "./dom.js";
 import { happened, valueAt } from "./happened.js";
+import { subjectOf } from "./record.js";
 import { yamlOf } from "./yaml.js";
 
 /** What every step has, told apart from what it says. */
@@ -230,7 +231,7 @@ function writesOf(told, subresource, record) {
 }
 
 function isWriteOf(step, told) {
-  return step.step === "Stored" && `${step.resource} ${step.namespace ? `${step.namespace}/` : ""}${step.name}` === told.subject;
+  return step.step === "Stored" && subjectOf(step) === told.subject;
 }
 
 function requestOf(step, kind, record) {

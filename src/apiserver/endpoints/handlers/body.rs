@@ -16,7 +16,6 @@ use crate::endpoints::response::negotiation::unsupported_media_type;
 use crate::request::Announced;
 use apimachinery::decode::Format;
 use apimachinery::patch::Document;
-use apimachinery::protobuf;
 use apimachinery::status::Status;
 use apimachinery::wire::DecodedBody;
 
@@ -204,12 +203,7 @@ async fn next_part(body: &mut Body, counted: &mut Option<Counted>) -> Result<Opt
 
 /// How the body is written; JSON when it does not say.
 fn format(headers: &HeaderMap) -> Result<Format, Status> {
-    match media_type(headers).as_str() {
-        "" | "application/json" => Ok(Format::Json),
-        "application/yaml" => Ok(Format::Yaml),
-        protobuf::MEDIA_TYPE => Ok(Format::Protobuf),
-        _ => Err(unsupported_media_type(ACCEPTED)),
-    }
+    Format::of_media_type(&media_type(headers)).ok_or_else(|| unsupported_media_type(ACCEPTED))
 }
 
 /// The content type without parameters.

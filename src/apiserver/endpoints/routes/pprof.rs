@@ -5,12 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::time::Duration;
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use bytes::Bytes;
 
+use crate::endpoints::response::writers::gzip;
 use apimachinery::protobuf::{write_bytes, write_int, write_nested};
 use clock::{CpuProfile, CpuShare, FrameName};
 
@@ -60,7 +59,7 @@ fn all_shares(profile: &CpuProfile) -> Vec<CpuShare> {
 }
 
 /// As `go tool pprof` takes it. `at` is when it began, in nanoseconds since 1970.
-pub(super) fn encoded(profile: &CpuProfile, at: i64) -> Vec<u8> {
+pub(super) fn encoded(profile: &CpuProfile, at: i64) -> Bytes {
     let shares = all_shares(profile);
     let mut strings = StringTable::new();
     // A function has one place in the program here, and the number of its name.
@@ -99,7 +98,7 @@ pub(super) fn encoded(profile: &CpuProfile, at: i64) -> Vec<u8> {
     write_int(&mut out, field::TIME_NANOS, at);
     write_int(&mut out, field::DURATION_NANOS, nanoseconds(profile.elapsed));
     strings.all.iter().for_each(|text| write_bytes(&mut out, field::STRING_TABLE, text.as_bytes()));
-    gzipped(&out)
+    gzip(&out)
 }
 
 /// `ValueType`
@@ -110,12 +109,6 @@ fn value_type(out: &mut Vec<u8>, kind: i64, unit: i64) {
 
 fn nanoseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
-}
-
-fn gzipped(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    let written = encoder.write_all(bytes).and_then(|()| encoder.finish());
-    written.expect("memory takes what is written")
 }
 
 /// As `go tool pprof -top` shows it: of each name its own time, and that with what is deeper.
