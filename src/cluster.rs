@@ -38,8 +38,10 @@ mod component_ports;
 mod component_zpages;
 mod components;
 mod condition;
+mod control_plane_pods;
 mod data_dir;
 mod data_plane;
+mod debugging;
 mod earlier_keys;
 pub(crate) mod elections;
 mod ending;
@@ -104,6 +106,7 @@ mod step_handles;
 mod stepping;
 mod stocked;
 pub(crate) mod store_copy;
+mod stored;
 mod switching;
 mod system_objects;
 mod system_pods;
@@ -127,7 +130,6 @@ use apiserver::config::{ApiserverConfig, ConfigError};
 use apiserver::handler_chain::build_handler_chain;
 use apiserver::registry::Registry;
 use apiserver::server::{self, Server, Tls};
-use apiserver::storage::{ByteStore, Storage, WatchCaches, encryption::Encryption, store::Store};
 use apiserver::webhook::ServiceResolver;
 use client_go::client::Client;
 use clock::Clock;
@@ -163,9 +165,7 @@ use origin::Origin;
 use publishing::Publishing;
 use remote_kubelets::RemoteKubelets;
 use stocked::Stock;
-
-/// Who waits by the clock where no component does.
-const APISERVER: &str = "kube-apiserver";
+use stored::APISERVER;
 
 /// One whole cluster. Dropping it ends everything that it started.
 ///
@@ -226,14 +226,14 @@ impl Cluster {
         let Config { clock, entropy, apiserver: options, .. } = &config;
         let flow = if config.flow { Flow::new(clock.clone()) } else { Flow::off() };
         let scheme = Arc::new(Scheme::of(&enabled.served()));
-        let storage = storage(&config, &kv, &flow, &encryption, caches);
+        let storage = stored::storage(&config, &kv, &flow, &encryption, caches);
         let own = Registry::new(storage.clone(), scheme.clone(), clock.named(APISERVER), entropy.clone());
         let kubelets = Arc::new(Kubelets::default());
         let mut apiserver =
             ApiserverConfig::new(scheme.clone(), own.clone(), clock.named(APISERVER), entropy.clone());
         apiserver.authentication = authentication(&config, &keys, &apiserver)?;
         apiserver.kubelets = kubelets.clone();
-        (apiserver.flow, apiserver.debugging.verbosity) = (flow.clone(), config.verbosity.clone());
+        debugging::observe(&mut apiserver, &config, (&kv, &storage), &flow);
         let interceptors = Interceptors::join(&mut apiserver);
         authenticating::follow(&mut apiserver, &config, &keys)?;
         apiserver.health = apiserver.health.with("etcd", takes_writes(kv.clone(), &options.etcd), false);
@@ -480,21 +480,4 @@ impl ForkedCluster for Cluster {
     fn stop(self: Box<Self>) -> BoxFuture<'static, ()> {
         Box::pin((*self).stop())
     }
-}
-
-/// Objects in a store that the watch caches' beginnings are not newer than.
-fn storage(
-    config: &Config,
-    kv: &ByteStore,
-    flow: &Flow,
-    encryption: &Encryption,
-    caches: WatchCaches,
-) -> Storage {
-    let store = Store::new(kv.clone(), config.clock.named(APISERVER))
-        .recording(flow.clone())
-        .encrypting(encryption.clone())
-        .keeping_events(config.apiserver.event_ttl)
-        .writing_protobuf(config.apiserver.stores_protobuf())
-        .read_only(config.read_only);
-    Storage::inheriting(caches, store, config.entropy.clone())
 }

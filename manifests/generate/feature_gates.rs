@@ -34,6 +34,8 @@ struct Spec {
     default: bool,
     #[serde(rename = "lockToDefault")]
     is_locked: bool,
+    #[serde(rename = "preRelease")]
+    stage: String,
     version: String,
 }
 
@@ -83,13 +85,15 @@ fn spec_of_clients(line: &str) -> Option<Spec> {
     let rest = line.strip_prefix("{Version: version.MustParse(\"")?;
     let version = rest.split('"').next()?.to_owned();
     let has = |field: &str| rest.contains(&format!("{field}: true"));
-    Some(Spec { default: has("Default"), is_locked: has("LockToDefault"), version })
+    let stage = rest.split_once("PreRelease: ")?.1;
+    let stage = stage.split(|letter: char| !letter.is_ascii_alphabetic()).next()?.to_owned();
+    Some(Spec { default: has("Default"), is_locked: has("LockToDefault"), stage, version })
 }
 
 fn state(spec: &Spec) -> String {
     let default = if spec.default { "on" } else { "off" };
     let locked = if spec.is_locked { " locked" } else { "" };
-    format!("{default}{locked}")
+    format!("{default} {}{locked}", spec.stage)
 }
 
 /// `1.36` is more than `1.4`.

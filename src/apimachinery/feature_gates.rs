@@ -30,7 +30,8 @@ const EFFECTIVE: &[&str] = &[
     "HPAScaleToZero",
     NODE_DECLARED_FEATURES,
     POD_TOPOLOGY_LABELS,
-    // Of the controller of StatefulSets.
+    // Of the controller of StatefulSets; what it is off for is dropped, too.
+    "MaxUnavailableStatefulSet",
     "StatefulSetSemanticRevisionComparison",
     // Fields that are dropped while they are off.
     "ClusterTrustBundleProjection",
@@ -47,14 +48,16 @@ const EFFECTIVE: &[&str] = &[
     "VolumeLimitScaling",
 ];
 
-/// A gate, whether it is on by default, and whether that can be changed: one a line.
+/// A gate, whether it is on by default, its stage, and whether that can be changed: one a line.
 const LINES: &str = include_str!("feature_gates.txt");
 
 /// Read when somebody first asks, and then asked by every write of a pod.
 static KNOWN: LazyLock<BTreeMap<&'static str, KnownGate>> = LazyLock::new(|| {
     let gate = |line: &'static str| {
-        let (name, state) = line.split_once(' ')?;
-        Some((name, KnownGate { name, default: state.starts_with("on"), locked: state.ends_with(" locked") }))
+        let mut words = line.split(' ');
+        let (name, default, stage) = (words.next()?, words.next()? == "on", words.next()?);
+        let locked = words.next() == Some("locked");
+        Some((name, KnownGate { name, default, stage, locked }))
     };
     LINES.lines().filter(|line| !line.starts_with('#')).filter_map(gate).collect()
 });
@@ -63,7 +66,16 @@ static KNOWN: LazyLock<BTreeMap<&'static str, KnownGate>> = LazyLock::new(|| {
 struct KnownGate {
     name: &'static str,
     default: bool,
+    /// As upstream's lists have it: `Alpha`, `Beta`, `GA`, `Deprecated`.
+    stage: &'static str,
     locked: bool,
+}
+
+impl KnownGate {
+    /// As upstream's metrics have it, where what is done has no stage.
+    fn shown_stage(self) -> String {
+        if self.stage == "GA" { String::new() } else { self.stage.to_uppercase() }
+    }
 }
 
 fn find(name: &str) -> Option<KnownGate> {
@@ -113,6 +125,13 @@ impl FeatureGates {
     /// Whether it is on. A gate that nobody knows is off.
     pub fn enabled(&self, name: &str) -> bool {
         self.0.get(name).copied().unwrap_or_else(|| find(name).is_some_and(|known| known.default))
+    }
+
+    /// All that are known, in order: the name of each, its stage as `ALPHA`, `BETA`, `DEPRECATED` or
+    /// nothing, and whether it is on.
+    pub fn states(&self) -> impl Iterator<Item = ([String; 2], bool)> {
+        let state = |gate: &KnownGate| ([gate.name.to_owned(), gate.shown_stage()], self.enabled(gate.name));
+        KNOWN.values().map(state)
     }
 
     /// Those that were set to something else than their default, and change nothing here.
@@ -167,9 +186,31 @@ mod tests {
         let gates = FeatureGates::parse(gates).unwrap();
         assert_eq!(gates.without_effect().collect::<Vec<_>>(), ["EventedPLEG", "WatchList"]);
         assert!(gates.enabled("EventedPLEG") && !gates.enabled("WatchList") && gates.enabled("KubeletPSI"));
-        let states = LINES.lines().filter_map(|line| line.split_once(' ')).filter(|(name, _)| *name != "#");
-        for (name, state) in states {
-            assert!(matches!(state, "on" | "off" | "on locked" | "off locked"), "{name} {state}");
+        for line in LINES.lines().filter(|line| !line.starts_with('#')) {
+            let words: Vec<&str> = line.split(' ').collect();
+            let is_whole = matches!(
+                *words,
+                [_, "on" | "off", "Alpha" | "Beta" | "GA" | "Deprecated"]
+                    | [_, "on" | "off", "GA" | "Deprecated", "locked"]
+            );
+            assert!(is_whole, "{line}");
+        }
+    }
+
+    #[test]
+    fn each_gate_is_told_with_its_stage() {
+        let gates = FeatureGates::parse("EventedPLEG=true,WatchList=false").unwrap();
+        let states: BTreeMap<String, (String, bool)> =
+            gates.states().map(|([name, stage], is_on)| (name, (stage, is_on))).collect();
+        assert_eq!(states.len(), FeatureGates::names().len());
+        let told = [
+            ("EventedPLEG", "ALPHA", true),
+            ("WatchList", "BETA", false),
+            ("SidecarContainers", "", true),
+            ("GitRepoVolumeDriver", "DEPRECATED", false),
+        ];
+        for (name, stage, is_on) in told {
+            assert_eq!(states[name], (stage.to_owned(), is_on), "{name}");
         }
     }
 }

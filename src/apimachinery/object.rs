@@ -21,6 +21,7 @@ use super::{managed_fields, pick};
 use golang::go_text;
 
 pub use super::object_meta::{Malformed, ObjectMeta, OwnerReference, list, nullable};
+pub use golang::object_key::object_key;
 
 /// Enough for most objects, so that writing one does not move what is written already.
 const ENCODED_BYTES: usize = 4096;
@@ -215,11 +216,6 @@ impl fmt::Debug for Object {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@{}", self.key(), self.metadata.resource_version)
     }
-}
-
-/// client-go's `MetaNamespaceKeyFunc`.
-pub fn object_key(namespace: &str, name: &str) -> String {
-    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }
 
 /// client-go's `SplitMetaNamespaceKey`: namespace (empty when there is none) and name.

@@ -5,6 +5,9 @@ use chrono::{DateTime, NaiveDate, SecondsFormat, Utc};
 /// An instant in UTC.
 pub type Time = DateTime<Utc>;
 
+/// The last year that a timestamp can say, a certificate too: those of RFC 3339 have four digits.
+pub const LAST_YEAR: i32 = 9999;
+
 /// `metav1.Time`: RFC 3339 in UTC with whole seconds.
 pub fn rfc3339(time: Time) -> String {
     time.to_rfc3339_opts(SecondsFormat::Secs, true)

@@ -140,7 +140,7 @@ impl Kind {
         self.selectable = other.selectable.clone();
         (self.defaults, self.counts_generation) = (other.defaults, other.counts_generation);
         (self.resets, self.status_resets) = (other.resets, other.status_resets);
-        (self.gated, self.measure) = (other.gated, other.measure);
+        (self.gated, self.measure) = (other.gated.clone(), other.measure);
         self
     }
 
@@ -171,7 +171,7 @@ impl Kind {
 
     /// With fields behind feature gates; `below` is a JSON pointer to what their paths begin at.
     pub fn gated(mut self, below: &'static str, fields: &'static [Gated]) -> Kind {
-        self.gated = Some(GatedFields { below, fields });
+        self.gated.push(GatedFields { below, fields });
         self
     }
 

@@ -19,7 +19,7 @@ pub struct Gated {
     stands_alone: bool,
 }
 
-/// The gated fields of a kind.
+/// Gated fields of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct GatedFields {
     /// What their paths begin at, as a JSON pointer: `/spec/template/spec`.
@@ -54,11 +54,12 @@ impl Gated {
 }
 
 /// Drops the fields of a kind that are behind gates that are off, and that `old` does not have.
-pub fn drop_disabled(gated: Option<GatedFields>, gates: &FeatureGates, new: &mut Value, old: Option<&Value>) {
-    let Some(GatedFields { below, fields }) = gated else { return };
-    let old = old.and_then(|old| old.pointer(below));
-    if let Some(new) = new.pointer_mut(below) {
-        drop_all(fields, gates, new, old);
+pub fn drop_disabled(gated: &[GatedFields], gates: &FeatureGates, new: &mut Value, old: Option<&Value>) {
+    for GatedFields { below, fields } in gated {
+        let old = old.and_then(|old| old.pointer(below));
+        if let Some(new) = new.pointer_mut(below) {
+            drop_all(fields, gates, new, old);
+        }
     }
 }
 
@@ -130,7 +131,7 @@ mod tests {
     fn dropped_with(gates: &str, (group, plural): (&str, &str), new: &Value, old: Option<&Value>) -> Value {
         let kind = Scheme::builtin().resource(group, "v1", plural).expect("it is built in");
         let mut new = new.clone();
-        drop_disabled(kind.gated, &FeatureGates::parse(gates).unwrap(), &mut new, old);
+        drop_disabled(&kind.gated, &FeatureGates::parse(gates).unwrap(), &mut new, old);
         new
     }
 
@@ -178,6 +179,12 @@ mod tests {
         let old = json!({"spec": {"strategy": "x"}});
         let kept = json!({"spec": {"strategy": "OldestEmulationVersion"}});
         assert_eq!(dropped("coordination.k8s.io", "leases", &lease, Some(&old)), kept);
+        let set = |rolling: Value| json!({"spec": {"updateStrategy": {"rollingUpdate": rolling}}});
+        let at_once = set(json!({"maxUnavailable": 2, "partition": 0}));
+        let sets = ("apps", "statefulsets");
+        assert_eq!(dropped(sets.0, sets.1, &at_once, None), set(json!({"partition": 0})));
+        assert_eq!(dropped(sets.0, sets.1, &at_once, Some(&at_once)), at_once);
+        assert_eq!(dropped_with("MaxUnavailableStatefulSet=true", sets, &at_once, None), at_once);
         let claim = json!({"spec": {"dataSourceRef": {"kind": "K", "name": "n", "namespace": "other"}}});
         assert_eq!(dropped("", "persistentvolumeclaims", &claim, None), json!({"spec": {}}));
     }

@@ -83,7 +83,7 @@ pub struct Kind {
     /// (`metav1.ResetObjectMetaForStatus`).
     pub status_leaves_metadata: bool,
     /// Its fields behind feature gates.
-    pub gated: Option<GatedFields>,
+    pub gated: Vec<GatedFields>,
     /// Whether a delete answers with the object (upstream's `ReturnDeletedObject`) and not with a Status.
     pub returns_deleted: bool,
     /// What upstream keeps it under in etcd, when that is not its plural: part of the words of errors.
@@ -204,7 +204,7 @@ impl Kind {
             resets: None,
             status_resets: &["spec"],
             status_leaves_metadata: false,
-            gated: None,
+            gated: vec![],
             returns_deleted: false,
             etcd_key: None,
             kept_version: None,

@@ -45,8 +45,9 @@ impl Scheme {
         kinds.iter().filter(of_version).map(|(_, found)| found).find(|found| &*found.kind == kind).cloned()
     }
 
-    /// The kind that a person names as kubectl lets them: plural, singular, short name or kind, and a group
-    /// behind a dot where that is not enough. The core group goes first, then the groups by name.
+    /// The kind that a person names as kubectl lets them: plural, singular, short name or kind, and behind a
+    /// dot a group, or a version and its group (`deployments.v1.apps`, `pods.v1.`), where that is not enough.
+    /// The core group goes first, then the groups by name.
     pub fn named(&self, name: &str) -> Option<Arc<Kind>> {
         let wanted = name.to_lowercase();
         let (word, group) =
@@ -54,7 +55,10 @@ impl Scheme {
         let is_meant = |kind: &&Arc<Kind>| {
             let mut words = [&kind.plural, &kind.singular].into_iter().chain(&kind.short_names);
             (words.any(|known| &**known == word) || kind.kind.to_lowercase() == word)
-                && group.is_none_or(|group| group == &*kind.group_version.group)
+                && group.is_none_or(|wanted| {
+                    let GroupVersion { group, version } = &kind.group_version;
+                    wanted == &**group || wanted.split_once('.') == Some((&**version, &**group))
+                })
         };
         self.read().values().find(is_meant).cloned()
     }
@@ -108,5 +112,24 @@ impl Scheme {
 
     fn read(&self) -> RwLockReadGuard<'_, Kinds> {
         self.kinds.read()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_named_as_kubectl_lets_people() {
+        let scheme = Scheme::builtin();
+        let plural = |name: &str| scheme.named(name).map(|kind| kind.plural.to_string());
+        for name in ["deploy", "Deployment", "deployments.apps", "deployments.v1.apps", "deploy.v1.apps"] {
+            assert_eq!(plural(name).as_deref(), Some("deployments"), "{name}");
+        }
+        assert_eq!(plural("pods.v1.").as_deref(), Some("pods"));
+        for name in ["deployments.v2.apps", "deployments.v1.batch", "pods.v1.apps", "deployments.v1", "thing"]
+        {
+            assert_eq!(plural(name), None, "{name}");
+        }
     }
 }

@@ -93,7 +93,7 @@ pub fn build_handler_chain(config: ApiserverConfig) -> Result<ApiService, Config
         token_issuer: config.authentication.issuer,
         token_discovery: config.authentication.discovery,
         zpages: ZPages::new(&config.feature_gates, config.flags),
-        debugging: config.debugging,
+        debugging: config.debugging.begin(),
         version: config.version,
         flow: config.flow,
         flow_control,

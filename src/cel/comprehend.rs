@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::ast::{Expr, Macro, MacroKind, Node};
 use super::call_cost::{LIST, comparing, is_ordered};
 use super::error::EvaluationError;
-use super::evaluate::{EvaluationScope, Evaluator};
+use super::evaluate::{CelEvaluator, EvaluationScope};
 use super::operators::{order, total_order};
 use super::types::Type;
 use super::value::{EvaluationResult, Map, MapKey, Value};
@@ -15,7 +15,7 @@ use super::value::{EvaluationResult, Map, MapKey, Value};
 /// A name, or a call of a function that costs nothing besides.
 const ONE: u64 = 1;
 
-impl<'a> Evaluator<'a> {
+impl<'a> CelEvaluator<'a> {
     pub(super) fn comprehension(&mut self, comprehension: &'a Macro) -> EvaluationResult {
         let depth = self.scopes.len();
         let outcome = match comprehension.kind {

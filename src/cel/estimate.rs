@@ -5,7 +5,9 @@
 
 use super::ast::{Expr, Macro, MacroKind, MapEntry, Node};
 use super::estimate_calls;
-use super::sizes::{EntrySizes, Estimate, LIST, ONE, Range, Root, SizePlace, SizeStep, UNKNOWN, union};
+use super::sizes::{
+    EntrySizes, Estimate, LIST, ONE, SizePlace, SizeRange, SizeRoot, SizeStep, UNKNOWN, union,
+};
 use super::types::Type;
 use super::value::Value;
 
@@ -13,7 +15,7 @@ const MAP: u64 = 30;
 const STRUCT: u64 = 40;
 
 pub(super) struct Estimator<'s> {
-    pub root: Root<'s>,
+    pub root: SizeRoot<'s>,
     /// Of comprehensions, innermost last; their own cost is not used.
     pub scopes: Vec<(String, Estimate<'s>)>,
 }
@@ -189,7 +191,7 @@ impl<'s> Estimator<'s> {
     }
 }
 
-fn literal(value: &Value) -> Option<Range> {
+fn literal(value: &Value) -> Option<SizeRange> {
     let length = match value {
         Value::String(text) => text.chars().count() as u64,
         Value::Bytes(bytes) => bytes.len() as u64,
@@ -198,7 +200,7 @@ fn literal(value: &Value) -> Option<Range> {
     Some((length, length))
 }
 
-fn of_type(of: &Type) -> Option<Range> {
+fn of_type(of: &Type) -> Option<SizeRange> {
     use Type::{Bool, Double, Duration, Int, Timestamp, Uint};
     matches!(of, Bool | Double | Duration | Int | Timestamp | Uint).then_some(ONE)
 }

@@ -2,7 +2,7 @@
 //! and how large its value is.
 
 use super::ast::{Expr, Node};
-use super::sizes::{Estimate, LIST, Range, Root, SizePlace, SizeStep, UNKNOWN, union};
+use super::sizes::{Estimate, LIST, SizePlace, SizeRange, SizeRoot, SizeStep, UNKNOWN, union};
 use super::types::Type;
 use super::value::Value;
 
@@ -19,7 +19,7 @@ const NETWORKS: u64 = ADDRESSES + 3;
 
 /// A call, and what is known of its parts.
 pub(super) struct Call<'a, 's> {
-    pub root: Root<'s>,
+    pub root: SizeRoot<'s>,
     pub function: &'a str,
     pub target: Option<(&'a Expr, Estimate<'s>)>,
     pub args: &'a [Expr],
@@ -28,7 +28,7 @@ pub(super) struct Call<'a, 's> {
 
 impl Call<'_, '_> {
     /// The cost and the size of the value; None where its type decides.
-    pub(super) fn estimate(&self) -> (u64, Option<Range>) {
+    pub(super) fn estimate(&self) -> (u64, Option<SizeRange>) {
         let (first, second) = (self.size(0), self.size(1));
         let target = self.target.map_or(UNKNOWN, |(_, estimate)| estimate.range());
         match (self.function, self.args.len()) {
@@ -80,7 +80,7 @@ impl Call<'_, '_> {
         }
     }
 
-    fn size(&self, at: usize) -> Range {
+    fn size(&self, at: usize) -> SizeRange {
         self.parts.get(at).map_or(UNKNOWN, Estimate::range)
     }
 
@@ -113,7 +113,7 @@ impl Call<'_, '_> {
         }
     }
 
-    fn addition(&self) -> (u64, Option<Range>) {
+    fn addition(&self) -> (u64, Option<SizeRange>) {
         let (left, right) = (self.size(0), self.size(1));
         let both = (left.0.saturating_add(right.0), left.1.saturating_add(right.1));
         let texts = times(both.1, TEXT);
@@ -126,7 +126,7 @@ impl Call<'_, '_> {
     }
 
     /// From one kind of text to the other; whatever else it is made of has no length that is known.
-    fn conversion(&self, from: Type, result: Range) -> (u64, Option<Range>) {
+    fn conversion(&self, from: Type, result: SizeRange) -> (u64, Option<SizeRange>) {
         let cost = times(self.size(0).1, TEXT);
         match self.of(0) {
             of if *of == from => (cost, Some(result)),
@@ -147,13 +147,13 @@ impl Call<'_, '_> {
         self.number(1).unwrap_or(most)
     }
 
-    fn slice(&self, list: Range) -> Range {
+    fn slice(&self, list: SizeRange) -> SizeRange {
         let end = self.number(1).unwrap_or(list.1);
         exactly(end.wrapping_sub(self.number(0).unwrap_or(0)))
     }
 
     /// An element of the target, where that is a list.
-    fn element(&self) -> Option<(&Type, Range)> {
+    fn element(&self) -> Option<(&Type, SizeRange)> {
         let (target, estimate) = self.target?;
         let Type::List(item) = &target.of else { return None };
         let place = match estimate.place {
@@ -163,7 +163,7 @@ impl Call<'_, '_> {
         Some((item, place.size().unwrap_or(UNKNOWN)))
     }
 
-    fn joined(&self, list: Range) -> (u64, Option<Range>) {
+    fn joined(&self, list: SizeRange) -> (u64, Option<SizeRange>) {
         let mut size = self.element().map_or((0, 0), |(_, element)| product(list, element));
         if !self.args.is_empty() {
             let separators = product(self.size(0), (list.0.saturating_sub(1), list.1.saturating_sub(1)));
@@ -172,7 +172,7 @@ impl Call<'_, '_> {
         (times(size.1, TEXT), Some(size))
     }
 
-    fn traversal(&self, target: Range) -> u64 {
+    fn traversal(&self, target: SizeRange) -> u64 {
         match self.element() {
             Some((of, element)) => {
                 let texts = if is_text(of) { times(element.1, TEXT) } else { 0 };
@@ -190,21 +190,21 @@ impl Call<'_, '_> {
 
 /// Sorting, and finding what is there twice: everything is compared with everything, and the result is
 /// thought to be as large.
-pub(super) fn sorting(list: Range, element: &Type) -> (u64, Range) {
+pub(super) fn sorting(list: SizeRange, element: &Type) -> (u64, SizeRange) {
     let pairs = product(list, list);
     (allocating(pairs, if is_text(element) { 2.0 + TEXT } else { 2.0 }).0, pairs)
 }
 
 /// A call that makes a list.
-fn allocating(size: Range, factor: f64) -> (u64, Option<Range>) {
+fn allocating(size: SizeRange, factor: f64) -> (u64, Option<SizeRange>) {
     (times(size.1, factor).saturating_add(LIST + 1), Some(size))
 }
 
-fn exactly(size: u64) -> Range {
+fn exactly(size: u64) -> SizeRange {
     (size, size)
 }
 
-fn product(left: Range, right: Range) -> Range {
+fn product(left: SizeRange, right: SizeRange) -> SizeRange {
     (left.0.saturating_mul(right.0), left.1.saturating_mul(right.1))
 }
 
@@ -212,12 +212,12 @@ fn is_text(of: &Type) -> bool {
     matches!(of, Type::String | Type::Bytes)
 }
 
-fn matching(text: Range, pattern: Range) -> u64 {
+fn matching(text: SizeRange, pattern: SizeRange) -> u64 {
     times(text.1.saturating_add(1), TEXT).saturating_mul(times(pattern.1, REGEX))
 }
 
 /// How large a text can become in which one thing is replaced by another.
-fn replaced(text: Range, from: Range, to: Range) -> Range {
+fn replaced(text: SizeRange, from: SizeRange, to: SizeRange) -> SizeRange {
     let share = |of: u64, by: u64| (of as f64 / by as f64).ceil() as u64;
     let (most, kept) = match from.0 {
         0 => (text.1.saturating_add(1), text.1),

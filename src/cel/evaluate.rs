@@ -21,7 +21,7 @@ use super::value::{EvaluationResult, Map, MapKey, Value};
 const MAP: u64 = 30;
 const STRUCT: u64 = 40;
 
-pub(super) struct Evaluator<'a> {
+pub(super) struct CelEvaluator<'a> {
     pub activation: &'a Activation,
     pub patterns: &'a Patterns,
     pub budget: &'a mut Budget,
@@ -37,7 +37,7 @@ pub(super) struct EvaluationScope<'a> {
     pub first: u64,
 }
 
-impl<'a> Evaluator<'a> {
+impl<'a> CelEvaluator<'a> {
     pub(super) fn evaluate(&mut self, expr: &'a Expr) -> EvaluationResult {
         super::on_enough_stack(|| self.evaluate_node(expr))
     }

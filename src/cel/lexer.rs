@@ -3,7 +3,7 @@
 use super::error::Issue;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Token {
+pub(super) enum CelToken {
     Int(i64),
     /// 9223372036854775808: an integer only behind a minus.
     IntMinimum,
@@ -25,15 +25,15 @@ const SYMBOLS: [&str; 27] = [
     "?", ":", "<", ">", "=", "&", "|",
 ];
 
-/// All tokens with their places; the last is [`Token::End`].
-pub(super) fn tokens(source: &str) -> Result<Vec<(usize, Token)>, Issue> {
+/// All tokens with their places; the last is [`CelToken::End`].
+pub(super) fn tokens(source: &str) -> Result<Vec<(usize, CelToken)>, Issue> {
     let mut lexer = Lexer { source, at: 0 };
     let mut out = vec![];
     loop {
         lexer.skip_blanks();
         let at = lexer.at;
         let token = lexer.token().map_err(|message| Issue { at, message })?;
-        let is_end = token == Token::End;
+        let is_end = token == CelToken::End;
         out.push((at, token));
         if is_end {
             return Ok(out);
@@ -64,9 +64,9 @@ impl Lexer<'_> {
         }
     }
 
-    fn token(&mut self) -> Result<Token, String> {
+    fn token(&mut self) -> Result<CelToken, String> {
         let rest = self.rest();
-        let Some(first) = rest.chars().next() else { return Ok(Token::End) };
+        let Some(first) = rest.chars().next() else { return Ok(CelToken::End) };
         let digit_next = rest[first.len_utf8()..].starts_with(|c: char| c.is_ascii_digit());
         if first.is_ascii_digit() || (first == '.' && digit_next) {
             return self.number();
@@ -78,7 +78,7 @@ impl Lexer<'_> {
             let end = self.rest().find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
             let word = self.rest()[..end.unwrap_or(self.rest().len())].to_owned();
             self.at += word.len();
-            return Ok(Token::Ident(word));
+            return Ok(CelToken::Ident(word));
         }
         if first == '`' {
             return self.escaped_name();
@@ -87,11 +87,11 @@ impl Lexer<'_> {
         let symbol = symbol.filter(|symbol| !matches!(**symbol, "=" | "&" | "|"));
         let symbol = symbol.ok_or_else(|| format!("Syntax error: token recognition error at: '{first}'"))?;
         self.at += symbol.len();
-        Ok(Token::Symbol(symbol))
+        Ok(CelToken::Symbol(symbol))
     }
 
     /// A name in backquotes: letters, digits, and what stands in labels.
-    fn escaped_name(&mut self) -> Result<Token, String> {
+    fn escaped_name(&mut self) -> Result<CelToken, String> {
         let fits = |c: char| c.is_ascii_alphanumeric() || "_.-/ ".contains(c);
         let end = self.rest()[1..].find(|c: char| !fits(c)).unwrap_or(0);
         if end == 0 || !self.rest()[1 + end..].starts_with('`') {
@@ -99,10 +99,10 @@ impl Lexer<'_> {
         }
         let name = self.rest()[1..=end].to_owned();
         self.at += end + 2;
-        Ok(Token::Escaped(name))
+        Ok(CelToken::Escaped(name))
     }
 
-    fn number(&mut self) -> Result<Token, String> {
+    fn number(&mut self) -> Result<CelToken, String> {
         let rest = self.rest();
         if let Some(hex) = rest.strip_prefix("0x") {
             let digits = hex.len() - hex.trim_start_matches(|c: char| c.is_ascii_hexdigit()).len();
@@ -123,27 +123,27 @@ impl Lexer<'_> {
         self.at += end;
         if fraction > 0 || exponent > 0 {
             let number = text.parse().map_err(|_| "invalid double literal".to_owned())?;
-            return Ok(Token::Double(number));
+            return Ok(CelToken::Double(number));
         }
         self.integer(&text, 10)
     }
 
-    fn integer(&mut self, digits: &str, radix: u32) -> Result<Token, String> {
+    fn integer(&mut self, digits: &str, radix: u32) -> Result<CelToken, String> {
         if self.rest().starts_with(['u', 'U']) {
             self.at += 1;
             let number = u64::from_str_radix(digits, radix);
-            return number.map(Token::Uint).map_err(|_| "invalid uint literal".into());
+            return number.map(CelToken::Uint).map_err(|_| "invalid uint literal".into());
         }
         match u64::from_str_radix(digits, radix) {
-            Ok(number) if number == 1 << 63 => Ok(Token::IntMinimum),
-            Ok(number) => i64::try_from(number).map(Token::Int).map_err(|_| "invalid int literal".into()),
+            Ok(number) if number == 1 << 63 => Ok(CelToken::IntMinimum),
+            Ok(number) => i64::try_from(number).map(CelToken::Int).map_err(|_| "invalid int literal".into()),
             Err(_) => Err("invalid int literal".into()),
         }
     }
 
     /// A string or bytes literal, if one begins here: prefixes `r`, `b` in either order and case; one quote
     /// or three.
-    fn quoted(&mut self) -> Result<Option<Token>, String> {
+    fn quoted(&mut self) -> Result<Option<CelToken>, String> {
         let rest = self.rest();
         let prefix = rest.len() - rest.trim_start_matches(['r', 'R', 'b', 'B']).len();
         if prefix > 2 || !rest[prefix..].starts_with(['"', '\'']) {
@@ -160,10 +160,10 @@ impl Lexer<'_> {
         let text = body[..end].to_owned();
         self.at += prefix + quote.len() + end + quote.len();
         if bytes {
-            return Ok(Some(Token::Bytes(unescape(&text, raw, true)?)));
+            return Ok(Some(CelToken::Bytes(unescape(&text, raw, true)?)));
         }
         let bytes = unescape(&text, raw, false)?;
-        Ok(Some(Token::Text(String::from_utf8(bytes).map_err(|error| error.to_string())?)))
+        Ok(Some(CelToken::Text(String::from_utf8(bytes).map_err(|error| error.to_string())?)))
     }
 }
 

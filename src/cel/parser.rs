@@ -2,7 +2,7 @@
 
 use super::ast::{Expr, MapEntry, Node};
 use super::error::{CompileError, Issue};
-use super::lexer::{Token, tokens};
+use super::lexer::{CelToken, tokens};
 use super::macros;
 use super::syntax;
 use super::value::Value;
@@ -84,7 +84,7 @@ fn read(source: &str, has_bindings: bool) -> Result<Expr, Issue> {
     let mut parser = CelParser { tokens, next: 0, depth: 0, has_bindings };
     let expr = parser.expression()?;
     match parser.peek() {
-        Token::End => Ok(expr),
+        CelToken::End => Ok(expr),
         _ => Err(parser.unexpected()),
     }
 }
@@ -99,14 +99,14 @@ fn not_too_high(expr: Expr) -> Result<Expr, Issue> {
 }
 
 struct CelParser {
-    tokens: Vec<(usize, Token)>,
+    tokens: Vec<(usize, CelToken)>,
     next: usize,
     depth: usize,
     has_bindings: bool,
 }
 
 impl CelParser {
-    fn peek(&self) -> &Token {
+    fn peek(&self) -> &CelToken {
         &self.tokens[self.next].1
     }
 
@@ -114,14 +114,14 @@ impl CelParser {
         self.tokens[self.next].0
     }
 
-    fn advance(&mut self) -> (usize, Token) {
+    fn advance(&mut self) -> (usize, CelToken) {
         let token = self.tokens[self.next].clone();
         self.next = (self.next + 1).min(self.tokens.len() - 1);
         token
     }
 
     fn is(&self, symbol: &str) -> bool {
-        matches!(self.peek(), Token::Symbol(found) if *found == symbol)
+        matches!(self.peek(), CelToken::Symbol(found) if *found == symbol)
     }
 
     fn take(&mut self, symbol: &str) -> Option<usize> {
@@ -186,8 +186,8 @@ impl CelParser {
 
     fn operator(&self, operators: &[(&str, &'static str)]) -> Option<&'static str> {
         let text = match self.peek() {
-            Token::Symbol(symbol) => symbol,
-            Token::Ident(word) if word == "in" => "in",
+            CelToken::Symbol(symbol) => symbol,
+            CelToken::Ident(word) if word == "in" => "in",
             _ => return None,
         };
         operators.iter().find(|(symbol, _)| *symbol == text).map(|(_, function)| *function)
@@ -201,9 +201,9 @@ impl CelParser {
             return self.member();
         }
         let literal = match &self.tokens.get(self.next + 1).map(|(_, token)| token) {
-            Some(Token::Int(number)) => Some(Value::Int(-number)),
-            Some(Token::IntMinimum) => Some(Value::Int(i64::MIN)),
-            Some(Token::Double(number)) => Some(Value::Double(-number)),
+            Some(CelToken::Int(number)) => Some(Value::Int(-number)),
+            Some(CelToken::IntMinimum) => Some(Value::Int(i64::MIN)),
+            Some(CelToken::Double(number)) => Some(Value::Double(-number)),
             _ => None,
         };
         let Some(literal) = literal else { return self.prefixed("-", "-_") };
@@ -249,8 +249,8 @@ impl CelParser {
     fn selection(&mut self, operand: Expr, dot: usize) -> Result<Expr, Issue> {
         let optional = self.take("?").is_some();
         let (field, is_name) = match self.advance() {
-            (_, Token::Ident(name)) if !is_literal(&name) => (name, true),
-            (_, Token::Escaped(name)) => (name, false),
+            (_, CelToken::Ident(name)) if !is_literal(&name) => (name, true),
+            (_, CelToken::Escaped(name)) => (name, false),
             _ => {
                 self.next -= 1;
                 return Err(self.unexpected());
@@ -273,26 +273,26 @@ impl CelParser {
         let (at, token) = self.advance();
         let literal = |value| Ok(Expr::new(at, Node::Literal(value)));
         match token {
-            Token::Int(number) => literal(Value::Int(number)),
-            Token::Uint(number) => literal(Value::Uint(number)),
-            Token::Double(number) => literal(Value::Double(number)),
-            Token::Text(text) => literal(Value::from(text.as_str())),
-            Token::Bytes(bytes) => literal(Value::Bytes(bytes.into())),
-            Token::Ident(word) => self.word(at, word),
-            Token::Symbol(".") => match self.advance() {
-                (at, Token::Ident(word)) => self.word(at, word),
+            CelToken::Int(number) => literal(Value::Int(number)),
+            CelToken::Uint(number) => literal(Value::Uint(number)),
+            CelToken::Double(number) => literal(Value::Double(number)),
+            CelToken::Text(text) => literal(Value::from(text.as_str())),
+            CelToken::Bytes(bytes) => literal(Value::Bytes(bytes.into())),
+            CelToken::Ident(word) => self.word(at, word),
+            CelToken::Symbol(".") => match self.advance() {
+                (at, CelToken::Ident(word)) => self.word(at, word),
                 _ => Err(self.back()),
             },
-            Token::Symbol("(") => {
+            CelToken::Symbol("(") => {
                 let expr = self.expression()?;
                 self.expect(")")?;
                 Ok(expr)
             }
-            Token::Symbol("[") => {
+            CelToken::Symbol("[") => {
                 let items = self.items("]")?;
                 Ok(Expr::new(at, Node::List(items)))
             }
-            Token::Symbol("{") => {
+            CelToken::Symbol("{") => {
                 let entries = self.entries()?;
                 Ok(Expr::new(at, Node::Map(entries)))
             }
@@ -303,7 +303,7 @@ impl CelParser {
     fn back(&mut self) -> Issue {
         // Nothing was taken of an empty text.
         let Some(last) = self.next.checked_sub(1) else { return self.unexpected() };
-        if !matches!(self.peek(), Token::End) || self.at() > self.tokens[last].0 {
+        if !matches!(self.peek(), CelToken::End) || self.at() > self.tokens[last].0 {
             self.next = last;
         }
         self.unexpected()
@@ -373,8 +373,8 @@ impl CelParser {
         while self.take("}").is_none() {
             let optional = self.take("?").is_some();
             let field = match self.advance().1 {
-                Token::Ident(name) if !is_literal(&name) => name,
-                Token::Escaped(name) => name,
+                CelToken::Ident(name) if !is_literal(&name) => name,
+                CelToken::Escaped(name) => name,
                 _ => return Err(self.back()),
             };
             self.expect(":")?;

@@ -8,10 +8,10 @@ use super::cost::Budget;
 use super::environment::Environment;
 use super::error::{CompileError, EvaluationError};
 use super::estimate::Estimator;
-use super::evaluate::Evaluator;
+use super::evaluate::CelEvaluator;
 use super::parser::parse;
 use super::patterns::Patterns;
-use super::sizes::{Root, Size};
+use super::sizes::{Size, SizeRoot};
 use super::types::Type;
 use super::validators;
 use super::value::Value;
@@ -51,7 +51,7 @@ impl Program {
     /// What it costs at most, when every variable is of this size. `is_lax` is the way of custom resources:
     /// what is not part of a variable is thought to be as large as it.
     pub fn estimate(&self, variables: &Size, is_lax: bool) -> u64 {
-        let root = Root { size: variables, is_lax };
+        let root = SizeRoot { size: variables, is_lax };
         Estimator { root, scopes: vec![] }.estimate(&self.expr).cost
     }
 
@@ -70,7 +70,7 @@ impl Program {
     /// # Errors
     /// What went wrong, in cel-go's words; a budget that is spent.
     pub fn evaluate(&self, activation: &Activation, budget: &mut Budget) -> Result<Value, EvaluationError> {
-        let mut evaluator = Evaluator { activation, patterns: &self.patterns, budget, scopes: vec![] };
+        let mut evaluator = CelEvaluator { activation, patterns: &self.patterns, budget, scopes: vec![] };
         evaluator.evaluate(&self.expr)
     }
 }

@@ -27,11 +27,11 @@ pub enum Size {
 }
 
 /// The least and the most elements or characters.
-pub(super) type Range = (u64, u64);
+pub(super) type SizeRange = (u64, u64);
 
 /// Nothing is known.
-pub(super) const UNKNOWN: Range = (0, u64::MAX);
-pub(super) const ONE: Range = (1, 1);
+pub(super) const UNKNOWN: SizeRange = (0, u64::MAX);
+pub(super) const ONE: SizeRange = (1, 1);
 const KEY: &Size = &Size::Scalar;
 
 pub(super) const LIST: u64 = 10;
@@ -48,22 +48,22 @@ pub(super) enum SizePlace<'s> {
 /// The sizes of the keys and values that a literal or comprehension makes.
 #[derive(Clone, Copy)]
 pub(super) struct EntrySizes {
-    pub key: Range,
-    pub value: Range,
+    pub key: SizeRange,
+    pub value: SizeRange,
 }
 
 /// What is known of an expression.
 #[derive(Clone, Copy)]
 pub(super) struct Estimate<'s> {
     pub cost: u64,
-    pub size: Option<Range>,
+    pub size: Option<SizeRange>,
     pub place: SizePlace<'s>,
     pub entries: Option<EntrySizes>,
 }
 
 /// Where paths begin.
 #[derive(Clone, Copy)]
-pub(super) struct Root<'s> {
+pub(super) struct SizeRoot<'s> {
     pub size: &'s Size,
     /// What has no path of its own is taken for the variable: so it is for custom resources.
     pub is_lax: bool,
@@ -88,7 +88,7 @@ impl Size {
 
 impl<'s> SizePlace<'s> {
     /// The first name of a path is that of the variable, whatever it is.
-    pub(super) fn step(self, root: Root<'s>, step: &SizeStep) -> SizePlace<'s> {
+    pub(super) fn step(self, root: SizeRoot<'s>, step: &SizeStep) -> SizePlace<'s> {
         match (self, step) {
             (SizePlace::Nowhere, _) if root.is_lax => SizePlace::At(root.size),
             (SizePlace::At(Size::Many(_, element) | Size::Keyed { element, .. }), SizeStep::Items) => {
@@ -106,7 +106,7 @@ impl<'s> SizePlace<'s> {
         }
     }
 
-    pub(super) fn size(self) -> Option<Range> {
+    pub(super) fn size(self) -> Option<SizeRange> {
         match self {
             SizePlace::At(size) => Some((0, size.most())),
             SizePlace::Nowhere | SizePlace::Lost => None,
@@ -121,22 +121,22 @@ impl EntrySizes {
     }
 
     /// Of a list whose elements are of this size.
-    pub(super) fn of_list(value: Range) -> EntrySizes {
+    pub(super) fn of_list(value: SizeRange) -> EntrySizes {
         EntrySizes { key: ONE, value }
     }
 }
 
 impl<'s> Estimate<'s> {
     /// A call's: it has no path.
-    pub(super) fn call(cost: u64, size: Option<Range>) -> Estimate<'s> {
+    pub(super) fn call(cost: u64, size: Option<SizeRange>) -> Estimate<'s> {
         Estimate { cost, size, place: SizePlace::Nowhere, entries: None }
     }
 
-    pub(super) fn range(&self) -> Range {
+    pub(super) fn range(&self) -> SizeRange {
         self.size.unwrap_or(UNKNOWN)
     }
 }
 
-pub(super) fn union(left: Range, right: Range) -> Range {
+pub(super) fn union(left: SizeRange, right: SizeRange) -> SizeRange {
     (left.0.min(right.0), left.1.max(right.1))
 }

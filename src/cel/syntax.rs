@@ -2,18 +2,18 @@
 //! is a function; what is done about mistakes stands in `syntax_recovery`.
 
 use super::error::Issue;
-use super::syntax_recovery::{Follow, Kinds, Rule, Syntax, escape_white, kinds, may, must};
+use super::syntax_recovery::{Follow, Syntax, SyntaxRule, TokenKinds, escape_white, kinds, may, must};
 use super::syntax_tokens::*;
 
 /// What a primary may begin with.
-const PRIMARY: Kinds = kinds(&[LEFT_BRACKET, LEFT_BRACE, LEFT_PAREN, DOT, MINUS, IDENTIFIER])
+const PRIMARY: TokenKinds = kinds(&[LEFT_BRACKET, LEFT_BRACE, LEFT_PAREN, DOT, MINUS, IDENTIFIER])
     | kinds(&[TRUE, TRUE + 1, TRUE + 2, FLOAT, INT, INT + 1, INT + 2, BYTES]);
 /// What an expression may begin with.
-const EXPRESSION: Kinds = PRIMARY | kinds(&[NOT]);
-const FIELD: Kinds = kinds(&[IDENTIFIER, ESCAPED]);
-const RELATIONS: Kinds = 0b1111_1110;
-const CALCULATIONS: Kinds = kinds(&[MINUS, 22, 23, 24, 25]);
-const STEPS: Kinds = kinds(&[DOT, LEFT_BRACKET]);
+const EXPRESSION: TokenKinds = PRIMARY | kinds(&[NOT]);
+const FIELD: TokenKinds = kinds(&[IDENTIFIER, ESCAPED]);
+const RELATIONS: TokenKinds = 0b1111_1110;
+const CALCULATIONS: TokenKinds = kinds(&[MINUS, 22, 23, 24, 25]);
+const STEPS: TokenKinds = kinds(&[DOT, LEFT_BRACKET]);
 
 /// Everything that is wrong, in the order of the text.
 pub(super) fn mistakes(source: &str) -> Vec<Issue> {
@@ -29,12 +29,12 @@ pub(super) fn mistakes(source: &str) -> Vec<Issue> {
 }
 
 impl Syntax<'_> {
-    fn start(&mut self) -> Rule {
+    fn start(&mut self) -> SyntaxRule {
         self.rule(must(kinds(&[END])), Syntax::expr);
         self.expect(END, must(0), "start")
     }
 
-    fn expr(&mut self) -> Rule {
+    fn expr(&mut self) -> SyntaxRule {
         self.rule(may(kinds(&[QUESTION])), Syntax::conditional_or);
         if self.next() == QUESTION {
             self.take();
@@ -45,7 +45,7 @@ impl Syntax<'_> {
         Ok(())
     }
 
-    fn conditional_or(&mut self) -> Rule {
+    fn conditional_or(&mut self) -> SyntaxRule {
         self.rule(may(kinds(&[OR])), Syntax::conditional_and);
         while self.next() == OR {
             self.take();
@@ -54,7 +54,7 @@ impl Syntax<'_> {
         Ok(())
     }
 
-    fn conditional_and(&mut self) -> Rule {
+    fn conditional_and(&mut self) -> SyntaxRule {
         self.rule(may(kinds(&[AND])), |parser| parser.relation());
         while self.next() == AND {
             self.take();
@@ -63,7 +63,7 @@ impl Syntax<'_> {
         Ok(())
     }
 
-    fn relation(&mut self) -> Rule {
+    fn relation(&mut self) -> SyntaxRule {
         self.rule(may(RELATIONS), Syntax::calc);
         while self.is_in(RELATIONS) {
             self.take();
@@ -75,7 +75,7 @@ impl Syntax<'_> {
         Ok(())
     }
 
-    fn calc(&mut self) -> Rule {
+    fn calc(&mut self) -> SyntaxRule {
         self.rule(may(CALCULATIONS), Syntax::unary);
         while self.is_in(CALCULATIONS) {
             self.take();
@@ -87,7 +87,7 @@ impl Syntax<'_> {
         Ok(())
     }
 
-    fn unary(&mut self) -> Rule {
+    fn unary(&mut self) -> SyntaxRule {
         self.sync(EXPRESSION, "unary")?;
         if !self.is_in(EXPRESSION) {
             return Err(self.no_way(0, "unary"));
@@ -114,7 +114,7 @@ impl Syntax<'_> {
         Ok(())
     }
 
-    fn member(&mut self) -> Rule {
+    fn member(&mut self) -> SyntaxRule {
         self.rule(may(STEPS), Syntax::primary);
         while self.is_in(STEPS) {
             match (self.next(), self.ahead(1).kind, self.ahead(2).kind) {
@@ -139,7 +139,7 @@ impl Syntax<'_> {
         Ok(())
     }
 
-    fn index(&mut self) -> Rule {
+    fn index(&mut self) -> SyntaxRule {
         self.take();
         self.sync(EXPRESSION | kinds(&[QUESTION]), "index")?;
         if self.next() == QUESTION {
@@ -149,7 +149,7 @@ impl Syntax<'_> {
         self.expect(RIGHT_BRACKET, may(STEPS), "index end")
     }
 
-    fn field(&mut self) -> Rule {
+    fn field(&mut self) -> SyntaxRule {
         self.sync(FIELD, "field")?;
         if !self.is_in(FIELD) {
             return Err(self.no_way(0, "field"));
@@ -159,7 +159,7 @@ impl Syntax<'_> {
     }
 
     /// From the parenthesis on.
-    fn arguments(&mut self) -> Rule {
+    fn arguments(&mut self) -> SyntaxRule {
         self.take();
         self.sync(EXPRESSION | kinds(&[RIGHT_PAREN]), "arguments")?;
         if self.is_in(EXPRESSION) {
@@ -175,7 +175,7 @@ impl Syntax<'_> {
         self.expect(RIGHT_PAREN, may(STEPS), "arguments end")
     }
 
-    fn primary(&mut self) -> Rule {
+    fn primary(&mut self) -> SyntaxRule {
         self.sync(PRIMARY, "primary")?;
         match self.next() {
             DOT if self.ahead(1).kind != IDENTIFIER => Err(self.no_way(1, "primary")),
@@ -202,7 +202,7 @@ impl Syntax<'_> {
 
     /// A name, a call, or a message whose name may have dots. A dot with nothing to select behind it is
     /// thought to be in the name of a message.
-    fn named(&mut self) -> Rule {
+    fn named(&mut self) -> SyntaxRule {
         let dot = usize::from(self.next() == DOT);
         let mut end = dot + 1;
         while self.ahead(end).kind == DOT && self.ahead(end + 1).kind == IDENTIFIER {
@@ -221,7 +221,7 @@ impl Syntax<'_> {
         if self.next() == LEFT_PAREN { self.arguments() } else { Ok(()) }
     }
 
-    fn list(&mut self) -> Rule {
+    fn list(&mut self) -> SyntaxRule {
         self.take();
         let start = EXPRESSION | kinds(&[QUESTION]);
         self.sync(start | kinds(&[COMMA, RIGHT_BRACKET]), "list")?;
@@ -239,7 +239,7 @@ impl Syntax<'_> {
     }
 
     /// A comma, if there is one, and the end of a list, map or message.
-    fn close(&mut self, end: Kind) -> Rule {
+    fn close(&mut self, end: TokenKind) -> SyntaxRule {
         self.sync(kinds(&[COMMA, end]), "close")?;
         if self.next() == COMMA {
             self.take();
@@ -248,7 +248,7 @@ impl Syntax<'_> {
     }
 
     /// Entries in braces.
-    fn collection(&mut self, start: Kinds, entry: fn(&mut Self) -> Rule) -> Rule {
+    fn collection(&mut self, start: TokenKinds, entry: fn(&mut Self) -> SyntaxRule) -> SyntaxRule {
         self.take();
         self.sync(start | kinds(&[COMMA, RIGHT_BRACE]), "entries")?;
         if self.is_in(start) {
@@ -264,7 +264,7 @@ impl Syntax<'_> {
         self.close(RIGHT_BRACE)
     }
 
-    fn optional(&mut self) -> Rule {
+    fn optional(&mut self) -> SyntaxRule {
         self.sync(EXPRESSION | kinds(&[QUESTION]), "optional")?;
         if self.next() == QUESTION {
             self.take();
@@ -273,12 +273,12 @@ impl Syntax<'_> {
         Ok(())
     }
 
-    fn entry(&mut self) -> Rule {
+    fn entry(&mut self) -> SyntaxRule {
         self.rule(must(kinds(&[COLON])), Syntax::optional);
         self.entry_value()
     }
 
-    fn field_entry(&mut self) -> Rule {
+    fn field_entry(&mut self) -> SyntaxRule {
         self.rule(must(kinds(&[COLON])), |parser| {
             parser.sync(FIELD | kinds(&[QUESTION]), "optional field")?;
             if parser.next() == QUESTION {
@@ -290,7 +290,7 @@ impl Syntax<'_> {
         self.entry_value()
     }
 
-    fn entry_value(&mut self) -> Rule {
+    fn entry_value(&mut self) -> SyntaxRule {
         self.expect(COLON, must(EXPRESSION), "entry")?;
         self.rule(may(kinds(&[COMMA])), Syntax::expr);
         Ok(())

@@ -7,12 +7,12 @@ use super::error::Issue;
 use super::syntax_tokens::*;
 
 /// A set of kinds.
-pub(super) type Kinds = u64;
+pub(super) type TokenKinds = u64;
 
 /// What may follow a rule where it is called, and whether what called it may end there, too.
 #[derive(Clone, Copy)]
 pub(super) struct Follow {
-    pub(super) kinds: Kinds,
+    pub(super) kinds: TokenKinds,
     pub(super) may_end: bool,
 }
 
@@ -24,12 +24,12 @@ pub(super) struct Stopped {
     state: &'static str,
 }
 
-pub(super) type Rule = Result<(), Stopped>;
+pub(super) type SyntaxRule = Result<(), Stopped>;
 
 /// How deep rules may call each other before the rest is not looked at.
 const MAX_DEPTH: usize = 2_000;
 
-pub(super) const fn kinds(list: &[Kind]) -> Kinds {
+pub(super) const fn kinds(list: &[TokenKind]) -> TokenKinds {
     let mut set = 0;
     let mut at = 0;
     while at < list.len() {
@@ -61,11 +61,11 @@ impl<'s> Syntax<'s> {
         self.tokens[(self.at + by).min(self.tokens.len() - 1)]
     }
 
-    pub(super) fn next(&self) -> Kind {
+    pub(super) fn next(&self) -> TokenKind {
         self.ahead(0).kind
     }
 
-    pub(super) fn is_in(&self, kinds: Kinds) -> bool {
+    pub(super) fn is_in(&self, kinds: TokenKinds) -> bool {
         kinds & 1 << self.next() != 0
     }
 
@@ -74,7 +74,7 @@ impl<'s> Syntax<'s> {
     }
 
     /// Reads a rule; a mistake in it ends it, but not what called it.
-    pub(super) fn rule(&mut self, follow: Follow, read: impl FnOnce(&mut Self) -> Rule) {
+    pub(super) fn rule(&mut self, follow: Follow, read: impl FnOnce(&mut Self) -> SyntaxRule) {
         if self.calls.len() >= MAX_DEPTH {
             self.at = self.tokens.len() - 1;
             return;
@@ -122,7 +122,7 @@ impl<'s> Syntax<'s> {
         }
     }
 
-    pub(super) fn mismatch(&self, expected: Kinds, state: &'static str) -> Stopped {
+    pub(super) fn mismatch(&self, expected: TokenKinds, state: &'static str) -> Stopped {
         let message = format!("mismatched input {} expecting {}", self.shown(self.ahead(0)), list(expected));
         Stopped { message, ahead: 0, state }
     }
@@ -138,7 +138,7 @@ impl<'s> Syntax<'s> {
     }
 
     /// Whether the next token was too many: what should be there follows it.
-    pub(super) fn drops_one(&mut self, expected: Kinds) -> bool {
+    pub(super) fn drops_one(&mut self, expected: TokenKinds) -> bool {
         if expected & 1 << self.ahead(1).kind == 0 {
             return false;
         }
@@ -150,7 +150,7 @@ impl<'s> Syntax<'s> {
     }
 
     /// Before one of several ways: the next token is one of theirs.
-    pub(super) fn sync(&mut self, expected: Kinds, state: &'static str) -> Rule {
+    pub(super) fn sync(&mut self, expected: TokenKinds, state: &'static str) -> SyntaxRule {
         if self.is_lost || self.is_in(expected) || self.drops_one(expected) {
             return Ok(());
         }
@@ -158,7 +158,7 @@ impl<'s> Syntax<'s> {
     }
 
     /// Takes a token that must be there. It is thought there where what follows it is.
-    pub(super) fn expect(&mut self, kind: Kind, follow: Follow, state: &'static str) -> Rule {
+    pub(super) fn expect(&mut self, kind: TokenKind, follow: Follow, state: &'static str) -> SyntaxRule {
         if self.next() == kind {
             self.is_lost = false;
             self.consume();
@@ -177,7 +177,7 @@ impl<'s> Syntax<'s> {
     }
 
     /// With what may follow the rules that may end there.
-    pub(super) fn in_context(&self, follow: Follow) -> Kinds {
+    pub(super) fn in_context(&self, follow: Follow) -> TokenKinds {
         let mut set = follow.kinds;
         let mut may_end = follow.may_end;
         for call in self.calls.iter().rev() {
@@ -196,7 +196,7 @@ impl<'s> Syntax<'s> {
     }
 
     /// Within a repetition: what does not go on is skipped.
-    pub(super) fn unwanted(&mut self, expected: Kinds) {
+    pub(super) fn unwanted(&mut self, expected: TokenKinds) {
         if self.is_lost {
             return;
         }
@@ -210,17 +210,17 @@ impl<'s> Syntax<'s> {
 }
 
 /// What follows, when something must.
-pub(super) const fn must(kinds: Kinds) -> Follow {
+pub(super) const fn must(kinds: TokenKinds) -> Follow {
     Follow { kinds, may_end: false }
 }
 
 /// What may follow, when nothing must.
-pub(super) const fn may(kinds: Kinds) -> Follow {
+pub(super) const fn may(kinds: TokenKinds) -> Follow {
     Follow { kinds, may_end: true }
 }
 
 /// One as it is, several in braces.
-fn list(kinds: Kinds) -> String {
+fn list(kinds: TokenKinds) -> String {
     let names: Vec<&str> =
         NAMES.iter().enumerate().filter(|(at, _)| kinds & 1 << at != 0).map(|(_, name)| *name).collect();
     match names[..] {

@@ -1,31 +1,31 @@
 //! A text as the generated lexer of CEL's grammar sees it, mistakes and all; for the words of syntax errors.
 
 /// A kind of token, numbered as in the grammar: sets of them are shown in this order.
-pub(super) type Kind = u32;
+pub(super) type TokenKind = u32;
 
-pub(super) const END: Kind = 0;
-pub(super) const AND: Kind = 8;
-pub(super) const OR: Kind = 9;
-pub(super) const LEFT_BRACKET: Kind = 10;
-pub(super) const RIGHT_BRACKET: Kind = 11;
-pub(super) const LEFT_BRACE: Kind = 12;
-pub(super) const RIGHT_BRACE: Kind = 13;
-pub(super) const LEFT_PAREN: Kind = 14;
-pub(super) const RIGHT_PAREN: Kind = 15;
-pub(super) const DOT: Kind = 16;
-pub(super) const COMMA: Kind = 17;
-pub(super) const MINUS: Kind = 18;
-pub(super) const NOT: Kind = 19;
-pub(super) const QUESTION: Kind = 20;
-pub(super) const COLON: Kind = 21;
-pub(super) const TRUE: Kind = 26;
-pub(super) const FLOAT: Kind = 31;
-pub(super) const INT: Kind = 32;
-const UINT: Kind = 33;
-const STRING: Kind = 34;
-pub(super) const BYTES: Kind = 35;
-pub(super) const IDENTIFIER: Kind = 36;
-pub(super) const ESCAPED: Kind = 37;
+pub(super) const END: TokenKind = 0;
+pub(super) const AND: TokenKind = 8;
+pub(super) const OR: TokenKind = 9;
+pub(super) const LEFT_BRACKET: TokenKind = 10;
+pub(super) const RIGHT_BRACKET: TokenKind = 11;
+pub(super) const LEFT_BRACE: TokenKind = 12;
+pub(super) const RIGHT_BRACE: TokenKind = 13;
+pub(super) const LEFT_PAREN: TokenKind = 14;
+pub(super) const RIGHT_PAREN: TokenKind = 15;
+pub(super) const DOT: TokenKind = 16;
+pub(super) const COMMA: TokenKind = 17;
+pub(super) const MINUS: TokenKind = 18;
+pub(super) const NOT: TokenKind = 19;
+pub(super) const QUESTION: TokenKind = 20;
+pub(super) const COLON: TokenKind = 21;
+pub(super) const TRUE: TokenKind = 26;
+pub(super) const FLOAT: TokenKind = 31;
+pub(super) const INT: TokenKind = 32;
+const UINT: TokenKind = 33;
+const STRING: TokenKind = 34;
+pub(super) const BYTES: TokenKind = 35;
+pub(super) const IDENTIFIER: TokenKind = 36;
+pub(super) const ESCAPED: TokenKind = 37;
 
 /// How each kind is shown.
 pub(super) const NAMES: [&str; 38] = [
@@ -72,7 +72,7 @@ pub(super) const NAMES: [&str; 38] = [
 /// A token and the bytes that it has.
 #[derive(Clone, Copy)]
 pub(super) struct Lexeme {
-    pub(super) kind: Kind,
+    pub(super) kind: TokenKind,
     pub(super) start: usize,
     pub(super) end: usize,
 }
@@ -118,7 +118,7 @@ fn skip_hidden(source: &str, mut at: usize) -> usize {
 }
 
 /// The longest token; or how much was read until a character did not fit.
-fn lexeme(rest: &str) -> Result<(Kind, usize), usize> {
+fn lexeme(rest: &str) -> Result<(TokenKind, usize), usize> {
     let first = rest.as_bytes()[0];
     let digit_next = rest.as_bytes().get(1).is_some_and(u8::is_ascii_digit);
     if first.is_ascii_digit() || first == b'.' && digit_next {
@@ -139,7 +139,7 @@ fn lexeme(rest: &str) -> Result<(Kind, usize), usize> {
     }
 }
 
-fn word(text: &str) -> Kind {
+fn word(text: &str) -> TokenKind {
     match text {
         "in" => 3,
         "true" => TRUE,
@@ -150,13 +150,13 @@ fn word(text: &str) -> Kind {
 }
 
 /// The operators are named by how they are shown.
-fn symbol(rest: &str) -> Result<(Kind, usize), usize> {
+fn symbol(rest: &str) -> Result<(TokenKind, usize), usize> {
     for length in [2, 1] {
         let Some(text) = rest.get(..length) else { continue };
         let is_it =
             |name: &&str| name.strip_prefix('\'').and_then(|name| name.strip_suffix('\'')) == Some(text);
         if let Some(kind) = NAMES.iter().position(is_it) {
-            return Ok((kind as Kind, length));
+            return Ok((kind as TokenKind, length));
         }
     }
     Err(usize::from(rest.starts_with(['=', '&', '|'])))
@@ -166,7 +166,7 @@ fn digits(text: &str) -> usize {
     text.bytes().take_while(u8::is_ascii_digit).count()
 }
 
-fn number(rest: &str) -> (Kind, usize) {
+fn number(rest: &str) -> (TokenKind, usize) {
     let unsigned = |length: usize| {
         if rest[length..].starts_with(['u', 'U']) { (UINT, length + 1) } else { (INT, length) }
     };
@@ -187,7 +187,7 @@ fn number(rest: &str) -> (Kind, usize) {
 }
 
 /// A text behind `r`, `b` or `br`; None where it is not whole, as the letters are a name then.
-fn prefixed_text(rest: &str) -> Option<(Kind, usize)> {
+fn prefixed_text(rest: &str) -> Option<(TokenKind, usize)> {
     let bytes = usize::from(rest.starts_with(['b', 'B']));
     let raw = usize::from(rest[bytes..].starts_with(['r', 'R']));
     if bytes + raw == 0 || !rest[bytes + raw..].starts_with(['"', '\'']) {

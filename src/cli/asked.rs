@@ -5,7 +5,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Failure, block_on, choice};
+use super::{Failure, block_on, choice, traced};
 
 /// Which cluster a subcommand talks to.
 #[derive(clap::Args)]
@@ -24,6 +24,14 @@ impl WhichCluster {
         let answer = block_on(context.ask(method, &path, bytes))?;
         serde_json::from_slice(&answer)
             .map_err(|error| Failure::new("the cluster's answer is not understood", error))
+    }
+
+    /// The namespace that is given, else the one that kubectl would look into.
+    pub(crate) fn namespace(&self, given: Option<&str>) -> Result<String, Failure> {
+        match given {
+            Some(given) => Ok(given.to_owned()),
+            None => Ok(traced::namespace(&choice::reached(self.cluster.as_deref())?.0)),
+        }
     }
 }
 

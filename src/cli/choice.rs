@@ -7,8 +7,15 @@ use super::forks::{self, ListedFork};
 use super::kubeconfig::current::{self, Current};
 use super::state::{self, Record};
 
-/// A running cluster, or a fork of one by its name or as kubectl's current context, and how to talk to it.
+/// A running cluster, or a fork of one by its name or as kubectl's current context, and how to talk to it: in
+/// the name of whom kubectl asks it, else as its administrator.
 pub(crate) fn reached(name: Option<&str>) -> Result<(Record, Context), Failure> {
+    let (record, context) = administered(name)?;
+    Ok((record, context.for_the_user()?))
+}
+
+/// Such a cluster, and how its administrator talks to it.
+pub(crate) fn administered(name: Option<&str>) -> Result<(Record, Context), Failure> {
     let running = state::clusters()?.running;
     if let Some(reached) = fork_that_is_meant(&running, name) {
         return Ok(reached);

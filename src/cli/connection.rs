@@ -8,6 +8,7 @@ use axum::body::Body;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
+use http::header::{HeaderName, HeaderValue};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
@@ -20,6 +21,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use super::Failure;
+use super::kubeconfig::current;
 use super::trust::Trust;
 use crate::cluster::Access;
 use apimachinery::yaml;
@@ -32,6 +34,8 @@ const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 pub(crate) struct Context {
     /// What it says.
     pub access: Access,
+    /// What goes with each request, as a token.
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 impl Context {
@@ -41,6 +45,11 @@ impl Context {
         let text =
             fs::read_to_string(path).map_err(|error| Failure::new(format!("cannot read {shown}"), error))?;
         Context::parse(&text, &shown.to_string(), name)
+    }
+
+    /// As the one whose access it is.
+    pub(crate) fn of(access: Access) -> Context {
+        Context { access, headers: vec![] }
     }
 
     /// Reads the context `name` of a text; `shown` is what errors call it.
@@ -63,7 +72,15 @@ impl Context {
             .map(|(certificate_pem, key_pem)| Identity { certificate_pem, key_pem });
         let server = cluster["server"].as_str().ok_or_else(none)?.to_owned();
         let authority_pem = decoded(&cluster["certificate-authority-data"]);
-        Ok(Context { access: Access { server, authority_pem, identity } })
+        Ok(Context::of(Access { server, authority_pem, identity }))
+    }
+
+    /// In the name of whom kubectl asks this server, if its current context is about it; else as it is.
+    pub(crate) fn for_the_user(mut self) -> Result<Context, Failure> {
+        if let Some(credentials) = current::credentials_at(&self.access.server)? {
+            (self.access.identity, self.headers) = (credentials.identity, credentials.headers);
+        }
+        Ok(self)
     }
 
     /// The body of the answer to a GET; anything but success is a failure with the server's message.
@@ -124,7 +141,7 @@ impl Context {
         let (scheme, authority) =
             self.access.server.split_once("://").ok_or_else(|| self.failed("it is not a URL"))?;
         let stream = TcpStream::connect(authority).await.map_err(|error| self.failed(error))?;
-        let request = http::Request::builder()
+        let mut request = http::Request::builder()
             .method(method)
             .uri(path_and_query)
             .header("content-type", "application/json")
@@ -133,6 +150,7 @@ impl Context {
             .header("user-agent", concat!("kubarium/", env!("CARGO_PKG_VERSION")))
             .body(Body::from(body))
             .map_err(|error| self.failed(error))?;
+        request.headers_mut().extend(self.headers.iter().cloned());
         let sent = if scheme == "https" {
             send(self.tls(stream).await.map_err(|error| self.failed(error))?, request).await
         } else {

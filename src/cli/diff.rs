@@ -20,7 +20,8 @@ const TROUBLE: u8 = 2;
 /// written are compared with --all alone.
 #[derive(Args)]
 pub struct Diff {
-    /// A file that `snapshot save` wrote, or `live`: a running cluster.
+    /// A file that `snapshot save` wrote, - for the standard input, the folder that a failed `kubarium run`
+    /// has left, or `live`: a running cluster.
     #[arg(value_name = "BEFORE")]
     pub before: String,
     /// What it is compared with, of either sort.
@@ -81,7 +82,7 @@ impl Diff {
     fn take(&self, what: &str) -> Result<Snapshot, Failure> {
         match what {
             LIVE => snapshot::live(self.name.as_deref(), false),
-            file => Snapshot::read(Path::new(file)).map_err(|error| Failure(error.to_string())),
+            file => snapshot::read(Path::new(file)),
         }
     }
 }

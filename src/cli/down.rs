@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::kubeconfig::current;
 use super::state::{Clusters, Record};
-use super::{Failure, choice, kubeconfig, say, state};
+use super::{Failure, choice, fork_contexts, kubeconfig, say, state};
 use clock::Clock;
 
 /// How long a cluster may take to stop before we say so.
@@ -116,7 +116,9 @@ fn stop(record: &Record) -> Result<(), Failure> {
 fn clean_up(record: &Record) -> Result<(), Failure> {
     let Record { name, kubeconfig, own_kubeconfig, .. } = record;
     let _claim = state::Claim::take(name)?;
+    let of_forks = fork_contexts::clean_all(name);
     kubeconfig::clean(kubeconfig, name, *own_kubeconfig)?;
+    of_forks?;
     say_cleaned(name);
     Ok(())
 }

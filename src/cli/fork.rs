@@ -9,9 +9,12 @@ use serde_json::json;
 
 use super::asked::encoded;
 use super::connection::Context;
+use super::fork_contexts::{self, ForkContext};
 use super::forks::{self, FORKS, read};
+use super::kubeconfig::Written;
 use super::state::Record;
 use super::{Failure, choice, kubeconfig, say, state};
+use crate::cluster::Access;
 
 /// Make a second cluster with the same past, which goes its own way from there.
 ///
@@ -51,11 +54,12 @@ struct MadeFork {
 impl Fork {
     /// Asks the cluster for it.
     pub fn run(self) -> Result<(), Failure> {
-        let record = choice::running(self.name.as_deref())?;
-        let context = Context::load(&record.kubeconfig, &record.name)?;
+        let record =
+            choice::running(self.name.as_deref()).map_err(|none| self.of_a_fork().unwrap_or(none))?;
+        let context = Context::load(&record.kubeconfig, &record.name)?.for_the_user()?;
         match &self.fork {
             _ if self.list => list(&context),
-            Some(fork) if self.delete => self.delete(&context, fork),
+            Some(fork) if self.delete => self.delete(&context, &record.name, fork),
             _ => self.make(&context, &record),
         }
     }
@@ -70,7 +74,7 @@ impl Fork {
         let answer = super::block_on(context.ask(Method::POST, FORKS, wanted.into()))?;
         let made: MadeFork = read(&answer)?;
         let access = Context::parse(&made.kubeconfig, "the answer", &made.name)?.access;
-        let written = match kubeconfig::write(&made.name, self.kubeconfig.as_deref(), &access) {
+        let written = match self.write(&made, &record.name, &access) {
             Ok(written) => written,
             Err(failure) => {
                 // Nobody could reach it by kubectl: it is not left behind.
@@ -84,13 +88,38 @@ impl Fork {
         Ok(())
     }
 
-    fn delete(&self, context: &Context, fork: &str) -> Result<(), Failure> {
-        end(context, fork)?;
-        let path = match &self.kubeconfig {
-            Some(path) => path.clone(),
-            None => kubeconfig::current::users_file()?,
+    fn write(&self, made: &MadeFork, parent: &str, access: &Access) -> Result<Written, Failure> {
+        let path = self.file()?;
+        let context = ForkContext {
+            name: made.name.clone(),
+            server: made.server.clone(),
+            kubeconfig: std::path::absolute(&path).unwrap_or(path),
+            own_kubeconfig: self.kubeconfig.is_some(),
         };
-        kubeconfig::clean(&path, fork, self.kubeconfig.is_some())?;
+        context.remember(parent)?;
+        kubeconfig::write(&made.name, self.kubeconfig.as_deref(), access)
+    }
+
+    /// Where the context goes.
+    fn file(&self) -> Result<PathBuf, Failure> {
+        self.kubeconfig.clone().map_or_else(kubeconfig::current::users_file, Ok)
+    }
+
+    /// Why there is no parent, if it is a fork that was named.
+    fn of_a_fork(&self) -> Option<Failure> {
+        let named = self.name.as_deref()?;
+        let parent = choice::parent_of_fork(&state::clusters().ok()?.running, named)?.name;
+        Some(Failure(format!(
+            "{named:?} is itself a fork, of {parent:?}: `kubarium fork` is about the forks of {parent}, as \
+             --name {parent}; one of a fork is made over HTTP, by POST to its {FORKS}"
+        )))
+    }
+
+    fn delete(&self, context: &Context, parent: &str, fork: &str) -> Result<(), Failure> {
+        end(context, fork)?;
+        fork_contexts::clean(parent, fork)?;
+        // Whoever made it over HTTP may have written a context, too.
+        kubeconfig::clean(&self.file()?, fork, self.kubeconfig.is_some())?;
         say(format!("fork {fork:?} has ended"));
         Ok(())
     }

@@ -101,7 +101,7 @@ fn cells(record: &Record, now: Time) -> Vec<String> {
 }
 
 fn kubeconfig(name: Option<&str>) -> Result<(), Failure> {
-    let (record, context) = choice::reached(name)?;
+    let (record, context) = choice::administered(name)?;
     say(super::kubeconfig::document(&record.name, &context.access).trim_end());
     Ok(())
 }

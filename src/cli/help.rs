@@ -28,6 +28,9 @@ const WIDTH: usize = 80;
 /// Longer lines are hard to read, however wide the window is.
 const MAX_WIDTH: usize = 100;
 const MORE: &str = "There are more flags, for what runs and who may come in: kubarium up --help";
+/// The flags that `-h` of `run` shows beside them.
+const DAILY_OF_RUN: &[&str] = &["publish", "keep", "keep_always", "junit"];
+const MORE_OF_RUN: &str = "There are more flags, all that `kubarium up` has: kubarium run --help";
 const ENVIRONMENT: &str = "Every flag is also read from the environment, as --data-dir from KUBARIUM_DATA_DIR; the \
                            command line counts more. Flags that kube-apiserver has too mean what they mean there.";
 
@@ -36,6 +39,7 @@ pub(crate) fn shape(command: Command) -> Command {
     let command = if has_window() { command.max_term_width(MAX_WIDTH) } else { command.term_width(WIDTH) };
     command.mut_args(shape_arg).mut_subcommands(|subcommand| match subcommand.get_name() {
         "up" => shape_up(subcommand),
+        "run" => shape_run(subcommand),
         _ => shape_all(subcommand),
     })
 }
@@ -47,15 +51,28 @@ fn has_window() -> bool {
 }
 
 fn shape_up(command: Command) -> Command {
-    let mut place = DAILY.len();
-    let command = command.mut_args(|arg| {
+    let command = command.mut_args(|arg| with_variable(arg).hide_env(true));
+    shape_daily(command, &[]).after_help(MORE).after_long_help(ENVIRONMENT)
+}
+
+fn shape_run(command: Command) -> Command {
+    // It ends with its command, so it cannot go on in the background; and its name is its own.
+    let command = command.mut_arg("detach", |arg| arg.hide(true));
+    let name = "The cluster's name, as of `up`; else run- and a number";
+    let command = command.mut_arg("name", |arg| arg.help(name).hide_default_value(true));
+    shape_daily(command, DAILY_OF_RUN).after_help(MORE_OF_RUN)
+}
+
+/// What is used daily stands first, and `-h` shows nothing else.
+fn shape_daily(command: Command, own: &[&str]) -> Command {
+    let mut place = DAILY.len() + own.len();
+    command.mut_args(|arg| {
         let id = arg.get_id().as_str().replace('-', "_");
-        let daily = DAILY.iter().position(|daily| id == *daily);
+        let daily = DAILY.iter().chain(own).position(|daily| id == *daily);
         place += 1;
-        let shaped = shape_arg(with_variable(arg)).hide_env(true).hide_short_help(daily.is_none());
-        shaped.display_order(daily.unwrap_or(place))
-    });
-    command.after_help(MORE).after_long_help(ENVIRONMENT)
+        let is_rare = daily.is_none() && !arg.is_positional();
+        shape_arg(arg).hide_short_help(is_rare).display_order(daily.unwrap_or(place))
+    })
 }
 
 /// Every flag is read from the environment, too.
@@ -159,6 +176,21 @@ mod tests {
         let up = command.find_subcommand("up").unwrap();
         for arg in up.get_arguments().filter_map(Arg::get_long) {
             assert!(long.contains(&format!("--{arg}")), "{arg}");
+        }
+    }
+
+    #[test]
+    fn run_has_a_short_help_of_its_own() {
+        let [long, short] = helps(&["run"], 80);
+        assert!(short.lines().count() <= 60, "{} lines:\n{short}", short.lines().count());
+        for shown in
+            ["--nodes <N>", "--publish", "--keep <DIR>", "--junit <FILE>", "-- <COMMAND>...", "run --help"]
+        {
+            assert!(short.contains(shown), "{shown}: {short}");
+        }
+        assert!(!short.contains("--audit-log-path") && long.contains("--audit-log-path"));
+        for help in [&long, &short] {
+            assert!(!help.contains("--detach") && !help.contains("[default: kubarium]"), "{help}");
         }
     }
 

@@ -14,6 +14,7 @@ use ui::{Lesson, LessonObject, LessonStep, lessons};
 
 use super::connection::Context;
 use super::style::{Style, Tone};
+use super::terminal::{fitted, paragraphs};
 use super::{Failure, block_on, choice, lesson_left, say};
 
 /// How often the record is looked at while something is waited for.
@@ -43,7 +44,7 @@ impl Learn {
     pub fn run(self) -> Result<(), Failure> {
         let Some(name) = &self.lesson else {
             for Lesson { name, title, about, .. } in lessons() {
-                say(format!("{name:<24} {title}: {about}"));
+                say(fitted(&format!("{name:<24} {title}: {about}")));
             }
             return Ok(());
         };
@@ -131,12 +132,16 @@ impl LessonTaken<'_> {
         if !step.question.is_empty() {
             return self.ask(step);
         }
-        say(format!("\n{}", step.text.trim_end()));
+        say(format!("\n{}", paragraphs(step.text.trim_end())));
         let since = if step.run.is_empty() { 1 } else { self.newest()? };
         if !step.run.is_empty() {
             say(self.style.paint(Tone::Strong, &format!("\n$ {}", step.run)));
             if self.learn.run {
                 self.do_it(&step.run)?;
+            } else if !step.see.is_empty() {
+                say(self
+                    .style
+                    .paint(Tone::Quiet, "(for another shell: this one waits until it has been seen)"));
             }
         }
         self.wait(step, since)
@@ -182,7 +187,7 @@ impl LessonTaken<'_> {
     fn ask(&self, step: &LessonStep) -> Result<(), Failure> {
         say(self.style.paint(Tone::Strong, &format!("\n{}", step.question)));
         for (number, answer) in (1..).zip(&step.answers) {
-            say(format!("  {number}. {answer}"));
+            say(fitted(&format!("  {number}. {answer}")));
         }
         let mut input = std::io::stdin().lock();
         while std::io::stdin().is_terminal() {
@@ -199,7 +204,7 @@ impl LessonTaken<'_> {
                 None => say("The number of an answer, please."),
             }
         }
-        say(format!("{}. {}", step.right, step.because.trim_end()));
+        say(paragraphs(&format!("{}. {}", step.right, step.because.trim_end())));
         Ok(())
     }
 

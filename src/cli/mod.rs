@@ -31,6 +31,7 @@ pub mod why;
 
 pub mod diff;
 pub mod fork;
+mod fork_contexts;
 mod forks;
 pub mod snapshot;
 pub mod store;

@@ -5,6 +5,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use files::is_stream;
+
 use super::Failure;
 
 /// The access mode of a descriptor in the flags that Linux tells of it, and that of one for reading alone.
@@ -57,7 +59,7 @@ pub(crate) struct Readiness {
 impl Readiness {
     /// A file that was left by somebody else is no sign: it goes.
     pub(crate) fn new(file: Option<&Path>, descriptor: Option<ReadyDescriptor>) -> Readiness {
-        if let Some(file) = file {
+        if let Some(file) = file.filter(|file| !is_stream(file)) {
             let _ = fs::remove_file(file);
         }
         Readiness { file: file.map(Path::to_owned), descriptor }
@@ -79,8 +81,11 @@ impl Readiness {
     }
 }
 
-/// Whoever sees the file sees all of it.
+/// Whoever sees the file sees all of it. In a pipe or a device there is nothing to see before.
 fn write_whole(file: &Path, text: &str) -> std::io::Result<()> {
+    if is_stream(file) {
+        return OpenOptions::new().append(true).open(file)?.write_all(text.as_bytes());
+    }
     let mut beside = file.as_os_str().to_owned();
     beside.push(format!(".{}", std::process::id()));
     fs::write(&beside, text)?;
@@ -112,6 +117,20 @@ mod tests {
         let mut told = String::new();
         reader.read_to_string(&mut told).unwrap();
         assert_eq!(told, "https://server\n");
+    }
+
+    #[test]
+    fn a_file_of_before_is_no_sign_and_a_device_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("ready");
+        fs::write(&file, "of before").unwrap();
+        let readiness = Readiness::new(Some(&file), None);
+        assert!(!file.exists());
+        readiness.tell("https://server").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "https://server\n");
+        let null = Path::new("/dev/null");
+        Readiness::new(Some(null), None).tell("https://server").unwrap();
+        assert!(is_stream(null) && fs::read(null).unwrap().is_empty());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use super::left_behind::LeftBehind;
 use super::outcome::complain;
 use super::run_folder::{RunFolder, SNAPSHOT};
 use super::up::Up;
-use super::{Failure, kubeconfig, manifests, state};
+use super::{Failure, fork_contexts, kubeconfig, manifests, state};
 use crate::cluster::manifests::Manifest;
 use crate::cluster::{Cluster, Config};
 use clock::Clock;
@@ -144,7 +144,7 @@ impl RunCommand {
             Ok(()) => self.apply_and_run(cluster, &written.path, given, asked).await,
             Err(failure) => Err(failure),
         };
-        let of_forks = kubeconfig::clean_forks(&written.path, &cluster.fork_names());
+        let of_forks = fork_contexts::clean_all(&self.up.name);
         for failure in [of_forks, written.remove()].into_iter().filter_map(Result::err) {
             complain(&failure);
         }

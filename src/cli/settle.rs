@@ -17,7 +17,7 @@ pub struct SettleCommand {
     #[arg(long, value_delimiter = ',', value_name = "USER")]
     pub ignore: Vec<String>,
     /// How long to wait at most.
-    #[arg(long, default_value = "30s", value_name = "DURATION")]
+    #[arg(long, visible_alias = "within", default_value = "30s", value_name = "DURATION")]
     pub timeout: String,
     /// Which cluster.
     #[command(flatten)]

@@ -1,14 +1,18 @@
 //! `kubarium snapshot save|restore|export`: a whole cluster in a file, and back; its objects as YAML.
 
-use std::io::Write;
+use std::io::{IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
 use super::connection::Context;
-use super::{Failure, choice, say};
+use super::{Failure, choice, run_folder, say};
 use crate::cluster::{Export, Snapshot, store_copy};
 use clock::Clock;
+use files::is_stream;
+
+/// What stands for the standard input, and for the standard output.
+const STANDARD: &str = "-";
 
 /// Keep a whole cluster in a file, make a data dir of it, or write its objects as YAML.
 #[derive(Subcommand)]
@@ -18,7 +22,7 @@ pub enum SnapshotCommand {
     /// The file has mode 0600: it holds all Secrets, and the keys that the cluster signs with. One that ends
     /// in .db is etcd's: `etcdctl snapshot restore` makes an etcd of it. It has no keys.
     Save {
-        /// The file; one for etcd ends in .db, and is not there yet.
+        /// The file, - for the standard output; one for etcd ends in .db, and is not there yet.
         #[arg(value_name = "FILE|FILE.db")]
         file: PathBuf,
         /// The cluster's name; else the only one that runs, or that of kubectl's current context.
@@ -30,7 +34,7 @@ pub enum SnapshotCommand {
     },
     /// Make a data dir of a file, for `up --data-dir`.
     Restore {
-        /// The file.
+        /// The file, - for the standard input, or the folder that a failed `kubarium run` has left.
         file: PathBuf,
         /// The data dir, which is not there yet or empty.
         #[arg(long, value_name = "DIR")]
@@ -41,7 +45,8 @@ pub enum SnapshotCommand {
     /// Without status and what else the server writes; namespaces and definitions of custom kinds first. What
     /// controllers and the cluster itself have made is left out: they make it again. Secrets are in it.
     Export {
-        /// A file that `snapshot save` wrote; else a running cluster is asked.
+        /// A file that `snapshot save` wrote, - for the standard input, or the folder that a failed
+        /// `kubarium run` has left; else a running cluster is asked.
         file: Option<PathBuf>,
         /// The cluster's name; else the only one that runs, or that of kubectl's current context.
         #[arg(long, env = "KUBARIUM_NAME", value_name = "NAME")]
@@ -70,14 +75,42 @@ fn save(file: &Path, name: Option<&str>, without_keys: bool) -> Result<(), Failu
         say(format!("saved {} ({snapshot}) for etcd: without the cluster's keys", file.display()));
         return Ok(());
     }
+    if file == Path::new(STANDARD) {
+        return print(&live(name, !without_keys)?);
+    }
     let snapshot = live(name, !without_keys)?;
     snapshot.write(file).map_err(failure)?;
-    say(format!("saved {} ({snapshot})", file.display()));
+    // What goes through a pipe must not have words of ours in it.
+    if !is_stream(file) {
+        say(format!("saved {} ({snapshot})", file.display()));
+    }
     Ok(())
 }
 
+fn print(snapshot: &Snapshot) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    if out.is_terminal() {
+        return Err(Failure(
+            "a snapshot is not for a terminal; say a file, or lead it through a pipe".into(),
+        ));
+    }
+    let written = out.write_all(&snapshot.encode()).and_then(|()| out.flush());
+    written.map_err(|error| Failure::new("cannot write the snapshot", error))
+}
+
+/// One that was saved: a file, the standard input, or what a failed run has left.
+pub(super) fn read(file: &Path) -> Result<Snapshot, Failure> {
+    if file != Path::new(STANDARD) {
+        return Snapshot::read(&run_folder::snapshot_of(file)).map_err(failure);
+    }
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().read_to_end(&mut bytes);
+    read.map_err(|error| Failure::new("cannot read the standard input", error))?;
+    Snapshot::decode(bytes.into(), "the standard input").map_err(failure)
+}
+
 fn restore(file: &Path, data_dir: &Path) -> Result<(), Failure> {
-    let snapshot = Snapshot::read(file).map_err(failure)?;
+    let snapshot = read(file)?;
     snapshot.restore(data_dir, &Clock::real()).map_err(failure)?;
     say(format!("restored {} to {} ({snapshot})", file.display(), data_dir.display()));
     say(format!("start it with: kubarium up --data-dir {} --nodes {}", data_dir.display(), snapshot.nodes()));
@@ -87,7 +120,7 @@ fn restore(file: &Path, data_dir: &Path) -> Result<(), Failure> {
 fn export(file: Option<&Path>, name: Option<&str>, all: bool) -> Result<(), Failure> {
     let text = match file {
         Some(file) => {
-            let snapshot = Snapshot::read(file).map_err(failure)?;
+            let snapshot = read(file)?;
             let exported = async { snapshot.export(Export::new().all(all)).await.map_err(failure) };
             super::block_on(exported)?
         }

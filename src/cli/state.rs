@@ -112,6 +112,11 @@ pub(crate) fn log_path(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.log"))
 }
 
+/// Which contexts its forks have.
+pub(crate) fn forks_path(folder: &Path, name: &str) -> PathBuf {
+    folder.join(format!("{name}.forks"))
+}
+
 /// The right to a cluster's name, for as long as this is held.
 pub(crate) struct Claim {
     record: PathBuf,

@@ -76,9 +76,9 @@ struct StepUntil {
     /// What is waited for, as kubectl wait --for takes it, or the type of a condition alone.
     #[arg(value_name = "CONDITION")]
     wanted: String,
-    /// Its namespace.
-    #[arg(short, long, env = "KUBARIUM_NAMESPACE", default_value = "default")]
-    namespace: String,
+    /// Its namespace; else that of kubectl's context.
+    #[arg(short, long, env = "KUBARIUM_NAMESPACE")]
+    namespace: Option<String>,
 }
 
 /// Where to stand still.
@@ -140,6 +140,7 @@ impl StepWhat {
             }
             StepWhat::Stage => post("/step/stage", json!({"within": within})),
             StepWhat::Until(StepUntil { object, wanted, namespace }) => {
+                let namespace = which.namespace(namespace.as_deref())?;
                 let body = json!({"object": object, "for": wanted, "namespace": namespace, "within": within});
                 post("/step/until", body)
             }
@@ -245,7 +246,7 @@ mod tests {
         ));
         assert!(matches!(
             typed("until pod/a Ready -n b").unwrap().what,
-            Some(StepWhat::Until(StepUntil { namespace, .. })) if namespace == "b"
+            Some(StepWhat::Until(StepUntil { namespace: Some(namespace), .. })) if namespace == "b"
         ));
     }
 

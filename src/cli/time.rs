@@ -54,15 +54,15 @@ pub struct Pass {
 /// Wait for a condition.
 #[derive(Args)]
 pub struct Until {
-    /// Which object, as deploy/web.
+    /// Which object, as deploy/web; it may not be there yet.
     pub object: String,
     /// What is waited for, as kubectl wait --for takes it (condition=Ready, jsonpath={.status.phase}=Running,
     /// create, delete), or the type of a condition alone.
     #[arg(value_name = "CONDITION")]
     pub wanted: String,
-    /// Its namespace.
-    #[arg(short, long, env = "KUBARIUM_NAMESPACE", default_value = "default")]
-    pub namespace: String,
+    /// Its namespace; else that of kubectl's context.
+    #[arg(short, long, env = "KUBARIUM_NAMESPACE")]
+    pub namespace: Option<String>,
     /// How much of the cluster's time it may take.
     #[arg(long, default_value = "1h", value_name = "DURATION")]
     pub within: String,
@@ -83,6 +83,7 @@ impl TimeCommand {
                 which.ask(Method::POST, "/time/pass", &settle.with(json!({"duration": duration})))?
             }
             TimeCommand::Until(Until { object, wanted, namespace, within, settle, which }) => {
+                let namespace = which.namespace(namespace.as_deref())?;
                 let body = json!({"object": object, "for": wanted, "namespace": namespace, "within": within});
                 which.ask(Method::POST, "/time/until", &settle.with(body))?
             }

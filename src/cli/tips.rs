@@ -30,11 +30,22 @@ pub(crate) fn with_tip(mut error: clap::Error) -> clap::Error {
         return error;
     }
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    if is_within_another(&error) {
+        return error;
+    }
     if let Some(tip) = tip_for(word) {
         let tip = ContextValue::StyledStrs(vec![StyledStr::from(tip)]);
         error.insert(ContextKind::Suggested, tip);
     }
     error
+}
+
+/// Whether it is the word behind one of our own: what `kubarium node delete` is to be stops no cluster.
+fn is_within_another(error: &clap::Error) -> bool {
+    let Some(ContextValue::StyledStr(usage)) = error.get(ContextKind::Usage) else { return false };
+    let usage = usage.to_string();
+    let behind = usage.split_once("kubarium").map(|(_, behind)| behind.trim_start());
+    behind.is_some_and(|behind| behind.starts_with(char::is_alphabetic))
 }
 
 fn tip_for(word: &str) -> Option<&'static str> {
@@ -49,8 +60,21 @@ mod tests {
     use clap::Parser;
 
     fn said(word: &str) -> String {
-        let error = Arguments::try_parse_from(["kubarium", word]).err().expect("it is unknown");
+        refused(&["kubarium", word])
+    }
+
+    fn refused(words: &[&str]) -> String {
+        let error = Arguments::try_parse_from(words).err().expect("it is unknown");
         with_tip(error).render().to_string()
+    }
+
+    #[test]
+    fn behind_a_word_of_ours_no_cluster_is_meant() {
+        for words in [["node", "delete"], ["step", "list"], ["fault", "delete"], ["get", "start"]] {
+            let said = refused(&["kubarium", words[0], words[1]]);
+            assert!(said.contains("unrecognized subcommand") && !said.contains("cluster:"), "{said}");
+            assert!(!said.contains("get clusters"), "{said}");
+        }
     }
 
     #[test]

@@ -15,7 +15,9 @@ use super::flags::values;
 use super::readiness::{Readiness, ReadyDescriptor};
 use super::stop::{Stop, end_unless_told};
 use super::style::Style;
-use super::{Failure, data_dir, detach, kubeconfig, manifests, node, progress, run_folder, say, state};
+use super::{
+    Failure, data_dir, detach, fork_contexts, kubeconfig, manifests, node, progress, run_folder, say, state,
+};
 use crate::cluster::kwok_kinds::KwokKind;
 use crate::cluster::manifests::Manifest;
 use crate::cluster::{Access, Cluster, Components, Config, Listen, OtlpEndpoint, Publish, Snapshot};
@@ -286,9 +288,8 @@ impl Up {
                 Ok(())
             }
         };
-        let forks = cluster.fork_names();
         let ended = end_unless_told(cluster.stop(), stop.wait(), self.apiserver.shutdown.delay).await;
-        let of_forks = kubeconfig::clean_forks(&written.path, &forks);
+        let of_forks = fork_contexts::clean_all(&self.name);
         let removed = written.remove();
         outcome.and(ended).and(of_forks).and(removed)
     }
@@ -451,7 +452,9 @@ fn page_listener(text: &str) -> Result<SocketAddr, String> {
 /// Takes out what a killed cluster of the same name left. It stops nobody: the new one writes its own.
 pub(super) fn clean(leftover: &state::Record) {
     let state::Record { name, kubeconfig, own_kubeconfig, .. } = leftover;
-    if let Err(Failure(why)) = kubeconfig::clean(kubeconfig, name, *own_kubeconfig) {
+    let of_forks = fork_contexts::clean_all(name);
+    let own = kubeconfig::clean(kubeconfig, name, *own_kubeconfig).map(drop);
+    for Failure(why) in [of_forks, own].into_iter().filter_map(Result::err) {
         tracing::warn!(why, "what an earlier cluster left could not be cleaned up");
     }
 }

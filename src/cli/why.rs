@@ -6,8 +6,8 @@ use serde_json::Value;
 use witness::why::Explanation;
 
 use super::asked::{WhichCluster, encoded};
-use super::traced::{self, Traced};
-use super::{Failure, choice, say, terminal};
+use super::traced::Traced;
+use super::{Failure, say, terminal};
 
 /// Say why an object is as it is, or why it is not there: pending, not ready, deleted, restarted, refused.
 #[derive(Args)]
@@ -32,8 +32,7 @@ impl Why {
         if name.is_empty() {
             return Err(Failure(format!("say which one of {kind}; try: kubarium why {kind}/web")));
         }
-        let (record, _) = choice::reached(self.which.cluster.as_deref())?;
-        let namespace = self.namespace.clone().unwrap_or_else(|| traced::namespace(&record));
+        let namespace = self.which.namespace(self.namespace.as_deref())?;
         let query = [("resource", &kind), ("namespace", &namespace), ("name", &name)];
         let query = query.map(|(parameter, value)| format!("{parameter}={}", encoded(value))).join("&");
         let told: Explanation = self.which.ask(Method::GET, &format!("/why?{query}"), &Value::Null)?;

@@ -7,8 +7,10 @@ use super::event_recorder::{EventBroadcaster, EventRecorder};
 use super::informer_factory::SharedInformerFactory;
 use super::metrics::ComponentMetrics;
 use super::shared_informer::{HandlerRegistration, ResourceEventHandler, SharedInformer};
+use super::shown_gates::ShownGates;
 use super::tasks::Tasks;
 use super::workqueue::{QueueKey, WorkQueue};
+use apimachinery::feature_gates::FeatureGates;
 use apis::kind::Kind;
 use clock::Clock;
 use entropy::Entropy;
@@ -75,6 +77,13 @@ impl ComponentContext {
             whole,
             handlers,
         }
+    }
+
+    /// It goes by these gates, which its metrics tell.
+    #[must_use]
+    pub fn with_gates(self, gates: &FeatureGates) -> ComponentContext {
+        self.metrics.add("feature gates", Arc::new(ShownGates(gates.clone())));
+        self
     }
 
     /// A part of the component that can be stopped by itself: it shares the caches, and has tasks and

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::client::Client;
+use super::indexer::Indexer;
 use super::shared_informer::{InformerOwner, SharedInformer};
 use super::tasks::Tasks;
 use super::watch::ListWatch;
@@ -88,6 +89,12 @@ impl SharedInformerFactory {
     pub fn started(&self) -> Vec<Arc<SharedInformer>> {
         let informers = self.informers();
         informers.values().filter(|entry| entry.started).map(|entry| entry.informer.clone()).collect()
+    }
+
+    /// The cache of each informer, and of what kind it is.
+    pub fn caches(&self) -> Vec<(Arc<Kind>, Arc<Indexer>)> {
+        let cache = |entry: &InformerEntry| (entry.kind.clone(), entry.informer.indexer().clone());
+        self.informers().values().map(cache).collect()
     }
 
     /// Forgets the informers and their handlers (`Shutdown`), when the tasks that they ran in were stopped.

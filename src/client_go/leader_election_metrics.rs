@@ -1,9 +1,8 @@
 //! What leader election counts (`component-base/metrics/prometheus/clientgo/leaderelection`).
 
-use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use component_base::metrics::{Render, heading};
+use component_base::metrics::{Render, counter, gauge};
 
 const STATUS: &str = "leader_election_master_status";
 const STATUS_HELP: &str = "[ALPHA] Gauge of if the reporting system is master of the relevant lease, 0 indicates \
@@ -44,12 +43,9 @@ impl LeaderElectionMetrics {
 impl Render for LeaderElectionMetrics {
     fn render(&self, out: &mut String) {
         let lease = &self.lease;
-        heading(out, STATUS, "gauge", STATUS_HELP);
-        let _ = writeln!(out, "{STATUS}{{name={lease:?}}} {}", u8::from(self.leads.load(Ordering::Relaxed)));
-        let slow_paths = self.slow_paths.load(Ordering::Relaxed);
-        if slow_paths > 0 {
-            heading(out, SLOW_PATH, "counter", SLOW_PATH_HELP);
-            let _ = writeln!(out, "{SLOW_PATH}{{name={lease:?}}} {slow_paths}");
-        }
+        let leads = u8::from(self.leads.load(Ordering::Relaxed));
+        gauge(out, (STATUS, STATUS_HELP), ["name"], [([lease], leads)]);
+        let slow_paths = Some(self.slow_paths.load(Ordering::Relaxed)).filter(|count| *count > 0);
+        counter(out, (SLOW_PATH, SLOW_PATH_HELP), ["name"], slow_paths.map(|count| ([lease], count)));
     }
 }

@@ -47,6 +47,7 @@ pub mod leader_election_metrics;
 pub mod leader_election_times;
 pub mod lease_hold;
 pub mod metrics;
+mod shown_gates;
 pub mod tasks;
 
 #[cfg(test)]

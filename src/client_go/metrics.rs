@@ -3,7 +3,6 @@
 //! Counting is adding to atomics; whoever asks pays for the text.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use sync::Mutex;
 
 use super::workqueue::{QueueLook, QueueState, WorkQueueCounts};
 use clock::Clock;
-use component_base::metrics::{Family, Histogram, Render, heading};
+use component_base::metrics::{Family, Histogram, Render, counter, gauge, heading};
 
 /// Whom clients ask, as far as metrics go: the apiserver of this process.
 const HOST: &str = "kubernetes.default.svc";
@@ -107,17 +106,19 @@ impl ComponentMetrics {
             return;
         }
         for (name, help, value) in QUEUE_GAUGES {
-            heading(out, name, "gauge", help);
-            for (queue, counted) in queues.iter() {
-                let state = counted.state.upgrade().map(|state| state.look()).unwrap_or_default();
-                let _ = writeln!(out, "{name}{{name={queue:?}}} {}", value(&state));
-            }
+            let look = |counted: &CountedQueue| {
+                value(&counted.state.upgrade().map(|state| state.look()).unwrap_or_default())
+            };
+            gauge(
+                out,
+                (name, help),
+                ["name"],
+                queues.iter().map(|(queue, counted)| ([queue], look(counted))),
+            );
         }
         for (name, help, value) in QUEUE_COUNTERS {
-            heading(out, name, "counter", help);
-            for (queue, counted) in queues.iter() {
-                let _ = writeln!(out, "{name}{{name={queue:?}}} {}", value(&counted.counts));
-            }
+            let values = queues.iter().map(|(queue, counted)| ([queue], value(&counted.counts)));
+            counter(out, (name, help), ["name"], values);
         }
         for (name, help, histogram) in QUEUE_HISTOGRAMS {
             heading(out, name, "histogram", help);

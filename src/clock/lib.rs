@@ -12,10 +12,12 @@ mod changes;
 mod disorder;
 mod exact;
 mod limits;
+mod live;
 mod pauses;
 mod profile;
 mod stepped;
 mod tracked;
+mod waits;
 mod work;
 
 use std::future::Future;
@@ -26,11 +28,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::task::JoinHandle;
 
 pub use exact::Exact;
+pub use live::{LiveTask, TaskState};
 pub use profile::{
     AlreadyProfiled, CpuProfile, CpuShare, FrameName, Framed, Profiling, frame, frame_of, is_profiled_here,
 };
 pub use stepped::Wake;
 pub use tracked::{Tracked, yield_now};
+pub use waits::{RuntimeWaits, WorkerWaits};
 pub use work::{Activity, Busy};
 
 use stepped::{Manner, Stepped};

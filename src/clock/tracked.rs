@@ -12,6 +12,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use sync::Mutex;
 
+use super::live::{LiveTask, TaskState, TellsTask};
 use super::profile::{FrameName, enter_task};
 use super::work::Activity;
 
@@ -29,12 +30,14 @@ pub struct Tracked<F> {
     state: Arc<Awakeness>,
     /// For how many turns others go first; none when that was not drawn yet.
     gives_way: Option<u8>,
-    /// Whose it is, by the clock's name, and what: a profile says so.
-    of: Option<Arc<str>>,
-    task: FrameName,
+    /// Where it stands among those that are there; none before its first poll.
+    place: Option<usize>,
 }
 
 struct Awakeness {
+    /// Whose it is, by the clock's name, and what: a profile says so.
+    of: Option<Arc<str>>,
+    task: FrameName,
     awake: AtomicU8,
     work: Arc<Activity>,
     /// Who polls it, whom to wake.
@@ -45,15 +48,23 @@ impl<F: Future> Tracked<F> {
     /// It has something to do at first.
     pub(crate) fn new(future: F, work: &Arc<Activity>, of: &Option<Arc<str>>) -> Tracked<F> {
         work.add();
-        let state = Awakeness { awake: AtomicU8::new(WOKEN), work: work.clone(), outer: Mutex::default() };
-        let (future, state) = (Some(Box::pin(future)), Arc::new(state));
-        Tracked { future, state, gives_way: None, of: of.clone(), task: FrameName::of_type::<F>() }
+        let state = Awakeness {
+            of: of.clone(),
+            task: FrameName::of_type::<F>(),
+            awake: AtomicU8::new(WOKEN),
+            work: work.clone(),
+            outer: Mutex::default(),
+        };
+        Tracked { future: Some(Box::pin(future)), state: Arc::new(state), gives_way: None, place: None }
     }
 
     /// By this name in a profile, and not by that of its type.
     #[must_use]
     pub fn called(mut self, name: impl Into<Arc<str>>) -> Tracked<F> {
-        self.task = FrameName::Shared(name.into());
+        // Nobody else knows it before its first poll.
+        if let Some(state) = Arc::get_mut(&mut self.state) {
+            state.task = FrameName::Shared(name.into());
+        }
         self
     }
 }
@@ -66,9 +77,12 @@ impl<F: Future> Future for Tracked<F> {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
+        if self.place.is_none() {
+            self.place = Some(self.state.work.live.add(self.state.clone()));
+        }
         self.state.begin_poll(context.waker());
         let waker = Waker::from(self.state.clone());
-        let entered = enter_task(&self.state.work.profiler, &self.of, &self.task);
+        let entered = enter_task(&self.state.work.profiler, &self.state.of, &self.state.task);
         let Some(future) = &mut self.future else { return Poll::Pending };
         let polled = future.as_mut().poll(&mut Context::from_waker(&waker));
         drop(entered);
@@ -97,6 +111,7 @@ impl<F> Drop for Tracked<F> {
         // What it holds may wake others, and until they are awake it is.
         drop(self.future.take());
         self.state.finish();
+        self.place.into_iter().for_each(|place| self.state.work.live.remove(place));
     }
 }
 
@@ -124,6 +139,18 @@ impl Awakeness {
         if self.awake.swap(POLLED | WOKEN, Ordering::SeqCst) != IDLE {
             self.work.remove();
         }
+    }
+}
+
+impl TellsTask for Awakeness {
+    fn tell(&self) -> LiveTask {
+        let of = self.of.clone().map(FrameName::Shared).filter(|of| *of != self.task);
+        let state = match self.awake.load(Ordering::SeqCst) {
+            IDLE => TaskState::Waiting,
+            awake if awake & POLLED != 0 => TaskState::Running,
+            _ => TaskState::Runnable,
+        };
+        LiveTask { stack: of.into_iter().chain([self.task.clone()]).collect(), state }
     }
 }
 

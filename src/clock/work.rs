@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::sync::Notify;
 
 use super::disorder::Disorder;
+use super::live::{LiveTask, LiveTasks};
 use super::pauses::Pauses;
 use super::profile::Profiler;
 
@@ -19,6 +20,7 @@ pub struct Activity {
     pub(crate) disorder: Disorder,
     pub(crate) pauses: Pauses,
     pub(crate) profiler: Arc<Profiler>,
+    pub(crate) live: LiveTasks,
 }
 
 /// Something goes on until this is dropped.
@@ -35,6 +37,12 @@ impl Activity {
     /// How much goes on just now.
     pub fn count(&self) -> usize {
         self.count.load(Ordering::SeqCst)
+    }
+
+    /// What runs under the clock: each future of [`super::Clock::spawn`] and [`super::Clock::tracked`] that
+    /// has been polled and is not dropped yet, in the order of their names.
+    pub fn live_tasks(&self) -> Vec<LiveTask> {
+        self.live.all()
     }
 
     /// Waits until nothing goes on. When this returns, nothing did a moment ago: what only tasks do that are

@@ -18,9 +18,12 @@ use apis::storage::storage_class::STORAGE_CLASSES;
 use apiserver::registry::Registry;
 use client_go::client::Client;
 use controllers::SIMULATED_DISK_PROVISIONER;
+use etcd::Kv;
 
 /// `controlplane/controller/systemnamespaces`
 const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
+/// Those of them that nobody can delete.
+const IMMORTAL_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
 /// Who manages the fields of what the server makes for itself.
 const SERVER: &str = "kube-apiserver";
 
@@ -48,6 +51,15 @@ pub(super) async fn namespaces(client: &Client) -> Result<(), Status> {
 /// Whether a namespace is the system's.
 pub(super) fn is_system(namespace: &str) -> bool {
     SYSTEM_NAMESPACES.contains(&namespace)
+}
+
+/// Whether the system's namespaces are in a store. They were made before everything else, and stay.
+pub(super) fn is_begun(kv: &Kv) -> bool {
+    let is_there = |name: &str| {
+        let key = format!("{}{name}", NAMESPACES.storage_prefix());
+        matches!(kv.get(&key, None), Ok((Some(_), _)))
+    };
+    IMMORTAL_NAMESPACES.iter().all(|name| is_there(name))
 }
 
 /// The rest: no component waits for it. The Service `default/kubernetes` gets this address.

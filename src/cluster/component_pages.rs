@@ -8,11 +8,11 @@ use super::apart::ApartError;
 use super::apart::delegated::Delegated;
 use super::apart::pages::{self, OwnPages};
 use super::component_handles::{self, health, zpages};
+use super::debugging::debugging;
 use super::elections::{CONTROLLER_MANAGER, SCHEDULER};
 use super::inside::Inside;
 use super::serving::made_at;
 use super::start_error::StartError;
-use apiserver::endpoints::routes::debug::Debugging;
 use apiserver::server::Server;
 
 impl Cluster {
@@ -53,8 +53,8 @@ async fn serve(inside: &Arc<Inside>, name: &'static str, address: SocketAddr) ->
         let metrics = counting.upgrade().and_then(|inside| inside.running.metrics(name));
         metrics.map(|metrics| component_handles::counted(&metrics)).unwrap_or_default()
     });
-    let debugging =
-        Debugging { options: inside.config.apiserver.debugging, verbosity: inside.config.verbosity.clone() };
+    let Inside { config, kv, storage, flow, scheme, .. } = &**inside;
+    let debugging = debugging(config, (kv, storage), flow, scheme).begin();
     let health = health(inside, name);
     let own = OwnPages { counted, health, configz, zpages: zpages(inside, name), debugging };
     pages::serve(address, identity, (Arc::new(delegated), authority), own).await

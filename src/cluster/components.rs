@@ -480,10 +480,10 @@ impl Running {
         let Parts { service, clock, entropy, flow, .. } = &self.parts;
         let service = self.elections.guarded(name, service);
         let client = Client::new(service, Arc::new(user), clock.clone(), flow.clone());
-        ComponentContext::new(name, origin, client, clock.clone(), entropy.clone())
+        ComponentContext::new(name, origin, client, clock.clone(), entropy.clone()).with_gates(&self.gates)
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ComponentContext>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, BTreeMap<String, ComponentContext>> {
         self.contexts.lock()
     }
 }

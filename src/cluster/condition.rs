@@ -1,5 +1,7 @@
 //! What can be waited for: what `kubectl wait` waits for.
 
+mod instead;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -59,7 +61,8 @@ impl WaitFor {
         })
     }
 
-    /// With the kind that its resource means.
+    /// With the kind that its resource means. A name that no such object can have is refused: it would be
+    /// waited for in vain.
     pub(super) fn resolve(mut self, scheme: &Scheme) -> Result<WaitFor, BadCondition> {
         let found = scheme.named(&self.resource);
         let found = found.ok_or_else(|| {
@@ -67,6 +70,10 @@ impl WaitFor {
         })?;
         if !found.namespaced {
             self.namespace.clear();
+        }
+        if let Some(why) = found.strategy.validate_name(&self.name).first() {
+            let (kind, name) = (&found.singular, &self.name);
+            return Err(BadCondition(format!("no {kind} is named {name:?}: {why}")));
         }
         self.kind = Some(found);
         Ok(self)
@@ -115,14 +122,28 @@ impl WaitedFor {
         Ok(WaitedFor::Status { of: of.into(), is: is.into() })
     }
 
-    /// Fields and places of lists alone: what else JSONPath has, kubectl's wait takes seldom.
+    /// Fields and places of lists alone: what else JSONPath has, kubectl's wait takes seldom. Braces and the
+    /// first dot may be left out, and a value may be quoted, as there.
     fn field(text: &str) -> Result<WaitedFor, BadCondition> {
-        let bare: String = text.chars().filter(|letter| *letter != '\'').collect();
-        let whole = bare.strip_prefix('{').and_then(|rest| rest.split_once('}'));
-        let (path, is) = whole.ok_or_else(|| unknown(&format!("jsonpath={text}")))?;
-        let steps = steps(path).ok_or_else(|| unknown(&format!("jsonpath={text}")))?;
-        let is = is.strip_prefix('=').map(str::to_owned);
-        Ok(WaitedFor::Field { path: steps, text: path.into(), is })
+        let refused = || unknown(&format!("jsonpath={text}"));
+        let bare = text.trim_start_matches('\'');
+        let (path, behind) = match bare.strip_prefix('{') {
+            Some(inner) => inner.split_once('}').ok_or_else(refused)?,
+            None => bare.split_at(bare.find('=').unwrap_or(bare.len())),
+        };
+        let is = match behind.trim_start_matches('\'') {
+            "" => None,
+            behind => Some(behind.strip_prefix('=').ok_or_else(refused)?.trim_matches(['\'', '"'])),
+        };
+        if is == Some("") {
+            return Err(refused());
+        }
+        let mut path: String = path.chars().filter(|letter| *letter != '\'').collect();
+        if !path.starts_with(['.', '[']) {
+            path.insert(0, '.');
+        }
+        let steps = steps(&path).ok_or_else(refused)?;
+        Ok(WaitedFor::Field { path: steps, text: path, is: is.map(str::to_owned) })
     }
 
     fn holds(&self, object: &Value) -> bool {
@@ -138,16 +159,8 @@ impl WaitedFor {
                 found.is_some_and(|condition| is_so(condition) && is_current(object, condition))
             }
             WaitedFor::Field { path, is, .. } => {
-                let found = path.iter().try_fold(object, |at, step| match at {
-                    Value::Array(items) => items.get(step.parse::<usize>().ok()?),
-                    other => other.get(step),
-                });
-                match (found, is) {
-                    (None | Some(Value::Null), _) => false,
-                    (Some(_), None) => true,
-                    (Some(Value::String(text)), Some(is)) => text == is,
-                    (Some(other), Some(is)) => format!("{other}") == *is,
-                }
+                let found = value_at(object, path);
+                found.is_some_and(|found| is.as_ref().is_none_or(|is| shown(found) == *is))
             }
         }
     }
@@ -165,6 +178,20 @@ impl fmt::Display for WaitedFor {
     }
 }
 
+/// Nothing and null are one.
+fn value_at<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
+    let found = path.iter().try_fold(object, |at, step| match at {
+        Value::Array(items) => items.get(step.parse::<usize>().ok()?),
+        other => other.get(step),
+    });
+    found.filter(|found| !found.is_null())
+}
+
+/// A text without its quotes.
+fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
 fn is_of(condition: &Value, wanted: &str) -> bool {
     condition["type"].as_str().is_some_and(|name| name.eq_ignore_ascii_case(wanted))
 }
@@ -172,8 +199,13 @@ fn is_of(condition: &Value, wanted: &str) -> bool {
 /// A condition of an older generation says nothing of the object as it is now
 /// (`ConditionalWait.checkCondition`).
 fn is_current(object: &Value, condition: &Value) -> bool {
-    let seen = condition["observedGeneration"].as_i64().or(object["status"]["observedGeneration"].as_i64());
-    seen.is_none_or(|seen| object["metadata"]["generation"].as_i64().is_none_or(|is| seen >= is))
+    let is = object["metadata"]["generation"].as_i64();
+    generation_of(object, condition).zip(is).is_none_or(|(seen, is)| seen >= is)
+}
+
+/// Of which generation of the object a condition speaks, if anything says so.
+fn generation_of(object: &Value, condition: &Value) -> Option<i64> {
+    condition["observedGeneration"].as_i64().or(object["status"]["observedGeneration"].as_i64())
 }
 
 /// `.status.containerStatuses[0].ready` as its parts.
@@ -185,17 +217,29 @@ fn steps(path: &str) -> Option<Vec<String>> {
             Some(place) => place.split_once(']')?,
             None => {
                 let name = rest.strip_prefix('.')?;
-                name.split_at(name.find(['.', '[']).unwrap_or(name.len()))
+                name.split_at(end_of_name(name))
             }
         };
-        let step = step.trim_matches('"');
+        let step = step.trim_matches('"').replace('\\', "");
         if step.is_empty() || step.contains(['*', '?', '(', ':']) {
             return None;
         }
-        steps.push(step.to_owned());
+        steps.push(step);
         rest = behind;
     }
     Some(steps).filter(|steps| !steps.is_empty())
+}
+
+/// Before the next dot or bracket; one behind a backslash belongs to the name, as in
+/// `.metadata.labels.example\.com/tier`.
+fn end_of_name(text: &str) -> usize {
+    let mut is_escaped = false;
+    let ends = |(_, letter): &(usize, char)| {
+        let ends = !is_escaped && matches!(letter, '.' | '[');
+        is_escaped = *letter == '\\' && !is_escaped;
+        ends
+    };
+    text.char_indices().find(ends).map_or(text.len(), |(at, _)| at)
 }
 
 fn unknown(text: &str) -> BadCondition {
@@ -234,13 +278,18 @@ mod tests {
 
     #[test]
     fn fields_are_named_as_in_jsonpath() {
-        let running = || pod(json!({"phase": "Running", "list": [{"n": 3}], "a.b": 1}));
+        let running = || pod(json!({"phase": "Running", "list": [{"n": 3}], "a.b": 1, "of": {"a.b/c": "x"}}));
         for wanted in [
             "jsonpath={.status.phase}=Running",
             "jsonpath='{.status.phase}'=Running",
             "jsonpath={.status.list[0].n}=3",
             "jsonpath={.status.list[0]}",
             "jsonpath={.status[a.b]}=1",
+            "jsonpath={.status['a\\.b']}=1",
+            "jsonpath={.status.of.a\\.b/c}=x",
+            "jsonpath=.status.phase=Running",
+            "jsonpath={status.phase}='Running'",
+            "jsonpath=status.phase=\"Running\"",
             "create",
         ] {
             assert!(holds(wanted, running()), "{wanted}");
@@ -252,10 +301,33 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_says_what_does() {
-        for wanted in ["", "jsonpath={}", "jsonpath={.a[*]}", "jsonpath={.a", "condition="] {
+        let senseless = [
+            "",
+            "jsonpath={}",
+            "jsonpath=",
+            "jsonpath={.a[*]}",
+            "jsonpath={.a",
+            "jsonpath={.a}b",
+            "jsonpath={.a}=",
+            "condition=",
+        ];
+        for wanted in senseless {
             let parsed = WaitFor::parse("pod/a", "", wanted);
             assert!(parsed.unwrap_err().0.contains("condition=Ready=false"), "{wanted}");
         }
         assert!(WaitFor::parse("pod", "", "Ready").unwrap_err().0.contains("KIND/NAME"));
+    }
+
+    #[test]
+    fn a_name_that_no_object_can_have_is_refused() {
+        let resolved =
+            |object: &str| WaitFor::parse(object, "", "create").unwrap().resolve(&Scheme::builtin());
+        for object in ["pod/a", "clusterrole/system:node", "apiservice/v1."] {
+            assert!(resolved(object).is_ok(), "{object}");
+        }
+        for object in ["pod/Web_1", "pods/a/b", "clusterrole/a/b"] {
+            let BadCondition(why) = resolved(object).unwrap_err();
+            assert!(why.contains("is named"), "{why}");
+        }
     }
 }

@@ -8,7 +8,9 @@ use base64::engine::general_purpose::STANDARD;
 use futures::FutureExt;
 use serde_json::Value;
 
-use apiserver::webhook::{ClientConfig, ServiceReference, ServiceResolver, WebhookClient, WebhookTarget};
+use apiserver::webhook::{
+    CallError, ClientConfig, ServiceReference, ServiceResolver, WebhookClient, WebhookTarget,
+};
 use clock::Clock;
 use scheduler::config::{Extender, ExtenderTls};
 use scheduler::extender::{Dial, Post};
@@ -18,18 +20,30 @@ pub(super) fn dial(outside: &ServiceResolver, clock: &Clock) -> Dial {
     let (outside, clock) = (outside.clone(), clock.clone());
     Arc::new(move |extender: &Extender, url: &str| {
         let client = WebhookClient::new(client_config(extender, url)?, &outside, &clock);
+        let url: Arc<str> = url.into();
         let post: Post = Arc::new(move |args: Value, timeout: Duration| {
-            let client = client.clone();
-            async move { client.call(&args, timeout).await.map_err(|error| error.to_string()) }.boxed()
+            let (client, url) = (client.clone(), url.clone());
+            async move { client.call_for_json(&args, timeout).await.map_err(|error| described(&error, &url)) }
+                .boxed()
         });
         Ok(post)
     })
+}
+
+/// Why there is no answer, as kube-scheduler says it (`HTTPExtender.send`).
+fn described(error: &CallError, url: &str) -> String {
+    let verb = url.rsplit('/').next().unwrap_or_default();
+    match error.code {
+        Some(code) => format!("failed {verb} with extender at URL {url}, code {code}"),
+        None => error.message.clone(),
+    }
 }
 
 fn client_config(extender: &Extender, url: &str) -> Result<ClientConfig, String> {
     let target = service(url).map_or_else(|| WebhookTarget::Url(url.to_owned()), WebhookTarget::Service);
     let mut config = ClientConfig::new(target);
     config.user_agent = "kube-scheduler";
+    config.tells_timeout = false;
     if let Some(tls) = &extender.tls_config {
         config.insecure_skip_tls_verify = tls.insecure;
         config.server_name = (!tls.server_name.is_empty()).then(|| tls.server_name.clone());

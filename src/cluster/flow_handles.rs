@@ -36,6 +36,9 @@ const CROWD: u64 = 500;
 /// draws what they are told then sleeps in between.
 const ROUNDS_PAUSE: Duration = Duration::from_secs(5);
 
+/// Who wants to know that there still is somebody who tells is told a line at least so often.
+const BEAT: Duration = Duration::from_secs(5);
+
 /// A line of the answer.
 #[derive(Serialize)]
 struct RecordLine {
@@ -67,6 +70,10 @@ pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
         .query(
             "rounds",
             "seldom: a line that only tells what controllers look at from time to time waits for others.",
+        )
+        .query(
+            "beats",
+            "true: every 5 s without news there is a line without steps, which says that all is well.",
         )
         .query("bodies", "true: headers and bodies of writes are kept meanwhile (see /exchanges).");
     let integer = json!({"type": "integer"});
@@ -110,6 +117,7 @@ fn respond(flow: Flow, ending: watch::Receiver<bool>, call: &HandleCall) -> Resu
         newest,
         stepping,
         seldom_rounds,
+        beats: is_true("beats"),
     };
     let lines = lines(reader, ending, since, is_true("follow"));
     let mut response = Response::new(Body::from_stream(lines));
@@ -130,6 +138,8 @@ struct RecordReader {
     stepping: Option<watch::Receiver<u64>>,
     /// Whether rounds may wait.
     seldom_rounds: bool,
+    /// Whether lines come though there is no news.
+    beats: bool,
 }
 
 impl RecordReader {
@@ -138,7 +148,8 @@ impl RecordReader {
         self.flow.newest().0.saturating_sub(next.0)
     }
 
-    /// Returns when there is something to tell of what comes from `next` on; false when the cluster ends.
+    /// Returns when there is something to tell of what comes from `next` on, or a beat is due; false when the
+    /// cluster ends.
     async fn has_news(&mut self, next: StepId, ending: &mut watch::Receiver<bool>, clock: &Clock) -> bool {
         let mut stepping = self.stepping.clone();
         let stepped = async {
@@ -151,6 +162,7 @@ impl RecordReader {
         tokio::select! {
             () = self.steps_come(next, clock) => true,
             () = stepped => true,
+            () = clock.sleep(BEAT), if self.beats => true,
             _ = ending.changed() => false,
         }
     }
@@ -243,6 +255,7 @@ mod tests {
             newest: flow.newest(),
             stepping: flow.stepping().map(Gate::changes),
             seldom_rounds: false,
+            beats: false,
         }
     }
 
@@ -302,5 +315,24 @@ mod tests {
         flow.stepping().unwrap().close();
         assert!(told.await);
         assert!(reader.stepping_changes() > before);
+    }
+
+    /// Else who reads takes a process that is stopped for one that has nothing to tell.
+    #[tokio::test]
+    async fn who_wants_beats_is_told_that_there_is_no_news() {
+        let flow = Flow::new(Clock::stepped(chrono::DateTime::UNIX_EPOCH));
+        let mut reader = RecordReader { beats: true, ..reader_of(&flow) };
+        let next = reader.newest;
+        let (_lives, mut ending) = watch::channel(false);
+        let clock = Clock::stepped(chrono::DateTime::UNIX_EPOCH);
+        let mut told = Box::pin(reader.has_news(next, &mut ending, &clock));
+        assert!(futures::poll!(&mut told).is_pending());
+        clock.advance(BEAT);
+        assert!(told.await);
+        reader.beats = false;
+        let mut told = Box::pin(reader.has_news(next, &mut ending, &clock));
+        assert!(futures::poll!(&mut told).is_pending());
+        clock.advance(BEAT);
+        assert!(futures::poll!(&mut told).is_pending());
     }
 }

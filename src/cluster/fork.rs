@@ -6,6 +6,7 @@
 
 use futures::future::BoxFuture;
 
+use super::bootstrap;
 use super::components::AtWork;
 use super::config::{Config, Listen};
 use super::forked::ForkedCluster;
@@ -38,6 +39,17 @@ pub enum ForkError {
     /// Nothing has happened there yet.
     #[error("resourceVersion {asked} has not been reached: the newest is {newest}")]
     Future {
+        /// What was asked for.
+        asked: u64,
+        /// The newest.
+        newest: u64,
+    },
+    /// The parent was not set up then.
+    #[error(
+        "resourceVersion {asked} is from before the cluster had the namespaces of its system, without which none \
+         runs; choose a later one, up to {newest}"
+    )]
+    NotSetUp {
         /// What was asked for.
         asked: u64,
         /// The newest.
@@ -93,9 +105,13 @@ impl Inside {
         let clock = self.clock.fork();
         let nodes = at.is_none().then(|| self.running.nodes.registered());
         // An empty store stands at 1.
-        let at = at.map(|at| at.max(1));
-        let forked = self.kv.own("a fork").and_then(|kv| kv.fork(at, clock.clone()));
-        let kv = forked.map_err(|error| refusal(error, at))?.into();
+        let begin = at.map(|at| at.max(1));
+        let forked = self.kv.own("a fork").and_then(|kv| kv.fork(begin, clock.clone()));
+        let kv = forked.map_err(|error| refusal(error, at))?;
+        if let Some(asked) = at.filter(|_| !bootstrap::is_begun(&kv)) {
+            return Err(ForkError::NotSetUp { asked, newest: self.kv.seen_revision() });
+        }
+        let kv = kv.into();
         let (keys, running) = (self.keys.clone(), Some(self.running.at_work()));
         Ok((Origin { kv, keys, caches, running, nodes }, clock))
     }

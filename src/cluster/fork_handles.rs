@@ -104,7 +104,7 @@ fn refusal(error: ForkError) -> Status {
     match error {
         ForkError::Stopping => Status::failure(503, "ServiceUnavailable", text),
         ForkError::TooOld { .. } => Status::failure(410, "Expired", text),
-        ForkError::Future { .. } => Status::bad_request(text),
+        ForkError::Future { .. } | ForkError::NotSetUp { .. } => Status::bad_request(text),
         ForkError::Start(_) => Status::internal(text),
     }
 }

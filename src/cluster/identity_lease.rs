@@ -19,6 +19,7 @@ use apimachinery::selectable::Predicate;
 use apimachinery::status::Status;
 use apimachinery::time::{Time, rfc3339_micro};
 use apis::coordination::lease::LEASES;
+use apis::core::node_labels::HOSTNAME;
 use client_go::client::Client;
 
 /// Where they are.
@@ -128,7 +129,7 @@ async fn write(
             client.update(&LEASES, NAMESPACE, name, lease).await?;
         }
         Err(status) if status.is_not_found() => {
-            let labels = json!({IDENTITY_LABEL: IDENTITY, "kubernetes.io/hostname": host});
+            let labels = json!({IDENTITY_LABEL: IDENTITY, HOSTNAME: host});
             let metadata = json!({"name": name, "namespace": NAMESPACE, "labels": labels});
             client.create(&LEASES, NAMESPACE, json!({"metadata": metadata, "spec": spec})).await?;
         }

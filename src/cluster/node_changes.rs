@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::control_plane_pods::ControlPlanePods;
 use super::inside::Inside;
 use super::node_register::NodeRegister;
 use super::start_error::StartError;
@@ -106,14 +107,24 @@ impl Inside {
         Ok(())
     }
 
-    /// The pods of the system, when somebody wants to see them; the control plane's are on the first node.
+    /// The pods of the system, when somebody wants to see them. Those of the control plane are static, and
+    /// come with their nodes.
     pub(super) async fn create_system_pods(&self) -> Result<(), Status> {
         if !self.config.system_pods {
             return Ok(());
         }
-        let nodes = self.running.nodes.names();
+        let client = self.client();
         let dns = self.config.apiserver.services.service_cluster_ip_range.cluster_dns().to_string();
-        system_pods::create(&self.client(), nodes.first().map(String::as_str), &dns).await
+        system_pods::create(&client, &dns).await?;
+        let nodes = self.running.nodes.all();
+        let names = nodes.iter().filter(|_| self.config.components.kubelets);
+        let names: BTreeSet<String> = names.flat_map(ControlPlanePods::names_on).collect();
+        // Who sees nodes that are ready sees these, too, unless something keeps them away.
+        let all_there = ready::control_plane(&client, &names);
+        if let Ok(waited) = self.for_handles.time.real.timeout(READY_WITHIN, all_there).await {
+            waited?;
+        }
+        Ok(())
     }
 
     /// The kubelet of a node.

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::config::Config;
+use super::control_plane_pods::ControlPlanePods;
 use super::stages;
 use super::taken_addresses::TakenAddresses;
 use apimachinery::object::Object;
@@ -75,6 +76,8 @@ pub(super) struct NodeRegister {
     controller_manager: ControllerManagerOptions,
     /// Those of Services, of which pods have addresses when nobody says of which.
     families: Vec<IpFamily>,
+    /// What nodes of the control plane run.
+    control_plane: Option<ControlPlanePods>,
 }
 
 impl NodeRegister {
@@ -99,6 +102,7 @@ impl NodeRegister {
             template: template(config, config.stages.as_deref())?,
             controller_manager: config.controller_manager.clone(),
             families: families(config),
+            control_plane: ControlPlanePods::of(config),
         })
     }
 
@@ -147,8 +151,21 @@ impl NodeRegister {
         for group in &config.node_groups {
             self.add_group(&mut there, group)?;
         }
+        self.have_control_plane(config, &mut there);
         *self.lock() = there;
         Ok(())
+    }
+
+    /// Where no node says that it is one of the control plane, the first is.
+    fn have_control_plane(&self, config: &Config, there: &mut RegisteredNodes) {
+        let Some(pods) = self.control_plane.as_ref() else { return };
+        if there.nodes.values().any(ControlPlanePods::are_on) {
+            return;
+        }
+        let numbered = (config.nodes > 0).then(|| NodeConfig::name_of(1));
+        let first = numbered.or_else(|| config.node_groups.iter().find_map(|group| group.names().next()));
+        let node = first.and_then(|first| there.nodes.get_mut(&first));
+        node.into_iter().for_each(|node| pods.put_on(node));
     }
 
     /// Adds the nodes of a group, with addresses that nobody has.
@@ -178,6 +195,8 @@ impl NodeRegister {
             };
             group.fill(at, &mut node);
             there.have_stored_addresses(&mut node);
+            let pods = self.control_plane.as_ref().filter(|_| ControlPlanePods::are_on(&node));
+            pods.into_iter().for_each(|pods| pods.put_on(&mut node));
             there.insert(node.clone());
             made.push(node);
         }
@@ -314,6 +333,26 @@ mod tests {
         let many = register.reserve(&group("many", Some(MAX_NODES))).unwrap_err();
         assert_eq!(many.0, "a cluster takes 3000 simulated nodes, and there are 4");
         assert_eq!(register.names().len(), 4);
+    }
+
+    #[test]
+    fn control_planes_are_on_the_nodes_that_say_so_or_on_the_first() {
+        let having = |config: Config| -> Vec<String> {
+            let register = NodeRegister::new(&config).unwrap();
+            let mut late = group("late", None);
+            late.roles = vec!["control-plane".into()];
+            register.reserve(&late).unwrap();
+            let nodes = register.all().into_iter().filter(|node| !node.static_pods.is_empty());
+            nodes.map(|node| node.name).collect()
+        };
+        assert_eq!(having(Config::new().nodes(2)), [""; 0]);
+        let shown = || Config::new().system_pods(true);
+        assert_eq!(having(shown().nodes(2)), ["late", "node-1"]);
+        let groups = || [group("b", None), group("a", None)];
+        assert_eq!(having(shown().nodes(0).node_groups(groups())), ["b", "late"]);
+        let mut groups = groups();
+        groups[1].roles = vec!["control-plane".into()];
+        assert_eq!(having(shown().nodes(1).node_groups(groups)), ["a", "late"]);
     }
 
     #[test]

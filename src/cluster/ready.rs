@@ -10,6 +10,7 @@ use apimachinery::options::ListOptions;
 use apimachinery::status::Status;
 use apimachinery::watch::WatchEvent;
 use apis::core::node::NODES;
+use apis::core::pod::PODS;
 use apis::core::service_account::SERVICE_ACCOUNTS;
 use apis::kind::Kind;
 use apis::views::meta::is_true;
@@ -63,6 +64,15 @@ pub(super) async fn wait(client: &Client, config: &Config, nodes: &[String]) -> 
 pub(super) async fn nodes(client: &Client, names: &BTreeSet<String>) -> Result<(), Status> {
     let is_one = |node: &Object| names.contains(&*node.metadata.name) && is_ready(node);
     wait_for(client, &NODES, "", names.len(), is_one).await
+}
+
+/// Waits for the mirror pods of these names.
+///
+/// # Errors
+/// The server's, when it cannot be watched.
+pub(super) async fn control_plane(client: &Client, names: &BTreeSet<String>) -> Result<(), Status> {
+    let is_one = |pod: &Object| names.contains(&*pod.metadata.name);
+    wait_for(client, &PODS, "kube-system", names.len(), is_one).await
 }
 
 fn is_ready(node: &Object) -> bool {

@@ -15,7 +15,7 @@ use apimachinery::time::{Time, rfc3339_micro};
 use clock::Clock;
 use etcd::StoreImage;
 use etcd_server::restored::{self, EtcdSnapshotError, LeasesOf};
-use files::write_private;
+use files::write_named;
 use pki::AuthorityKeys;
 
 /// What every snapshot begins with.
@@ -231,13 +231,13 @@ impl Snapshot {
         Snapshot::decode(bytes.into(), &shown)
     }
 
-    /// Writes a file with mode 0600, whole or not at all.
+    /// Writes a file with mode 0600, whole or not at all; a pipe or a device as it is.
     ///
     /// # Errors
     /// What the file system says.
     pub fn write(&self, path: &Path) -> Result<(), SnapshotError> {
         let failed = |error| SnapshotError::Io(path.display().to_string(), error);
-        write_private(path, &self.encode()).map_err(failed)
+        write_named(path, &self.encode()).map_err(failed)
     }
 
     /// Makes a data dir of it, which is not there yet or empty.

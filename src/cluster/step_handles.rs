@@ -222,7 +222,7 @@ fn in_words(steps: &[HeldStep]) -> Value {
 impl From<StepError> for Status {
     fn from(error: StepError) -> Status {
         match error {
-            StepError::Until(error) => error.into(),
+            StepError::Until(error) => (*error).into(),
             StepError::NotHeld(_) => Status::failure(404, "NotFound", error.to_string()),
             StepError::NoRecord => Status::bad_request(error.to_string()),
         }

@@ -33,7 +33,13 @@ pub enum StepError {
     NotHeld(u64),
     /// The condition makes no sense, or nobody could look.
     #[error(transparent)]
-    Until(#[from] TimeError),
+    Until(Box<TimeError>),
+}
+
+impl From<TimeError> for StepError {
+    fn from(error: TimeError) -> StepError {
+        StepError::Until(Box::new(error))
+    }
 }
 
 /// What was let happen.

@@ -10,11 +10,9 @@ use super::inside::Inside;
 use super::settle::{Settle, Unsettled};
 use apimachinery::options::ListOptions;
 use apimachinery::status::Status;
+use apimachinery::time::LAST_YEAR;
 use client_go::client::Client;
 use clock::{Clock, Wake};
-
-/// No cluster's time passes beyond it: the years of RFC 3339, and so of every timestamp, have four digits.
-const LAST_YEAR: i32 = 9999;
 
 /// Why time did not pass, or did not bring what was waited for.
 #[derive(Debug, thiserror::Error)]
@@ -51,15 +49,25 @@ pub enum TimeError {
     #[error("{}", .0.message)]
     Refused(#[from] Status),
     /// The time that was given is over.
-    #[error("{condition} did not come true within {within:?} of the cluster's time{}", next_waker(.next))]
+    #[error(
+        "{condition} did not come true within {within:?} of the cluster's time{}{}",
+        as_it_is(.instead), next_waker(.next)
+    )]
     TooLate {
         /// What was waited for.
         condition: WaitFor,
         /// How long.
         within: Duration,
+        /// What is there instead, in words; empty where that could not be looked at.
+        instead: String,
         /// Who would be next.
         next: Option<Wake>,
     },
+}
+
+/// What is there instead, as a part of a sentence.
+fn as_it_is(instead: &str) -> String {
+    if instead.is_empty() { String::new() } else { format!(": {instead}") }
 }
 
 /// Who is next, as the end of a sentence.
@@ -103,11 +111,11 @@ impl Inside {
     ) -> Result<(), TimeError> {
         let condition = condition.clone().resolve(&self.scheme)?;
         self.is_going()?;
-        let late =
-            || TimeError::TooLate { condition: condition.clone(), within, next: self.clock.next_waker() };
         if !self.clock.is_stepped() {
-            let seen = self.clock.timeout(within, self.see(client, &condition)).await;
-            return seen.unwrap_or_else(|_| Err(late()));
+            return match self.clock.timeout(within, self.see(client, &condition)).await {
+                Ok(seen) => seen,
+                Err(_) => Err(self.late(client, condition, within).await),
+            };
         }
         let _alone = self.for_handles.time.stepping.lock().await;
         self.clock.stir();
@@ -115,10 +123,17 @@ impl Inside {
         self.settle(settle).await?;
         while !condition.holds(client).await? {
             if !self.step(end, settle).await? {
-                return if condition.holds(client).await? { Ok(()) } else { Err(late()) };
+                let holds = condition.holds(client).await?;
+                return if holds { Ok(()) } else { Err(self.late(client, condition, within).await) };
             }
         }
         Ok(())
+    }
+
+    async fn late(&self, client: &Client, condition: WaitFor, within: Duration) -> TimeError {
+        let next = self.clock.next_waker();
+        let instead = condition.instead(client).await;
+        TimeError::TooLate { condition, within, instead, next }
     }
 
     /// On to the next wake, or to the end when there is none before it; says whether there was one.

@@ -1,8 +1,6 @@
 //! Which build of which Kubernetes a program is: said by `/version` and by the metrics of every component.
 
-use std::fmt::Write;
-
-use crate::metrics::heading;
+use crate::metrics::gauge;
 use crate::process;
 
 /// Kubernetes' version with ours as build metadata, as `v1.36.2+kubarium-0.1.0`.
@@ -49,17 +47,20 @@ pub fn render(out: &mut String) {
     let help = "[BETA] A metric with a constant '1' value labeled by major, minor, git version, git \
         commit, git tree state, build date, Go version, and compiler from which Kubernetes was built, and \
         platform on which it is running.";
-    heading(out, name, "gauge", help);
-    let date = build_date();
-    let commit = git_commit();
     let platform = platform();
-    // Writing into a text cannot fail.
-    let _ = writeln!(
-        out,
-        "{name}{{build_date={date:?},compiler={COMPILER:?},git_commit={commit:?},\
-         git_tree_state={GIT_TREE_STATE:?},git_version={GIT_VERSION:?},go_version={GO_VERSION:?},\
-         major={MAJOR:?},minor={MINOR:?},platform={platform:?}}} 1"
-    );
+    let facts = [
+        ("build_date", build_date()),
+        ("compiler", COMPILER),
+        ("git_commit", git_commit()),
+        ("git_tree_state", GIT_TREE_STATE),
+        ("git_version", GIT_VERSION),
+        ("go_version", GO_VERSION),
+        ("major", MAJOR),
+        ("minor", MINOR),
+        ("platform", &platform),
+    ];
+    let values = facts.map(|(_, value)| value);
+    gauge(out, (name, help), facts.map(|(label, _)| label), [(values, 1)]);
     process::render(out);
 }
 

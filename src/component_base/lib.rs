@@ -8,6 +8,7 @@
 #![warn(missing_docs, unreachable_pub)]
 
 pub mod build_info;
+pub mod features;
 pub mod flags;
 pub mod health;
 pub mod metrics;

@@ -2,7 +2,7 @@
 //! text that Prometheus reads.
 
 use std::collections::HashMap;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -36,16 +36,16 @@ impl Histogram {
 
     /// One more.
     pub fn observe(&self, duration: Duration) {
-        let seconds = duration.as_secs_f64();
-        let at = self.bounds.partition_point(|bound| *bound < seconds);
-        self.buckets[at].fetch_add(1, Ordering::Relaxed);
-        let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+        self.observe_each(duration, 1);
     }
 
-    /// So many more that took no time.
-    fn add_zeros(&self, count: u64) {
-        self.buckets[0].fetch_add(count, Ordering::Relaxed);
+    /// So many more, each of which took so long.
+    pub fn observe_each(&self, duration: Duration, count: u64) {
+        let seconds = duration.as_secs_f64();
+        let at = self.bounds.partition_point(|bound| *bound < seconds);
+        self.buckets[at].fetch_add(count, Ordering::Relaxed);
+        let nanoseconds = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        self.nanoseconds.fetch_add(nanoseconds.saturating_mul(count), Ordering::Relaxed);
     }
 
     /// How many were observed.
@@ -112,7 +112,7 @@ impl<const N: usize> Family<N> {
     /// Counts so many; of none there is no sample either.
     pub fn add(&self, values: [&str; N], count: u64) {
         if count > 0 {
-            self.among(values, |value| value.add_zeros(count));
+            self.among(values, |value| value.observe_each(Duration::ZERO, count));
         }
     }
 
@@ -154,11 +154,8 @@ impl<const N: usize> Family<N> {
     }
 
     fn cell(&self, values: [&str; N]) -> Cell {
-        let pairs = self.labels.iter().zip(values).map(|(label, value)| format!("{label}={value:?}"));
-        let mut pairs: Vec<String> = pairs.collect();
-        pairs.sort();
         Cell {
-            labels: pairs.join(",").into(),
+            labels: pairs(self.labels, values).into(),
             value: Arc::new(Histogram::new(self.bounds.unwrap_or_default())),
         }
     }
@@ -178,6 +175,64 @@ impl<const N: usize> Render for Family<N> {
     fn render(&self, out: &mut String) {
         Family::render(self, out);
     }
+}
+
+/// A gauge that is looked up when somebody asks: a value for each set of labels, and nothing where there is
+/// none. `about` is its name, and what it says.
+pub fn gauge<const N: usize, L: AsRef<str>>(
+    out: &mut String,
+    about: (&str, &str),
+    labels: [&str; N],
+    values: impl IntoIterator<Item = ([L; N], impl Display)>,
+) {
+    looked_up(out, "gauge", about, labels, values);
+}
+
+/// As [`gauge`], of what only grows.
+pub fn counter<const N: usize, L: AsRef<str>>(
+    out: &mut String,
+    about: (&str, &str),
+    labels: [&str; N],
+    values: impl IntoIterator<Item = ([L; N], impl Display)>,
+) {
+    looked_up(out, "counter", about, labels, values);
+}
+
+/// A gauge without labels.
+pub fn plain_gauge(out: &mut String, about: (&str, &str), value: impl Display) {
+    gauge(out, about, [], [([""; 0], value)]);
+}
+
+fn looked_up<const N: usize, L: AsRef<str>>(
+    out: &mut String,
+    metric_type: &str,
+    (name, help): (&str, &str),
+    labels: [&str; N],
+    values: impl IntoIterator<Item = ([L; N], impl Display)>,
+) {
+    let mut values = values.into_iter().peekable();
+    if values.peek().is_some() {
+        heading(out, name, metric_type, help);
+    }
+    for (of, value) in values {
+        let pairs = pairs(labels, of);
+        let pairs = if pairs.is_empty() { pairs } else { format!("{{{pairs}}}") };
+        // Writing into a text cannot fail.
+        let _ = writeln!(out, "{name}{pairs} {value}");
+    }
+}
+
+/// `a="x",b="y"`, in the order of the labels' names.
+fn pairs<const N: usize, L: AsRef<str>>(labels: [&str; N], values: [L; N]) -> String {
+    let pair = |(label, value): (&str, L)| format!("{label}=\"{}\"", escaped(value.as_ref()));
+    let mut pairs: Vec<String> = labels.into_iter().zip(values).map(pair).collect();
+    pairs.sort();
+    pairs.join(",")
+}
+
+/// What Prometheus reads as it is has no other escapes.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 /// The two lines before a metric's samples.
@@ -216,6 +271,22 @@ mod tests {
         (0..3).for_each(|_| counter.count(["z"]));
         let mut out = String::new();
         counter.render(&mut out);
+        assert!(out.ends_with("# TYPE c_total counter\nc_total{a=\"z\"} 3\n"), "{out}");
+    }
+
+    #[test]
+    fn what_is_looked_up_is_written_likewise() {
+        let mut out = String::new();
+        gauge(&mut out, ("g", "None."), ["b", "a"], [(["x"; 2], 1); 0]);
+        assert_eq!(out, "");
+        gauge(&mut out, ("g", "Some."), ["b", "a"], [(["x\n\t\\", "\"y\""], 1), (["", ""], 2)]);
+        let expected =
+            "# HELP g Some.\n# TYPE g gauge\ng{a=\"\\\"y\\\"\",b=\"x\\n\t\\\\\"} 1\ng{a=\"\",b=\"\"} 2\n";
+        assert_eq!(out, expected);
+        out.clear();
+        plain_gauge(&mut out, ("p", "One."), 0.5);
+        counter(&mut out, ("c_total", "All."), ["a"], [(["z"], 3)]);
+        assert!(out.starts_with("# HELP p One.\n# TYPE p gauge\np 0.5\n"), "{out}");
         assert!(out.ends_with("# TYPE c_total counter\nc_total{a=\"z\"} 3\n"), "{out}");
     }
 }

@@ -1,9 +1,8 @@
 //! What a process costs, as Prometheus' clients in every language say it (`process_*`).
 
-use std::fmt::Write;
 use std::fs;
 
-use crate::metrics::heading;
+use crate::metrics::{counter, plain_gauge};
 
 /// Linux' `USER_HZ`: the unit of times in `/proc`.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -15,26 +14,18 @@ pub fn render(out: &mut String) {
     // The second field is a name in brackets, which may hold blanks.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let field = |at: usize| fields.get(at).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
-    let gauge = "gauge";
     let cpu_seconds = (field(11) + field(12)) as f64 / TICKS_PER_SECOND;
-    let name = "process_cpu_seconds_total";
-    heading(out, name, "counter", "Total user and system CPU time spent in seconds.");
-    let _ = writeln!(out, "{name} {cpu_seconds}");
-    let name = "process_resident_memory_bytes";
-    heading(out, name, gauge, "Resident memory size in bytes.");
-    let _ = writeln!(out, "{name} {}", field(21) * PAGE_BYTES);
-    let name = "process_virtual_memory_bytes";
-    heading(out, name, gauge, "Virtual memory size in bytes.");
-    let _ = writeln!(out, "{name} {}", field(20));
-    let name = "process_start_time_seconds";
-    heading(out, name, gauge, "Start time of the process since unix epoch in seconds.");
-    let _ = writeln!(out, "{name} {}", booted() as f64 + field(19) as f64 / TICKS_PER_SECOND);
-    let name = "process_open_fds";
-    heading(out, name, gauge, "Number of open file descriptors.");
-    let _ = writeln!(out, "{name} {}", fs::read_dir("/proc/self/fd").map_or(0, Iterator::count));
-    let name = "process_max_fds";
-    heading(out, name, gauge, "Maximum number of open file descriptors.");
-    let _ = writeln!(out, "{name} {}", max_files());
+    let help = "Total user and system CPU time spent in seconds.";
+    counter(out, ("process_cpu_seconds_total", help), [], [([""; 0], cpu_seconds)]);
+    let memory = field(21) * PAGE_BYTES;
+    plain_gauge(out, ("process_resident_memory_bytes", "Resident memory size in bytes."), memory);
+    plain_gauge(out, ("process_virtual_memory_bytes", "Virtual memory size in bytes."), field(20));
+    let started = booted() as f64 + field(19) as f64 / TICKS_PER_SECOND;
+    let help = "Start time of the process since unix epoch in seconds.";
+    plain_gauge(out, ("process_start_time_seconds", help), started);
+    let files = fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    plain_gauge(out, ("process_open_fds", "Number of open file descriptors."), files);
+    plain_gauge(out, ("process_max_fds", "Maximum number of open file descriptors."), max_files());
 }
 
 /// When the machine was started, in seconds since 1970.

@@ -2,11 +2,10 @@
 //! (`component-base/metrics/prometheus/slis`).
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use sync::Mutex;
 
-use crate::metrics::{Render, heading};
+use crate::metrics::{Render, counter, gauge};
 
 /// What was found. Bound: three for each check, one a path.
 #[derive(Debug, Default)]
@@ -34,25 +33,17 @@ impl HealthSlis {
 impl Render for HealthSlis {
     fn render(&self, out: &mut String) {
         let all = self.found.lock();
-        if all.is_empty() {
-            return;
-        }
-        let last = "kubernetes_healthcheck";
-        heading(out, last, "gauge", "[STABLE] This metric records the result of a single healthcheck.");
-        for ((check, path), found) in &*all {
-            // Writing into a text cannot fail.
-            let _ = writeln!(out, "{last}{{name={check:?},type={path:?}}} {}", u8::from(found.is_well));
-        }
-        let total = "kubernetes_healthchecks_total";
-        heading(out, total, "counter", "[STABLE] This metric records the results of all healthcheck.");
-        for ((check, path), found) in &*all {
-            for (status, count) in [("error", found.errors), ("success", found.successes)] {
-                if count > 0 {
-                    let _ =
-                        writeln!(out, "{total}{{name={check:?},status=\"{status}\",type={path:?}}} {count}");
-                }
-            }
-        }
+        let last =
+            ("kubernetes_healthcheck", "[STABLE] This metric records the result of a single healthcheck.");
+        let results = all.iter().map(|((check, path), found)| ([check, path], u8::from(found.is_well)));
+        gauge(out, last, ["name", "type"], results);
+        let total =
+            ("kubernetes_healthchecks_total", "[STABLE] This metric records the results of all healthcheck.");
+        let counts = all.iter().flat_map(|((check, path), found)| {
+            let counts = [("error", found.errors), ("success", found.successes)];
+            counts.map(|(status, count)| ([check.as_str(), status, path], count))
+        });
+        counter(out, total, ["name", "status", "type"], counts.filter(|(_, count)| *count > 0));
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! So the author of a custom resource adds to `view`, `edit` and `admin` by labelling a role of their own.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::controller::{Action, Controller, Key, Reconcile, Watches};
 use apimachinery::labels::Selector;
@@ -75,12 +75,21 @@ impl Controller for ClusterRoleAggregationController {
         if rules == role.rules {
             return Ok(Action::Done);
         }
-        let patch = json!({"rules": rules});
-        match ctx.client.patch(&CLUSTER_ROLES, "", key, PatchType::Merge, &patch).await {
-            Err(status) if !status.is_not_found() => Err(status),
-            _ => Ok(Action::Done),
-        }
+        let (role, place) = (applied(key, &rules), ["", key, ""]);
+        ctx.client.patch_as(&CLUSTER_ROLES, place, PatchType::Apply, &role, Self::EVENT_SOURCE).await?;
+        Ok(Action::Done)
     }
+}
+
+/// What the controller says of a role: its rules and nothing else, so that whoever applies the rest of it
+/// meets no conflict (`applyClusterRoles`).
+fn applied(name: &str, rules: &[PolicyRule]) -> Value {
+    let (version, kind) = (CLUSTER_ROLES.api_version(), &*CLUSTER_ROLES.kind);
+    let mut role = json!({"apiVersion": version, "kind": kind, "metadata": {"name": name}});
+    if !rules.is_empty() {
+        role["rules"] = json!(rules);
+    }
+    role
 }
 
 fn may_aggregate(role: &Object) -> bool {

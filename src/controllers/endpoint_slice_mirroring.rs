@@ -7,13 +7,16 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::controller_ref::controller_reference;
+use super::endpoint_slice::counts::SliceSync;
 use super::endpoint_slice::desired::EndpointGroup;
 use super::endpoint_slice::pack::{self, Packed};
 use super::endpoint_slice::tracker::SliceTracker;
+use super::endpoint_slice_mirroring_counts::MirrorCounts;
 use super::pod_control::is_namespace_terminating;
 use apimachinery::object::{Object, object_key, split_key};
 use apimachinery::options::DeleteOptions;
@@ -26,7 +29,6 @@ use apis::views::endpoints::{Endpoint, EndpointConditions, EndpointPort, Endpoin
 use apis::views::service::Service;
 use client_go::component::ComponentContext;
 use client_go::lister::Lister;
-use component_base::metrics::{FROM_A_MILLISECOND, Family};
 
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 const MANAGED_BY: &str = "endpointslice.kubernetes.io/managed-by";
@@ -50,8 +52,7 @@ pub(crate) struct EndpointSliceMirroringController {
     slices: Lister,
     /// By Endpoints.
     written: SliceTracker,
-    changes: Arc<Family<1>>,
-    durations: Arc<Family<0>>,
+    counts: Arc<MirrorCounts>,
 }
 
 impl EndpointSliceMirroringController {
@@ -61,20 +62,10 @@ impl EndpointSliceMirroringController {
         slices.add_index(INDEX, |slice| mirrored_key(slice).into_iter().collect());
         let [services, endpoints] = [&SERVICES, &ENDPOINTS].map(|kind| ctx.informers.informer(kind).lister());
         let (slices, written) = (slices.lister(), SliceTracker::default());
-        let changes = Arc::new(Family::counter(
-            "endpoint_slice_mirroring_controller_changes",
-            "[ALPHA] Number of EndpointSlice changes",
-            ["operation"],
-        ));
-        let durations = Arc::new(Family::histogram(
-            "endpoint_slice_mirroring_controller_endpoints_sync_duration",
-            "[ALPHA] Duration of syncEndpoints() in seconds",
-            [],
-            &FROM_A_MILLISECOND,
-        ));
-        ctx.metrics.add("endpoint-slice-mirroring-changes", changes.clone());
-        ctx.metrics.add("endpoint-slice-mirroring-durations", durations.clone());
-        EndpointSliceMirroringController { services, endpoints, slices, written, changes, durations }
+        let counts = MirrorCounts::new(slices.clone(), mirrored_key, MAX_ENDPOINTS_PER_SUBSET);
+        let counts = Arc::new(counts);
+        ctx.metrics.add("endpoint-slice-mirroring", counts.clone());
+        EndpointSliceMirroringController { services, endpoints, slices, written, counts }
     }
 
     async fn sync(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
@@ -94,7 +85,9 @@ impl EndpointSliceMirroringController {
         }
         let slices = slices.into_iter().filter(|slice| !slice.is_deleting()).collect();
         let plan = pack::plan(slices, groups, &labels(&endpoints), MAX_ENDPOINTS_PER_SUBSET);
+        let sync = SliceSync::of(&plan);
         self.carry_out(ctx, &endpoints, plan).await?;
+        self.counts.synced(sync, skipped.all);
         Ok(Action::Done)
     }
 
@@ -126,7 +119,7 @@ impl EndpointSliceMirroringController {
                 Err(error) if is_namespace_terminating(&error) => return Ok(()),
                 written => self.written.note_written(&key, written?),
             };
-            self.changes.count([if packed.slice.is_none() { "create" } else { "update" }]);
+            self.counts.changed(if packed.slice.is_none() { "create" } else { "update" });
         }
         self.delete(ctx, &key, plan.delete).await
     }
@@ -138,7 +131,9 @@ impl EndpointSliceMirroringController {
                 Err(error) if !error.is_not_found() => return Err(error),
                 deleted => {
                     self.written.note_deleted(key, name);
-                    self.changes.add(["delete"], u64::from(deleted.is_ok()));
+                    if deleted.is_ok() {
+                        self.counts.changed("delete");
+                    }
                 }
             }
         }
@@ -183,7 +178,7 @@ impl Controller for EndpointSliceMirroringController {
     async fn reconcile(&self, ctx: &Reconcile, key: &Key) -> Result<Action, Status> {
         let started = ctx.clock.elapsed();
         let outcome = self.sync(ctx, key).await;
-        self.durations.observe([], ctx.clock.elapsed().saturating_sub(started));
+        self.counts.took(ctx.clock.elapsed().saturating_sub(started));
         outcome
     }
 }
@@ -275,18 +270,12 @@ fn ports(subset: &Value) -> Vec<EndpointPort> {
 fn endpoint(address: &Value, is_ready: bool) -> Endpoint {
     let given = |field: &str| tree::at(address, field).as_str().map(str::to_owned);
     let target = tree::at(address, "targetRef");
-    let part = |field: &str| text(target, field).to_owned();
     Endpoint {
         addresses: vec![text(address, "ip").into()],
         conditions: EndpointConditions { ready: Some(is_ready), serving: None, terminating: None },
         hostname: given("hostname"),
         node_name: given("nodeName"),
-        target_ref: (!target.is_null()).then(|| TargetRef {
-            kind: part("kind"),
-            namespace: part("namespace"),
-            name: part("name"),
-            uid: part("uid"),
-        }),
+        target_ref: TargetRef::deserialize(target).ok(),
         zone: None,
         hints: None,
     }
@@ -337,5 +326,19 @@ mod tests {
         );
         assert_eq!(mirror(&addresses[..2]).1, [("InvalidIPAddress", invalid.to_owned())]);
         assert_eq!(mirror(&addresses[1..3]), (2, vec![]));
+    }
+
+    #[test]
+    fn what_an_address_belongs_to_is_mirrored_as_it_is() {
+        let mirrored = |target: &Value| {
+            let address = json!({"ip": "10.0.0.1", "targetRef": target});
+            json!(endpoint(&address, true))["targetRef"].take()
+        };
+        let of_a_pod = json!({"kind": "Pod", "name": "p"});
+        assert_eq!(mirrored(&of_a_pod), of_a_pod);
+        let whole = json!({"apiVersion": "v1", "kind": "Pod", "namespace": "n", "name": "p", "uid": "u",
+            "resourceVersion": "7", "fieldPath": "spec"});
+        assert_eq!(mirrored(&whole), whole);
+        assert_eq!(mirrored(&Value::Null), Value::Null);
     }
 }

@@ -48,6 +48,7 @@ mod disruption;
 
 mod endpoint_slice;
 mod endpoint_slice_mirroring;
+mod endpoint_slice_mirroring_counts;
 mod endpoints;
 mod service_cidr;
 mod service_load_balancer;
@@ -84,6 +85,7 @@ mod volume_modify;
 mod volume_provisioner;
 mod volume_resize;
 mod volume_snapshots;
+mod volume_writes;
 
 mod node_ipam;
 mod node_lifecycle;

@@ -4,7 +4,6 @@
 //! shares their caches. Whoever stops the component's context ends all of them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
 use std::sync::Arc;
 
 use sync::Mutex;
@@ -14,7 +13,7 @@ use super::controller_accounts::ControllerAccounts;
 use super::options::ControllerManagerOptions;
 use super::{CONTROLLERS, Config, selection, spawn_garbage_collector};
 use client_go::ComponentContext;
-use component_base::metrics::{Render, heading};
+use component_base::metrics::{Render, gauge};
 
 /// The controller that starts when the cluster is ready: it watches every kind.
 pub const GARBAGE_COLLECTOR: &str = "garbage-collector-controller";
@@ -65,18 +64,10 @@ impl RunningControllers {
 
 impl Render for RunningControllers {
     fn render(&self, out: &mut String) {
-        let name = "running_managed_controllers";
+        let help = "[BETA] Indicates where instances of a controller are currently running";
         let running = self.0.lock();
-        if !running.is_empty() {
-            let help = "[BETA] Indicates where instances of a controller are currently running";
-            heading(out, name, "gauge", help);
-        }
-        for (controller, is_running) in running.iter() {
-            let value = u8::from(*is_running);
-            // Writing into a text cannot fail.
-            let _ =
-                writeln!(out, "{name}{{manager=\"kube-controller-manager\",name={controller:?}}} {value}");
-        }
+        let values = running.iter().map(|(name, runs)| (["kube-controller-manager", name], u8::from(*runs)));
+        gauge(out, ("running_managed_controllers", help), ["manager", "name"], values);
     }
 }
 

@@ -18,7 +18,7 @@ use apimachinery::options::{DeleteOptions, PatchType, Preconditions};
 use apimachinery::status::Status;
 use apis::core::pod::PODS;
 use apis::resource::resource_claim::{FINALIZER, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS};
-use apis::tree::{is_set, items, remove_finalizers, set, text};
+use apis::tree::{is_set, items, remove, remove_finalizers, set, text};
 use apis::views::pod::Pod;
 use apis::views::pod_volumes::PodResourceClaim;
 use client_go::ComponentContext;
@@ -168,9 +168,12 @@ impl ResourceClaimController {
         let gives_back = users.is_empty() && is_allocated && (!reserved.is_empty() || claim.is_deleting());
         if users.len() != reserved.len() || gives_back {
             set(&mut tree, "status.reservedFor", users.clone());
+            if users.is_empty() {
+                remove(&mut tree, "status.reservedFor");
+            }
             if gives_back {
-                apis::tree::remove(&mut tree, "status.allocation");
-                apis::tree::remove(&mut tree, "status.devices");
+                remove(&mut tree, "status.allocation");
+                remove(&mut tree, "status.devices");
             }
             tree = ctx.client.update_status(&RESOURCE_CLAIMS, namespace, name, tree).await?.to_value();
         }

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::volume_counts::{LabelledCounts, gauge};
+use super::volume_counts::LabelledCounts;
 use apis::tree::{annotation, flag, is_set, items};
 use client_go::lister::Lister;
-use component_base::metrics::{Family, Render};
+use component_base::metrics::{Family, Render, gauge};
 
 /// Says of which of a pod's claims a claim is (`podResourceClaimAnnotation`).
 pub(crate) const POD_CLAIM: &str = "resource.kubernetes.io/pod-claim-name";
@@ -43,13 +43,13 @@ impl Render for ClaimCounts {
             let claim = claim.to_value();
             let labels =
                 [truth(has_admin_access(&claim)), truth(is_set(&claim, "status.allocation")), source(&claim)];
-            *counts.entry(labels.map(str::to_owned).to_vec()).or_default() += 1;
+            *counts.entry(labels.map(str::to_owned)).or_default() += 1;
         }
-        let help = "Number of ResourceClaims, categorized by allocation status, admin access, and source. Source can \
+        let help = "[ALPHA] Number of ResourceClaims, categorized by allocation status, admin access, and source. Source can \
             be 'resource_claim_template' (created from a template), 'extended_resource' (extended resources), or \
             empty (manually created by a user).";
         let labels = ["admin_access", "allocated", "source"];
-        gauge(out, "resourceclaim_controller_resource_claims", help, &labels, &counts);
+        gauge(out, ("resourceclaim_controller_resource_claims", help), labels, counts);
     }
 }
 

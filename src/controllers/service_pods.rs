@@ -42,6 +42,33 @@ pub(crate) fn is_headless(service: &Service) -> bool {
     matches!(service.spec.cluster_ip.as_str(), "" | "None")
 }
 
+/// The IP families of a service, its first one before the other.
+pub(crate) fn address_types(service: &Service) -> Vec<&'static str> {
+    let families = service.spec.ip_families.iter();
+    let types: Vec<&'static str> = families
+        .filter_map(|family| match family.as_str() {
+            "IPv4" => Some("IPv4"),
+            "IPv6" => Some("IPv6"),
+            _ => None,
+        })
+        .collect();
+    if !types.is_empty() {
+        types
+    } else if service.spec.cluster_ip.contains(':') {
+        vec!["IPv6"]
+    } else {
+        vec!["IPv4"]
+    }
+}
+
+/// The addresses of a pod that are of one family.
+pub(crate) fn pod_addresses(pod: &Pod, address_type: &str) -> Vec<String> {
+    let is_of_type = |ip: &str| ip.contains(':') == (address_type == "IPv6");
+    let all = pod.status.pod_ips.iter().map(|it| it.ip.as_str());
+    let first = Some(pod.status.pod_ip.as_str()).filter(|ip| !ip.is_empty() && pod.status.pod_ips.is_empty());
+    all.chain(first).filter(|ip| is_of_type(ip)).map(str::to_owned).collect()
+}
+
 /// Sets or removes [`HEADLESS`].
 pub(crate) fn put_headless_label(service: &Service, labels: &mut BTreeMap<String, String>) {
     if is_headless(service) {

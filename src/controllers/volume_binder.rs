@@ -11,21 +11,23 @@ use serde_json::{Value, json};
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::options::ControllerManagerOptions;
 use super::volume_counts::VolumeCounts;
-use super::volume_fit::{self, Reclaim};
+use super::volume_fit;
+use super::volume_writes::{
+    bind, give_class, lose, release, set_bound, set_phase, set_status, set_volume_phase, unbind,
+};
 use apimachinery::labels::Selector;
 use apimachinery::object::{Object, object_key, split_key};
-use apimachinery::options::DeleteOptions;
+use apimachinery::pick::pick;
 use apimachinery::status::Status;
 use apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use apis::core::pod::PODS;
-use apis::kind::Kind;
 use apis::storage::storage_class::STORAGE_CLASSES;
-use apis::tree::{annotation, at, object_mut, set, text};
+use apis::tree::{annotation, at, object_mut, text};
 use apis::views::pod::Pod;
 use apis::volumes::{
-    BETA_STORAGE_PROVISIONER, BIND_COMPLETED, BOUND_BY_CONTROLLER, NO_PROVISIONER, PROVISIONED_BY,
-    SELECTED_NODE, STORAGE_PROVISIONER, Volume, claim_volume, claimed_by, find_matching,
+    BETA_STORAGE_PROVISIONER, BIND_COMPLETED, NO_PROVISIONER, PROVISIONED_BY, SELECTED_NODE,
+    STORAGE_PROVISIONER, Volume, claimed_by, find_matching,
 };
 use client_go::ComponentContext;
 use client_go::lister::Lister;
@@ -103,29 +105,41 @@ impl VolumeBinder {
         bind(ctx, claim, &tree, &volume).await
     }
 
-    /// A claim that was bound once is never bound again.
+    /// A claim that was bound once is never bound to another volume; its own one gets it back.
     async fn sync_bound(&self, ctx: &Reconcile, claim: &Object, tree: &Value) -> Result<(), Status> {
-        let volume = self.volumes.get("", text(tree, "spec.volumeName"));
-        let is_of_another = |volume: &Arc<Object>| {
-            let uid = text(&volume.to_value(), "spec.claimRef.uid").to_owned();
-            !uid.is_empty() && uid != claim.metadata.uid
+        let (name, phase) = (text(tree, "spec.volumeName"), text(tree, "status.phase"));
+        // Who binds it by himself, as Stages of kwok's do, names the volume next.
+        if name.is_empty() && phase == "Pending" {
+            return Ok(());
+        }
+        let is_its = |of: &Value| text(of, "spec.claimRef.uid") == claim.metadata.uid;
+        let mut volume = self.volumes.get("", name);
+        if !name.is_empty() && !volume.as_ref().is_some_and(|volume| is_its(&volume.to_value())) {
+            // What the cache has not heard of yet is not lost.
+            volume = ctx.client.find(&PERSISTENT_VOLUMES, "", name).await?;
+        }
+        let Some(volume) = volume else {
+            let what = if name.is_empty() { "reference to PersistentVolume" } else { "its PersistentVolume" };
+            let message = format!("Bound claim has lost {what}. Data on the volume is lost!");
+            return lose(ctx, claim, tree, "ClaimLost", &message).await;
         };
-        if volume.as_ref().is_some_and(is_of_another) {
-            if text(tree, "status.phase") == "Lost" {
-                return Ok(());
-            }
+        let of = volume.to_value();
+        if claimed_by(&of).is_none() {
+            return bind(ctx, claim, tree, &volume).await;
+        }
+        if !is_its(&of) {
             let message = "Two claims are bound to the same volume, this one is bound incorrectly";
-            ctx.event(&PERSISTENT_VOLUME_CLAIMS, claim, "Warning", "ClaimMisbound", message);
-            return set_phase(ctx, tree, "Lost").await;
+            return lose(ctx, claim, tree, "ClaimMisbound", message).await;
         }
-        match (volume, text(tree, "status.phase")) {
-            (Some(_), "Bound") | (None, "Lost" | "Pending") => return Ok(()),
-            (Some(volume), _) => return set_bound(ctx, tree.clone(), &volume.to_value()).await,
-            (None, _) => {}
+        let modes = at(&of, "spec.accessModes");
+        match phase {
+            "Bound" if at(tree, "status.accessModes") == modes => Ok(()),
+            "Bound" => {
+                let status = json!({"accessModes": modes});
+                set_status(ctx, &PERSISTENT_VOLUME_CLAIMS, tree.clone(), status).await
+            }
+            _ => set_bound(ctx, tree.clone(), &of).await,
         }
-        let message = "Bound claim has lost its PersistentVolume. Data on the volume is lost!";
-        ctx.event(&PERSISTENT_VOLUME_CLAIMS, claim, "Warning", "ClaimLost", message);
-        set_phase(ctx, tree, "Lost").await
     }
 
     /// One that is kept for the claim, or else the smallest that does; but for a claim that waits for its
@@ -240,47 +254,50 @@ impl VolumeBinder {
 
     /// The claim of a volume. The cache may not have heard of it yet, and on what it says a volume may be
     /// deleted: whoever is missing there is asked for.
-    async fn live_claim(
-        &self,
-        ctx: &Reconcile,
-        namespace: &str,
-        name: &str,
-        phase: &str,
-    ) -> Result<Option<Arc<Object>>, Status> {
-        let known = self.claims.get(namespace, name);
-        if known.is_some() || matches!(phase, "Released" | "Failed") {
+    async fn live_claim(&self, ctx: &Reconcile, volume: &Value) -> Result<Option<Arc<Object>>, Status> {
+        let Some(key) = claimed_by(volume) else { return Ok(None) };
+        let is_its = |claim: &Arc<Object>| claim.metadata.uid == text(volume, "spec.claimRef.uid");
+        let (namespace, name) = split_key(&key);
+        let known = self.claims.get(namespace, name).filter(is_its);
+        if known.is_some() || matches!(text(volume, "status.phase"), "Released" | "Failed") {
             return Ok(known);
         }
-        ctx.client.find(&PERSISTENT_VOLUME_CLAIMS, namespace, name).await
+        let found = ctx.client.find(&PERSISTENT_VOLUME_CLAIMS, namespace, name).await?;
+        Ok(found.filter(is_its))
     }
 
     async fn sync_volume(&self, ctx: &Reconcile, volume: &Object) -> Result<(), Status> {
         let tree = volume.to_value();
-        let phase = match claimed_by(&tree) {
-            None => "Available",
-            // Named by whoever made the volume; its claim has not come yet, or is not bound.
-            Some(_) if text(&tree, "spec.claimRef.uid").is_empty() => "Available",
-            Some(key) => {
-                let (namespace, name) = split_key(&key);
-                let claim = self.live_claim(ctx, namespace, name, text(&tree, "status.phase")).await?;
-                let uid = text(&tree, "spec.claimRef.uid");
-                if claim.is_some_and(|claim| claim.metadata.uid == uid) { "Bound" } else { "Released" }
-            }
+        // One that is kept for a claim by who made it is no claim's yet.
+        if text(&tree, "spec.claimRef.uid").is_empty() {
+            return set_volume_phase(ctx, tree, "Available").await;
+        }
+        let Some(claim) = self.live_claim(ctx, &tree).await? else {
+            return release(ctx, volume, tree).await;
         };
-        // What failed once stays so: nothing has changed.
-        let before = text(&tree, "status.phase");
-        if phase == "Released" && before == "Failed" {
+        let of = claim.to_value();
+        let named = text(&of, "spec.volumeName");
+        if named == volume.metadata.name {
+            return set_volume_phase(ctx, tree, "Bound").await;
+        }
+        if named.is_empty() {
+            if volume_fit::has_other_mode(&tree, &of) {
+                let name = &claim.metadata.name;
+                let message = format!(
+                    "Cannot bind PersistentVolume to requested PersistentVolumeClaim {name:?} due to \
+                     incompatible volumeMode."
+                );
+                ctx.event(&PERSISTENT_VOLUMES, volume, "Warning", "VolumeMismatch", message);
+            }
+            // The rest is the claim's.
             return Ok(());
         }
-        let has_provisioner = !annotation(&tree, PROVISIONED_BY).is_empty();
-        let may_go = phase == "Released" && !has_provisioner && !volume.is_deleting();
-        if may_go && reclaim(ctx, volume, &tree).await? {
-            return Ok(());
+        // The claim has another: what was made for it is not needed, and what was there is free.
+        let is_made = !annotation(&tree, PROVISIONED_BY).is_empty();
+        if is_made && text(&tree, "spec.persistentVolumeReclaimPolicy") == "Delete" {
+            return release(ctx, volume, tree).await;
         }
-        if before == phase {
-            return Ok(());
-        }
-        set_status(ctx, &PERSISTENT_VOLUMES, tree, json!({"phase": phase})).await
+        unbind(ctx, volume, tree).await
     }
 }
 
@@ -295,10 +312,12 @@ impl Controller for VolumeBinder {
         let (claims, for_class) = (self.claims.clone(), self.claims.clone());
         Watches::of(&PERSISTENT_VOLUME_CLAIMS)
             .maps(&PERSISTENT_VOLUMES, move |change: &Change<'_>, enqueue: &Enqueue| {
-                enqueue.now(format!("{VOLUME}{}", change.object().metadata.name));
-                // A volume that came may be what a claim waits for.
+                let volume = &change.object().metadata.name;
+                enqueue.now(format!("{VOLUME}{volume}"));
+                // It may be what a claim waits for, or what one has had.
                 for claim in claims.all() {
-                    if annotation(&claim.to_value(), BIND_COMPLETED).is_empty() {
+                    let is_bound = claim.mentions(BIND_COMPLETED);
+                    if !is_bound || pick(claim.stored(), &["spec.volumeName"])[0] == volume.as_str() {
                         enqueue.now(claim.key());
                     }
                 }
@@ -362,81 +381,6 @@ fn refusal(claim: &Object, tree: &Value, volume: &Object) -> Option<(&'static st
     }
 }
 
-async fn give_class(ctx: &Reconcile, mut claim: Value, class: &str) -> Result<(), Status> {
-    set(&mut claim, "spec.storageClassName", class);
-    let (namespace, name) = (text(&claim, "metadata.namespace"), text(&claim, "metadata.name"));
-    let (namespace, name) = (namespace.to_owned(), name.to_owned());
-    ctx.client.update(&PERSISTENT_VOLUME_CLAIMS, &namespace, &name, claim).await.map(drop)
-}
-
 fn is_default(class: &Value) -> bool {
     DEFAULT_MARKS.iter().any(|mark| annotation(class, mark) == "true")
-}
-
-/// What the policy of a volume says, whose claim is gone. Says whether that was anything.
-async fn reclaim(ctx: &Reconcile, volume: &Object, tree: &Value) -> Result<bool, Status> {
-    let (kind, name) = (&PERSISTENT_VOLUMES, &volume.metadata.name);
-    match volume_fit::reclaim(tree) {
-        Reclaim::Keep => return Ok(false),
-        Reclaim::Delete => ctx.client.delete(kind, "", name, &DeleteOptions::default()).await?,
-        Reclaim::Recycle => {
-            ctx.event(kind, volume, "Normal", "VolumeRecycled", "Volume recycled");
-            let mut free = tree.clone();
-            object_mut(&mut free, "spec").remove("claimRef");
-            ctx.client.update(kind, "", name, free).await?;
-        }
-        Reclaim::Fail(reason, message) => {
-            ctx.event(kind, volume, "Warning", reason, message.as_str());
-            let status = json!({"phase": "Failed", "message": message});
-            set_status(ctx, kind, tree.clone(), status).await?;
-        }
-    }
-    Ok(true)
-}
-
-async fn bind(ctx: &Reconcile, claim: &Object, tree: &Value, volume: &Object) -> Result<(), Status> {
-    let metadata = &claim.metadata;
-    let mut new = volume.to_value();
-    if text(&new, "spec.claimRef.uid") != metadata.uid {
-        claim_volume(&mut new, metadata);
-        let name = &volume.metadata.name;
-        new = ctx.client.update(&PERSISTENT_VOLUMES, "", name, new).await?.to_value();
-    }
-    set_status(ctx, &PERSISTENT_VOLUMES, new.clone(), json!({"phase": "Bound"})).await?;
-    let mut bound = tree.clone();
-    let annotations = object_mut(&mut bound, "metadata.annotations");
-    annotations.insert(BIND_COMPLETED.into(), "yes".into());
-    if text(tree, "spec.volumeName").is_empty() {
-        annotations.insert(BOUND_BY_CONTROLLER.into(), "yes".into());
-    }
-    set(&mut bound, "spec.volumeName", volume.metadata.name.as_str());
-    let (kind, namespace) = (&PERSISTENT_VOLUME_CLAIMS, &metadata.namespace);
-    let bound = ctx.client.update(kind, namespace, &metadata.name, bound).await?.to_value();
-    set_bound(ctx, bound, &new).await
-}
-
-async fn set_bound(ctx: &Reconcile, claim: Value, volume: &Value) -> Result<(), Status> {
-    let mut status = json!({"phase": "Bound", "accessModes": at(volume, "spec.accessModes"),
-        "capacity": at(volume, "spec.capacity")});
-    let attributes = at(volume, "spec.volumeAttributesClassName");
-    if text(&claim, "status.phase") == "Pending" && !attributes.is_null() {
-        status["currentVolumeAttributesClassName"] = attributes.clone();
-    }
-    set_status(ctx, &PERSISTENT_VOLUME_CLAIMS, claim, status).await
-}
-
-async fn set_phase(ctx: &Reconcile, claim: &Value, phase: &str) -> Result<(), Status> {
-    if text(claim, "status.phase") == phase {
-        return Ok(());
-    }
-    set_status(ctx, &PERSISTENT_VOLUME_CLAIMS, claim.clone(), json!({"phase": phase})).await
-}
-
-/// Changes these members of an object's status.
-async fn set_status(ctx: &Reconcile, kind: &Kind, mut tree: Value, status: Value) -> Result<(), Status> {
-    let members = status.as_object().cloned().unwrap_or_default();
-    object_mut(&mut tree, "status").extend(members);
-    let (namespace, name) = (text(&tree, "metadata.namespace"), text(&tree, "metadata.name"));
-    let (namespace, name) = (namespace.to_owned(), name.to_owned());
-    ctx.client.update_status(kind, &namespace, &name, tree).await.map(drop)
 }

@@ -2,13 +2,12 @@
 //! `attachdetach/metrics`): looked up when somebody asks.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use serde_json::Value;
 
 use apis::tree::{flag, items, text};
 use client_go::lister::Lister;
-use component_base::metrics::{Family, Render, heading};
+use component_base::metrics::{Family, Render, gauge};
 
 /// Of the volume binder.
 pub(crate) struct VolumeCounts {
@@ -33,7 +32,7 @@ pub(crate) struct AttachmentCounts {
 }
 
 /// By the values of the labels.
-pub(crate) type LabelledCounts = BTreeMap<Vec<String>, u64>;
+pub(crate) type LabelledCounts<const N: usize> = BTreeMap<[String; N], u64>;
 
 impl AttachmentCounts {
     /// `forced_detaches`, of which none has been.
@@ -51,7 +50,7 @@ impl AttachmentCounts {
         self.volumes.get("", text(&claim, "spec.volumeName")).map(|volume| volume.to_value())
     }
 
-    fn in_use(&self) -> LabelledCounts {
+    fn in_use(&self) -> LabelledCounts<2> {
         let mut counts = LabelledCounts::new();
         for pod in self.pods.all() {
             let tree = pod.to_value();
@@ -62,7 +61,7 @@ impl AttachmentCounts {
             for volume in items(&tree, "spec.volumes") {
                 let claim = text(volume, "persistentVolumeClaim.claimName");
                 if let Some(volume) = self.volume_of(&pod.metadata.namespace, claim) {
-                    *counts.entry(vec![node.to_owned(), plugin(&volume)]).or_default() += 1;
+                    *counts.entry([node.to_owned(), plugin(&volume)]).or_default() += 1;
                 }
             }
         }
@@ -70,16 +69,16 @@ impl AttachmentCounts {
     }
 
     /// What is attached, and what is to be.
-    fn total(&self) -> LabelledCounts {
+    fn total(&self) -> LabelledCounts<2> {
         let mut counts = LabelledCounts::new();
         for attachment in self.attachments.all() {
             let tree = attachment.to_value();
             let plugin = format!("kubernetes.io/csi:{}", text(&tree, "spec.attacher"));
             if !attachment.is_deleting() {
-                *counts.entry(vec![plugin.clone(), "desired_state_of_world".into()]).or_default() += 1;
+                *counts.entry([plugin.clone(), "desired_state_of_world".into()]).or_default() += 1;
             }
             if flag(&tree, "status.attached") {
-                *counts.entry(vec![plugin, "actual_state_of_world".into()]).or_default() += 1;
+                *counts.entry([plugin, "actual_state_of_world".into()]).or_default() += 1;
             }
         }
         counts
@@ -89,10 +88,10 @@ impl AttachmentCounts {
 impl Render for AttachmentCounts {
     fn render(&self, out: &mut String) {
         self.forced.render(out);
-        let name = "attachdetach_controller_total_volumes";
-        gauge(out, name, "Number of volumes in A/D Controller", &["plugin_name", "state"], &self.total());
-        let name = "storage_count_attachable_volumes_in_use";
-        gauge(out, name, "Measure number of volumes in use", &["node", "volume_plugin"], &self.in_use());
+        let total = ("attachdetach_controller_total_volumes", "[ALPHA] Number of volumes in A/D Controller");
+        gauge(out, total, ["plugin_name", "state"], self.total());
+        let in_use = ("storage_count_attachable_volumes_in_use", "[ALPHA] Measure number of volumes in use");
+        gauge(out, in_use, ["node", "volume_plugin"], self.in_use());
     }
 }
 
@@ -102,37 +101,36 @@ impl Render for VolumeCounts {
         let claims: Vec<Value> = self.claims.all().iter().map(|claim| claim.to_value()).collect();
         let is_bound = |tree: &&Value| text(tree, "status.phase") == "Bound";
         let is_open = |tree: &&Value| !is_bound(tree) && text(tree, "status.phase") != "Failed";
-        let by_class = |tree: &Value| vec![text(tree, "spec.storageClassName").to_owned()];
+        let by_class = |tree: &Value| [text(tree, "spec.storageClassName").to_owned()];
         let by_claim = |tree: &Value| {
             ["metadata.namespace", "spec.storageClassName", "spec.volumeAttributesClassName"]
                 .map(|path| text(tree, path).to_owned())
-                .to_vec()
         };
-        let by_plugin = |tree: &Value| vec![plugin(tree), text(tree, "spec.volumeMode").to_owned()];
+        let by_plugin = |tree: &Value| [plugin(tree), text(tree, "spec.volumeMode").to_owned()];
         let of_claims = ["namespace", "storage_class", "volume_attributes_class"];
-        let bound = "Gauge measuring number of persistent volume claim currently bound";
-        let name = "pv_collector_bound_pvc_count";
-        gauge(out, name, bound, &of_claims, &count(claims.iter().filter(is_bound), by_claim));
-        let bound = "Gauge measuring number of persistent volume currently bound";
-        let name = "pv_collector_bound_pv_count";
-        gauge(out, name, bound, &["storage_class"], &count(volumes.iter().filter(is_bound), by_class));
-        let total = "Gauge measuring total number of persistent volumes";
-        let name = "pv_collector_total_pv_count";
-        gauge(out, name, total, &["plugin_name", "volume_mode"], &count(volumes.iter(), by_plugin));
-        let unbound = "Gauge measuring number of persistent volume claim currently unbound";
-        let name = "pv_collector_unbound_pvc_count";
-        let open = claims.iter().filter(|claim| !is_bound(claim));
-        gauge(out, name, unbound, &of_claims, &count(open, by_claim));
-        let unbound = "Gauge measuring number of persistent volume currently unbound";
-        let name = "pv_collector_unbound_pv_count";
-        gauge(out, name, unbound, &["storage_class"], &count(volumes.iter().filter(is_open), by_class));
+        let of_volumes = ["storage_class"];
+        let help = "[ALPHA] Gauge measuring number of persistent volume claim currently bound";
+        let bound = count(claims.iter().filter(is_bound), by_claim);
+        gauge(out, ("pv_collector_bound_pvc_count", help), of_claims, bound);
+        let help = "[ALPHA] Gauge measuring number of persistent volume currently bound";
+        let bound = count(volumes.iter().filter(is_bound), by_class);
+        gauge(out, ("pv_collector_bound_pv_count", help), of_volumes, bound);
+        let help = "[ALPHA] Gauge measuring total number of persistent volumes";
+        let total = count(volumes.iter(), by_plugin);
+        gauge(out, ("pv_collector_total_pv_count", help), ["plugin_name", "volume_mode"], total);
+        let help = "[ALPHA] Gauge measuring number of persistent volume claim currently unbound";
+        let unbound = count(claims.iter().filter(|claim| !is_bound(claim)), by_claim);
+        gauge(out, ("pv_collector_unbound_pvc_count", help), of_claims, unbound);
+        let help = "[ALPHA] Gauge measuring number of persistent volume currently unbound";
+        let unbound = count(volumes.iter().filter(is_open), by_class);
+        gauge(out, ("pv_collector_unbound_pv_count", help), of_volumes, unbound);
     }
 }
 
-fn count<'a>(
+fn count<'a, const N: usize>(
     trees: impl Iterator<Item = &'a Value>,
-    labels: impl Fn(&Value) -> Vec<String>,
-) -> LabelledCounts {
+    labels: impl Fn(&Value) -> [String; N],
+) -> LabelledCounts<N> {
     let mut counts = LabelledCounts::new();
     trees.for_each(|tree| *counts.entry(labels(tree)).or_default() += 1);
     counts
@@ -153,18 +151,4 @@ fn plugin(volume: &Value) -> String {
     }
     let found = IN_TREE.iter().find(|(field, _)| !volume["spec"][*field].is_null());
     found.map_or("N/A", |(_, plugin)| plugin).to_owned()
-}
-
-/// Nothing where there is none.
-pub(crate) fn gauge(out: &mut String, name: &str, help: &str, labels: &[&str], counts: &LabelledCounts) {
-    if counts.is_empty() {
-        return;
-    }
-    heading(out, name, "gauge", &format!("[ALPHA] {help}"));
-    for (values, count) in counts {
-        let pairs: Vec<String> =
-            labels.iter().zip(values).map(|(label, value)| format!("{label}={value:?}")).collect();
-        // Writing into a text cannot fail.
-        let _ = writeln!(out, "{name}{{{}}} {count}", pairs.join(","));
-    }
 }

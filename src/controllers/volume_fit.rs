@@ -4,7 +4,8 @@
 use serde_json::Value;
 
 use apis::resources::amounts;
-use apis::tree::{at, text, texts};
+use apis::tree::{annotation, at, object_mut, text, texts};
+use apis::volumes::BOUND_BY_CONTROLLER;
 
 /// Where the host path plugin may delete what it finds.
 const TEMPORARY: &str = "/tmp/";
@@ -35,6 +36,18 @@ pub(crate) fn mismatch(volume: &Value, claim: &Value) -> Option<String> {
 pub(crate) fn has_other_mode(volume: &Value, claim: &Value) -> bool {
     let is_block = |tree: &Value| text(tree, "spec.volumeMode") == "Block";
     is_block(volume) != is_block(claim)
+}
+
+/// A volume without the claim that it was bound to (`unbindVolume`): free, if the controller bound it; else
+/// still kept for a claim of that name, as who made it wanted.
+pub(crate) fn unbound(mut volume: Value) -> Value {
+    if annotation(&volume, BOUND_BY_CONTROLLER).is_empty() {
+        object_mut(&mut volume, "spec.claimRef").remove("uid");
+    } else {
+        object_mut(&mut volume, "metadata.annotations").remove(BOUND_BY_CONTROLLER);
+        object_mut(&mut volume, "spec").remove("claimRef");
+    }
+    volume
 }
 
 /// What is to be done with a volume whose claim is gone, and that no provisioner of others looks after.
@@ -99,6 +112,16 @@ mod tests {
         ] {
             assert_eq!(why(storage, changed).as_deref(), Some(expected));
         }
+    }
+
+    #[test]
+    fn a_volume_that_is_let_go_is_free_or_kept_for_whom_it_was_made() {
+        let reference = json!({"namespace": "ns", "name": "c", "uid": "u"});
+        let mut kept = volume("1Gi", json!({"claimRef": reference}));
+        assert_eq!(unbound(kept.clone())["spec"]["claimRef"], json!({"namespace": "ns", "name": "c"}));
+        kept["metadata"]["annotations"] = json!({BOUND_BY_CONTROLLER: "yes"});
+        let free = unbound(kept);
+        assert_eq!((&free["spec"]["claimRef"], &free["metadata"]["annotations"]), (&Value::Null, &json!({})));
     }
 
     #[test]

@@ -7,17 +7,18 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
-use super::volume_snapshots::data_source::{self, DataSource};
+use super::volume_snapshots::data_source::{DataSource, DataSources};
 use apimachinery::object::{Object, split_key};
 use apimachinery::options::DeleteOptions;
 use apimachinery::status::Status;
 use apis::core::node::NODES;
+use apis::core::node_labels::HOSTNAME;
 use apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use apis::scheme::Scheme;
 use apis::storage::storage_class::STORAGE_CLASSES;
 use apis::storage::volume_attributes_class::VOLUME_ATTRIBUTES_CLASSES;
-use apis::tree::{annotation, at, set, text};
+use apis::tree::{annotation, at, items, set, text};
 use apis::volumes::{
     PROVISIONED_BY, SELECTED_NODE, STORAGE_PROVISIONER, claim_reference, claimed_by, is_bound,
 };
@@ -29,10 +30,14 @@ pub const PROVISIONER: &str = "kubarium.dev/simulated-disk";
 /// What disks with attributes name as their CSI driver, whose name may have no slash.
 const CSI_DRIVER: &str = "simulated-disk.kubarium.dev";
 
+/// The names by which these disks are known.
+const OWN_DRIVERS: [&str; 2] = [PROVISIONER, CSI_DRIVER];
+
 /// Whether a VolumeAttributesClass of this driver is one of these disks'.
 pub(crate) fn is_own_driver(name: &str) -> bool {
-    matches!(name, PROVISIONER | CSI_DRIVER)
+    OWN_DRIVERS.contains(&name)
 }
+
 /// Before the name of a volume in the queue; a claim is `namespace/name`.
 const VOLUME: &str = "volume:";
 
@@ -75,7 +80,14 @@ impl VolumeProvisioner {
         let about = |event_type: &str, reason: &str, message: String| {
             ctx.event(&PERSISTENT_VOLUME_CLAIMS, claim, event_type, reason, message);
         };
-        match data_source::find(&ctx.client, &self.scheme, &self.claims, &tree).await? {
+        let sources = DataSources {
+            client: &ctx.client,
+            scheme: &self.scheme,
+            claims: &self.claims,
+            volumes: &self.volumes,
+            drivers: &OWN_DRIVERS,
+        };
+        match sources.find(&tree, text(&class, "metadata.name")).await? {
             DataSource::Ready => {}
             DataSource::OfOthers => {
                 let message = "Assuming an external populator will provision the volume";
@@ -91,7 +103,12 @@ impl VolumeProvisioner {
         }
         let message = format!("External provisioner is provisioning volume for claim \"{}\"", claim.key());
         about("Normal", "Provisioning", message);
-        if let Err(why) = self.attributes_of(&tree) {
+        let refused = if at(&tree, "spec.selector").is_null() {
+            self.attributes_of(&tree)
+        } else {
+            Err("claim Selector is not supported".to_owned())
+        };
+        if let Err(why) = refused {
             let class = text(&class, "metadata.name");
             let why = format!("failed to provision volume with StorageClass {class:?}: {why}");
             about("Warning", "ProvisioningFailed", why.clone());
@@ -159,12 +176,17 @@ impl VolumeProvisioner {
             set(&mut volume, "spec.csi", json!({"driver": CSI_DRIVER, "volumeHandle": name}));
             set(&mut volume, "spec.volumeAttributesClassName", attributes);
         }
+        let options = at(class, "mountOptions");
+        if !options.is_null() {
+            set(&mut volume, "spec.mountOptions", options.clone());
+        }
         let node = self.nodes.get("", annotation(tree, SELECTED_NODE));
-        let hostname = node.and_then(|node| node.metadata.labels.get("kubernetes.io/hostname").cloned());
-        if let Some(hostname) = hostname {
-            let values = json!([hostname]);
-            let expression = json!({"key": "kubernetes.io/hostname", "operator": "In", "values": values});
-            let terms = json!([{"matchExpressions": [expression]}]);
+        let hostname = node.and_then(|node| node.metadata.labels.get(HOSTNAME).cloned());
+        let terms = match hostname {
+            Some(hostname) => vec![term([(HOSTNAME, json!([hostname]))])],
+            None => allowed_terms(class),
+        };
+        if !terms.is_empty() {
             set(&mut volume, "spec.nodeAffinity", json!({"required": {"nodeSelectorTerms": terms}}));
         }
         volume
@@ -181,6 +203,21 @@ impl VolumeProvisioner {
         }
         ctx.client.delete(&PERSISTENT_VOLUMES, "", &volume.metadata.name, &DeleteOptions::default()).await
     }
+}
+
+/// A term of the affinity of a volume: labels that its nodes have, and with which values.
+fn term<'a>(labels: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    let expression =
+        |(label, values): (&str, Value)| json!({"key": label, "operator": "In", "values": values});
+    json!({"matchExpressions": labels.into_iter().map(expression).collect::<Vec<Value>>()})
+}
+
+/// Where a class has its disks that are made before anybody says where they are needed.
+fn allowed_terms(class: &Value) -> Vec<Value> {
+    let topologies = items(class, "allowedTopologies").iter();
+    let labels = topologies.map(|topology| items(topology, "matchLabelExpressions"));
+    let labels = labels.filter(|labels| !labels.is_empty());
+    labels.map(|labels| term(labels.iter().map(|it| (text(it, "key"), at(it, "values").clone())))).collect()
 }
 
 impl Controller for VolumeProvisioner {
@@ -215,5 +252,19 @@ impl Controller for VolumeProvisioner {
             Err(status) if !status.is_not_found() => Err(status),
             _ => Ok(Action::Done),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disks_of_a_class_are_where_it_allows_them() {
+        let zones = json!({"key": "zone", "values": ["a", "b"]});
+        let class = json!({"allowedTopologies": [{"matchLabelExpressions": [zones]}, {}]});
+        let expression = json!({"key": "zone", "operator": "In", "values": ["a", "b"]});
+        assert_eq!(allowed_terms(&class), [json!({"matchExpressions": [expression]})]);
+        assert!(allowed_terms(&json!({})).is_empty());
     }
 }

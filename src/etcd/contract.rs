@@ -136,6 +136,15 @@ pub struct Range {
     pub revision: Revision,
 }
 
+/// The keys that a store knows, and what it takes to know them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeldKeys {
+    /// Those of which there is a change since the last compaction.
+    pub keys: usize,
+    /// The bytes of the keys and of the numbers of their changes.
+    pub bytes: usize,
+}
+
 /// How to open a store.
 #[derive(Debug, Clone)]
 pub struct Options {

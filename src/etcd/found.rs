@@ -8,7 +8,7 @@ use super::facts::{COMPACT_REVISION, LEASE, LEASE_NAME, NEWEST_LEASE};
 use super::lease::Leases;
 use super::log::Log;
 use super::loss::Loss;
-use super::place::Place;
+use super::place::LogPlace;
 use super::promise::{Promise, Tally};
 use super::recent::Recent;
 use super::recovery;
@@ -18,7 +18,7 @@ use super::sweep::Superfluous;
 use super::{Error, KeySpan, LeaseId, Revision};
 
 /// What a log holds.
-pub(super) struct Found {
+pub(super) struct FoundStore {
     pub state: State,
     pub newest_lease: u64,
     /// The records of revisions beyond the promised one, with their checksums.
@@ -27,7 +27,10 @@ pub(super) struct Found {
 }
 
 /// What is there, on the device, and no less than was promised.
-pub(super) fn find(place: &Place, promised: Option<&Promise>) -> Result<(Found, Arc<SledLog>), Error> {
+pub(super) fn find(
+    place: &LogPlace,
+    promised: Option<&Promise>,
+) -> Result<(FoundStore, Arc<SledLog>), Error> {
     let log = recovery::while_locked(&place.clock, || place.open_log())?;
     let mut found = read(place, &log, promised)?;
     if let Some(first) = found.first_after_a_gap(promised) {
@@ -43,7 +46,10 @@ pub(super) fn find(place: &Place, promised: Option<&Promise>) -> Result<(Found, 
 }
 
 /// What is there in a store that is at work, and no less than was acknowledged.
-pub(super) fn find_acknowledged(place: &Place, promise: &Promise) -> Result<(Found, Arc<SledLog>), Error> {
+pub(super) fn find_acknowledged(
+    place: &LogPlace,
+    promise: &Promise,
+) -> Result<(FoundStore, Arc<SledLog>), Error> {
     std::thread::scope(|scope| run_quietly(scope, || find(place, Some(promise))))
 }
 
@@ -57,7 +63,7 @@ pub(super) fn run_quietly<'scope, T: Send + 'scope>(
     opener.join().unwrap_or_else(|_| Err(Error::Corrupt("what the files say makes no sense".into())))
 }
 
-fn read(place: &Place, log: &Arc<SledLog>, promised: Option<&Promise>) -> Result<Found, Error> {
+fn read(place: &LogPlace, log: &Arc<SledLog>, promised: Option<&Promise>) -> Result<FoundStore, Error> {
     let (mut found, compact_revision) = read_records(log.clone(), promised, place.clock.elapsed())?;
     if let Some(promised) = promised {
         found.compact(promised.compact_revision);
@@ -84,7 +90,7 @@ pub(super) fn read_records(
     log: Arc<dyn Log>,
     promised: Option<&Promise>,
     now: Duration,
-) -> Result<(Found, Revision), Error> {
+) -> Result<(FoundStore, Revision), Error> {
     let fact = |name| Ok::<_, Error>(log.facts(name)?.first().map_or(0, |(_, value)| *value));
     let (compact_revision, newest_lease) = (fact(COMPACT_REVISION)?, fact(NEWEST_LEASE)?);
     let mut leases = Leases::default();
@@ -117,10 +123,10 @@ pub(super) fn read_records(
         }
     })?;
     let superfluous = Superfluous::default();
-    Ok((Found { state, newest_lease, beyond, superfluous }, compact_revision))
+    Ok((FoundStore { state, newest_lease, beyond, superfluous }, compact_revision))
 }
 
-impl Found {
+impl FoundStore {
     pub(super) fn compact(&mut self, before: Revision) {
         let forgotten = self.state.index.compact(before);
         self.superfluous.extend(forgotten);

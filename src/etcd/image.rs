@@ -13,7 +13,7 @@ use bytes::{Buf, BufMut, Bytes};
 use super::facts::{COMPACT_REVISION, NEWEST_LEASE, lease_fact, lease_name_fact};
 use super::log::Log;
 use super::opening::{self, Opened};
-use super::record::{self, Record};
+use super::record::{self, LogRecord};
 use super::state::Shared;
 use super::{
     Error, Event, EventKind, KeySpan, KeyValue, LeaseId, LoggedChange, Options, Revision, found, past,
@@ -252,7 +252,7 @@ fn past_of(changes: impl IntoIterator<Item = LoggedChange>) -> BTreeMap<Revision
 }
 
 fn change(revision: Revision, bytes: Bytes) -> Result<LoggedChange, Error> {
-    let record = Record::decode(revision, bytes)?;
+    let record = LogRecord::decode(revision, bytes)?;
     let unreadable = || Error::Corrupt(format!("the key of revision {revision} cannot be read"));
     let key: Arc<str> = record.key().ok_or_else(unreadable)?.into();
     Ok(LoggedChange { kind: record.kind, kv: record.into_kv(key, revision) })

@@ -10,7 +10,7 @@ use imbl::OrdMap;
 
 use super::promise::Tally;
 use super::sweep::Superfluous;
-use super::{KeySpan, Revision};
+use super::{HeldKeys, KeySpan, Revision};
 
 /// Keys in order, each with its changes since the last compaction, oldest first. No key is without a change.
 /// Cloning shares it: a fork costs nothing until one of the two changes.
@@ -55,6 +55,14 @@ impl Index {
     /// What all changes amount to.
     pub(super) fn tally(&self) -> Tally {
         self.tally
+    }
+
+    /// What it holds. Costs a look at each key.
+    pub(super) fn held(&self) -> HeldKeys {
+        let size = |(key, changes): (&Arc<str>, &Vec<IndexChange>)| {
+            key.len() + changes.capacity() * size_of::<IndexChange>()
+        };
+        HeldKeys { keys: self.keys.len(), bytes: self.keys.iter().map(size).sum() }
     }
 
     /// The revision of the key's newest put at a revision; None if the key did not exist then.

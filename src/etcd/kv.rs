@@ -334,11 +334,6 @@ impl Kv {
         self.0.shared.read().leases.keys(lease)
     }
 
-    /// How much room its files take; 0 in memory.
-    pub fn bytes_on_disk(&self) -> u64 {
-        self.0.shared.read().log().map_or(0, |log| log.bytes_on_disk())
-    }
-
     /// Has somebody told how long the disk takes; the first who wants to know is. In memory nothing is told.
     pub fn observe_disk(&self, observer: &super::DiskObserver) {
         self.0.shared.disk_times.observe(observer);
@@ -402,6 +397,10 @@ impl Kv {
     pub(super) fn waiting(&self) -> usize {
         let queue = self.0.queue.as_ref().expect("only dropping takes it");
         queue.max_capacity() - queue.capacity()
+    }
+
+    pub(super) fn shared(&self) -> &Shared {
+        &self.0.shared
     }
 
     pub(super) fn clock(&self) -> &Clock {

@@ -27,6 +27,7 @@ mod folder;
 mod fork;
 mod found;
 mod gathering;
+mod held;
 mod image;
 mod index;
 mod kv;
@@ -63,7 +64,8 @@ mod writer;
 
 pub use compact::{COMPACTION_INTERVAL, compactor};
 pub use contract::{
-    Event, EventKind, Expect, KeyValue, LeaseId, LeaseStatus, LoggedChange, Op, Options, Range, Revision, Txn,
+    Event, EventKind, Expect, HeldKeys, KeyValue, LeaseId, LeaseStatus, LoggedChange, Op, Options, Range,
+    Revision, Txn,
 };
 pub use disk_times::{DiskObserver, DiskStep};
 pub use error::Error;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::device::{self, Device};
 use super::folder;
-use super::found::{self, Found};
+use super::found::{self, FoundStore};
 use super::overflow::Overflow;
-use super::place::Place;
+use super::place::LogPlace;
 use super::promise::{self, Promise, PromiseFile};
 use super::recovery::{self, DirLock};
 use super::salvage::{self, Recovery};
-use super::segments::Segments;
+use super::segments::LogSegments;
 use super::sled_log::SledLog;
 use super::state::State;
 use super::{Error, Options};
@@ -33,14 +33,14 @@ pub(super) struct Opened {
 /// The data dir of an open store.
 #[derive(Debug)]
 pub(super) struct Home {
-    pub place: Place,
+    pub place: LogPlace,
     pub promises: PromiseFile,
 }
 
 /// Opens the store, or makes it, on a thread whose panics become errors.
 pub(super) fn open(options: &Options, clock: &Clock, device: Arc<dyn Device>) -> Result<Opened, Error> {
     let Some(data_dir) = &options.data_dir else {
-        let overflow = Overflow::new(|| Ok(Arc::new(Segments::new(recovery::temporary_dir()?)?)));
+        let overflow = Overflow::new(|| Ok(Arc::new(LogSegments::new(recovery::temporary_dir()?)?)));
         let (state, newest_lease) =
             found::read_state(Arc::new(overflow), options.recent_bytes, clock.elapsed())?;
         return Ok(Opened { state, sled: None, newest_lease, home: None, recovery: None });
@@ -48,7 +48,7 @@ pub(super) fn open(options: &Options, clock: &Clock, device: Arc<dyn Device>) ->
     std::thread::scope(|scope| {
         let open = || {
             let lock = recovery::while_locked(clock, || DirLock::acquire(data_dir))?;
-            let place = Place {
+            let place = LogPlace {
                 data_dir: data_dir.clone(),
                 page_cache_bytes: options.page_cache_bytes,
                 recent_bytes: options.recent_bytes,
@@ -77,7 +77,7 @@ pub(super) fn fill(
     std::thread::scope(|scope| {
         let fill = || {
             let lock = recovery::while_locked(clock, || DirLock::acquire(data_dir))?;
-            let place = Place {
+            let place = LogPlace {
                 data_dir: data_dir.to_owned(),
                 page_cache_bytes: options.page_cache_bytes,
                 recent_bytes: options.recent_bytes,
@@ -98,7 +98,7 @@ pub(super) fn fill(
     })
 }
 
-fn open_place(place: Place, recover: bool) -> Result<Opened, Error> {
+fn open_place(place: LogPlace, recover: bool) -> Result<Opened, Error> {
     let (promised, unknown) = match promise::read(&place.data_dir) {
         Err(Error::Corrupt(_)) if recover => (None, Some(salvage::unknown(&place)?)),
         Err(Error::Corrupt(damage)) => return Err(Error::Corrupt(recovery::advise(&damage))),
@@ -115,7 +115,7 @@ fn open_place(place: Place, recover: bool) -> Result<Opened, Error> {
     let promise = found.state.promise(found.newest_lease);
     let promises = PromiseFile::create(&place.data_dir, &promise, &place.device)?;
     found.remove_superfluous(&*sled)?;
-    let Found { state, newest_lease, .. } = found;
+    let FoundStore { state, newest_lease, .. } = found;
     folder::remove_others(&place.data_dir);
     place.sync_parents()?;
     let home = Some(Home { place, promises });
@@ -123,7 +123,10 @@ fn open_place(place: Place, recover: bool) -> Result<Opened, Error> {
 }
 
 /// What is there; if that makes no sense, without sled's snapshots, which only save time.
-fn find_without_snapshots(place: &Place, promised: Option<&Promise>) -> Result<(Found, Arc<SledLog>), Error> {
+fn find_without_snapshots(
+    place: &LogPlace,
+    promised: Option<&Promise>,
+) -> Result<(FoundStore, Arc<SledLog>), Error> {
     let log = folder::current(&place.data_dir);
     recovery::remove_unfinished_snapshots(&log)?;
     match found::find(place, promised) {

@@ -11,7 +11,7 @@ use sync::RwLock;
 use super::log::{FailedLog, Log};
 use super::overflow::Overflow;
 use super::recovery;
-use super::segments::Segments;
+use super::segments::LogSegments;
 use super::{Error, Revision};
 
 /// The log of a parent, as its forks read it.
@@ -60,7 +60,7 @@ impl SharedPast {
 
 /// Into temporary files.
 fn copy(log: &dyn Log) -> Result<Arc<dyn Log>, Error> {
-    let copied = Segments::new(recovery::temporary_dir()?)?;
+    let copied = LogSegments::new(recovery::temporary_dir()?)?;
     log.replay(&mut |revision, record| copied.append(revision, record.to_vec()).map(drop))?;
     Ok(Arc::new(copied))
 }
@@ -72,7 +72,7 @@ pub(super) fn on_top_of(past: Arc<dyn Log>, upto: Revision) -> Arc<dyn Log> {
 
 /// The log of a fork.
 pub(super) fn forked(past: Arc<SharedPast>, upto: Revision) -> Arc<dyn Log> {
-    let own = Overflow::new(|| Ok(Arc::new(Segments::new(recovery::temporary_dir()?)?)));
+    let own = Overflow::new(|| Ok(Arc::new(LogSegments::new(recovery::temporary_dir()?)?)));
     Arc::new(ForkedLog { own, past, upto })
 }
 

@@ -15,7 +15,7 @@ const PROBE_BYTES: usize = 1 << 20;
 
 /// A data dir, and how to use it.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct LogPlace {
     pub data_dir: PathBuf,
     pub page_cache_bytes: u64,
     pub recent_bytes: usize,
@@ -24,7 +24,7 @@ pub(super) struct Place {
     pub clock: Clock,
 }
 
-impl Place {
+impl LogPlace {
     /// Whether there is room to write: asks by writing.
     pub(super) fn probe(&self) -> Result<(), Error> {
         let path = self.data_dir.join("probe");

@@ -90,6 +90,11 @@ impl Recent {
         Some(self.revisions.range(skip.min(self.revisions.len())..).flat_map(|events| &**events))
     }
 
+    /// All that are here, oldest first.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Event> {
+        self.revisions.iter().flat_map(|events| &**events)
+    }
+
     /// The next event is that of the revision after this one; what is here comes before a gap, and goes.
     pub(super) fn begin_after(&mut self, revision: Revision) {
         if self.first + self.revisions.len() as u64 != revision + 1 {

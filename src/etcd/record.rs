@@ -18,7 +18,7 @@ const LENGTH_LEN: usize = 4;
 
 /// A change as it stands in the log. Key and value are slices of one piece of memory.
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct LogRecord {
     pub kind: EventKind,
     pub create_revision: Revision,
     pub version: u64,
@@ -99,7 +99,7 @@ pub(super) fn retain(
     let mut kept = Vec::new();
     let members = members(revision, bytes)?;
     for member in &members {
-        let record = Record::decode(revision, member.clone())?;
+        let record = LogRecord::decode(revision, member.clone())?;
         if record.key().is_some_and(&is_kept) {
             kept.push(member.to_vec());
         }
@@ -121,14 +121,14 @@ pub(super) fn checksum(record: &[u8]) -> u32 {
     crc32fast::hash(record)
 }
 
-impl Record {
+impl LogRecord {
     /// The change of one key, out of all those of a revision.
-    pub(super) fn of_key(revision: Revision, bytes: Bytes, key: &str) -> Result<Option<Record>, Error> {
+    pub(super) fn of_key(revision: Revision, bytes: Bytes, key: &str) -> Result<Option<LogRecord>, Error> {
         if bytes.first() != Some(&GROUP) {
-            return Record::decode(revision, bytes).map(Some);
+            return LogRecord::decode(revision, bytes).map(Some);
         }
         for member in members(revision, &bytes)? {
-            let record = Record::decode(revision, member)?;
+            let record = LogRecord::decode(revision, member)?;
             if record.key() == Some(key) {
                 return Ok(Some(record));
             }
@@ -137,7 +137,7 @@ impl Record {
     }
 
     /// Reads what [`encode`] wrote.
-    pub(super) fn decode(revision: Revision, bytes: Bytes) -> Result<Record, Error> {
+    pub(super) fn decode(revision: Revision, bytes: Bytes) -> Result<LogRecord, Error> {
         let damaged = || Error::Corrupt(format!("the record of revision {revision} cannot be read"));
         if bytes.len() < HEADER_LEN {
             return Err(damaged());
@@ -155,7 +155,7 @@ impl Record {
         }
         let lease = Some(LeaseId(number(25))).filter(|lease| lease.0 != 0);
         let (create_revision, version, previous) = (number(1), number(9), number(17));
-        Ok(Record { kind, create_revision, version, previous, lease, bytes, key_len })
+        Ok(LogRecord { kind, create_revision, version, previous, lease, bytes, key_len })
     }
 
     /// The key; None if it is not UTF-8, which the writer never writes.
@@ -165,7 +165,7 @@ impl Record {
 
     /// The key and value after the change.
     pub(super) fn into_kv(self, key: Arc<str>, mod_revision: Revision) -> KeyValue {
-        let Record { create_revision, version, lease, .. } = self;
+        let LogRecord { create_revision, version, lease, .. } = self;
         let value = value_of(&self.bytes, self.key_len);
         KeyValue { key, value, create_revision, mod_revision, version, lease }
     }
@@ -184,13 +184,13 @@ mod tests {
         let previous = Some(KeyValue { mod_revision: 5, ..kv.clone() });
         let bytes = Bytes::from(encode(&Event { kind: EventKind::Put, kv: kv.clone(), previous }));
 
-        let record = Record::decode(7, bytes.clone()).unwrap();
+        let record = LogRecord::decode(7, bytes.clone()).unwrap();
         assert_eq!((record.kind, record.previous, record.key()), (EventKind::Put, 5, Some(&*key)));
         assert_eq!(record.into_kv(key, 7), kv);
         for cut in 0..bytes.len() - kv.value.len() {
-            assert!(Record::decode(7, bytes.slice(..cut)).is_err(), "cut at {cut}");
+            assert!(LogRecord::decode(7, bytes.slice(..cut)).is_err(), "cut at {cut}");
         }
-        assert!(Record::decode(7, Bytes::from_static(&[9; 64])).is_err());
+        assert!(LogRecord::decode(7, Bytes::from_static(&[9; 64])).is_err());
     }
 
     #[test]
@@ -206,14 +206,14 @@ mod tests {
         let members = members(7, &bytes).unwrap();
         assert_eq!(members.len(), 3);
         for (event, member) in events.iter().zip(members) {
-            let record = Record::of_key(7, bytes.clone(), &event.kv.key).unwrap().unwrap();
+            let record = LogRecord::of_key(7, bytes.clone(), &event.kv.key).unwrap().unwrap();
             assert_eq!(record.into_kv(event.kv.key.clone(), 7), event.kv);
             assert_eq!(member, encode(event));
         }
-        assert!(Record::of_key(7, bytes.clone(), "/d").unwrap().is_none());
+        assert!(LogRecord::of_key(7, bytes.clone(), "/d").unwrap().is_none());
         let kept = retain(7, &bytes, |key| key != "/b").unwrap().unwrap();
-        assert!(Record::of_key(7, kept.clone(), "/b").unwrap().is_none());
-        assert!(Record::of_key(7, kept, "/c").unwrap().is_some());
+        assert!(LogRecord::of_key(7, kept.clone(), "/b").unwrap().is_none());
+        assert!(LogRecord::of_key(7, kept, "/c").unwrap().is_some());
         assert_eq!(retain(7, &bytes, |_| false).unwrap(), None);
         assert_eq!(retain(7, &bytes, |_| true).unwrap(), Some(bytes.clone()));
         for cut in 2..bytes.len() {

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use super::facts::{Facts, set_facts};
 use super::folder;
 use super::log::Log;
-use super::place::Place;
+use super::place::LogPlace;
 use super::sled_log::SledLog;
 use super::state::State;
 use super::{Error, KeySpan, Revision, record};
@@ -33,7 +33,7 @@ pub(super) struct Rewrite {
 }
 
 impl Rewrite {
-    pub(super) fn begin(place: &Place, records: Vec<(Revision, Arc<str>)>) -> Result<Rewrite, Error> {
+    pub(super) fn begin(place: &LogPlace, records: Vec<(Revision, Arc<str>)>) -> Result<Rewrite, Error> {
         let (folder, log) = place.new_log()?;
         Ok(Rewrite { folder, log, records, copied: 0, is_finished: false })
     }
@@ -55,13 +55,13 @@ impl Rewrite {
     }
 
     /// What the state has that the copy has not, and the other way round.
-    pub(super) fn rest(&self, state: &State) -> Rest {
+    pub(super) fn rest(&self, state: &State) -> RewriteRest {
         let upto = self.records.last().map_or(0, |(revision, _)| *revision);
         let is_known = |(revision, key): &(Revision, Arc<str>)| state.index.knows(key, *revision);
         let gone = self.records.iter().filter(|record| !is_known(record));
         let gone: BTreeSet<Revision> = gone.map(|(revision, _)| *revision).collect();
         let left = self.records.iter().filter(|record| gone.contains(&record.0) && is_known(record));
-        Rest {
+        RewriteRest {
             left: left.cloned().collect(),
             gone,
             later: state.index.changes(&KeySpan::ALL, upto + 1, usize::MAX),
@@ -73,8 +73,8 @@ impl Rewrite {
     /// so nothing is written meanwhile; readers go on.
     pub(super) fn finish(
         mut self,
-        place: &Place,
-        rest: Rest,
+        place: &LogPlace,
+        rest: RewriteRest,
         old: &dyn Log,
         newest_lease: u64,
     ) -> Result<Arc<SledLog>, Error> {
@@ -123,7 +123,7 @@ impl Drop for Rewrite {
 }
 
 /// What is still to be done to a log that is written anew, when all that was there at first is copied.
-pub(super) struct Rest {
+pub(super) struct RewriteRest {
     /// With a change that nobody can see any more.
     gone: BTreeSet<Revision>,
     /// The other changes of these.

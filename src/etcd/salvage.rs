@@ -10,7 +10,7 @@ use super::facts::{COMPACT_REVISION, NEWEST_LEASE};
 use super::folder;
 use super::found::read_records;
 use super::log::Log;
-use super::place::Place;
+use super::place::LogPlace;
 use super::promise::Promise;
 use super::record;
 use super::recovery;
@@ -36,14 +36,14 @@ impl fmt::Display for Recovery {
 const UNKNOWN: &str = "what was acknowledged is not known, so nobody can say what is gone";
 
 /// Nothing is known to be missing, but the note of what was acknowledged cannot be read.
-pub(super) fn unknown(place: &Place) -> Result<Recovery, Error> {
+pub(super) fn unknown(place: &LogPlace) -> Result<Recovery, Error> {
     Ok(Recovery { copy: recovery::back_up(&place.data_dir)?, gone: UNKNOWN.to_owned() })
 }
 
 /// Writes what can be read anew. Revisions go on after the promised one, so that none is given twice, and all
 /// before is compacted: a watch that was away has to list again.
 pub(super) fn take_what_is_there(
-    place: &Place,
+    place: &LogPlace,
     promised: Option<&Promise>,
     damage: &Error,
 ) -> Result<Recovery, Error> {
@@ -71,7 +71,7 @@ pub(super) fn take_what_is_there(
 }
 
 /// Opens the log without what is only there to save time or to check; None if it cannot be opened at all.
-fn open_somehow(place: &Place) -> Option<Arc<SledLog>> {
+fn open_somehow(place: &LogPlace) -> Option<Arc<SledLog>> {
     let folder = folder::current(&place.data_dir);
     let without: [fn(&Path); 3] = [
         |_| {},

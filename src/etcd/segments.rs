@@ -26,7 +26,7 @@ const LOCK_FILE: &str = "db";
 
 /// Records in temporary files. Dropping it removes them.
 #[derive(Debug)]
-pub(super) struct Segments {
+pub(super) struct LogSegments {
     state: RwLock<SegmentsState>,
     folder: Folder,
 }
@@ -64,19 +64,19 @@ struct Folder {
     _lock: File,
 }
 
-impl Segments {
+impl LogSegments {
     /// In a folder of its own, which is empty and goes with it.
-    pub(super) fn new(folder: PathBuf) -> Result<Segments, Error> {
-        Segments::with(folder, SEGMENT_BYTES)
+    pub(super) fn new(folder: PathBuf) -> Result<LogSegments, Error> {
+        LogSegments::with(folder, SEGMENT_BYTES)
     }
 
-    fn with(folder: PathBuf, segment_bytes: u64) -> Result<Segments, Error> {
+    fn with(folder: PathBuf, segment_bytes: u64) -> Result<LogSegments, Error> {
         let path = folder.join(LOCK_FILE);
         let lock = File::create(&path).and_then(|file| file.lock().map(|()| file));
         let lock = lock.map_err(|error| failure(&path, &error))?;
         let state =
             SegmentsState { segment_bytes, places: BTreeMap::new(), segments: HashMap::new(), newest: 0 };
-        Ok(Segments { state: RwLock::new(state), folder: Folder { path: folder, _lock: lock } })
+        Ok(LogSegments { state: RwLock::new(state), folder: Folder { path: folder, _lock: lock } })
     }
 
     fn state(&self) -> RwLockReadGuard<'_, SegmentsState> {
@@ -158,7 +158,7 @@ impl Segment {
     }
 }
 
-impl Log for Segments {
+impl Log for LogSegments {
     fn append(&self, revision: Revision, record: Vec<u8>) -> Result<Bytes, Error> {
         self.state_mut().write(&self.folder.path, revision, &record)?;
         Ok(record.into())
@@ -245,7 +245,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let folder = parent.path().join("segments");
         fs::create_dir(&folder).unwrap();
-        let segments = Segments::with(folder.clone(), 1000).unwrap();
+        let segments = LogSegments::with(folder.clone(), 1000).unwrap();
         let count = 100_u64;
         let bytes = 100;
         for revision in 0..count {

@@ -33,7 +33,7 @@ pub(super) struct Write {
     pub op: Op,
 }
 
-pub(super) enum Verdict {
+pub(super) enum WriteVerdict {
     Write(Event),
     /// The compare failed: this is there.
     Refuse(Option<KeyValue>),
@@ -50,7 +50,7 @@ impl Staged {
     }
 
     /// Compares, and says what is to be written.
-    pub(super) fn check(&self, shared: &Shared, write: Write) -> Result<Verdict, Error> {
+    pub(super) fn check(&self, shared: &Shared, write: Write) -> Result<WriteVerdict, Error> {
         let current = self.current(shared, &write.key)?;
         let found = current.as_ref().map_or(0, |kv| kv.mod_revision);
         let matches = match write.expect {
@@ -58,7 +58,7 @@ impl Staged {
             Expect::Any => true,
         };
         if !matches || (current.is_none() && write.op == Op::Delete) {
-            return Ok(Verdict::Refuse(current));
+            return Ok(WriteVerdict::Refuse(current));
         }
         if let Op::Put { lease: Some(lease), .. } = write.op
             && !shared.read().leases.contains(lease)
@@ -69,7 +69,7 @@ impl Staged {
             Op::Put { value, lease } => Some((value, lease)),
             Op::Delete => None,
         };
-        Ok(Verdict::Write(self.event(write.key, put, current)))
+        Ok(WriteVerdict::Write(self.event(write.key, put, current)))
     }
 
     fn current(&self, shared: &Shared, key: &str) -> Result<Option<KeyValue>, Error> {

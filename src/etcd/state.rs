@@ -15,7 +15,7 @@ use super::log::Log;
 use super::past::SharedPast;
 use super::promise::Promise;
 use super::recent::Recent;
-use super::record::{self, Record};
+use super::record::{self, LogRecord};
 use super::watchers::Watchers;
 use super::{Error, Event, EventKind, KeySpan, KeyValue, Range, Revision};
 
@@ -352,9 +352,9 @@ fn read_event(
     Ok(Some(Event { kind, kv: record.into_kv(key, revision), previous }))
 }
 
-fn read_record(log: &dyn Log, revision: Revision, key: &str) -> Result<Option<Record>, Error> {
+fn read_record(log: &dyn Log, revision: Revision, key: &str) -> Result<Option<LogRecord>, Error> {
     match log.read(revision)? {
-        Some(bytes) => Record::of_key(revision, bytes, key),
+        Some(bytes) => LogRecord::of_key(revision, bytes, key),
         None => Ok(None),
     }
 }
@@ -370,7 +370,7 @@ pub(super) fn replay(
         state.index.record_group(revision, members.len());
         for member in members {
             let checksum = record::checksum(&member);
-            replay_change(state, revision, checksum, &Record::decode(revision, member)?)?;
+            replay_change(state, revision, checksum, &LogRecord::decode(revision, member)?)?;
             visit(revision, checksum);
         }
         // The newest of all may have been deletions that a compaction has taken away.
@@ -379,7 +379,12 @@ pub(super) fn replay(
     })
 }
 
-fn replay_change(state: &mut State, revision: Revision, checksum: u32, record: &Record) -> Result<(), Error> {
+fn replay_change(
+    state: &mut State,
+    revision: Revision,
+    checksum: u32,
+    record: &LogRecord,
+) -> Result<(), Error> {
     let Some(key) = record.key() else {
         return Err(Error::Corrupt(format!("the key of revision {revision} cannot be read")));
     };

@@ -21,7 +21,7 @@ use super::record;
 use super::request::{Pending, Reply, Request, WriteAnswer};
 use super::rewrite::Rewrite;
 use super::sled_log::SledLog;
-use super::staged::{Staged, Verdict, Write};
+use super::staged::{Staged, Write, WriteVerdict};
 use super::state::Shared;
 use super::sweep::Superfluous;
 use super::transaction::Transaction;
@@ -181,12 +181,12 @@ impl Writer {
 
     fn stage_write(&self, staged: &mut Staged, write: Write) -> Result<Result<Txn, Error>, Error> {
         Ok(match staged.check(&self.shared, write) {
-            Ok(Verdict::Write(event)) => {
+            Ok(WriteVerdict::Write(event)) => {
                 let previous = event.previous.clone();
                 let revision = staged.append(event).map_err(|error| self.fail(error))?;
                 Ok(Txn::Committed { revision, previous })
             }
-            Ok(Verdict::Refuse(current)) => Ok(Txn::Conflict { current }),
+            Ok(WriteVerdict::Refuse(current)) => Ok(Txn::Conflict { current }),
             Err(error) => Err(error),
         })
     }

@@ -294,6 +294,14 @@ impl Flow {
         lines.flatten().map(|line| line + "\n").collect()
     }
 
+    /// How many steps are remembered, and the bytes of the places in which they stand; names and texts, which
+    /// many of them share, not counted.
+    pub fn held(&self) -> (usize, usize) {
+        let Some(record) = &self.record else { return (0, 0) };
+        let ring = record.ring();
+        (ring.steps.len(), ring.steps.capacity() * size_of::<Recorded>())
+    }
+
     /// The step that comes next.
     pub fn newest(&self) -> StepId {
         let Some(record) = &self.record else { return StepId::NONE };

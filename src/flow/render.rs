@@ -43,10 +43,12 @@ impl Trace {
     /// As [`Trace::render_within`], of those steps alone that somebody wants to see.
     pub fn render_wanted(&self, columns: Option<usize>, wanted: &WantedSteps) -> String {
         let mut out = String::new();
-        if self.steps.is_empty() {
-            writeln!(out, "nothing is recorded of {}", self.subject).expect("a string takes every line");
+        let components = self.components();
+        let mut all = self.steps.iter().zip(&components);
+        if all.any(|(step, component)| wanted.shows(&step.step, component)) {
+            self.write_steps(columns, wanted, &components, &mut out);
         } else {
-            self.write_steps(columns, wanted, &mut out);
+            writeln!(out, "{}", self.nothing()).expect("a string takes every line");
         }
         for remark in self.remarks() {
             writeln!(out, "{remark}").expect("a string takes every line");
@@ -54,8 +56,21 @@ impl Trace {
         out
     }
 
-    fn write_steps(&self, columns: Option<usize>, wanted: &WantedSteps, out: &mut String) {
-        let components = self.components();
+    /// What is said where nothing is to be told.
+    fn nothing(&self) -> String {
+        match self.left_out + self.steps.len() {
+            0 => format!("nothing is recorded of {}", self.subject),
+            _ => format!("nothing that is recorded of {} passes the filter", self.subject),
+        }
+    }
+
+    fn write_steps(
+        &self,
+        columns: Option<usize>,
+        wanted: &WantedSteps,
+        components: &[String],
+        out: &mut String,
+    ) {
         let longest = components.iter().map(|name| name.chars().count()).max().unwrap_or_default();
         let component = longest.max("component".len());
         let before = TIME + 1 + STEP + 1 + LANE + 1 + component + 1;
@@ -68,7 +83,7 @@ impl Trace {
         };
         writeln!(out, "{:>TIME$} {:>STEP$} lane {:<component$} {subject}", "ms", "step", "component")
             .expect("a string takes every line");
-        let all = self.steps.iter().zip(&components);
+        let all = self.steps.iter().zip(components);
         for (step, component) in all.filter(|(step, component)| wanted.shows(&step.step, component)) {
             layout.write(step, component, out);
         }

@@ -35,6 +35,10 @@ fn the_oldest_steps_are_forgotten_with_their_revisions() {
     assert_eq!(flow.stored(2), Some(StepId(3)));
     let ring = flow.record.as_ref().unwrap().ring();
     assert_eq!((ring.steps.len(), ring.stored.len(), ring.informed.len()), (CAPACITY, CAPACITY, 0));
+    drop(ring);
+    let (steps, bytes) = flow.held();
+    assert!(steps == CAPACITY && bytes >= CAPACITY * size_of::<Recorded>(), "{bytes}");
+    assert_eq!(Flow::off().held(), (0, 0));
 }
 
 #[test]

@@ -217,6 +217,13 @@ impl Subject<'_> {
         **resource == *self.resource && **name == *self.name && is_there
     }
 
+    /// Whether a kubelet said by an Event how its node is: of that it is told by nobody.
+    fn is_said_by_kubelet(&self, recorded: &Recorded) -> bool {
+        let Step::EventRecorded { component, object, .. } = &recorded.step else { return false };
+        let is_uncaused = recorded.cause == StepId::NONE && &**component == "kubelet";
+        is_uncaused && self.resource == "nodes" && **object == *self.name
+    }
+
     /// Whether the scheduler took the pod up: it may do so because of somebody else's change.
     fn is_attempt(&self, step: &Step) -> bool {
         let Step::SchedulingAttempt { pod } = step else { return false };
@@ -296,6 +303,11 @@ impl Causes {
                     Some(at) => lives[at].steps.push(id),
                     None => loose.push(id),
                 }
+            } else if subject.is_said_by_kubelet(recorded)
+                && let Some(there) = lives.last_mut().filter(|life| !life.is_deleted)
+            {
+                // What it said before its node was there is of a node that is well.
+                there.steps.push(id);
             }
         }
         match lives.last_mut() {

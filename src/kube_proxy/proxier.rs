@@ -12,6 +12,7 @@ use crate::tables::{Destination, Meant, Tables};
 use crate::topology::{Standpoint, cluster_endpoints, has_any, local_endpoints};
 use apimachinery::object::Object;
 use apis::core::node::NODES;
+use apis::core::node_labels::ZONE;
 use apis::core::service::SERVICES;
 use apis::discovery::endpoint_slice::ENDPOINT_SLICES;
 use client_go::component::ComponentContext;
@@ -19,9 +20,6 @@ use client_go::lister::Lister;
 use client_go::shared_informer::{Deleted, ResourceEventHandler};
 use clock::Clock;
 use entropy::Entropy;
-
-/// The label of a node that names its zone.
-const ZONE: &str = "topology.kubernetes.io/zone";
 
 /// Which node an address belongs to.
 pub trait Whereabouts: Send + Sync {

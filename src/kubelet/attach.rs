@@ -55,7 +55,7 @@ struct AttachNews {
 }
 
 /// What came of one look at it.
-struct Looked {
+struct AttachLook {
     response: AttachResponse,
     /// When it ended.
     finished_at: Option<Time>,
@@ -122,7 +122,7 @@ impl AttachedClient {
     /// Until the process has ended, or nobody hears it any more.
     async fn talk(
         mut self,
-        first: Looked,
+        first: AttachLook,
         mut news: AttachNews,
         (to_process, mut resized): (mpsc::Receiver<Vec<u8>>, watch::Receiver<TerminalSize>),
         from_process: mpsc::Sender<(bool, Vec<u8>)>,
@@ -186,7 +186,7 @@ impl AttachedClient {
     }
 
     /// Sends what is new. Whether anybody takes it.
-    async fn tell(&mut self, looked: &Looked, to: &mpsc::Sender<(bool, Vec<u8>)>) -> bool {
+    async fn tell(&mut self, looked: &AttachLook, to: &mpsc::Sender<(bool, Vec<u8>)>) -> bool {
         let AttachResponse { transcript, ran, .. } = &looked.response;
         for (is_error, text) in transcript.behind(self.seen, *ran) {
             // A terminal has one output, whose lines end as a typewriter's.
@@ -203,7 +203,7 @@ impl AttachedClient {
     }
 
     /// What the process has said by now, and hears; none when nothing is left of it.
-    async fn look(&self, heard: AttachInput) -> Option<Looked> {
+    async fn look(&self, heard: AttachInput) -> Option<AttachLook> {
         let pods = &self.kubelet.pods;
         let mut loan = pods.borrow(&self.namespace, &self.pod).await?;
         if heard == AttachInput::Begins
@@ -249,13 +249,13 @@ fn look_at(
     (name, id, started_at): (&str, &ContainerId, Time),
     heard: &AttachInput,
     now: Time,
-) -> Option<Looked> {
+) -> Option<AttachLook> {
     let run = loan.container(name).and_then(|(_, container)| RunTimes::of(container, id))?;
     let finished_at = run.finished_at;
     let heard = if finished_at.is_some() { &AttachInput::Nothing } else { heard };
     let response = loan.attach(node, (name, id, started_at), heard, finished_at.unwrap_or(now))?;
     let ends = node.runtime.container_status(id).and_then(|status| status.ends).map(|(at, _)| at);
-    Some(Looked { response, finished_at: finished_at.or(ends.filter(|at| *at <= now)) })
+    Some(AttachLook { response, finished_at: finished_at.or(ends.filter(|at| *at <= now)) })
 }
 
 impl PodWorker {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::kuberuntime::context::Happening;
 use super::kuberuntime::instrumented_services::{RUN_SANDBOX, RuntimeOperations};
+use super::pleg::PodLifecycleLooks;
 use super::pod_startup::{PodStartup, StartupCounts};
 use super::resize_counts::ResizeCounts;
 use apimachinery::object::Object;
@@ -63,10 +64,13 @@ pub(crate) struct KubeletCounts {
     sandboxes: Family<1>,
     sandbox_errors: Family<1>,
     pub(crate) resizes: ResizeCounts,
+    /// How often it would have looked at its runtime.
+    pub(crate) looks: PodLifecycleLooks,
 }
 
-impl Default for KubeletCounts {
-    fn default() -> KubeletCounts {
+impl KubeletCounts {
+    /// Of a kubelet that begins.
+    pub(crate) fn since(began: Time) -> KubeletCounts {
         KubeletCounts {
             started_pods: AtomicU64::new(0),
             started: AtomicU64::new(0),
@@ -120,11 +124,10 @@ impl Default for KubeletCounts {
                 ["runtime_handler"],
             ),
             resizes: ResizeCounts::default(),
+            looks: PodLifecycleLooks::new(began),
         }
     }
-}
 
-impl KubeletCounts {
     /// What happened in a turn of a pod, at `now`; how long its sandbox took, too, unless that is of a class:
     /// who handles it this kubelet does not know.
     pub(crate) fn note_of(&self, pod: &Object, happening: &Happening, now: Time) {

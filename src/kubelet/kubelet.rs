@@ -81,7 +81,7 @@ impl Kubelet {
         let runtime = runtime.with_measures(measures, loads, config.seen());
         let simulated = Arc::new(runtime);
         let state = NodeState::default();
-        let counted = KubeletCounts::default();
+        let counted = KubeletCounts::since(context.clock.now());
         let node = NodeRuntime {
             runtime: config.runtime.of(&config.name, simulated),
             host_ips: config.addresses.clone(),

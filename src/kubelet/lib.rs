@@ -17,6 +17,7 @@ pub mod exec;
 mod hearing;
 mod host_ports;
 pub mod kubelet_api;
+mod pleg;
 mod port_forward;
 mod talking;
 pub mod terminals;
@@ -27,6 +28,7 @@ mod pod_manager;
 
 mod events;
 
+mod csi_node;
 mod device_amounts;
 pub mod device_counters;
 pub mod device_group;

@@ -18,7 +18,7 @@ use super::volume_manager::claimed_files::ClaimedFiles;
 use ::stages::{MeasureBook, StageBook};
 use apimachinery::quantity::Quantity;
 use apimachinery::time::Time;
-use apis::core::node::KUBELET_LABELS;
+use apis::core::node_labels::{self, KUBELET_LABELS};
 use apis::views::node::Taint;
 use usage::LoadBook;
 
@@ -225,11 +225,11 @@ impl NodeConfig {
     pub(crate) fn all_labels(&self) -> BTreeMap<String, String> {
         let NodeSystemInfo { architecture, operating_system, .. } = &self.info;
         let own = [
-            ("beta.kubernetes.io/arch", architecture.as_str()),
-            ("beta.kubernetes.io/os", operating_system),
-            ("kubernetes.io/arch", architecture),
-            ("kubernetes.io/hostname", &self.name),
-            ("kubernetes.io/os", operating_system),
+            (node_labels::OLDER_ARCH, architecture.as_str()),
+            (node_labels::OLDER_OS, operating_system),
+            (node_labels::ARCH, architecture),
+            (node_labels::HOSTNAME, &self.name),
+            (node_labels::OS, operating_system),
         ];
         let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
         own.into_iter().chain(self.labels.clone()).collect()
@@ -254,7 +254,8 @@ impl NodeConfig {
         own.into_iter().chain(self.annotations.clone()).collect()
     }
 
-    /// What is left for pods: what it says, else all but what the thresholds of `--eviction-hard` keep.
+    /// What is left for pods: what it says, else all but what the thresholds of `--eviction-hard` keep; and
+    /// of memory what is not in huge pages.
     pub(crate) fn allocatable(&self) -> BTreeMap<String, String> {
         let amount = |(name, amount): (&String, &String)| {
             let left = match (name.as_str(), Quantity::parse(amount)) {
@@ -269,10 +270,20 @@ impl NodeConfig {
 
     /// Nothing where all is left.
     fn left(&self, resource: &str, mut capacity: Quantity) -> Option<String> {
-        let kept = self.options.eviction_hard.kept(resource, capacity.value())?;
-        capacity.sub(&kept);
+        let kept = self.options.eviction_hard.kept(resource, capacity.value());
+        let pages: Vec<Quantity> = if resource == "memory" { self.huge_pages() } else { Vec::new() };
+        if kept.is_none() && pages.is_empty() {
+            return None;
+        }
+        kept.iter().chain(&pages).for_each(|amount| capacity.sub(amount));
         let left = if capacity.sign() < 0 { Quantity::default() } else { capacity };
         Some(if resource == "memory" { left.to_string() } else { left.value().to_string() })
+    }
+
+    /// The memory that is in huge pages, by their sizes.
+    fn huge_pages(&self) -> Vec<Quantity> {
+        let sizes = self.capacity.iter().filter(|(name, _)| name.starts_with("hugepages-"));
+        sizes.filter_map(|(_, amount)| Quantity::parse(amount).ok()).collect()
     }
 }
 
@@ -334,6 +345,10 @@ mod tests {
         assert_eq!(left("memory.available<100Mi"), ["32668Mi", "100Gi"]);
         assert_eq!(left("nodefs.available<10Gi,imagefs.available<50%"), ["32Gi", "96636764160"]);
         assert_eq!(left("memory.available<64Gi"), ["0", "100Gi"]);
+        let mut with_pages = NodeConfig::numbered(1);
+        with_pages.capacity.insert("hugepages-2Mi".into(), "1Gi".into());
+        let allocatable = with_pages.allocatable();
+        assert_eq!((&*allocatable["memory"], &*allocatable["hugepages-2Mi"]), ("31644Mi", "1Gi"));
     }
 
     #[test]

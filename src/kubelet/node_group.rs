@@ -16,6 +16,7 @@ use apimachinery::names::{dns1123_subdomain, label_value, qualified_name};
 use apimachinery::object::Object;
 use apimachinery::quantity::Quantity;
 use apimachinery::{duration, yaml};
+use apis::core::node_labels::{ARCH, INSTANCE_TYPE, REGION, ZONE};
 use apis::views::node::{Node, Taint};
 
 /// As many nodes as a cluster takes: each is a kubelet of its own. More are refused.
@@ -26,9 +27,6 @@ pub const SIMULATED: (&str, &str) = ("kubarium.dev/node", "simulated");
 const FAKE: (&str, &str) = ("kwok.x-k8s.io/node", "fake");
 /// How far a node's clock goes wrong.
 const CLOCK_SKEW: &str = "kubarium.dev/clock-skew";
-const ZONE: &str = "topology.kubernetes.io/zone";
-const REGION: &str = "topology.kubernetes.io/region";
-const INSTANCE_TYPE: &str = "node.kubernetes.io/instance-type";
 const ROLE: &str = "node-role.kubernetes.io/";
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
@@ -141,6 +139,9 @@ impl NodeGroup {
             at(&format!("resource {name:?}"), qualified_name(name))?;
             at(&format!("amount of {name:?}"), wrong_amount(amount))?;
         }
+        for (name, amount) in &self.allocatable {
+            at(&format!("allocatable {name:?}"), self.too_much(name, amount).into_iter().collect())?;
+        }
         for devices in &self.devices {
             at(
                 &format!("devices of {:?}", devices.driver),
@@ -154,6 +155,14 @@ impl NodeGroup {
         }
         let skew = skew_seconds(&self.clock_skew).err();
         at("clockSkew", skew.into_iter().collect())
+    }
+
+    /// Why pods cannot have so much of a resource.
+    fn too_much(&self, resource: &str, allocatable: &str) -> Option<String> {
+        let usual = NodeConfig::numbered(1).capacity;
+        let capacity = self.capacity.get(resource).or_else(|| usual.get(resource))?;
+        let (whole, part) = (Quantity::parse(capacity).ok()?, Quantity::parse(allocatable).ok()?);
+        (part > whole).then(|| format!("{allocatable} is more than the capacity, which is {capacity}"))
     }
 
     /// How many nodes it has.
@@ -255,7 +264,7 @@ pub fn take_from(object: &Object, node: &mut NodeConfig) {
     node.images = view.status.images.iter().filter_map(|image| image.names.first().cloned()).collect();
     let info = object.to_value()["status"]["nodeInfo"].take();
     let mut info: NodeSystemInfo = serde_json::from_value(info).unwrap_or_default();
-    if let Some(architecture) = object.metadata.labels.get("kubernetes.io/arch") {
+    if let Some(architecture) = object.metadata.labels.get(ARCH) {
         info.architecture.clone_from(architecture);
     }
     node.info = NodeSystemInfo::or_default(info);
@@ -398,6 +407,11 @@ nodes:
                 "{nodes: [{name: a, devices: [{driver: d, sharedCounters: [{name: x, counter: 1}]}]}]}",
                 "unknown field",
             ),
+            (
+                "{nodes: [{name: a, capacity: {cpu: 2}, allocatable: {cpu: 2500m}}]}",
+                "node group \"a\": allocatable \"cpu\": 2500m is more than the capacity, which is 2",
+            ),
+            ("{nodes: [{name: a, allocatable: {memory: 64Gi}}]}", "more than the capacity, which is 32Gi"),
             ("{kind: Pod, nodes: []}", "kind NodeConfig"),
         ] {
             let said = NodeGroup::read(text).unwrap_err().0;

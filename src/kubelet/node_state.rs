@@ -84,7 +84,7 @@ pub(crate) struct NodeState {
     pub(crate) pressed: Notify,
     /// A pod says what it uses.
     pub(crate) usage_said: Notify,
-    /// A mirror pod is gone.
+    /// A mirror pod is gone, or there is a Node now to have some.
     pub(crate) mirror_gone: Notify,
     /// No pod is to be placed there, as it was told last.
     pub(crate) is_cordoned: AtomicBool,

@@ -10,10 +10,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::container_runtime::services::Image;
+use super::csi_node;
 use super::dependencies::Dependencies;
 use super::node_lease::NodeLease;
 use super::node_state::{SaidCondition, event_of};
 use super::node_system_info::NodeSystemInfo;
+use apimachinery::object::Object;
 use apimachinery::options::PatchType;
 use apimachinery::status::Status;
 use apimachinery::time::{Time, rfc3339};
@@ -44,7 +46,9 @@ pub(crate) async fn run(kubelet: Arc<Dependencies>) {
     tell(&kubelet, "Starting", "Starting kubelet.");
     // The first look for images that may go comes before the disk is known (`imageGCManager.GarbageCollect`).
     tell_as(&kubelet, "Warning", "InvalidDiskCapacity", "invalid capacity 0 on image filesystem");
-    let uid: Arc<str> = register(&kubelet).await.into();
+    let node = register(&kubelet).await;
+    let uid: Arc<str> = node.metadata.uid.as_str().into();
+    kubelet.state.mirror_gone.notify_one();
     let mut told = kubelet.state.conditions();
     let is_ready = |condition: &&SaidCondition| condition.condition_type == "Ready";
     told.iter().filter(|it| !is_ready(it)).for_each(|condition| tell_of(&kubelet, condition));
@@ -58,8 +62,11 @@ pub(crate) async fn run(kubelet: Arc<Dependencies>) {
     // Who was silent may have been given up meanwhile, and says that it is there.
     let mut was_silent = false;
     let mut is_owed = false;
+    // One that stages play is none of this kubelet's.
+    let mut has_csi_node = kubelet.is_played(Governed::Node, &node);
     loop {
         let renewed = lease.renew(&context.client, kubelet.config.skewed(context.clock.now())).await;
+        has_csi_node = has_csi_node || csi_node::create(&kubelet, &node).await;
         if let Err(status) = &renewed {
             let (node, status) = (kubelet.node_name(), &status.message);
             tracing::debug!(node, %status, "failed to ensure lease exists");
@@ -97,13 +104,13 @@ pub(crate) async fn run(kubelet: Arc<Dependencies>) {
     }
 }
 
-/// `registerWithAPIServer`: creates the Node, or brings the one that is there up to date. Its uid.
-async fn register(kubelet: &Dependencies) -> String {
+/// `registerWithAPIServer`: creates the Node, or brings the one that is there up to date.
+async fn register(kubelet: &Dependencies) -> Arc<Object> {
     let context = &kubelet.context;
     let mut pause = REGISTER_RETRY.0;
     loop {
         match try_register(kubelet).await {
-            Ok(uid) => return uid,
+            Ok(node) => return node,
             Err(status) => {
                 tracing::debug!(node = kubelet.node_name(), status = %status.message, "registering")
             }
@@ -113,23 +120,21 @@ async fn register(kubelet: &Dependencies) -> String {
     }
 }
 
-async fn try_register(kubelet: &Dependencies) -> Result<String, Status> {
+async fn try_register(kubelet: &Dependencies) -> Result<Arc<Object>, Status> {
     let (context, config) = (&kubelet.context, &kubelet.config);
     let now = context.clock.now();
     let mut node = config.object();
     node["status"] = status(kubelet, now);
     match context.client.create(&NODES, "", node).await {
-        Ok(created) if !created.view::<Node>().status.conditions.is_empty() => {
-            Ok(created.metadata.uid.clone())
-        }
-        Ok(created) => report(kubelet, now).await.map(|()| created.metadata.uid.clone()),
+        Ok(created) if !created.view::<Node>().status.conditions.is_empty() => Ok(created),
+        Ok(created) => report(kubelet, now).await.map(|()| created),
         // A node of roles is made by whoever may give them: no kubelet may create it.
         Err(status) if status.is_already_exists() || status.code == 403 => {
             let patch = json!({"metadata": {"labels": config.default_labels()}});
             let name = &config.name;
             let node = context.client.patch(&NODES, "", name, PatchType::StrategicMerge, &patch).await?;
             tell_of_boot(kubelet, &node.to_value());
-            report(kubelet, now).await.map(|()| node.metadata.uid.clone())
+            report(kubelet, now).await.map(|()| node)
         }
         Err(status) => Err(status),
     }
@@ -156,8 +161,17 @@ async fn report(kubelet: &Dependencies, now: Time) -> Result<(), Status> {
     }
     let in_use = kubelet.node.volumes.names();
     status["volumesInUse"] = if in_use.is_empty() { Value::Null } else { json!(in_use) };
+    replace_addresses(&mut status);
     let patch = json!({"status": status});
     context.client.patch_status(&NODES, "", &config.name, PatchType::StrategicMerge, &patch).await.map(|_| ())
+}
+
+/// Addresses are merged by their type, and a node may have two of one: a list is written as a whole
+/// (`fixupPatchForNodeStatusAddresses`).
+fn replace_addresses(status: &mut Value) {
+    if let Some(addresses) = status["addresses"].as_array_mut() {
+        addresses.push(json!({"$patch": "replace"}));
+    }
 }
 
 fn status(kubelet: &Dependencies, now: Time) -> Value {

@@ -199,6 +199,7 @@ impl PodWorker {
         let sources = mounting.sources.iter().flat_map(|sources| sources.values());
         for volume in sources.filter_map(Found::volume) {
             node.volumes.mount(uid, volume);
+            let _ = volume.mount_folder(&node.host_files);
         }
     }
 
@@ -216,7 +217,7 @@ impl PodWorker {
         let Some(sources) = &mounting.sources else { return Ok(()) };
         let metadata = &self.object.metadata;
         let pod = (&metadata.uid.as_str().into(), metadata.namespace.as_str(), metadata.name.as_str());
-        match claims::mount(pod, &mounting.detail.spec.volumes, sources, &node.volumes) {
+        match claims::mount(pod, &mounting.detail, sources, (&node.volumes, &node.host_files)) {
             Err(ClaimRefusal::Failed(why)) => return Err(Some(PodEvent::warning("FailedMount", why))),
             Err(ClaimRefusal::NotAttached(volumes)) => {
                 let since = *mounting.waits_since.get_or_insert(now);

@@ -52,7 +52,11 @@ impl Kubelet {
                     tracing::debug!(node = self.node_name(), status = %status.message, "static pods");
                     Some(RETRY)
                 }
-                Ok(()) => self.shared.config.options.pod_manifest_path.as_ref().map(|_| FILE_CHECK),
+                // What was refused may be taken later, as files may be others.
+                Ok(are_all_taken) => {
+                    let has_folder = self.shared.config.options.pod_manifest_path.is_some();
+                    (has_folder || !are_all_taken).then_some(FILE_CHECK)
+                }
             };
             match pause {
                 Some(pause) => drop(clock.timeout(pause, gone).await),
@@ -61,7 +65,9 @@ impl Kubelet {
         }
     }
 
-    async fn sync_static_pods(&self) -> Result<(), Status> {
+    /// Says whether none was refused.
+    async fn sync_static_pods(&self) -> Result<bool, Status> {
+        let mut are_all_taken = true;
         let client = &self.shared.context.client;
         let uid = client.get(&NODES, "", self.node_name()).await?.metadata.uid.clone();
         let wanted: Vec<Value> = self.static_pods().iter().map(|pod| self.mirror(pod, &uid)).collect();
@@ -81,11 +87,14 @@ impl Kubelet {
         for mirror in wanted.iter().filter(|mirror| !there.iter().any(|pod| is_named(pod, mirror))) {
             let namespace = text(mirror, "metadata.namespace");
             match client.create(&PODS, namespace, mirror.clone()).await {
-                Err(status) if matches!(status.code, 403 | 422) => self.tell_of_static(&status.message),
+                Err(status) if matches!(status.code, 403 | 422) => {
+                    are_all_taken = false;
+                    self.tell_of_static(&status.message);
+                }
                 other => ignore(409, other.map(drop))?,
             }
         }
-        Ok(())
+        Ok(are_all_taken)
     }
 
     /// As they are written.

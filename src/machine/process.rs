@@ -43,6 +43,8 @@ pub struct Played {
     pub question: Option<Question>,
     /// Where it listens.
     pub listens: Vec<ScriptListener>,
+    /// The command that it is busy with is `wait`, which a signal ends that has a handler.
+    pub is_in_wait: bool,
 }
 
 /// What a process wrote until a time: of each time at which that changed.
@@ -53,6 +55,20 @@ pub type Snapshots = Vec<(Duration, Vec<Change>)>;
 pub fn play(invocation: &Invocation<'_>, around: &Surroundings, until: Option<Duration>) -> Option<Played> {
     let program = program(invocation, Some(around))?;
     let mut player = Player::new(around, until, left_unseen(&program, around)).listening();
+    let flow = program.run(&mut player);
+    Some(played(player, flow))
+}
+
+/// Plays the container's command to its end, where a signal that has a handler ends its `wait` at a time with
+/// a code.
+pub(crate) fn play_past_wait(
+    invocation: &Invocation<'_>,
+    around: &Surroundings,
+    wait_ends: (Duration, i32),
+) -> Option<Played> {
+    let program = program(invocation, Some(around))?;
+    let mut player = Player::new(around, None, left_unseen(&program, around)).listening();
+    player.wait_ends = Some(wait_ends);
     let flow = program.run(&mut player);
     Some(played(player, flow))
 }
@@ -128,9 +144,9 @@ fn played(mut player: Player<'_>, flow: Flow) -> Played {
         (Flow::Exit(code), _) => Some((player.elapsed, code)),
         _ => Some((player.elapsed, player.status)),
     };
-    let Player { elapsed: until, lines, written, question, listens, .. } = player;
+    let Player { elapsed: until, lines, written, question, listens, is_in_wait, .. } = player;
     let written = written.into_iter().collect();
-    Played { end, until, lines, written, fault, is_unfinished, question, listens }
+    Played { end, until, lines, written, fault, is_unfinished, question, listens, is_in_wait }
 }
 
 /// The last word of a process that ended with `code`: the file of its `terminationMessagePath`, or the

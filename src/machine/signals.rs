@@ -57,18 +57,33 @@ pub fn end(
     match handling(invocation)? {
         Handling::Ignores => goes_on(),
         Handling::Lingers(time, code) => Some((time, code)),
-        // A shell looks at its traps between commands.
+        // A shell looks at its traps between commands, and `wait` waits no longer.
         Handling::Runs(script) => {
-            let busy = process::play(invocation, around, Some(ran)).map_or(ran, |played| played.until);
+            let played = process::play(invocation, around, Some(ran));
+            let is_in_wait = played.as_ref().is_some_and(|played| played.is_in_wait);
+            let busy = played.filter(|_| !is_in_wait).map_or(ran, |played| played.until);
             let busy = busy.saturating_sub(ran);
             match exit_of(&script, &around.from(ran)) {
                 Exits::With(took, code) if busy < Duration::MAX - ran => {
                     Some((busy.saturating_add(took), code))
                 }
+                Exits::Not if is_in_wait => goes_on_after_wait(invocation, around, ran),
                 _ => goes_on(),
             }
         }
     }
+}
+
+/// As [`end`], of a script whose handler ends nothing but its `wait`.
+fn goes_on_after_wait(
+    invocation: &Invocation<'_>,
+    around: &Surroundings,
+    ran: Duration,
+) -> Option<(Duration, i32)> {
+    let signal = invocation.stop_signal.unwrap_or(DEFAULT_SIGNAL).trim_start_matches("SIG");
+    let number = NUMBERS.iter().find(|(_, name)| *name == signal)?.0.parse::<i32>().ok()?;
+    let (end, code) = process::play_past_wait(invocation, around, (ran, 128 + number))?.end?;
+    Some((end.saturating_sub(ran), code))
 }
 
 /// How long after a signal a process ends that has run for `ran`, and with what code, when somebody in its
@@ -246,6 +261,13 @@ mod tests {
             ("trap 'sleep 5; exit 0' INT TERM; while true; do sleep 1; done", Some((6, 0))),
             ("trap 'echo no' TERM; sleep 30; exit 7", Some((20, 7))),
             ("trap 'exit 0' TERM; sleep infinity", None),
+            ("export; trap 'exit 0' TERM; sleep 9999 & wait", Some((0, 0))),
+            ("trap 'exit 3' TERM; sleep infinity & wait $!", Some((0, 3))),
+            ("trap 'exit 3' TERM; sleep 4 & wait; sleep 10", Some((4, 3))),
+            ("trap 'echo no' TERM; sleep 30 & wait; exit 7", Some((0, 7))),
+            ("trap : TERM INT; sleep infinity & wait", Some((0, 143))),
+            ("trap 'exit 3' TERM; (sleep 99 & wait) & sleep 30", Some((20, 3))),
+            ("trap : TERM; sleep 30 & wait $!; echo $?; sleep 5", Some((5, 0))),
             ("trap 'exit 0' TERM; trap '' TERM; tail -f /dev/null", None),
             // Not understood as a whole.
             ("term() { my-stop; exit 4; }; trap term TERM; my-server & wait $!", Some((0, 4))),

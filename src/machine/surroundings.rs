@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::file_system::{File, Mount, Tree, View};
+use crate::file_system::{File, Mount, Tree, View, mount_of};
 use crate::images;
 use crate::questions::Answered;
 use crate::standard_input::{StandardInput, TerminalSize};
@@ -129,6 +129,7 @@ impl Surroundings {
     /// Notes what the volumes show at `now`, when that is not what they showed before. Says whether it is
     /// not.
     pub fn show(&mut self, mut tree: Tree, now: DateTime<Utc>) -> bool {
+        self.hold_parts(&mut tree);
         for (path, file) in &self.foreign {
             match file {
                 Some(file) => tree.insert(path.clone(), file.clone()),
@@ -145,6 +146,17 @@ impl Surroundings {
         }
         true
     }
+
+    /// What of a volume of API objects is mounted by its `subPath` is what it was when the process started: a
+    /// mount of its own that nobody writes anew.
+    fn hold_parts(&self, tree: &mut Tree) {
+        let is_part = |mount: &Mount| !mount.is_kept && !mount.sub_path.is_empty();
+        let Some(last) = self.views.last().filter(|_| self.mounts.iter().any(is_part)) else { return };
+        let is_held = |path: &str| mount_of(&self.mounts, path).is_some_and(is_part);
+        tree.retain(|path, _| !is_held(path));
+        let held = last.tree.iter().filter(|(path, _)| is_held(path));
+        tree.extend(held.map(|(path, file)| (path.clone(), file.clone())));
+    }
 }
 
 /// An image without command begins the program that it is named for.
@@ -159,4 +171,30 @@ pub fn kept_mount(path: &str) -> Mount {
     let (volume, path) = ("data".to_owned(), path.to_owned());
     let sub_path = String::new();
     Mount { path, sub_path, volume, is_read_only: false, is_memory: false, is_kept: true, group: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_volume_of_api_objects_stays_what_it_was() {
+        let made = |path: &str, sub_path: &str| Mount {
+            is_kept: false,
+            sub_path: sub_path.into(),
+            ..kept_mount(path)
+        };
+        let mounts = vec![made("/all", ""), made("/etc/one", "k"), made("/none", "late")];
+        let mut around = Surroundings { mounts, ..Surroundings::default() };
+        let tree = |paths: &[&str], text: &str| -> Tree {
+            paths.iter().map(|path| ((*path).to_owned(), File::new(text, 0o644))).collect()
+        };
+        let at_start = Arc::new(tree(&["/all/k", "/etc/one"], "old"));
+        around.views.push(View { after: Duration::ZERO, tree: at_start });
+        assert!(around.show(tree(&["/all/k", "/etc/one", "/none"], "new"), DateTime::UNIX_EPOCH));
+        let shown = &around.views.last().unwrap().tree;
+        let texts: Vec<_> = shown.iter().map(|(path, file)| (path.as_str(), file.text())).collect();
+        assert_eq!(texts, [("/all/k", "new".into()), ("/etc/one", "old".into())]);
+        assert!(!around.show(tree(&["/all/k", "/etc/one"], "new"), DateTime::UNIX_EPOCH));
+    }
 }

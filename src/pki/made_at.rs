@@ -1,10 +1,8 @@
 //! From when to when what is signed is valid: those who look at it may live by different clocks.
 
+use apimachinery::time::LAST_YEAR;
 use chrono::{DateTime, Datelike, TimeDelta, Utc};
 use rcgen::{CertificateParams, date_time_ymd};
-
-/// The last year that a certificate can say, and that a cluster's time can pass to.
-const LAST_YEAR: i32 = 9999;
 
 /// When a certificate is made, by the clocks of all who will look at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

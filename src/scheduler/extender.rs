@@ -15,8 +15,9 @@ use serde_json::{Map, Value, json};
 use super::config::Extender;
 use super::framework::fit_error::Diagnosis;
 use super::framework::node_info::NodeInfo;
-use super::framework::plugin::{MAX_NODE_SCORE, PostFilterResult};
+use super::framework::plugin::{MAX_NODE_SCORE, PostFilterResult, Snapshot};
 use super::framework::pod_info::PodInfo;
+use super::framework::preemption_candidate::{PreemptionCandidate, importance};
 use super::framework::status::Status;
 use apimachinery::duration;
 
@@ -113,27 +114,35 @@ impl Extenders {
         })
     }
 
-    /// Whether all of them will have these victims on this node (`callExtenders`).
-    pub(super) async fn allow_preemption(
+    /// Where room is made of all that can be had, if all of them will have it; nothing changes where none has
+    /// a say (`callExtenders`, `SelectCandidate`).
+    pub(super) async fn choose_victims(
         &self,
         pod: &PodInfo,
-        chosen: &PostFilterResult,
-    ) -> Result<(), ExtenderError> {
-        let Some(node) = &chosen.nominated_node else { return Ok(()) };
+        found: PostFilterResult,
+        snapshot: &Snapshot,
+    ) -> Result<PostFilterResult, ExtenderError> {
+        if self.asked(pod, |config| &config.preempt_verb).next().is_none() {
+            return Ok(found);
+        }
+        let mut candidates = found.candidates;
+        if let Some(node) = found.nominated_node.filter(|_| candidates.is_empty()) {
+            candidates.push(PreemptionCandidate { node, victims: found.victims, violations: 0 });
+        }
         for extender in self.asked(pod, |config| &config.preempt_verb) {
-            let pods: Vec<Value> = chosen.victims.iter().map(|victim| json!({"UID": victim.uid()})).collect();
-            let victims = json!({&**node: {"Pods": pods, "NumPDBViolations": 0}});
-            let args = json!({"Pod": pod.object.to_value(), "NodeNameToMetaVictims": victims});
-            match extender.ask(&extender.config.preempt_verb, args).await {
-                Ok(answer) if field(field(&answer, "NodeNameToMetaVictims"), node).is_object() => {}
-                Ok(_) => return Err(ExtenderError("an extender wants no victims on the node".into())),
+            if candidates.is_empty() {
+                break;
+            }
+            match extender.process_preemption(pod, &candidates, snapshot).await {
+                Ok(left) => candidates = left,
                 Err(error) if extender.config.ignorable => {
                     tracing::info!(extender = %extender.config.url_prefix, err = %error.0, "Skipped extender as it returned error and has ignorable flag set");
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        let best = candidates.into_iter().min_by_key(PreemptionCandidate::cost);
+        best.map(PostFilterResult::at).ok_or_else(|| ExtenderError("no candidate node for preemption".into()))
     }
 }
 
@@ -208,6 +217,64 @@ impl HttpExtender {
         }
         let items = field(field(answer, "Nodes"), "items").as_array().into_iter().flatten();
         items.filter_map(|node| node.pointer("/metadata/name")?.as_str()).map(str::to_owned).collect()
+    }
+    /// The nodes where it will have room made, and by whose going (`ProcessPreemption`).
+    async fn process_preemption(
+        &self,
+        pod: &PodInfo,
+        candidates: &[PreemptionCandidate],
+        snapshot: &Snapshot,
+    ) -> Result<Vec<PreemptionCandidate>, ExtenderError> {
+        let knows_pods = self.config.node_cache_capable;
+        let victim = |victim: &Arc<PodInfo>| {
+            if knows_pods { json!({"UID": victim.uid()}) } else { victim.object.to_value() }
+        };
+        let on_node = |candidate: &PreemptionCandidate| {
+            let pods: Vec<Value> = candidate.victims.iter().map(victim).collect();
+            (candidate.node.to_string(), json!({"Pods": pods, "NumPDBViolations": candidate.violations}))
+        };
+        let victims: Map<String, Value> = candidates.iter().map(on_node).collect();
+        let mut args = json!({"Pod": pod.object.to_value(), "NodeNameToVictims": null,
+            "NodeNameToMetaVictims": null});
+        args[if knows_pods { "NodeNameToMetaVictims" } else { "NodeNameToVictims" }] = victims.into();
+        let answer = self.ask(&self.config.preempt_verb, args).await?;
+        let mut left = Vec::new();
+        for (node, victims) in field(&answer, "NodeNameToMetaVictims").as_object().into_iter().flatten() {
+            let candidate = self.candidate(node, victims, snapshot)?;
+            if !candidate.victims.is_empty() {
+                left.push(candidate);
+            } else if !self.config.ignorable {
+                return Err(ExtenderError(format!("expected at least one victim pod on node {node:?}")));
+            }
+        }
+        Ok(left)
+    }
+
+    /// `convertPodUIDToPod`
+    fn candidate(
+        &self,
+        name: &str,
+        victims: &Value,
+        snapshot: &Snapshot,
+    ) -> Result<PreemptionCandidate, ExtenderError> {
+        let node = snapshot.iter().find(|node| *node.name == *name);
+        let node = node.ok_or_else(|| ExtenderError(format!("nodeinfo not found for node name {name:?}")))?;
+        let find = |victim: &Value| {
+            let uid = field(victim, "UID").as_str().unwrap_or_default();
+            let found = node.pods.iter().find(|pod| pod.uid() == uid).cloned();
+            found.ok_or_else(|| {
+                let url = &self.config.url_prefix;
+                ExtenderError(format!(
+                    "extender: {url} claims to preempt pod (UID: {uid}) on node: {name}, but the pod is not \
+                     found on that node"
+                ))
+            })
+        };
+        let pods = field(victims, "Pods").as_array().into_iter().flatten();
+        let mut pods: Vec<Arc<PodInfo>> = pods.map(find).collect::<Result<_, _>>()?;
+        pods.sort_by_key(|victim| importance(victim));
+        let violations = field(victims, "NumPDBViolations").as_u64().unwrap_or(0) as usize;
+        Ok(PreemptionCandidate { node: node.name.clone(), victims: pods, violations })
     }
 }
 

@@ -111,7 +111,7 @@ struct RoomToMake<'a> {
 impl RoomToMake<'_> {
     /// Nothing where nobody has to be sent away: whoever goes already is not told again.
     fn of(result: &PostFilterResult) -> Option<RoomToMake<'_>> {
-        let PostFilterResult { nominated_node: Some(node), victims } = result else { return None };
+        let PostFilterResult { nominated_node: Some(node), victims, .. } = result else { return None };
         let leaving: Vec<&Arc<PodInfo>> =
             victims.iter().filter(|victim| !victim.object.is_deleting()).collect();
         (!leaving.is_empty()).then_some(RoomToMake { node, count: victims.len(), victims: leaving })

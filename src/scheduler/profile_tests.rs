@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use super::config::KubeSchedulerConfiguration;
 use super::extender::{Dial, Post};
 use super::fixtures::{node, object, pod};
+use super::framework::node_info::NodeInfo;
+use super::framework::plugin::{CycleState, Plugin};
 use super::framework::pod_info::PodInfo;
+use super::framework::status::Status;
 use super::framework::waiting_pods::WaitingPods;
 use super::options::SchedulerOptions;
 use super::own::OwnPlugins;
@@ -105,6 +108,136 @@ async fn an_extender_scores_within_bounds() {
         Ok(post)
     });
     assert_eq!(decide(&configured(text, Some(dial)), asks("")).await.unwrap(), "b");
+}
+
+#[tokio::test]
+async fn what_an_extender_manages_is_none_of_the_schedulers_business() {
+    let asks = || {
+        let requests = json!({"requests": {"example.com/gpu": "1"}});
+        pod("new", json!({"containers": [{ "resources": requests }]}))
+    };
+    for (ignored, is_placed) in [(true, true), (false, false)] {
+        let text = format!(
+            "extenders: [{{urlPrefix: 'http://x', managedResources: [{{name: example.com/gpu, ignoredByScheduler: {ignored}}}]}}]\n"
+        );
+        let decided = decide(&configured(&text, answering(Ok(json!({})))), asks()).await;
+        assert_eq!(decided.is_ok(), is_placed, "{ignored}: {decided:?}");
+    }
+}
+
+/// An extender that is asked who may go: it will have `a` and `c` alone.
+fn sparing_b(knows_pods: bool) -> Option<Dial> {
+    Some(Arc::new(move |_, _: &str| {
+        let post: Post = Arc::new(move |args: Value, _| {
+            let fields = ["NodeNameToMetaVictims", "NodeNameToVictims"];
+            let [given, other] = if knows_pods { fields } else { [fields[1], fields[0]] };
+            let mut victims = args[given].clone();
+            let victim = &victims["b"]["Pods"][0];
+            let uid = if knows_pods { &victim["UID"] } else { &victim["metadata"]["uid"] };
+            assert!(args[other].is_null() && *uid == "old-b", "{args}");
+            victims.as_object_mut().unwrap().remove("b");
+            for victims in victims.as_object_mut().unwrap().values_mut() {
+                let uid = victims["Pods"][0].pointer("/metadata/uid").cloned();
+                let uid = uid.unwrap_or_else(|| victims["Pods"][0]["UID"].clone());
+                victims["Pods"] = json!([{ "UID": uid }]);
+            }
+            async move { Ok(json!({ "nodeNameToMetaVictims": victims })) }.boxed()
+        });
+        Ok(post)
+    }))
+}
+
+#[tokio::test]
+async fn an_extender_may_want_other_victims() {
+    for knows_pods in [true, false] {
+        let text = format!(
+            "extenders: [{{urlPrefix: 'http://x', preemptVerb: preempt, nodeCacheCapable: {knows_pods}}}]\n"
+        );
+        let scheduler = configured(&text, sparing_b(knows_pods));
+        for (node, priority) in [("a", 3), ("b", 1), ("c", 2)] {
+            let requests = json!({"requests": {"cpu": "2"}});
+            let spec =
+                json!({"nodeName": node, "priority": priority, "containers": [{ "resources": requests }]});
+            scheduler.parts.cache.add_pod(pod(&format!("old-{node}"), spec));
+        }
+        let requests = json!({"requests": {"cpu": "3"}});
+        let wants = pod("new", json!({"priority": 9, "containers": [{ "resources": requests }]}));
+        let chosen = decide(&scheduler, wants).await.unwrap_err().preemption.unwrap();
+        assert_eq!(chosen.nominated_node.as_deref(), Some("c"), "b would have been the cheapest");
+        assert_eq!(chosen.victims.iter().map(|victim| victim.uid()).collect::<Vec<_>>(), ["old-c"]);
+    }
+}
+
+#[tokio::test]
+async fn an_extender_that_names_a_victim_who_is_not_there_is_an_error() {
+    for (answer, wanted) in [
+        (
+            json!({"NodeNameToMetaVictims": {"b": {"Pods": [{"UID": "ghost"}]}}}),
+            "preemption: extender: http://x claims to preempt pod (UID: ghost) on node: b, but the pod is not found",
+        ),
+        (
+            json!({"NodeNameToMetaVictims": {"b": {"Pods": []}}}),
+            "preemption: expected at least one victim pod on node \"b\"",
+        ),
+        (
+            json!({"NodeNameToMetaVictims": {"z": {"Pods": []}}}),
+            "preemption: nodeinfo not found for node name \"z\"",
+        ),
+        (json!({}), "preemption: no candidate node for preemption"),
+    ] {
+        let scheduler = configured(
+            "extenders: [{urlPrefix: 'http://x', preemptVerb: preempt}]\n",
+            answering_always(answer),
+        );
+        for node in ["a", "c"] {
+            let requests = json!({"requests": {"cpu": "4"}});
+            let spec = json!({"nodeName": node, "priority": 9, "containers": [{ "resources": requests }]});
+            scheduler.parts.cache.add_pod(pod(&format!("old-{node}"), spec));
+        }
+        let requests = json!({"requests": {"cpu": "3"}});
+        let wants = pod("new", json!({"priority": 9, "containers": [{ "resources": requests }]}));
+        let failure = decide(&scheduler, wants).await.unwrap_err();
+        assert!(failure.message.contains(wanted), "{}", failure.message);
+        assert!(failure.preemption.is_none(), "nobody has to go");
+    }
+}
+
+fn answering_always(answer: Value) -> Option<Dial> {
+    Some(Arc::new(move |_, _: &str| {
+        let answer = answer.clone();
+        let post: Post = Arc::new(move |_, _| {
+            let answer = answer.clone();
+            async move { Ok(answer) }.boxed()
+        });
+        Ok(post)
+    }))
+}
+
+/// A filter that fails on node `c`.
+struct FailingFilter;
+
+impl Plugin for FailingFilter {
+    fn name(&self) -> &'static str {
+        "Failing"
+    }
+
+    fn filter(&self, _: &CycleState, _: &PodInfo, node: &NodeInfo) -> Status {
+        if &*node.name == "c" { Status::error("no idea") } else { Status::success() }
+    }
+}
+
+#[tokio::test]
+async fn a_filter_that_fails_ends_the_attempt() {
+    let own = OwnPlugins::new().with(1, |_| FailingFilter);
+    let scheduler = Scheduler::with_options(context(), &SchedulerOptions::default(), &own);
+    for name in ["a", "b", "c"] {
+        scheduler.parts.cache.set_node(&node(name, json!({})));
+    }
+    let failure = decide_on(&scheduler, asks("")).unwrap_err();
+    assert_eq!(
+        (failure.reason, &*failure.message),
+        ("SchedulerError", "running \"Failing\" filter plugin: no idea")
+    );
 }
 
 #[tokio::test]

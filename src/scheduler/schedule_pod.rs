@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::extender::ExtenderError;
 use super::failure::SchedulingFailure;
 use super::framework::fit_error::{Diagnosis, FitError};
 use super::framework::node_info::NodeInfo;
@@ -38,10 +37,7 @@ impl Attempts {
         let code =
             |said: &Result<PreFilterResult, Status>| said.as_ref().err().map_or(Code::Success, |no| no.code);
         let feasible = match self.at_point("PreFilter", framework, pre_filter, code) {
-            Ok(allowed) => {
-                let found = self.find_feasible(pod, snapshot, &allowed, state, &mut diagnosis, cursor).await;
-                found.map_err(|error| SchedulingFailure::error(&error.0))?
-            }
+            Ok(allowed) => self.find_feasible(pod, snapshot, &allowed, state, &mut diagnosis, cursor).await?,
             Err(status) if status.is_rejected() => {
                 diagnosis.pre_filter_message = status.message();
                 diagnosis.unschedulable_plugins.insert(status.plugin);
@@ -85,7 +81,7 @@ impl Attempts {
         state: &CycleState,
         diagnosis: &mut Diagnosis,
         cursor: &mut Cursor,
-    ) -> Result<Vec<Arc<NodeInfo>>, ExtenderError> {
+    ) -> Result<Vec<Arc<NodeInfo>>, SchedulingFailure> {
         let is_allowed =
             |node: &&Arc<NodeInfo>| allowed.as_ref().is_none_or(|names| names.contains(&*node.name));
         let nominated = &pod.pod.status.nominated_node_name;
@@ -95,8 +91,11 @@ impl Attempts {
             let others = self.nominated(pod);
             if self.filter(state, pod, node, others.get(&node.name)).is_success() {
                 let mut ignored = Diagnosis::default();
-                let found = self.parts.extenders.filter(pod, vec![node.clone()], &mut ignored).await?;
-                if !found.is_empty() {
+                // One that fails is asked again, about all nodes.
+                let found = self.parts.extenders.filter(pod, vec![node.clone()], &mut ignored).await;
+                if let Ok(found) = found
+                    && !found.is_empty()
+                {
                     return Ok(found);
                 }
             }
@@ -104,11 +103,16 @@ impl Attempts {
         let nodes: Vec<&Arc<NodeInfo>> = snapshot.iter().filter(is_allowed).collect();
         let filter = || self.find_nodes_that_fit(pod, &nodes, state, diagnosis, cursor);
         let framework = self.parts.profiles.of(pod);
-        let feasible = self.at_point("Filter", framework, filter, |_| Code::Success);
-        self.parts.extenders.filter(pod, feasible, diagnosis).await
+        let code = |said: &Result<Vec<Arc<NodeInfo>>, Status>| {
+            said.as_ref().err().map_or(Code::Success, |no| no.code)
+        };
+        let feasible = self.at_point("Filter", framework, filter, code);
+        let feasible = feasible.map_err(|status| SchedulingFailure::error(&status.message()))?;
+        let left = self.parts.extenders.filter(pod, feasible, diagnosis).await;
+        left.map_err(|error| SchedulingFailure::error(&error.0))
     }
 
-    /// `findNodesThatPassFilters`: asks nodes in turn until enough fit.
+    /// `findNodesThatPassFilters`: asks nodes in turn until enough fit, or until a plugin fails.
     fn find_nodes_that_fit(
         &self,
         pod: &PodInfo,
@@ -116,7 +120,7 @@ impl Attempts {
         state: &CycleState,
         diagnosis: &mut Diagnosis,
         cursor: &mut Cursor,
-    ) -> Vec<Arc<NodeInfo>> {
+    ) -> Result<Vec<Arc<NodeInfo>>, Status> {
         let percentage = self.parts.profiles.of(pod).percentage_of_nodes_to_score;
         let wanted = num_feasible_nodes_to_find(nodes.len(), percentage);
         let nominated = self.nominated(pod);
@@ -134,11 +138,14 @@ impl Attempts {
                 feasible.push(node.clone());
                 continue;
             }
+            if status.code == Code::Error {
+                return Err(status);
+            }
             refused.push((node.name.clone(), status));
         }
         note_refusals(refused, diagnosis);
         cursor.next_start_node = (cursor.next_start_node + asked) % nodes.len().max(1);
-        feasible
+        Ok(feasible)
     }
 
     /// `RunFilterPluginsWithNominatedPods`: the pod must fit beside those for which room is being made.
@@ -184,11 +191,13 @@ impl Attempts {
         if !written.is_success() {
             return SchedulingFailure::error(&written.message());
         }
-        let chosen = result.as_ref().filter(|_| status.code == Code::Success);
-        if let Some(chosen) = chosen
-            && let Err(why) = self.parts.extenders.allow_preemption(pod, chosen).await
+        if status.code == Code::Success
+            && let Some(found) = result.take()
         {
-            (result, status) = (None, Status::unschedulable(format!("preemption: {}", why.0)));
+            match self.parts.extenders.choose_victims(pod, found, snapshot).await {
+                Ok(chosen) => result = Some(chosen),
+                Err(why) => status = Status::unschedulable(format!("preemption: {}", why.0)),
+            }
         }
         diagnosis.post_filter_message = status.message();
         let plugins = diagnosis.unschedulable_plugins.clone();

@@ -65,6 +65,7 @@ impl Scheduler {
         dial: Option<Dial>,
     ) -> Scheduler {
         let config = options.scheduler_config.clone().unwrap_or_default();
+        let config = config.ignoring_what_extenders_manage();
         // Pods that have ended take no room: to this watch they are gone.
         let running = FieldSelector::parse("status.phase!=Succeeded,status.phase!=Failed");
         let running = running.expect("the text is a field selector");

@@ -51,7 +51,7 @@ const MAX_SAMPLES: f64 = 64.0;
 const LOOK_AHEAD_SECONDS: f64 = 3600.0;
 
 impl Amount {
-    fn of(self, whole: f64) -> f64 {
+    pub(crate) fn of(self, whole: f64) -> f64 {
         match self {
             Amount::Units(units) => units,
             Amount::Share(share) => share * whole,
@@ -107,7 +107,9 @@ impl Curve {
             return 0.0;
         }
         match self {
-            Curve::Expression(_) | Curve::Requests(..) if from > 0.0 => self.sampled(from, to, against),
+            Curve::Expression(_) | Curve::Requests(..) if from > 0.0 => {
+                self.sampled((from, to), f64::INFINITY, against)
+            }
             _ => self.since_start(to, against) - self.since_start(from, against),
         }
     }
@@ -160,27 +162,27 @@ impl Curve {
                 };
                 steps.iter().zip(ends).map(part).sum()
             }
-            Curve::Expression(_) | Curve::Requests(..) => self.accumulated(to, against),
+            Curve::Expression(_) | Curve::Requests(..) => self.accumulated(to, f64::INFINITY, against),
         }
     }
 
-    /// In the middle of pieces.
-    fn sampled(&self, from: f64, to: f64, against: &Against<'_>) -> f64 {
+    /// In the middle of pieces, as far as it is below a limit.
+    pub(crate) fn sampled(&self, (from, to): (f64, f64), limit: f64, against: &Against<'_>) -> f64 {
         let count = ((to - from) / SAMPLE_SECONDS).ceil().clamp(2.0, MAX_SAMPLES);
         let piece = (to - from) / count;
         let middles = (0..count as u32).map(|number| from + piece * (f64::from(number) + 0.5));
-        middles.map(|at| self.value(at, against) * piece).sum()
+        middles.map(|at| self.value(at, against).min(limit) * piece).sum()
     }
 
-    /// Since the beginning, each piece by its middle.
-    fn accumulated(&self, to: f64, against: &Against<'_>) -> f64 {
+    /// Since the beginning, each piece by its middle, as far as it is below a limit.
+    pub(crate) fn accumulated(&self, to: f64, limit: f64, against: &Against<'_>) -> f64 {
         let mut begin = 0.0;
         let mut length = SAMPLE_SECONDS;
         let mut left = FIRST_PIECES;
         let mut sum = 0.0;
         while begin < to {
             let passed = (to - begin).min(length);
-            sum += self.value(begin + length / 2.0, against) * passed;
+            sum += self.value(begin + length / 2.0, against).min(limit) * passed;
             begin += length;
             left -= 1;
             if left == 0 {

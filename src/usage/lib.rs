@@ -23,6 +23,7 @@
 pub mod against;
 pub mod curve;
 pub mod expression;
+pub mod limited;
 pub mod load;
 
 mod grammar;

@@ -313,6 +313,7 @@ fn each_component_of_its_own_has_its_own_pages_at_its_port() {
             ("/metrics/slis", "kubernetes_healthcheck{name=\"leaderElection\",type=\"healthz\"} 1\n"),
             ("/debug/pprof/", "<title>/debug/pprof/</title>"),
             ("/debug/pprof/goroutine?debug=1", "goroutine profile: total "),
+            ("/debug/pprof/heap?debug=1", "#\tnamespaces\n#\tinformer\n#\tkube-"),
         ] {
             let told = at_port(port, &token, page);
             assert!(told.contains(words), "{name}{page}: {told}");

@@ -17,7 +17,10 @@ const DOCUMENTS: &[&str] = &[
 ];
 
 /// Folders and files at the root, by which a path in a text is known to be one of ours.
-const ROOTS: &[&str] = &["src", "tests", "manifests", "benches", "build", "examples", ".ci", ".github"];
+const ROOTS: &[&str] = &["src", "tests", "manifests", "benches", "examples", ".ci", ".github"];
+
+/// Names in the documents that are others', as of features of crates.
+const FOREIGN: &[&str] = &["preserve_order"];
 
 #[test]
 fn every_path_that_a_document_names_is_there() {
@@ -59,12 +62,61 @@ fn every_command_that_a_document_names_is_there() {
 }
 
 #[test]
-fn every_variable_that_a_document_names_is_read_somewhere() {
-    let variable = Regex::new(r"\bKUBARIUM_[A-Z_]+\b").unwrap();
+fn every_room_has_a_row_in_the_plan() {
+    let plan = read("src/ARCHITECTURE.md");
+    for entry in fs::read_dir(root().join("src")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let is_folder = root().join("src").join(&name).is_dir();
+        let wanted = if is_folder { format!("`src/{name}/`") } else { format!("`src/{name}`") };
+        let is_told = plan.lines().any(|line| line.starts_with("| `") && line.contains(&wanted));
+        assert!(is_told || name.ends_with(".md"), "src/ARCHITECTURE.md has no row for {wanted}");
+    }
+}
+
+#[test]
+fn every_name_of_the_code_that_a_recipe_uses_is_there() {
+    let sources = sources() + &read("Makefile");
+    let words: BTreeSet<&str> =
+        sources.split(|letter: char| !letter.is_alphanumeric() && letter != '_').collect();
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for document in ["CONTRIBUTING.md", "src/ARCHITECTURE.md"] {
+        for name in names(&read(document)) {
+            count += 1;
+            if !FOREIGN.contains(&name.as_str()) && !name.split("::").all(|part| words.contains(part)) {
+                wrong.push(format!("{document}: nothing is called {name}"));
+            }
+        }
+    }
+    assert!(count > 25, "the documents have lost their names: {count}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// What stands between backticks and can only be a name of the code: `spawn_workers`, `DEFAULT_PLUGINS`,
+/// `ComponentContext`, `Clock::stepped()`. Samples between fences may name what they like.
+fn names(text: &str) -> BTreeSet<String> {
+    let text: String = text.split("\n```").step_by(2).collect();
+    let named = Regex::new(r"`([A-Za-z]\w*(?:::\w+)*)(?:\(\))?`").unwrap();
+    let is_a_name = |name: &&str| {
+        let has_capital_inside = name.chars().skip(1).any(|letter| letter.is_ascii_uppercase());
+        name.contains('_') || name.contains("::") || has_capital_inside
+    };
+    let found = named.captures_iter(&text).filter_map(|found| found.get(1)).map(|found| found.as_str());
+    found.filter(is_a_name).map(str::to_owned).collect()
+}
+
+fn sources() -> String {
     let mut sources = String::new();
     for folder in ["src", "tests/it", "benches", "manifests/generate"] {
         read_all(&root().join(folder), &mut sources);
     }
+    sources
+}
+
+#[test]
+fn every_variable_that_a_document_names_is_read_somewhere() {
+    let variable = Regex::new(r"\bKUBARIUM_[A-Z_]+\b").unwrap();
+    let sources = sources();
     for document in DOCUMENTS {
         let text = read(document);
         for found in variable.find_iter(&text) {
@@ -79,6 +131,9 @@ fn paths_and_commands_are_found_in_a_text() {
     assert_eq!(paths(text).into_iter().collect::<Vec<_>>(), ["src/lib.rs", "tests/it"]);
     assert_eq!(commands(text).into_iter().collect::<Vec<_>>(), ["kubarium up", "make run", "make test"]);
     assert!(!exists("src/nowhere.rs"));
+    let text = "`in_the_code`, `Clock::stepped()`, `ApiService`; `golang`, `Clock` and `make test` are none.\n\
+                ```rust\n/// `MaxBytes`\n```\n";
+    assert_eq!(names(text).into_iter().collect::<Vec<_>>(), ["ApiService", "Clock::stepped", "in_the_code"]);
 }
 
 /// The paths between backticks and behind links that begin with one of the folders of the root.

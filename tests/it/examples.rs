@@ -16,6 +16,17 @@ mod own_parts;
 mod stepped_time;
 
 #[test]
+fn every_example_is_run() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if let Some(example) = name.strip_suffix(".rs") {
+            assert!(include_str!("examples.rs").contains(&format!("{example}::main()")), "{name} is not run");
+        }
+    }
+}
+
+#[test]
 fn a_cluster_in_a_test() {
     cluster_in_a_test::main().unwrap();
 }

@@ -108,10 +108,11 @@ fn definitions_leave_to_the_tables_what_is_theirs() {
 fn gates_are_as_in_their_last_version_and_ours_stay() {
     let tree = empty_tree();
     let path = "src/apimachinery/feature_gates.txt";
-    fs::write(tree.path().join(path), "# Gates.\nAllAlpha off\nGone on\nInitializers off\n").unwrap();
+    fs::write(tree.path().join(path), "# Gates.\nAllAlpha off Alpha\nGone on GA\nInitializers off Alpha\n")
+        .unwrap();
     told(&checkout(), tree.path(), false);
-    let wanted = "# Gates.\nAllAlpha off\nBouncing on locked\nCustomCPUCFSQuotaPeriod on\nFlying on locked\n\
-                  Initializers off\nSinking off\n";
+    let wanted = "# Gates.\nAllAlpha off Alpha\nBouncing on GA locked\nCustomCPUCFSQuotaPeriod on GA\n\
+                  Flying on GA locked\nInitializers off Alpha\nSinking off Deprecated\n";
     assert_eq!(table(tree.path(), path), wanted);
 }
 

@@ -18,7 +18,7 @@ pub(super) enum DecodeStep<'s> {
 }
 
 /// Carried through one decoding. `'s` is the schema's life.
-pub(super) struct Context<'s> {
+pub(super) struct DecodeContext<'s> {
     /// A built-in kind: duplicates inside free-form parts are upstream's raw bytes and not looked at.
     pub(super) typed: bool,
     /// The object was never JSON: a strategic merge patch made it.
@@ -35,7 +35,7 @@ pub(super) struct Context<'s> {
     fatal: Option<String>,
 }
 
-impl<'s> Context<'s> {
+impl<'s> DecodeContext<'s> {
     pub(super) fn new(typed: bool) -> Self {
         Self {
             typed,

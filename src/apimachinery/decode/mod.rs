@@ -22,13 +22,15 @@ mod typed;
 #[cfg(test)]
 mod tests;
 
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
 use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
 
 use crate::protobuf;
 use crate::schema::{self, Schema, Schemas};
 use crate::yaml;
-use context::Context;
+use context::DecodeContext;
 pub use go_json::syntax_error;
 pub use name::name_in;
 pub use refusal::DecodeError;
@@ -53,12 +55,16 @@ pub enum Format {
 }
 
 impl Format {
-    /// Of a media type without parameters; JSON where there is none, and nothing of what is not known.
-    pub fn of_media_type(media_type: &str) -> Option<Format> {
-        match media_type {
-            "" | "application/json" => Some(Format::Json),
-            "application/yaml" => Some(Format::Yaml),
-            protobuf::MEDIA_TYPE => Some(Format::Protobuf),
+    /// Of the body that comes with these headers (`negotiation.NegotiateInputSerializer`): JSON where nobody
+    /// says it, and nothing of what is not known.
+    pub fn of(headers: &HeaderMap) -> Option<Format> {
+        let value = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+        let name = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        match name {
+            _ if value.is_empty() || is("application/json") => Some(Format::Json),
+            _ if is("application/yaml") => Some(Format::Yaml),
+            _ if is(protobuf::MEDIA_TYPE) => Some(Format::Protobuf),
             _ => None,
         }
     }
@@ -116,7 +122,7 @@ pub fn decode(target: &DecodeTarget, body: &[u8], format: Format) -> Result<Deco
         Format::Yaml => {
             let document =
                 yaml::to_json(body).map_err(|error| refusal::unrecognized(target, &error, body))?;
-            let mut context = Context::new(target.typed);
+            let mut context = DecodeContext::new(target.typed);
             context.strict_errors.extend(document.duplicates);
             let value = root(target, &mut context).deserialize(document.value);
             let value = value.map_err(|error| refusal::unrecognized(target, &error.to_string(), body))?;
@@ -134,13 +140,13 @@ pub fn metadata_fits(object: &Value) -> bool {
 
 /// Decodes an object that is already a tree: one that a JSON or merge patch made.
 pub fn decode_value(target: &DecodeTarget, value: Value) -> Result<Decoded, DecodeError> {
-    decode_tree(target, value, Context::new(target.typed))
+    decode_tree(target, value, DecodeContext::new(target.typed))
 }
 
 /// Decodes the tree that a strategic merge patch made, which upstream converts without going through JSON:
 /// the same, but for the words of what does not fit.
 pub fn decode_merged(target: &DecodeTarget, value: Value) -> Result<Decoded, DecodeError> {
-    let mut context = Context::new(target.typed);
+    let mut context = DecodeContext::new(target.typed);
     context.converted = true;
     decode_tree(target, value, context)
 }
@@ -153,7 +159,7 @@ pub fn decode_patched(
     patch: &Value,
     is_merged: bool,
 ) -> Result<Decoded, DecodeError> {
-    let mut context = Context::new(target.typed);
+    let mut context = DecodeContext::new(target.typed);
     context.converted = is_merged;
     if !target.typed || !patched::is_partial(&value, patch) {
         return decode_tree(target, value, context);
@@ -166,7 +172,7 @@ pub fn decode_patched(
 fn decode_tree<'s>(
     target: &DecodeTarget<'s>,
     value: Value,
-    mut context: Context<'s>,
+    mut context: DecodeContext<'s>,
 ) -> Result<Decoded, DecodeError> {
     let value = root(target, &mut context).deserialize(value);
     let value = value.map_err(|error| refusal::unrecognized(target, &error.to_string(), b""))?;
@@ -175,7 +181,7 @@ fn decode_tree<'s>(
 
 /// Reads JSON that is no object of a kind, such as a patch: the tree, and its unknown and duplicate fields.
 pub fn decode_plain(schema: &Schema, body: &[u8]) -> Result<(Value, Vec<String>), BadDocument> {
-    let mut context = Context::new(false);
+    let mut context = DecodeContext::new(false);
     let value = read_json(body, Typed::new(schema, &mut context))?;
     match context.error() {
         Some(error) => Err(error.into()),
@@ -186,7 +192,7 @@ pub fn decode_plain(schema: &Schema, body: &[u8]) -> Result<(Value, Vec<String>)
 /// Reads the metadata of an object within an object, as `metav1.ObjectMeta` holds it; with the paths of its
 /// unknown fields. The error is Go's.
 pub fn decode_metadata(value: Value) -> Result<(Value, Vec<String>), BadDocument> {
-    let mut context = Context::new(true);
+    let mut context = DecodeContext::new(true);
     let decoded = Typed::new(Schemas::reference(typed::OBJECT_META), &mut context).deserialize(value);
     let mut metadata = decoded.map_err(|error| error.to_string())?;
     if let Some(error) = context.error() {
@@ -236,7 +242,7 @@ fn decode_protobuf(target: &DecodeTarget, body: &[u8]) -> Result<Decoded, Decode
         protobuf::open(body).map_err(|error| refusal::unrecognized(target, &error.to_string(), body))?;
     let name = [("apiVersion", envelope.api_version), ("kind", envelope.kind)];
     let name = name.into_iter().map(|(field, value)| (field.to_owned(), value.into())).collect();
-    let context = Context::new(target.typed);
+    let context = DecodeContext::new(target.typed);
     refusal::check_kind(target, &name, &context, body)?;
     let value = protobuf::decode(target.schema, envelope.raw).map_err(|error| {
         refusal::cannot_be_handled(target, target.kind, target.version, &error.to_string())
@@ -245,7 +251,7 @@ fn decode_protobuf(target: &DecodeTarget, body: &[u8]) -> Result<Decoded, Decode
 }
 
 fn decode_json(target: &DecodeTarget, body: &[u8]) -> Result<Decoded, DecodeError> {
-    let mut context = Context::new(target.typed);
+    let mut context = DecodeContext::new(target.typed);
     let value = read_json(body, root(target, &mut context)).map_err(|error| {
         let error = format!("couldn't get version/kind; json parse error: {error}");
         refusal::unrecognized(target, &error, body)
@@ -261,14 +267,14 @@ fn read_json(body: &[u8], seed: Typed) -> Result<Value, String> {
         .map_err(|error| go_json::syntax_error(body).unwrap_or_else(|| error.to_string()))
 }
 
-fn root<'c, 's>(target: &DecodeTarget<'s>, context: &'c mut Context<'s>) -> Typed<'c, 's> {
+fn root<'c, 's>(target: &DecodeTarget<'s>, context: &'c mut DecodeContext<'s>) -> Typed<'c, 's> {
     Typed::root(target.schema, context)
 }
 
 /// Whose words count: a body of another kind before anything in it, what is mistyped before what is unknown.
 fn finish(
     target: &DecodeTarget,
-    context: Context,
+    context: DecodeContext,
     value: Value,
     body: &[u8],
 ) -> Result<Decoded, DecodeError> {

@@ -6,7 +6,7 @@
 use serde::de::DeserializeSeed;
 use serde_json::{Map, Value};
 
-use super::context::{Context, DecodeStep};
+use super::context::{DecodeContext, DecodeStep};
 use super::typed::{Typed, insert_field};
 use crate::schema::{Fields, Schema, Shape, zero_value};
 
@@ -20,7 +20,7 @@ pub(super) fn decode<'s>(
     schema: &'s Schema,
     value: Value,
     patch: &Value,
-    context: &mut Context<'s>,
+    context: &mut DecodeContext<'s>,
 ) -> Result<Value, serde_json::Error> {
     let (Value::Object(patch), Value::Object(mut object)) = (patch, value) else {
         unreachable!("the caller has looked: both are objects")
@@ -43,7 +43,7 @@ fn visit<'s>(
     schema: &'s Schema,
     value: Value,
     patch: &Value,
-    context: &mut Context<'s>,
+    context: &mut DecodeContext<'s>,
 ) -> Result<Value, serde_json::Error> {
     if is_partial(&value, patch) {
         decode(schema, value, patch, context)
@@ -57,7 +57,7 @@ fn visit_struct<'s>(
     fields: &'s Fields,
     object: &mut PatchedObject,
     patch: &PatchedObject,
-    context: &mut Context<'s>,
+    context: &mut DecodeContext<'s>,
 ) -> Result<(), serde_json::Error> {
     let outer = std::mem::replace(&mut context.in_struct, schema.go_struct());
     for (name, patch) in patch {
@@ -79,7 +79,7 @@ fn visit_keys<'s>(
     values: &'s Schema,
     object: &mut PatchedObject,
     patch: &PatchedObject,
-    context: &mut Context<'s>,
+    context: &mut DecodeContext<'s>,
 ) -> Result<(), serde_json::Error> {
     let is_free = matches!(values.shape, Shape::Free);
     for (key, patch) in patch {

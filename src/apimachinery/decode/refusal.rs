@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::DecodeTarget;
-use super::context::Context;
+use super::context::DecodeContext;
 use golang::go_text::quote;
 
 /// How much of a body a refusal shows.
@@ -89,7 +89,7 @@ fn no_type_meta(given: &str) -> String {
 pub(super) fn check_kind(
     target: &DecodeTarget,
     object: &Map<String, Value>,
-    context: &Context,
+    context: &DecodeContext,
     body: &[u8],
 ) -> Result<(), DecodeError> {
     let mut parts = [("kind", target.kind), ("apiVersion", "")];

@@ -5,7 +5,7 @@ use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde_json::Value;
 
-use super::context::Context;
+use super::context::DecodeContext;
 use super::go_time;
 use crate::quantity::{Quantity, QuantityError};
 use crate::time;
@@ -19,7 +19,7 @@ const STD_ENCODING: GeneralPurpose = GeneralPurpose::new(
 );
 
 /// `resource.Quantity`, in canonical form.
-pub(super) fn quantity(text: &str, context: &mut Context) -> Value {
+pub(super) fn quantity(text: &str, context: &mut DecodeContext) -> Value {
     match Quantity::parse(text) {
         Ok(quantity) => Value::String(quantity.to_string()),
         Err(error) => {
@@ -35,22 +35,22 @@ pub(super) fn quantity_error() -> String {
 }
 
 /// `metav1.Time`: UTC, whole seconds.
-pub(super) fn time(text: &str, context: &mut Context) -> Value {
+pub(super) fn time(text: &str, context: &mut DecodeContext) -> Value {
     parsed_time(text, go_time::Layout::Rfc3339, context).map_or(Value::Null, |at| time::rfc3339(at).into())
 }
 
 /// `metav1.MicroTime`: UTC, six digits.
-pub(super) fn micro_time(text: &str, context: &mut Context) -> Value {
+pub(super) fn micro_time(text: &str, context: &mut DecodeContext) -> Value {
     parsed_time(text, go_time::Layout::Rfc3339Micro, context)
         .map_or(Value::Null, |at| time::rfc3339_micro(at).into())
 }
 
-fn parsed_time(text: &str, layout: go_time::Layout, context: &mut Context) -> Option<time::Time> {
+fn parsed_time(text: &str, layout: go_time::Layout, context: &mut DecodeContext) -> Option<time::Time> {
     go_time::parse(text, layout).map_err(|error| context.fatal(error.into())).ok()
 }
 
 /// `[]byte`: base64, with line breaks allowed on the way in.
-pub(super) fn base64(text: String, context: &mut Context) -> Value {
+pub(super) fn base64(text: String, context: &mut DecodeContext) -> Value {
     let text = if text.contains(['\r', '\n']) { text.replace(['\r', '\n'], "") } else { text };
     match STD_ENCODING.decode(&text) {
         Ok(bytes) => Value::String(STD_ENCODING.encode(bytes)),

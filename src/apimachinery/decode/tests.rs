@@ -34,6 +34,25 @@ fn refused(kind: &str, body: &str) -> String {
 }
 
 #[test]
+fn the_form_of_a_body_is_what_its_content_type_says_in_any_letters() {
+    for (content_type, format) in [
+        ("", Some(Format::Json)),
+        ("application/json", Some(Format::Json)),
+        ("Application/JSON; charset=utf-8", Some(Format::Json)),
+        ("application/YAML ;x", Some(Format::Yaml)),
+        ("application/vnd.kubernetes.Protobuf", Some(Format::Protobuf)),
+        (";charset=utf-8", None),
+        ("text/plain", None),
+    ] {
+        let headers = [(CONTENT_TYPE, content_type.parse().unwrap())].into_iter().collect();
+        assert_eq!(Format::of(&headers), format, "{content_type}");
+    }
+    assert_eq!(Format::of(&HeaderMap::new()), Some(Format::Json));
+    let odd = http::HeaderValue::from_bytes(b"application/json\xff").unwrap();
+    assert_eq!(Format::of(&[(CONTENT_TYPE, odd)].into_iter().collect()), None);
+}
+
+#[test]
 fn unknown_and_duplicate_fields_are_named_with_their_path_and_dropped() {
     let body = r#"{"kind":"Deployment","apiVersion":"apps/v1","unknown1":1,
         "metadata":{"name":"a","labels":{"x":"1","x":"2"},"unknownMeta":"foo"},

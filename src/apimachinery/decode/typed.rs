@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-use super::context::{Context, DecodeStep};
+use super::context::{DecodeContext, DecodeStep};
 use super::{conversion, scalar};
 use crate::schema::{Fields, Presence, Schema, Schemas, Shape, is_dropped, zero_value};
 
@@ -21,17 +21,17 @@ pub(super) struct Typed<'c, 's> {
     /// The Go type that the holder's declares for it (`[]v1.Capability` has elements of `v1.Capability`).
     declared: Option<&'s str>,
     is_root: bool,
-    context: &'c mut Context<'s>,
+    context: &'c mut DecodeContext<'s>,
 }
 
 impl<'c, 's> Typed<'c, 's> {
     /// For a value below the root.
-    pub(super) fn new(schema: &'s Schema, context: &'c mut Context<'s>) -> Self {
+    pub(super) fn new(schema: &'s Schema, context: &'c mut DecodeContext<'s>) -> Self {
         Self { schema, declared: None, is_root: false, context }
     }
 
     /// For a whole object.
-    pub(super) fn root(schema: &'s Schema, context: &'c mut Context<'s>) -> Self {
+    pub(super) fn root(schema: &'s Schema, context: &'c mut DecodeContext<'s>) -> Self {
         Self { is_root: true, ..Self::new(schema, context) }
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::envelope::seal;
 use super::error::Error;
 use super::message::definition;
-use super::numbers::{self, Message, ProtobufField};
+use super::numbers::{self, ProtobufField, ProtobufMessage};
 use super::{json_schema, scalar, wire};
 use crate::schema::{Schema, Schemas, Shape};
 
@@ -43,7 +43,12 @@ pub fn encode_document(document: &Value) -> Result<Vec<u8>, Error> {
     Ok(out)
 }
 
-fn write_fields(schema: &Schema, message: &Message, object: Option<&Map<String, Value>>, out: &mut Vec<u8>) {
+fn write_fields(
+    schema: &Schema,
+    message: &ProtobufMessage,
+    object: Option<&Map<String, Value>>,
+    out: &mut Vec<u8>,
+) {
     for (number, field) in message.fields() {
         match field {
             ProtobufField::Inline(inline) => {

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::error::Error;
-use super::numbers::{self, Message, ProtobufField};
-use super::wire::{Raw, Reader};
+use super::numbers::{self, ProtobufField, ProtobufMessage};
+use super::wire::{RawField, Reader};
 use super::{json_schema, scalar};
 use crate::schema::{Schema, Schemas, Shape, is_dropped};
 
@@ -40,7 +40,7 @@ fn merge_struct(
 
 fn merge_fields(
     schema: &Schema,
-    message: &Message,
+    message: &ProtobufMessage,
     bytes: &[u8],
     object: &mut Map<String, Value>,
     depth: usize,
@@ -64,7 +64,13 @@ fn merge_fields(
 }
 
 /// Reads one value of a field; `before` is what the field holds already.
-fn merge_value(schema: &Schema, name: &str, raw: Raw, before: Value, depth: usize) -> Result<Value, Error> {
+fn merge_value(
+    schema: &Schema,
+    name: &str,
+    raw: RawField,
+    before: Value,
+    depth: usize,
+) -> Result<Value, Error> {
     Ok(match &schema.resolve().shape {
         Shape::List(items) => Value::Array(push(items, name, raw, before, depth)?),
         Shape::Map(values) => Value::Object(put(values, name, raw, before, depth)?),
@@ -86,14 +92,14 @@ fn into_object(value: Value) -> Map<String, Value> {
 }
 
 /// An element more, or several where numbers are packed.
-fn push(items: &Schema, name: &str, raw: Raw, before: Value, depth: usize) -> Result<Vec<Value>, Error> {
+fn push(items: &Schema, name: &str, raw: RawField, before: Value, depth: usize) -> Result<Vec<Value>, Error> {
     let mut list = match before {
         Value::Array(list) => list,
         _ => Vec::new(),
     };
     let shape = &items.resolve().shape;
     match (shape, raw) {
-        (_, Raw::Bytes(packed)) if scalar::is_packable(shape) => {
+        (_, RawField::Bytes(packed)) if scalar::is_packable(shape) => {
             let mut reader = Reader::new(packed, name);
             while !reader.is_at_end() {
                 list.push(scalar::read(shape, name, scalar::packed(shape, &mut reader)?)?);
@@ -108,7 +114,7 @@ fn push(items: &Schema, name: &str, raw: Raw, before: Value, depth: usize) -> Re
 fn put(
     values: &Schema,
     name: &str,
-    raw: Raw,
+    raw: RawField,
     before: Value,
     depth: usize,
 ) -> Result<Map<String, Value>, Error> {
@@ -123,13 +129,13 @@ fn put(
             _ => {}
         }
     }
-    let value = value.map_or_else(|| map_value(values, name, Raw::Bytes(b""), depth), Ok);
+    let value = value.map_or_else(|| map_value(values, name, RawField::Bytes(b""), depth), Ok);
     map.insert(key, value.unwrap_or_default());
     Ok(map)
 }
 
 /// A list in a map is a message of its own with nothing but `items` (`authentication.ExtraValue`).
-fn map_value(values: &Schema, name: &str, raw: Raw, depth: usize) -> Result<Value, Error> {
+fn map_value(values: &Schema, name: &str, raw: RawField, depth: usize) -> Result<Value, Error> {
     let Shape::List(items) = &values.resolve().shape else {
         return merge_value(values, name, raw, Value::Null, depth);
     };

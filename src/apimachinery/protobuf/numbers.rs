@@ -9,11 +9,11 @@ use flate2::read::GzDecoder;
 static TABLE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/protobuf.gz"));
 
 /// A constant that is worked out when it is needed.
-static MESSAGES: LazyLock<BTreeMap<String, Message>> = LazyLock::new(|| read(&text()));
+static MESSAGES: LazyLock<BTreeMap<String, ProtobufMessage>> = LazyLock::new(|| read(&text()));
 
 /// The fields of one message by number.
 #[derive(Debug, Default)]
-pub(super) struct Message(BTreeMap<u32, ProtobufField>);
+pub(super) struct ProtobufMessage(BTreeMap<u32, ProtobufField>);
 
 /// What a number stands for.
 #[derive(Debug)]
@@ -26,10 +26,10 @@ pub(super) enum ProtobufField {
         is_optional: bool,
     },
     /// A message whose fields JSON writes among those of its holder (Go's embedded structs).
-    Inline(Message),
+    Inline(ProtobufMessage),
 }
 
-impl Message {
+impl ProtobufMessage {
     pub(super) fn field(&self, number: u32) -> Option<&ProtobufField> {
         self.0.get(&number)
     }
@@ -46,7 +46,7 @@ impl Message {
             let field = ProtobufField::Named { name: line.field.into(), is_optional: line.is_optional };
             return self.0.insert(*number, field).is_none().then_some(());
         }
-        match self.0.entry(*number).or_insert_with(|| ProtobufField::Inline(Message::default())) {
+        match self.0.entry(*number).or_insert_with(|| ProtobufField::Inline(ProtobufMessage::default())) {
             ProtobufField::Inline(message) => message.enter(&NumberLine { path: rest.to_vec(), ..*line }),
             ProtobufField::Named { .. } => None,
         }
@@ -54,7 +54,7 @@ impl Message {
 }
 
 /// The message of a definition (`io.k8s.api.core.v1.Pod`); None where it has no fields.
-pub(super) fn message(definition: &str) -> Option<&'static Message> {
+pub(super) fn message(definition: &str) -> Option<&'static ProtobufMessage> {
     MESSAGES.get(definition)
 }
 
@@ -65,8 +65,8 @@ pub(super) fn text() -> String {
     text
 }
 
-fn read(text: &str) -> BTreeMap<String, Message> {
-    let mut messages = BTreeMap::<String, Message>::new();
+fn read(text: &str) -> BTreeMap<String, ProtobufMessage> {
+    let mut messages = BTreeMap::<String, ProtobufMessage>::new();
     for line in lines(text) {
         let NumberLine { definition, field, .. } = line;
         let message = messages.entry(definition.to_owned()).or_default();

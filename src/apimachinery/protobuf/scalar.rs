@@ -6,12 +6,12 @@ use chrono::DateTime;
 use serde_json::{Number, Value};
 
 use super::error::Error;
-use super::wire::{Raw, Reader, write_bytes, write_double, write_int, write_nested};
+use super::wire::{RawField, Reader, write_bytes, write_double, write_int, write_nested};
 use crate::schema::Shape;
 use crate::time::{Time, parse, rfc3339, rfc3339_micro};
 
 /// Reads a scalar of a field of that name.
-pub(super) fn read(shape: &Shape, name: &str, raw: Raw) -> Result<Value, Error> {
+pub(super) fn read(shape: &Shape, name: &str, raw: RawField) -> Result<Value, Error> {
     Ok(match shape {
         Shape::String => raw.text(name)?.into(),
         Shape::Bytes => STANDARD.encode(raw.bytes(name)?).into(),
@@ -60,10 +60,10 @@ pub(super) fn is_packable(shape: &Shape) -> bool {
 }
 
 /// The next value of such a run.
-pub(super) fn packed<'a>(shape: &Shape, run: &mut Reader<'a>) -> Result<Raw<'a>, Error> {
+pub(super) fn packed<'a>(shape: &Shape, run: &mut Reader<'a>) -> Result<RawField<'a>, Error> {
     match shape {
-        Shape::Number => run.fixed64().map(Raw::Fixed64),
-        _ => run.varint().map(Raw::Varint),
+        Shape::Number => run.fixed64().map(RawField::Fixed64),
+        _ => run.varint().map(RawField::Varint),
     }
 }
 

@@ -4,7 +4,7 @@ use super::error::Error;
 
 /// One value as it lies in a message.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Raw<'a> {
+pub(super) enum RawField<'a> {
     Varint(u64),
     Fixed64(u64),
     Bytes(&'a [u8]),
@@ -19,11 +19,11 @@ pub(super) struct Reader<'a> {
     message: &'a str,
 }
 
-impl<'a> Raw<'a> {
+impl<'a> RawField<'a> {
     /// The varint of a field of that name.
     pub(super) fn varint(self, field: &str) -> Result<u64, Error> {
         match self {
-            Raw::Varint(value) => Ok(value),
+            RawField::Varint(value) => Ok(value),
             other => Err(other.wrong(field)),
         }
     }
@@ -31,7 +31,7 @@ impl<'a> Raw<'a> {
     /// The eight bytes of a field of that name.
     pub(super) fn fixed64(self, field: &str) -> Result<u64, Error> {
         match self {
-            Raw::Fixed64(value) => Ok(value),
+            RawField::Fixed64(value) => Ok(value),
             other => Err(other.wrong(field)),
         }
     }
@@ -39,7 +39,7 @@ impl<'a> Raw<'a> {
     /// The text, bytes or message of a field of that name.
     pub(super) fn bytes(self, field: &str) -> Result<&'a [u8], Error> {
         match self {
-            Raw::Bytes(bytes) => Ok(bytes),
+            RawField::Bytes(bytes) => Ok(bytes),
             other => Err(other.wrong(field)),
         }
     }
@@ -51,11 +51,11 @@ impl<'a> Raw<'a> {
 
     fn wrong(self, field: &str) -> Error {
         let wire_type = match self {
-            Raw::Varint(_) => 0,
-            Raw::Fixed64(_) => 1,
-            Raw::Bytes(_) => 2,
-            Raw::Group => 3,
-            Raw::Fixed32 => 5,
+            RawField::Varint(_) => 0,
+            RawField::Fixed64(_) => 1,
+            RawField::Bytes(_) => 2,
+            RawField::Group => 3,
+            RawField::Fixed32 => 5,
         };
         Error::WrongWireType { wire_type, field: go_field(field) }
     }
@@ -77,7 +77,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next value and its number; None at the end.
-    pub(super) fn next(&mut self) -> Result<Option<(u32, Raw<'a>)>, Error> {
+    pub(super) fn next(&mut self) -> Result<Option<(u32, RawField<'a>)>, Error> {
         if self.is_at_end() {
             return Ok(None);
         }
@@ -116,22 +116,22 @@ impl<'a> Reader<'a> {
         Ok(((tag >> 3) as i32, (tag & 7) as u8))
     }
 
-    fn value(&mut self, wire_type: u8) -> Result<Raw<'a>, Error> {
+    fn value(&mut self, wire_type: u8) -> Result<RawField<'a>, Error> {
         Ok(match wire_type {
-            0 => Raw::Varint(self.varint()?),
-            1 => Raw::Fixed64(self.fixed64()?),
+            0 => RawField::Varint(self.varint()?),
+            1 => RawField::Fixed64(self.fixed64()?),
             2 => {
                 let length = i64::try_from(self.varint()?).map_err(|_| Error::NegativeLength)?;
-                Raw::Bytes(self.take(usize::try_from(length).map_err(|_| Error::UnexpectedEnd)?)?)
+                RawField::Bytes(self.take(usize::try_from(length).map_err(|_| Error::UnexpectedEnd)?)?)
             }
             3 => {
                 self.skip_group()?;
-                Raw::Group
+                RawField::Group
             }
             4 => return Err(Error::UnexpectedEndGroup),
             5 => {
                 self.take(4)?;
-                Raw::Fixed32
+                RawField::Fixed32
             }
             other => return Err(Error::IllegalWireType(other)),
         })
@@ -166,7 +166,7 @@ impl<'a> Reader<'a> {
 pub fn pieces(message: &[u8]) -> Result<Vec<(u32, &[u8])>, Error> {
     let (mut reader, mut pieces) = (Reader::new(message, "message"), Vec::new());
     while let Some((number, raw)) = reader.next()? {
-        if let Raw::Bytes(bytes) = raw {
+        if let RawField::Bytes(bytes) = raw {
             pieces.push((number, bytes));
         }
     }

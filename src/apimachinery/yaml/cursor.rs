@@ -11,15 +11,15 @@ pub(super) struct Mark {
     pub(super) column: usize,
 }
 
-pub(super) struct Cursor<'t> {
+pub(super) struct YamlCursor<'t> {
     text: &'t str,
     at: usize,
     pub(super) mark: Mark,
 }
 
-impl<'t> Cursor<'t> {
-    pub(super) fn new(text: &'t str) -> Cursor<'t> {
-        Cursor { text, at: 0, mark: Mark::default() }
+impl<'t> YamlCursor<'t> {
+    pub(super) fn new(text: &'t str) -> YamlCursor<'t> {
+        YamlCursor { text, at: 0, mark: Mark::default() }
     }
 
     /// The byte so many behind the next one; zero behind the end, as no text has a zero byte.

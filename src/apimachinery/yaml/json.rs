@@ -10,7 +10,7 @@ use golang::go_text;
 
 use super::aliases::{Allowance, BadYaml};
 use super::composer::{Document, MAX_DEPTH, NodeId, YamlContent};
-use super::resolve::{self, Scalar};
+use super::resolve::{self, YamlScalar};
 
 /// Duplicate keys that are reported; what comes after them is not told.
 const MAX_DUPLICATES: usize = 16;
@@ -126,30 +126,30 @@ impl<'d> YamlConverter<'d> {
     }
 
     /// What a scalar is, and its text, which is another than the written one if that is base64.
-    fn scalar(&self, id: NodeId) -> Result<(Scalar, String), BadYaml> {
+    fn scalar(&self, id: NodeId) -> Result<(YamlScalar, String), BadYaml> {
         let node = &self.document.nodes[id];
         let YamlContent::Scalar { text, is_implicit } = &node.content else {
             unreachable!("only scalars are asked for")
         };
         if node.tag.is_empty() && !is_implicit {
-            return Ok((Scalar::Text, text.clone()));
+            return Ok((YamlScalar::Text, text.clone()));
         }
         if resolve::is_binary(node.tag) {
             let bytes = STANDARD.decode(text.replace(['\r', '\n'], ""));
             let bytes = bytes.map_err(|_| "yaml: !!binary value contains invalid base64 data".to_owned())?;
-            return Ok((Scalar::Text, String::from_utf8_lossy(&bytes).into_owned()));
+            return Ok((YamlScalar::Text, String::from_utf8_lossy(&bytes).into_owned()));
         }
         Ok((resolve::resolve(node.tag, text)?, text.clone()))
     }
 
-    fn json(&mut self, scalar: Scalar, text: String) -> Value {
+    fn json(&mut self, scalar: YamlScalar, text: String) -> Value {
         match scalar {
-            Scalar::Null => Value::Null,
-            Scalar::Bool(flag) => Value::Bool(flag),
-            Scalar::Int(number) => number.into(),
-            Scalar::Uint(number) => number.into(),
-            Scalar::Float(number) => self.float(number),
-            Scalar::Timestamp | Scalar::Text => Value::String(text),
+            YamlScalar::Null => Value::Null,
+            YamlScalar::Bool(flag) => Value::Bool(flag),
+            YamlScalar::Int(number) => number.into(),
+            YamlScalar::Uint(number) => number.into(),
+            YamlScalar::Float(number) => self.float(number),
+            YamlScalar::Timestamp | YamlScalar::Text => Value::String(text),
         }
     }
 
@@ -246,12 +246,12 @@ impl<'d> YamlConverter<'d> {
         let (scalar, text) = self.scalar(target)?;
         self.allowance.take(text.len())?;
         Ok(match scalar {
-            Scalar::Null => (YamlKey::Null, String::new()),
-            Scalar::Bool(flag) => (YamlKey::Bool(flag), flag.to_string()),
-            Scalar::Int(number) => (YamlKey::Int(number), number.to_string()),
-            Scalar::Uint(number) => (YamlKey::Uint(number), number.to_string()),
-            Scalar::Float(number) => (YamlKey::Float(number.to_bits()), float_name(number)),
-            Scalar::Timestamp | Scalar::Text => (YamlKey::Text(text.clone()), text),
+            YamlScalar::Null => (YamlKey::Null, String::new()),
+            YamlScalar::Bool(flag) => (YamlKey::Bool(flag), flag.to_string()),
+            YamlScalar::Int(number) => (YamlKey::Int(number), number.to_string()),
+            YamlScalar::Uint(number) => (YamlKey::Uint(number), number.to_string()),
+            YamlScalar::Float(number) => (YamlKey::Float(number.to_bits()), float_name(number)),
+            YamlScalar::Timestamp | YamlScalar::Text => (YamlKey::Text(text.clone()), text),
         })
     }
 

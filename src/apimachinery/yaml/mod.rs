@@ -33,7 +33,7 @@ use golang::go_text;
 pub use json::JsonDocument;
 pub use read::{YamlError, documents, from_slice, from_str};
 pub use reader::to_json;
-use scalar::Style;
+use scalar::ScalarStyle;
 
 /// Keys longer than this, in bytes, are announced by a question mark.
 const MAX_SIMPLE_KEY_BYTES: usize = 128;
@@ -105,22 +105,22 @@ impl Emitter {
     }
 
     fn plain(&mut self, text: &str, place: YamlPlace) {
-        self.scalar(text, Style::Plain, place);
+        self.scalar(text, ScalarStyle::Plain, place);
     }
 
     fn text(&mut self, text: &str, place: YamlPlace) {
         self.scalar(text, scalar::style(text, place == YamlPlace::Key), place);
     }
 
-    fn scalar(&mut self, text: &str, style: Style, place: YamlPlace) {
+    fn scalar(&mut self, text: &str, style: ScalarStyle, place: YamlPlace) {
         let outer = self.indent;
         self.indent = Some(outer.unwrap_or_default() + INDENT);
         let may_fold = place != YamlPlace::Key;
         match style {
-            Style::Plain => self.plain_scalar(text, may_fold),
-            Style::SingleQuoted => self.single_quoted(text, may_fold),
-            Style::DoubleQuoted => self.double_quoted(text, may_fold),
-            Style::Literal => self.literal(text),
+            ScalarStyle::Plain => self.plain_scalar(text, may_fold),
+            ScalarStyle::SingleQuoted => self.single_quoted(text, may_fold),
+            ScalarStyle::DoubleQuoted => self.double_quoted(text, may_fold),
+            ScalarStyle::Literal => self.literal(text),
         }
         self.indent = outer;
     }

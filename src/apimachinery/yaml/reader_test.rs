@@ -324,7 +324,7 @@ fn merged(document: serde_yaml::Deserializer) -> Result<Value, serde_yaml::Error
 /// Whether both read the same, but for the words that only one of them takes for booleans, which may be keys.
 fn is_alike(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
-        (Value::Bool(_), Value::String(text)) => resolve::resolve("", text) != Ok(resolve::Scalar::Text),
+        (Value::Bool(_), Value::String(text)) => resolve::resolve("", text) != Ok(resolve::YamlScalar::Text),
         (Value::Array(ours), Value::Array(theirs)) => {
             ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(one, other)| is_alike(one, other))
         }

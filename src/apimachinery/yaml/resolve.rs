@@ -28,7 +28,7 @@ pub(super) fn known_tag(tag: &str) -> &'static str {
 
 /// What a scalar is. What it is not, is a text.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Scalar {
+pub(super) enum YamlScalar {
     Null,
     Bool(bool),
     Int(i64),
@@ -41,16 +41,16 @@ pub(super) enum Scalar {
     Text,
 }
 
-impl Scalar {
+impl YamlScalar {
     /// The tag that says so.
     fn tag(self) -> &'static str {
         match self {
-            Scalar::Null => "null",
-            Scalar::Bool(_) => "bool",
-            Scalar::Int(_) | Scalar::Uint(_) => "int",
-            Scalar::Float(_) => "float",
-            Scalar::Timestamp => "timestamp",
-            Scalar::Text => "str",
+            YamlScalar::Null => "null",
+            YamlScalar::Bool(_) => "bool",
+            YamlScalar::Int(_) | YamlScalar::Uint(_) => "int",
+            YamlScalar::Float(_) => "float",
+            YamlScalar::Timestamp => "timestamp",
+            YamlScalar::Text => "str",
         }
     }
 }
@@ -59,14 +59,14 @@ impl Scalar {
 ///
 /// # Errors
 /// A text that is not what its tag says.
-pub(super) fn resolve(tag: &str, text: &str) -> Result<Scalar, BadYaml> {
+pub(super) fn resolve(tag: &str, text: &str) -> Result<YamlScalar, BadYaml> {
     let wanted = match tag.strip_prefix(OWN_TAGS) {
         _ if tag.is_empty() => return Ok(plain(text, true)),
         Some(own @ ("bool" | "int" | "float" | "null" | "timestamp")) => own,
-        _ => return Ok(Scalar::Text),
+        _ => return Ok(YamlScalar::Text),
     };
     match plain(text, wanted == "timestamp") {
-        Scalar::Int(number) if wanted == "float" => Ok(Scalar::Float(number as f64)),
+        YamlScalar::Int(number) if wanted == "float" => Ok(YamlScalar::Float(number as f64)),
         found if found.tag() == wanted => Ok(found),
         found => Err(format!("yaml: cannot decode !!{} `{text}` as a !!{wanted}", found.tag()).into()),
     }
@@ -84,12 +84,12 @@ pub(super) fn is_merge(tag: &str) -> bool {
 
 /// Whether it stays a string. Numbers of base 60, such as times of the day, are quoted for other readers.
 pub(super) fn is_string(text: &str) -> bool {
-    plain(text, true) == Scalar::Text && !is_base_60(text)
+    plain(text, true) == YamlScalar::Text && !is_base_60(text)
 }
 
-fn plain(text: &str, may_be_time: bool) -> Scalar {
+fn plain(text: &str, may_be_time: bool) -> YamlScalar {
     let found = match text.chars().next() {
-        None => Some(Scalar::Null),
+        None => Some(YamlScalar::Null),
         Some('y' | 'Y' | 'n' | 'N' | 't' | 'T' | 'f' | 'F' | 'o' | 'O' | '~') => word(text),
         Some('.') => word(text).or_else(|| {
             let digits = Some(text).filter(|text| separates_digits(text))?.replace('_', "");
@@ -98,34 +98,34 @@ fn plain(text: &str, may_be_time: bool) -> Scalar {
         Some('0'..='9' | '+' | '-') => word(text).or_else(|| number(text, may_be_time)),
         _ => None,
     };
-    found.unwrap_or(Scalar::Text)
+    found.unwrap_or(YamlScalar::Text)
 }
 
 /// Booleans, nulls, and floats that are no number.
-fn word(text: &str) -> Option<Scalar> {
+fn word(text: &str) -> Option<YamlScalar> {
     Some(match text {
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
-            Scalar::Bool(true)
+            YamlScalar::Bool(true)
         }
         "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
-            Scalar::Bool(false)
+            YamlScalar::Bool(false)
         }
-        "~" | "null" | "Null" | "NULL" => Scalar::Null,
-        ".nan" | ".NaN" | ".NAN" => Scalar::Float(f64::NAN),
-        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => Scalar::Float(f64::INFINITY),
-        "-.inf" | "-.Inf" | "-.INF" => Scalar::Float(f64::NEG_INFINITY),
+        "~" | "null" | "Null" | "NULL" => YamlScalar::Null,
+        ".nan" | ".NaN" | ".NAN" => YamlScalar::Float(f64::NAN),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => YamlScalar::Float(f64::INFINITY),
+        "-.inf" | "-.Inf" | "-.INF" => YamlScalar::Float(f64::NEG_INFINITY),
         _ => return None,
     })
 }
 
 /// What begins with a digit or sign. Underscores count for nothing.
-fn number(text: &str, may_be_time: bool) -> Option<Scalar> {
+fn number(text: &str, may_be_time: bool) -> Option<YamlScalar> {
     if may_be_time && timestamp(text).is_some() {
-        return Some(Scalar::Timestamp);
+        return Some(YamlScalar::Timestamp);
     }
     let digits = text.replace('_', "");
     // Go reads what is behind the prefix as a number of its own, sign and all.
-    let signed_binary = || i64::from_str_radix(digits.strip_prefix("0b")?, 2).ok().map(Scalar::Int);
+    let signed_binary = || i64::from_str_radix(digits.strip_prefix("0b")?, 2).ok().map(YamlScalar::Int);
     whole(&digits).or_else(|| float(&digits)).or_else(signed_binary)
 }
 
@@ -138,7 +138,7 @@ fn separates_digits(text: &str) -> bool {
 }
 
 /// `strconv.ParseInt` of any base up to 64 bits, signed or not.
-fn whole(digits: &str) -> Option<Scalar> {
+fn whole(digits: &str) -> Option<YamlScalar> {
     let (unsigned, sign) = match digits.strip_prefix(['+', '-']) {
         Some(unsigned) => (unsigned, &digits[..1]),
         None => (digits, ""),
@@ -157,13 +157,13 @@ fn whole(digits: &str) -> Option<Scalar> {
     let number = u64::from_str_radix(figures, radix).ok()?;
     let signed = if sign == "-" { 0_i64.checked_sub_unsigned(number) } else { i64::try_from(number).ok() };
     match signed {
-        Some(signed) => Some(Scalar::Int(signed)),
-        None => sign.is_empty().then_some(Scalar::Uint(number)),
+        Some(signed) => Some(YamlScalar::Int(signed)),
+        None => sign.is_empty().then_some(YamlScalar::Uint(number)),
     }
 }
 
 /// A decimal number, with a point or an exponent, that a float can hold.
-fn float(digits: &str) -> Option<Scalar> {
+fn float(digits: &str) -> Option<YamlScalar> {
     let unsigned = digits.strip_prefix(['+', '-']).unwrap_or(digits);
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent.strip_prefix(['+', '-']).unwrap_or(exponent))),
@@ -178,7 +178,7 @@ fn float(digits: &str) -> Option<Scalar> {
     if !is_mantissa || !is_exponent {
         return None;
     }
-    digits.parse::<f64>().ok().filter(|number| number.is_finite()).map(Scalar::Float)
+    digits.parse::<f64>().ok().filter(|number| number.is_finite()).map(YamlScalar::Float)
 }
 
 /// `^[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?$`

@@ -7,7 +7,7 @@ use super::emitter::{Emitter, INDENT, WIDTH};
 use super::resolve;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Style {
+pub(super) enum ScalarStyle {
     Plain,
     SingleQuoted,
     DoubleQuoted,
@@ -16,20 +16,20 @@ pub(super) enum Style {
 }
 
 /// The first that a reader would take for the same text.
-pub(super) fn style(text: &str, is_key: bool) -> Style {
+pub(super) fn style(text: &str, is_key: bool) -> ScalarStyle {
     let found = Findings::of(text);
     if text.contains('\n') && found.allows_literal() && !is_key {
-        return Style::Literal;
+        return ScalarStyle::Literal;
     }
     // As a key that one would merge.
     let is_merge = is_key && text == "<<";
     if text.contains('\n') || is_merge || !resolve::is_string(text) {
-        return Style::DoubleQuoted;
+        return ScalarStyle::DoubleQuoted;
     }
     match () {
-        () if found.allows_plain() => Style::Plain,
-        () if found.allows_single_quotes() => Style::SingleQuoted,
-        () => Style::DoubleQuoted,
+        () if found.allows_plain() => ScalarStyle::Plain,
+        () if found.allows_single_quotes() => ScalarStyle::SingleQuoted,
+        () => ScalarStyle::DoubleQuoted,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::cursor::{Cursor, Mark};
+use super::cursor::{Mark, YamlCursor};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum YamlToken {
@@ -63,7 +63,7 @@ struct SimpleKey {
 const MAX_KEY_CHARACTERS: usize = 1024;
 
 pub(super) struct Scanner<'t> {
-    pub(super) cursor: Cursor<'t>,
+    pub(super) cursor: YamlCursor<'t>,
     queue: VecDeque<Located>,
     /// Tokens that were taken.
     taken: usize,
@@ -78,7 +78,7 @@ pub(super) struct Scanner<'t> {
 impl<'t> Scanner<'t> {
     pub(super) fn new(text: &'t str) -> Scanner<'t> {
         Scanner {
-            cursor: Cursor::new(text.strip_prefix('\u{feff}').unwrap_or(text)),
+            cursor: YamlCursor::new(text.strip_prefix('\u{feff}').unwrap_or(text)),
             queue: VecDeque::new(),
             taken: 0,
             indent: -1,

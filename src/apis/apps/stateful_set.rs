@@ -8,6 +8,7 @@ use crate::core::pod::defaults::pod_spec;
 use crate::core::pod::gates::POD_GATES;
 use crate::core::pod::strategy::template_warnings;
 use crate::core::pod::validation::{lasting_template, template_annotations};
+use crate::gated::Gated;
 use crate::kind::{Builtin, Kind, Subresource};
 use crate::print::{container_cells, container_columns, name};
 use crate::rules::{RULES, Rules};
@@ -23,6 +24,9 @@ use apimachinery::object::Object;
 use apimachinery::time::Time;
 use serde_json::Value;
 
+/// Without its gate one pod is replaced after the other.
+const GATES: &[Gated] = &[Gated::new("MaxUnavailableStatefulSet", "rollingUpdate.maxUnavailable")];
+
 /// `statefulsets`
 pub static STATEFUL_SETS: Builtin = LazyLock::new(|| {
     Kind::builtin("apps", "v1", "StatefulSet", "statefulsets", "io.k8s.api.apps.v1")
@@ -31,6 +35,7 @@ pub static STATEFUL_SETS: Builtin = LazyLock::new(|| {
         .with(&[Subresource::Scale, Subresource::Status])
         .with_generation()
         .gated("/spec/template/spec", POD_GATES)
+        .gated("/spec/updateStrategy", GATES)
         .printed(columns(), cells)
         .defaulted(defaults)
         .governed_by(Rules {

@@ -112,16 +112,21 @@ fn defaults(job: &mut Value) {
     // With a limit for each index, the limit for all of them together is as good as none.
     let limit = if is_set(job, "spec.backoffLimitPerIndex") { i32::MAX } else { 6 };
     set_if_unset(job, "spec.backoffLimit", limit);
-    let labels = at(job, "spec.template.metadata.labels").clone();
-    if !is_zero(&labels) {
-        set_if_zero(job, "metadata.labels", labels);
-    }
+    label_as_pods(job);
     set_if_unset(job, "spec.completionMode", "NonIndexed");
     set_if_unset(job, "spec.suspend", false);
     let replacement = if is_set(job, "spec.podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
     set_if_unset(job, "spec.podReplacementPolicy", replacement);
     set_if_unset(job, "spec.manualSelector", false);
     default_spec(job, "spec");
+}
+
+/// A Job without labels has those of its pods.
+fn label_as_pods(job: &mut Value) {
+    let labels = at(job, "spec.template.metadata.labels").clone();
+    if !is_zero(&labels) {
+        set_if_zero(job, "metadata.labels", labels);
+    }
 }
 
 /// What holds for the spec of a Job and for that in a CronJob's template.
@@ -134,7 +139,8 @@ pub fn default_spec(tree: &mut Value, path: &str) {
     pod_spec(tree, &format!("{path}.template.spec"));
 }
 
-/// Unless its client chose a selector itself, a Job selects its pods by its own uid.
+/// Unless its client chose a selector itself, a Job selects its pods by its own uid. Their labels are made
+/// here, and those of the Job follow: upstream's come by the defaults of what is read from etcd.
 fn prepare_for_create(job: &mut Value) {
     if flag(job, "spec.manualSelector") {
         return;
@@ -145,6 +151,7 @@ fn prepare_for_create(job: &mut Value) {
     }
     let uid = at(job, "metadata.uid").clone();
     object_mut(job, "spec.selector.matchLabels").entry(CONTROLLER_UID).or_insert(uid);
+    label_as_pods(job);
 }
 
 #[cfg(test)]
@@ -158,6 +165,10 @@ mod tests {
         let labels = json!({"job-name": "j", "batch.kubernetes.io/job-name": "j", "controller-uid": "u",
             "batch.kubernetes.io/controller-uid": "u"});
         assert_eq!(job["spec"]["template"]["metadata"]["labels"], labels);
+        assert_eq!(job["metadata"]["labels"], labels);
+        let mut own = json!({"metadata": {"name": "j", "uid": "u", "labels": {"a": "b"}}, "spec": {}});
+        JOBS.strategy.prepare_for_create(&mut own);
+        assert_eq!(own["metadata"]["labels"], json!({"a": "b"}));
         assert_eq!(
             job["spec"]["selector"]["matchLabels"],
             json!({"batch.kubernetes.io/controller-uid": "u"})

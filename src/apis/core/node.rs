@@ -18,21 +18,6 @@ use apimachinery::time::Time;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// Labels that a kubelet may set on its Node by their names (`kubeletapis.IsKubeletLabel`).
-pub const KUBELET_LABELS: [&str; 11] = [
-    "kubernetes.io/hostname",
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-    "node.kubernetes.io/instance-type",
-    "beta.kubernetes.io/instance-type",
-    "kubernetes.io/os",
-    "kubernetes.io/arch",
-    "beta.kubernetes.io/os",
-    "beta.kubernetes.io/arch",
-];
-
 /// `nodes`
 pub static NODES: Builtin = LazyLock::new(|| {
     Kind::builtin("", "v1", "Node", "nodes", "io.k8s.api.core.v1")

@@ -94,18 +94,32 @@ pub struct EndpointConditions {
     pub terminating: Option<bool>,
 }
 
-/// `v1.ObjectReference`, as far as an endpoint names its pod.
+/// `v1.ObjectReference`: what an endpoint belongs to. Of a pod there are its kind, namespace, name and uid;
+/// whoever writes Endpoints of their own may say more, or less.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct TargetRef {
     /// `Pod`
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub kind: String,
     /// Its namespace.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     /// Its name.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// Its uid.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub uid: String,
+    /// The group and version of its kind.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub api_version: String,
+    /// At which revision it was looked at.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub resource_version: String,
+    /// A part of it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub field_path: String,
 }
 
 /// `discovery.k8s.io/v1.EndpointPort`

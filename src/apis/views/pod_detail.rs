@@ -66,6 +66,9 @@ pub struct ContainerDetail {
     /// Where its volumes are.
     #[serde(deserialize_with = "list")]
     pub volume_mounts: Vec<Mount>,
+    /// Its volumes that are blocks.
+    #[serde(deserialize_with = "list")]
+    pub volume_devices: Vec<BlockMount>,
     /// Who it runs as.
     #[serde(deserialize_with = "nullable")]
     pub security_context: SecurityContext,
@@ -113,6 +116,14 @@ pub struct Mount {
     pub sub_path_expr: String,
     /// Whether it may not be written.
     pub read_only: bool,
+}
+
+/// `v1.VolumeDevice`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct BlockMount {
+    /// The volume's.
+    pub name: String,
 }
 
 /// `v1.SecurityContext` and `v1.PodSecurityContext`, what they have in common and more.
@@ -199,6 +210,8 @@ pub struct ImageSource {
 pub struct ClaimSource {
     /// Of the claim.
     pub claim_name: String,
+    /// No container of the pod may write it.
+    pub read_only: bool,
 }
 
 /// `v1.HostPathVolumeSource`

@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::{Attributes, Plugin, forbidden};
 use apimachinery::status::Status;
+use apis::core::node_labels::HOSTNAME;
 use apis::tree::{items, text};
 
-const HOSTNAME: &str = "kubernetes.io/hostname";
 const REQUIRED: &str = "spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution";
 
 /// Refuses required anti-affinity by any other topology.

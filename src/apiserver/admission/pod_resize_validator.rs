@@ -8,10 +8,9 @@ use super::lister::Lister;
 use super::{Attributes, Initializer, Operation, Plugin, forbidden};
 use apimachinery::quantity::Quantity;
 use apimachinery::status::{Status, StatusCause};
+use apis::core::node_labels::OS;
 use apis::resources::{Amounts, amounts, pod_requests};
 use apis::tree::{at, string_map, text};
-
-const OS: &str = "kubernetes.io/os";
 
 /// Looks at `pods/resize`.
 pub(super) struct PodResizeValidator {

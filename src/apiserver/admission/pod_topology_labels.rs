@@ -7,9 +7,10 @@ use serde_json::Value;
 use super::lister::Lister;
 use super::{Attributes, Initializer, Operation, Plugin};
 use apimachinery::status::Status;
+use apis::core::node_labels::{REGION, ZONE};
 use apis::tree::{object_mut, text};
 
-const LABELS: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
+const LABELS: [&str; 2] = [REGION, ZONE];
 
 /// Puts the labels into the Binding, from where they come to the pod; or into a pod that names its node.
 pub(super) struct PodTopologyLabels {

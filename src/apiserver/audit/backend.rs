@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 use super::event::Event;
-use super::log::Log;
+use super::log::AuditLog;
 use super::metrics::AuditMetrics;
 use crate::webhook::WebhookClient;
 use clock::Clock;
@@ -35,16 +35,16 @@ pub struct BatchConfig {
 }
 
 /// A place where events go.
-pub(super) enum Sink {
+pub(super) enum AuditSink {
     /// A file.
-    Log(Log),
+    Log(AuditLog),
     /// A server, which is sent an EventList; and how long to wait after a failure.
     Webhook(Box<WebhookClient>, Duration),
 }
 
 /// Whether requests wait (`--audit-log-mode`, `--audit-webhook-mode`).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Mode {
+pub enum AuditMode {
     /// The request goes on.
     Batch(BatchConfig),
     /// It waits until the event is written, and goes on if that fails.
@@ -65,7 +65,7 @@ pub(super) struct Backend {
 
 enum Way {
     /// The request waits; whether it depends on the outcome.
-    Blocking(Sink, bool),
+    Blocking(AuditSink, bool),
     /// The request goes on.
     Batch(Batch),
 }
@@ -79,16 +79,16 @@ pub(super) struct Batch {
 impl Backend {
     /// Of a sink. Needs a tokio runtime.
     pub(super) fn new(
-        sink: Sink,
-        mode: Mode,
+        sink: AuditSink,
+        mode: AuditMode,
         max_event_bytes: Option<usize>,
         clock: &Clock,
         metrics: &Arc<AuditMetrics>,
     ) -> Backend {
         let way = match mode {
-            Mode::Blocking => Way::Blocking(sink, false),
-            Mode::BlockingStrict => Way::Blocking(sink, true),
-            Mode::Batch(config) => {
+            AuditMode::Blocking => Way::Blocking(sink, false),
+            AuditMode::BlockingStrict => Way::Blocking(sink, true),
+            AuditMode::Batch(config) => {
                 let (events, receiver) = channel(config.buffer_size.max(1));
                 clock.spawn(deliver(
                     sink,
@@ -126,8 +126,8 @@ impl Backend {
     pub(super) fn process_now(&self, event: &Event) {
         let Some(event) = self.fitting(event) else { return };
         match &self.way {
-            Way::Blocking(Sink::Log(log), _) => drop(say(log.write(&event), &self.metrics)),
-            Way::Blocking(Sink::Webhook(..), _) => {}
+            Way::Blocking(AuditSink::Log(log), _) => drop(say(log.write(&event), &self.metrics)),
+            Way::Blocking(AuditSink::Webhook(..), _) => {}
             Way::Batch(batch) => drop(batch.events.try_send(event.into_owned())),
         }
     }
@@ -147,13 +147,13 @@ impl Backend {
     }
 }
 
-impl Sink {
+impl AuditSink {
     /// Whether all were taken.
     async fn send(&self, events: &[Event], clock: &Clock, metrics: &AuditMetrics) -> bool {
         match self {
             // Each is tried, whatever becomes of the one before.
-            Sink::Log(log) => events.iter().filter(|event| !say(log.write(event), metrics)).count() == 0,
-            Sink::Webhook(client, initial_backoff) => {
+            AuditSink::Log(log) => events.iter().filter(|event| !say(log.write(event), metrics)).count() == 0,
+            AuditSink::Webhook(client, initial_backoff) => {
                 let list = json!({"kind": "EventList", "apiVersion": "audit.k8s.io/v1", "metadata": {},
                     "items": events});
                 let mut pause = *initial_backoff;
@@ -192,7 +192,7 @@ fn say(written: std::io::Result<()>, metrics: &AuditMetrics) -> bool {
 
 /// Takes events until the near end is gone and the buffer is empty.
 async fn deliver(
-    sink: Sink,
+    sink: AuditSink,
     config: BatchConfig,
     clock: Clock,
     mut events: Receiver<Event>,

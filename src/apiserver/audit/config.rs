@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::backend::{Backend, Mode, Sink};
-use super::log::{Log, LogConfig};
+use super::backend::{AuditMode, AuditSink, Backend};
+use super::log::{AuditLog, LogConfig};
 use super::metrics::AuditMetrics;
 use super::policy::Policy;
 use super::request::Audit;
@@ -30,7 +30,7 @@ pub struct LogBackend {
     /// Which, and how.
     pub config: LogConfig,
     /// Whether requests wait.
-    pub mode: Mode,
+    pub mode: AuditMode,
     /// Larger events lose their bodies (`--audit-log-truncate-*`).
     pub max_event_bytes: Option<usize>,
 }
@@ -41,7 +41,7 @@ pub struct WebhookConfig {
     /// How it is reached.
     pub client: ClientConfig,
     /// Whether requests wait for its answer.
-    pub mode: Mode,
+    pub mode: AuditMode,
     /// Larger events lose their bodies (`--audit-webhook-truncate-*`).
     pub max_event_bytes: Option<usize>,
     /// How long to wait after the first failure.
@@ -61,13 +61,13 @@ impl AuditConfig {
         let policy = self.policy.clone()?;
         let metrics = Arc::new(AuditMetrics::default());
         let log = self.log.iter().map(|LogBackend { config, mode, max_event_bytes }| {
-            let sink = Sink::Log(Log::new(config.clone(), clock));
+            let sink = AuditSink::Log(AuditLog::new(config.clone(), clock));
             Backend::new(sink, *mode, *max_event_bytes, clock, &metrics)
         });
         let webhook = self.webhook.iter().map(|webhook| {
             let resolver = ServiceResolver::new(registry, entropy);
             let client = WebhookClient::new(webhook.client.clone(), &resolver, clock);
-            let sink = Sink::Webhook(Box::new(client), webhook.initial_backoff);
+            let sink = AuditSink::Webhook(Box::new(client), webhook.initial_backoff);
             Backend::new(sink, webhook.mode, webhook.max_event_bytes, clock, &metrics)
         });
         let backends: Vec<Backend> = log.chain(webhook).collect();

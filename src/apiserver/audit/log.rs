@@ -34,7 +34,7 @@ pub struct LogConfig {
 }
 
 /// An open log.
-pub(super) struct Log {
+pub(super) struct AuditLog {
     config: LogConfig,
     clock: Clock,
     open: Mutex<Option<OpenLog>>,
@@ -45,10 +45,10 @@ struct OpenLog {
     size: u64,
 }
 
-impl Log {
+impl AuditLog {
     /// Nothing is opened before the first event.
-    pub(super) fn new(config: LogConfig, clock: &Clock) -> Log {
-        Log { config, clock: clock.clone(), open: Mutex::default() }
+    pub(super) fn new(config: LogConfig, clock: &Clock) -> AuditLog {
+        AuditLog { config, clock: clock.clone(), open: Mutex::default() }
     }
 
     /// Writes a line.

@@ -16,7 +16,7 @@ mod log;
 mod metrics;
 
 pub use super::audit_context::{AuditContext, Level};
-pub use backend::{BatchConfig, Mode};
+pub use backend::{AuditMode, BatchConfig};
 pub use config::{AuditConfig, LogBackend, WebhookConfig};
 pub use log::LogConfig;
 pub use options::AuditOptions;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 
 use super::policy::Policy;
-use super::{AuditConfig, BatchConfig, LogBackend, LogConfig, Mode, WebhookConfig};
+use super::{AuditConfig, AuditMode, BatchConfig, LogBackend, LogConfig, WebhookConfig};
 use crate::webhook::ClientConfig;
 use apimachinery::duration::parse_flag;
 use component_base::flags::defaults;
@@ -250,11 +250,11 @@ impl AuditOptions {
     }
 }
 
-fn mode(name: &str, batch: BatchConfig) -> Mode {
+fn mode(name: &str, batch: BatchConfig) -> AuditMode {
     match name {
-        "batch" => Mode::Batch(batch),
-        "blocking-strict" => Mode::BlockingStrict,
-        _ => Mode::Blocking,
+        "batch" => AuditMode::Batch(batch),
+        "blocking-strict" => AuditMode::BlockingStrict,
+        _ => AuditMode::Blocking,
     }
 }
 
@@ -293,7 +293,7 @@ mod tests {
         let log = "--audit-log-path=audit.log";
         let config = audit(&[log, "--audit-log-mode=blocking-strict", "--audit-log-truncate-enabled"]);
         let config = config.unwrap().log.unwrap();
-        assert_eq!((config.mode, config.max_event_bytes), (Mode::BlockingStrict, Some(100 << 10)));
+        assert_eq!((config.mode, config.max_event_bytes), (AuditMode::BlockingStrict, Some(100 << 10)));
         assert!(audit(&["--audit-log-mode=batch", "--audit-log-batch-buffer-size=0"]).is_ok(), "unused");
         let cases: [(&[&str], &str); 3] = [
             (

@@ -11,8 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use http::header::CONTENT_TYPE;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use http_body_util::{BodyExt, Limited};
 
 use super::exchange;
@@ -97,7 +96,7 @@ fn asked(flow: &Flow, request: &mut Passed) -> Option<AskedRequest> {
     let component = request.extensions().get().map(|InProcessUser(user)| user.clone());
     request.ctx.cause = request.ctx.cause.or_else(|| asked_before(request));
     let cause = cause(request);
-    let format = format(request.headers());
+    let format = Format::of(request.headers());
     let mut asked = AskedRequest { info, component, cause, format, step: StepId::NONE };
     asked.step = note(flow, request, |_| received(flow, &asked));
     let given = request.headers().get(TRACE_PARENT).and_then(|value| value.to_str().ok());
@@ -118,12 +117,6 @@ fn asked(flow: &Flow, request: &mut Passed) -> Option<AskedRequest> {
 fn received(flow: &Flow, AskedRequest { info, component, .. }: &AskedRequest) -> Step {
     let user = component.as_ref().map(|user| user.name.clone()).unwrap_or_default();
     Step::RequestReceived { user, verb: flow.name(&info.verb), path: info.path.as_str().into() }
-}
-
-/// How the body is written, if that is known.
-pub fn format(headers: &HeaderMap) -> Option<Format> {
-    let value = headers.get(CONTENT_TYPE).map_or(Ok(""), |value| value.to_str()).ok()?;
-    Format::of_media_type(value.split(';').next().unwrap_or_default().trim())
 }
 
 /// Notes what came of a request.

@@ -29,7 +29,7 @@ const READS_AND_WRITES: &[f64] =
 
 /// Why a request was refused.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Reason {
+pub(super) enum RejectReason {
     ConcurrencyLimit,
     QueueFull,
     TimeOut,
@@ -76,7 +76,7 @@ pub(super) struct FlowControlMetrics {
 
 /// Where a request of a kind is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum RequestPhase {
     Waiting,
     Executing,
 }
@@ -116,7 +116,7 @@ impl FlowStats {
         }
     }
 
-    pub(super) fn reject(&self, reason: Reason) {
+    pub(super) fn reject(&self, reason: RejectReason) {
         self.rejected[reason as usize].fetch_add(1, Ordering::Relaxed);
     }
 
@@ -305,16 +305,22 @@ impl FlowControlMetrics {
     }
 
     /// What a read or a write does now.
-    pub(super) fn enter(&self, now: Duration, phase: Phase, is_mutating: bool) {
+    pub(super) fn enter(&self, now: Duration, phase: RequestPhase, is_mutating: bool) {
         self.count(now, phase, is_mutating, |count| count + 1);
     }
 
     /// It does it no more.
-    pub(super) fn exit(&self, now: Duration, phase: Phase, is_mutating: bool) {
+    pub(super) fn exit(&self, now: Duration, phase: RequestPhase, is_mutating: bool) {
         self.count(now, phase, is_mutating, |count| count.saturating_sub(1));
     }
 
-    fn count(&self, now: Duration, phase: Phase, is_mutating: bool, change: impl FnOnce(usize) -> usize) {
+    fn count(
+        &self,
+        now: Duration,
+        phase: RequestPhase,
+        is_mutating: bool,
+        change: impl FnOnce(usize) -> usize,
+    ) {
         let mut counted = self.lock();
         let kind = &mut counted.kinds[kind_at(phase, is_mutating)];
         kind.turn_to(now);
@@ -391,8 +397,8 @@ pub(super) fn section(out: &mut String, name: &str, samples: &str) {
     out.push_str(samples);
 }
 
-fn kind_at(phase: Phase, is_mutating: bool) -> usize {
-    2 * usize::from(phase == Phase::Executing) + usize::from(is_mutating)
+fn kind_at(phase: RequestPhase, is_mutating: bool) -> usize {
+    2 * usize::from(phase == RequestPhase::Executing) + usize::from(is_mutating)
 }
 
 impl SeatKind {

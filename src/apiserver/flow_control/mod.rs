@@ -51,10 +51,10 @@ use follow::Follower;
 use level::Waiting;
 pub use level::{PriorityLevel, Seat};
 pub use metrics::FlowStats;
-use metrics::{FlowControlMetrics, Phase};
+use metrics::{FlowControlMetrics, RequestPhase};
 use queue::Arrival;
 use queue_set::Queuing;
-use watches::Watches;
+use watches::WatchTracker;
 pub use watches::Watching;
 use work_estimate::WorkEstimator;
 
@@ -65,7 +65,7 @@ pub struct FlowControl {
     follower: Follower,
     clock: Clock,
     followed: OnceCell<JoinHandle<()>>,
-    watches: Arc<Watches>,
+    watches: Arc<WatchTracker>,
     estimator: WorkEstimator,
     metrics: Arc<FlowControlMetrics>,
 }
@@ -118,7 +118,7 @@ impl FlowControl {
             Some(bound) => Some(bound.try_acquire_owned().ok()?),
             None => None,
         };
-        self.metrics.enter(self.clock.elapsed(), Phase::Executing, is_mutating);
+        self.metrics.enter(self.clock.elapsed(), RequestPhase::Executing, is_mutating);
         Some(InFlight { control: self.clone(), is_mutating, _place: place })
     }
 
@@ -222,7 +222,7 @@ impl Drop for FlowControl {
 impl Drop for InFlight {
     fn drop(&mut self) {
         let FlowControl { clock, metrics, .. } = &*self.control;
-        metrics.exit(clock.elapsed(), Phase::Executing, self.is_mutating);
+        metrics.exit(clock.elapsed(), RequestPhase::Executing, self.is_mutating);
     }
 }
 
@@ -234,7 +234,7 @@ struct Queued<'c> {
 
 impl<'c> Queued<'c> {
     fn new(control: &'c FlowControl, is_mutating: bool) -> Queued<'c> {
-        control.metrics.enter(control.clock.elapsed(), Phase::Waiting, is_mutating);
+        control.metrics.enter(control.clock.elapsed(), RequestPhase::Waiting, is_mutating);
         Queued { control, is_mutating }
     }
 }
@@ -242,7 +242,7 @@ impl<'c> Queued<'c> {
 impl Drop for Queued<'_> {
     fn drop(&mut self) {
         let FlowControl { clock, metrics, .. } = self.control;
-        metrics.exit(clock.elapsed(), Phase::Waiting, self.is_mutating);
+        metrics.exit(clock.elapsed(), RequestPhase::Waiting, self.is_mutating);
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::demand::{ADJUSTMENT_PERIOD, Demand, DemandStats};
-use super::metrics::{FlowStats, Reason, Utilization};
+use super::metrics::{FlowStats, RejectReason, Utilization};
 use super::queue::{Arrival, Queue, QueuedRequest};
 use super::seat_seconds::SeatSeconds;
 use super::shuffle_sharding::Hand;
@@ -255,7 +255,7 @@ impl QueueSet {
         }
     }
 
-    fn refuse(&mut self, flow: &FlowStats, reason: Reason) -> QueueSetOutcome {
+    fn refuse(&mut self, flow: &FlowStats, reason: RejectReason) -> QueueSetOutcome {
         self.counts.rejected += 1;
         flow.reject(reason);
         QueueSetOutcome::Refused
@@ -263,7 +263,7 @@ impl QueueSet {
 
     fn execute_or_reject(&mut self, now: Duration, arrival: Arrival) -> QueueSetOutcome {
         if !self.has_room_for(arrival.estimate.max_seats()) {
-            return self.refuse(&arrival.flow, Reason::ConcurrencyLimit);
+            return self.refuse(&arrival.flow, RejectReason::ConcurrencyLimit);
         }
         let mut request = self.request(now, arrival);
         self.start(now, &mut request);
@@ -280,7 +280,7 @@ impl QueueSet {
     ) -> QueueSetOutcome {
         let at = self.choose_queue(arrival.hash, queues, hand_size);
         if self.seats_in_use >= self.limit && self.queues[at].waiting.len() >= limit {
-            return self.refuse(&arrival.flow, Reason::QueueFull);
+            return self.refuse(&arrival.flow, RejectReason::QueueFull);
         }
         let request = self.request(now, arrival);
         let (id, flow, seats) = (request.id, request.arrival.flow.clone(), request.seats());
@@ -413,7 +413,7 @@ impl QueueSet {
         self.queued_seats -= seats;
         self.counts.rejected += 1;
         self.counts.cancelled += 1;
-        flow.reject(Reason::TimeOut);
+        flow.reject(RejectReason::TimeOut);
         flow.remove_waiting(seats);
         true
     }

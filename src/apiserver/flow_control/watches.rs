@@ -11,7 +11,7 @@ use crate::request::RequestInfo;
 /// Counts watches by group, resource, namespace and name. Other selectors do not matter: each event has to
 /// be looked at for each of them.
 #[derive(Default)]
-pub(super) struct Watches {
+pub(super) struct WatchTracker {
     /// By the hash of what is watched. Bound: the watches there are.
     counts: Mutex<HashMap<u64, usize>>,
     hasher: RandomState,
@@ -19,11 +19,11 @@ pub(super) struct Watches {
 
 /// A watch that is counted until this is dropped.
 pub struct Watching {
-    watches: Arc<Watches>,
+    watches: Arc<WatchTracker>,
     key: u64,
 }
 
-impl Watches {
+impl WatchTracker {
     /// Nothing for a watch that an index keeps from most events: of one node's pods.
     pub(super) fn register(self: &Arc<Self>, info: &RequestInfo) -> Option<Watching> {
         let mut terms = info.field_selector.split(',');
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn writes_wake_those_who_watch_the_kind_the_namespace_or_the_object() {
-        let watches = Arc::new(Watches::default());
+        let watches = Arc::new(WatchTracker::default());
         let watching: Vec<_> = [
             "/api/v1/pods?watch=1",
             "/api/v1/pods?watch=1&labelSelector=a",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::seat_seconds::SeatSeconds;
-use super::watches::Watches;
+use super::watches::WatchTracker;
 use crate::registry::Registry;
 use crate::request::{RequestInfo, query_value};
 use apimachinery::options::ListOptions;
@@ -46,7 +46,7 @@ pub(super) struct WorkEstimator {
     registry: Registry,
     scheme: Arc<Scheme>,
     clock: Clock,
-    watches: Arc<Watches>,
+    watches: Arc<WatchTracker>,
     /// When, how many, and how big on average, by storage prefix. Bound: [`MAX_COUNTED`].
     counted: Mutex<HashMap<Arc<str>, (Duration, usize, usize)>>,
 }
@@ -74,7 +74,7 @@ impl WorkEstimator {
         registry: &Registry,
         scheme: &Arc<Scheme>,
         clock: &Clock,
-        watches: &Arc<Watches>,
+        watches: &Arc<WatchTracker>,
     ) -> WorkEstimator {
         WorkEstimator {
             registry: registry.clone(),

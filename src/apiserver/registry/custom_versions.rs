@@ -57,7 +57,8 @@ impl Registry {
         let _ = self.0.gates.set(gates);
     }
 
-    pub(super) fn gates(&self) -> &FeatureGates {
+    /// Which features are on.
+    pub(crate) fn gates(&self) -> &FeatureGates {
         self.0.gates.get_or_init(FeatureGates::default)
     }
 

@@ -16,7 +16,7 @@ const POD_LEVEL_RESIZE: &str = "InPlacePodLevelResourcesVerticalScaling";
 
 /// Of a new object.
 pub(super) fn for_create(kind: &Kind, gates: &FeatureGates, new: &mut Value) {
-    drop_disabled(kind.gated, gates, new, None);
+    drop_disabled(&kind.gated, gates, new, None);
     if kind.has(Subresource::Status) && !kind.strategy.keeps_status_on_create() {
         put(new, "status", (!kind.is_custom).then(|| empty_status(kind)));
     }
@@ -42,7 +42,7 @@ pub(super) fn for_update(
     now: Time,
 ) {
     if part != Part::Status {
-        drop_disabled(kind.gated, gates, new, Some(old));
+        drop_disabled(&kind.gated, gates, new, Some(old));
     }
     match part {
         Part::Main => {

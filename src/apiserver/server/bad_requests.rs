@@ -26,7 +26,7 @@ const MAX_LINGER_BYTES: usize = 1 << 20;
 
 /// Whose words are written to a connection.
 #[derive(Clone, Default)]
-pub(super) struct Speaker(Arc<Spoken>);
+pub(super) struct AnswerSpeaker(Arc<Spoken>);
 
 #[derive(Default)]
 struct Spoken {
@@ -41,12 +41,12 @@ struct Spoken {
 }
 
 /// A handler's turn; it ends when the answer's body is dropped.
-pub(super) struct Turn(Speaker);
+pub(super) struct AnswerTurn(AnswerSpeaker);
 
 /// A connection whose refusals are explained.
 pub(super) struct Explained<S> {
     stream: S,
-    speaker: Speaker,
+    speaker: AnswerSpeaker,
     /// What is still to be written instead of hyper's words.
     instead: Option<Bytes>,
     lingering: Option<LingeringSocket>,
@@ -59,14 +59,14 @@ struct LingeringSocket {
     read: usize,
 }
 
-impl Speaker {
+impl AnswerSpeaker {
     /// A request of that version was understood.
-    pub(super) fn begin(&self, version: Version) -> Turn {
+    pub(super) fn begin(&self, version: Version) -> AnswerTurn {
         self.0.turns.fetch_add(1, Ordering::AcqRel);
         if version >= Version::HTTP_2 {
             self.0.is_other.store(true, Ordering::Release);
         }
-        Turn(self.clone())
+        AnswerTurn(self.clone())
     }
 
     /// By what the connection may be ended, once it has asked to go on with another protocol.
@@ -87,7 +87,7 @@ impl Speaker {
     }
 }
 
-impl Turn {
+impl AnswerTurn {
     /// The answer has that code: with one of them the connection becomes another protocol's.
     pub(super) fn answers(&self, code: StatusCode) {
         if code == StatusCode::SWITCHING_PROTOCOLS {
@@ -96,7 +96,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for AnswerTurn {
     fn drop(&mut self) {
         self.0.0.is_unsent.store(true, Ordering::Release);
         self.0.0.turns.fetch_sub(1, Ordering::AcqRel);
@@ -105,8 +105,8 @@ impl Drop for Turn {
 
 impl<S> Explained<S> {
     /// A connection, and what has to be told when a handler speaks on it.
-    pub(super) fn new(stream: S, place: Arc<OwnedSemaphorePermit>) -> (Explained<S>, Speaker) {
-        let speaker = Speaker::default();
+    pub(super) fn new(stream: S, place: Arc<OwnedSemaphorePermit>) -> (Explained<S>, AnswerSpeaker) {
+        let speaker = AnswerSpeaker::default();
         let stream =
             Explained { stream, speaker: speaker.clone(), instead: None, lingering: None, _place: place };
         (stream, speaker)

@@ -8,7 +8,7 @@ use axum::body::Body;
 use bytes::{Buf, Bytes};
 use http_body::{Frame, SizeHint};
 
-use super::bad_requests::Turn;
+use super::bad_requests::AnswerTurn;
 use crate::endpoints::response::list_body::ListBody;
 use crate::endpoints::response::segments::Segments;
 use crate::endpoints::response::unread_watches::{HangUp, Piece, Sending, UnreadWatches};
@@ -17,7 +17,7 @@ use apimachinery::wire::{ApiResponse, WatchStream};
 /// A body that is sent.
 pub(super) struct Sent {
     content: BodyContent,
-    _turn: Turn,
+    _turn: AnswerTurn,
 }
 
 enum BodyContent {
@@ -42,7 +42,7 @@ pub(super) enum Data {
 /// The answer, ready to be sent over a connection; the turn ends with it.
 pub(super) fn sent(
     mut answer: ApiResponse,
-    turn: Turn,
+    turn: AnswerTurn,
     watches: &UnreadWatches,
     hang_up: &HangUp,
 ) -> http::Response<Sent> {

@@ -46,6 +46,9 @@ type Cachers = HashMap<Arc<str>, Arc<Cacher>, FixedState>;
 #[derive(Clone, Default)]
 pub struct WatchCaches(HashMap<Arc<str>, (Arc<Kind>, WatchCache)>);
 
+/// Objects of a watch cache, in any order.
+pub type CachedObjects<'a> = dyn Iterator<Item = &'a Arc<Object>> + 'a;
+
 impl Storage {
     /// Over a store. Watch caches are made when a kind is first read, so that a start does not wait for them.
     pub fn new(kv: impl Into<ByteStore>, clock: Clock, entropy: Entropy) -> Storage {
@@ -262,6 +265,17 @@ impl Storage {
 }
 
 impl WatchCaches {
+    /// Shows what they hold, kind by kind: the current objects, and those of what happened lately, which may
+    /// be current ones.
+    pub fn each_kind<'a>(
+        &'a self,
+        mut visit: impl FnMut(&Kind, &mut CachedObjects<'a>, &mut CachedObjects<'a>),
+    ) {
+        for (kind, cache) in self.0.values() {
+            visit(kind, &mut cache.objects().values(), &mut cache.lately());
+        }
+    }
+
     /// What there is of a kind. A custom kind is declared anew in each cluster, perhaps with other selectable
     /// fields: its cache begins empty.
     fn take(&mut self, kind: &Arc<Kind>) -> WatchCache {
@@ -274,6 +288,7 @@ impl WatchCaches {
 #[cfg(test)]
 mod tests {
     use apimachinery::options::WatchCut;
+    use apis::core::config_map::CONFIG_MAPS;
     use apis::core::event::EVENTS;
     use chrono::DateTime;
     use serde_json::json;
@@ -288,6 +303,33 @@ mod tests {
         let written = storage.put(&EVENTS, &format!("n/{name}"), 0, &event(name), None).await.unwrap();
         let Written::Committed(object) = written else { panic!("{name} is there already") };
         object.metadata.resource_version
+    }
+
+    #[tokio::test]
+    async fn what_caches_hold_is_shown_and_lies_where_the_store_has_it() {
+        let storage = Storage::in_memory(Clock::stepped(DateTime::UNIX_EPOCH), Entropy::seeded(1));
+        let put = async |expected, data: &str| {
+            let tree = json!({"metadata": {"name": "a", "namespace": "n"}, "data": {"k": data}});
+            let written = storage.put(&CONFIG_MAPS, "n/a", expected, &tree, None).await.unwrap();
+            let Written::Committed(object) = written else { panic!("it is at another revision") };
+            object.metadata.resource_version
+        };
+        let first = put(0, "old").await;
+        storage.list(&CONFIG_MAPS, "n", &ListOptions::default()).await.unwrap();
+        put(first, "new").await;
+        storage.list(&CONFIG_MAPS, "n", &ListOptions::default()).await.unwrap();
+        let mut current = Vec::new();
+        let mut lately = Vec::new();
+        storage.watch_caches().each_kind(|kind, objects, others| {
+            let at = |object: &Arc<Object>| (kind.resource().clone(), object.stored().as_ptr_range());
+            current.extend(objects.map(at));
+            lately.extend(others.map(at));
+        });
+        let mut kept = Vec::new();
+        let kv = storage.kv().own("this test").unwrap();
+        kv.each_value_in_memory(|_, value| kept.push((Arc::<str>::from("configmaps"), value.as_ptr_range())));
+        kept.dedup();
+        assert_eq!((current, &lately), (kept[1..2].to_vec(), &kept[..2].to_vec()));
     }
 
     #[tokio::test]

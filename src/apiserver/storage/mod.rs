@@ -42,7 +42,7 @@ mod watch_cache;
 mod suite;
 
 pub use byte_store::ByteStore;
-pub use interface::{Storage, WatchCaches};
+pub use interface::{CachedObjects, Storage, WatchCaches};
 pub use range_allocation::RangeAllocation;
 pub use size_limit::is_too_large;
 pub use store::Written;

@@ -9,7 +9,7 @@ use apimachinery::object::Object;
 use etcd::Revision;
 
 /// A page being filled.
-pub(super) struct Page<'a> {
+pub(super) struct ListedPage<'a> {
     request: &'a ListRequest,
     field_names: Vec<&'a str>,
     items: Vec<Arc<Object>>,
@@ -18,10 +18,10 @@ pub(super) struct Page<'a> {
     rest: Option<usize>,
 }
 
-impl<'a> Page<'a> {
+impl<'a> ListedPage<'a> {
     /// An empty page.
-    pub(super) fn new(request: &'a ListRequest, field_names: Vec<&'a str>) -> Page<'a> {
-        Page { request, field_names, items: Vec::new(), last_key: String::new(), rest: None }
+    pub(super) fn new(request: &'a ListRequest, field_names: Vec<&'a str>) -> ListedPage<'a> {
+        ListedPage { request, field_names, items: Vec::new(), last_key: String::new(), rest: None }
     }
 
     /// Whether the limit is reached.

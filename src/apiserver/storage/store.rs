@@ -13,7 +13,7 @@ use super::errors::{continue_expired, corrupt, interpret, too_large};
 use super::foreign;
 use super::fresh::Fresh;
 use super::lease_manager::LeaseManager;
-use super::page::Page;
+use super::page::ListedPage;
 use super::recorder::{RecordedChange, Recorder};
 use super::request::{At, ListRequest};
 use super::size_limit;
@@ -256,7 +256,7 @@ impl Store {
             Some(limit) if !request.selection.predicate.is_everything() => Some(limit.max(FIRST_CHUNK)),
             limit => limit,
         };
-        let mut page = Page::new(request, kind.field_names());
+        let mut page = ListedPage::new(request, kind.field_names());
         loop {
             let range = self.kv.range(&prefix, from.as_deref(), chunk, at).await?;
             at = Some(range.revision);

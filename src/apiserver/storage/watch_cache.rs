@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::event::StoreEvent;
-use super::page::Page;
+use super::page::ListedPage;
 use super::request::ListRequest;
 use apimachinery::list::List;
 use apimachinery::object::{Object, prefetch};
@@ -67,6 +67,11 @@ impl WatchCache {
     /// The current objects.
     pub fn objects(&self) -> &Snapshot {
         &self.objects
+    }
+
+    /// The objects of what happened lately, which may be current ones.
+    pub fn lately(&self) -> impl Iterator<Item = &Arc<Object>> {
+        self.ring.iter().flat_map(|event| event.previous.iter().chain([&event.object]))
     }
 
     /// Starts anew from a list. History before it is gone.
@@ -155,7 +160,7 @@ impl WatchCache {
 
 /// What a list asks for, out of a snapshot.
 pub(super) fn list(snapshot: &Snapshot, kind: &Kind, request: &ListRequest, revision: Revision) -> List {
-    let mut page = Page::new(request, kind.field_names());
+    let mut page = ListedPage::new(request, kind.field_names());
     if let Some(key) = &request.selection.key {
         if let Some(object) = snapshot.get::<str>(key) {
             page.offer(key, object.clone());
@@ -205,6 +210,7 @@ mod tests {
         assert!(cache.covers(10) && cache.capacity == 200);
         (161..=400).for_each(|revision| put(&mut cache, "a", revision, 100));
         assert_eq!(cache.events_after(398, 10).unwrap().len(), 2);
+        assert_eq!(cache.lately().count(), cache.ring.len() * 2, "each with what it replaced");
         assert_eq!(cache.events_after(350, 3).unwrap()[0].revision(), 351);
         assert!(cache.covers(300));
         (401..=900).for_each(|revision| put(&mut cache, "a", revision, revision * 100));

@@ -49,8 +49,12 @@ impl WebhookClient {
 
     /// What [`WebhookClient::call`] says of a webhook that did not answer within `timeout`.
     pub fn timed_out(&self, timeout: Duration) -> CallError {
-        let url = format!("{}?timeout={}", self.config.target.url(), duration::format(timeout));
-        CallError::timed_out(&Method::POST, &url)
+        CallError::timed_out(&Method::POST, &self.url(timeout))
+    }
+
+    fn url(&self, timeout: Duration) -> String {
+        let url = self.config.target.url();
+        if self.config.tells_timeout { format!("{url}?timeout={}", duration::format(timeout)) } else { url }
     }
 
     /// POSTs `body` and reads the answer, within `timeout` of the cluster's clock.
@@ -59,20 +63,33 @@ impl WebhookClient {
     /// In client-go's words: `Post "https://...": context deadline exceeded`, or what the server's status
     /// means.
     pub async fn call(&self, body: &Value, timeout: Duration) -> Result<Value, CallError> {
-        let url = format!("{}?timeout={}", self.config.target.url(), duration::format(timeout));
-        let bytes = serde_json::to_vec(body).expect("a tree is JSON");
-        let mut journey = Journey::new(Method::POST, &url, self.headers(&url)?, bytes.into())?;
-        let until = self.clock.elapsed() + timeout;
-        let answer = loop {
-            let left = until.saturating_sub(self.clock.elapsed());
-            let asked = self.clock.timeout_outside(left, self.ask(&mut journey)).await;
-            if let Some(answer) = asked.unwrap_or_else(|_| Err(journey.timed_out()))? {
-                break answer;
-            }
-        };
+        let answer = self.post(body, timeout).await?;
         read(&answer).map_err(|why| {
             CallError::invalid_answer(format!("couldn't get version/kind; json parse error: {why}"))
         })
+    }
+
+    /// POSTs `body` to somebody who answers with any JSON, also with lists, and with nothing else.
+    ///
+    /// # Errors
+    /// As [`WebhookClient::call`].
+    pub async fn call_for_json(&self, body: &Value, timeout: Duration) -> Result<Value, CallError> {
+        let answer = self.post(body, timeout).await?;
+        read_json(&answer).map_err(CallError::invalid_answer)
+    }
+
+    async fn post(&self, body: &Value, timeout: Duration) -> Result<Vec<u8>, CallError> {
+        let url = self.url(timeout);
+        let bytes = serde_json::to_vec(body).expect("a tree is JSON");
+        let mut journey = Journey::new(Method::POST, &url, self.headers(&url)?, bytes.into())?;
+        let until = self.clock.elapsed() + timeout;
+        loop {
+            let left = until.saturating_sub(self.clock.elapsed());
+            let asked = self.clock.timeout_outside(left, self.ask(&mut journey)).await;
+            if let Some(answer) = asked.unwrap_or_else(|_| Err(journey.timed_out()))? {
+                return Ok(answer);
+            }
+        }
     }
 
     /// POSTs `body`, again after a while as long as it may help (`webhook.WithExponentialBackoff`).
@@ -155,6 +172,14 @@ fn read(answer: &[u8]) -> Result<Value, String> {
     ))
 }
 
+/// As Go's `json.Decoder` says why not.
+fn read_json(answer: &[u8]) -> Result<Value, String> {
+    if answer.is_empty() {
+        return Err("EOF".into());
+    }
+    serde_json::from_slice(answer).map_err(|error| syntax_error(answer).unwrap_or_else(|| error.to_string()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -171,5 +196,18 @@ mod tests {
             read(b"{[").unwrap_err(),
             "invalid character '[' looking for beginning of object key string"
         );
+    }
+
+    #[test]
+    fn any_json_is_an_answer_for_who_wants_that() {
+        assert_eq!(read_json(b"[{\"Score\": 1}]").unwrap()[0]["Score"], 1);
+        assert!(read_json(b"null").unwrap().is_null());
+        for (answer, why) in [
+            ("", "EOF"),
+            ("a: 1", "invalid character 'a' looking for beginning of value"),
+            ("nonsense", "invalid character 'o' in literal null (expecting 'u')"),
+        ] {
+            assert_eq!(read_json(answer.as_bytes()).unwrap_err(), why);
+        }
     }
 }

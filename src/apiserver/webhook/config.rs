@@ -34,6 +34,8 @@ pub struct ClientConfig {
     pub token_file: Option<PathBuf>,
     /// The `User-Agent` header.
     pub user_agent: &'static str,
+    /// Whether the URL says how long the answer may take (`?timeout=10s`).
+    pub tells_timeout: bool,
 }
 
 /// Whom to ask.
@@ -70,6 +72,7 @@ impl ClientConfig {
             authorization: None,
             token_file: None,
             user_agent: "kube-apiserver",
+            tells_timeout: true,
         }
     }
 

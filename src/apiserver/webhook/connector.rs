@@ -14,7 +14,7 @@ use tower::Service;
 use super::config::ServiceReference;
 use super::errors::{DialError, of_system};
 use super::line::Line;
-use super::service_resolver::{Backend, ServiceResolver};
+use super::service_resolver::{ServiceBackend, ServiceResolver};
 
 /// So long a connection may take to be there, as in client-go (`net.Dialer`).
 const DIAL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -76,7 +76,7 @@ fn is_of(service: &ServiceReference, uri: &Uri) -> bool {
 /// Connects to a pod; nothing where it is none. Whoever asks knows but the Service's address, if it has one.
 async fn dial_pod(
     resolver: &ServiceResolver,
-    backend: &Backend,
+    backend: &ServiceBackend,
     service_port: u16,
 ) -> Option<Result<Line, DialError>> {
     let address: IpAddr = backend.host.parse().ok()?;

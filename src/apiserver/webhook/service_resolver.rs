@@ -30,7 +30,7 @@ pub struct ServiceResolver {
 }
 
 /// Where a Service leads.
-pub(super) struct Backend {
+pub(super) struct ServiceBackend {
     /// An endpoint's address, or the external name.
     pub(super) host: String,
     /// The endpoint's.
@@ -84,12 +84,21 @@ impl ServiceResolver {
     ///
     /// # Errors
     /// As [`ServiceResolver::resolve_endpoint`].
-    pub(super) async fn resolve(&self, namespace: &str, name: &str, port: u16) -> Result<Backend, Status> {
+    pub(super) async fn resolve(
+        &self,
+        namespace: &str,
+        name: &str,
+        port: u16,
+    ) -> Result<ServiceBackend, Status> {
         let service = self.service(namespace, name).await?;
         let spec = at(&service, "spec");
         match text(spec, "type") {
             "ExternalName" => {
-                return Ok(Backend { host: text(spec, "externalName").into(), port, cluster_ip: None });
+                return Ok(ServiceBackend {
+                    host: text(spec, "externalName").into(),
+                    port,
+                    cluster_ip: None,
+                });
             }
             "ClusterIP" | "NodePort" | "LoadBalancer" | "" => {}
             other => return Err(Status::failure(500, "", format!("unsupported service type {other:?}"))),
@@ -104,7 +113,7 @@ impl ServiceResolver {
             0 => Err(unavailable(format!("no endpoints available for service {name:?}"))),
             count => {
                 let (host, port) = found.swap_remove(self.entropy.below(count));
-                Ok(Backend { host, port, cluster_ip: text(spec, "clusterIP").parse().ok() })
+                Ok(ServiceBackend { host, port, cluster_ip: text(spec, "clusterIP").parse().ok() })
             }
         }
     }

@@ -56,7 +56,7 @@ impl PageFlags {
             None => pages::self_signed(address, &Clock::real()).map_err(failed)?,
         };
         let delegated = apart.delegated(&authority).map_err(failed)?;
-        let debugging = Debugging { options: self.debugging, verbosity: Some(verbosity) };
+        let debugging = Debugging::new(self.debugging, Some(verbosity));
         let own = apart.own_pages(component, debugging);
         let served = pages::serve(address, identity, (delegated, &authority), own).await;
         let server = served.map_err(|why| failed(format!("--secure-port: {why}")))?;

@@ -1,10 +1,11 @@
 //! kubectl's current context, as kubectl itself finds it: in the files of `$KUBECONFIG`, else in
 //! `~/.kube/config`; where files say different things, the first counts.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_yaml::{Mapping, Value};
 
+use super::credentials::Credentials;
 use super::file;
 use crate::cli::Failure;
 
@@ -22,6 +23,12 @@ pub(crate) fn read() -> Option<Current> {
     of(&configs())
 }
 
+/// What the user of kubectl's current context shows the server at this address; none if the context is about
+/// another one.
+pub(crate) fn credentials_at(server: &str) -> Result<Option<Credentials>, Failure> {
+    credentials_in(&files(), server)
+}
+
 /// The file that a new context goes to: the first of `$KUBECONFIG`, else `~/.kube/config`.
 pub(crate) fn users_file() -> Result<PathBuf, Failure> {
     let none = Failure("HOME is not set; say where to write with --kubeconfig FILE".into());
@@ -32,6 +39,12 @@ pub(crate) fn users_file() -> Result<PathBuf, Failure> {
 pub(crate) fn namespace_of(config: &Mapping, context: &str) -> Option<String> {
     let namespace = context_in(config, context)?["namespace"].as_str()?;
     Some(namespace.to_owned()).filter(|namespace| !namespace.is_empty())
+}
+
+/// The address of the server of a file's context, if it has one.
+pub(crate) fn server_in(config: &Mapping, context: &str) -> Option<String> {
+    let cluster = context_in(config, context)?["cluster"].as_str()?;
+    named(config, "clusters", cluster)?["cluster"]["server"].as_str().map(str::to_owned)
 }
 
 /// The name of a file's current context, if it has one.
@@ -59,13 +72,37 @@ fn of(configs: &[Mapping]) -> Option<Current> {
     Some(Current { server, namespace })
 }
 
+/// A context whose user is nowhere is anonymous.
+fn credentials_in(files: &[(PathBuf, Mapping)], server: &str) -> Result<Option<Credentials>, Failure> {
+    let configs: Vec<Mapping> = files.iter().map(|(_, config)| config.clone()).collect();
+    if of(&configs).and_then(|current| current.server).as_deref() != Some(server) {
+        return Ok(None);
+    }
+    let context = configs.iter().find_map(name_in).unwrap_or_default();
+    let user = configs.iter().find_map(|config| context_in(config, context)?["user"].as_str());
+    let user = user.unwrap_or_default();
+    let entry = |(path, config): &(PathBuf, Mapping)| {
+        let entry = named(config, "users", user)?;
+        Some(Credentials::of(&entry["user"], path.parent().unwrap_or(Path::new(""))))
+    };
+    let credentials = files.iter().find_map(entry).unwrap_or_else(|| Ok(Credentials::default()));
+    credentials.map(Some).map_err(|Failure(why)| {
+        Failure(format!("user {user:?} of kubectl's current context {context:?}: {why}"))
+    })
+}
+
 fn named<'a>(config: &'a Mapping, section: &str, name: &str) -> Option<&'a Value> {
     let entries = config.get(section)?.as_sequence()?;
     entries.iter().find(|entry| entry["name"].as_str() == Some(name))
 }
 
 fn configs() -> Vec<Mapping> {
-    users_files().iter().filter_map(|path| file::read(path).ok()).collect()
+    files().into_iter().map(|(_, config)| config).collect()
+}
+
+fn files() -> Vec<(PathBuf, Mapping)> {
+    let read = |path: PathBuf| file::read(&path).ok().map(|config| (path, config));
+    users_files().into_iter().filter_map(read).collect()
 }
 
 /// Where kubectl looks for contexts.
@@ -96,5 +133,32 @@ mod tests {
         assert_eq!(current.server.as_deref(), Some("https://one"));
         assert_eq!(current.namespace.as_deref(), Some("team"));
         assert!(of(&configs[..1]).is_none(), "no context is current");
+    }
+
+    #[test]
+    fn the_user_counts_at_the_server_of_the_context_alone() {
+        let texts = [
+            "{current-context: dev, contexts: [{name: dev, context: {cluster: c, user: joe}}]}",
+            "{clusters: [{name: c, cluster: {server: 'https://one'}}], users: [{name: joe, user: {token: a}}]}",
+        ];
+        let files = texts.map(|text| (PathBuf::from("/k"), serde_yaml::from_str(text).unwrap()));
+        let shown = |files: &[(PathBuf, Mapping)], server| {
+            let credentials = credentials_in(files, server).map_err(|Failure(why)| why)?;
+            Ok::<_, String>(credentials.map(|shown| shown.headers.len()))
+        };
+        assert_eq!(shown(&files, "https://one"), Ok(Some(1)));
+        assert_eq!(shown(&files, "https://two"), Ok(None));
+        let elsewhere = texts[1].replace("joe", "jane").replace("{token: a}", "{exec: {}}");
+        let files =
+            [texts[0], &elsewhere].map(|text| (PathBuf::from("/k"), serde_yaml::from_str(text).unwrap()));
+        assert_eq!(shown(&files, "https://one"), Ok(Some(0)), "nobody knows him");
+        let helped = elsewhere.replace("jane", "joe");
+        let files =
+            [texts[0], &helped].map(|text| (PathBuf::from("/k"), serde_yaml::from_str(text).unwrap()));
+        let why = shown(&files, "https://one").unwrap_err();
+        assert!(
+            why.starts_with("user \"joe\" of kubectl's current context \"dev\": it logs in by exec"),
+            "{why}"
+        );
     }
 }

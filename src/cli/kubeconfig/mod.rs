@@ -3,6 +3,7 @@
 //! Beside each context of ours stands which contexts were current before it (`previous`), so that whoever is
 //! stopped last, and in whatever order, gives the user's own context back.
 
+pub(crate) mod credentials;
 pub(crate) mod current;
 
 mod file;
@@ -58,18 +59,13 @@ impl Written {
     }
 }
 
-/// Takes out the contexts of forks that end with their parent, beside its own and among the user's: before
-/// that of the parent, which is current again then until it goes, too.
-pub(crate) fn clean_forks(beside: &Path, forks: &[String]) -> Result<(), Failure> {
-    let folder = super::state::folder()?;
-    let users = current::users_file().ok().filter(|users| users != beside);
-    for path in users.iter().map(PathBuf::as_path).chain([beside]) {
-        // A cluster of its own has the name by now.
-        for fork in forks.iter().filter(|fork| !super::state::is_running(&folder, fork)) {
-            clean(path, fork, false)?;
-        }
+/// Takes out the context of a name if it is about this server: whoever has the name by now keeps it. Whether
+/// there was one.
+pub(crate) fn clean_at(path: &Path, name: &str, own_file: bool, server: &str) -> Result<bool, Failure> {
+    if !path.exists() || current::server_in(&file::read(path)?, name) != Some(server.into()) {
+        return Ok(false);
     }
-    Ok(())
+    clean(path, name, own_file)
 }
 
 /// Takes out what a killed cluster left: its context, or the file that holds nothing else. Whether there was
@@ -218,5 +214,15 @@ mod tests {
         write("kubarium", Some(&path), &access()).unwrap();
         assert!(clean(&path, "kubarium", true).unwrap() && !path.exists());
         assert!(!clean(&path, "kubarium", true).unwrap());
+    }
+    #[test]
+    fn a_context_is_taken_out_at_its_server_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("own");
+        write("fork", Some(&path), &access()).unwrap();
+        assert!(!clean_at(&path, "fork", true, "https://127.0.0.1:2").unwrap() && path.exists());
+        assert!(!clean_at(&path, "other", true, "https://127.0.0.1:1").unwrap() && path.exists());
+        assert!(clean_at(&path, "fork", true, "https://127.0.0.1:1").unwrap() && !path.exists());
+        assert!(!clean_at(&path, "fork", true, "https://127.0.0.1:1").unwrap());
     }
 }

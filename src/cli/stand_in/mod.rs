@@ -38,14 +38,14 @@ use apiserver::endpoints::routes::debug::Verbosity;
 use program::{ETCD, KUBE_APISERVER, KUBE_CONTROLLER_MANAGER, KUBE_SCHEDULER};
 
 /// The names, and what is done under each with the words after it.
-const NAMES: &[(&str, Run)] = &[
+const NAMES: &[(&str, RunStandIn)] = &[
     (KUBE_APISERVER, kube_apiserver::run),
     (ETCD, etcd::run),
     (KUBE_CONTROLLER_MANAGER, components::run_controllers),
     (KUBE_SCHEDULER, components::run_scheduler),
 ];
 
-type Run = fn(Vec<String>, Verbosity) -> Result<(), Failure>;
+type RunStandIn = fn(Vec<String>, Verbosity) -> Result<(), Failure>;
 
 /// Runs as the program whose name this one was called by, if it was.
 pub fn run_as_called() -> Option<ExitCode> {
@@ -64,7 +64,7 @@ pub fn run_as_called() -> Option<ExitCode> {
     })
 }
 
-fn called(word: &OsString) -> Option<Run> {
+fn called(word: &OsString) -> Option<RunStandIn> {
     let name = Path::new(word).file_name()?;
     NAMES.iter().find(|(known, _)| name == *known).map(|(_, run)| *run)
 }

@@ -57,7 +57,7 @@ enum EtcdAnswer {
 async fn ask_one(server: &str) -> EtcdAnswer {
     let address = server.trim_end_matches('/');
     let access = Access { server: address.into(), authority_pem: None, identity: None };
-    let told = match (Context { access }).get(STORE).await {
+    let told = match Context::of(access).get(STORE).await {
         Ok(told) => told,
         Err(Failure(why)) if why.starts_with("cannot ask") => return EtcdAnswer::Nothing,
         Err(_) => return EtcdAnswer::Other,

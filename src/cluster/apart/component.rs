@@ -16,6 +16,7 @@ use crate::cluster::component_zpages::ComponentZPages;
 use crate::cluster::components::{ComponentKeys, Parts, Running};
 use crate::cluster::config::Config;
 use crate::cluster::data_plane::DataPlane;
+use crate::cluster::debugging::memory_of_components;
 use crate::cluster::kubelet_lookup::Kubelets;
 use crate::cluster::node_changes;
 use apimachinery::options::ListOptions;
@@ -239,7 +240,7 @@ impl Apart {
             authority: authority.to_owned(),
             identity,
             clock: clock.clone(),
-            debugging: Debugging::of_kubelet(self.config.verbosity.clone()),
+            debugging: self.keeping(Debugging::of_kubelet(self.config.verbosity.clone())),
         };
         for (node, number) in self.running.nodes.names().iter().zip(0_u16..) {
             let port = if listen.port == 0 { 0 } else { listen.port.saturating_add(number) };
@@ -276,8 +277,14 @@ impl Apart {
                 clock: self.config.clock.clone(),
                 flags: Arc::new(move || running.flags(&name)),
             },
-            debugging,
+            debugging: self.keeping(debugging).begin(),
         }
+    }
+
+    /// With what the components of this process keep.
+    fn keeping(&self, mut debugging: Debugging) -> Debugging {
+        debugging.memory = Some(memory_of_components(&self.running));
+        debugging
     }
 
     /// Looks at what a component looks at when it is asked how it is.

@@ -37,7 +37,7 @@ pub(crate) enum SpeaksAs {
 }
 
 /// Everything that says who we are.
-pub(super) struct Credentials {
+pub(super) struct ComponentCredentials {
     speaks_as: SpeaksAs,
     authorization: Option<String>,
     token_file: Option<std::path::PathBuf>,
@@ -65,9 +65,9 @@ pub(super) enum AskedAs<'a> {
     Impersonated(&'a UserInfo),
 }
 
-impl Credentials {
-    pub(super) fn new(config: &ClientConfig, speaks_as: SpeaksAs, clock: &Clock) -> Credentials {
-        Credentials {
+impl ComponentCredentials {
+    pub(super) fn new(config: &ClientConfig, speaks_as: SpeaksAs, clock: &Clock) -> ComponentCredentials {
+        ComponentCredentials {
             speaks_as,
             authorization: config.authorization.clone(),
             token_file: config.token_file.clone(),
@@ -173,9 +173,9 @@ mod tests {
     use super::*;
     use apiserver::webhook::WebhookTarget;
 
-    fn credentials(speaks_as: SpeaksAs, clock: &Clock) -> Credentials {
+    fn credentials(speaks_as: SpeaksAs, clock: &Clock) -> ComponentCredentials {
         let config = ClientConfig::new(WebhookTarget::Url("https://127.0.0.1:1".into()));
-        Credentials::new(&config, speaks_as, clock)
+        ComponentCredentials::new(&config, speaks_as, clock)
     }
 
     fn stepped() -> Clock {
@@ -228,7 +228,7 @@ mod tests {
         std::fs::write(&path, "one\n").unwrap();
         let mut config = ClientConfig::new(WebhookTarget::Url("https://127.0.0.1:1".into()));
         config.token_file = Some(path.clone());
-        let credentials = Credentials::new(&config, SpeaksAs::Itself, &clock);
+        let credentials = ComponentCredentials::new(&config, SpeaksAs::Itself, &clock);
         assert_eq!(credentials.own().unwrap(), "Bearer one");
         std::fs::write(&path, "two").unwrap();
         assert_eq!(credentials.own().unwrap(), "Bearer one");

@@ -15,7 +15,7 @@ use http::{Method, StatusCode, Uri};
 use serde_json::{Value, json};
 use sync::Mutex;
 
-use super::credentials::{self, AskedAs, Credentials, SpeaksAs};
+use super::credentials::{self, AskedAs, ComponentCredentials, SpeaksAs};
 use apimachinery::status::Status;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiRequest, ApiResponse, ApiService, DecodedBody, InProcessUser, status_response};
@@ -51,7 +51,7 @@ struct RemoteInner {
     lanes: Lanes,
     /// Without the kubeconfig's certificate, which would count more than the token of an account.
     without_certificate: Lanes,
-    credentials: Credentials,
+    credentials: ComponentCredentials,
     limits: RequestLimits,
     /// By user. Bound: [`MAX_USERS`].
     turns: Mutex<BTreeMap<String, TokenBucket>>,
@@ -79,7 +79,7 @@ impl RemoteApi {
         tell: Tell,
     ) -> RemoteApi {
         let server = config.target.url().trim_end_matches('/').to_owned();
-        let credentials = Credentials::new(&config, speaks_as, clock);
+        let credentials = ComponentCredentials::new(&config, speaks_as, clock);
         RemoteApi(Arc::new(RemoteInner {
             server,
             user_agent: HeaderValue::from_static(config.user_agent),

@@ -110,12 +110,22 @@ impl<'a> CronJobSync<'a> {
         let status = &fresh.view::<CronJob>().status;
         if status.active.iter().any(|active| active.uid == job.metadata.uid) {
             (self.status, self.object) = (status.clone(), fresh);
-        } else {
+        } else if self.is_there(job).await? {
             let name = &job.metadata.name;
             let message = format!("Saw a job that the controller did not create or forgot: {name}");
             self.event("Warning", "UnexpectedJob", &message);
         }
         Ok(())
+    }
+
+    /// Whether a Job of the cache is there: one that was replaced just now is not.
+    async fn is_there(&self, job: &Object) -> Result<bool, Status> {
+        let (namespace, name) = (&job.metadata.namespace, &job.metadata.name);
+        match self.ctx.client.get(&JOBS, namespace, name).await {
+            Ok(found) => Ok(found.metadata.uid == job.metadata.uid),
+            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Forgets active Jobs that are gone.

@@ -83,7 +83,7 @@ impl DaemonSetController {
         &self,
         ctx: &Reconcile,
         work: &DaemonSetWork,
-        revisions: &revisions::Revisions,
+        revisions: &revisions::DaemonSetRevisions,
     ) -> Result<(), Status> {
         self.manage(ctx, work, revisions.hash()).await?;
         let is_rolling = work.view.spec.update_strategy.strategy_type == "RollingUpdate";

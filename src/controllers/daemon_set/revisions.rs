@@ -18,14 +18,14 @@ use apis::views::daemon_set::DaemonSet;
 use client_go::lister::Lister;
 
 /// The history of a set.
-pub(super) struct Revisions {
+pub(super) struct DaemonSetRevisions {
     /// The one of its template.
     current: Revision,
     /// The others, the oldest first.
     old: Vec<Revision>,
 }
 
-impl Revisions {
+impl DaemonSetRevisions {
     /// What the pods of the present template are labelled with.
     pub(super) fn hash(&self) -> &str {
         self.current.label(REVISION_HASH)
@@ -38,7 +38,7 @@ pub(super) async fn construct(
     work: &DaemonSetWork,
     history: &History<'_>,
     pods: &Lister,
-) -> Result<Revisions, Status> {
+) -> Result<DaemonSetRevisions, Status> {
     let data = template_patch(&work.view.spec.template);
     let mut current = vec![];
     let mut old = vec![];
@@ -54,14 +54,14 @@ pub(super) async fn construct(
             if newest.number() < number { history.renumber(&newest, number).await? } else { newest }
         }
     };
-    Ok(Revisions { current, old })
+    Ok(DaemonSetRevisions { current, old })
 }
 
 /// Forgets the oldest revisions that no pod is of, above the limit.
 pub(super) async fn clean_up(
     work: &DaemonSetWork,
     history: &History<'_>,
-    revisions: &Revisions,
+    revisions: &DaemonSetRevisions,
     pods: &Lister,
 ) -> Result<(), Status> {
     let limit = work.view.spec.revision_history_limit.unwrap_or(10);

@@ -9,18 +9,18 @@ const UNLIMITED: i64 = i32::MAX as i64;
 
 /// What the strategy allows, in pods.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Limits {
+pub(super) struct RolloutLimits {
     /// Above the desired number.
     pub max_surge: i64,
     /// Below the desired number.
     pub max_unavailable: i64,
 }
 
-impl Limits {
+impl RolloutLimits {
     /// Of a deployment; nothing is allowed where the strategy is not `RollingUpdate`.
-    pub(super) fn of(deployment: &Deployment) -> Limits {
+    pub(super) fn of(deployment: &Deployment) -> RolloutLimits {
         if !is_rolling_update(deployment) {
-            return Limits::default();
+            return RolloutLimits::default();
         }
         let rolling = deployment.spec.strategy.rolling_update.clone().unwrap_or_default();
         let zero = IntOrString::Int(0);
@@ -29,7 +29,7 @@ impl Limits {
         let unavailable = rolling.max_unavailable.as_ref().unwrap_or(&zero);
         let limits = resolve_fenceposts(surge, unavailable, replicas);
         let max_unavailable = if replicas == 0 { 0 } else { limits.max_unavailable.min(replicas) };
-        Limits { max_unavailable, ..limits }
+        RolloutLimits { max_unavailable, ..limits }
     }
 }
 
@@ -40,12 +40,16 @@ pub(super) fn is_rolling_update(deployment: &Deployment) -> bool {
 
 /// Percentages in pods: the surge rounds up, the unavailable round down, and if that leaves neither, one pod
 /// may be missing, or nothing would ever move.
-pub(super) fn resolve_fenceposts(surge: &IntOrString, unavailable: &IntOrString, desired: i64) -> Limits {
+pub(super) fn resolve_fenceposts(
+    surge: &IntOrString,
+    unavailable: &IntOrString,
+    desired: i64,
+) -> RolloutLimits {
     // Validation refuses what is no number and no percentage.
     let max_surge = surge.scaled(desired, true).unwrap_or(0);
     let max_unavailable = unavailable.scaled(desired, false).unwrap_or(0);
     let max_unavailable = if max_surge == 0 && max_unavailable == 0 { 1 } else { max_unavailable };
-    Limits { max_surge, max_unavailable }
+    RolloutLimits { max_surge, max_unavailable }
 }
 
 /// The size of the new ReplicaSet after one step (`NewRSNewReplicas`): it grows as far as the surge leaves
@@ -55,7 +59,7 @@ pub(super) fn new_set_size(deployment: &Deployment, total: i64, new_size: i64) -
     if !is_rolling_update(deployment) {
         return desired;
     }
-    let room = desired + Limits::of(deployment).max_surge - total;
+    let room = desired + RolloutLimits::of(deployment).max_surge - total;
     if room <= 0 { new_size } else { new_size + room.min(desired - new_size) }
 }
 
@@ -157,8 +161,12 @@ mod tests {
             (10, json!("100%"), json!(0), 10, 0),
         ];
         for (replicas, surge, unavailable, max_surge, max_unavailable) in cases {
-            let limits = Limits::of(&deployment(replicas, surge.clone(), unavailable.clone()));
-            assert_eq!(limits, Limits { max_surge, max_unavailable }, "{replicas} {surge} {unavailable}");
+            let limits = RolloutLimits::of(&deployment(replicas, surge.clone(), unavailable.clone()));
+            assert_eq!(
+                limits,
+                RolloutLimits { max_surge, max_unavailable },
+                "{replicas} {surge} {unavailable}"
+            );
         }
     }
 

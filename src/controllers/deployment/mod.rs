@@ -17,7 +17,7 @@ mod progress;
 mod recreate;
 mod rolling;
 
-use sets::{DeploymentWork, Set, Sets};
+use sets::{DeploymentWork, RolloutSet, Sets};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches, controller_key};
 use super::controller_ref::{CONTROLLER_INDEX, ControllerRefManager, controller_index};
@@ -64,7 +64,7 @@ impl DeploymentController {
             selector,
         };
         let claimed = manager.claim(&self.sets, |_| true).await?;
-        let sets = claimed.into_iter().map(Set::of).collect();
+        let sets = claimed.into_iter().map(RolloutSet::of).collect();
         Ok(Sets::sort(sets, &work.view.spec.template))
     }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::math::{Limits, new_set_size, progress_deadline_seconds};
+use super::math::{RolloutLimits, new_set_size, progress_deadline_seconds};
 use super::revision;
-use super::sets::{DeploymentWork, POD_TEMPLATE_HASH, Set, Sets, is_same_template};
+use super::sets::{DeploymentWork, POD_TEMPLATE_HASH, RolloutSet, Sets, is_same_template};
 use crate::conditions::set_condition;
 use crate::controller::Reconcile;
 use crate::controller_ref::{controller_reference, is_controlled_by};
@@ -74,7 +74,7 @@ pub(super) async fn sync_or_create(
         let message = format!("Scaled up replica set {name} from 0 to {size}");
         work.event(ctx, "Normal", "ScalingReplicaSet", message);
     }
-    sets.new = Some(Set::of(object));
+    sets.new = Some(RolloutSet::of(object));
     let mut changed = take_revision(work, revision.to_string());
     if is_created && progress_deadline_seconds(&work.view).is_some() {
         set_progressing(work, "True", "NewReplicaSetCreated", &format!("Created new replica set {name:?}"));
@@ -84,13 +84,13 @@ pub(super) async fn sync_or_create(
 }
 
 /// Writes a set that was changed.
-pub(super) async fn update(ctx: &Reconcile, object: &Object, tree: Value) -> Result<Set, Status> {
+pub(super) async fn update(ctx: &Reconcile, object: &Object, tree: Value) -> Result<RolloutSet, Status> {
     let (namespace, name) = (&object.metadata.namespace, &object.metadata.name);
-    Ok(Set::of(ctx.client.update(&REPLICA_SETS, namespace, name, tree).await?))
+    Ok(RolloutSet::of(ctx.client.update(&REPLICA_SETS, namespace, name, tree).await?))
 }
 
 fn next_revision(sets: &Sets) -> i64 {
-    sets.old.iter().map(Set::revision).max().unwrap_or(0) + 1
+    sets.old.iter().map(RolloutSet::revision).max().unwrap_or(0) + 1
 }
 
 fn new_set(work: &DeploymentWork, sets: &Sets, hash: &str, revision: i64) -> Value {
@@ -105,7 +105,7 @@ fn new_set(work: &DeploymentWork, sets: &Sets, hash: &str, revision: i64) -> Val
             "name": format!("{}-{hash}", work.name()),
             "namespace": work.object.metadata.namespace,
             "labels": template["metadata"]["labels"],
-            "annotations": revision::with_sizes(annotations, desired, Limits::of(&work.view).max_surge),
+            "annotations": revision::with_sizes(annotations, desired, RolloutLimits::of(&work.view).max_surge),
             "ownerReferences": [controller_reference(&work.object, &DEPLOYMENTS)],
         },
         "spec": {

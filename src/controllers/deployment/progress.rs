@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 
-use super::math::{Limits, progress_deadline_seconds};
-use super::sets::{DeploymentWork, Set, Sets};
+use super::math::{RolloutLimits, progress_deadline_seconds};
+use super::sets::{DeploymentWork, RolloutSet, Sets};
 use crate::conditions::{remove_condition, set_condition};
 use crate::controller::{Action, Reconcile};
 use apimachinery::status::Status;
@@ -105,7 +105,7 @@ fn calculate(work: &DeploymentWork, sets: &Sets) -> DeploymentStatus {
         terminating_replicas: sets.all().map(|set| set.view.status.terminating_replicas).sum(),
         ..work.status.clone()
     };
-    let min_available = work.view.replicas() - Limits::of(&work.view).max_unavailable;
+    let min_available = work.view.replicas() - RolloutLimits::of(&work.view).max_unavailable;
     let (is_available, reason, message) = if available >= min_available {
         ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.")
     } else {
@@ -167,7 +167,7 @@ fn has_timed_out(work: &DeploymentWork, current: Option<&Condition>, deadline_se
 
 /// The failure of the newest set, or else of any.
 fn replica_failure(sets: &Sets) -> Option<Condition> {
-    let of_set = |set: &Set| condition(&set.view.status.conditions, REPLICA_FAILURE).cloned();
+    let of_set = |set: &RolloutSet| condition(&set.view.status.conditions, REPLICA_FAILURE).cloned();
     let failure = sets.new.as_ref().and_then(of_set).or_else(|| sets.old.iter().find_map(of_set))?;
     Some(Condition { last_update_time: failure.last_transition_time, ..failure })
 }
@@ -204,7 +204,7 @@ mod tests {
 
     fn sets(status: Value) -> Sets {
         let tree = json!({"metadata": {"name": "web-1"}, "spec": {"replicas": 3}, "status": status});
-        Sets { new: Some(Set::of(Arc::new(Object::from_value(&tree, vec![]).unwrap()))), old: vec![] }
+        Sets { new: Some(RolloutSet::of(Arc::new(Object::from_value(&tree, vec![]).unwrap()))), old: vec![] }
     }
 
     fn progressing(reason: &str, seconds: i64) -> Value {

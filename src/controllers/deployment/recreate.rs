@@ -1,7 +1,7 @@
 //! Recreate: all old pods go before the first new one comes.
 
 use super::scale::{clean_up, scale_set};
-use super::sets::{DeploymentWork, Set, Sets};
+use super::sets::{DeploymentWork, RolloutSet, Sets};
 use super::{new_set, progress, rolling};
 use crate::controller::{Action, Reconcile};
 use crate::controller_ref::CONTROLLER_INDEX;
@@ -36,7 +36,7 @@ pub(super) async fn roll_out(
 
 /// `oldPodsRunning`: by the sets' own count, or by the pods themselves, those on their way out included.
 fn has_old_pods(sets: &Sets, pods: &Lister) -> bool {
-    let runs = |set: &Set| {
+    let runs = |set: &RolloutSet| {
         let pods = pods.by_index(CONTROLLER_INDEX, &set.object.metadata.uid);
         set.view.status.replicas > 0 || pods.iter().any(|pod| !pod.view::<Pod>().is_terminal())
     };

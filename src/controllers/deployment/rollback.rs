@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::sets::{DeploymentWork, POD_TEMPLATE_HASH, Set, Sets, is_same_template};
+use super::sets::{DeploymentWork, POD_TEMPLATE_HASH, RolloutSet, Sets, is_same_template};
 use crate::controller::Reconcile;
 use apimachinery::status::Status;
 use apis::apps::deployment::DEPLOYMENTS;
@@ -47,12 +47,12 @@ pub(super) async fn roll_back(
 
 /// The one before the newest; 0 when there is none.
 fn last_revision(sets: &Sets) -> i64 {
-    let mut revisions: Vec<i64> = sets.all().map(Set::revision).collect();
+    let mut revisions: Vec<i64> = sets.all().map(RolloutSet::revision).collect();
     revisions.sort_unstable();
     revisions.iter().rev().nth(1).copied().unwrap_or(0)
 }
 
-async fn write(ctx: &Reconcile, work: &DeploymentWork, set: Option<&Set>) -> Result<(), Status> {
+async fn write(ctx: &Reconcile, work: &DeploymentWork, set: Option<&RolloutSet>) -> Result<(), Status> {
     let mut tree = work.object.to_value();
     if let Some(annotations) = tree["metadata"]["annotations"].as_object_mut() {
         annotations.remove(ROLLBACK);

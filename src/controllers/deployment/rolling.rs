@@ -1,8 +1,8 @@
 //! RollingUpdate: the new set grows while the old ones shrink, within the surge and the unavailable.
 
-use super::math::{Limits, new_set_size};
+use super::math::{RolloutLimits, new_set_size};
 use super::scale::{clean_up, scale_set};
-use super::sets::{DeploymentWork, Set, Sets};
+use super::sets::{DeploymentWork, RolloutSet, Sets};
 use super::{new_set, progress};
 use crate::controller::{Action, Reconcile};
 use apimachinery::status::Status;
@@ -48,18 +48,18 @@ async fn shrink_old_sets(ctx: &Reconcile, work: &DeploymentWork, sets: &mut Sets
         return Ok(false);
     }
     // Those that are not available anyway go first: they would block the rollout, and nobody misses them.
-    let unhealthy = |set: &Set| set.size() - set.view.status.available_replicas;
+    let unhealthy = |set: &RolloutSet| set.size() - set.view.status.available_replicas;
     let cleaned = shrink(ctx, work, sets, removable, unhealthy).await?;
-    let min_available = work.view.replicas() - Limits::of(&work.view).max_unavailable;
+    let min_available = work.view.replicas() - RolloutLimits::of(&work.view).max_unavailable;
     let spare = sets.sum(|set| set.status.available_replicas) - min_available;
-    let scaled = shrink(ctx, work, sets, spare, Set::size).await?;
+    let scaled = shrink(ctx, work, sets, spare, RolloutSet::size).await?;
     Ok(cleaned + scaled > 0)
 }
 
 /// How many pods of old sets may go: all above the minimum, less those of the new set that are not available
 /// yet.
-fn removable(work: &DeploymentWork, sets: &Sets, new: &Set) -> i64 {
-    let min_available = work.view.replicas() - Limits::of(&work.view).max_unavailable;
+fn removable(work: &DeploymentWork, sets: &Sets, new: &RolloutSet) -> i64 {
+    let min_available = work.view.replicas() - RolloutLimits::of(&work.view).max_unavailable;
     let not_yet_available = new.size() - new.view.status.available_replicas;
     sets.total_size() - min_available - not_yet_available
 }
@@ -70,7 +70,7 @@ async fn shrink(
     work: &DeploymentWork,
     sets: &mut Sets,
     count: i64,
-    from: fn(&Set) -> i64,
+    from: fn(&RolloutSet) -> i64,
 ) -> Result<i64, Status> {
     let mut taken = 0;
     for set in sets.old.clone() {

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 
 use serde_json::json;
 
-use super::math::{Limits, Scaling, Share, is_rolling_update, proportions, revision_history_limit};
+use super::math::{RolloutLimits, Scaling, Share, is_rolling_update, proportions, revision_history_limit};
 use super::new_set::update;
 use super::revision::{self, DESIRED_REPLICAS, MAX_REPLICAS};
-use super::sets::{DeploymentWork, Set, Sets};
+use super::sets::{DeploymentWork, RolloutSet, Sets};
 use crate::controller::Reconcile;
 use apimachinery::options::DeleteOptions;
 use apimachinery::status::Status;
@@ -15,8 +15,9 @@ use apis::apps::replica_set::REPLICA_SETS;
 
 /// Whether the deployment's size was changed since its active sets were sized.
 pub(super) fn is_scaling_event(work: &DeploymentWork, sets: &Sets) -> bool {
-    let differs =
-        |set: &Set| set.number(DESIRED_REPLICAS).is_some_and(|desired| desired != work.view.replicas());
+    let differs = |set: &RolloutSet| {
+        set.number(DESIRED_REPLICAS).is_some_and(|desired| desired != work.view.replicas())
+    };
     sets.active().iter().any(differs)
 }
 
@@ -47,12 +48,15 @@ pub(super) async fn scale_set(
     ctx: &Reconcile,
     work: &DeploymentWork,
     sets: &mut Sets,
-    set: &Set,
+    set: &RolloutSet,
     size: i64,
 ) -> Result<bool, Status> {
     let (before, annotations) = (set.size(), &set.view.metadata.annotations);
-    let sized =
-        revision::with_sizes(annotations.clone(), work.view.replicas(), Limits::of(&work.view).max_surge);
+    let sized = revision::with_sizes(
+        annotations.clone(),
+        work.view.replicas(),
+        RolloutLimits::of(&work.view).max_surge,
+    );
     if before == size && sized == *annotations {
         return Ok(false);
     }
@@ -72,7 +76,7 @@ pub(super) async fn scale_set(
 /// Removes old sets beyond `revisionHistoryLimit`, lowest revision first; those that still have pods stay.
 pub(super) async fn clean_up(ctx: &Reconcile, work: &DeploymentWork, sets: &Sets) -> Result<(), Status> {
     let Some(limit) = revision_history_limit(&work.view) else { return Ok(()) };
-    let mut cleanable: Vec<&Set> = sets.old.iter().filter(|set| !set.object.is_deleting()).collect();
+    let mut cleanable: Vec<&RolloutSet> = sets.old.iter().filter(|set| !set.object.is_deleting()).collect();
     cleanable.sort_by_key(|set| set.revision());
     let excess = cleanable.len().saturating_sub(limit);
     for set in cleanable.into_iter().take(excess) {
@@ -91,7 +95,7 @@ pub(super) async fn clean_up(ctx: &Reconcile, work: &DeploymentWork, sets: &Sets
 }
 
 /// `deploymentutil.IsSaturated`
-fn is_saturated(new: &Set, desired: i64) -> bool {
+fn is_saturated(new: &RolloutSet, desired: i64) -> bool {
     let sized_for = new.number(DESIRED_REPLICAS);
     new.size() == desired && sized_for == Some(desired) && new.view.status.available_replicas == desired
 }
@@ -100,21 +104,21 @@ async fn scale_proportionally(
     ctx: &Reconcile,
     work: &DeploymentWork,
     sets: &mut Sets,
-    mut active: Vec<Set>,
+    mut active: Vec<RolloutSet>,
 ) -> Result<(), Status> {
     let scaling = Scaling {
         replicas: work.view.replicas(),
-        max_surge: Limits::of(&work.view).max_surge,
+        max_surge: RolloutLimits::of(&work.view).max_surge,
         status_replicas: work.status.replicas,
     };
-    let created = |set: &Set| set.object.metadata.creation_timestamp;
+    let created = |set: &RolloutSet| set.object.metadata.creation_timestamp;
     // Of sets of one size the newer grow and the older shrink first.
     if scaling.replicas + scaling.max_surge > sets.total_size() && scaling.replicas > 0 {
         active.sort_by_key(|set| (Reverse(set.size()), Reverse(created(set))));
     } else {
         active.sort_by_key(|set| (Reverse(set.size()), created(set)));
     }
-    let share = |set: &Set| Share { size: set.size(), max_replicas_before: set.number(MAX_REPLICAS) };
+    let share = |set: &RolloutSet| Share { size: set.size(), max_replicas_before: set.number(MAX_REPLICAS) };
     let shares: Vec<Share> = active.iter().map(share).collect();
     for (set, size) in active.iter().zip(proportions(&shares, scaling)) {
         scale_set(ctx, work, sets, set, size).await?;

@@ -22,18 +22,18 @@ pub(super) const POD_TEMPLATE_HASH: &str = "pod-template-hash";
 
 /// One ReplicaSet, as it is in the cache or came back from a write.
 #[derive(Clone)]
-pub(super) struct Set {
+pub(super) struct RolloutSet {
     /// The whole.
     pub object: Arc<Object>,
     /// What is read of it.
     pub view: Arc<ReplicaSet>,
 }
 
-impl Set {
+impl RolloutSet {
     /// Of an object.
-    pub(super) fn of(object: Arc<Object>) -> Set {
+    pub(super) fn of(object: Arc<Object>) -> RolloutSet {
         let view = object.view::<ReplicaSet>();
-        Set { object, view }
+        RolloutSet { object, view }
     }
 
     /// Its name.
@@ -65,15 +65,15 @@ impl Set {
 #[derive(Clone)]
 pub(super) struct Sets {
     /// There is none before it is created.
-    pub new: Option<Set>,
+    pub new: Option<RolloutSet>,
     /// From the oldest on.
-    pub old: Vec<Set>,
+    pub old: Vec<RolloutSet>,
 }
 
 impl Sets {
     /// Tells the newest from the others: the oldest of those whose template is `template`, so that one answer
     /// is given should there be more (`FindNewReplicaSet`).
-    pub(super) fn sort(mut sets: Vec<Set>, template: &Value) -> Sets {
+    pub(super) fn sort(mut sets: Vec<RolloutSet>, template: &Value) -> Sets {
         sets.sort_by(|a, b| a.created().cmp(&b.created()));
         let at = sets.iter().position(|set| is_same_template(&set.view.spec.template, template));
         let new = at.map(|at| sets.remove(at));
@@ -81,18 +81,18 @@ impl Sets {
     }
 
     /// All, the newest last.
-    pub(super) fn all(&self) -> impl Iterator<Item = &Set> {
+    pub(super) fn all(&self) -> impl Iterator<Item = &RolloutSet> {
         self.old.iter().chain(&self.new)
     }
 
     /// Those that want pods.
-    pub(super) fn active(&self) -> Vec<Set> {
+    pub(super) fn active(&self) -> Vec<RolloutSet> {
         self.all().filter(|set| set.size() > 0).cloned().collect()
     }
 
     /// What all want together.
     pub(super) fn total_size(&self) -> i64 {
-        self.all().map(Set::size).sum()
+        self.all().map(RolloutSet::size).sum()
     }
 
     /// The sum of a number in the statuses of all.
@@ -101,8 +101,8 @@ impl Sets {
     }
 
     /// Puts a set that was written in the place of its former self.
-    pub(super) fn replace(&mut self, written: Set) {
-        let is_it = |set: &&mut Set| set.object.metadata.uid == written.object.metadata.uid;
+    pub(super) fn replace(&mut self, written: RolloutSet) {
+        let is_it = |set: &&mut RolloutSet| set.object.metadata.uid == written.object.metadata.uid;
         if let Some(place) = self.old.iter_mut().chain(&mut self.new).find(is_it) {
             *place = written;
         }
@@ -209,11 +209,11 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn set(name: &str, image: &str, created: &str) -> Set {
+    fn set(name: &str, image: &str, created: &str) -> RolloutSet {
         let template = json!({"metadata": {"labels": {"app": "web", POD_TEMPLATE_HASH: name}}, "spec": {"image": image}});
         let metadata = json!({"name": name, "uid": name, "creationTimestamp": created});
         let tree = json!({"metadata": metadata, "spec": {"replicas": 2, "template": template}});
-        Set::of(Arc::new(Object::from_value(&tree, vec![]).unwrap()))
+        RolloutSet::of(Arc::new(Object::from_value(&tree, vec![]).unwrap()))
     }
 
     #[test]
@@ -226,7 +226,7 @@ mod tests {
         ];
         let sets = Sets::sort(sets, &template);
         assert_eq!(sets.new.as_ref().unwrap().name(), "early");
-        assert_eq!(sets.old.iter().map(Set::name).collect::<Vec<_>>(), ["other", "late"]);
+        assert_eq!(sets.old.iter().map(RolloutSet::name).collect::<Vec<_>>(), ["other", "late"]);
         assert_eq!(sets.total_size(), 6);
     }
 }

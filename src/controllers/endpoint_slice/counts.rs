@@ -1,20 +1,21 @@
 //! What the controller of EndpointSlices counts (`endpointslice/metrics`). How many there are is looked up
 //! when somebody asks.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::owned::service_key;
 use super::pack::{MAX_ENDPOINTS_PER_SLICE, Packed, SlicePlan};
+use crate::controller::Key;
 use apimachinery::object::Object;
-use apis::views::endpoints::EndpointSlice;
+use apis::views::endpoints::{Endpoint, EndpointSlice};
 use apis::views::service::Service;
 use client_go::lister::Lister;
-use component_base::metrics::{Family, Render, heading};
+use component_base::metrics::{Family, Render, gauge, plain_gauge};
 
 /// Of endpoints: `ExponentialBuckets(2, 2, 15)`.
-const ENDPOINT_BOUNDS: [f64; 15] =
+pub(crate) const ENDPOINT_BOUNDS: [f64; 15] =
     [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0];
 /// Of slices: Prometheus' own (`DefBuckets`).
 const SLICE_BOUNDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -32,31 +33,79 @@ pub(super) struct SliceCounts {
 
 /// What one sync did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct SliceSync {
-    pub(super) added: u32,
-    pub(super) removed: u32,
+pub(crate) struct SliceSync {
+    pub(crate) added: u32,
+    /// Endpoints that stay, and are otherwise than they were.
+    pub(crate) updated: u32,
+    pub(crate) removed: u32,
     /// Slices that were written or deleted.
     pub(super) changed: u32,
 }
 
 impl SliceSync {
     /// What will be done: endpoints that a slice has and had not, and the other way round.
-    pub(super) fn of(plan: &SlicePlan) -> SliceSync {
+    pub(crate) fn of(plan: &SlicePlan) -> SliceSync {
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        let mut sync =
-            SliceSync { changed: number(plan.write.len() + plan.delete.len()), added: 0, removed: 0 };
+        let changed = number(plan.write.len() + plan.delete.len());
+        let mut sync = SliceSync { changed, ..SliceSync::default() };
         for Packed { slice, endpoints, .. } in &plan.write {
             let old = slice.as_ref().map(|slice| slice.view::<EndpointSlice>());
-            let old: BTreeSet<&[String]> =
-                old.iter().flat_map(|old| &old.endpoints).map(|endpoint| &*endpoint.addresses).collect();
-            let new: BTreeSet<&[String]> = endpoints.iter().map(|endpoint| &*endpoint.addresses).collect();
-            sync.added = sync.added.saturating_add(number(new.difference(&old).count()));
-            sync.removed = sync.removed.saturating_add(number(old.difference(&new).count()));
+            let old: BTreeMap<&[String], &Endpoint> = by_addresses(old.iter().flat_map(|old| &old.endpoints));
+            let new: BTreeMap<&[String], &Endpoint> = by_addresses(endpoints);
+            let without = |all: &BTreeMap<&[String], &Endpoint>, known: &BTreeMap<&[String], &Endpoint>| {
+                number(all.keys().filter(|addresses| !known.contains_key(*addresses)).count())
+            };
+            let is_other = |(addresses, endpoint): &(&&[String], &&Endpoint)| {
+                old.get(*addresses).is_some_and(|old| old != *endpoint)
+            };
+            sync.added = sync.added.saturating_add(without(&new, &old));
+            sync.updated = sync.updated.saturating_add(number(new.iter().filter(is_other).count()));
+            sync.removed = sync.removed.saturating_add(without(&old, &new));
         }
         for slice in &plan.delete {
             sync.removed = sync.removed.saturating_add(number(slice.view::<EndpointSlice>().endpoints.len()));
         }
         sync
+    }
+}
+
+fn by_addresses<'a>(
+    endpoints: impl IntoIterator<Item = &'a Endpoint>,
+) -> BTreeMap<&'a [String], &'a Endpoint> {
+    endpoints.into_iter().map(|endpoint| (&*endpoint.addresses, endpoint)).collect()
+}
+
+/// Writes how many slices and endpoints there are, and how many slices there would be at best: of these
+/// `slices`, as far as somebody's, each of which takes so many endpoints. `name` is what the metrics' names
+/// begin with, and how stable they are.
+pub(crate) fn render_numbers(
+    out: &mut String,
+    (name, stability): (&str, &str),
+    slices: &[Arc<Object>],
+    (owner, most): (fn(&Object) -> Option<Key>, usize),
+) {
+    let mut count: u64 = 0;
+    let mut groups: BTreeMap<(Key, String, String), usize> = BTreeMap::new();
+    for slice in slices {
+        let Some(owner) = owner(slice) else { continue };
+        let view = slice.view::<EndpointSlice>();
+        count += 1;
+        let group = (owner, view.address_type.clone(), format!("{:?}", view.ports));
+        *groups.entry(group).or_default() += view.endpoints.len();
+    }
+    let endpoints: usize = groups.values().sum();
+    let best: usize = groups.values().map(|count| count.div_ceil(most).max(1)).sum();
+    let gauges = [
+        (
+            "desired_endpoint_slices",
+            "Number of EndpointSlices that would exist with perfect endpoint allocation",
+            best as u64,
+        ),
+        ("endpoints_desired", "Number of endpoints desired", endpoints as u64),
+        ("num_endpoint_slices", "Number of EndpointSlices", count),
+    ];
+    for (gauge, help, value) in gauges {
+        plain_gauge(out, (&format!("{name}_{gauge}"), &format!("{stability} {help}")), value);
     }
 }
 
@@ -120,35 +169,6 @@ impl SliceCounts {
         self.syncs.count([result]);
     }
 
-    fn render_numbers(&self, out: &mut String) {
-        let mut slices: u64 = 0;
-        let mut groups: BTreeMap<(_, String, String), usize> = BTreeMap::new();
-        for slice in self.slices.all() {
-            let Some(service) = service_key(&slice) else { continue };
-            let view = slice.view::<EndpointSlice>();
-            slices += 1;
-            let group = (service, view.address_type.clone(), format!("{:?}", view.ports));
-            *groups.entry(group).or_default() += view.endpoints.len();
-        }
-        let endpoints: usize = groups.values().sum();
-        let best: usize = groups.values().map(|count| count.div_ceil(MAX_ENDPOINTS_PER_SLICE).max(1)).sum();
-        let gauges = [
-            (
-                "desired_endpoint_slices",
-                "[BETA] Number of EndpointSlices that would exist with perfect endpoint allocation",
-                best as u64,
-            ),
-            ("endpoints_desired", "[BETA] Number of endpoints desired", endpoints as u64),
-            ("num_endpoint_slices", "[BETA] Number of EndpointSlices", slices),
-        ];
-        for (name, help, value) in gauges {
-            let name = format!("endpoint_slice_controller_{name}");
-            heading(out, &name, "gauge", help);
-            // Writing into a text cannot fail.
-            let _ = writeln!(out, "{name} {value}");
-        }
-    }
-
     fn render_distributions(&self, out: &mut String) {
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         for service in self.services.all() {
@@ -157,25 +177,46 @@ impl SliceCounts {
                 *counts.entry(distribution).or_default() += 1;
             }
         }
-        if counts.is_empty() {
-            return;
-        }
         let name = "endpoint_slice_controller_services_count_by_traffic_distribution";
-        heading(out, name, "gauge", "[BETA] Number of Services using some specific trafficDistribution");
-        for (distribution, count) in counts {
-            let _ = writeln!(out, "{name}{{traffic_distribution={distribution:?}}} {count}");
-        }
+        let help = "[BETA] Number of Services using some specific trafficDistribution";
+        let values = counts.into_iter().map(|(distribution, count)| ([distribution], count));
+        gauge(out, (name, help), ["traffic_distribution"], values);
     }
 }
 
 impl Render for SliceCounts {
     fn render(&self, out: &mut String) {
         self.changes.render(out);
-        self.render_numbers(out);
+        let owned: (fn(&Object) -> Option<Key>, usize) = (service_key, MAX_ENDPOINTS_PER_SLICE);
+        render_numbers(out, ("endpoint_slice_controller", "[BETA]"), &self.slices.all(), owned);
         self.added.render(out);
         self.removed.render(out);
         self.changed.render(out);
         self.render_distributions(out);
         self.syncs.render(out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::endpoint_slice::desired::EndpointGroup;
+    use crate::endpoint_slice::pack;
+
+    #[test]
+    fn a_sync_tells_what_comes_goes_and_changes() {
+        let slice = json!({"metadata": {"name": "s"}, "addressType": "IPv4", "ports": [], "endpoints": [
+            {"addresses": ["10.0.0.1"], "conditions": {"ready": true}},
+            {"addresses": ["10.0.0.2"], "conditions": {"ready": true}},
+            {"addresses": ["10.0.0.3"], "conditions": {"ready": true}}]});
+        let slice = Arc::new(Object::from_value(&slice, vec![]).unwrap());
+        let mut endpoints = slice.view::<EndpointSlice>().endpoints.clone();
+        endpoints[0].conditions.ready = Some(false);
+        endpoints[2].addresses = vec!["10.0.0.4".into()];
+        let group = EndpointGroup { address_type: "IPv4", ports: vec![] };
+        let plan = pack::plan(vec![slice], BTreeMap::from([(group, endpoints)]), &BTreeMap::new(), 100);
+        assert_eq!(SliceSync::of(&plan), SliceSync { added: 1, updated: 1, removed: 1, changed: 1 });
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::zone_shares::ZONE;
-use crate::service_pods::{hostname, is_endpoint, pod_port};
+use crate::service_pods::{address_types, hostname, is_endpoint, pod_addresses, pod_port};
 use apimachinery::object::Object;
+use apis::core::node_labels::ZONE;
 use apis::views::endpoints::{
     Endpoint, EndpointConditions, EndpointHints, EndpointPort, NamedHint, TargetRef,
 };
@@ -47,7 +47,7 @@ pub(crate) fn groups(
         let mut is_empty = true;
         for pod in pods.iter().filter(|pod| is_endpoint(pod, true)) {
             let view = pod.view::<Pod>();
-            let addresses = addresses(&view, address_type);
+            let addresses = pod_addresses(&view, address_type);
             if addresses.is_empty() {
                 continue;
             }
@@ -68,33 +68,6 @@ pub(crate) fn groups(
         }
     }
     groups
-}
-
-fn address_types(service: &Service) -> Vec<&'static str> {
-    let types: Vec<&'static str> = service
-        .spec
-        .ip_families
-        .iter()
-        .filter_map(|family| match family.as_str() {
-            "IPv4" => Some("IPv4"),
-            "IPv6" => Some("IPv6"),
-            _ => None,
-        })
-        .collect();
-    if !types.is_empty() {
-        types
-    } else if service.spec.cluster_ip.contains(':') {
-        vec!["IPv6"]
-    } else {
-        vec!["IPv4"]
-    }
-}
-
-fn addresses(pod: &Pod, address_type: &str) -> Vec<String> {
-    let is_of_type = |ip: &str| ip.contains(':') == (address_type == "IPv6");
-    let all = pod.status.pod_ips.iter().map(|it| it.ip.as_str());
-    let first = Some(pod.status.pod_ip.as_str()).filter(|ip| !ip.is_empty() && pod.status.pod_ips.is_empty());
-    all.chain(first).filter(|ip| is_of_type(ip)).map(str::to_owned).collect()
 }
 
 fn ports(service: &Service, pod: &Pod) -> Vec<EndpointPort> {
@@ -158,6 +131,7 @@ fn endpoint(
             namespace: metadata.namespace.clone(),
             name: metadata.name.clone(),
             uid: metadata.uid.clone(),
+            ..TargetRef::default()
         }),
     }
 }

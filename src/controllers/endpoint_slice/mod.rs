@@ -5,7 +5,7 @@
 //! with it. It must not know what a proxy makes of them. Slices of Endpoints that somebody else writes are
 //! not made here.
 
-mod counts;
+pub(super) mod counts;
 pub(super) mod desired;
 mod owned;
 pub(super) mod pack;

@@ -257,7 +257,7 @@ fn right_hints(
 mod tests {
     use super::*;
     use crate::endpoint_slice::pack;
-    use crate::endpoint_slice::zone_shares::ZONE;
+    use apis::core::node_labels::ZONE;
     use serde_json::json;
 
     const TYPES: [&str; 1] = ["IPv4"];

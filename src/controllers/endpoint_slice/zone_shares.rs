@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use apimachinery::object::Object;
 use apimachinery::quantity::Quantity;
+use apis::core::node_labels::ZONE;
 use apis::views::meta::is_true;
 use apis::views::node::Node;
 
-/// The label of a node that says its zone.
-pub(super) const ZONE: &str = "topology.kubernetes.io/zone";
 /// Nodes with one of these run the cluster itself, and do not count.
 const EXCLUDED: [&str; 2] = ["node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master"];
 /// No endpoint may be asked for so much more than its share (`overloadThreshold`).

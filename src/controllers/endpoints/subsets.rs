@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::service_pods::{PodPort, hostname, is_endpoint, is_headless, pod_port};
+use crate::service_pods::{
+    PodPort, address_types, hostname, is_endpoint, is_headless, pod_addresses, pod_port,
+};
 use apimachinery::object::Object;
 use apis::views::pod::Pod;
 use apis::views::service::Service;
@@ -20,13 +22,16 @@ type Ports = BTreeSet<PodPort>;
 pub(super) fn of(object: &Object, service: &Service, pods: &[Arc<Object>]) -> (Value, bool) {
     let tolerates = service.spec.publish_not_ready_addresses;
     let mut by_ports: BTreeMap<Ports, [Vec<Value>; 2]> = BTreeMap::new();
+    let family = address_types(service)[0];
     let mut addresses: Vec<(Ports, bool, Value)> = pods
         .iter()
         .filter(|pod| is_endpoint(pod, tolerates))
         .filter_map(|pod| {
             let view = pod.view::<Pod>();
+            // A pod without an address of the service's first family has none here.
+            let ip = pod_addresses(&view, family).into_iter().next()?;
             let ports = ports(service, &view)?;
-            Some((ports, tolerates || view.is_ready(), address(object, pod, &view)))
+            Some((ports, tolerates || view.is_ready(), address(object, pod, &view, &ip)))
         })
         .collect();
     // Ready ones first, so that they are the last to be left out; then by address.
@@ -45,7 +50,7 @@ fn ports(service: &Service, pod: &Pod) -> Option<Ports> {
     (needs_none || !ports.is_empty()).then_some(ports)
 }
 
-fn address(service: &Object, object: &Object, pod: &Pod) -> Value {
+fn address(service: &Object, object: &Object, pod: &Pod, ip: &str) -> Value {
     let metadata = &object.metadata;
     let target = json!({
         "kind": "Pod",
@@ -53,7 +58,7 @@ fn address(service: &Object, object: &Object, pod: &Pod) -> Value {
         "name": metadata.name,
         "uid": metadata.uid,
     });
-    let mut address = json!({"ip": pod.status.pod_ip, "targetRef": target});
+    let mut address = json!({"ip": ip, "targetRef": target});
     if !pod.spec.node_name.is_empty() {
         address["nodeName"] = pod.spec.node_name.as_str().into();
     }
@@ -130,6 +135,26 @@ mod tests {
         assert_eq!(found[0]["ports"], json!([{"port": 8080, "protocol": "TCP"}]));
         let all = subsets(json!({"ports": [port], "publishNotReadyAddresses": true}), &pods);
         assert_eq!(ips(&all[0]["addresses"]).len(), 3);
+    }
+
+    #[test]
+    fn addresses_are_of_the_first_family_of_the_service() {
+        let ips = |ips: &[&str]| ips.iter().map(|ip| json!({"ip": ip})).collect::<Vec<_>>();
+        let pod = |name: &str, all: &[&str]| {
+            object(json!({
+                "metadata": {"name": name, "namespace": "a", "uid": name},
+                "status": {"podIP": all[0], "podIPs": ips(all), "conditions": [{"type": "Ready", "status": "True"}]},
+            }))
+        };
+        let pods = [pod("both", &["10.0.0.1", "fd00::1"]), pod("four", &["10.0.0.2"])];
+        let of = |families: Value| {
+            let spec = json!({"ports": [{"port": 80}], "ipFamilies": families});
+            let found = subsets(spec, &pods);
+            self::ips(&found[0]["addresses"]).into_iter().map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(of(json!(["IPv6"])), ["fd00::1"]);
+        assert_eq!(of(json!(["IPv6", "IPv4"])), ["fd00::1"]);
+        assert_eq!(of(json!(["IPv4", "IPv6"])), ["10.0.0.1", "10.0.0.2"]);
     }
 
     #[test]

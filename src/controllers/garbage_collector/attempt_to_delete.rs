@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::graph::Graph;
 use super::graph_builder::{collected, mapping};
-use super::graph_node::{FOREGROUND, GraphNode, Identity, ORPHAN, blocks};
+use super::graph_node::{FOREGROUND, GraphNode, ORPHAN, ObjectIdentity, blocks};
 use super::live;
 use crate::controller::{Action, Controller, Key, Reconcile, Running, Watches};
 use apimachinery::gvk::GroupVersion;
@@ -86,7 +86,7 @@ impl AttemptToDelete {
     fn tell_of_invalid_owners(
         &self,
         ctx: &Reconcile,
-        item: &Identity,
+        item: &ObjectIdentity,
         latest: &Object,
     ) -> Result<(), Status> {
         let namespace = &item.namespace;
@@ -150,7 +150,7 @@ impl AttemptToDelete {
     async fn classify(
         &self,
         ctx: &Reconcile,
-        item: &Identity,
+        item: &ObjectIdentity,
         latest: &Object,
     ) -> Result<SortedOwners, Status> {
         let mut owners = SortedOwners::default();
@@ -173,7 +173,7 @@ impl AttemptToDelete {
     async fn owner(
         &self,
         ctx: &Reconcile,
-        item: &Identity,
+        item: &ObjectIdentity,
         reference: &OwnerReference,
     ) -> Result<Option<Arc<Object>>, Status> {
         if self.graph.is_absent(reference, &item.namespace) {
@@ -186,7 +186,7 @@ impl AttemptToDelete {
             return Err(Status::bad_request("cluster-scoped objects cannot refer to namespaced owners"));
         }
         let namespace = if is_namespaced { item.namespace.clone() } else { String::new() };
-        let identity = Identity { kind, namespace, name: reference.name.clone() };
+        let identity = ObjectIdentity { kind, namespace, name: reference.name.clone() };
         let owner = live::get(ctx, &identity, &reference.uid).await?;
         if owner.is_none() {
             self.graph.note_absent(&identity, &reference.uid);
@@ -237,7 +237,12 @@ async fn release(ctx: &Reconcile, uid: &str, node: &GraphNode, owners: &SortedOw
 }
 
 /// Only in the state in which its owners were judged: it may have been adopted meanwhile.
-async fn delete(ctx: &Reconcile, identity: &Identity, latest: &Object, policy: &str) -> Result<(), Status> {
+async fn delete(
+    ctx: &Reconcile,
+    identity: &ObjectIdentity,
+    latest: &Object,
+    policy: &str,
+) -> Result<(), Status> {
     let metadata = &latest.metadata;
     let mut options = DeleteOptions::propagation(policy).of_uid(&metadata.uid);
     options.preconditions.get_or_insert_default().resource_version =

@@ -7,7 +7,7 @@ use futures::future::try_join_all;
 
 use super::graph::Graph;
 use super::graph_builder::collected;
-use super::graph_node::{Identity, ORPHAN, Uid};
+use super::graph_node::{GraphUid, ORPHAN, ObjectIdentity};
 use super::live;
 use crate::controller::{Action, Controller, Key, Reconcile, Watches};
 use apimachinery::status::Status;
@@ -38,7 +38,7 @@ impl Controller for AttemptToOrphan {
 
     async fn reconcile(&self, ctx: &Reconcile, owner: &Key) -> Result<Action, Status> {
         let Some(node) = self.graph.get(owner) else { return Ok(Action::Done) };
-        let mut dependents: BTreeMap<Uid, Identity> =
+        let mut dependents: BTreeMap<GraphUid, ObjectIdentity> =
             self.graph.dependents(owner).into_iter().map(|(uid, node)| (uid, node.identity)).collect();
         let live = live::dependents(ctx, &collected(&self.scheme), &node.identity, owner).await?;
         dependents.extend(live.into_iter().map(|(identity, it)| (it.metadata.uid.clone(), identity)));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sync::{Mutex, MutexGuard};
 
-use super::graph_node::{GraphNode, Identity, Uid, blocks, described, is_untied, named};
+use super::graph_node::{GraphNode, GraphUid, ObjectIdentity, blocks, described, is_untied, named};
 use super::graph_nodes::GraphNodes;
 use apimachinery::object::{Object, OwnerReference};
 use apis::kind::Kind;
@@ -23,9 +23,9 @@ pub(super) struct Graph(Mutex<GraphState>);
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Todo {
     /// Objects that may have to go.
-    pub attempt_to_delete: Vec<Uid>,
+    pub attempt_to_delete: Vec<GraphUid>,
     /// Owners that let their dependents go.
-    pub attempt_to_orphan: Vec<Uid>,
+    pub attempt_to_orphan: Vec<GraphUid>,
 }
 
 #[derive(Default)]
@@ -86,7 +86,7 @@ impl Graph {
 
     /// The apiserver has no object of this uid where `identity` says (a virtual delete event). Dependents
     /// that mean another place are not concerned: an owner that nobody has told of is then asked for there.
-    pub(super) fn lose(&self, uid: &str, identity: &Identity, scheme: &Scheme) -> Todo {
+    pub(super) fn lose(&self, uid: &str, identity: &ObjectIdentity, scheme: &Scheme) -> Todo {
         let mut state = self.lock();
         let Some(node) = state.nodes.get(uid) else { return Todo::default() };
         let (meant, others) = state.partition(&node.dependents, uid, identity);
@@ -112,12 +112,12 @@ impl Graph {
     }
 
     /// The dependents for which `uid` waits: those that say so in their reference (`blockingDependents`).
-    pub(super) fn blocking_dependents(&self, uid: &str) -> Vec<(Uid, GraphNode)> {
+    pub(super) fn blocking_dependents(&self, uid: &str) -> Vec<(GraphUid, GraphNode)> {
         self.dependents(uid).into_iter().filter(|(_, node)| blocks(&node.owners, uid)).collect()
     }
 
     /// All dependents of `uid`.
-    pub(super) fn dependents(&self, uid: &str) -> Vec<(Uid, GraphNode)> {
+    pub(super) fn dependents(&self, uid: &str) -> Vec<(GraphUid, GraphNode)> {
         let state = self.lock();
         let Some(node) = state.nodes.tied(uid) else { return vec![] };
         let found = node.dependents.iter().filter_map(|uid| Some((uid.clone(), state.nodes.get(uid)?)));
@@ -131,7 +131,7 @@ impl Graph {
     }
 
     /// The apiserver does not have this owner there; no object gets its uid again.
-    pub(super) fn note_absent(&self, identity: &Identity, uid: &str) {
+    pub(super) fn note_absent(&self, identity: &ObjectIdentity, uid: &str) {
         self.lock().note_absent(identity, uid);
     }
 
@@ -210,17 +210,22 @@ impl GraphState {
     }
 
     /// Those dependents of `uid` that mean what is at `identity`, and those that mean another.
-    fn partition(&self, dependents: &BTreeSet<Uid>, uid: &str, identity: &Identity) -> (Vec<Uid>, Vec<Uid>) {
-        let means = |dependent: &&Uid| {
+    fn partition(
+        &self,
+        dependents: &BTreeSet<GraphUid>,
+        uid: &str,
+        identity: &ObjectIdentity,
+    ) -> (Vec<GraphUid>, Vec<GraphUid>) {
+        let means = |dependent: &&GraphUid| {
             let Some(node) = self.nodes.tied(dependent) else { return true };
             named(&node.owners, uid).iter().all(|owner| identity.is_meant_by(owner, &node.identity.namespace))
         };
-        let (meant, others): (Vec<&Uid>, Vec<&Uid>) = dependents.iter().partition(means);
+        let (meant, others): (Vec<&GraphUid>, Vec<&GraphUid>) = dependents.iter().partition(means);
         (meant.into_iter().cloned().collect(), others.into_iter().cloned().collect())
     }
 
     /// An owner that is not where it was looked for is looked for where one of `others` says.
-    fn look_elsewhere(&mut self, uid: &str, others: &[Uid], scheme: &Scheme) {
+    fn look_elsewhere(&mut self, uid: &str, others: &[GraphUid], scheme: &Scheme) {
         let place = others.iter().find_map(|other| {
             let dependent = self.nodes.tied(other)?;
             let owner = named(&dependent.owners, uid).first()?;
@@ -233,7 +238,7 @@ impl GraphState {
         }
     }
 
-    fn note_absent(&mut self, identity: &Identity, uid: &str) {
+    fn note_absent(&mut self, identity: &ObjectIdentity, uid: &str) {
         let Some(absent) = identity.coordinates(uid) else { return };
         if !self.absent.insert(absent.clone()) {
             return;
@@ -352,7 +357,7 @@ mod tests {
     #[test]
     fn the_absent_are_forgotten_at_the_bound() {
         let graph = Graph::default();
-        let place = |name: &str| Identity::of(&CONFIG_MAPS, &object(name, &[], json!({})));
+        let place = |name: &str| ObjectIdentity::of(&CONFIG_MAPS, &object(name, &[], json!({})));
         let note = |name: String| graph.note_absent(&place(&name), &name);
         (0..=ABSENT_OWNERS).for_each(|number| note(number.to_string()));
         assert!(!graph.is_absent(&reference("0"), "a") && graph.is_absent(&reference("1"), "a"));

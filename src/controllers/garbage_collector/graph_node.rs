@@ -10,11 +10,11 @@ use apis::kind::Kind;
 use apis::scheme::Scheme;
 
 /// An object's uid.
-pub(super) type Uid = String;
+pub(super) type GraphUid = String;
 
 /// Where an object is.
 #[derive(Clone, Debug)]
-pub(super) struct Identity {
+pub(super) struct ObjectIdentity {
     /// None where the kind that an owner reference names is not served.
     pub kind: Option<Arc<Kind>>,
     /// Empty for cluster-scoped objects.
@@ -27,9 +27,9 @@ pub(super) struct Identity {
 #[derive(Clone, Debug)]
 pub(super) struct GraphNode {
     /// Where it is.
-    pub identity: Identity,
+    pub identity: ObjectIdentity,
     /// Who named it as an owner.
-    pub dependents: BTreeSet<Uid>,
+    pub dependents: BTreeSet<GraphUid>,
     /// Whom it names as owners, by uid: an object may name tens of thousands, and each is looked up.
     pub owners: Vec<OwnerReference>,
     /// Deletion has begun.
@@ -73,7 +73,7 @@ fn group_of(owner: &OwnerReference) -> &str {
     owner.api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
-impl Identity {
+impl ObjectIdentity {
     pub(super) fn coordinates(&self, uid: &str) -> Option<String> {
         let kind = self.kind.as_ref()?;
         Some(coordinates(&kind.group_version.group, &kind.kind, &self.namespace, &self.name, uid))
@@ -90,9 +90,9 @@ impl Identity {
     }
 
     /// Of an object of a kind.
-    pub(super) fn of(kind: &Arc<Kind>, object: &Object) -> Identity {
+    pub(super) fn of(kind: &Arc<Kind>, object: &Object) -> ObjectIdentity {
         let (namespace, name) = (object.metadata.namespace.clone(), object.metadata.name.clone());
-        Identity { kind: Some(kind.clone()), namespace, name }
+        ObjectIdentity { kind: Some(kind.clone()), namespace, name }
     }
 }
 
@@ -104,7 +104,7 @@ impl GraphNode {
         let mut owners = metadata.owner_references.clone();
         owners.sort_by(|left, right| left.uid.cmp(&right.uid));
         GraphNode {
-            identity: Identity::of(kind, object),
+            identity: ObjectIdentity::of(kind, object),
             dependents: BTreeSet::new(),
             owners,
             is_being_deleted: object.is_deleting(),
@@ -125,7 +125,7 @@ impl GraphNode {
         let is_namespaced = kind.as_ref().is_some_and(|kind| kind.namespaced);
         let namespace = if is_namespaced { dependent.identity.namespace.clone() } else { String::new() };
         GraphNode {
-            identity: Identity { kind, namespace, name: owner.name.clone() },
+            identity: ObjectIdentity { kind, namespace, name: owner.name.clone() },
             dependents: BTreeSet::new(),
             owners: vec![],
             is_being_deleted: false,

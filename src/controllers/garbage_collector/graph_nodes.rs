@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use foldhash::fast::RandomState;
 
-use super::graph_node::{GraphNode, Uid};
+use super::graph_node::{GraphNode, GraphUid};
 use apimachinery::object::Object;
 use apis::kind::Kind;
 
@@ -17,7 +17,7 @@ use apis::kind::Kind;
 pub(super) struct GraphNodes {
     /// What has neither owners nor dependents, and is not on its way out. Found by its uid.
     plain: HashSet<PlainNode, RandomState>,
-    tied: HashMap<Uid, GraphNode, RandomState>,
+    tied: HashMap<GraphUid, GraphNode, RandomState>,
 }
 
 /// The object is that of the informer's cache, which keeps it anyway.

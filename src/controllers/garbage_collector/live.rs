@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::graph_node::Identity;
+use super::graph_node::ObjectIdentity;
 use crate::controller::Reconcile;
 use apimachinery::object::Object;
 use apimachinery::options::{ListOptions, PatchType};
@@ -17,7 +17,7 @@ const ATTEMPTS: usize = 5;
 /// The object as it is now; none when it is gone or another has its name.
 pub(super) async fn get(
     ctx: &Reconcile,
-    identity: &Identity,
+    identity: &ObjectIdentity,
     uid: &str,
 ) -> Result<Option<Arc<Object>>, Status> {
     let found = ctx.client.find(kind(identity)?, &identity.namespace, &identity.name).await?;
@@ -31,9 +31,9 @@ pub(super) async fn get(
 pub(super) async fn dependents(
     ctx: &Reconcile,
     kinds: &[Arc<Kind>],
-    owner: &Identity,
+    owner: &ObjectIdentity,
     uid: &str,
-) -> Result<Vec<(Identity, Arc<Object>)>, Status> {
+) -> Result<Vec<(ObjectIdentity, Arc<Object>)>, Status> {
     let mut found = Vec::new();
     // What is not in a namespace is not owned by what is.
     for kind in kinds.iter().filter(|kind| owner.namespace.is_empty() || kind.namespaced) {
@@ -46,13 +46,13 @@ pub(super) async fn dependents(
             object.metadata.uid != uid && object.metadata.owner_references.iter().any(|it| it.uid == uid)
         };
         let dependents = list.items.iter().filter(names_owner).cloned();
-        found.extend(dependents.map(|object| (Identity::of(kind, &object), object)));
+        found.extend(dependents.map(|object| (ObjectIdentity::of(kind, &object), object)));
     }
     Ok(found)
 }
 
 /// The kind; an owner reference may name one that is not served.
-pub(super) fn kind(identity: &Identity) -> Result<&Arc<Kind>, Status> {
+pub(super) fn kind(identity: &ObjectIdentity) -> Result<&Arc<Kind>, Status> {
     let name = &identity.name;
     identity
         .kind
@@ -63,7 +63,7 @@ pub(super) fn kind(identity: &Identity) -> Result<&Arc<Kind>, Status> {
 /// Removes a finalizer; nothing to do when the object or the finalizer is gone.
 pub(super) async fn remove_finalizer(
     ctx: &Reconcile,
-    identity: &Identity,
+    identity: &ObjectIdentity,
     uid: &str,
     finalizer: &str,
 ) -> Result<(), Status> {
@@ -78,7 +78,7 @@ pub(super) async fn remove_finalizer(
 /// Changes the owner references of an object; those for which `change` says none are removed.
 pub(super) async fn change_owners(
     ctx: &Reconcile,
-    identity: &Identity,
+    identity: &ObjectIdentity,
     uid: &str,
     change: impl Fn(&Value) -> Option<Value>,
 ) -> Result<(), Status> {
@@ -95,7 +95,7 @@ pub(super) async fn change_owners(
 /// that was read, so that nobody else's change is lost.
 async fn change_metadata(
     ctx: &Reconcile,
-    identity: &Identity,
+    identity: &ObjectIdentity,
     uid: &str,
     field: &str,
     change: impl Fn(&Object) -> Option<Vec<Value>>,

@@ -1,7 +1,6 @@
 //! What syncs of autoscalers count (`pkg/controller/podautoscaler/monitor`).
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::time::Duration;
 
 use ::sync::Mutex;
@@ -9,7 +8,7 @@ use ::sync::Mutex;
 use crate::controller::Key;
 use apimachinery::object::split_key;
 use client_go::lister::Lister;
-use component_base::metrics::{FROM_A_MILLISECOND, Family, Render, heading};
+use component_base::metrics::{FROM_A_MILLISECOND, Family, Render, gauge, plain_gauge};
 
 /// What a sync has done, and what first went wrong in it, as metrics call them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,18 +128,16 @@ impl HorizontalMonitor {
 impl Render for HorizontalMonitor {
     fn render(&self, out: &mut String) {
         let name = "horizontal_pod_autoscaler_controller_num_horizontal_pod_autoscalers";
-        heading(out, name, "gauge", "[ALPHA] Current number of controlled HPA objects.");
-        // Writing into a text cannot fail.
-        let _ = writeln!(out, "{name} {}", self.autoscalers.len());
+        let help = "[ALPHA] Current number of controlled HPA objects.";
+        plain_gauge(out, (name, help), self.autoscalers.len());
         let desired = self.desired.lock().clone();
         let name = "horizontal_pod_autoscaler_controller_desired_replicas";
-        if !desired.is_empty() {
-            heading(out, name, "gauge", "[ALPHA] Current desired replica count for HPA objects.");
-        }
-        for (key, replicas) in desired {
-            let (namespace, autoscaler) = split_key(&key);
-            let _ = writeln!(out, "{name}{{hpa_name={autoscaler:?},namespace={namespace:?}}} {replicas}");
-        }
+        let help = "[ALPHA] Current desired replica count for HPA objects.";
+        let of_key = |(key, replicas): (&Key, &i64)| {
+            let (namespace, autoscaler) = split_key(key);
+            ([namespace.to_owned(), autoscaler.to_owned()], *replicas)
+        };
+        gauge(out, (name, help), ["namespace", "hpa_name"], desired.iter().map(of_key));
         self.reconciliations.render(out);
         self.durations.render(out);
         self.computations.render(out);

@@ -11,7 +11,7 @@ const CONDITIONS: [&str; 4] = ["Ready", "MemoryPressure", "DiskPressure", "PIDPr
 
 /// What is known of a node (upstream's `nodeHealthData`).
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Health {
+pub(super) struct NodeHealth {
     /// A node of the same name with another uid is another node.
     pub uid: String,
     /// The lease's renewal and the status's heartbeat, whichever there are.
@@ -24,28 +24,28 @@ pub(super) struct Health {
     pub next_look: Option<Duration>,
 }
 
-impl Health {
+impl NodeHealth {
     /// After another look. A sign of life is one that was not there before, or is newer; so is a node's first
     /// look.
     pub(super) fn next(
-        known: Option<&Health>,
+        known: Option<&NodeHealth>,
         uid: &str,
         signs: (Option<Time>, Option<Time>),
         ready: String,
         now: Duration,
-    ) -> Health {
+    ) -> NodeHealth {
         let heard_at = match known {
             Some(known) if known.signs.0 >= signs.0 && known.signs.1 >= signs.1 => known.heard_at,
             _ => now,
         };
-        Health { uid: uid.into(), signs, heard_at, ready, next_look: None }
+        NodeHealth { uid: uid.into(), signs, heard_at, ready, next_look: None }
     }
 
     /// A look that was late has missed signs of life: those between may not have come here yet, as little as
     /// the last of them, and the time counts for nothing.
-    pub(super) fn without_missed(self, now: Duration) -> Health {
+    pub(super) fn without_missed(self, now: Duration) -> NodeHealth {
         let late = self.next_look.map_or(Duration::ZERO, |due| now.saturating_sub(due));
-        Health { heard_at: self.heard_at + late, ..self }
+        NodeHealth { heard_at: self.heard_at + late, ..self }
     }
 }
 
@@ -87,8 +87,9 @@ mod tests {
     fn only_a_newer_sign_is_a_sign_of_life() {
         let at = |seconds| DateTime::from_timestamp(seconds, 0);
         let seconds = Duration::from_secs;
-        let look =
-            |known: Option<&Health>, signs, now| Health::next(known, "u", signs, "True".into(), seconds(now));
+        let look = |known: Option<&NodeHealth>, signs, now| {
+            NodeHealth::next(known, "u", signs, "True".into(), seconds(now))
+        };
         let first = look(None, (at(1), None), 100);
         assert_eq!(first.heard_at, seconds(100));
         let silent = look(Some(&first), (at(1), None), 110);
@@ -102,9 +103,9 @@ mod tests {
     #[test]
     fn time_in_which_nobody_looked_is_no_silence() {
         let seconds = Duration::from_secs;
-        let first = Health::next(None, "u", (None, None), "True".into(), seconds(100));
+        let first = NodeHealth::next(None, "u", (None, None), "True".into(), seconds(100));
         assert_eq!(first.clone().without_missed(seconds(900)).heard_at, seconds(100));
-        let looked = Health { next_look: Some(seconds(105)), ..first };
+        let looked = NodeHealth { next_look: Some(seconds(105)), ..first };
         assert_eq!(looked.clone().without_missed(seconds(103)).heard_at, seconds(100));
         assert_eq!(looked.without_missed(seconds(905)).heard_at, seconds(900));
     }

@@ -17,7 +17,7 @@ use futures::future::try_join_all;
 use serde_json::{Value, json};
 use sync::{Mutex, MutexGuard};
 
-use self::health::Health;
+use self::health::NodeHealth;
 use self::zones::{Leave, ZoneNode, Zones, zone_of};
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
 use super::options::ControllerManagerOptions;
@@ -27,6 +27,7 @@ use apimachinery::status::Status;
 use apimachinery::time::{Time, rfc3339};
 use apis::coordination::lease::LEASES;
 use apis::core::node::NODES;
+use apis::core::node_labels;
 use apis::core::pod::PODS;
 use apis::views::lease::Lease;
 use apis::views::meta::condition;
@@ -41,7 +42,7 @@ pub(crate) const NODE_INDEX: &str = "spec.nodeName";
 const LEASE_NAMESPACE: &str = "kube-node-lease";
 /// Labels, and those of an older time that say the same (`labelReconcileInfo`).
 const OLDER_LABELS: [(&str, &str); 2] =
-    [("kubernetes.io/os", "beta.kubernetes.io/os"), ("kubernetes.io/arch", "beta.kubernetes.io/arch")];
+    [(node_labels::OS, node_labels::OLDER_OS), (node_labels::ARCH, node_labels::OLDER_ARCH)];
 
 /// The values of [`NODE_INDEX`] for a pod.
 pub(crate) fn node_index(pod: &Object) -> Vec<String> {
@@ -59,7 +60,7 @@ pub(crate) struct NodeLifecycleController {
     monitor_period: Duration,
     zones: Arc<Zones>,
     /// By node. Bound: one entry a node, forgotten with it.
-    health: Mutex<HashMap<Key, Health>>,
+    health: Mutex<HashMap<Key, NodeHealth>>,
 }
 
 impl NodeLifecycleController {
@@ -97,7 +98,7 @@ impl NodeLifecycleController {
         if ctx.clock.is_beating(&object.metadata.uid) {
             known = known.map(|known| known.without_missed(now));
         }
-        let next = Health::next(known.as_ref(), &object.metadata.uid, (renewed, heartbeat), status, now);
+        let next = NodeHealth::next(known.as_ref(), &object.metadata.uid, (renewed, heartbeat), status, now);
         let silent = now.saturating_sub(next.heard_at);
         all.insert(name.clone(), next);
         (silent, known.map(|known| known.ready))
@@ -144,7 +145,7 @@ impl NodeLifecycleController {
         self.zones.leave(&zone_of(object), taints::is_leaving(node), ctx.clock.elapsed(), all)
     }
 
-    fn health(&self) -> MutexGuard<'_, HashMap<Key, Health>> {
+    fn health(&self) -> MutexGuard<'_, HashMap<Key, NodeHealth>> {
         self.health.lock()
     }
 }

@@ -2,14 +2,14 @@
 //! nobody is heard of, since then it is rather our own connection (`handleDisruption`, `ComputeZoneState`).
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::time::Duration;
 
-use component_base::metrics::{Family, Render, heading};
+use component_base::metrics::{Family, Render, gauge};
 use sync::Mutex;
 
 use crate::options::ControllerManagerOptions;
 use apimachinery::object::Object;
+use apis::core::node_labels::{OLDER_REGION, OLDER_ZONE, REGION, ZONE};
 
 /// With so many silent nodes or fewer a zone is never taken to be partly disrupted.
 const FEW: usize = 2;
@@ -90,11 +90,9 @@ impl Render for Zones {
         self.evictions.render(out);
         let zones = self.counts.lock().zones.clone();
         for (name, help, value) in ZONE_GAUGES {
-            heading(out, name, "gauge", help);
-            for (zone, (ready, silent)) in &zones {
-                // Writing into a text cannot fail.
-                let _ = writeln!(out, "{name}{{zone={:?}}} {}", shown(zone), value(*ready, *silent));
-            }
+            let of_zone =
+                |(zone, (ready, silent)): (&String, &(usize, usize))| ([shown(zone)], value(*ready, *silent));
+            gauge(out, (name, help), ["zone"], zones.iter().map(of_zone));
         }
     }
 }
@@ -212,15 +210,15 @@ fn compute(ready: usize, silent: usize, threshold: f32) -> ZoneState {
     }
 }
 
-/// `GetZoneKey`
+/// `GetZoneKey`: the older labels count more; nothing where there is none.
 pub(super) fn zone_of(node: &Object) -> String {
     let label = |names: [&str; 2]| {
         let labels = &node.metadata.labels;
         names.iter().find_map(|name| labels.get(*name)).map(String::as_str).unwrap_or_default()
     };
-    let region = label(["topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"]);
-    let zone = label(["topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"]);
-    format!("{region}:\0:{zone}")
+    let region = label([OLDER_REGION, REGION]);
+    let zone = label([OLDER_ZONE, ZONE]);
+    if region.is_empty() && zone.is_empty() { String::new() } else { format!("{region}:\0:{zone}") }
 }
 
 #[cfg(test)]
@@ -245,6 +243,17 @@ mod tests {
             [(3, 0), (0, 1), (1, 2), (2, 3), (5, 5)].map(|(ready, silent)| compute(ready, silent, 0.55));
         use ZoneState::{FullDisruption, Normal, PartialDisruption};
         assert_eq!(states, [Normal, FullDisruption, Normal, PartialDisruption, Normal]);
+    }
+
+    #[test]
+    fn a_zone_is_named_by_the_older_labels_first() {
+        let zone = |labels: serde_json::Value| {
+            let tree = serde_json::json!({"metadata": {"name": "n", "labels": labels}});
+            zone_of(&Object::from_value(&tree, vec![]).unwrap())
+        };
+        assert_eq!(zone(serde_json::json!({})), "");
+        assert_eq!(zone(serde_json::json!({ZONE: "a"})), ":\0:a");
+        assert_eq!(zone(serde_json::json!({ZONE: "a", REGION: "r", OLDER_ZONE: "b"})), "r:\0:b");
     }
 
     #[test]

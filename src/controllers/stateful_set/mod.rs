@@ -53,6 +53,8 @@ pub(crate) struct StatefulSetController {
     expectations: Expectations,
     /// `StatefulSetSemanticRevisionComparison`
     compares_by_meaning: bool,
+    /// `MaxUnavailableStatefulSet`
+    replaces_several: bool,
 }
 
 impl StatefulSetController {
@@ -69,6 +71,7 @@ impl StatefulSetController {
             revisions: revisions.lister(),
             expectations: Expectations::new(&ctx.clock),
             compares_by_meaning: gates.enabled("StatefulSetSemanticRevisionComparison"),
+            replaces_several: gates.enabled("MaxUnavailableStatefulSet"),
         }
     }
 

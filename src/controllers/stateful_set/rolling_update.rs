@@ -28,21 +28,18 @@ impl StatefulSetController {
         Ok(())
     }
 
-    /// Without `maxUnavailable` one pod goes at a time, the last that is old, and not while one above it is
-    /// not available. With it, where no order holds, pods that are not available anyway go first and cost
-    /// nothing: they would otherwise use up what may be missing, and never be replaced.
+    /// While the gate of `maxUnavailable` is off one pod goes at a time, the last that is old, and not while
+    /// one above it is not available. While it is on, where no order holds, pods that are not available
+    /// anyway go first and cost nothing: they would otherwise use up what may be missing, and never be
+    /// replaced.
     fn doomed<'a>(&self, round: &'a Round<'_>) -> Vec<&'a Arc<Object>> {
         let set = &round.work.view;
         let rolling = set.spec.update_strategy.rolling_update.as_ref();
-        if rolling.is_none_or(|rolling| rolling.max_unavailable.is_none()) {
-            return self
-                .last_old(round, rolling.map_or(0, |rolling| rolling.partition))
-                .into_iter()
-                .collect();
+        let partition = rolling.map_or(0, |rolling| rolling.partition);
+        if !self.replaces_several {
+            return self.last_old(round, partition).into_iter().collect();
         }
         let room = usize::try_from(max_unavailable(set) - round.replicas.unavailable).unwrap_or(0);
-        let partition =
-            set.spec.update_strategy.rolling_update.as_ref().map_or(0, |rolling| rolling.partition);
         let updatable = round.replicas.present.range(set.start() + partition..).rev().map(|(_, pod)| pod);
         let is_old =
             |pod: &&Arc<Object>| revision_of(pod) != round.revisions.update.name() && !pod.is_deleting();
@@ -54,8 +51,11 @@ impl StatefulSetController {
         broken.into_iter().chain(sound.into_iter().take(room)).collect()
     }
 
+    /// A place whose pod is only just made is as one whose pod is not available.
     fn last_old<'a>(&self, round: &'a Round<'_>, partition: i64) -> Option<&'a Arc<Object>> {
-        for (_, pod) in round.replicas.present.range(round.work.view.start() + partition..).rev() {
+        let set = &round.work.view;
+        for ordinal in (set.start() + partition..set.start() + set.replicas()).rev() {
+            let pod = round.replicas.present.get(&ordinal)?;
             if revision_of(pod) != round.revisions.update.name() && !pod.is_deleting() {
                 return Some(pod);
             }

@@ -21,7 +21,7 @@ use apis::tree::{add_finalizers, annotation, text};
 /// Keeps a snapshot that has a content (`VolumeSnapshotBoundFinalizer`).
 const BOUND: &str = "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection";
 /// Keeps a snapshot of which a volume may be made (`VolumeSnapshotAsSourceFinalizer`).
-const AS_SOURCE: &str = "snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection";
+pub(super) const AS_SOURCE: &str = "snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection";
 /// On a class: snapshots that name none have it.
 const IS_DEFAULT: &str = "snapshot.storage.kubernetes.io/is-default-class";
 /// On a content whose snapshot goes (`AnnVolumeSnapshotBeingDeleted`).
@@ -32,9 +32,9 @@ const RETRY: Duration = Duration::from_secs(5);
 /// Why there is no snapshot: the reason and the message of its event.
 struct SnapshotFailure(&'static str, String);
 
-type Outcome<T> = Result<Result<T, SnapshotFailure>, Status>;
+type SnapshotOutcome<T> = Result<Result<T, SnapshotFailure>, Status>;
 
-fn fails<T>(reason: &'static str, message: impl Into<String>) -> Outcome<T> {
+fn fails<T>(reason: &'static str, message: impl Into<String>) -> SnapshotOutcome<T> {
     Ok(Err(SnapshotFailure(reason, message.into())))
 }
 
@@ -65,10 +65,10 @@ impl VolumeSnapshotController {
         ctx: &Reconcile,
         kinds: &SnapshotKinds,
         snapshot: &Object,
-    ) -> Outcome<Arc<Object>> {
+    ) -> SnapshotOutcome<Arc<Object>> {
         let tree = snapshot.to_value();
         let Some(name) = tree["spec"]["source"]["volumeSnapshotContentName"].as_str() else {
-            let name = format!("snapcontent-{}", snapshot.metadata.uid);
+            let name = content_name(snapshot);
             return match ctx.client.find(&kinds.contents, "", &name).await? {
                 Some(content) => Ok(Ok(content)),
                 None => self.make_content(ctx, kinds, snapshot, &name).await,
@@ -106,7 +106,7 @@ impl VolumeSnapshotController {
         kinds: &SnapshotKinds,
         snapshot: &Object,
         name: &str,
-    ) -> Outcome<Arc<Object>> {
+    ) -> SnapshotOutcome<Arc<Object>> {
         let (tree, metadata) = (snapshot.to_value(), &snapshot.metadata);
         let volume = match self.volume(metadata.namespace.as_str(), metadata.name.as_str(), &tree) {
             Ok(volume) => volume,
@@ -148,17 +148,27 @@ impl VolumeSnapshotController {
                 "snapshot controller failed to update {name} on API server: cannot get claim from snapshot"
             ));
         };
-        let found = found.to_value();
-        if text(&found, "status.phase") != "Bound" {
+        self.volume_of(&found.to_value())
+            .map_err(|why| format!("failed to get input parameters to create snapshot {name}: {why:?}"))
+    }
+
+    /// The volume that a claim has (`getVolumeFromVolumeSnapshot`).
+    fn volume_of(&self, claim: &Value) -> Result<Value, String> {
+        if text(claim, "status.phase") != "Bound" {
+            let name = text(claim, "metadata.name");
             return Err(format!(
-                "the PVC {claim} is not yet bound to a PV, will not attempt to take a snapshot"
+                "the PVC {name} is not yet bound to a PV, will not attempt to take a snapshot"
             ));
         }
-        let volume = text(&found, "spec.volumeName");
-        let volume_found = self.volumes.get("", volume).map(|volume| volume.to_value());
-        volume_found.ok_or_else(|| {
-            format!("failed to retrieve PV {volume} from the API server: \"persistentvolume {volume:?} not found\"")
-        })
+        let name = text(claim, "spec.volumeName");
+        let Some(volume) = self.volumes.get("", name).map(|volume| volume.to_value()) else {
+            let why = format!("persistentvolumes {name:?} not found");
+            return Err(format!("failed to retrieve PV {name} from the API server: {why:?}"));
+        };
+        if volume["spec"]["claimRef"]["uid"] != claim["metadata"]["uid"] {
+            return Err("claim in dataSource not bound or invalid".to_owned());
+        }
+        Ok(volume)
     }
 
     /// The class that a snapshot names; or the default one of the driver, which it names from then on.
@@ -168,7 +178,7 @@ impl VolumeSnapshotController {
         kinds: &SnapshotKinds,
         snapshot: &Object,
         driver: &str,
-    ) -> Outcome<Value> {
+    ) -> SnapshotOutcome<Value> {
         let tree = snapshot.to_value();
         if let Some(name) = tree["spec"]["volumeSnapshotClassName"].as_str() {
             return match ctx.client.get(&kinds.classes, "", name).await {
@@ -253,13 +263,23 @@ impl VolumeSnapshotController {
 
     /// Its content goes with it, unless that is to be retained; who is being made from it comes first.
     async fn end(&self, ctx: &Reconcile, kinds: &SnapshotKinds, snapshot: &Object) -> Result<Action, Status> {
-        if self.is_being_restored(snapshot) {
-            return Ok(Action::LookAfter(RETRY));
-        }
         let tree = snapshot.to_value();
-        let bound = tree["status"]["boundVolumeSnapshotContentName"].as_str().unwrap_or_default();
-        if !bound.is_empty() {
-            end_content(ctx, kinds, bound).await?;
+        // Of one that was made just now nothing is said yet.
+        let bound = match text(&tree, "status.boundVolumeSnapshotContentName") {
+            "" => content_name(snapshot),
+            bound => bound.to_owned(),
+        };
+        let content = ctx.client.find(&kinds.contents, "", &bound).await?;
+        let is_its = |content: &Arc<Object>| {
+            content.to_value()["spec"]["volumeSnapshotRef"]["uid"] == *snapshot.metadata.uid
+        };
+        if let Some(content) = content.filter(is_its) {
+            if self.is_being_restored(snapshot) {
+                let message = "Snapshot is being used to restore a PVC";
+                ctx.event(&kinds.snapshots, snapshot, "Warning", "SnapshotDeletePending", message);
+                return Ok(Action::LookAfter(RETRY));
+            }
+            end_content(ctx, kinds, &content).await?;
         }
         drop_finalizers(ctx, &kinds.snapshots, snapshot, &[BOUND, AS_SOURCE]).await?;
         Ok(Action::Done)
@@ -277,15 +297,22 @@ impl VolumeSnapshotController {
     }
 }
 
-/// The content of a snapshot that goes, unless it is to be retained.
-async fn end_content(ctx: &Reconcile, kinds: &SnapshotKinds, name: &str) -> Result<(), Status> {
-    let Some(content) = ctx.client.find(&kinds.contents, "", name).await? else { return Ok(()) };
-    if content.is_deleting() || content.to_value()["spec"]["deletionPolicy"] != "Delete" {
+/// The content of a snapshot that goes, unless it is to be retained; it says so in any case.
+async fn end_content(ctx: &Reconcile, kinds: &SnapshotKinds, content: &Object) -> Result<(), Status> {
+    let (tree, name) = (content.to_value(), &content.metadata.name);
+    if annotation(&tree, BEING_DELETED).is_empty() {
+        let patch = json!({"metadata": {"annotations": {BEING_DELETED: "yes"}}});
+        ctx.client.patch(&kinds.contents, "", name, PatchType::Merge, &patch).await?;
+    }
+    if content.is_deleting() || tree["spec"]["deletionPolicy"] != "Delete" {
         return Ok(());
     }
-    let patch = json!({"metadata": {"annotations": {BEING_DELETED: "yes"}}});
-    ctx.client.patch(&kinds.contents, "", name, PatchType::Merge, &patch).await?;
     ctx.client.delete(&kinds.contents, "", name, &DeleteOptions::default()).await
+}
+
+/// Of the content that is made for a snapshot.
+fn content_name(snapshot: &Object) -> String {
+    format!("snapcontent-{}", snapshot.metadata.uid)
 }
 
 /// With the finalizers that keep it.

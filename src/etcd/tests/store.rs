@@ -234,3 +234,30 @@ async fn reads_stand_while_compaction_takes_records_away() {
         kv.close().await;
     }
 }
+
+#[tokio::test]
+async fn what_is_in_memory_is_shown_and_what_left_it_is_not() {
+    for (kv, is_all_in_memory) in each().0.into_iter().zip([true, false, false]) {
+        put(&kv, "/a", "1").await;
+        put(&kv, "/a", "2").await;
+        put(&kv, "/b", "3").await;
+        delete(&kv, "/b").await;
+        let shown = || {
+            let mut shown = Vec::new();
+            kv.each_value_in_memory(|key, value| {
+                shown.push(format!("{key}={}", String::from_utf8_lossy(value)));
+            });
+            shown.retain(|value| !value.ends_with('='));
+            shown
+        };
+        assert_eq!(shown(), ["/a=1", "/a=2", "/a=1", "/b=3", "/b=3"]);
+        let held = kv.keys_in_memory();
+        assert!(held.keys == 2 && held.bytes >= 4 + 4 * 16, "{held:?}");
+        for _ in 0..20 {
+            put(&kv, "/c", &"x".repeat(100)).await;
+        }
+        assert_eq!(shown().contains(&"/a=2".to_owned()), is_all_in_memory);
+        assert_eq!(kv.keys_in_memory().keys, 3);
+        kv.close().await;
+    }
+}

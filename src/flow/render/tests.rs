@@ -173,6 +173,18 @@ fn what_is_forgotten_is_said_to_be() {
 }
 
 #[test]
+fn where_no_step_passes_the_filter_it_is_said() {
+    let story = Handwritten::new();
+    story.write(None, "", "pods", "a", 2);
+    let shown = |lane| {
+        let wanted = WantedSteps { lane: Some(lane), ..WantedSteps::default() };
+        story.flow.trace("pods", "ns", "a").render_wanted(None, &wanted)
+    };
+    assert_eq!(shown(Lane::Kubelets), "nothing that is recorded of pods ns/a passes the filter\n");
+    assert!(shown(Lane::Apiserver).contains("kube-apiserver"), "{}", shown(Lane::Apiserver));
+}
+
+#[test]
 fn a_pod_that_a_node_woke_names_the_node() {
     let story = Handwritten::new();
     story.write(None, "", "pods", "a", 2);

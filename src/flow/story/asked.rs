@@ -114,7 +114,8 @@ impl<'a> RequestTelling<'_, 'a> {
             Step::Decoded(object) => Some(decoded(object)),
             _ => None,
         });
-        let words = body.map(|body| format!(": {body}")).unwrap_or_default();
+        let patch = || patch_sent_as(&request.sent_as).map(str::to_owned);
+        let words = body.or_else(patch).map(|body| format!(": {body}")).unwrap_or_default();
         let words = format!("{}{words}", request.handler);
         self.stage(StageKind::Decoding, words, vec![], StageOutcome::Done);
         self.detail(Some(routed(request)));
@@ -353,4 +354,15 @@ fn stored(step: &Step, trace: &Trace) -> Option<String> {
         format!(": {}{key}{version}", storage.prefix)
     });
     Some(format!("{what}{}{size}", place.unwrap_or_default()))
+}
+
+/// Which of the ways to patch it is.
+fn patch_sent_as(media_type: &str) -> Option<&'static str> {
+    match media_type.split(';').next().unwrap_or_default().trim() {
+        "application/json-patch+json" => Some("a JSON patch"),
+        "application/merge-patch+json" => Some("a JSON merge patch"),
+        "application/strategic-merge-patch+json" => Some("a strategic merge patch"),
+        "application/apply-patch+yaml" | "application/apply-patch+cbor" => Some("server-side apply"),
+        _ => None,
+    }
 }

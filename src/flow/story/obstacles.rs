@@ -3,12 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::own::object_key;
 use crate::parts::ComparedCount;
 use crate::recorded::StepId;
 use crate::step::{Operation, Step};
 use crate::trace::TraceStep;
 use crate::words::{refusal, subject};
+use golang::object_key::object_key;
+
+const KUBELET: &str = "kubelet";
+/// By which Events a kubelet tells that its node is unwell, and that it is well again; and what it is then.
+const CONDITIONS: &[(&str, &str, &str)] = &[
+    ("NodeNotReady", "NodeReady", "not ready"),
+    ("NodeHasInsufficientMemory", "NodeHasSufficientMemory", "under MemoryPressure"),
+    ("NodeHasDiskPressure", "NodeHasNoDiskPressure", "under DiskPressure"),
+    ("NodeHasInsufficientPID", "NodeHasSufficientPID", "under PIDPressure"),
+];
 
 /// What is true at the end, of each object of the trace.
 #[derive(Default)]
@@ -29,6 +38,8 @@ pub(super) struct Obstacles {
     pub refused: BTreeMap<Arc<str>, RefusedReconcile>,
     /// Nodes whose kubelets are silent.
     pub silent: BTreeSet<Arc<str>>,
+    /// Nodes, and what their kubelets say is wrong with them.
+    pub unwell: BTreeMap<Arc<str>, BTreeSet<&'static str>>,
     /// Objects that were deleted and wait.
     pub kept: BTreeMap<String, Vec<Arc<str>>>,
     /// The object of the last write.
@@ -99,6 +110,9 @@ impl Obstacles {
             Step::EventRecorded { component, object, reason, message, warning: true, .. } => {
                 self.warned((component, reason), object, message, step.cause);
             }
+            Step::EventRecorded { component, object, reason, .. } if &**component == KUBELET => {
+                self.said_of_node(object, reason);
+            }
             _ => {}
         }
     }
@@ -130,6 +144,19 @@ impl Obstacles {
                 self.unhealthy.retain(|pod, _| pod.rsplit('/').next() != Some(name));
             }
             _ => {}
+        }
+    }
+
+    /// A kubelet tells by an Event of each condition of its node that is another one now.
+    fn said_of_node(&mut self, node: &Arc<str>, reason: &str) {
+        for (unwell, well, what) in CONDITIONS {
+            if *unwell == reason {
+                self.unwell.entry(node.clone()).or_default().insert(what);
+            } else if *well == reason
+                && let Some(said) = self.unwell.get_mut(node)
+            {
+                said.remove(what);
+            }
         }
     }
 
@@ -168,10 +195,10 @@ impl Obstacles {
         sync: Option<StepId>,
     ) {
         match (component, reason) {
-            ("kubelet", "Evicted") => drop(self.evicted.insert(object.clone(), message.clone())),
-            ("kubelet", "Unhealthy") => drop(self.unhealthy.insert(object.clone(), message.clone())),
-            ("kubelet", "Failed") => self.failed(object, message, sync),
-            ("kubelet", "BackOff") => self.backs_off(object, message),
+            (KUBELET, "Evicted") => drop(self.evicted.insert(object.clone(), message.clone())),
+            (KUBELET, "Unhealthy") => drop(self.unhealthy.insert(object.clone(), message.clone())),
+            (KUBELET, "Failed") => self.failed(object, message, sync),
+            (KUBELET, "BackOff") => self.backs_off(object, message),
             ("persistentvolume-controller", "ProvisioningFailed") => {
                 self.unbound.insert(object.clone(), format!("{reason}: {message}"));
             }
@@ -219,6 +246,7 @@ impl Obstacles {
         self.unbound.remove(key);
         self.refused.remove(key);
         self.silent.remove(key);
+        self.unwell.remove(key);
         self.crashing.retain(|(pod, _), _| **pod != *key);
         self.kept.remove(&self.last);
     }

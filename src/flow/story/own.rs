@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::recorded::StepId;
 use crate::step::{Operation, Step};
 use crate::trace::{Trace, TraceStep};
+use golang::object_key::object_key;
 
 /// The keys of the subject and of what its controllers made of it.
 pub(super) struct OwnObjects<'a> {
@@ -51,10 +52,6 @@ impl<'a> OwnObjects<'a> {
     pub(super) fn is_subject(&self, resource: &str, key: &str) -> bool {
         self.trace.is_of_everything() || (self.resource == resource && self.key == key)
     }
-}
-
-pub(super) fn object_key(namespace: &str, name: &str) -> String {
-    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }
 
 /// The key whose reconcile wrote something.

@@ -62,12 +62,21 @@ fn not_started(obstacles: &Obstacles, own: &OwnObjects<'_>) -> Vec<String> {
     stuck.chain(crashing).collect()
 }
 
-/// Nodes that are silent, and pods that run and are not as they should be. That a pod was evicted is in
-/// nobody's way but its own: another one takes its place.
+/// Nodes that are silent or unwell, and pods that run and are not as they should be. That a pod was evicted
+/// is in nobody's way but its own: another one takes its place.
 fn not_well(obstacles: &Obstacles, own: &OwnObjects<'_>) -> Vec<String> {
     let silent = obstacles.silent.iter().filter(|node| own.is_subject("nodes", node));
     let silent = silent.take(MOST).map(|node| {
         format!("node {node} is not ready: its kubelet says nothing any more, node-controller speaks for it")
+    });
+    let is_told = |node: &str| own.is_subject("nodes", node) && !obstacles.silent.contains(node);
+    let unwell = obstacles.unwell.iter().filter(|(node, said)| is_told(node) && !said.is_empty());
+    let unwell = unwell.take(MOST).map(|(node, said)| {
+        let said: Vec<&str> = said.iter().copied().collect();
+        format!(
+            "node {node} is {}: its kubelet says so itself; why: kubectl describe node {node}",
+            said.join(" and ")
+        )
     });
     let evicted = obstacles.evicted.iter().filter(|(pod, _)| own.is_subject("pods", pod));
     let evicted = evicted.take(MOST).map(|(pod, why)| format!("pod {pod} was evicted: {why}"));
@@ -76,7 +85,7 @@ fn not_well(obstacles: &Obstacles, own: &OwnObjects<'_>) -> Vec<String> {
         let is = if why.starts_with("Readiness") { "ready" } else { "healthy" };
         format!("pod {pod} is not {is}: {why}")
     });
-    silent.chain(evicted).chain(unhealthy).collect()
+    silent.chain(unwell).chain(evicted).chain(unhealthy).collect()
 }
 
 /// Controllers that may not do what they have to.

@@ -450,6 +450,21 @@ fn what_a_client_asked_before_and_with_what_it_came_begins_the_story() {
 }
 
 #[test]
+fn a_patch_says_of_which_sort_it_is() {
+    for (sent_as, sort) in
+        [("application/merge-patch+json", ": a JSON merge patch <- "), ("application/cbor", " <- ")]
+    {
+        let record = Handwritten::new();
+        let asked = request(&record, None, "", "patch", "/api/v1/namespaces/ns/pods/a");
+        let (sent_as, handler) = (sent_as.into(), "handlers.PatchResource, storage of pods".into());
+        let routed = RoutedRequest { sent_as, handler, ..RoutedRequest::default() };
+        let routed = record.step(asked, Step::Routed(Box::new(routed)));
+        written(&record, routed, "pods", "a", 7);
+        contains(&printed(&record.flow.trace("pods", "ns", "a")), &["storage of pods", sort]);
+    }
+}
+
+#[test]
 fn what_waits_for_initializers_says_for_which() {
     let record = Handwritten::new();
     let asked = request(&record, None, "", "create", "/api/v1/namespaces/ns/pods");

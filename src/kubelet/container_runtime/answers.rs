@@ -15,6 +15,7 @@ use apimachinery::time::Time;
 use apis::views::pod::{Container, Pod};
 use apis::views::probe::{ExecAction, HttpGetAction, PortAction, Probe};
 use clock::after;
+use golang::first_bytes::first_bytes;
 use machine::bounds::{MAX_STEPS, not_executed};
 use machine::byte_text;
 use machine::exec::Executed;
@@ -25,6 +26,8 @@ use machine::{exec, process, program};
 
 /// So many redirects are followed (`net/http`); the next one fails the probe.
 pub(crate) const MAX_REDIRECTS: usize = 10;
+/// So much of what a command says is told (`maxReadLength`).
+const MAX_SAID_BYTES: usize = 10 << 10;
 
 /// A run of a container, as far as it is known.
 struct KnownRun<'a> {
@@ -280,7 +283,7 @@ pub(crate) fn timed_out(command: &[String], within: Duration) -> String {
 /// depends on what it is answered, or nobody has looked yet what it finds.
 fn of_exec(action: &ExecAction, within: Duration, run: &KnownRun<'_>) -> Option<Vec<(Duration, Answer)>> {
     if let Some(executed) = declared::executed(&run.pod.metadata.annotations, &action.command) {
-        return Some(vec![(Duration::ZERO, judged(executed, &action.command, within))]);
+        return Some(vec![(Duration::ZERO, judge_command(executed, &action.command, within))]);
     }
     let nothing = Surroundings { image: run.spec.image.clone(), ..Surroundings::default() };
     let around = run.around.unwrap_or(&nothing);
@@ -344,14 +347,18 @@ fn exec_answer(
     let Some(executed) = exec::exec_within(steps, &action.command, around, written, None) else {
         return Some(Answer::Success);
     };
-    executed.question.is_none().then(|| judged(executed, &action.command, within))
+    executed.question.is_none().then(|| judge_command(executed, &action.command, within))
 }
 
-fn judged(executed: Executed, command: &[String], within: Duration) -> Answer {
+/// What a command answers that was run: what it said counts only where it failed.
+pub(crate) fn judge_command(executed: Executed, command: &[String], within: Duration) -> Answer {
     match executed.end {
         Some((took, _)) if took > within => Answer::Failure(timed_out(command, within)),
         Some((_, 0)) => Answer::Success,
-        Some(_) => Answer::Failure(byte_text::shown(&(executed.out + &executed.errors)).into_owned()),
+        Some(_) => {
+            let said = executed.out + &executed.errors;
+            Answer::Failure(first_bytes(&byte_text::shown(&said), MAX_SAID_BYTES).to_owned())
+        }
         None => Answer::Failure(timed_out(command, within)),
     }
 }
@@ -364,4 +371,26 @@ fn absent(command: &[String]) -> Answer {
 /// What the runtime's service says of a command that it does not start.
 pub(crate) fn exec_failed(why: &str) -> String {
     format!("rpc error: code = Unknown desc = failed to exec in container: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_judged_by_its_time_and_then_by_its_code() {
+        let command = ["check".to_owned(), "it".to_owned()];
+        let judge = |end: Option<(u64, i32)>, out: &str| {
+            let end = end.map(|(seconds, code)| (Duration::from_secs(seconds), code));
+            let executed = Executed { end, out: out.into(), errors: "!".into(), ..Executed::default() };
+            judge_command(executed, &command, Duration::from_secs(2))
+        };
+        let late = Answer::Failure("command timed out: \"check it\" timed out after 2s".into());
+        assert_eq!(judge(Some((1, 0)), "well"), Answer::Success);
+        assert_eq!(judge(Some((3, 0)), "well"), late);
+        assert_eq!(judge(None, "on"), late);
+        assert_eq!(judge(Some((1, 1)), "ill"), Answer::Failure("ill!".into()));
+        let Answer::Failure(said) = judge(Some((1, 1)), &"long".repeat(MAX_SAID_BYTES)) else { panic!() };
+        assert_eq!(said.len(), MAX_SAID_BYTES);
+    }
 }

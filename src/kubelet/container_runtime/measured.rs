@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::chaos;
 use super::simulated::SimulatedRuntime;
 use super::stats::{ContainerStats, MeasuredContainer, PodSandboxStats, ResourceUse, StatsService};
+use super::usage_problems;
 use super::used::{self, UsageSources};
 use apimachinery::time::Time;
 use apis::views::pod::Pod;
@@ -49,7 +50,11 @@ impl StatsService for SimulatedRuntime {
     }
 
     fn usage_problems(&self, pod: &Pod) -> Vec<String> {
-        used::problems(&pod.metadata.annotations)
+        usage_problems::problems(&pod.metadata.annotations)
+    }
+
+    fn usage_failures(&self, measured: &MeasuredContainer<'_>) -> Vec<String> {
+        usage_problems::failures(measured, &self.usage_sources)
     }
 
     fn chaos_problems(&self, pod: &Pod) -> Vec<String> {

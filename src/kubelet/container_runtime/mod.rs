@@ -38,6 +38,7 @@ mod request_log;
 mod scripted;
 
 mod ports;
+mod usage_problems;
 pub(crate) mod used;
 
 pub mod simulated;

@@ -31,11 +31,11 @@ pub struct PodAddresses {
 struct AddressPool {
     range: IpRange,
     count: u128,
-    taken: Mutex<TakenAddresses>,
+    taken: Mutex<TakenPodAddresses>,
 }
 
 #[derive(Debug, Default)]
-struct TakenAddresses {
+struct TakenPodAddresses {
     next: u128,
     /// By address, whose it is: the uid of a pod. Bound: the pods of the node.
     used: BTreeMap<u128, Arc<str>>,
@@ -117,7 +117,7 @@ impl AddressPool {
         self.range.place(address)?.checked_sub(2).filter(|offset| *offset < self.count)
     }
 
-    fn lock(&self) -> MutexGuard<'_, TakenAddresses> {
+    fn lock(&self) -> MutexGuard<'_, TakenPodAddresses> {
         self.taken.lock()
     }
 }

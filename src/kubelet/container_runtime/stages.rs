@@ -125,7 +125,7 @@ struct StageManifest {
     api_version: String,
     kind: String,
     metadata: ManifestMetadata,
-    spec: StageSpec,
+    spec: ContainerStageSpec,
 }
 
 #[derive(Deserialize)]
@@ -136,7 +136,7 @@ struct ManifestMetadata {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct StageSpec {
+struct ContainerStageSpec {
     step: Step,
     #[serde(default)]
     priority: i32,
@@ -237,7 +237,7 @@ fn stage(manifest: StageManifest) -> Result<Stage, String> {
     if !fits {
         return Err(format!("stage {:?}: step {:?} cannot end so", metadata.name, spec.step));
     }
-    let StageSpec { step, priority, selector, delay, next } = spec;
+    let ContainerStageSpec { step, priority, selector, delay, next } = spec;
     Ok(Stage { name: metadata.name, step, priority, selector, delay, next })
 }
 
@@ -259,6 +259,16 @@ mod tests {
         let pod: Pod = serde_json::from_value(pod).unwrap();
         let subject = StageSubject::of(&pod, &metadata, &pod.spec.containers[0], 0);
         StageSet::builtin().stage(step, &subject).name.clone()
+    }
+
+    #[test]
+    fn every_file_of_the_folder_is_built_in() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../manifests/stages");
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(BUILT_IN.contains(&text.as_str()), "{} is not in BUILT_IN", path.display());
+        }
     }
 
     #[test]

@@ -32,6 +32,20 @@ pub struct ContainerStats {
     pub memory_bytes: u64,
     /// Of the disk now, beside volumes (`writable_layer`).
     pub disk_bytes: u64,
+    /// How its limit of the CPU has held it back; of one without, nothing.
+    pub throttling: Option<CpuThrottling>,
+}
+
+/// How often a container had to wait for the CPU, since it had used all that it may of a period of 100 ms
+/// (`cpu.stat` of cgroups).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuThrottling {
+    /// The periods since its start (`nr_periods`).
+    pub periods: u64,
+    /// Those in which it had to wait (`nr_throttled`).
+    pub throttled_periods: u64,
+    /// How much longer it would have run (`throttled_usec`).
+    pub throttled_nanoseconds: u64,
 }
 
 /// What a container uses of one resource.
@@ -87,6 +101,12 @@ pub trait StatsService: Send + Sync {
 
     /// What is wrong with what a pod says of what it uses, each in a sentence.
     fn usage_problems(&self, pod: &Pod) -> Vec<String>;
+
+    /// What a pod says of what a container uses, and what comes to nothing when that starts, each in a
+    /// sentence.
+    fn usage_failures(&self, _measured: &MeasuredContainer<'_>) -> Vec<String> {
+        Vec::new()
+    }
 
     /// What is wrong with what a pod says of how it fails, each in a sentence.
     fn chaos_problems(&self, _pod: &Pod) -> Vec<String> {

@@ -2,7 +2,7 @@
 //!
 //! | annotation of the pod | gives |
 //! | --- | --- |
-//! | `kubarium.dev/usage-cpu` | what each of its containers uses of the CPU |
+//! | `kubarium.dev/usage-cpu` | what each container would use of the CPU; it gets its limit at most |
 //! | `kubarium.dev/usage-memory` | of the memory |
 //! | `kubarium.dev/usage-ephemeral-storage` | of the disk, beside volumes |
 //! | `kubarium.dev/usage-pids` | how many processes it is; without, one |
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use super::consumed::ConsumedBook;
 use super::invocation;
 use super::services::{ContainerConfig, Exit};
-use super::stats::{ContainerStats, MeasuredContainer, PodSandboxStats, ResourceUse};
+use super::stats::{ContainerStats, CpuThrottling, MeasuredContainer, PodSandboxStats, ResourceUse};
 use apimachinery::quantity::Quantity;
 use apimachinery::time::{Time, rfc3339};
 use apis::views::pod::{Container, Pod};
@@ -47,11 +47,11 @@ const IDLE_BYTES: f64 = 8_388_608.0;
 pub(crate) const WINDOW_SECONDS: f64 = 15.0;
 /// A container whose first look goes over its limit is killed after so long: that it started is seen.
 const LEAST_SECONDS: f64 = 1.0;
+/// In so long a container may use its limit of the CPU times as long (`cpuCFSQuotaPeriod`).
+const CFS_PERIOD_SECONDS: f64 = 0.1;
 /// The annotations that give curves, but for what follows a dot.
-const OURS: &str = "kubarium.dev/usage-";
+pub(super) const OURS: &str = "kubarium.dev/usage-";
 const OF_KWOK: &str = "kwok.x-k8s.io/usage-";
-const KNOWN: [&str; 8] =
-    ["cpu", "memory", "ephemeral-storage", "pids", "inodes", "network-receive", "network-transmit", "volume"];
 
 /// What is known of a node's containers beside what their pods say.
 #[derive(Clone, Debug, Default)]
@@ -79,11 +79,12 @@ pub(super) fn container(
         (of("cpu"), of("memory"), of("ephemeral-storage"));
     let window = age.min(WINDOW_SECONDS);
     let consumed = consumed(measured, sources);
-    let core_seconds = |from: f64| cpu.sum(from, age, &of_cpu) + consumed.core_seconds(from, age);
-    let cores = if window > 0.0 { core_seconds(age - window) / window } else { 0.0 };
+    let cpu = CpuUse { curve: &cpu, against: &of_cpu, consumed: &consumed, limit: limit(measured.container) };
+    let cores = if window > 0.0 { cpu.core_seconds(age - window, age) / window } else { 0.0 };
     ContainerStats {
         cpu_nano_cores: (cores * 1e9) as u64,
-        cpu_core_nanoseconds: (core_seconds(0.0) * 1e9) as u64,
+        cpu_core_nanoseconds: (cpu.core_seconds(0.0, age) * 1e9) as u64,
+        throttling: cpu.throttling(age),
         memory_bytes: (memory.value(age, &of_memory) + consumed.bytes(age)) as u64,
         disk_bytes: disk.value(age, &of_disk) as u64,
     }
@@ -100,12 +101,60 @@ pub(super) fn resource(
     let variables = variables(measured, sources);
     let (curve, against) = of_container(measured, resource, (variables.as_ref(), sources));
     let consumed = consumed(measured, sources);
-    let (now, sum) = match resource {
-        "cpu" => (0.0, consumed.core_seconds(0.0, age)),
-        "memory" => (consumed.bytes(age), 0.0),
-        _ => (0.0, 0.0),
-    };
-    ResourceUse { now: curve.value(age, &against) + now, sum: curve.sum(0.0, age, &against) + sum }
+    let limit = limit(measured.container);
+    match resource {
+        "cpu" => {
+            let cpu = CpuUse { curve: &curve, against: &against, consumed: &consumed, limit };
+            let now = curve.value(age, &against).min(limit.unwrap_or(f64::INFINITY));
+            ResourceUse { now, sum: cpu.core_seconds(0.0, age) }
+        }
+        _ => {
+            let more = if resource == "memory" { consumed.bytes(age) } else { 0.0 };
+            ResourceUse { now: curve.value(age, &against) + more, sum: curve.sum(0.0, age, &against) }
+        }
+    }
+}
+
+/// How much of the CPU a container may use; nothing where it may use all.
+fn limit(container: &Container) -> Option<f64> {
+    amount(&container.resources.limits, "cpu").filter(|limit| *limit > 0.0)
+}
+
+/// What a container would use of the CPU, and how much of that it gets.
+struct CpuUse<'a> {
+    curve: &'a Curve,
+    against: &'a Against<'a>,
+    consumed: &'a Consumption,
+    limit: Option<f64>,
+}
+
+impl CpuUse<'_> {
+    /// What it gets.
+    fn core_seconds(&self, from: f64, to: f64) -> f64 {
+        let more = self.consumed.core_seconds(from, to);
+        match self.limit {
+            None => self.curve.sum(from, to, self.against) + more,
+            Some(limit) => {
+                let below = self.curve.sum_below(limit, (from, to), self.against) + more;
+                below.min(limit * (to - from))
+            }
+        }
+    }
+
+    /// How it was held back in so many seconds since its start.
+    fn throttling(&self, age: f64) -> Option<CpuThrottling> {
+        let limit = self.limit?;
+        let wanted = self.curve.sum(0.0, age, self.against) + self.consumed.core_seconds(0.0, age);
+        let lost = (wanted - self.core_seconds(0.0, age)).max(0.0);
+        let above = self.curve.time_above(limit, (0.0, age), self.against);
+        let throttled = if lost > 0.0 { above.max(lost.min(age)) } else { 0.0 };
+        let periods = |seconds: f64| (seconds / CFS_PERIOD_SECONDS) as u64;
+        Some(CpuThrottling {
+            periods: periods(age),
+            throttled_periods: periods(throttled),
+            throttled_nanoseconds: (lost * 1e9) as u64,
+        })
+    }
 }
 
 /// What its server was told to use; most are none that anybody tells.
@@ -185,21 +234,8 @@ pub(crate) fn differ(old: &BTreeMap<String, String>, new: &BTreeMap<String, Stri
 /// A hundred years.
 const MAX_SECONDS: f64 = 3.2e9;
 
-/// What is wrong with what a pod says of its usage, each in a sentence.
-pub(super) fn problems(annotations: &BTreeMap<String, String>) -> Vec<String> {
-    let wrong = |(name, text): (&String, &String)| {
-        let rest = name.strip_prefix(OURS)?;
-        let resource = rest.split_once('.').map_or(rest, |(resource, _)| resource);
-        if !KNOWN.contains(&resource) {
-            return Some(format!("{name} is not known; {OURS} may be followed by {}", KNOWN.join(", ")));
-        }
-        Curve::parse(text).err().map(|why| format!("{name}: {why}"))
-    };
-    annotations.iter().filter_map(wrong).collect()
-}
-
 /// The curve of a container's resource, and what its shares are of.
-fn of_container<'a>(
+pub(super) fn of_container<'a>(
     measured: &MeasuredContainer<'_>,
     resource: &str,
     (variables, sources): (Option<&'a Value>, &'a UsageSources),
@@ -311,7 +347,7 @@ fn seconds(from: Time, to: Time) -> f64 {
 }
 
 /// What expressions see, when there may be one.
-fn variables(measured: &MeasuredContainer<'_>, sources: &UsageSources) -> Option<Value> {
+pub(super) fn variables(measured: &MeasuredContainer<'_>, sources: &UsageSources) -> Option<Value> {
     let MeasuredContainer { pod, metadata, container, attempt, .. } = *measured;
     let (annotations, node) = (&pod.metadata.annotations, &pod.spec.node_name);
     let is_expression = |text: &String| text.trim_start().starts_with("cel:");
@@ -384,6 +420,22 @@ mod tests {
     }
 
     #[test]
+    fn who_would_use_more_of_the_cpu_than_the_limit_is_held_back() {
+        let mut pod = pod(json!({"kubarium.dev/usage-cpu": "steps 100m, 800m at 30s"}));
+        let at_the_end = |pod: &Pod| {
+            let now = Time::UNIX_EPOCH + TimeDelta::minutes(1);
+            container(&measured(pod, 0), now, &UsageSources::default())
+        };
+        assert_eq!((at_the_end(&pod).cpu_nano_cores, at_the_end(&pod).throttling), (800_000_000, None));
+        pod.spec.containers[0].resources.limits.insert("cpu".into(), "200m".into());
+        let stats = at_the_end(&pod);
+        assert_eq!((stats.cpu_nano_cores, stats.cpu_core_nanoseconds), (200_000_000, 9_000_000_000));
+        let throttling = stats.throttling.unwrap();
+        assert_eq!((throttling.periods, throttling.throttled_nanoseconds), (600, 18_000_000_000));
+        assert!((299..=300).contains(&throttling.throttled_periods), "{throttling:?}");
+    }
+
+    #[test]
     fn who_goes_over_a_limit_is_killed_then() {
         let killed = |annotations: Value, at: usize| {
             let (time, exit) = out_of_memory(&measured(&pod(annotations), at), &UsageSources::default())?;
@@ -410,18 +462,5 @@ mod tests {
         );
         let of = |name: &str| volume(&pod, name, Time::UNIX_EPOCH, now);
         assert_eq!((of("cache"), of("other")), (Some(2 << 20), None));
-    }
-
-    #[test]
-    fn wrong_annotations_are_told() {
-        let annotations = BTreeMap::from([
-            ("kubarium.dev/usage-cpu".to_owned(), "much".to_owned()),
-            ("kubarium.dev/usage-gpu".to_owned(), "1".to_owned()),
-            ("kubarium.dev/usage-memory".to_owned(), "1Mi".to_owned()),
-        ]);
-        let problems = problems(&annotations);
-        assert!(problems[0].starts_with("kubarium.dev/usage-cpu: \"much\" is no amount"), "{problems:?}");
-        assert!(problems[1].starts_with("kubarium.dev/usage-gpu is not known"), "{problems:?}");
-        assert_eq!(problems.len(), 2);
     }
 }

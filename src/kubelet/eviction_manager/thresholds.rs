@@ -1,5 +1,6 @@
 //! Thresholds as kubelets are told them (`pkg/kubelet/eviction/helpers.go`, `ParseThresholdConfig`).
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
@@ -14,15 +15,15 @@ use apimachinery::quantity::{Format, Quantity};
 const DERIVED: [&str; 2] = ["containerfs.available", "containerfs.inodesFree"];
 
 /// `--eviction-hard`, `--eviction-soft`: as `memory.available<100Mi,nodefs.available<10%`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct EvictionThresholds(pub(super) Vec<EvictionThreshold>);
 
 /// `--eviction-soft-grace-period`: as `memory.available=1m30s`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct SignalPeriods(pub(super) Vec<(Signal, Duration)>);
 
 /// `--eviction-minimum-reclaim`: as `memory.available=500Mi,nodefs.available=5%`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Default, PartialEq)]
 pub struct SignalReclaims(pub(super) Vec<(Signal, ThresholdValue)>);
 
 /// The least that is to be left of something.
@@ -130,13 +131,65 @@ impl FromStr for SignalReclaims {
     }
 }
 
+impl fmt::Display for ThresholdValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ThresholdValue::Quantity(quantity) => quantity.fmt(f),
+            // A hundred times a share may be a little beside the percentage that was given.
+            ThresholdValue::Share(share) => write!(f, "{}%", (share * 1e8).round() / 1e6),
+        }
+    }
+}
+
+/// As they were told, in a text: so flags are shown.
+fn shown(by_signal: &BTreeMap<&str, String>, operator: char) -> String {
+    let pairs: Vec<String> =
+        by_signal.iter().map(|(signal, value)| format!("{signal}{operator}{value}")).collect();
+    pairs.join(",")
+}
+
+impl fmt::Debug for EvictionThresholds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", shown(&self.by_signal(), '<'))
+    }
+}
+
+impl fmt::Debug for SignalPeriods {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", shown(&self.by_signal(), '='))
+    }
+}
+
+impl fmt::Debug for SignalReclaims {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", shown(&self.by_signal(), '='))
+    }
+}
+
+impl SignalReclaims {
+    /// Each as it was told.
+    pub(crate) fn by_signal(&self) -> BTreeMap<&'static str, String> {
+        self.0.iter().map(|(signal, value)| (signal.name(), value.to_string())).collect()
+    }
+}
+
 impl SignalPeriods {
+    /// Each as it was told.
+    pub(crate) fn by_signal(&self) -> BTreeMap<&'static str, String> {
+        self.0.iter().map(|(signal, period)| (signal.name(), duration::format(*period))).collect()
+    }
+
     pub(super) fn of(&self, signal: Signal) -> Option<Duration> {
         self.0.iter().find(|(known, _)| *known == signal).map(|(_, period)| *period)
     }
 }
 
 impl EvictionThresholds {
+    /// Each as it was told.
+    pub(crate) fn by_signal(&self) -> BTreeMap<&'static str, String> {
+        self.0.iter().map(|threshold| (threshold.signal.name(), threshold.value.to_string())).collect()
+    }
+
     /// How much of a resource is kept from pods, so that they do not eat it up (`hardEvictionReservation`).
     pub(crate) fn kept(&self, resource: &str, capacity: i64) -> Option<Quantity> {
         let signal = match resource {
@@ -183,6 +236,8 @@ mod tests {
                 .unwrap();
         let shown: Vec<String> = all.0.iter().map(|it| format!("{it} {}", it.value.of(1000))).collect();
         assert_eq!(shown, ["memory.available 100Mi", "nodefs.available 100", "imagefs.inodesFree 50"]);
+        let told = "\"imagefs.inodesFree<5%,memory.available<100Mi,nodefs.available<10%\"";
+        assert_eq!(format!("{all:#?}"), told, "as flags are shown");
         assert_eq!(read("").unwrap(), EvictionThresholds::default());
         assert_eq!(read("containerfs.available<9%").unwrap(), EvictionThresholds::default());
         assert!(read("containerfs.available<much").is_err());

@@ -4,28 +4,26 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::pods::{PodHere, RunningHere};
-use super::pressure;
 use super::usage::{MeasuredPod, UsageTotal};
 use crate::container_runtime::stats::ContainerStats;
-use crate::node_config::NodeConfig;
 use crate::pod_workers::PodWorker;
 use crate::probe_counts::{BUCKETS, ProbeCount};
 use crate::prober::ProbeKind;
-use apimachinery::quantity::Quantity;
 use apimachinery::time::Time;
 
 /// Families of metrics as they are written.
 #[derive(Default)]
-struct MetricsText(String);
+pub(super) struct MetricsText(pub(super) String);
 
 impl MetricsText {
     /// Begins a family.
-    fn family(&mut self, name: &str, kind: &str, help: &str) {
+    pub(super) fn family(&mut self, name: &str, kind: &str, help: &str) {
         // Writing into a text cannot fail.
         let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
     }
 
-    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+    /// Adds a sample.
+    pub(super) fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
         let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         let labels: Vec<String> =
             labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
@@ -188,77 +186,6 @@ pub(super) fn resource(pods: &[MeasuredPod], (up, now): (Duration, Time)) -> Str
 
 /// A family without what it is of, its kind, its help, and its value.
 type UsageFamily = (&'static str, &'static str, &'static str, fn(&UsageTotal) -> f64);
-
-/// `/metrics/cadvisor`: the machine, and since when containers run and what they use.
-pub(super) fn cadvisor(config: &NodeConfig, pods: &[MeasuredPod]) -> String {
-    let mut text = MetricsText::default();
-    let capacity = |name: &str| {
-        let amount = config.capacity.get(name).and_then(|amount| Quantity::parse(amount).ok());
-        amount.map_or(0, |amount| amount.value())
-    };
-    let families: [ContainerFamily; 4] = [
-        (
-            "container_cpu_usage_seconds_total",
-            "counter",
-            "Cumulative cpu time consumed in seconds.",
-            |_, stats| stats.cpu_core_nanoseconds as f64 / 1e9,
-        ),
-        (
-            "container_fs_usage_bytes",
-            "gauge",
-            "Number of bytes that are consumed by the container on this filesystem.",
-            |_, stats| stats.disk_bytes as f64,
-        ),
-        ("container_memory_working_set_bytes", "gauge", "Current working set in bytes.", |_, stats| {
-            stats.memory_bytes as f64
-        }),
-        (
-            "container_start_time_seconds",
-            "gauge",
-            "Start time of the container since unix epoch in seconds.",
-            |container, _| container.started_at.timestamp() as f64,
-        ),
-    ];
-    // Nobody ever waits here.
-    let pressure: [ContainerFamily; 6] =
-        pressure::COUNTERS.map(|(name, help)| -> ContainerFamily { (name, "counter", help, |_, _| 0.0) });
-    for (name, kind, help, value) in families.into_iter().chain(pressure) {
-        text.family(name, kind, help);
-        each(pods, |pod, container, stats| {
-            let labels = [
-                ("container", container.name.as_str()),
-                ("image", container.image.as_str()),
-                ("namespace", pod.namespace()),
-                ("pod", pod.name()),
-            ];
-            text.sample(name, &labels, value(container, stats));
-        });
-    }
-    let network: [NetworkFamily; 2] = [
-        ("container_network_receive_bytes_total", "Cumulative count of bytes received", |pod| {
-            pod.sandbox.received_bytes
-        }),
-        ("container_network_transmit_bytes_total", "Cumulative count of bytes transmitted", |pod| {
-            pod.sandbox.sent_bytes
-        }),
-    ];
-    for (name, help, value) in network {
-        text.family(name, "counter", help);
-        for pod in pods {
-            let labels =
-                [("interface", "eth0"), ("namespace", pod.here.namespace()), ("pod", pod.here.name())];
-            text.sample(name, &labels, value(pod));
-        }
-    }
-    text.family("machine_cpu_cores", "gauge", "Number of logical CPU cores.");
-    text.sample("machine_cpu_cores", &[], capacity("cpu"));
-    text.family("machine_memory_bytes", "gauge", "Amount of memory installed on the machine.");
-    text.sample("machine_memory_bytes", &[], capacity("memory"));
-    text.0
-}
-
-type ContainerFamily = (&'static str, &'static str, &'static str, fn(&RunningHere, &ContainerStats) -> f64);
-type NetworkFamily = (&'static str, &'static str, fn(&MeasuredPod) -> u64);
 
 fn each(pods: &[MeasuredPod], mut say: impl FnMut(&PodHere, &RunningHere, &ContainerStats)) {
     for pod in pods {

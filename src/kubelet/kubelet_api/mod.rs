@@ -3,6 +3,8 @@
 //! Comes in: a method and a path. Goes out: a status and a body. Nobody opens a socket here: the apiserver
 //! asks through `nodes/proxy`. Streams into containers and logs are not among it: they are asked for by name.
 
+mod cadvisor;
+mod configz;
 mod declared_metrics;
 mod metrics;
 mod pods;
@@ -21,12 +23,9 @@ use component_base::metrics::Render;
 use component_base::zpages;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Method, Response, StatusCode};
-use serde_json::json;
 
 use self::metrics::ProbedHere;
 use super::kubelet::Kubelet;
-use super::node_config::NodeConfig;
-use apimachinery::duration;
 use apimachinery::time::Time;
 
 const PLAIN: &str = "text/plain; charset=utf-8";
@@ -94,7 +93,7 @@ impl Kubelet {
             }
             "/metrics/cadvisor" => {
                 let config = &self.shared.config;
-                answer(200, METRICS, metrics::cadvisor(config, &self.measured_pods(now).await))
+                answer(200, METRICS, cadvisor::cadvisor(config, &self.measured_pods(now).await))
             }
             "/metrics/probes" => {
                 let probed = self.look_at_each(|worker| ProbedHere::of(worker, now)).await;
@@ -108,7 +107,7 @@ impl Kubelet {
                 let summary = summary::summary(self.node_name(), (&pods, &volumes), config, (begun, now));
                 answer(200, JSON, summary)
             }
-            "/configz" => answer(200, JSON, configuration(&self.shared.config)),
+            "/configz" => answer(200, JSON, configz::configuration(&self.shared.config)),
             "/statusz" => {
                 let up = self.shared.context.clock.elapsed();
                 let started = (now - up).format(zpages::UNIX_DATE).to_string();
@@ -132,6 +131,7 @@ impl Kubelet {
         text.push_str(&self.working_pods());
         text.push_str(&volume_stats::metrics(&self.volumes_of_claims(now).await));
         self.shared.counted.render(&mut text);
+        self.shared.counted.looks.render(&mut text, now);
         self.shared.context.metrics.render(&mut text);
         build_info::render(&mut text);
         text
@@ -145,39 +145,6 @@ fn answer(code: u16, content_type: &'static str, body: String) -> Response<Bytes
     *response.status_mut() = StatusCode::from_u16(code).unwrap_or_default();
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     response
-}
-
-/// `KubeletConfiguration`, as far as anything here goes by it.
-fn configuration(config: &NodeConfig) -> String {
-    let pods = config.capacity.get("pods").and_then(|pods| pods.parse::<i64>().ok());
-    json!({"kubeletconfig": {
-        "enableServer": true,
-        "address": "0.0.0.0",
-        "port": 10250,
-        "authentication": {
-            "x509": {}, "webhook": {"enabled": true, "cacheTTL": "2m0s"}, "anonymous": {"enabled": false},
-        },
-        "authorization": {
-            "mode": "Webhook",
-            "webhook": {"cacheAuthorizedTTL": "5m0s", "cacheUnauthorizedTTL": "30s"},
-        },
-        "clusterDomain": "cluster.local",
-        "streamingConnectionIdleTimeout": "4h0m0s",
-        "nodeStatusUpdateFrequency": "10s",
-        "nodeStatusReportFrequency": "5m0s",
-        "nodeStatusMaxImages": 50,
-        "nodeLeaseDurationSeconds": 40,
-        "maxPods": pods,
-        "imageMinimumGCAge": duration::format(config.options.minimum_image_ttl_duration),
-        "imageMaximumGCAge": duration::format(config.options.image_maximum_gc_age),
-        "imageGCHighThresholdPercent": config.options.image_gc_high_threshold,
-        "imageGCLowThresholdPercent": config.options.image_gc_low_threshold,
-        "podCIDR": config.pod_cidrs.join(","),
-        "cgroupDriver": "systemd",
-        "enableDebuggingHandlers": true,
-        "enableSystemLogHandler": true,
-    }})
-    .to_string()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::kuberuntime::state::State;
 use crate::pod_workers::PodWorker;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
-use apis::views::pod::Pod;
+use apis::views::pod::{Container, Pod};
 use stages::Governed;
 
 /// A pod of the node, as the kubelet sees it.
@@ -98,9 +98,14 @@ impl PodHere {
         PodHere { object, pod, start_time, running, ended }
     }
 
+    /// What the pod says of one of its containers that run.
+    pub(super) fn spec_of(&self, running: &RunningHere) -> Option<&Container> {
+        self.pod.spec.all_containers().find(|container| container.name == running.name)
+    }
+
     /// One of its containers that run, as the runtime is asked what it uses.
     pub(super) fn measured(&self, running: &RunningHere) -> Option<MeasuredContainer<'_>> {
-        let container = self.pod.spec.all_containers().find(|container| container.name == running.name)?;
+        let container = self.spec_of(running)?;
         let (pod, metadata) = (&*self.pod, &self.object.metadata);
         let RunningHere { attempt, started_at, .. } = *running;
         Some(MeasuredContainer { pod, metadata, container, attempt, started_at })

@@ -1,6 +1,7 @@
 //! How long containers had to wait for the processor, for memory and for the disk (Linux' PSI, `KubeletPSI`).
 //!
 //! Simulated containers use what they are said to use, and wait for nothing: a machine that is never short.
+//! What their own limit of the CPU holds back is told as throttling.
 
 use serde_json::{Value, json};
 

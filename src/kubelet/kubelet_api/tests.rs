@@ -7,14 +7,15 @@ use serde_json::{Value, json};
 
 use super::pods::{PodHere, RunningHere};
 use super::usage::MeasuredPod;
-use super::{configuration, metrics, pods, summary};
-use crate::container_runtime::stats::{ContainerStats, PodSandboxStats};
+use super::{cadvisor, metrics, pods, summary};
+use crate::container_runtime::stats::{ContainerStats, CpuThrottling, PodSandboxStats};
 use crate::node_config::NodeConfig;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
 
 fn here() -> Vec<PodHere> {
-    let pod = json!({"metadata": {"name": "web", "namespace": "ns", "uid": "u"}, "spec": {"containers": []}});
+    let pod = json!({"metadata": {"name": "web", "namespace": "ns", "uid": "u"}, "spec": {"containers": [
+        {"name": "c", "image": "nginx", "resources": {"limits": {"cpu": "250m"}}}]}});
     let object = Arc::new(Object::from_value(&pod, vec![]).unwrap());
     let (name, image) = ("c".to_owned(), "nginx".to_owned());
     let container = RunningHere { name, image, attempt: 0, started_at: Time::UNIX_EPOCH };
@@ -26,11 +27,14 @@ fn here() -> Vec<PodHere> {
 
 fn measured() -> Vec<MeasuredPod> {
     let here = here().swap_remove(0);
+    let throttling =
+        CpuThrottling { periods: 60, throttled_periods: 20, throttled_nanoseconds: 1_500_000_000 };
     let container = ContainerStats {
         cpu_nano_cores: 250_000_000,
         cpu_core_nanoseconds: 1_500_000_000,
         memory_bytes: 4096,
         disk_bytes: 7,
+        throttling: Some(throttling),
     };
     let sandbox = PodSandboxStats { received_bytes: 10, sent_bytes: 20 };
     vec![MeasuredPod { here, containers: vec![container], sandbox }]
@@ -60,16 +64,26 @@ fn pods_are_listed_and_measured() {
     assert!(own.contains("kubelet_running_containers{container_state=\"exited\"} 1\n"), "{own}");
     assert!(own.contains("kubelet_running_pods 1\n"), "{own}");
     let config = NodeConfig::numbered(1);
-    let cadvisor = metrics::cadvisor(&config, &measured);
+    let cadvisor = cadvisor::cadvisor(&config, &measured);
     let sent = r#"container_network_transmit_bytes_total{interface="eth0",namespace="ns",pod="web"} 20"#;
     assert!(cadvisor.lines().any(|line| line == sent), "{cadvisor}");
     assert!(cadvisor.contains("machine_memory_bytes 34359738368\n"), "{cadvisor}");
+    let labels = r#"{container="c",image="nginx",namespace="ns",pod="web"}"#;
+    for sample in [
+        ("container_cpu_cfs_periods_total", "60"),
+        ("container_cpu_cfs_throttled_periods_total", "20"),
+        ("container_cpu_cfs_throttled_seconds_total", "1.5"),
+        ("container_memory_rss", "4096"),
+        ("container_spec_cpu_quota", "25000"),
+        ("container_spec_memory_limit_bytes", "0"),
+    ] {
+        let line = format!("{}{labels} {}", sample.0, sample.1);
+        assert!(cadvisor.lines().any(|told| told == line), "{line}\n{cadvisor}");
+    }
     let summary = summary::summary("n", (&measured, &[]), &config, (Time::UNIX_EPOCH, Time::UNIX_EPOCH));
     let summary: Value = serde_json::from_str(&summary).unwrap();
     assert_eq!(summary["pods"][0]["podRef"], json!({"name": "web", "namespace": "ns", "uid": "u"}));
     assert_eq!(summary["node"]["nodeName"], "n");
     assert_eq!(summary["pods"][0]["containers"][0]["cpu"]["usageNanoCores"], 250_000_000);
     assert_eq!(summary["node"]["memory"]["workingSetBytes"], (512 << 20) + 4096);
-    let config: Value = serde_json::from_str(&configuration(&config)).unwrap();
-    assert_eq!(config["kubeletconfig"]["maxPods"], 110);
 }

@@ -1,12 +1,10 @@
 //! The pods that a kubelet has, by where they are on their way (`HandlePodCleanups`).
 
-use std::fmt::Write;
-
 use crate::allocation::{DEFERRED, INFEASIBLE};
 use crate::kubelet::Kubelet;
 use crate::pod_manager::pods::Entry;
 use crate::pod_workers::WorkerState;
-use component_base::metrics::heading;
+use component_base::metrics::{gauge, plain_gauge};
 
 /// How many there are of each; of pods from the apiserver first, then of static ones.
 #[derive(Default)]
@@ -52,11 +50,7 @@ impl PodNumbers {
     fn text(&self) -> String {
         let mut out = String::new();
         let by_static = |out: &mut String, name: &str, help: &str, numbers: [usize; 2]| {
-            heading(out, name, "gauge", help);
-            for (label, number) in STATIC.iter().zip(numbers) {
-                // Writing into a text cannot fail.
-                let _ = writeln!(out, "{name}{{static={label:?}}} {number}");
-            }
+            gauge(out, (name, help), ["static"], STATIC.map(|label| [label]).into_iter().zip(numbers));
         };
         let help = "[ALPHA] The number of pods the kubelet considers active and which are being considered when \
             admitting new pods. static is true if the pod is not from the apiserver.";
@@ -64,17 +58,13 @@ impl PodNumbers {
         let help = "[ALPHA] The number of pods the kubelet is being instructed to run. static is true if the pod is \
             not from the apiserver.";
         by_static(&mut out, "kubelet_desired_pods", help, self.desired);
-        let plain = |out: &mut String, name: &str, help: &str, number: usize| {
-            heading(out, name, "gauge", help);
-            let _ = writeln!(out, "{name} {number}");
-        };
         let help = "[ALPHA] Current number of ephemeral containers in pods managed by this kubelet.";
-        plain(&mut out, "kubelet_managed_ephemeral_containers", help, self.ephemeral_containers);
+        plain_gauge(&mut out, ("kubelet_managed_ephemeral_containers", help), self.ephemeral_containers);
         let help =
             "[ALPHA] The number of mirror pods the kubelet will try to create (one per admitted static pod)";
-        plain(&mut out, "kubelet_mirror_pods", help, self.desired[1]);
+        plain_gauge(&mut out, ("kubelet_mirror_pods", help), self.desired[1]);
         let help = "[ALPHA] Number of in-progress resizes for pods.";
-        plain(&mut out, "kubelet_pod_in_progress_resizes", help, self.resizes_in_progress);
+        plain_gauge(&mut out, ("kubelet_pod_in_progress_resizes", help), self.resizes_in_progress);
         self.pending(&mut out);
         self.working(&mut out);
         out
@@ -83,13 +73,9 @@ impl PodNumbers {
     /// Of a reason that no pod has nothing is told.
     fn pending(&self, out: &mut String) {
         let waiting = WAITS.iter().zip(self.pending_resizes).filter(|(_, number)| *number > 0);
-        let name = "kubelet_pod_pending_resizes";
-        if waiting.clone().next().is_some() {
-            heading(out, name, "gauge", "[ALPHA] Number of pending resizes for pods.");
-        }
-        for ((_, reason), number) in waiting {
-            let _ = writeln!(out, "{name}{{reason={reason:?}}} {number}");
-        }
+        let help = "[ALPHA] Number of pending resizes for pods.";
+        let values = waiting.map(|((_, reason), number)| ([*reason], number));
+        gauge(out, ("kubelet_pod_pending_resizes", help), ["reason"], values);
     }
 
     /// No pod is an orphan here: a worker ends with its pod.
@@ -99,18 +85,13 @@ impl PodNumbers {
             pod is desired, orphaned, or runtime only (also orphaned), and whether the pod is static. An orphaned pod \
             has been removed from local configuration or force deleted in the API and consumes resources that are not \
             otherwise visible.";
-        heading(out, name, "gauge", help);
-        let mut sample = |config: &str, state: &str, is_static: &str, number: usize| {
-            let labels = format!("config={config:?},lifecycle={state:?},static={is_static:?}");
-            let _ = writeln!(out, "{name}{{{labels}}} {number}");
-        };
-        for ((_, state), numbers) in STATES.iter().zip(self.working) {
-            STATIC.iter().zip(numbers).for_each(|(label, number)| sample("desired", state, label, number));
-        }
-        for (_, state) in STATES {
-            STATIC.iter().for_each(|label| sample("orphan", state, label, 0));
-        }
-        STATES.iter().for_each(|(_, state)| sample("runtime_only", state, "unknown", 0));
+        let desired = STATES.iter().zip(self.working).flat_map(|((_, state), numbers)| {
+            STATIC.into_iter().zip(numbers).map(|(label, number)| (["desired", *state, label], number))
+        });
+        let orphans = STATES.iter().flat_map(|(_, state)| STATIC.map(|label| (["orphan", *state, label], 0)));
+        let unknown = STATES.iter().map(|(_, state)| (["runtime_only", *state, "unknown"], 0));
+        let values = desired.chain(orphans).chain(unknown);
+        gauge(out, (name, help), ["config", "lifecycle", "static"], values);
     }
 }
 

@@ -9,6 +9,7 @@ use super::state::{Terminated, is_sidecar};
 use crate::container_runtime::services::{
     ContainerConfig, Exit, PodSandboxStatus, RuntimeError, RuntimeService,
 };
+use crate::container_runtime::stats::MeasuredContainer;
 use crate::credential_provider::{DockerKeyring, ImageAccess};
 use crate::lifecycle::HookKind;
 use crate::prober::ProbeKind;
@@ -293,6 +294,17 @@ impl<'a> SyncContext<'a> {
         self.happenings.extend(answers.into_iter().map(event("InvalidListener")));
         let usage = self.runtime.usage_problems(self.pod).into_iter().map(event("InvalidUsage"));
         self.happenings.extend(usage);
+        for container in self.pod.spec.all_containers() {
+            let measured = MeasuredContainer {
+                pod: self.pod,
+                metadata: self.metadata,
+                container,
+                attempt: 0,
+                started_at: self.now,
+            };
+            let failures = self.runtime.usage_failures(&measured).into_iter();
+            self.happenings.extend(failures.map(event("InvalidUsage")));
+        }
         let chaos = self.runtime.chaos_problems(self.pod).into_iter().map(event("InvalidChaos"));
         self.happenings.extend(chaos);
     }

@@ -15,12 +15,8 @@ use crate::pod_workers::PodWorker;
 use crate::prober::ProbeKind;
 use apis::views::pod::Container as Spec;
 use apis::views::probe::Probe;
-use golang::first_bytes::first_bytes;
-use machine::byte_text;
 use machine::exec::Executed;
 
-/// So much of what a command says is told (`maxReadLength`).
-const MAX_SAID_BYTES: usize = 10 << 10;
 /// A hook that nothing else ends is given up then.
 const MAX_HOOK: Duration = Duration::from_secs(60 * 60);
 
@@ -110,7 +106,7 @@ impl Kubelet {
             Inquiry::Exec(words) => {
                 let ran = self.shared.context.clock.timeout(*within, self.run_command(asked, words)).await;
                 match ran {
-                    Ok(Ok(executed)) => judged(&executed),
+                    Ok(Ok(executed)) => answers::judge_command(executed, words, *within),
                     Ok(Err(why)) => ProbeAnswer::Errored(answers::exec_failed(&why)),
                     Err(_) => ProbeAnswer::Failure(answers::timed_out(words, *within)),
                 }
@@ -157,15 +153,5 @@ impl Kubelet {
         hear(container);
         drop(loan);
         self.pods.wake(&asked.uid);
-    }
-}
-
-fn judged(executed: &Executed) -> ProbeAnswer {
-    match executed.end {
-        Some((_, 0)) => ProbeAnswer::Success,
-        _ => {
-            let said = byte_text::shown(&executed.out).into_owned() + &byte_text::shown(&executed.errors);
-            ProbeAnswer::Failure(first_bytes(&said, MAX_SAID_BYTES).to_owned())
-        }
     }
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::host_files::HostFiles;
 use super::in_use::{ClaimedVolume, VolumesInUse};
 use super::sources::{self, Found, Source, Sources};
 use apimachinery::object::Object;
@@ -13,7 +14,7 @@ use apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use apis::storage::csi::CSI_DRIVERS;
 use apis::tree::{items, text};
-use apis::views::pod_detail::Volume;
+use apis::views::pod_detail::PodDetail;
 use apis::volumes::{attached_as, is_bound, is_for_one_pod};
 use client_go::client::Client;
 use machine::file_system;
@@ -39,30 +40,62 @@ pub(crate) enum ClaimRefusal {
 /// Why not all can.
 pub(crate) fn mount(
     (uid, namespace, pod): (&Arc<str>, &str, &str),
-    volumes: &[Volume],
+    detail: &PodDetail,
     found: &Sources,
-    in_use: &VolumesInUse,
+    (in_use, host): (&VolumesInUse, &HostFiles),
 ) -> Result<(), ClaimRefusal> {
     let mut not_attached = Vec::new();
-    for volume in volumes {
+    for volume in &detail.spec.volumes {
         let Some(source) = sources::claim(volume, pod) else { continue };
+        let unprocessed = |why: &str| ClaimRefusal::Failed(unable(&[], &[&volume.name], why));
         match (found.get(&source), source) {
-            (Some(Found::Volume(found)), _) if !found.is_at_hand => not_attached.push(volume.name.clone()),
-            (Some(Found::Volume(found)), _) if !in_use.mount(uid, found) => {
-                return Err(ClaimRefusal::Failed(format!(
-                    "MountVolume.SetUp failed for volume {:?} : volume uses the ReadWriteOncePod access mode \
-                     and is already in use by another pod",
-                    found.name
-                )));
+            (Some(Found::Volume(found)), _) => {
+                if let Some(why) = misuse(&volume.name, found, detail) {
+                    return Err(unprocessed(&why));
+                }
+                if found.is_at_hand {
+                    take(uid, found, in_use, host)?;
+                } else {
+                    not_attached.push(volume.name.clone());
+                }
             }
             (Some(Found::Missing(why)), Source::Claim(claim)) => {
-                let why = format!("error processing PVC {namespace}/{claim}: {why}");
-                return Err(ClaimRefusal::Failed(unable(&[], &[&volume.name], &why)));
+                return Err(unprocessed(&format!("error processing PVC {namespace}/{claim}: {why}")));
             }
             _ => {}
         }
     }
     if not_attached.is_empty() { Ok(()) } else { Err(ClaimRefusal::NotAttached(not_attached)) }
+}
+
+/// A container that wants files where there are blocks, or blocks where there are files
+/// (`createVolumeSpec`).
+fn misuse(name: &str, volume: &ClaimedVolume, detail: &PodDetail) -> Option<String> {
+    let is_mounted = || detail.containers().any(|it| it.volume_mounts.iter().any(|it| it.name == name));
+    let is_device = || detail.containers().any(|it| it.volume_devices.iter().any(|it| it.name == name));
+    let (is_misused, mode, place) = if volume.is_block {
+        (is_mounted(), "Block", "volumeMounts")
+    } else {
+        (is_device(), "Filesystem", "volumeDevices")
+    };
+    is_misused.then(|| format!("volume {name} has volumeMode {mode}, but is specified in {place}"))
+}
+
+/// A volume that is at the node: no other pod may have it alone, and its folder is what it is said to be.
+fn take(
+    uid: &Arc<str>,
+    volume: &ClaimedVolume,
+    in_use: &VolumesInUse,
+    host: &HostFiles,
+) -> Result<(), ClaimRefusal> {
+    let why = if in_use.mount(uid, volume) {
+        volume.mount_folder(host)
+    } else {
+        let why = "volume uses the ReadWriteOncePod access mode and is already in use by another pod";
+        Some(why.to_owned())
+    };
+    let failed = |why| format!("MountVolume.SetUp failed for volume {:?} : {why}", volume.name);
+    why.map_or(Ok(()), |why| Err(ClaimRefusal::Failed(failed(why))))
 }
 
 /// The message of `FailedMount` of a pod that waits for volumes (`WaitForAttachAndMount`).
@@ -133,31 +166,45 @@ async fn claimed(client: &Client, volume: &Object, node: &str) -> Result<Claimed
     let folders = [text(&tree, "spec.hostPath.path"), text(&tree, "spec.local.path")];
     let folder = folders.into_iter().find(|folder| !folder.is_empty()).unwrap_or_default();
     let folder = if folder.is_empty() { String::new() } else { file_system::absolute("/", folder) };
-    let (name, is_for_one_pod) = (volume.metadata.name.clone(), is_for_one_pod(&tree));
-    Ok(ClaimedVolume { name, unique_name, is_at_hand, is_for_one_pod, folder })
+    let (is_block, is_for_one_pod) = (text(&tree, "spec.volumeMode") == "Block", is_for_one_pod(&tree));
+    let (name, folder_type) = (volume.metadata.name.clone(), text(&tree, "spec.hostPath.type").to_owned());
+    Ok(ClaimedVolume { name, unique_name, is_at_hand, is_for_one_pod, is_block, folder, folder_type })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde::Deserialize;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
-    fn volumes() -> Vec<Volume> {
+    fn detail(containers: Value) -> PodDetail {
         let claim = json!({"name": "data", "persistentVolumeClaim": {"claimName": "c"}});
         let all = json!([claim, {"name": "own", "ephemeral": {}}, {"name": "tmp", "emptyDir": {}}]);
-        Vec::<Volume>::deserialize(all).unwrap()
+        PodDetail::deserialize(json!({"spec": {"volumes": all, "containers": containers}})).unwrap()
+    }
+
+    fn claimed_volume() -> ClaimedVolume {
+        ClaimedVolume {
+            name: "pv".into(),
+            is_at_hand: true,
+            is_for_one_pod: true,
+            ..ClaimedVolume::default()
+        }
     }
 
     fn found(is_at_hand: bool) -> Found {
-        let name = "pv".to_owned();
-        Found::Volume(Arc::new(ClaimedVolume {
-            name,
-            is_at_hand,
-            is_for_one_pod: true,
-            unique_name: None,
-            folder: String::new(),
-        }))
+        Found::Volume(Arc::new(ClaimedVolume { is_at_hand, ..claimed_volume() }))
+    }
+
+    /// What a pod with these containers is told of a volume.
+    fn told(containers: Value, volume: ClaimedVolume, host: &HostFiles) -> Option<String> {
+        let sources = Sources::from([(Source::Claim("c".into()), Found::Volume(Arc::new(volume)))]);
+        let taken =
+            mount((&"a".into(), "ns", "p"), &detail(containers), &sources, (&VolumesInUse::default(), host));
+        match taken {
+            Err(ClaimRefusal::Failed(why)) => Some(why),
+            _ => None,
+        }
     }
 
     #[test]
@@ -166,8 +213,11 @@ mod tests {
             [(Source::Claim("c".into()), data), (Source::Claim("p-own".into()), own)].into()
         };
         let in_use = VolumesInUse::default();
-        let mount =
-            |uid: &str, sources: &Sources| mount((&uid.into(), "ns", "p"), &volumes(), sources, &in_use);
+        let host = HostFiles::default();
+        let detail = detail(json!([]));
+        let mount = |uid: &str, sources: &Sources| {
+            mount((&uid.into(), "ns", "p"), &detail, sources, (&in_use, &host))
+        };
         let waits = mount("a", &sources(found(true), found(false)));
         assert_eq!(waits, Err(ClaimRefusal::NotAttached(vec!["own".into()])));
         let missing = sources(found(true), Found::Missing("PVC is not bound".into()));
@@ -179,5 +229,36 @@ mod tests {
                      and is already in use by another pod";
         let refused = mount("b", &sources(found(true), found(true)));
         assert_eq!(refused, Err(ClaimRefusal::Failed(taken.into())));
+    }
+
+    #[test]
+    fn blocks_are_no_files() {
+        let host = HostFiles::default();
+        let mounts = || json!([{"name": "x", "volumeMounts": [{"name": "data", "mountPath": "/d"}]}]);
+        let blocks = || json!([{"name": "x", "volumeDevices": [{"name": "data", "devicePath": "/dev/x"}]}]);
+        let block = || ClaimedVolume { is_block: true, ..claimed_volume() };
+        let why = told(mounts(), block(), &host).unwrap();
+        assert!(
+            why.ends_with(": volume data has volumeMode Block, but is specified in volumeMounts"),
+            "{why}"
+        );
+        let why = told(blocks(), claimed_volume(), &host).unwrap();
+        assert!(why.ends_with("has volumeMode Filesystem, but is specified in volumeDevices"), "{why}");
+        assert_eq!(told(mounts(), claimed_volume(), &host), None);
+        assert_eq!(told(blocks(), block(), &host), None);
+    }
+
+    #[test]
+    fn the_folder_of_a_volume_is_what_it_says() {
+        let host = HostFiles::default();
+        let of = |folder_type: &str| {
+            let folder_type = folder_type.to_owned();
+            let volume = ClaimedVolume { folder: "/data/x".into(), folder_type, ..claimed_volume() };
+            told(json!([]), volume, &host)
+        };
+        let why = "MountVolume.SetUp failed for volume \"pv\" : hostPath type check failed: /data/x is not a \
+                   directory";
+        assert_eq!(of("Directory").as_deref(), Some(why));
+        assert_eq!((of("DirectoryOrCreate"), of("Directory")), (None, None));
     }
 }

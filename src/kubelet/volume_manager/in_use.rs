@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::host_files::HostFiles;
 use sync::Mutex;
 use tokio::sync::Notify;
 
@@ -18,8 +19,19 @@ pub struct ClaimedVolume {
     pub is_at_hand: bool,
     /// Only one pod may have it.
     pub is_for_one_pod: bool,
+    /// It has no file system.
+    pub is_block: bool,
     /// The folder of its node that it is; empty when it is none.
     pub folder: String,
+    /// What that has to be (`HostPathType`).
+    pub folder_type: String,
+}
+
+impl ClaimedVolume {
+    /// Mounts the folder of the node that it is, if it is one. Says why not.
+    pub(crate) fn mount_folder(&self, host: &HostFiles) -> Option<String> {
+        if self.folder.is_empty() { None } else { host.mount(&self.folder, &self.folder_type) }
+    }
 }
 
 /// Who uses what on one node.
@@ -106,7 +118,7 @@ mod tests {
             unique_name,
             is_at_hand: true,
             is_for_one_pod,
-            folder: String::new(),
+            ..ClaimedVolume::default()
         }
     }
 

@@ -292,6 +292,18 @@ mod tests {
     }
 
     #[test]
+    fn a_claim_that_a_pod_may_only_read_is_read_only_everywhere() {
+        let mount = |name: &str| json!({"name": name, "mountPath": format!("/{name}")});
+        let mut spec = container(json!({"volumeMounts": [mount("a"), mount("b")]}));
+        spec["volumes"] = json!([
+            {"name": "a", "persistentVolumeClaim": {"claimName": "c", "readOnly": true}},
+            {"name": "b", "persistentVolumeClaim": {"claimName": "c"}},
+        ]);
+        let around = given(spec).around().unwrap();
+        assert_eq!(around.mounts.iter().map(|it| it.is_read_only).collect::<Vec<_>>(), [true, false]);
+    }
+
+    #[test]
     fn volumes_show_what_they_are_made_of() {
         let mut spec = container(json!({"volumeMounts": [
             {"name": "map", "mountPath": "/map"},

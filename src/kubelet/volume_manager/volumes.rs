@@ -71,6 +71,7 @@ pub fn mounts(
         let volume = facts.detail.spec.volumes.iter().find(|volume| volume.name == mount.name);
         let is_made = volume.is_some_and(is_of_objects);
         let is_image = volume.is_some_and(|volume| volume.image.is_some());
+        let claim = volume.and_then(|volume| volume.persistent_volume_claim.as_ref());
         let host_path = volume.and_then(|volume| volume.host_path.as_ref()).map(|source| &source.path);
         let medium = volume.and_then(|volume| volume.empty_dir.as_ref()).map(|source| source.medium.as_str());
         Ok(Mount {
@@ -81,7 +82,7 @@ pub fn mounts(
                 (None, Some(claimed)) => claimed,
                 (None, None) => mount.name.clone(),
             },
-            is_read_only: mount.read_only || is_image,
+            is_read_only: mount.read_only || is_image || claim.is_some_and(|claim| claim.read_only),
             is_memory: is_made || medium == Some("Memory"),
             is_kept: !is_made && !is_image,
             // What is the node's, or of an image, keeps its own.

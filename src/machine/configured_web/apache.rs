@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::apache_commands;
 use super::apache_environment::EnvironmentChange;
 use super::apache_expression_reader;
+use super::apache_expressions::ApacheCondition;
 use super::apache_patterns::{ApacheMisreading, PatternCount};
 use super::header_changes::{HeaderChange, HeaderWhen};
 use super::paths::PathPattern;
@@ -33,18 +34,33 @@ const RESUMING: &str =
 struct ApacheCommand {
     name: String,
     words: Vec<String>,
-    /// The sections that it stands in, the innermost last: their names, and what they are for.
-    within: Vec<(String, String)>,
+    /// The sections that it stands in, the innermost last.
+    within: Vec<ApacheSection>,
     /// Which virtual host, by its number.
     host: Option<usize>,
     /// What it does, where that was read already.
     action: Option<RuleAction>,
 }
 
+/// A section that is open.
+#[derive(Clone)]
+struct ApacheSection {
+    name: String,
+    of: String,
+    /// What an `<If>` asks; else what of it is not followed.
+    condition: Option<Result<Arc<ApacheCondition>, String>>,
+}
+
+impl ApacheSection {
+    fn is(&self, name: &str) -> bool {
+        self.name.eq_ignore_ascii_case(name)
+    }
+}
+
 /// In which sections of a file a line stands, and in which virtual host.
 #[derive(Default)]
 struct ApachePlace {
-    within: Vec<(String, String)>,
+    within: Vec<ApacheSection>,
     host: Option<usize>,
 }
 
@@ -142,7 +158,9 @@ impl ApacheReading {
             }
         }
         match at.within.pop() {
-            Some((name, _)) => Err(format!("AH00526: Syntax error in {path}:\n<{name}> was not closed.")),
+            Some(ApacheSection { name, .. }) => {
+                Err(format!("AH00526: Syntax error in {path}:\n<{name}> was not closed."))
+            }
             None => Ok(()),
         }
     }
@@ -184,7 +202,7 @@ impl ApacheReading {
         &mut self,
         name: &str,
         words: &[String],
-        within: &[(String, String)],
+        within: &[ApacheSection],
         own: &BTreeMap<String, String>,
     ) -> Result<Option<RuleAction>, ApacheMisreading> {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -194,16 +212,15 @@ impl ApacheReading {
             return Ok(change.map(RuleAction::Environment));
         }
         let mut change = HeaderChange::of_apache(&words, &mut self.patterns)?;
-        for (section, of) in within {
-            match section.to_ascii_lowercase().as_str() {
-                "if" => {
-                    let read = apache_expression_reader::read(of, &mut self.patterns)?;
-                    change.when.push(HeaderWhen::Holds(Arc::new(read)));
+        for ApacheSection { name, condition, .. } in within {
+            match condition {
+                Some(Ok(read)) => change.when.push(HeaderWhen::Holds(read.clone())),
+                Some(Err(what)) => return Err(ApacheMisreading::Unknown(what.clone())),
+                None if ["elseif", "else"].iter().any(|other| name.eq_ignore_ascii_case(other)) => {
+                    let what = format!("Header in <{}>", name.to_ascii_lowercase());
+                    return Err(ApacheMisreading::Unknown(what));
                 }
-                other @ ("elseif" | "else") => {
-                    return Err(ApacheMisreading::Unknown(format!("Header in <{other}>")));
-                }
-                _ => {}
+                None => {}
             }
         }
         Ok(Some(RuleAction::Header(change)))
@@ -214,40 +231,52 @@ impl ApacheReading {
         if let Some(name) = line.strip_prefix("</") {
             let name = name.trim_end_matches('>').trim();
             return match at.within.pop() {
-                Some((own, _)) if own.eq_ignore_ascii_case(name) => {
-                    at.host = at.host.filter(|_| !own.eq_ignore_ascii_case("VirtualHost"));
+                Some(own) if own.is(name) => {
+                    at.host = at.host.filter(|_| !own.is("VirtualHost"));
                     Ok(())
                 }
-                Some((own, _)) => Err(format!("Expected </{own}> but saw </{name}>")),
+                Some(own) => Err(format!("Expected </{}> but saw </{name}>", own.name)),
                 None => Err(format!("</{name}> without matching <{name}> section")),
             };
         }
         let section = line.trim_start_matches('<').trim_end_matches('>').trim();
         let (name, of) = section.split_once(char::is_whitespace).unwrap_or((section, ""));
-        if !apache_commands::is_section(name) {
-            return Err(unknown(&format!("<{name}")));
-        }
-        if name.eq_ignore_ascii_case("VirtualHost") {
-            at.host = Some(self.hosts);
-            self.hosts += 1;
-        }
         let of = match words(of).as_slice() {
             [whole] if of.starts_with(['"', '\'']) => whole.clone(),
             _ => of.trim().trim_matches('"').to_owned(),
         };
-        if name.eq_ignore_ascii_case("If")
-            && let Err(ApacheMisreading::Refused(why)) =
-                apache_expression_reader::read(&of, &mut PatternCount::default())
-        {
-            return Err(format!("Cannot parse condition clause: {why}"));
+        let mut section = ApacheSection { name: name.to_owned(), of, condition: None };
+        // Where a section does not hold, nobody asks what stands in it.
+        if self.holds(&at.within) {
+            self.begin(&mut section, at)?;
         }
-        at.within.push((name.to_owned(), of));
+        at.within.push(section);
+        Ok(())
+    }
+
+    fn begin(&mut self, section: &mut ApacheSection, at: &mut ApachePlace) -> Result<(), String> {
+        if !apache_commands::is_section(&section.name) {
+            return Err(unknown(&format!("<{}", section.name)));
+        }
+        if section.is("VirtualHost") {
+            at.host = Some(self.hosts);
+            self.hosts += 1;
+        }
+        if section.is("If") {
+            section.condition = match apache_expression_reader::read(&section.of, &mut self.patterns) {
+                Ok(read) => Some(Ok(Arc::new(read))),
+                Err(ApacheMisreading::Unknown(what)) => Some(Err(what)),
+                Err(ApacheMisreading::Refused(why)) => {
+                    return Err(format!("Cannot parse condition clause: {why}"));
+                }
+            };
+        }
         Ok(())
     }
 
     /// Whether all that it depends on is there.
-    fn holds(&self, within: &[(String, String)]) -> bool {
-        within.iter().all(|(name, of)| match name.to_ascii_lowercase().as_str() {
+    fn holds(&self, within: &[ApacheSection]) -> bool {
+        within.iter().all(|ApacheSection { name, of, .. }| match name.to_ascii_lowercase().as_str() {
             "ifmodule" => {
                 let (wanted, name) = match of.strip_prefix('!') {
                     Some(name) => (false, name),
@@ -310,7 +339,7 @@ impl ApacheReading {
     fn virtual_host(&self, own: usize, port_of: i64) -> Option<RuledHost> {
         let mut within =
             self.commands.iter().filter(|command| command.host == Some(own)).flat_map(|own| &own.within);
-        let (_, addresses) = within.find(|(name, _)| name.eq_ignore_ascii_case("VirtualHost"))?;
+        let ApacheSection { of: addresses, .. } = within.find(|section| section.is("VirtualHost"))?;
         let takes = |address: &str| port(address).is_none_or(|own| own == port_of);
         if !addresses.split_whitespace().any(takes) {
             return None;
@@ -364,7 +393,7 @@ fn unknown(name: &str) -> String {
 fn rule(command: &ApacheCommand) -> Option<(usize, WebRule)> {
     let words: Vec<&str> = command.words.iter().map(String::as_str).collect();
     let of = |name: &str| {
-        command.within.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, of)| of.as_str())
+        command.within.iter().find(|section| section.is(name)).map(|section| section.of.as_str())
     };
     // In a section of a path the path is that.
     let (path, words) = match (of("Location"), words.as_slice()) {

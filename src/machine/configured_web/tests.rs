@@ -181,7 +181,8 @@ fn apaches_commands_lead_where_they_say() {
     let (rules, around) = apache(
         "ServerName own\nListen 80\nListen 0.0.0.0:8080\nLoadModule proxy_module modules/mod_proxy.so\n\
          LoadModule proxy_http_module modules/mod_proxy_http.so\nDocumentRoot \"/srv\"\n\
-         <Directory \"/srv\">\n  Require all granted\n</Directory>\n<IfModule none_module>\n  Nonsense\n</IfModule>\n\
+         <Directory \"/srv\">\n  Require all granted\n</Directory>\n<IfModule none_module>\n  Nonsense\n<If \"nothing\">\n</If>\n<Nothing>\n</Nothing>\n\
+         </IfModule>\n\
          Include conf/extra/*.conf\nRedirect permanent /old http://new.example/at\nRedirect /moved /here\n\
          ProxyPass /api http://10.0.0.7:8080/v1\nProxyPassReverse /api http://10.0.0.7:8080/v1\n\
          <Location /inner>\n  ProxyPass http://10.0.0.8\n</Location>\nHeader set X-Own \"a b\"\n\

@@ -37,24 +37,38 @@ impl Player<'_> {
             let at = self.jobs.all.iter().position(|job| job.ended.max(now) == next).unwrap_or_default();
             let job = self.jobs.all.remove(at);
             self.status = job.status;
-            return self.sleep(next.saturating_sub(now));
+            return self.wait_for_job(next).0;
         }
         if named.is_empty() {
             let end = self.jobs.all.drain(..).map(|job| job.ended).max().unwrap_or_default();
             self.status = 0;
-            return self.sleep(end.saturating_sub(self.elapsed));
+            return self.wait_for_job(end).0;
         }
         for word in named {
             let (ended, status) = match self.jobs.find(word) {
                 Some(job) => (job.ended, job.status),
                 None => (Duration::ZERO, 127),
             };
-            match self.sleep(ended.saturating_sub(self.elapsed)) {
-                Flow::Go => self.status = status,
-                flow => return flow,
+            match self.wait_for_job(ended) {
+                (Flow::Go, false) => self.status = status,
+                (flow, _) => return flow,
             }
         }
         Flow::Go
+    }
+
+    /// Waits for a job, and whether a signal came before its end.
+    fn wait_for_job(&mut self, end: Duration) -> (Flow, bool) {
+        let now = self.elapsed;
+        // Signals are for the container's own process.
+        let is_first = self.pid == 1 && !self.is_beside;
+        if let Some((at, status)) = self.wait_ends.take_if(|(at, _)| is_first && (now..end).contains(at)) {
+            self.status = status;
+            return (self.sleep(at - now), true);
+        }
+        let flow = self.sleep(end.saturating_sub(now));
+        self.is_in_wait = is_first && flow == Flow::OutOfTime;
+        (flow, false)
     }
 
     /// `jobs`

@@ -104,6 +104,10 @@ pub(crate) struct Player<'a> {
     pub(crate) killed: Option<(usize, i32)>,
     /// The first signal that somebody beside the container's own process has sent to that, and when.
     pub(crate) sent_to_first: Option<(Duration, String)>,
+    /// When a signal that has a handler ends a `wait`, and with what code.
+    pub(crate) wait_ends: Option<(Duration, i32)>,
+    /// It is played as far as was asked, and a `wait` has not ended.
+    pub(crate) is_in_wait: bool,
     /// In the background.
     pub(crate) is_beside: bool,
     /// After `chroot`.
@@ -181,7 +185,7 @@ pub(crate) struct Player<'a> {
 impl<'a> Player<'a> {
     /// Plays until `until`; without, until the end. `files` are there from the start.
     pub(crate) fn new(around: &'a Surroundings, until: Option<Duration>, files: Vec<Change>) -> Player<'a> {
-        let mut player = Player {
+        Player {
             around,
             until: until.unwrap_or(Duration::MAX),
             is_for_end: until.is_none(),
@@ -202,6 +206,8 @@ impl<'a> Player<'a> {
             pid: 1,
             killed: None,
             sent_to_first: None,
+            wait_ends: None,
+            is_in_wait: false,
             is_beside: false,
             is_in_other_root: false,
             traps: Arc::default(),
@@ -245,9 +251,13 @@ impl<'a> Player<'a> {
             wanted_shell: None,
             transcript: None,
             listens: vec![],
-        };
-        files.into_iter().for_each(|(path, file)| player.keep_file(path, file));
-        player
+        }
+        .with_files(files)
+    }
+
+    fn with_files(mut self, files: Vec<Change>) -> Player<'a> {
+        files.into_iter().for_each(|(path, file)| self.keep_file(path, file));
+        self
     }
 
     /// With only so many steps.

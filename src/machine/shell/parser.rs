@@ -16,14 +16,14 @@ const RESERVED: [&str; 17] = [
 const ENDS: [&str; 14] =
     ["then", "elif", "else", "fi", "do", "done", "esac", "}", ")", ";;", "|", "&&", "||", "&"];
 
-type Read<T> = Result<T, Unplayable>;
+type ShellRead<T> = Result<T, Unplayable>;
 
 /// Reads all of them; also how deeply they are nested.
 pub(crate) fn parse(
     tokens: &[Token],
     knows: Option<fn(&str, &[Word]) -> bool>,
     functions: &BTreeSet<String>,
-) -> Read<(List, usize)> {
+) -> ShellRead<(List, usize)> {
     let mut parser =
         ShellParser { all: tokens, tokens, knows, functions, depth: 0, deepest: 0, line: (0, 1) };
     let list = parser.list(&[])?;
@@ -55,7 +55,7 @@ impl ShellParser<'_> {
 
     /// Commands up to one of the words or operators `ends`, or to what cannot begin one, which is left
     /// standing.
-    fn list(&mut self, ends: &[&str]) -> Read<List> {
+    fn list(&mut self, ends: &[&str]) -> ShellRead<List> {
         self.depth += 1;
         self.note_depth(0)?;
         let list = self.nodes(ends);
@@ -63,7 +63,7 @@ impl ShellParser<'_> {
         list
     }
 
-    fn nodes(&mut self, ends: &[&str]) -> Read<List> {
+    fn nodes(&mut self, ends: &[&str]) -> ShellRead<List> {
         let (mut nodes, mut when) = (Vec::new(), When::Always);
         loop {
             self.skip_separators();
@@ -86,7 +86,7 @@ impl ShellParser<'_> {
         }
     }
 
-    fn pipeline(&mut self, when: When) -> Read<Node> {
+    fn pipeline(&mut self, when: When) -> ShellRead<Node> {
         let mut is_negated = false;
         while self.take_word("!").is_some() {
             is_negated = !is_negated;
@@ -109,7 +109,7 @@ impl ShellParser<'_> {
         Ok(Node { when, is_negated, is_background: false, commands })
     }
 
-    fn command(&mut self) -> Read<Command> {
+    fn command(&mut self) -> ShellRead<Command> {
         let mut redirects = Vec::new();
         let line = self.line();
         let action = match self.function()? {
@@ -124,7 +124,7 @@ impl ShellParser<'_> {
     }
 
     /// `name() { ...; }`, and `function name { ...; }`
-    fn function(&mut self) -> Read<Option<Action>> {
+    fn function(&mut self) -> ShellRead<Option<Action>> {
         let (name, rest) = match self.tokens {
             [Token::Word(name, _), Token::Operator("("), Token::Operator(")"), rest @ ..] => (name, rest),
             [Token::Word(word, _), Token::Word(name, _), rest @ ..] if bare(word) == Some("function") => {
@@ -143,7 +143,7 @@ impl ShellParser<'_> {
     }
 
     /// What is more than a simple command.
-    fn compound(&mut self) -> Read<Option<Action>> {
+    fn compound(&mut self) -> ShellRead<Option<Action>> {
         if let [Token::Sum(parts), rest @ ..] = self.tokens {
             let [sum] = parts.as_slice() else { return Err(Unplayable::Unknown) };
             self.tokens = rest;
@@ -170,7 +170,7 @@ impl ShellParser<'_> {
     }
 
     /// Between the parenthesis or brace that stands here and `close`.
-    fn enclosed(&mut self, close: &str) -> Read<List> {
+    fn enclosed(&mut self, close: &str) -> ShellRead<List> {
         self.tokens = &self.tokens[1..];
         let list = self.list(&[close])?;
         match close {
@@ -181,7 +181,7 @@ impl ShellParser<'_> {
     }
 
     /// Assignments, a program with its arguments, and redirections among them.
-    fn simple(&mut self, redirects: &mut Vec<Redirect>) -> Read<Action> {
+    fn simple(&mut self, redirects: &mut Vec<Redirect>) -> ShellRead<Action> {
         let (mut assignments, mut words) = (Vec::new(), Vec::<Word>::new());
         loop {
             if self.redirect(redirects)? {
@@ -208,7 +208,7 @@ impl ShellParser<'_> {
     }
 
     /// `[[ ... ]]`: what parts commands elsewhere is a word there.
-    fn conditional(&mut self) -> Read<Action> {
+    fn conditional(&mut self) -> ShellRead<Action> {
         let mut words = Vec::new();
         self.tokens = &self.tokens[1..];
         loop {
@@ -235,7 +235,7 @@ impl ShellParser<'_> {
     }
 
     /// Whether a redirection stood here.
-    fn redirect(&mut self, redirects: &mut Vec<Redirect>) -> Read<bool> {
+    fn redirect(&mut self, redirects: &mut Vec<Redirect>) -> ShellRead<bool> {
         let (descriptor, rest) = match self.tokens {
             [Token::Descriptor(digit), rest @ ..] => (Some(*digit), rest),
             rest => (None, rest),
@@ -274,7 +274,7 @@ impl ShellParser<'_> {
     }
 
     /// `if ...; then ...; elif ...; then ...; else ...; fi`
-    fn branches(&mut self) -> Read<Action> {
+    fn branches(&mut self) -> ShellRead<Action> {
         let mut branches = Vec::new();
         while self.take_word("if").or_else(|| self.take_word("elif")).is_some() {
             let condition = self.list(&["then"])?;
@@ -288,7 +288,7 @@ impl ShellParser<'_> {
         Ok(Action::If(branches))
     }
 
-    fn repeated(&mut self) -> Read<Action> {
+    fn repeated(&mut self) -> ShellRead<Action> {
         let wanted = self.take_word("while").is_some();
         if !wanted {
             self.expect_word("until")?;
@@ -299,7 +299,7 @@ impl ShellParser<'_> {
         Ok(Action::While { condition, wanted, body, is_endless })
     }
 
-    fn for_each(&mut self) -> Read<Action> {
+    fn for_each(&mut self) -> ShellRead<Action> {
         self.expect_word("for")?;
         if let [Token::Sum(parts), rest @ ..] = self.tokens {
             let parts: &[Word; 3] = parts.as_slice().try_into().map_err(|_| Unplayable::Unknown)?;
@@ -325,7 +325,7 @@ impl ShellParser<'_> {
     }
 
     /// `do ... done`
-    fn body(&mut self) -> Read<List> {
+    fn body(&mut self) -> ShellRead<List> {
         self.skip_separators();
         self.expect_word("do")?;
         let body = self.list(&["done"])?;
@@ -334,7 +334,7 @@ impl ShellParser<'_> {
     }
 
     /// `case word in a|b) ... ;; esac`
-    fn case(&mut self) -> Read<Action> {
+    fn case(&mut self) -> ShellRead<Action> {
         self.expect_word("case")?;
         let subject = self.expect_any_word()?;
         self.skip_lines();
@@ -357,7 +357,7 @@ impl ShellParser<'_> {
     }
 
     /// A word that stands here, if one does.
-    fn next_word(&mut self) -> Read<Option<Word>> {
+    fn next_word(&mut self) -> ShellRead<Option<Word>> {
         let Some((Token::Word(word, depth), rest)) = self.tokens.split_first() else { return Ok(None) };
         self.tokens = rest;
         self.note_depth(*depth)?;
@@ -365,21 +365,21 @@ impl ShellParser<'_> {
     }
 
     /// That something is nested `further` where the parser stands.
-    fn note_depth(&mut self, further: usize) -> Read<()> {
+    fn note_depth(&mut self, further: usize) -> ShellRead<()> {
         self.deepest = self.deepest.max(self.depth + further);
         if self.deepest > MAX_DEPTH { Err(Unplayable::Faulty(Fault::Depth)) } else { Ok(()) }
     }
 
-    fn expect_any_word(&mut self) -> Read<Word> {
+    fn expect_any_word(&mut self) -> ShellRead<Word> {
         let word = self.next_word()?;
         word.ok_or_else(|| self.unexpected(None))
     }
 
-    fn expect_word(&mut self, wanted: &str) -> Read<()> {
+    fn expect_word(&mut self, wanted: &str) -> ShellRead<()> {
         self.take_word(wanted).ok_or_else(|| self.unexpected(Some(wanted)))
     }
 
-    fn expect_operator(&mut self, wanted: &str) -> Read<()> {
+    fn expect_operator(&mut self, wanted: &str) -> ShellRead<()> {
         self.take_operator(wanted).ok_or_else(|| self.unexpected(Some(wanted)))
     }
 

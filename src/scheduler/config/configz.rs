@@ -14,7 +14,7 @@ pub fn configz(config: Option<&KubeSchedulerConfiguration>) -> Value {
     let extenders: Vec<Value> =
         config.extenders.iter().map(|extender| json!({"URLPrefix": extender.url_prefix})).collect();
     json!({"componentconfig": {
-        "Parallelism": 16,
+        "Parallelism": config.parallelism.unwrap_or(16),
         "LeaderElection": {
             "LeaderElect": true, "LeaseDuration": "15s", "RenewDeadline": "10s", "RetryPeriod": "2s",
             "ResourceLock": "leases", "ResourceName": "kube-scheduler", "ResourceNamespace": "kube-system",

@@ -58,6 +58,35 @@ fn what_cannot_be_is_said_with_its_field() {
             "profiles: [{pluginConfig: [{name: DefaultPreemption, args: {minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}}]}]",
             "cannot be zero at the same time",
         ),
+    ];
+    refused(&cases);
+    let other = KubeSchedulerConfiguration::parse("apiVersion: v1\nkind: Pod\n").unwrap_err().0;
+    assert!(other.contains("Pod of \"v1\" is not known"), "{other}");
+}
+
+#[test]
+fn arguments_and_extenders_that_cannot_be_are_said_with_their_field() {
+    refused(&[
+        ("parallelism: 0", "parallelism: Invalid value: 0: should be an integer value greater than zero"),
+        ("parallelism: many", "invalid type: string"),
+        (
+            "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {kind: InterPodAffinityArgs}}]}]",
+            "args for plugin NodeResourcesFit were not of type \
+             NodeResourcesFitArgs.kubescheduler.config.k8s.io, got \
+             InterPodAffinityArgs.kubescheduler.config.k8s.io",
+        ),
+        (
+            "profiles: [{pluginConfig: [{name: VolumeBinding, args: {apiVersion: kubescheduler.config.k8s.io/v1beta3}}]}]",
+            "no kind \"VolumeBindingArgs\" is registered for version \"kubescheduler.config.k8s.io/v1beta3\"",
+        ),
+        (
+            "extenders: [{urlPrefix: 'http://a', managedResources: [{name: cpu}]}]",
+            "extenders[0].managedResources[0].name: Invalid value: \"cpu\": is an invalid extended resource name",
+        ),
+        (
+            "extenders: [{urlPrefix: 'http://a', managedResources: [{name: a.b/c}]}, {urlPrefix: 'http://b', managedResources: [{name: a.b/c}]}]",
+            "extenders[1].managedResources[0].name: Invalid value: \"a.b/c\": duplicate",
+        ),
         ("extenders: [{urlPrefix: 'ftp://a'}]", "extenders[0].urlPrefix: Invalid value"),
         (
             "extenders: [{urlPrefix: 'http://a', prioritizeVerb: p}]",
@@ -67,13 +96,14 @@ fn what_cannot_be_is_said_with_its_field() {
             "extenders: [{urlPrefix: 'http://a', bindVerb: b}, {urlPrefix: 'http://b', bindVerb: b}]",
             "found 2 extenders implementing bind",
         ),
-    ];
+    ]);
+}
+
+fn refused(cases: &[(&str, &str)]) {
     for (text, said) in cases {
         let error = parse(text).err().unwrap_or_else(|| panic!("{text} is taken")).0;
         assert!(error.contains(said), "{text}: {error}");
     }
-    let other = KubeSchedulerConfiguration::parse("apiVersion: v1\nkind: Pod\n").unwrap_err().0;
-    assert!(other.contains("Pod of \"v1\" is not known"), "{other}");
 }
 
 #[test]

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+use apis::tree::object_mut;
+
 /// What pods have as `spec.schedulerName` that leave the choice to the server.
 pub const DEFAULT_SCHEDULER_NAME: &str = "default-scheduler";
 pub(super) const API_VERSION: &str = "kubescheduler.config.k8s.io/v1";
@@ -28,7 +30,8 @@ impl std::error::Error for SchedulerConfigError {}
 pub struct KubeSchedulerConfiguration {
     pub(super) api_version: String,
     pub(super) kind: String,
-    parallelism: Value,
+    /// How many nodes are asked at once. One after the other is asked here; a number below 1 is refused.
+    pub(super) parallelism: Option<i64>,
     leader_election: Value,
     client_connection: Value,
     enable_profiling: Value,
@@ -158,7 +161,7 @@ impl Default for KubeSchedulerConfiguration {
         KubeSchedulerConfiguration {
             api_version: API_VERSION.into(),
             kind: KIND.into(),
-            parallelism: Value::Null,
+            parallelism: None,
             leader_election: Value::Null,
             client_connection: Value::Null,
             enable_profiling: Value::Null,
@@ -173,7 +176,35 @@ impl Default for KubeSchedulerConfiguration {
     }
 }
 
+impl KubeSchedulerConfiguration {
+    /// NodeResourcesFit of all profiles looks away from what extenders say that it is to ignore.
+    #[must_use]
+    pub(crate) fn ignoring_what_extenders_manage(mut self) -> KubeSchedulerConfiguration {
+        let managed = self.extenders.iter().flat_map(|extender| &extender.managed_resources);
+        let ignored = managed.filter(|resource| resource.ignored_by_scheduler);
+        let ignored: Vec<Value> = ignored.map(|resource| resource.name.as_str().into()).collect();
+        if !ignored.is_empty() {
+            self.profiles.iter_mut().for_each(|profile| profile.ignore(&ignored));
+        }
+        self
+    }
+}
+
 impl Profile {
+    fn ignore(&mut self, resources: &[Value]) {
+        const PLUGIN: &str = "NodeResourcesFit";
+        if !self.plugin_config.iter().any(|config| config.name == PLUGIN) {
+            self.plugin_config.push(PluginConfig { name: PLUGIN.into(), args: Value::Null });
+        }
+        for config in self.plugin_config.iter_mut().filter(|config| config.name == PLUGIN) {
+            let args = object_mut(&mut config.args, "");
+            let own = args.entry("ignoredResources").or_insert_with(|| Value::Array(Vec::new()));
+            if let Some(own) = own.as_array_mut() {
+                own.extend(resources.iter().cloned());
+            }
+        }
+    }
+
     /// The name of the pods that it is for.
     pub fn name(&self) -> &str {
         self.scheduler_name.as_deref().unwrap_or(DEFAULT_SCHEDULER_NAME)
@@ -192,8 +223,8 @@ impl Profile {
         };
         let mut args = config.args.clone();
         if let Some(fields) = args.as_object_mut() {
-            fields.remove("apiVersion");
-            fields.remove("kind");
+            let [version, kind] = ["apiVersion", "kind"].map(|field| fields.remove(field));
+            check_type_of_args(plugin, version.as_ref(), kind.as_ref()).map_err(SchedulerConfigError)?;
         }
         if args.is_null() {
             return Ok(T::default());
@@ -201,4 +232,20 @@ impl Profile {
         T::deserialize(args)
             .map_err(|error| SchedulerConfigError(format!("the arguments of {plugin}: {error}")))
     }
+}
+
+/// Arguments that say what they are are those of this plugin (`decodeNestedObjects`).
+fn check_type_of_args(plugin: &str, version: Option<&Value>, kind: Option<&Value>) -> Result<(), String> {
+    let own = format!("{plugin}Args");
+    let kind = kind.and_then(Value::as_str).unwrap_or(&own);
+    let version = version.and_then(Value::as_str).unwrap_or(API_VERSION);
+    let group = |version: &str| version.split_once('/').map_or("", |(group, _)| group).to_owned();
+    let (wanted, given) = (group(API_VERSION), group(version));
+    if kind != own || wanted != given {
+        return Err(format!("args for plugin {plugin} were not of type {own}.{wanted}, got {kind}.{given}"));
+    }
+    if version != API_VERSION {
+        return Err(format!("no kind {kind:?} is registered for version {version:?}"));
+    }
+    Ok(())
 }

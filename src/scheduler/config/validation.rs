@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::merge::{MergedProfile, merge};
-use super::types::{Extender, KubeSchedulerConfiguration, PluginConfig, Profile, SchedulerConfigError};
+use super::types::{
+    Extender, KubeSchedulerConfiguration, ManagedResource, PluginConfig, Profile, SchedulerConfigError,
+};
 use crate::framework::points::Point;
 use crate::plugins::args::{
     DefaultPreemptionArgs, DefaultingType, DynamicResourcesArgs, InterPodAffinityArgs, NodeAffinityArgs,
@@ -11,6 +13,8 @@ use crate::plugins::args::{
     StrategyType, UtilizationShapePoint, VolumeBindingArgs,
 };
 use apimachinery::duration::parse_flag;
+use apimachinery::names::qualified_name;
+use apis::validation::resources::is_extended;
 
 /// Says what is wrong, with the field.
 pub(super) fn validate(config: &KubeSchedulerConfiguration) -> Result<(), SchedulerConfigError> {
@@ -19,6 +23,10 @@ pub(super) fn validate(config: &KubeSchedulerConfiguration) -> Result<(), Schedu
 
 fn validate_all(config: &KubeSchedulerConfiguration) -> Result<(), String> {
     percentage(config.percentage_of_nodes_to_score, "percentageOfNodesToScore")?;
+    let parallelism = config.parallelism.unwrap_or(1);
+    require(parallelism > 0, || {
+        format!("parallelism: Invalid value: {parallelism}: should be an integer value greater than zero")
+    })?;
     let initial = config.pod_initial_backoff_seconds;
     let most = config.pod_max_backoff_seconds;
     require(initial > 0, || "podInitialBackoffSeconds: must be greater than 0".into())?;
@@ -39,6 +47,7 @@ fn validate_all(config: &KubeSchedulerConfiguration) -> Result<(), String> {
     for (index, extender) in config.extenders.iter().enumerate() {
         validate_extender(extender).map_err(|error| format!("extenders[{index}].{error}"))?;
     }
+    managed_resources(&config.extenders)?;
     let binders = config.extenders.iter().filter(|extender| !extender.bind_verb.is_empty()).count();
     require(binders < 2, || format!("extenders: found {binders} extenders implementing bind, one is enough"))
 }
@@ -172,6 +181,22 @@ fn queue_sorts_agree(profiles: &[Profile]) -> Result<(), String> {
         require(sort(other)? == sort(first)?, || {
             format!("profiles: {:?} has another queueSort than {:?}", other.name(), first.name())
         })?;
+    }
+    Ok(())
+}
+
+/// Extended resources, of which one extender looks after each.
+fn managed_resources(extenders: &[Extender]) -> Result<(), String> {
+    let mut names = BTreeSet::new();
+    for (index, extender) in extenders.iter().enumerate() {
+        for (place, ManagedResource { name, .. }) in extender.managed_resources.iter().enumerate() {
+            let field = format!("extenders[{index}].managedResources[{place}].name");
+            let invalid = |why: &str| format!("{field}: Invalid value: {name:?}: {why}");
+            let wrong = qualified_name(name);
+            require(wrong.is_empty(), || invalid(&wrong.join("; ")))?;
+            require(is_extended(name), || invalid("is an invalid extended resource name"))?;
+            require(names.insert(name), || invalid("duplicate extender managed resource name"))?;
+        }
     }
     Ok(())
 }

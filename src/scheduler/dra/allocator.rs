@@ -1,19 +1,20 @@
 //! The search: requests one after the other, each device that will do, until all have theirs
 //! (`allocateOne`). The first solution is taken.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use sync::Mutex;
 
 use super::constraints::DeviceConstraint;
-use super::in_use::{DeviceCapacity, InUse};
+use super::in_use::InUse;
 use super::pools::{DeviceId, DevicePool, NodeDevice};
 use super::requests::{AllocationError, DeviceRequest};
+use super::results::{Pick, allocation_result};
 use apimachinery::object::object_key;
 use apis::resource::device_selector::DeviceSelector;
-use apis::tree::{items, text, texts};
+use apis::tree::{items, text};
 use entropy::Entropy;
 
 /// A claim has no more devices (`AllocationResultsMaxSize`).
@@ -83,16 +84,8 @@ impl Wish {
     }
 }
 
-/// A device for a request.
-struct Pick<'a> {
-    wish: usize,
-    request: &'a DeviceRequest,
-    device: &'a NodeDevice,
-    /// What is taken of it, if others may have it, too.
-    share: Option<DeviceCapacity>,
-    /// What others had of it before.
-    before: Option<DeviceCapacity>,
-}
+/// A device that may be picked.
+type Candidate<'a> = (&'a DevicePool, &'a NodeDevice);
 
 /// The search for one node.
 pub(crate) struct DeviceSearch<'a> {
@@ -104,6 +97,8 @@ pub(crate) struct DeviceSearch<'a> {
     pub selectors: &'a SelectorCache,
     picks: Vec<Pick<'a>>,
     in_use: InUse,
+    /// For each request for all devices what all is.
+    all: HashMap<*const DeviceRequest, Vec<Candidate<'a>>>,
     matches: HashMap<(*const DeviceRequest, DeviceId), bool>,
     steps: usize,
 }
@@ -116,8 +111,16 @@ impl<'a> DeviceSearch<'a> {
         selectors: &'a SelectorCache,
         in_use: &InUse,
     ) -> DeviceSearch<'a> {
-        let in_use = in_use.clone();
-        DeviceSearch { wishes, pools, selectors, picks: vec![], in_use, matches: HashMap::new(), steps: 0 }
+        DeviceSearch {
+            wishes,
+            pools,
+            selectors,
+            picks: Vec::new(),
+            in_use: in_use.clone(),
+            all: HashMap::new(),
+            matches: HashMap::new(),
+            steps: 0,
+        }
     }
 
     /// The allocations of all wishes in their order; none when the node has not got the devices.
@@ -125,10 +128,65 @@ impl<'a> DeviceSearch<'a> {
     /// # Errors
     /// What is wrong with a claim, a class or a device that was looked at.
     pub(crate) fn run(mut self, entropy: &Entropy) -> Result<Option<Vec<Value>>, AllocationError> {
+        for wish in 0..self.wishes.len() {
+            self.count_devices(wish)?;
+        }
         if !self.request(0, 0)? {
             return Ok(None);
         }
-        Ok(Some((0..self.wishes.len()).map(|wish| self.result(wish, entropy)).collect()))
+        let of_wish = |wish: usize| {
+            let picks: Vec<&Pick<'_>> = self.picks.iter().filter(|pick| pick.wish == wish).collect();
+            allocation_result(&self.wishes[wish].claim, &picks, entropy)
+        };
+        Ok(Some((0..self.wishes.len()).map(of_wish).collect()))
+    }
+
+    /// Finds out what all devices are, and that a claim does not need more than it can have whatever is
+    /// picked (`validateDeviceRequest`).
+    fn count_devices(&mut self, wish: usize) -> Result<(), AllocationError> {
+        let wishes = self.wishes;
+        let mut fewest = 0;
+        for alternatives in &wishes[wish].requests {
+            let mut counts = Vec::with_capacity(alternatives.len());
+            for wanted in alternatives {
+                counts.push(match wanted.count {
+                    Some(count) => count,
+                    None => self.find_all(wish, wanted)?,
+                });
+            }
+            fewest += counts.into_iter().min().unwrap_or(0);
+        }
+        if fewest <= MOST_RESULTS {
+            return Ok(());
+        }
+        let claim = self.key(wish);
+        Err(AllocationError(format!(
+            "claim {claim}: number of requested devices {fewest} exceeds the claim limit of {MOST_RESULTS}"
+        )))
+    }
+
+    /// All devices that match, of pools that are all there; how many they are.
+    fn find_all(&mut self, wish: usize, wanted: &'a DeviceRequest) -> Result<usize, AllocationError> {
+        let mut found = Vec::new();
+        for pool in self.pools {
+            if !pool.is_usable() {
+                let claim = self.key(wish);
+                let why = if pool.is_incomplete { "being updated" } else { "invalid" };
+                return Err(AllocationError(format!(
+                    "claim {claim}, request {}: asks for all devices, but resource pool {} is currently {why}",
+                    wanted.own_name(),
+                    pool.id
+                )));
+            }
+            for device in &pool.devices {
+                if self.is_selected(wish, wanted, device)? && self.in_use.share(device, wanted).is_some() {
+                    found.push((pool, device));
+                }
+            }
+        }
+        let count = found.len();
+        self.all.insert(std::ptr::from_ref(wanted), found);
+        Ok(count)
     }
 
     fn request(&mut self, wish: usize, request: usize) -> Result<bool, AllocationError> {
@@ -160,10 +218,10 @@ impl<'a> DeviceSearch<'a> {
             return self.request(wish, request + 1);
         }
         let pools = self.pools;
-        let devices = pools.iter().filter(|pool| !pool.is_incomplete);
+        let devices = pools.iter().filter(|pool| pool.is_usable());
         let devices = devices.flat_map(|pool| pool.devices.iter().map(move |device| (pool, device)));
         for (place, (pool, device)) in devices.enumerate().skip(from) {
-            if !self.pick(wish, wanted, pool, device)? {
+            if !self.pick(wish, wanted, (pool, device))? {
                 continue;
             }
             if self.some(wish, request, wanted, count - 1, place + 1)? {
@@ -181,27 +239,13 @@ impl<'a> DeviceSearch<'a> {
         request: usize,
         wanted: &'a DeviceRequest,
     ) -> Result<bool, AllocationError> {
-        let pools = self.pools;
+        let all = self.all.get(&std::ptr::from_ref(wanted)).cloned().unwrap_or_default();
         let picked = self.picks.len();
-        let mut is_possible = true;
-        for pool in pools {
-            let name = &pool.name;
-            for device in &pool.devices {
-                if !is_possible || !self.is_selected(wish, wanted, device)? {
-                    continue;
-                }
-                if pool.is_incomplete {
-                    return Err(AllocationError(format!(
-                        "claim {}, request {}: asks for all devices, but resource pool {name} is currently \
-                         being updated",
-                        self.key(wish),
-                        wanted.name
-                    )));
-                }
-                is_possible = self.pick(wish, wanted, pool, device)?;
-            }
+        let mut is_possible = !all.is_empty();
+        for candidate in all {
+            is_possible = is_possible && self.pick(wish, wanted, candidate)?;
         }
-        if is_possible && self.picks.len() > picked && self.request(wish, request + 1)? {
+        if is_possible && self.request(wish, request + 1)? {
             return Ok(true);
         }
         while self.picks.len() > picked {
@@ -223,38 +267,61 @@ impl<'a> DeviceSearch<'a> {
         &mut self,
         wish: usize,
         wanted: &'a DeviceRequest,
-        pool: &DevicePool,
-        device: &'a NodeDevice,
+        (pool, device): Candidate<'a>,
     ) -> Result<bool, AllocationError> {
         self.steps += 1;
-        if self.steps > MOST_STEPS {
+        let own = self.picks.iter().filter(|pick| pick.wish == wish).count();
+        if self.steps > MOST_STEPS || own >= MOST_RESULTS || self.is_taken(wish, wanted, device) {
             return Ok(false);
         }
-        let is_own = |pick: &Pick<'_>| pick.wish == wish && pick.device.id == device.id;
+        if !self.is_selected(wish, wanted, device)? {
+            return Ok(false);
+        }
+        let Some(share) = self.in_use.share(device, wanted) else { return Ok(false) };
+        let has_room = wanted.is_admin || self.in_use.has_room(device, pool);
+        if !has_room || wanted.is_kept_away(&device.tree) || !self.is_in_accord(wish, wanted, device)? {
+            return Ok(false);
+        }
         let is_shared = apis::tree::flag(&device.tree, "allowMultipleAllocations");
-        let own = self.picks.iter().filter(|pick| pick.wish == wish);
-        let is_taken =
-            if wanted.is_admin { self.picks.iter().any(is_own) } else { self.in_use.has(&device.id) };
-        if is_taken || own.clone().count() >= MOST_RESULTS || wanted.is_kept_away(&device.tree) {
-            return Ok(false);
-        }
-        let goes = |it: &DeviceConstraint| {
-            it.allows(&wanted.name, device, own.clone().map(|pick| (pick.request.name.as_str(), pick.device)))
-        };
-        if !self.wishes[wish].constraints.iter().all(goes) || !self.is_selected(wish, wanted, device)? {
-            return Ok(false);
-        }
-        let share = if is_shared { self.in_use.share(device, wanted) } else { None };
-        if !wanted.is_admin && (is_shared && share.is_none() || !self.in_use.has_room(device, pool)) {
-            return Ok(false);
-        }
-        let share = share.filter(|_| is_shared);
+        let share = is_shared.then_some(share);
         let before = share.as_ref().and_then(|_| self.in_use.shared(&device.id).cloned());
         if !wanted.is_admin {
             self.in_use.take(&device.id, share.as_ref());
         }
         self.picks.push(Pick { wish, request: wanted, device, share, before });
         Ok(true)
+    }
+
+    /// An administrator's claim may have what others have, but not twice.
+    fn is_taken(&self, wish: usize, wanted: &DeviceRequest, device: &NodeDevice) -> bool {
+        let is_own = |pick: &Pick<'_>| pick.wish == wish && pick.device.id == device.id;
+        if wanted.is_admin { self.picks.iter().any(is_own) } else { self.in_use.has(&device.id) }
+    }
+
+    /// Whether a device goes with what the claim has already. A claim for all devices that do not go together
+    /// is a mistake.
+    fn is_in_accord(
+        &self,
+        wish: usize,
+        wanted: &DeviceRequest,
+        device: &NodeDevice,
+    ) -> Result<bool, AllocationError> {
+        let own = self.picks.iter().filter(|pick| pick.wish == wish);
+        let own = own.map(|pick| (pick.request.name.as_str(), pick.device));
+        let allows = |it: &DeviceConstraint| it.allows(&wanted.name, device, own.clone());
+        if self.wishes[wish].constraints.iter().all(allows) {
+            return Ok(true);
+        }
+        if wanted.count.is_some() {
+            return Ok(false);
+        }
+        let (driver, pool, name) = &device.id;
+        let claim = self.key(wish);
+        Err(AllocationError(format!(
+            "claim {claim}, request {}: cannot add device {driver}/{pool}/{name} because a claim constraint \
+             would not be satisfied",
+            wanted.own_name()
+        )))
     }
 
     /// `isSelectable`: what was found of a device once holds for the whole search.
@@ -268,109 +335,40 @@ impl<'a> DeviceSearch<'a> {
         if let Some(known) = self.matches.get(&key) {
             return Ok(*known);
         }
-        let mut is_selected = true;
-        for (index, expression) in wanted.selectors.iter().enumerate() {
-            let selector = self.selectors.get(expression);
-            let outcome = match &*selector {
-                Ok(selector) => selector.matches(&device.id.0, &device.tree).map_err(|error| error.0),
-                Err(why) => Err(why.clone()),
-            };
-            let failed = |why: String| {
-                let (driver, pool, name) = &device.id;
-                let claim = self.key(wish);
-                let place = format!("claim {claim}: selector #{index} on device {driver}/{pool}/{name}");
-                AllocationError(format!("{place}: {why}"))
-            };
-            if !outcome.map_err(failed)? {
-                is_selected = false;
-                break;
-            }
-        }
+        let claim = || format!("claim {}", self.key(wish));
+        let class = || format!("class {}", wanted.class.metadata.name);
+        let is_selected = self.is_meant(&wanted.class_selectors, device, &class)?
+            && self.is_meant(&wanted.selectors, device, &claim)?;
         self.matches.insert(key, is_selected);
         Ok(is_selected)
+    }
+
+    /// `selectorsMatch`
+    fn is_meant(
+        &self,
+        selectors: &[String],
+        device: &NodeDevice,
+        whose: &dyn Fn() -> String,
+    ) -> Result<bool, AllocationError> {
+        let (driver, pool, name) = &device.id;
+        for (index, expression) in selectors.iter().enumerate() {
+            let selector = self.selectors.get(expression);
+            let compiled = selector.as_ref().as_ref();
+            let compiled =
+                compiled.map_err(|why| AllocationError(format!("{}: selector #{index}: {why}", whose())))?;
+            let is_meant = compiled.matches(driver, &device.tree).map_err(|error| {
+                let place = format!("{}: selector #{index} on device {driver}/{pool}/{name}", whose());
+                AllocationError(format!("{place}: {}", error.0))
+            })?;
+            if !is_meant {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn key(&self, wish: usize) -> String {
         let claim = &self.wishes[wish].claim;
         object_key(text(claim, "metadata.namespace"), text(claim, "metadata.name"))
     }
-
-    /// `resourceapi.AllocationResult`
-    fn result(&self, wish: usize, entropy: &Entropy) -> Value {
-        let picks: Vec<&Pick<'_>> = self.picks.iter().filter(|pick| pick.wish == wish).collect();
-        let results: Vec<Value> = picks.iter().map(|pick| device_result(pick, entropy)).collect();
-        let mut allocation = json!({"devices": {"results": results}});
-        let config = configuration(&self.wishes[wish].claim, &picks);
-        if !config.is_empty() {
-            allocation["devices"]["config"] = config.into();
-        }
-        if let Some(selector) = node_selector(&picks) {
-            allocation["nodeSelector"] = selector;
-        }
-        allocation
-    }
-}
-
-fn device_result(pick: &Pick<'_>, entropy: &Entropy) -> Value {
-    let (driver, pool, device) = &pick.device.id;
-    let mut result = json!({"request": pick.request.name, "driver": driver, "pool": pool, "device": device});
-    if pick.request.is_admin {
-        result["adminAccess"] = true.into();
-    }
-    let tolerations = items(&pick.request.tree, "tolerations");
-    if !tolerations.is_empty() {
-        result["tolerations"] = tolerations.to_vec().into();
-    }
-    if let Some(share) = &pick.share {
-        result["shareID"] = entropy.uid().into();
-        let amounts = share.iter().map(|(name, amount)| (name.clone(), amount.to_string().into()));
-        result["consumedCapacity"] = Value::Object(amounts.collect());
-    }
-    for list in ["bindingConditions", "bindingFailureConditions"] {
-        if let Some(conditions) = pick.device.tree.get(list) {
-            result[list] = conditions.clone();
-        }
-    }
-    result
-}
-
-/// What drivers are told: first what classes say, then the claim.
-fn configuration(claim: &Value, picks: &[&Pick<'_>]) -> Vec<Value> {
-    let mut all: Vec<Value> = Vec::new();
-    let mut by_request: BTreeMap<&str, &DeviceRequest> = BTreeMap::new();
-    by_request.extend(picks.iter().map(|pick| (pick.request.name.as_str(), pick.request)));
-    for (name, request) in &by_request {
-        for config in items(&request.class.to_value(), "spec.config") {
-            all.push(json!({"source": "FromClass", "requests": [name], "opaque": config["opaque"]}));
-        }
-    }
-    for config in items(claim, "spec.devices.config") {
-        let about = texts(config, "requests");
-        let is_used =
-            |request: &&DeviceRequest| about.contains(&&*request.base) || about.contains(&&*request.name);
-        if about.is_empty() || by_request.values().any(is_used) {
-            let mut own = json!({"source": "FromClaim", "opaque": config["opaque"]});
-            if !about.is_empty() {
-                own["requests"] = config["requests"].clone();
-            }
-            all.push(own);
-        }
-    }
-    all
-}
-
-/// Where all devices can be reached: a node's own make it that node; otherwise the terms of all together.
-fn node_selector(picks: &[&Pick<'_>]) -> Option<Value> {
-    let selectors: Vec<&Value> = picks.iter().filter_map(|pick| pick.device.node_selector.as_ref()).collect();
-    let is_one_node =
-        |selector: &&&Value| !items(&selector["nodeSelectorTerms"][0], "matchFields").is_empty();
-    if let Some(local) = selectors.iter().find(is_one_node) {
-        return Some((**local).clone());
-    }
-    let mut together: Vec<Value> = Vec::new();
-    for selector in selectors {
-        let expressions = items(&selector["nodeSelectorTerms"][0], "matchExpressions");
-        together.extend(expressions.iter().filter(|it| !together.contains(it)).cloned().collect::<Vec<_>>());
-    }
-    (!together.is_empty()).then(|| json!({"nodeSelectorTerms": [{"matchExpressions": together}]}))
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::pools::{DeviceId, DevicePool, NodeDevice};
+use super::pools::{DeviceId, DevicePool, NodeDevice, consumption};
 use super::requests::DeviceRequest;
 use apimachinery::quantity::Quantity;
 use apis::tree::{at, flag, items, members, text};
@@ -80,9 +80,17 @@ impl InUse {
         self.devices.contains(id)
     }
 
-    /// What a request would take of a device that several may have; none when there is not so much left.
+    /// What a request would take of a device's capacity; none when there is not so much left, or when the
+    /// device has no capacity of a name that is asked for (`CmpRequestOverCapacity`).
     pub(crate) fn share(&self, device: &NodeDevice, request: &DeviceRequest) -> Option<DeviceCapacity> {
+        let asked = || members(&request.tree, "capacity.requests").map(|(name, _)| name);
         let nothing = DeviceCapacity::new();
+        if asked().next().is_none() && !flag(&device.tree, "allowMultipleAllocations") {
+            return Some(nothing);
+        }
+        if asked().any(|name| at(&device.tree, "capacity").get(name).is_none()) {
+            return None;
+        }
         let used = self.capacity.get(&device.id).unwrap_or(&nothing);
         let mut taken = DeviceCapacity::new();
         for (name, capacity) in members(&device.tree, "capacity") {
@@ -98,18 +106,19 @@ impl InUse {
         Some(taken)
     }
 
-    /// Whether a pool's counters have room for one more device (`checkAvailableCounters`).
+    /// Whether a pool's counters have room for one more device: devices count that anybody has, wherever
+    /// they can be reached (`checkAvailableCounters`).
     pub(crate) fn has_room(&self, device: &NodeDevice, pool: &DevicePool) -> bool {
         let in_pool = |id: &DeviceId| self.devices.contains(id) || self.capacity.contains_key(id);
         // A device that is shared already has taken its part.
-        if self.capacity.contains_key(&device.id) {
+        if consumption(&device.tree).next().is_none() || self.capacity.contains_key(&device.id) {
             return true;
         }
+        let others = pool.consumers.iter().filter(|(id, _)| in_pool(id) && *id != device.id);
         let mut used: BTreeMap<(String, String), Quantity> = BTreeMap::new();
-        let others = pool.devices.iter().filter(|other| in_pool(&other.id) && other.id != device.id);
-        for consumer in others.chain([device]) {
-            for (key, amount) in consumption(&consumer.tree) {
-                used.entry(key).or_default().add(&amount);
+        for tree in others.map(|(_, tree)| tree).chain([&device.tree]) {
+            for (key, amount) in consumption(tree) {
+                used.entry(key).or_default().add(&quantity(amount).unwrap_or_default());
             }
         }
         consumption(&device.tree).all(|(key, _)| {
@@ -117,15 +126,6 @@ impl InUse {
             used.get(&key).is_none_or(|sum| *sum <= all)
         })
     }
-}
-
-fn consumption(device: &Value) -> impl Iterator<Item = ((String, String), Quantity)> + '_ {
-    items(device, "consumesCounters").iter().flat_map(|set| {
-        let name = text(set, "counterSet").to_owned();
-        members(set, "counters").filter_map(move |(counter, it)| {
-            Some(((name.clone(), counter.clone()), quantity(at(it, "value"))?))
-        })
-    })
 }
 
 pub(crate) fn quantity(value: &Value) -> Option<Quantity> {

@@ -12,6 +12,8 @@ pub(crate) mod in_use;
 
 pub(crate) mod constraints;
 
+mod results;
+
 pub(crate) mod allocator;
 
 pub(crate) mod binding_conditions;

@@ -1,13 +1,13 @@
 //! The devices that a node can reach, pool by pool (`GatherPools`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use apimachinery::object::{Object, ObjectMeta};
-use apis::tree::{at, flag, items, number, text};
+use apis::tree::{at, flag, items, members, number, text};
 use apis::views::node_affinity::NodeSelector;
 
 /// A device by its driver, its pool and its name there.
@@ -27,15 +27,22 @@ pub(crate) struct NodeDevice {
 /// The devices of one pool.
 #[derive(Clone, Debug)]
 pub(crate) struct DevicePool {
-    /// The pool's name.
-    pub name: String,
+    /// The pool's driver and name, with a slash between.
+    pub id: String,
     /// Those that the node can reach.
     pub devices: Vec<NodeDevice>,
     /// Its driver has not published all slices of this generation yet.
     pub is_incomplete: bool,
+    /// What its driver has published cannot be: two devices of one name, counters that are nowhere.
+    pub is_invalid: bool,
     /// What devices share, by the names of set and counter.
     pub counters: Arc<SharedCounters>,
+    /// Who shares it, also those that this node cannot reach.
+    pub consumers: Arc<Vec<PublishedDevice>>,
 }
+
+/// A device as it stands in its slice.
+pub(crate) type PublishedDevice = (DeviceId, Arc<Value>);
 
 /// Counters of a pool, by the names of set and counter.
 pub(crate) type SharedCounters = BTreeMap<(String, String), Value>;
@@ -49,7 +56,10 @@ pub(crate) struct PublishedPools(BTreeMap<(String, String), PublishedPool>);
 struct PublishedPool {
     slices: Vec<PublishedSlice>,
     is_incomplete: bool,
+    /// Its counters are wrong.
+    is_invalid: bool,
     counters: Arc<SharedCounters>,
+    consumers: Arc<Vec<PublishedDevice>>,
 }
 
 /// A slice of the newest generation.
@@ -57,7 +67,7 @@ struct PublishedPool {
 struct PublishedSlice {
     /// Who can reach it, unless each device says so.
     spec: Value,
-    devices: Vec<(DeviceId, Arc<Value>)>,
+    devices: Vec<PublishedDevice>,
 }
 
 /// Reads slices.
@@ -77,17 +87,42 @@ fn pool(mut slices: Vec<Value>) -> Option<PublishedPool> {
     let newest = slices.iter().map(generation).max()?;
     slices.retain(|slice| generation(slice) == newest);
     let wanted = slices.iter().map(|slice| number(slice, "spec.pool.resourceSliceCount")).max()?;
+    let sets: Vec<&Value> = slices.iter().flat_map(|slice| items(slice, "spec.sharedCounters")).collect();
+    let names: BTreeSet<&str> = sets.iter().map(|set| text(set, "name")).collect();
+    let is_named_twice = names.len() < sets.len();
+    let counters = shared_counters(&sets);
+    let is_incomplete = slices.len() as i64 != wanted;
+    let slices: Vec<PublishedSlice> = slices.into_iter().map(slice).collect();
+    let devices = slices.iter().flat_map(|slice| &slice.devices);
+    let consumers: Vec<PublishedDevice> =
+        devices.filter(|(_, tree)| consumption(tree).next().is_some()).cloned().collect();
+    let is_known =
+        |(_, tree): &PublishedDevice| consumption(tree).all(|(key, _)| counters.contains_key(&key));
+    Some(PublishedPool {
+        is_invalid: is_named_twice || !consumers.iter().all(is_known),
+        slices,
+        is_incomplete,
+        counters: Arc::new(counters),
+        consumers: Arc::new(consumers),
+    })
+}
+
+fn shared_counters(sets: &[&Value]) -> SharedCounters {
     let mut counters = SharedCounters::new();
-    for set in slices.iter().flat_map(|slice| items(slice, "spec.sharedCounters")) {
-        for (name, counter) in apis::tree::members(set, "counters") {
+    for set in sets {
+        for (name, counter) in members(set, "counters") {
             let key = (text(set, "name").to_owned(), name.clone());
             counters.insert(key, at(counter, "value").clone());
         }
     }
-    Some(PublishedPool {
-        is_incomplete: (slices.len() as i64) < wanted,
-        slices: slices.into_iter().map(slice).collect(),
-        counters: Arc::new(counters),
+    counters
+}
+
+/// What a device takes of the counters that it shares, by the names of set and counter.
+pub(crate) fn consumption(device: &Value) -> impl Iterator<Item = ((String, String), &Value)> + '_ {
+    items(device, "consumesCounters").iter().flat_map(|set| {
+        let name = text(set, "counterSet").to_owned();
+        members(set, "counters").map(move |(counter, it)| ((name.clone(), counter.clone()), at(it, "value")))
     })
 }
 
@@ -108,19 +143,35 @@ fn slice(mut tree: Value) -> PublishedSlice {
 /// The pools that a node can reach, by driver and name (`GatherPools`); those last of which a device has to
 /// become ready first.
 pub(crate) fn reachable(published: &PublishedPools, node: &ObjectMeta) -> Vec<DevicePool> {
-    let pools = published.0.iter().filter_map(|((_, name), pool)| {
-        let devices: Vec<_> = pool.slices.iter().flat_map(|slice| slice.devices_of(node)).collect();
-        let PublishedPool { is_incomplete, counters, .. } = pool;
-        let (name, counters) = (name.clone(), counters.clone());
-        let found = DevicePool { name, devices, is_incomplete: *is_incomplete, counters };
+    let pools = published.0.iter().filter_map(|((driver, name), pool)| {
+        let found = DevicePool {
+            id: format!("{driver}/{name}"),
+            devices: pool.slices.iter().flat_map(|slice| slice.devices_of(node)).collect(),
+            is_incomplete: pool.is_incomplete,
+            is_invalid: pool.is_invalid,
+            counters: pool.counters.clone(),
+            consumers: pool.consumers.clone(),
+        };
         (!found.devices.is_empty()).then_some(found)
     });
     let mut pools: Vec<DevicePool> = pools.collect();
+    pools.iter_mut().for_each(DevicePool::refuse_twins);
     pools.sort_by_cached_key(DevicePool::has_binding_conditions);
     pools
 }
 
 impl DevicePool {
+    /// Whether devices can be had of it (`IsIncomplete`, `IsInvalid`).
+    pub(crate) fn is_usable(&self) -> bool {
+        !self.is_incomplete && !self.is_invalid
+    }
+
+    /// Of two devices with one name nobody could say who has which.
+    fn refuse_twins(&mut self) {
+        let mut names = BTreeSet::new();
+        self.is_invalid |= !self.devices.iter().all(|device| names.insert(&device.id.2));
+    }
+
     fn has_binding_conditions(&self) -> bool {
         self.devices.iter().any(|device| !items(&device.tree, "bindingConditions").is_empty())
     }

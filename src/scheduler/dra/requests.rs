@@ -21,7 +21,9 @@ pub(crate) struct DeviceRequest {
     pub is_admin: bool,
     /// As it stands.
     pub tree: Value,
-    /// The selectors of its class, and its own.
+    /// The expressions of its class.
+    pub class_selectors: Vec<String>,
+    /// Its own.
     pub selectors: Vec<String>,
     /// The class.
     pub class: Arc<Object>,
@@ -65,8 +67,6 @@ fn read(
     let of = |tree: &Value, path: &str| -> Vec<String> {
         items(tree, path).iter().map(|it| text(it, "cel.expression").to_owned()).collect()
     };
-    let mut selectors = of(&class_tree, "spec.selectors");
-    selectors.extend(of(tree, "selectors"));
     let count = at(tree, "count").as_u64().unwrap_or(1) as usize;
     Ok(DeviceRequest {
         name,
@@ -74,12 +74,18 @@ fn read(
         count: (text(tree, "allocationMode") != "All").then_some(count),
         is_admin: flag(tree, "adminAccess"),
         tree: tree.clone(),
-        selectors,
+        class_selectors: of(&class_tree, "spec.selectors"),
+        selectors: of(tree, "selectors"),
         class: found,
     })
 }
 
 impl DeviceRequest {
+    /// As the claim names it, or the alternative.
+    pub(crate) fn own_name(&self) -> &str {
+        self.name.rsplit_once('/').map_or(&self.name, |(_, alternative)| alternative)
+    }
+
     /// Whether a device's taints keep it from being allocated for this.
     pub(crate) fn is_kept_away(&self, device: &Value) -> bool {
         let repels = |taint: &&Value| matches!(text(taint, "effect"), "NoSchedule" | "NoExecute");

@@ -218,7 +218,7 @@ fn what_drivers_publish_badly_is_left_alone() {
     assert!(take(&[of(1, 2, "half")]).is_empty(), "half of a pool is none");
     let all = claim(json!([one(json!({"allocationMode": "All"}))]), json!({}));
     let said = allocate_on("a", &[of(1, 2, "half")], &[all], &[]).unwrap_err().0;
-    assert!(said.ends_with("resource pool pool is currently being updated"), "{said}");
+    assert!(said.ends_with("resource pool gpu.example.com/pool is currently being updated"), "{said}");
     let bad = json!([{"cel": {"expression": "device.attributes['x'].y"}}]);
     let said = allocate_on("a", &[gpus()], &[claim(json!([one(json!({"selectors": bad}))]), json!({}))], &[]);
     assert!(
@@ -272,4 +272,121 @@ fn the_first_of_alternatives_is_worth_most() {
         assert_eq!(wish.score(&found[0]), points);
     }
     assert!(!Wish::new(claim(json!([one(json!({}))]), json!({})), vec![]).has_alternatives());
+}
+
+/// What is said against a claim on node `a`.
+fn said(slices: &[Arc<Object>], wants: Value) -> String {
+    allocate_on("a", slices, &[wants], &[]).unwrap_err().0
+}
+
+#[test]
+fn pools_that_cannot_be_are_left_alone() {
+    let part = |set: &str, counter: &str| {
+        let consumed = json!([{"counterSet": set, "counters": {counter: {"value": "1"}}}]);
+        json!([{"name": "part", "consumesCounters": consumed}])
+    };
+    let set = json!({"name": "card", "counters": {"memory": {"value": "1"}}});
+    let on_a = |devices: Value, sets: Value| {
+        slice(json!({"nodeName": "a"}), devices, json!({ "sharedCounters": sets }))
+    };
+    let one_of = claim(json!([one(json!({}))]), json!({}));
+    let all_of = || claim(json!([one(json!({"allocationMode": "All"}))]), json!({}));
+    for (slices, is_valid) in [
+        (on_a(part("card", "memory"), json!([set])), true),
+        (on_a(part("card", "cores"), json!([set])), false),
+        (on_a(part("disk", "memory"), json!([set])), false),
+        (on_a(part("card", "memory"), json!([set, set])), false),
+        (on_a(json!([{"name": "twin"}, {"name": "twin"}]), json!([])), false),
+    ] {
+        let found = devices(std::slice::from_ref(&slices), std::slice::from_ref(&one_of), &[]);
+        assert_eq!(found == ["part"], is_valid, "{slices:?}");
+        if !is_valid {
+            assert_eq!(
+                said(&[slices], all_of()),
+                "claim ns/c, request r: asks for all devices, but resource pool gpu.example.com/pool is \
+                 currently invalid"
+            );
+        }
+    }
+}
+
+#[test]
+fn counters_are_shared_with_devices_of_other_nodes() {
+    let part = |name: &str, node: &str| json!({"name": name, "nodeName": node, "consumesCounters": [{"counterSet": "card", "counters": {"memory": {"value": "40Gi"}}}]});
+    let counters = json!({"sharedCounters": [{"name": "card", "counters": {"memory": {"value": "60Gi"}}}]});
+    let both = json!([part("here", "a"), part("there", "b")]);
+    let slices = [slice(json!({"perDeviceNodeSelection": true}), both, counters)];
+    let wants = claim(json!([one(json!({}))]), json!({}));
+    assert_eq!(devices(&slices, std::slice::from_ref(&wants), &[]), ["here"]);
+    assert!(devices(&slices, &[wants], &[took("there")]).is_empty(), "there is room for one of them");
+}
+
+#[test]
+fn a_device_has_the_capacity_that_is_asked_for() {
+    let wants = |name: &str, amount: &str| one(json!({"capacity": {"requests": {name: amount}}, "count": 1}));
+    for (name, amount, is_enough) in
+        [("memory", "80Gi", true), ("memory", "81Gi", false), ("cores", "1", false)]
+    {
+        let found = devices(&[gpus()], &[claim(json!([wants(name, amount)]), json!({}))], &[]);
+        assert_eq!(!found.is_empty(), is_enough, "{name} {amount}");
+    }
+    let found = allocate_on("a", &[gpus()], &[claim(json!([wants("memory", "1Gi")]), json!({}))], &[]);
+    let result = found.unwrap().unwrap()[0]["devices"]["results"][0].clone();
+    assert_eq!(result.get("consumedCapacity"), None, "it is had whole");
+}
+
+#[test]
+fn claims_that_no_node_can_fulfil_are_errors() {
+    let all = one(json!({"allocationMode": "All"}));
+    let same = json!({"constraints": [{"matchAttribute": "gpu.example.com/index"}]});
+    assert_eq!(
+        said(&[gpus()], claim(json!([all]), same)),
+        "claim ns/c, request r: cannot add device gpu.example.com/pool/gpu-1 because a claim constraint would \
+         not be satisfied"
+    );
+    let many = |name: &str| json!({"name": name, "exactly": {"deviceClassName": "gpu", "count": 20}});
+    assert_eq!(
+        said(&[gpus()], claim(json!([many("r"), many("s")]), json!({}))),
+        "claim ns/c: number of requested devices 40 exceeds the claim limit of 32"
+    );
+}
+
+#[test]
+fn an_expression_that_fails_is_said_with_its_class() {
+    let cel = |expression: &str| json!({"cel": {"expression": expression}});
+    let of_class = |_: &str| {
+        let right = cel("device.driver == 'gpu.example.com'");
+        Some(class(json!({"selectors": [right, cel("device.attributes['x'].y == 1")]})))
+    };
+    let wants = claim(json!([one(json!({}))]), json!({}));
+    let wish = Wish::new(wants.clone(), of_claim(&wants, &of_class).unwrap());
+    let (wishes, selectors) = ([&wish], SelectorCache::default());
+    let pools = reachable(&published(&[gpus()]), &node("a"));
+    let search = DeviceSearch::new(&wishes, &pools, &selectors, &InUse::default());
+    let said = search.run(&Entropy::seeded(7)).unwrap_err().0;
+    assert!(
+        said.starts_with("class gpu: selector #1 on device gpu.example.com/pool/gpu-0: CEL runtime error"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_a_class_says_is_told_once_for_all_its_requests() {
+    let of_class = |name: &str| {
+        let opaque = json!({"driver": "gpu.example.com", "parameters": {"of": name}});
+        let spec = json!({"config": [{ "opaque": opaque }]});
+        Some(object(json!({"metadata": {"name": name}, "spec": spec})))
+    };
+    let request = |name: &str, class: &str| json!({"name": name, "exactly": {"deviceClassName": class}});
+    let requests = json!([request("z", "big"), request("a", "small"), request("b", "big")]);
+    let wants = claim(requests, json!({}));
+    let wish = Wish::new(wants.clone(), of_claim(&wants, &of_class).unwrap());
+    let (wishes, selectors) = ([&wish], SelectorCache::default());
+    let pools = reachable(&published(&[gpus()]), &node("a"));
+    let search = DeviceSearch::new(&wishes, &pools, &selectors, &InUse::default());
+    let found = search.run(&Entropy::seeded(7)).unwrap().unwrap();
+    let told = items(&found[0], "devices.config").iter();
+    let told: Vec<(Value, Value)> =
+        told.map(|it| (it["opaque"]["parameters"]["of"].clone(), it["requests"].clone())).collect();
+    assert_eq!(told, [(json!("big"), json!(["z", "b"])), (json!("small"), json!(["a"]))]);
 }

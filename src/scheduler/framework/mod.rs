@@ -28,6 +28,7 @@ pub mod node_info;
 pub mod plugin_numbers;
 pub mod pod_info;
 pub mod preempting;
+pub mod preemption_candidate;
 
 pub mod resource;
 

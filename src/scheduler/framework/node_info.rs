@@ -7,12 +7,9 @@ use super::label_groups::LabelGroups;
 use super::pod_info::{HostPort, PodInfo};
 use super::resource::Resource;
 use apimachinery::object::Object;
+use apis::core::node_labels::{HOSTNAME, ZONE};
 use apis::views::node::Node;
 
-/// The label by which a node stands for itself.
-pub const HOSTNAME: &str = "kubernetes.io/hostname";
-/// The label with a node's zone.
-pub const ZONE: &str = "topology.kubernetes.io/zone";
 const SPREAD_LABELS: [&str; 2] = [HOSTNAME, ZONE];
 
 /// A node as the plugins see it.

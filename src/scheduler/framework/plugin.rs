@@ -13,6 +13,7 @@ use super::fit_error::{Diagnosis, NodeStatuses};
 use super::node_info::NodeInfo;
 use super::pod_info::{PodInfo, QueuedPodInfo};
 use super::points::{Point, points_of};
+use super::preemption_candidate::PreemptionCandidate;
 use super::status::Status;
 use super::waiting_pods::{MAX_PERMIT_TIMEOUT, WaitingPods};
 use apimachinery::time::Time;
@@ -58,6 +59,16 @@ pub struct PostFilterResult {
     pub nominated_node: Option<Arc<str>>,
     /// Who has to go for it.
     pub victims: Vec<Arc<PodInfo>>,
+    /// All nodes where it can be made, that one among them: extenders may want another one of these.
+    pub candidates: Vec<PreemptionCandidate>,
+}
+
+impl PostFilterResult {
+    /// Room is made there.
+    pub fn at(candidate: PreemptionCandidate) -> PostFilterResult {
+        let PreemptionCandidate { node, victims, .. } = candidate;
+        PostFilterResult { nominated_node: Some(node), victims, candidates: Vec::new() }
+    }
 }
 
 /// What a PostFilter plugin may ask of the framework that runs it (`framework.Handle`).

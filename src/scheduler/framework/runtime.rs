@@ -253,7 +253,7 @@ impl Framework {
         Ok(left)
     }
 
-    /// The first no, or yes.
+    /// The first no, or yes. An error says whose it is.
     pub fn run_filter(&self, state: &CycleState, pod: &PodInfo, node: &NodeInfo) -> Status {
         // Asked of every node: whose turn it is was worked out before.
         let filters = state.filters.as_deref().unwrap_or(self.orders.at(Point::Filter));
@@ -266,6 +266,10 @@ impl Framework {
             self.asked[*at][FILTER].one_more();
             let run = || plugin.filter(state, pod, node);
             let status = self.timed(is_timed, ("Filter", plugin), run, |status| status.code);
+            if !status.is_success() && !status.is_rejected() {
+                let name = plugin.name();
+                return Status::error(format!("running {name:?} filter plugin: {status}")).by(name);
+            }
             if !status.is_success() {
                 return status.by(plugin.name());
             }

@@ -4,7 +4,6 @@
 //! It plays through what would happen on every node that might be helped, and takes the node where it hurts
 //! least: first of all where it breaks the fewest disruption budgets.
 
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,10 +14,10 @@ use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, Plugin, PostFilterCycle, PostFilterResult, Snapshot};
 use crate::framework::pod_info::PodInfo;
 use crate::framework::preempting::Preempting;
+use crate::framework::preemption_candidate::{PreemptionCandidate, importance};
 use crate::framework::status::{Code, Status};
 use apimachinery::labels::Selector;
 use apimachinery::object::Object;
-use apimachinery::time::Time;
 use apis::views::meta;
 use apis::views::pod_disruption_budget::PodDisruptionBudget;
 use client_go::lister::Lister;
@@ -34,15 +33,6 @@ pub struct DefaultPreemption {
     pub entropy: Entropy,
     /// Whose victims are on their way out.
     pub preempting: Preempting,
-}
-
-/// A node that would have room, and who would have to go.
-struct Candidate {
-    node: Arc<str>,
-    /// The most important first.
-    victims: Vec<Arc<PodInfo>>,
-    /// How many of them break a disruption budget.
-    violations: usize,
 }
 
 impl Plugin for DefaultPreemption {
@@ -68,13 +58,12 @@ impl Plugin for DefaultPreemption {
         }
         let budgets = self.budgets.all();
         let (candidates, statuses) = self.find_candidates(pod, cycle, &budgets);
-        let Some(best) = candidates.into_iter().min_by_key(cost) else {
+        let Some(best) = candidates.iter().min_by_key(|candidate| candidate.cost()).cloned() else {
             let diagnosis = Diagnosis { nodes: statuses, ..Diagnosis::default() };
             let error = FitError { node_count: cycle.snapshot.len(), diagnosis };
             return (Some(PostFilterResult::default()), no(&error.to_string()));
         };
-        let result = PostFilterResult { nominated_node: Some(best.node), victims: best.victims };
-        (Some(result), Status::success())
+        (Some(PostFilterResult { candidates, ..PostFilterResult::at(best) }), Status::success())
     }
 }
 
@@ -104,20 +93,20 @@ impl DefaultPreemption {
         pod: &PodInfo,
         cycle: &PostFilterCycle<'_>,
         budgets: &[Arc<Object>],
-    ) -> (Vec<Candidate>, NodeStatuses) {
+    ) -> (Vec<PreemptionCandidate>, NodeStatuses) {
         let absent = Status::unresolvable("Preemption is not helpful for scheduling");
         let mut statuses = NodeStatuses { explicit: BTreeMap::new(), absent };
         let is_hopeful = |node: &&Arc<NodeInfo>| cycle.statuses.may_be_resolved(&node.name);
         let nodes: Vec<&Arc<NodeInfo>> = cycle.snapshot.iter().filter(is_hopeful).collect();
         let enough = self.enough_candidates(nodes.len());
         let start = if enough < nodes.len() { self.entropy.below(nodes.len()) } else { 0 };
-        let mut candidates: Vec<Candidate> = Vec::new();
+        let mut candidates: Vec<PreemptionCandidate> = Vec::new();
         for node in nodes[start..].iter().chain(&nodes[..start]) {
             match select_victims(pod, node, cycle, budgets) {
                 Ok(candidate) => candidates.push(candidate),
                 Err(status) => drop(statuses.explicit.insert(node.name.clone(), status)),
             }
-            let is_harmless = |candidate: &Candidate| candidate.violations == 0;
+            let is_harmless = |candidate: &PreemptionCandidate| candidate.violations == 0;
             if candidates.len() >= enough && candidates.iter().any(is_harmless) {
                 break;
             }
@@ -139,7 +128,7 @@ fn select_victims(
     node: &NodeInfo,
     cycle: &PostFilterCycle<'_>,
     budgets: &[Arc<Object>],
-) -> Result<Candidate, Status> {
+) -> Result<PreemptionCandidate, Status> {
     let mut node = node.clone();
     let mut potential: Vec<Arc<PodInfo>> =
         node.pods.iter().filter(|other| other.priority < pod.priority).cloned().collect();
@@ -170,7 +159,7 @@ fn select_victims(
     let violations = victims.len();
     victims.extend(reprieve(others));
     victims.sort_by_key(|victim| importance(victim));
-    Ok(Candidate { node: node.name.clone(), victims, violations })
+    Ok(PreemptionCandidate { node: node.name.clone(), victims, violations })
 }
 
 /// Those whose leaving, in this order, would break a budget; and the others (`filterPodsWithPDBViolation`).
@@ -231,21 +220,4 @@ fn filter(pod: &PodInfo, node: &NodeInfo, cycle: &PostFilterCycle<'_>) -> Status
         Ok(_) => cycle.framework.run_filter(&state, pod, node),
         Err(status) => status,
     }
-}
-
-/// `MoreImportantPod`: higher priority, then running longer; the smaller key is more important.
-fn importance(pod: &PodInfo) -> (Reverse<i64>, Time) {
-    (Reverse(pod.priority), pod.pod.status.start_time.unwrap_or(Time::MAX_UTC))
-}
-
-/// What is compared between nodes, the least first: how many budgets are broken, the highest priority among
-/// the victims, the sum of their priorities, how many they are, and how long the most important one of them
-/// has run.
-fn cost(candidate: &Candidate) -> (usize, i64, i64, usize, Reverse<Time>) {
-    let first = candidate.victims.first();
-    let highest = first.map_or(i64::MIN, |victim| victim.priority);
-    // Shifted so that every victim adds to the sum, whatever the sign of its priority.
-    let shifted = candidate.victims.iter().map(|victim| victim.priority + i64::from(i32::MAX) + 1);
-    let since = first.map_or(Time::MAX_UTC, |victim| importance(victim).1);
-    (candidate.violations, highest, shifted.sum(), candidate.victims.len(), Reverse(since))
 }

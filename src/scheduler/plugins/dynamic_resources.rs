@@ -219,8 +219,12 @@ impl DynamicResources {
         };
         let pools = reachable(&claimed.pools, &object.metadata);
         let search = DeviceSearch::new(&wishes, &pools, &self.selectors, &claimed.in_use);
-        let found = search.run(&self.entropy).map_err(|error| Status::unresolvable(error.0))?;
-        let allocations = found.ok_or_else(|| Status::unresolvable("cannot allocate all claims"))?;
+        // A claim, a class or a device is wrong: other nodes need not be asked.
+        let found = search.run(&self.entropy).map_err(|error| Status::error(error.0))?;
+        let is_invalid = pools.iter().any(|pool| pool.is_invalid);
+        let why =
+            if is_invalid { "invalid resource pools were encountered" } else { "cannot allocate all claims" };
+        let allocations = found.ok_or_else(|| Status::unresolvable(why))?;
         Ok(FoundDevices { allocations, extended })
     }
 

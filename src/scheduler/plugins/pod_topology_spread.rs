@@ -8,12 +8,13 @@ use super::args::{DefaultingType, PodTopologySpreadArgs};
 use super::default_selector::DefaultSelector;
 use super::spread_counts::{Domains, SpreadCounts, matching_pods};
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
-use crate::framework::node_info::{HOSTNAME, NodeInfo, ZONE};
+use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin, PreFilterResult, Snapshot};
 use crate::framework::pod_info::PodInfo;
 use crate::framework::status::Status;
 use crate::framework::topology_spread::SpreadConstraint;
 use apimachinery::object::Object;
+use apis::core::node_labels::{HOSTNAME, ZONE};
 
 const NAME: &str = "PodTopologySpread";
 const SCORES: &str = "PodTopologySpread/Score";

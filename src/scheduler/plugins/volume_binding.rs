@@ -150,6 +150,13 @@ impl VolumeBinding {
         if claim.is_deleting() {
             return Err(Status::unresolvable(format!("persistentvolumeclaim {name:?} is being deleted")));
         }
+        let own = &pod.object.metadata;
+        let is_owner = || claim.controller().is_some_and(|owner| *owner.uid == *own.uid);
+        if is_ephemeral() && !is_owner() {
+            let (claim, pod) = (claim.key(), pod.object.key());
+            let reason = format!("PVC {claim} was not created for pod {pod} (pod is not owner)");
+            return Err(Status::unresolvable(reason));
+        }
         Ok(claim)
     }
 

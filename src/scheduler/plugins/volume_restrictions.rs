@@ -100,17 +100,17 @@ impl Plugin for VolumeRestrictions {
 }
 
 impl VolumeRestrictions {
-    /// The claims of a pod that only one pod may use.
+    /// The claims of a pod that only one pod may use; one that is made for the pod is no other's.
     fn exclusive_claims(&self, pod: &PodInfo) -> Result<Vec<String>, Status> {
         let mut found = Vec::new();
-        for name in claim_names(pod) {
-            let Some(claim) = self.claims.get(&pod.object.metadata.namespace, &name) else {
+        for name in pod.pod.spec.claims.iter().filter(|it| !it.is_ephemeral).map(|it| &it.name) {
+            let Some(claim) = self.claims.get(&pod.object.metadata.namespace, name) else {
                 let resource = &PERSISTENT_VOLUME_CLAIMS.singular;
                 return Err(Status::unresolvable(format!("{resource} {name:?} not found")));
             };
             let tree = claim.to_value();
             if texts(&tree, "spec.accessModes").contains(&"ReadWriteOncePod") {
-                found.push(name);
+                found.push(name.clone());
             }
         }
         Ok(found)

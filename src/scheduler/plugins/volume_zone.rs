@@ -10,18 +10,15 @@ use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot};
 use crate::framework::pod_info::PodInfo;
 use crate::framework::status::Status;
+use apis::core::node_labels::{OLDER_REGION, OLDER_ZONE, REGION, ZONE};
 use apis::kind::Kind;
 use apis::tree::text;
 use client_go::lister::Lister;
 
 const NAME: &str = "VolumeZone";
 /// Labels that say where something is, the older ones with those that took their place.
-const TOPOLOGY_LABELS: [(&str, &str); 4] = [
-    ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
-    ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
-    ("topology.kubernetes.io/zone", "topology.kubernetes.io/zone"),
-    ("topology.kubernetes.io/region", "topology.kubernetes.io/region"),
-];
+const TOPOLOGY_LABELS: [(&str, &str); 4] =
+    [(OLDER_ZONE, ZONE), (OLDER_REGION, REGION), (ZONE, ZONE), (REGION, REGION)];
 
 /// The plugin.
 pub struct VolumeZone {

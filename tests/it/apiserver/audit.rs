@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt;
 use kubarium::apiserver::audit::policy::Policy;
-use kubarium::apiserver::audit::{AuditConfig, BatchConfig, LogBackend, LogConfig, Mode, WebhookConfig};
+use kubarium::apiserver::audit::{AuditConfig, AuditMode, BatchConfig, LogBackend, LogConfig, WebhookConfig};
 use kubarium::apiserver::webhook::{ClientConfig, WebhookTarget};
 use kubarium::cluster::Components;
 use kubarium::{Cluster, Config};
@@ -40,7 +40,7 @@ fn log_config(path: PathBuf) -> LogConfig {
 }
 
 fn blocking(config: LogConfig) -> LogBackend {
-    LogBackend { config, mode: Mode::Blocking, max_event_bytes: None }
+    LogBackend { config, mode: AuditMode::Blocking, max_event_bytes: None }
 }
 
 async fn cluster(audit: AuditConfig) -> Cluster {
@@ -155,7 +155,8 @@ async fn a_webhook_gets_lists_of_events() {
         throttle_burst: 0,
     };
     let initial_backoff = Duration::from_millis(10);
-    let hook = WebhookConfig { client, mode: Mode::Batch(batch), max_event_bytes: None, initial_backoff };
+    let hook =
+        WebhookConfig { client, mode: AuditMode::Batch(batch), max_event_bytes: None, initial_backoff };
     let policy = "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [{level: \
         Metadata, resources: [{group: '', resources: [configmaps]}]}]}";
     let policy = Some(Policy::parse(policy).unwrap());
@@ -181,7 +182,7 @@ async fn large_events_lose_their_bodies_and_full_logs_are_compressed() {
     let policy = "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [{level: \
         RequestResponse, resources: [{group: '', resources: [configmaps]}]}]}";
     let config = LogConfig { max_size_bytes: 6000, compresses: true, ..log_config(path.clone()) };
-    let log = LogBackend { config, mode: Mode::Blocking, max_event_bytes: Some(3000) };
+    let log = LogBackend { config, mode: AuditMode::Blocking, max_event_bytes: Some(3000) };
     let policy = Some(Policy::parse(policy).unwrap());
     let cluster = cluster(AuditConfig { policy, log: Some(log), webhook: None }).await;
     let large = json!({"metadata": {"name": "large"}, "data": {"k": "v".repeat(4000)}});
@@ -219,7 +220,7 @@ async fn a_strict_log_that_cannot_be_written_fails_requests() {
     let config = log_config(folder.path().join("file/audit.log"));
     let policy = "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata, \
         resources: [{group: '', resources: [configmaps]}]}]}";
-    for (mode, wanted) in [(Mode::Blocking, 201), (Mode::BlockingStrict, 500)] {
+    for (mode, wanted) in [(AuditMode::Blocking, 201), (AuditMode::BlockingStrict, 500)] {
         let log = LogBackend { config: config.clone(), mode, max_event_bytes: None };
         let policy = Some(Policy::parse(policy).unwrap());
         let cluster = cluster(AuditConfig { policy, log: Some(log), webhook: None }).await;

@@ -185,4 +185,9 @@ async fn a_custom_resource_adds_to_the_aggregated_roles() {
     until_allowed(&client, "owner", &[], "create widgets.example.com").await;
     let status = review(&client, "viewer", &[], "create widgets.example.com").await;
     assert_eq!(status, json!({"allowed": false}));
+    let view = client.get(&CLUSTER_ROLES, "", "view").await.unwrap().to_value();
+    let owners = view["metadata"]["managedFields"].as_array().unwrap();
+    let owner = owners.iter().find(|owner| owner["manager"] == "clusterrole-aggregation-controller").unwrap();
+    assert_eq!(owner["operation"], "Apply");
+    assert_eq!(owner["fieldsV1"], r#"{"f:rules":{}}"#);
 }

@@ -31,6 +31,31 @@ fn without_a_name_the_only_cluster_is_meant_and_kubectls_forms_are_understood() 
 }
 
 #[test]
+fn whoever_kubectl_is_asks() {
+    let home = Home::new();
+    home.ok("up --detach --name a");
+    home.kubectl("create serviceaccount joe");
+    let token = home.kubectl("create token joe");
+    home.kubectl(&format!("config set-credentials joe --token {}", token.trim()));
+    home.kubectl("config set-context --current --user joe");
+    let joe = "system:serviceaccount:default:joe";
+    for line in ["ui", "time now", "settle", "step pause", "trace deploy/web", "fork", "snapshot save x"] {
+        let said = home.fails(line);
+        assert!(said.contains("forbidden") && said.contains(joe), "{line}: {said}");
+    }
+    assert!(home.ok("get kubeconfig").contains("client-key-data"), "whose it is does not depend on who asks");
+    home.kubectl("config set-context --current --user a");
+    home.ok("settle");
+    home.kubectl(
+        "config set-credentials jane --exec-command aws --exec-api-version client.authentication.k8s.io/v1",
+    );
+    home.kubectl("config set-context --current --user jane");
+    assert!(home.fails("settle").contains("it logs in by exec"));
+    home.kubectl("config unset current-context");
+    home.ok("settle");
+}
+
+#[test]
 fn of_several_the_current_context_decides_and_all_can_be_stopped() {
     let home = Home::new();
     for name in ["a", "b", "c"] {

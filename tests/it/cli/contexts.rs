@@ -56,6 +56,45 @@ fn the_one_before_is_current_again_while_it_runs() {
 fn the_contexts_of_forks_go_with_their_parent() {
     play(USERS, &[("up a", "a"), ("fork f", "f"), ("fork g", "g"), ("down a", "prod")]);
     play(USERS, &[("up a", "a"), ("fork f", "f"), ("use prod", "prod"), ("down a", "prod")]);
+    play(USERS, &[("up a", "a"), ("fork f", "f"), ("fork g", "g"), ("kill a", "g"), ("down a", "prod")]);
+    play(
+        USERS,
+        &[
+            ("up a", "a"),
+            ("fork f", "f"),
+            ("kill a", "f"),
+            ("up a", "a"),
+            ("fork f", "f"),
+            ("down a", "prod"),
+        ],
+    );
+}
+
+#[test]
+fn the_contexts_of_forks_in_other_files_go_too_and_others_of_their_name_stay() {
+    let home = Home::new();
+    home.file(".kube/config", USERS);
+    let file = |name: &str| home.path().join(name).display().to_string();
+    for name in ["a", "b"] {
+        home.ok(&format!("up --detach --name {name}"));
+    }
+    for (fork, own) in [("f", file("own-f")), ("g", file("own-g"))] {
+        home.ok(&format!("fork {fork} --name a --kubeconfig {own}"));
+    }
+    // Its parent is another, and the file is the one of a fork that has ended.
+    home.ok("fork g --name a --delete");
+    assert!(!home.path().join("own-g").exists());
+    home.ok(&format!("fork f --name b --kubeconfig {}", file("other")));
+    home.kill("a");
+    home.ok("down a");
+    assert!(!home.path().join("own-f").exists() && home.path().join("other").exists());
+    assert!(home.fails("fork h --name f").contains("\"f\" is itself a fork, of \"b\""));
+    home.ok("down b");
+    assert!(!home.path().join("other").exists());
+    assert_eq!(contexts(&home), ("prod".into(), vec!["prod".into()]));
+    let left: Vec<_> =
+        fs::read_dir(home.path().join("state")).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(left.iter().all(|path| path.extension().is_none_or(|end| end != "forks")), "{left:?}");
 }
 
 #[test]

@@ -116,7 +116,12 @@ async fn controllers_count_what_they_take_away_and_mirror() {
         "ephemeral_volume_controller_create_total 1\n",
         "endpoint_slice_mirroring_controller_changes{operation=\"create\"} 1\n",
         "endpoint_slice_mirroring_controller_endpoints_sync_duration_count ",
+        "endpoint_slice_mirroring_controller_num_endpoint_slices 1\n",
+        "endpoint_slice_mirroring_controller_desired_endpoint_slices 1\n",
+        "endpoint_slice_mirroring_controller_endpoints_desired 1\n",
+        "endpoint_slice_mirroring_controller_endpoints_added_per_sync_sum 1\n",
         "kubernetes_build_info{build_date=",
+        "kubernetes_feature_enabled{name=\"WatchList\",stage=\"BETA\"} 1\n",
     ] {
         assert!(text.contains(sample), "{sample} in {text}");
     }

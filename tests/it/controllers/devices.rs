@@ -158,6 +158,8 @@ async fn parts_of_a_device_and_shares_of_another_are_said_in_the_node_config() {
     fixture.gone(&PODS, "halves").await;
     runs(&fixture, "whole").await;
     assert_eq!(given(&fixture, "whole").await["device"], "whole-0");
+    let status = fixture.get(&RESOURCE_CLAIMS, "halves").await.unwrap()["status"].clone();
+    assert!(status["allocation"].is_null() && status["reservedFor"].is_null(), "{status}");
 }
 
 #[tokio::test]

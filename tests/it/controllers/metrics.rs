@@ -215,6 +215,15 @@ async fn whoever_uses_more_memory_than_allowed_is_killed() {
     let words = "kubarium.dev/usage-disk is not known; kubarium.dev/usage- may be followed by cpu, memory, \
                  ephemeral-storage, pids, inodes, network-receive, network-transmit, volume";
     fixture.told("InvalidUsage", words).await;
+    let nine = "[1,2,3,4,5,6,7,8,9]";
+    let dear =
+        format!("cel: {nine}.map(a, {nine}.map(b, {nine}.map(c, {nine}.map(d, a * b * c * d)))).size()");
+    let dear = json!({"kubarium.dev/usage-disk": null, "kubarium.dev/usage-cpu": dear});
+    let dear = json!({"metadata": {"annotations": dear}});
+    fixture.patch(&PODS, "leak", dear).await;
+    let words = "kubarium.dev/usage-cpu has no value for container c, which counts as 0: operation cancelled: actual \
+                 cost limit exceeded";
+    fixture.told("InvalidUsage", words).await;
 }
 
 #[tokio::test]

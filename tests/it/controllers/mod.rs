@@ -12,6 +12,7 @@ mod example_driver;
 mod extended_devices;
 mod garbage;
 mod load_balancers;
+mod lost_claims;
 mod metrics;
 mod mirroring;
 mod namespaces;

@@ -49,17 +49,20 @@ async fn a_volume_stays_as_long_as_it_is_bound() {
     fixture.eventually("the volume goes", gone).await;
 }
 
-fn volume(name: &str, storage: &str, class: &str) -> Value {
+/// A volume that a node may have.
+pub(super) fn volume(name: &str, storage: &str, class: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": {"capacity": {"storage": storage}, "storageClassName": class,
         "accessModes": ["ReadWriteOnce", "ReadOnlyMany"], "hostPath": {"path": "/data"}}})
 }
 
-fn claim(name: &str, storage: &str, class: &str) -> Value {
+/// A claim for a volume of a class.
+pub(super) fn claim(name: &str, storage: &str, class: &str) -> Value {
     json!({"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": class,
         "resources": {"requests": {"storage": storage}}}})
 }
 
-async fn has_phase(fixture: &Fixture, name: &str, phase: &str) -> Value {
+/// The claim, once it is in this phase.
+pub(super) async fn has_phase(fixture: &Fixture, name: &str, phase: &str) -> Value {
     let as_expected = || async {
         let claim = fixture.get(&PERSISTENT_VOLUME_CLAIMS, name).await?;
         (claim["status"]["phase"] == phase).then_some(claim)

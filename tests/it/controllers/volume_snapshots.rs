@@ -151,6 +151,34 @@ async fn what_is_retained_can_be_taken_again() {
     let why = "Failed to create snapshot content with error snapshot controller failed to update lost on API \
                server: cannot get claim from snapshot";
     fixture.told("SnapshotContentCreationFailed", why).await;
+    let waiting = json!({"metadata": {"name": "waiting"}, "spec": {"accessModes": ["ReadWriteOnce"],
+        "storageClassName": "none", "resources": {"requests": {"storage": "1Gi"}}}});
+    fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, waiting).await;
+    all.snapshot("early", json!({"persistentVolumeClaimName": "waiting"})).await;
+    let why = "Failed to create snapshot content with error failed to get input parameters to create snapshot early: \
+               \"the PVC waiting is not yet bound to a PV, will not attempt to take a snapshot\"";
+    fixture.told("SnapshotContentCreationFailed", why).await;
+}
+
+#[tokio::test]
+async fn a_snapshot_stays_as_long_as_a_claim_is_to_be_filled_from_it() {
+    let all = start("Retain").await;
+    let fixture = &all.fixture;
+    all.is_bound("data").await;
+    all.snapshot("snap", json!({"persistentVolumeClaimName": "data"})).await;
+    let content = all.ready("snap").await["status"]["boundVolumeSnapshotContentName"].clone();
+    all.claim("small", "1Mi", of_snapshot("snap")).await;
+    let why = "failed to provision volume with StorageClass \"disk\": error getting handle for DataSource Type \
+               VolumeSnapshot by Name snap: requested volume size 1048576 is less than the size 1073741824 for \
+               the source snapshot snap";
+    fixture.told("ProvisioningFailed", why).await;
+    fixture.delete(&all.snapshots, "snap", "Background").await;
+    fixture.told("SnapshotDeletePending", "Snapshot is being used to restore a PVC").await;
+    fixture.delete(&PERSISTENT_VOLUME_CLAIMS, "small", "Background").await;
+    fixture.gone(&all.snapshots, "snap").await;
+    let content = fixture.get(&all.contents, content.as_str().unwrap()).await.unwrap();
+    let annotations = &content["metadata"]["annotations"];
+    assert_eq!(annotations["snapshot.storage.kubernetes.io/volumesnapshot-being-deleted"], "yes");
 }
 
 #[tokio::test]

@@ -1,6 +1,8 @@
 //! `kubarium fork`, `snapshot` and `diff`.
 
+use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::process::Stdio;
 
 use crate::support::{Kubectl, Up, command, kubectls, texts};
 
@@ -21,6 +23,25 @@ fn the_fork_is_meant(up: &Up, kubeconfig: &str) {
     assert!(texts(&listed).0.contains("doomed"), "{:?}", texts(&listed));
     let refused = up.kubarium(&["down", "mine"]);
     assert!(texts(&refused).1.contains("\"mine\" is a fork of "), "{:?}", texts(&refused));
+}
+
+/// A snapshot need not be a file: it goes through pipes, and what a failed run has left is a folder.
+fn through_pipes_and_folders(up: &Up, before: &str) {
+    let written = up.kubarium(&["snapshot", "save", "-"]);
+    assert!(written.status.success() && written.stdout.starts_with(b"kubarium snapshot\n"));
+    for (arguments, wanted) in [(["diff", "-", "live"], ""), (["snapshot", "export", "-"], "colour: blue")] {
+        let mut read = command(up.folder());
+        read.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut read = read.spawn().unwrap();
+        read.stdin.take().unwrap().write_all(&written.stdout).unwrap();
+        let read = read.wait_with_output().unwrap();
+        assert!(read.status.success() && texts(&read).0.contains(wanted), "{arguments:?} {:?}", texts(&read));
+    }
+    // What a failed run has left is a folder.
+    let left = up.folder().join("left").display().to_string();
+    std::fs::create_dir(&left).unwrap();
+    std::fs::copy(before, format!("{left}/cluster.snapshot")).unwrap();
+    assert_eq!(up.kubarium(&["diff", before, &left]).status.code(), Some(0));
 }
 
 #[test]
@@ -69,6 +90,7 @@ fn a_cluster_is_forked_saved_compared_exported_and_started_again() {
     let exported = ok(&up, &["snapshot", "export"]);
     assert!(exported.contains("colour: blue") && !exported.contains("kube-system"), "{exported}");
     assert!(ok(&up, &["snapshot", "export", &before]).contains("colour: red"));
+    through_pipes_and_folders(&up, &before);
     let data_dir = file("data");
     let restored = ok(&up, &["snapshot", "restore", &before, "--data-dir", &data_dir]);
     assert!(restored.contains("start it with: kubarium up --data-dir"), "{restored}");

@@ -47,6 +47,7 @@ async fn forks_are_made_listed_reached_and_ended() {
         ("POST", "", json!({"name": "A B"}), 400),
         ("POST", "", json!({"resourceVersion": "x"}), 400),
         ("POST", "", json!({"resourceVersion": "99999"}), 400),
+        ("POST", "", json!({"resourceVersion": "1"}), 400),
         ("POST", "", json!({"unknown": 1}), 400),
     ] {
         let (answered, status) = forks(method, path, body.clone()).await;

@@ -75,6 +75,10 @@ async fn a_fork_goes_back_to_a_resource_version_within_the_log() {
     let newest = put(&parent, "a", "5").await;
     let future = parent.fork_at(newest + 100).await.map(drop).unwrap_err();
     assert!(matches!(future, ForkError::Future { newest: known, .. } if known == newest), "{future}");
+    for early in [0, 1, 3] {
+        let refused = parent.fork_at(early).await.map(drop).unwrap_err();
+        assert!(matches!(refused, ForkError::NotSetUp { newest: known, .. } if known == newest), "{refused}");
+    }
     assert!(second > first);
 }
 

@@ -1,7 +1,7 @@
 //! Components and single controllers that are stopped and started, in three faces.
 
 use kubarium::cluster::ComponentPorts;
-use kubarium::kinds::{DEPLOYMENTS, REPLICA_SETS};
+use kubarium::kinds::{CONFIG_MAPS, DEPLOYMENTS, REPLICA_SETS};
 use kubarium::{Client, Cluster, ComponentState, Config, Fault, ListOptions, Listen};
 use serde_json::{Value, json};
 
@@ -129,7 +129,7 @@ async fn over_http_components_say_what_they_count() {
     for (name, line) in [
         ("kube-controller-manager", "workqueue_adds_total{name=\"deployment\"} "),
         ("kube-controller-manager", "workqueue_depth{name=\"endpoint_slice\"} 0"),
-        ("kube-controller-manager", "node_collector_zone_size{zone=\"::\"} "),
+        ("kube-controller-manager", "node_collector_zone_size{zone=\"\"} "),
         (
             "kube-scheduler",
             "scheduler_schedule_attempts_total{profile=\"default-scheduler\",result=\"scheduled\"} 2",
@@ -251,6 +251,35 @@ async fn debug_pages_are_for_administrators_and_can_be_switched_off() {
     config.apiserver.debugging.is_profiled = false;
     let cluster = Cluster::start(config).await.unwrap();
     assert_eq!(ask(&cluster, "", "GET", index, Value::Null).await.0, 404);
+    cluster.stop().await;
+}
+
+/// By whom it is kept: what caches and the store share counts once.
+#[tokio::test]
+async fn the_profile_of_the_heap_tells_who_keeps_what() {
+    let cluster = Cluster::start(Config::new().nodes(1)).await.unwrap();
+    let large = json!({"metadata": {"name": "large"}, "data": {"k": "x".repeat(300_000)}});
+    cluster.client().create(&CONFIG_MAPS, "default", large).await.unwrap();
+    cluster.client().list(&CONFIG_MAPS, "default", &ListOptions::default()).await.unwrap();
+    cluster.settled().await.unwrap();
+    let (code, text) = ask(&cluster, "", "GET", "/debug/pprof/heap?debug=1", Value::Null).await;
+    let text = text.as_str().unwrap();
+    assert_eq!(code, 200, "{text}");
+    let bytes_of = |frames: &str| {
+        let head = text[..text.find(frames).unwrap_or_else(|| panic!("{frames}: {text}"))].lines().last();
+        head.and_then(|head| head.split([' ', ':']).nth(2)?.parse::<usize>().ok()).unwrap()
+    };
+    assert!(bytes_of("#\tconfigmaps\n#\twatch cache\n#\tkube-apiserver\n") > 300_000, "{text}");
+    for others in ["#\tevents\n#\trecent changes\n#\tetcd\n", "#\tkeys\n#\tetcd\n", "#\tsteps\n#\tflow\n"] {
+        assert!((1..300_000_000).contains(&bytes_of(others)), "{others}: {text}");
+    }
+    let shared = text.contains("#\tconfigmaps\n#\trecent changes\n");
+    assert!(!shared || bytes_of("#\tconfigmaps\n#\trecent changes\n") < 300_000, "twice: {text}");
+    let (_, text) = ask(&cluster, "", "GET", "/debug/pprof/goroutine?debug=1", Value::Null).await;
+    let text = text.as_str().unwrap();
+    for task in ["kube-scheduler", "kube-controller-manager", "kubelet/node-1"] {
+        assert!(text.contains(&format!("\n#\t{task}\n\n")), "{task}: {text}");
+    }
     cluster.stop().await;
 }
 

@@ -60,7 +60,8 @@ async fn the_debug_pages_of_a_kubelet_are_reached_through_its_node() {
     for (method, path, body, code) in [
         ("GET", "pprof/", Value::Null, 200),
         ("GET", "pprof/goroutine?debug=1", Value::Null, 200),
-        ("GET", "pprof/heap", Value::Null, 501),
+        ("GET", "pprof/heap", Value::Null, 200),
+        ("GET", "pprof/trace", Value::Null, 501),
         ("GET", "pprof/nothing", Value::Null, 404),
         ("GET", "flags/v", Value::Null, 406),
         // The log of a test is not the cluster's to set.

@@ -63,5 +63,17 @@ async fn pods_of_the_system_appear_for_those_who_look() {
         assert!(has(start), "{start}: {names:?}");
     }
     assert_eq!(names.len(), 8, "{names:?}");
+    let client = cluster.client();
+    assert!(client.get(&CONFIG_MAPS, "kube-system", "coredns").await.unwrap().mentions("loadbalance"));
+    let apiserver = "kube-apiserver-node-1";
+    let first = client.get(&PODS, "kube-system", apiserver).await.unwrap();
+    let tree = first.to_value();
+    assert!(tree["metadata"]["annotations"]["kubernetes.io/config.mirror"].is_string(), "{tree}");
+    assert_eq!(tree["metadata"]["ownerReferences"][0]["kind"], "Node");
+    assert!(first.mentions("--service-cluster-ip-range=10.96.0.0/16") && !first.mentions("kube-api-access"));
+    client.delete(&PODS, "kube-system", apiserver, &DeleteOptions::default()).await.unwrap();
+    cluster.pass(Duration::from_secs(60)).await.unwrap();
+    let again = client.get(&PODS, "kube-system", apiserver).await.unwrap();
+    assert_ne!(again.metadata.uid, first.metadata.uid, "it comes back");
     cluster.stop().await;
 }

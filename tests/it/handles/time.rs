@@ -136,15 +136,23 @@ async fn a_condition_is_waited_for_and_time_passes_meanwhile() {
     assert!(matches!(late, TimeError::TooLate { .. }));
     let said = late.to_string();
     assert!(said.contains(".status.phase=Succeeded of pod/slow did not come true within 60s"), "{said}");
-    assert!(said.contains("; next, "), "{said}");
+    assert!(said.contains(": .status.phase is Running; next, "), "{said}");
+    let nowhere = WaitFor::parse("pod/other", "", "Ready").unwrap();
+    let said = cluster.until(&nowhere, Duration::from_secs(1)).await.unwrap_err().to_string();
+    assert!(said.contains(": there is no pod other in namespace default"), "{said}");
+    let nowhere = WaitFor::parse("pod/other", "nowhere", "Ready").unwrap();
+    let said = cluster.until(&nowhere, Duration::from_secs(1)).await.unwrap_err().to_string();
+    assert!(said.contains(": there is no namespace nowhere"), "{said}");
     cluster.until(&done, HOUR).await.unwrap();
     let took = (cluster.clock().now() - begun).num_seconds();
     assert!((600..700).contains(&took), "{took}");
     let gone = WaitFor::parse("pod/slow", "default", "delete").unwrap();
     client.delete(&PODS, "default", "slow", &Default::default()).await.unwrap();
     cluster.until(&gone, HOUR).await.unwrap();
-    let unknown = WaitFor::parse("thing/slow", "", "delete").unwrap();
-    assert!(matches!(cluster.until(&unknown, HOUR).await, Err(TimeError::Condition(_))));
+    for object in ["thing/slow", "pod/Slow_1"] {
+        let unknown = WaitFor::parse(object, "", "delete").unwrap();
+        assert!(matches!(cluster.until(&unknown, HOUR).await, Err(TimeError::Condition(_))), "{object}");
+    }
     cluster.stop().await;
 }
 

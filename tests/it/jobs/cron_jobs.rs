@@ -1,5 +1,6 @@
 //! CronJobs: which Jobs they make, when, and what they remember of them.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta};
@@ -131,6 +132,24 @@ async fn missed_times_are_told_and_made_up_for_once() {
     assert!(jobs(&fixture, "strict").await.is_empty());
     fixture.clock.advance(Duration::from_secs(30));
     has_jobs(&fixture, "strict", &[format!("strict-{}", START + 151)]).await;
+}
+
+#[tokio::test]
+async fn a_job_that_was_replaced_is_nobody_elses() {
+    let fixture = Fixture::start_with(Components::ALL).await;
+    let change = json!({"concurrencyPolicy": "Replace"});
+    fixture.create(&CRON_JOBS, NAMESPACE, cron_job("again", &["sleep", "3000"], change)).await;
+    pass_until(&fixture, 1).await;
+    has_jobs(&fixture, "again", &[format!("again-{}", START + 1)]).await;
+    // The cache has the first one for a while after it is gone.
+    let late = Fault::delay_events(Duration::from_secs(30)).user("system:kube-controller-manager");
+    fixture.cluster.faults().add(late.resource("jobs").named("late")).unwrap();
+    pass_until(&fixture, 2).await;
+    has_jobs(&fixture, "again", &[format!("again-{}", START + 2)]).await;
+    fixture.patch(&CRON_JOBS, "again", json!({"metadata": {"labels": {"looked": "at"}}})).await;
+    fixture.settle(20).await;
+    fixture.cluster.faults().remove("late").unwrap();
+    assert_eq!(fixture.events("UnexpectedJob").await, BTreeMap::new());
 }
 
 #[tokio::test]

@@ -197,3 +197,27 @@ async fn a_cluster_may_have_ipv6_alone() {
     }
     net.cluster.stop().await;
 }
+
+/// Addresses are merged by their type, of which a node of two families has two alike.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_of_two_families_comes_back_with_its_addresses() {
+    let net = start(V4_AND_V6).await;
+    let node = || async { net.client.get(&NODES, "", "node-1").await.unwrap().to_value() };
+    let addresses = node().await["status"]["addresses"].take();
+    net.cluster.stop_component("kubelet/node-1").unwrap();
+    let silent = json!({"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}});
+    let patched = net.client.patch_status(&NODES, "", "node-1", PatchType::StrategicMerge, &silent);
+    patched.await.unwrap();
+    net.cluster.start_component("kubelet/node-1").unwrap();
+    let is_back = || {
+        async {
+            let node = node().await;
+            let conditions = node["status"]["conditions"].as_array().unwrap();
+            let is_ready = |it: &Value| it["type"] == "Ready" && it["status"] == "True";
+            (conditions.iter().any(is_ready) && node["status"]["addresses"] == addresses).then_some(())
+        }
+        .boxed()
+    };
+    net.until(is_back).await;
+    net.cluster.stop().await;
+}

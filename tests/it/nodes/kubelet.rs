@@ -5,6 +5,7 @@ use http_body_util::BodyExt;
 use kubarium::apis::coordination::lease::LEASES;
 use kubarium::apis::core::node::NODES;
 use kubarium::apis::core::secret::SECRETS;
+use kubarium::apis::storage::csi::CSI_NODES;
 use kubarium::kubelet::node_config::NodeConfig;
 use serde_json::{Value, json};
 
@@ -25,6 +26,10 @@ async fn a_node_registers_and_keeps_a_lease() {
     let lease = nodes.until(found).await.to_value();
     assert_eq!(lease["spec"]["holderIdentity"], "node-1");
     assert_eq!(lease["metadata"]["ownerReferences"][0]["uid"], node.metadata.uid);
+    let found = || async { nodes.client.get(&CSI_NODES, "", "node-1").await.ok() };
+    let csi_node = nodes.until(found).await.to_value();
+    assert_eq!(csi_node["spec"]["drivers"], json!([]));
+    assert_eq!(csi_node["metadata"]["ownerReferences"][0]["uid"], node.metadata.uid);
 }
 
 #[tokio::test]

@@ -155,6 +155,8 @@ async fn kubelets_say_how_long_pods_take_to_start_and_what_their_runtime_does() 
         "kubelet_runtime_operations_total{operation_type=\"stop_podsandbox\"} 1",
         "kubelet_runtime_operations_total{operation_type=\"remove_container\"} 2",
         "kubelet_runtime_operations_errors_total{operation_type=\"pull_image\"} 1",
+        "kubelet_pleg_discard_events 0",
+        "kubernetes_feature_enabled{name=\"SidecarContainers\",stage=\"\"} 1",
     ] {
         has_line(&metrics, line);
     }

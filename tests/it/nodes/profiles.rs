@@ -8,10 +8,11 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-const ANSWER: &str = r#"{"NodeNames": ["node-2"]}"#;
+/// `node-2` will do for `filter`.
+const ANSWER: (&str, &str) = ("200 OK", r#"{"NodeNames": ["node-2"]}"#);
 
-/// Answers everybody alike: `node-2` will do.
-async fn answer(mut stream: TcpStream) -> std::io::Result<()> {
+/// Answers everybody alike.
+async fn answer(mut stream: TcpStream, (status, body): (&str, &str)) -> std::io::Result<()> {
     let mut read = Vec::new();
     loop {
         let text = String::from_utf8_lossy(&read).into_owned();
@@ -26,8 +27,12 @@ async fn answer(mut stream: TcpStream) -> std::io::Result<()> {
             return Ok(());
         }
     }
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
-    let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{ANSWER}", ANSWER.len());
+    // As kube-scheduler asks: with nothing behind the verb.
+    if !["filter", "score"].iter().any(|verb| read.starts_with(format!("POST /{verb} HTTP").as_bytes())) {
+        return Ok(());
+    }
+    let head = format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\nconnection: close");
+    let answer = format!("{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     stream.write_all(answer.as_bytes()).await
 }
 
@@ -50,7 +55,7 @@ async fn profiles_have_their_pods_and_extenders_their_say() {
     let [good_at, silent_at] = [&good, &silent].map(|it| it.local_addr().unwrap());
     let answering = tokio::spawn(async move {
         while let Ok((stream, _)) = good.accept().await {
-            let _ = answer(stream).await;
+            let _ = answer(stream, ANSWER).await;
         }
     });
     let config = format!(
@@ -74,4 +79,75 @@ async fn profiles_have_their_pods_and_extenders_their_say() {
     answering.abort();
     cluster.stop().await;
     drop(silent);
+}
+
+/// What is said of a pod that is on no node.
+async fn said_of(cluster: &Cluster, name: &str) -> (String, String) {
+    let client = cluster.client();
+    for _ in 0..2000 {
+        let pod = client.get(&PODS, "default", name).await.unwrap().to_value();
+        let condition = &pod["status"]["conditions"][0];
+        if let (Some(reason), Some(message)) = (condition["reason"].as_str(), condition["message"].as_str()) {
+            return (reason.to_owned(), message.to_owned());
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    panic!("nothing is said of {name}");
+}
+
+#[tokio::test]
+async fn an_extender_that_fails_is_told_of_in_kube_schedulers_words() {
+    for (answered, said) in [
+        (
+            ("500 Internal Server Error", "oops"),
+            "failed filter with extender at URL http://{}/filter, code 500",
+        ),
+        (("200 OK", "nonsense"), "invalid character 'o' in literal null (expecting 'u')"),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let answering = tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let _ = answer(stream, answered).await;
+            }
+        });
+        let config = format!(
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
+             extenders: [{{urlPrefix: 'http://{address}', filterVerb: filter}}]\n"
+        );
+        let mut options = SchedulerOptions::default();
+        options.scheduler_config = Some(KubeSchedulerConfiguration::parse(&config).unwrap());
+        let cluster = Cluster::start(Config::new().nodes(1).scheduler(options)).await.unwrap();
+        let pod = json!({"metadata": {"name": "pod"}, "spec": {"containers": [{"name": "a", "image": "a"}]}});
+        cluster.client().create(&PODS, "default", pod).await.unwrap();
+        let expected = ("SchedulerError".to_owned(), said.replace("{}", &address));
+        assert_eq!(said_of(&cluster, "pod").await, expected);
+        answering.abort();
+        cluster.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn what_an_extender_scores_counts() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let answering = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let _ = answer(stream, ("200 OK", r#"[{"Host": "node-3", "Score": 10}]"#)).await;
+        }
+    });
+    let config = format!(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
+         extenders: [{{urlPrefix: 'http://{address}', prioritizeVerb: score, weight: 100}}]\n"
+    );
+    let mut options = SchedulerOptions::default();
+    options.scheduler_config = Some(KubeSchedulerConfiguration::parse(&config).unwrap());
+    let cluster = Cluster::start(Config::new().nodes(3).scheduler(options)).await.unwrap();
+    for name in ["a", "b", "c", "d"] {
+        let pod = json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "a", "image": "a"}]}});
+        cluster.client().create(&PODS, "default", pod).await.unwrap();
+        assert_eq!(node_of(&cluster, name).await, "node-3");
+    }
+    answering.abort();
+    cluster.stop().await;
 }

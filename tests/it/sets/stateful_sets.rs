@@ -1,11 +1,13 @@
 //! StatefulSets: pods with names, in order. The tests play scheduler and kubelet.
 
+use kubarium::apimachinery::feature_gates::FeatureGates;
 use kubarium::apimachinery::options::DeleteOptions;
 use kubarium::apis::apps::controller_revision::CONTROLLER_REVISIONS;
 use kubarium::apis::apps::stateful_set::STATEFUL_SETS;
 use kubarium::apis::core::node::NODES;
 use kubarium::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use kubarium::apis::core::pod::PODS;
+use kubarium::cluster::{Components, Config};
 use serde_json::{Value, json};
 
 use super::{image, label, name};
@@ -228,12 +230,31 @@ async fn canaries_go_before_phases() {
     );
 }
 
+fn two_at_once() -> Value {
+    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}});
+    json!({"podManagementPolicy": "Parallel", "updateStrategy": strategy})
+}
+
+/// `maxUnavailable` is behind a gate that is off.
+#[tokio::test]
+async fn one_pod_is_replaced_after_the_other() {
+    let fixture = Fixture::start().await;
+    fixture.create(&STATEFUL_SETS, NAMESPACE, stateful_set(4, two_at_once())).await;
+    let set = settled(&fixture).await;
+    assert_eq!(set["spec"]["updateStrategy"]["rollingUpdate"], json!({"partition": 0}));
+    fixture.patch(&STATEFUL_SETS, "web", image("broken")).await;
+    end(&fixture, "web-3").await;
+    has(&fixture, &["web-0", "web-1", "web-2", "web-3"]).await;
+    let pods = fixture.list(&PODS, "").await;
+    assert!(pods.iter().all(|pod| pod["metadata"]["deletionTimestamp"].is_null()));
+}
+
 #[tokio::test]
 async fn several_pods_may_be_replaced_at_once_or_none() {
-    let fixture = Fixture::start().await;
-    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 2}});
-    let change = json!({"podManagementPolicy": "Parallel", "updateStrategy": strategy});
-    fixture.create(&STATEFUL_SETS, NAMESPACE, stateful_set(4, change)).await;
+    let mut config = Config::new().components(Components::NONE.controllers(true));
+    config.apiserver.features.gates = FeatureGates::parse("MaxUnavailableStatefulSet=true").unwrap();
+    let fixture = Fixture::start_configured(config).await;
+    fixture.create(&STATEFUL_SETS, NAMESPACE, stateful_set(4, two_at_once())).await;
     settled(&fixture).await;
     fixture.patch(&STATEFUL_SETS, "web", image("nginx:2")).await;
     end(&fixture, "web-3").await;

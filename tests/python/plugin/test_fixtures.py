@@ -69,6 +69,20 @@ def test_a_cluster_ends_when_its_test_is_killed():
     eventually("the cluster to end", is_gone)
 
 
+def test_a_cluster_that_nobody_stops_leaves_no_file():
+    lines = """
+import kubarium, os
+cluster = kubarium.Cluster("--apiserver-only")
+if os.fork() == 0:
+    raise SystemExit  # A child only seems to have it.
+os.wait()
+assert cluster.request("GET", "/readyz") == "ok"
+print(os.path.dirname(cluster.kubeconfig))
+"""
+    folder = subprocess.run([sys.executable, "-c", lines], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
+    assert folder and not os.path.exists(folder)
+
+
 def test_a_flag_that_is_wrong_is_told():
     with pytest.raises(kubarium.KubariumError, match="--seed many: must be a whole number"):
         kubarium.Cluster("--seed=many")

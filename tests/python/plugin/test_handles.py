@@ -82,3 +82,27 @@ def test_a_fork_ends_with_its_block(kubarium_cluster):
         names = lambda: [found["name"] for found in kubarium_cluster.request("GET", "/kubarium/v1/forks")["forks"]]
         assert fork.name == "mine" and "mine" in names()
     assert "mine" not in names()
+
+
+def test_kubectl_and_kubarium_mean_the_fork(kubarium_cluster, kubarium_fork):
+    kubarium_fork.kubectl("create configmap by-kubectl")
+    kubarium_fork.kubarium("fault", "add", "of-the-fork", "--answer", "409", "--user", "nobody")
+    assert [fault["name"] for fault in kubarium.Faults(kubarium_fork).list()] == ["of-the-fork"]
+    assert kubarium.Faults(kubarium_cluster).list() == []
+    with pytest.raises(kubarium.KubariumError, match="not found"):
+        kubarium_cluster.kubectl("get configmap by-kubectl")
+
+
+def test_what_has_ended_may_be_ended_again(kubarium_cluster):
+    with kubarium_cluster.fork("twice") as fork:
+        fork.stop()
+    with kubarium_cluster.fork("elsewhere"):
+        kubarium_cluster.kubarium("fork", "elsewhere", "--delete")
+    with kubarium.Cluster("--apiserver-only") as cluster, cluster.fork():
+        cluster.stop()
+
+
+def test_a_fork_begins_where_there_was_a_cluster(kubarium_cluster):
+    with pytest.raises(kubarium.Refused, match="resourceVersion 0 is from before") as refused:
+        kubarium_cluster.fork(resource_version=0)
+    assert refused.value.code == 400

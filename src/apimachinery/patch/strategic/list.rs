@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::order::{self, Elements, Places};
+use super::order::{self, ElementPlaces, Elements};
 use super::{DIRECTIVE, PatchError, PatchObject, merge_map, no_merge_key, unknown_directive};
 use crate::schema::Schema;
 use golang::go_print::go_print;
@@ -21,7 +21,7 @@ pub(super) fn merge(
     let merge_key = field.facts().patch_merge_key.as_deref();
     if !check_elements(&original, &patch)? {
         if is_deletion {
-            let unwanted = Places::of(&patch, Elements::Scalars);
+            let unwanted = ElementPlaces::of(&patch, Elements::Scalars);
             return Ok(original.into_iter().filter(|value| unwanted.get(value).is_none()).collect());
         }
         let merged = deduplicated(original.iter().chain(&patch).cloned().collect());
@@ -80,7 +80,7 @@ fn apply_directives(
             _ => return Err(unknown_directive(object)),
         }
     }
-    let deleted = Places::of(&deleted, Elements::Keyed(merge_key));
+    let deleted = ElementPlaces::of(&deleted, Elements::Keyed(merge_key));
     original.retain(|own| deleted.get(own).is_none());
     Ok(if replace { (plain, Vec::new()) } else { (original, plain) })
 }
@@ -91,7 +91,7 @@ fn merge_objects(
     merge_key: &str,
     items: Option<&Schema>,
 ) -> Result<Vec<Value>, PatchError> {
-    let mut places = Places::of(&original, Elements::Keyed(merge_key));
+    let mut places = ElementPlaces::of(&original, Elements::Keyed(merge_key));
     for element in patch {
         let place = places.get(&element);
         let Value::Object(object) = &element else { continue };
@@ -117,7 +117,7 @@ fn merge_objects(
 /// what it does; a long list, where that would take too long, keeps its order.
 fn deduplicated(mut list: Vec<Value>) -> Vec<Value> {
     const SHORT: usize = 1000;
-    let places = Places::of(&list, Elements::Scalars);
+    let places = ElementPlaces::of(&list, Elements::Scalars);
     let is_first = |(at, element): (usize, &Value)| places.get(element) == Some(at);
     let firsts: Vec<bool> = list.iter().enumerate().map(is_first).collect();
     if list.len() > SHORT || !firsts.contains(&false) {

@@ -22,12 +22,12 @@ pub(super) enum Elements<'k> {
 
 /// Where each element of a list stands first. Looked up by the text of what tells elements apart, so that a
 /// list of a hundred thousand costs no hundred thousand comparisons an element.
-pub(super) struct Places<'k> {
+pub(super) struct ElementPlaces<'k> {
     elements: Elements<'k>,
     first: HashMap<String, usize>,
 }
 
-impl<'k> Places<'k> {
+impl<'k> ElementPlaces<'k> {
     pub(super) fn of(list: &[Value], elements: Elements<'k>) -> Self {
         let mut places = Self { elements, first: HashMap::with_capacity(list.len()) };
         list.iter().enumerate().for_each(|(at, element)| places.note(element, at));
@@ -116,9 +116,9 @@ pub(super) fn apply(
 fn order_left(mut live: Vec<Value>, patch: Vec<Value>, elements: Elements) -> Vec<Value> {
     let room = live.len();
     let (deletions, others): (Vec<Value>, Vec<Value>) = patch.into_iter().partition(is_deletion);
-    let deleted = Places::of(&deletions, elements);
+    let deleted = ElementPlaces::of(&deletions, elements);
     live.retain(|element| deleted.get(element).is_none());
-    let kept = Places::of(&live, elements);
+    let kept = ElementPlaces::of(&live, elements);
     let is_new = |element: &Value| element.get(DIRECTIVE).is_none() && kept.get(element).is_none();
     live.extend(others.into_iter().filter(is_new));
     live.truncate(room);
@@ -139,14 +139,14 @@ pub(super) fn by_patch(
 }
 
 fn partition(list: Vec<Value>, by: &[Value], elements: Elements) -> (Vec<Value>, Vec<Value>) {
-    let places = Places::of(by, elements);
+    let places = ElementPlaces::of(by, elements);
     list.into_iter().partition(|element| places.get(element).is_some())
 }
 
 /// By their places in `order`; directives go to the end.
 fn sorted(list: Vec<Value>, order: &[Value], elements: Elements) -> Result<Vec<Value>, PatchError> {
     elements.check(order)?;
-    let places = Places::of(order, elements);
+    let places = ElementPlaces::of(order, elements);
     let (directives, plain): (Vec<Value>, Vec<Value>) = list.into_iter().partition(is_deletion);
     let placed = plain.into_iter().map(|element| (places.get(&element), element)).collect();
     Ok(place_sort(placed).into_iter().chain(directives).collect())
@@ -171,7 +171,7 @@ fn place_sort(mut list: Vec<(Option<usize>, Value)>) -> Vec<Value> {
 
 /// Puts the elements that only the server has before the first of the patch's that came after them.
 fn interleave(others: Vec<Value>, listed: Vec<Value>, live: &[Value], elements: Elements) -> Vec<Value> {
-    let places = Places::of(live, elements);
+    let places = ElementPlaces::of(live, elements);
     let mut others = others.into_iter().peekable();
     let mut all = Vec::with_capacity(others.len() + listed.len());
     for element in listed {

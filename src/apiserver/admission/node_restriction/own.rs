@@ -7,7 +7,7 @@ use serde_json::Value;
 use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::prelude::FromDer;
 
-use apis::core::node::KUBELET_LABELS;
+use apis::core::node_labels::KUBELET_LABELS;
 
 golang::text_error! {
     /// Why nobody knows in whose name a certificate is asked for.

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::policy::{Level, LevelVersion, Policy, Version};
+use super::policy::{LevelVersion, PolicyVersion, SecurityLevel, SecurityPolicy};
 use crate::admission::config::BadAdmissionConfig;
 
 /// What holds where a namespace says nothing, and who is exempt.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Configuration {
+pub(super) struct PodSecurityConfig {
     /// For what labels leave out.
-    pub defaults: Policy,
+    pub defaults: SecurityPolicy,
     /// Whom it does not concern.
     pub exemptions: Exemptions,
 }
@@ -36,12 +36,12 @@ struct File {
     exemptions: Exemptions,
 }
 
-impl Configuration {
+impl PodSecurityConfig {
     /// # Errors
     /// Levels and versions that are none.
-    pub(super) fn read(tree: &Value) -> Result<Configuration, BadAdmissionConfig> {
+    pub(super) fn read(tree: &Value) -> Result<PodSecurityConfig, BadAdmissionConfig> {
         if tree.is_null() {
-            return Ok(Configuration::default());
+            return Ok(PodSecurityConfig::default());
         }
         let File { defaults, exemptions } =
             serde_json::from_value(tree.clone()).map_err(|error| error.to_string())?;
@@ -54,12 +54,13 @@ impl Configuration {
                 format!("defaults.{key}: Invalid value: {value:?}: {why}")
             };
             Ok(LevelVersion {
-                level: Level::parse(level).map_err(|why| invalid(name, level, why))?,
-                version: Version::parse(version).map_err(|why| invalid(&version_key, version, why))?,
+                level: SecurityLevel::parse(level).map_err(|why| invalid(name, level, why))?,
+                version: PolicyVersion::parse(version).map_err(|why| invalid(&version_key, version, why))?,
             })
         };
-        let defaults = Policy { enforce: mode("enforce")?, audit: mode("audit")?, warn: mode("warn")? };
-        Ok(Configuration { defaults, exemptions })
+        let defaults =
+            SecurityPolicy { enforce: mode("enforce")?, audit: mode("audit")?, warn: mode("warn")? };
+        Ok(PodSecurityConfig { defaults, exemptions })
     }
 }
 
@@ -72,10 +73,10 @@ mod tests {
     fn defaults_and_exemptions_are_read() {
         let tree = json!({"defaults": {"enforce": "baseline", "enforce-version": "v1.25"},
             "exemptions": {"namespaces": ["kube-system"]}});
-        let configuration = Configuration::read(&tree).unwrap();
+        let configuration = PodSecurityConfig::read(&tree).unwrap();
         assert_eq!(configuration.defaults.enforce.to_string(), "baseline:v1.25");
         assert_eq!(configuration.exemptions.namespaces, ["kube-system"]);
-        let wrong = Configuration::read(&json!({"defaults": {"warn": "x"}})).unwrap_err();
+        let wrong = PodSecurityConfig::read(&json!({"defaults": {"warn": "x"}})).unwrap_err();
         assert_eq!(
             wrong,
             "defaults.warn: Invalid value: \"x\": must be one of privileged, baseline, restricted"

@@ -20,12 +20,12 @@ use super::{AdmissionMetrics, Attributes, Initializer, Operation, Plugin, forbid
 use apimachinery::status::Status;
 use apis::tree::{annotation, at, is_set, items, string_map, text};
 use checks::{Violation, details, evaluate};
-use configuration::Configuration;
-use policy::{Level, LevelVersion, Policy};
+use configuration::PodSecurityConfig;
+use policy::{LevelVersion, SecurityLevel, SecurityPolicy};
 
 /// Judges pods, workloads and changes of a namespace's labels.
 pub(super) struct PodSecurity {
-    configuration: Configuration,
+    configuration: PodSecurityConfig,
     namespaces: Lister,
     pods: Lister,
     metrics: Arc<AdmissionMetrics>,
@@ -38,7 +38,7 @@ impl PodSecurity {
     /// Levels and versions that are none.
     pub(super) fn new(with: &Initializer) -> Result<PodSecurity, BadAdmissionConfig> {
         Ok(PodSecurity {
-            configuration: Configuration::read(with.configuration("PodSecurity"))?,
+            configuration: PodSecurityConfig::read(with.configuration("PodSecurity"))?,
             namespaces: Lister::new(with, "", "v1", "namespaces"),
             pods: Lister::new(with, "", "v1", "pods"),
             metrics: with.metrics.clone(),
@@ -92,7 +92,7 @@ impl PodSecurity {
     }
 
     /// Nothing where there is nothing to judge by.
-    async fn policy(&self, attributes: &Attributes<'_>) -> Result<Option<Policy>, Status> {
+    async fn policy(&self, attributes: &Attributes<'_>) -> Result<Option<SecurityPolicy>, Status> {
         let Some(namespace) = self.namespaces.get("", attributes.namespace).await? else {
             return Err(Status::failure(
                 500,
@@ -101,7 +101,7 @@ impl PodSecurity {
             ));
         };
         let labels = &namespace.metadata.labels;
-        let (policy, errors) = Policy::of(labels, &self.configuration.defaults);
+        let (policy, errors) = SecurityPolicy::of(labels, &self.configuration.defaults);
         if !errors.is_empty() {
             attributes.ctx.annotate(ERROR, &format!("failed to parse policy: {errors}"));
         }
@@ -140,7 +140,8 @@ impl PodSecurity {
             return Ok(());
         }
         let Some(policy) = self.policy(attributes).await? else { return Ok(()) };
-        let is_judged = [policy.warn, policy.audit].iter().any(|mode| mode.level != Level::Privileged);
+        let is_judged =
+            [policy.warn, policy.audit].iter().any(|mode| mode.level != SecurityLevel::Privileged);
         if !is_judged || self.is_exempt_pod(template) && self.exempt(attributes, "runtimeClass") {
             return Ok(());
         }
@@ -149,7 +150,7 @@ impl PodSecurity {
         Ok(())
     }
 
-    fn note(&self, attributes: &Attributes<'_>, policy: &Policy, pod: &Value) {
+    fn note(&self, attributes: &Attributes<'_>, policy: &SecurityPolicy, pod: &Value) {
         let found = self.judge(attributes, "audit", policy.audit, pod);
         if !found.is_empty() {
             let text = format!("would violate PodSecurity \"{}\": {}", policy.audit, details(&found));
@@ -157,7 +158,7 @@ impl PodSecurity {
         }
     }
 
-    fn warn(&self, attributes: &Attributes<'_>, policy: &Policy, pod: &Value) {
+    fn warn(&self, attributes: &Attributes<'_>, policy: &SecurityPolicy, pod: &Value) {
         let found = self.judge(attributes, "warn", policy.warn, pod);
         if !found.is_empty() {
             let text = format!("would violate PodSecurity \"{}\": {}", policy.warn, details(&found));

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::checks::{evaluate, reasons};
-use super::policy::{Level, LevelVersion, Policy};
+use super::policy::{LevelVersion, SecurityLevel, SecurityPolicy};
 use super::{PodSecurity, labels};
 use crate::admission::Attributes;
 use apimachinery::status::Status;
@@ -24,8 +24,8 @@ impl PodSecurity {
         old: Option<&Value>,
     ) -> Result<(), Status> {
         let defaults = &self.configuration.defaults;
-        let (policy, errors) = Policy::of(&labels(new), defaults);
-        let before = old.map(|old| Policy::of(&labels(old), defaults));
+        let (policy, errors) = SecurityPolicy::of(&labels(new), defaults);
+        let before = old.map(|old| SecurityPolicy::of(&labels(old), defaults));
         let were = before.as_ref().map(|(_, errors)| errors.to_string()).unwrap_or_default();
         if !errors.is_empty() && errors.to_string() != were {
             return Err(Status::invalid(&attributes.kind.gvk(), text(new, "metadata.name"), &errors));
@@ -36,7 +36,7 @@ impl PodSecurity {
         let is_relaxed = enforce.version == was.version && enforce.level <= was.level;
         let name = text(new, "metadata.name");
         let is_exempt = self.configuration.exemptions.namespaces.iter().any(|exempt| exempt == name);
-        if enforce == was || enforce.level == Level::Privileged || is_relaxed || is_exempt {
+        if enforce == was || enforce.level == SecurityLevel::Privileged || is_relaxed || is_exempt {
             return Ok(());
         }
         for warning in self.try_on(name, enforce).await? {
@@ -99,12 +99,12 @@ fn warnings(
 
 #[cfg(test)]
 mod tests {
-    use super::super::policy::Version;
+    use super::super::policy::PolicyVersion;
     use super::*;
 
     #[test]
     fn warnings_name_the_first_pod_and_count_the_others() {
-        let enforce = LevelVersion { level: Level::Baseline, version: Version::Latest };
+        let enforce = LevelVersion { level: SecurityLevel::Baseline, version: PolicyVersion::Latest };
         let found = BTreeMap::from([
             ("privileged".to_owned(), ("b".to_owned(), 3)),
             ("hostPort".to_owned(), ("c".to_owned(), 1)),

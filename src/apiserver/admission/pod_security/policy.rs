@@ -7,7 +7,7 @@ use apimachinery::field_error::FieldErrors;
 
 /// How strict; the greater the stricter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Level {
+pub(super) enum SecurityLevel {
     /// Everything is allowed.
     #[default]
     Privileged,
@@ -19,7 +19,7 @@ pub(super) enum Level {
 
 /// Which release's idea of a level; the greater the newer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Version {
+pub(super) enum PolicyVersion {
     /// `v1.MINOR`
     Minor(u32),
     /// This server's.
@@ -30,14 +30,14 @@ pub(super) enum Version {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LevelVersion {
     /// How strict.
-    pub level: Level,
+    pub level: SecurityLevel,
     /// As of when.
-    pub version: Version,
+    pub version: PolicyVersion,
 }
 
 /// What is refused, noted and warned of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Policy {
+pub(super) struct SecurityPolicy {
     /// Pods that violate it are refused.
     pub enforce: LevelVersion,
     /// Pods and workloads that violate it are noted in the audit event.
@@ -48,50 +48,53 @@ pub(super) struct Policy {
 
 impl Default for LevelVersion {
     fn default() -> LevelVersion {
-        LevelVersion { level: Level::Privileged, version: Version::Latest }
+        LevelVersion { level: SecurityLevel::Privileged, version: PolicyVersion::Latest }
     }
 }
 
-impl Level {
+impl SecurityLevel {
     /// # Errors
     /// Upstream's words for another word.
-    pub(super) fn parse(text: &str) -> Result<Level, &'static str> {
+    pub(super) fn parse(text: &str) -> Result<SecurityLevel, &'static str> {
         match text {
-            "privileged" => Ok(Level::Privileged),
-            "baseline" => Ok(Level::Baseline),
-            "restricted" => Ok(Level::Restricted),
+            "privileged" => Ok(SecurityLevel::Privileged),
+            "baseline" => Ok(SecurityLevel::Baseline),
+            "restricted" => Ok(SecurityLevel::Restricted),
             _ => Err("must be one of privileged, baseline, restricted"),
         }
     }
 }
 
-impl Version {
+impl PolicyVersion {
     /// # Errors
     /// Upstream's words for another word.
-    pub(super) fn parse(text: &str) -> Result<Version, &'static str> {
+    pub(super) fn parse(text: &str) -> Result<PolicyVersion, &'static str> {
         if text == "latest" {
-            return Ok(Version::Latest);
+            return Ok(PolicyVersion::Latest);
         }
         let minor = text.strip_prefix("v1.").filter(|minor| *minor == "0" || !minor.starts_with('0'));
         let is_number = |minor: &&str| !minor.is_empty() && minor.bytes().all(|byte| byte.is_ascii_digit());
         let minor = minor.filter(is_number).and_then(|minor| minor.parse().ok());
-        minor.map(Version::Minor).ok_or("must be \"latest\" or \"v1.x\"")
+        minor.map(PolicyVersion::Minor).ok_or("must be \"latest\" or \"v1.x\"")
     }
 }
 
 const PREFIX: &str = "pod-security.kubernetes.io/";
 
-impl Policy {
+impl SecurityPolicy {
     /// What a namespace's labels ask for, and what is wrong with them. A wrong label counts as the strictest
     /// for `enforce`, and not at all for the other two.
-    pub(super) fn of(labels: &BTreeMap<String, String>, defaults: &Policy) -> (Policy, FieldErrors) {
+    pub(super) fn of(
+        labels: &BTreeMap<String, String>,
+        defaults: &SecurityPolicy,
+    ) -> (SecurityPolicy, FieldErrors) {
         let (mut policy, mut errors) = (*defaults, FieldErrors::default());
         let mut labels = Labels { labels, errors: &mut errors };
-        let enforced = labels.labels.get(&format!("{PREFIX}enforce")).map(|text| Level::parse(text));
-        labels.apply("enforce", Level::Restricted, &mut policy.enforce);
-        labels.apply("audit", Level::Privileged, &mut policy.audit);
+        let enforced = labels.labels.get(&format!("{PREFIX}enforce")).map(|text| SecurityLevel::parse(text));
+        labels.apply("enforce", SecurityLevel::Restricted, &mut policy.enforce);
+        labels.apply("audit", SecurityLevel::Privileged, &mut policy.audit);
         let (has_level, has_version) = (labels.has("warn"), labels.has("warn-version"));
-        labels.apply("warn", Level::Privileged, &mut policy.warn);
+        labels.apply("warn", SecurityLevel::Privileged, &mut policy.warn);
         // Whoever enforces wants workloads to be warned of it: their pods come later.
         if let (Some(Ok(level)), false) = (enforced, has_level) {
             policy.warn.level = level;
@@ -104,7 +107,7 @@ impl Policy {
 
     /// Whether nothing is asked for.
     pub(super) fn is_privileged(&self) -> bool {
-        [self.enforce, self.audit, self.warn].iter().all(|mode| mode.level == Level::Privileged)
+        [self.enforce, self.audit, self.warn].iter().all(|mode| mode.level == SecurityLevel::Privileged)
     }
 }
 
@@ -118,12 +121,12 @@ impl Labels<'_> {
         self.labels.contains_key(&format!("{PREFIX}{name}"))
     }
 
-    fn apply(&mut self, mode: &str, fallback: Level, to: &mut LevelVersion) {
-        if let Some(level) = self.checked(mode, Level::parse) {
+    fn apply(&mut self, mode: &str, fallback: SecurityLevel, to: &mut LevelVersion) {
+        if let Some(level) = self.checked(mode, SecurityLevel::parse) {
             to.level = level.unwrap_or(fallback);
         }
-        if let Some(version) = self.checked(&format!("{mode}-version"), Version::parse) {
-            to.version = version.unwrap_or(Version::Latest);
+        if let Some(version) = self.checked(&format!("{mode}-version"), PolicyVersion::parse) {
+            to.version = version.unwrap_or(PolicyVersion::Latest);
         }
     }
 
@@ -146,13 +149,13 @@ impl Labels<'_> {
 impl fmt::Display for LevelVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let level = match self.level {
-            Level::Privileged => "privileged",
-            Level::Baseline => "baseline",
-            Level::Restricted => "restricted",
+            SecurityLevel::Privileged => "privileged",
+            SecurityLevel::Baseline => "baseline",
+            SecurityLevel::Restricted => "restricted",
         };
         match self.version {
-            Version::Latest => write!(f, "{level}:latest"),
-            Version::Minor(minor) => write!(f, "{level}:v1.{minor}"),
+            PolicyVersion::Latest => write!(f, "{level}:latest"),
+            PolicyVersion::Minor(minor) => write!(f, "{level}:v1.{minor}"),
         }
     }
 }
@@ -163,7 +166,8 @@ mod tests {
 
     fn shown(labels: &[(&str, &str)]) -> (String, String) {
         let label = |(name, value): &(&str, &str)| (format!("{PREFIX}{name}"), (*value).to_owned());
-        let (policy, errors) = Policy::of(&labels.iter().map(label).collect(), &Policy::default());
+        let (policy, errors) =
+            SecurityPolicy::of(&labels.iter().map(label).collect(), &SecurityPolicy::default());
         (format!("{} {} {}", policy.enforce, policy.audit, policy.warn), errors.to_string().replace("[]", ""))
     }
 

@@ -9,7 +9,7 @@ use apimachinery::object::Object;
 use apis::tree::{at, is_set, text, texts};
 
 /// A ValidatingAdmissionPolicyBinding or MutatingAdmissionPolicyBinding.
-pub(super) struct Binding {
+pub(super) struct AdmissionPolicyBinding {
     /// Its name.
     pub name: String,
     /// The policy's name.
@@ -34,12 +34,12 @@ pub(super) struct ParamRef {
     pub denies_when_missing: bool,
 }
 
-impl Binding {
+impl AdmissionPolicyBinding {
     /// Reads a binding of either kind.
-    pub(super) fn new(object: &Object) -> Binding {
+    pub(super) fn new(object: &Object) -> AdmissionPolicyBinding {
         let tree = object.to_value();
         let spec = at(&tree, "spec");
-        Binding {
+        AdmissionPolicyBinding {
             name: object.metadata.name.clone(),
             policy: text(spec, "policyName").into(),
             criteria: is_set(spec, "matchResources")

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::binding::Binding;
+use super::binding::AdmissionPolicyBinding;
 use super::mutation::MutatingPolicy;
 use super::params;
 use crate::admission::cel::{Inputs, Watched, namespace_object};
@@ -29,7 +29,7 @@ const NAME: &str = "MutatingAdmissionPolicy";
 /// Changes objects as policies say, where bindings say so.
 pub(crate) struct MutatingAdmissionPolicy {
     policies: WebhookSource<MutatingPolicy>,
-    bindings: WebhookSource<Binding>,
+    bindings: WebhookSource<AdmissionPolicyBinding>,
     matcher: Matcher,
     codec: Codec,
     registry: Registry,
@@ -42,7 +42,7 @@ pub(crate) struct MutatingAdmissionPolicy {
 /// A policy, a binding and one of its parameters, for one request.
 struct MutationInvocation {
     policy: Arc<MutatingPolicy>,
-    binding: Arc<Binding>,
+    binding: Arc<AdmissionPolicyBinding>,
     matched: Arc<Matched>,
     params: Option<Value>,
     key: String,
@@ -61,7 +61,11 @@ impl MutatingAdmissionPolicy {
     pub(crate) fn new(with: &Initializer) -> MutatingAdmissionPolicy {
         MutatingAdmissionPolicy {
             policies: WebhookSource::new(with.registry, &MUTATING_ADMISSION_POLICIES, MutatingPolicy::new),
-            bindings: WebhookSource::new(with.registry, &MUTATING_ADMISSION_POLICY_BINDINGS, Binding::new),
+            bindings: WebhookSource::new(
+                with.registry,
+                &MUTATING_ADMISSION_POLICY_BINDINGS,
+                AdmissionPolicyBinding::new,
+            ),
             matcher: Matcher::new(with.registry, with.scheme),
             codec: Codec::new(with.registry, with.scheme),
             registry: with.registry.clone(),
@@ -100,7 +104,7 @@ impl MutatingAdmissionPolicy {
     async fn collect<'b>(
         &self,
         policy: &Arc<MutatingPolicy>,
-        bindings: impl Iterator<Item = &'b Arc<Binding>>,
+        bindings: impl Iterator<Item = &'b Arc<AdmissionPolicyBinding>>,
         attributes: &Attributes<'_>,
         (object, old): (&Value, Option<&Value>),
         (invocations, failures, shown): (&mut Vec<MutationInvocation>, &mut Vec<MutationFailure>, &mut Shown),
@@ -266,7 +270,7 @@ impl MutationFailure {
     /// Nothing, where failures are overlooked.
     fn of(
         policy: &MutatingPolicy,
-        binding: Option<&Arc<Binding>>,
+        binding: Option<&Arc<AdmissionPolicyBinding>>,
         message: String,
         reason: &'static str,
     ) -> Option<MutationFailure> {

@@ -9,7 +9,7 @@ use golang::first_bytes::first_bytes;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::binding::Binding;
+use super::binding::AdmissionPolicyBinding;
 use super::evaluation::{PolicyDecision, PolicyOutcome, ValidatingPolicy};
 use super::params;
 use crate::admission::cel::{Inputs, Watched, namespace_object};
@@ -30,7 +30,7 @@ const MAX_ANNOTATION_BYTES: usize = 10 * 1024;
 /// Evaluates policies where bindings say so.
 pub(crate) struct ValidatingAdmissionPolicy {
     policies: WebhookSource<ValidatingPolicy>,
-    bindings: WebhookSource<Binding>,
+    bindings: WebhookSource<AdmissionPolicyBinding>,
     matcher: Matcher,
     registry: Registry,
     scheme: Arc<Scheme>,
@@ -63,7 +63,11 @@ impl ValidatingAdmissionPolicy {
                 &VALIDATING_ADMISSION_POLICIES,
                 ValidatingPolicy::new,
             ),
-            bindings: WebhookSource::new(with.registry, &VALIDATING_ADMISSION_POLICY_BINDINGS, Binding::new),
+            bindings: WebhookSource::new(
+                with.registry,
+                &VALIDATING_ADMISSION_POLICY_BINDINGS,
+                AdmissionPolicyBinding::new,
+            ),
             matcher: Matcher::new(with.registry, with.scheme),
             registry: with.registry.clone(),
             scheme: with.scheme.clone(),
@@ -80,7 +84,7 @@ impl ValidatingAdmissionPolicy {
         }
         let mut denied = Vec::new();
         for policy in self.policies.current().await? {
-            let own: Vec<&Arc<Binding>> =
+            let own: Vec<&Arc<AdmissionPolicyBinding>> =
                 bindings.iter().filter(|binding| binding.policy == policy.name).collect();
             if !own.is_empty() {
                 self.apply(&policy, &own, request, &mut denied).await?;
@@ -95,7 +99,7 @@ impl ValidatingAdmissionPolicy {
     async fn apply(
         &self,
         policy: &ValidatingPolicy,
-        bindings: &[&Arc<Binding>],
+        bindings: &[&Arc<AdmissionPolicyBinding>],
         request: &ValidationRequest<'_>,
         denied: &mut Vec<Denied>,
     ) -> Result<(), Status> {
@@ -150,7 +154,7 @@ impl ValidatingAdmissionPolicy {
     async fn evaluate(
         &self,
         policy: &ValidatingPolicy,
-        binding: &Binding,
+        binding: &AdmissionPolicyBinding,
         request: &ValidationRequest<'_>,
         (matched, objects): (&Matched, &Result<Versions, String>),
         (param_kind, namespace): (Option<&Arc<Kind>>, &Option<Value>),
@@ -190,7 +194,7 @@ impl ValidatingAdmissionPolicy {
     fn count(
         &self,
         policy: &ValidatingPolicy,
-        binding: &Binding,
+        binding: &AdmissionPolicyBinding,
         outcome: &PolicyOutcome,
         duration: Duration,
     ) {
@@ -208,7 +212,7 @@ impl ValidatingAdmissionPolicy {
 /// What follows from an outcome: the binding's actions decide.
 fn take(
     policy: &ValidatingPolicy,
-    binding: &Binding,
+    binding: &AdmissionPolicyBinding,
     attributes: &Attributes,
     outcome: PolicyOutcome,
     denied: &mut Vec<Denied>,
@@ -267,7 +271,11 @@ struct AuditedFailure<'a> {
 
 impl Denied {
     /// Something is wrong with the policy or the binding itself.
-    fn configuration(policy: &ValidatingPolicy, binding: Option<&Binding>, why: &str) -> Option<Denied> {
+    fn configuration(
+        policy: &ValidatingPolicy,
+        binding: Option<&AdmissionPolicyBinding>,
+        why: &str,
+    ) -> Option<Denied> {
         (!policy.fails_open).then(|| Denied {
             policy: policy.name.clone(),
             binding: binding.map(|binding| binding.name.clone()),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::hook::Hook;
+use super::hook::AdmissionHook;
 use super::request::{admission_request, review};
 use super::response::{WebhookAnswer, check_type, refusal};
 use super::versions::Versions;
@@ -28,7 +28,7 @@ pub(super) enum WebhookRefusal {
 
 /// Asks, warns, annotates, and gives the answer of one that allows it.
 pub(super) async fn call(
-    hook: &Hook,
+    hook: &AdmissionHook,
     attributes: &Attributes<'_>,
     kind: &Kind,
     objects: &Versions,
@@ -72,12 +72,17 @@ pub(super) async fn call(
 
 impl WebhookRefusal {
     /// Nothing can be made of what it answered.
-    pub(super) fn failed(hook: &Hook, why: &str) -> WebhookRefusal {
+    pub(super) fn failed(hook: &AdmissionHook, why: &str) -> WebhookRefusal {
         WebhookRefusal::Failed { why: format!("failed calling webhook {:?}: {why}", hook.name), code: 503 }
     }
 
     /// What the client hears, or nothing when a failure is to be overlooked; that is noted under `key`.
-    pub(super) fn judge(self, hook: &Hook, attributes: &Attributes, key: &str) -> Result<(), Status> {
+    pub(super) fn judge(
+        self,
+        hook: &AdmissionHook,
+        attributes: &Attributes,
+        key: &str,
+    ) -> Result<(), Status> {
         match self {
             WebhookRefusal::Refused(status) => Err(status),
             WebhookRefusal::Failed { why, .. } if hook.fails_open => {
@@ -96,7 +101,7 @@ impl WebhookRefusal {
 /// Counts what came of asking a webhook, and tells of it.
 pub(super) fn count(
     metrics: &AdmissionMetrics,
-    hook: &Hook,
+    hook: &AdmissionHook,
     phase: &'static str,
     attributes: &Attributes,
     outcome: Result<(), &WebhookRefusal>,

@@ -13,7 +13,7 @@ use apis::tree::{at, items, number, text, texts};
 use clock::Clock;
 
 /// A webhook.
-pub(super) struct Hook {
+pub(super) struct AdmissionHook {
     /// As `check.example.com`.
     pub name: String,
     /// The configuration that it is in.
@@ -37,14 +37,14 @@ pub(super) struct Hook {
 }
 
 /// The webhooks of a configuration, in its order.
-pub(super) fn hooks(object: &Object, resolver: &ServiceResolver, clock: &Clock) -> Vec<Arc<Hook>> {
+pub(super) fn hooks(object: &Object, resolver: &ServiceResolver, clock: &Clock) -> Vec<Arc<AdmissionHook>> {
     let tree = object.to_value();
-    let hook = |webhook| Arc::new(Hook::new(webhook, &object.metadata.name, resolver, clock));
+    let hook = |webhook| Arc::new(AdmissionHook::new(webhook, &object.metadata.name, resolver, clock));
     items(&tree, "webhooks").iter().map(hook).collect()
 }
 
-impl Hook {
-    fn new(webhook: &Value, configuration: &str, resolver: &ServiceResolver, clock: &Clock) -> Hook {
+impl AdmissionHook {
+    fn new(webhook: &Value, configuration: &str, resolver: &ServiceResolver, clock: &Clock) -> AdmissionHook {
         let client = ClientConfig::from_tree(at(webhook, "clientConfig")).map(|mut config| {
             config.user_agent = "kube-apiserver-admission";
             WebhookClient::new(config, resolver, clock)
@@ -57,7 +57,7 @@ impl Hook {
             "v1beta1" => Some("v1beta1"),
             _ => None,
         });
-        Hook {
+        AdmissionHook {
             name: text(webhook, "name").into(),
             configuration: configuration.into(),
             criteria: Criteria::of_webhook(webhook),

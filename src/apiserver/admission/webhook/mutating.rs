@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::call::{WebhookRefusal, call, count};
-use super::hook::{Hook, hooks};
+use super::hook::{AdmissionHook, hooks};
 use super::matcher::{Matcher, is_exempt};
 use super::response::WebhookAnswer;
 use super::versions::{Codec, Read, Shown, Versions};
@@ -25,7 +25,7 @@ use entropy::Entropy;
 
 /// Asks the webhooks of all MutatingWebhookConfigurations.
 pub(crate) struct MutatingAdmissionWebhook {
-    source: WebhookSource<Vec<Arc<Hook>>>,
+    source: WebhookSource<Vec<Arc<AdmissionHook>>>,
     matcher: Matcher,
     codec: Codec,
     registry: Registry,
@@ -72,7 +72,7 @@ impl MutatingAdmissionWebhook {
     async fn ask(
         &self,
         round: &mut WebhookRound,
-        hook: &Hook,
+        hook: &AdmissionHook,
         attributes: &Attributes<'_>,
         object: Option<&mut Value>,
         old: Option<&Value>,
@@ -111,7 +111,7 @@ impl MutatingAdmissionWebhook {
     async fn change(
         &self,
         round: &WebhookRound,
-        hook: &Hook,
+        hook: &AdmissionHook,
         attributes: &Attributes<'_>,
         objects: (Option<&mut Value>, &Matched),
         versions: &mut Versions,
@@ -139,7 +139,7 @@ impl MutatingAdmissionWebhook {
     async fn call(
         &self,
         round: &WebhookRound,
-        hook: &Hook,
+        hook: &AdmissionHook,
         attributes: &Attributes<'_>,
         (object, matched): (Option<&mut Value>, &Matched),
         versions: &mut Versions,
@@ -171,7 +171,7 @@ impl MutatingAdmissionWebhook {
 
     async fn patch(
         &self,
-        hook: &Hook,
+        hook: &AdmissionHook,
         attributes: &Attributes<'_>,
         matched: &Matched,
         objects: &Versions,
@@ -261,7 +261,7 @@ impl WebhookRound {
     }
 }
 
-fn nothing_to_change(hook: &Hook) -> Status {
+fn nothing_to_change(hook: &AdmissionHook) -> Status {
     Status::internal(format!(
         "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
         hook.name

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::WebhookSource;
 use super::call::{call, count};
-use super::hook::{Hook, hooks};
+use super::hook::{AdmissionHook, hooks};
 use super::matcher::{Matched, Matcher, is_exempt};
 use super::versions::Versions;
 use crate::admission::cel::{Inputs, Watched};
@@ -21,7 +21,7 @@ use entropy::Entropy;
 
 /// Asks the webhooks of all ValidatingWebhookConfigurations.
 pub(crate) struct ValidatingAdmissionWebhook {
-    source: WebhookSource<Vec<Arc<Hook>>>,
+    source: WebhookSource<Vec<Arc<AdmissionHook>>>,
     matcher: Matcher,
     registry: Registry,
     authorizer: Arc<dyn Authorizer>,
@@ -54,7 +54,7 @@ impl ValidatingAdmissionWebhook {
         old: Option<&Value>,
     ) -> Result<(), Status> {
         let configurations = self.source.current().await?;
-        let mut relevant: Vec<(Arc<Hook>, Matched, Arc<Versions>)> = Vec::new();
+        let mut relevant: Vec<(Arc<AdmissionHook>, Matched, Arc<Versions>)> = Vec::new();
         for hook in configurations.iter().flat_map(|hooks| hooks.iter()) {
             let matched = self.matcher.matches(&hook.criteria, attributes, object, old, false).await?;
             let Some(matched) = matched else { continue };

@@ -28,7 +28,7 @@ pub(super) struct ClaimResolver {
 /// Where a claim is.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct ClaimSource {
+struct DistributedSource {
     endpoint: String,
     access_token: String,
 }
@@ -51,7 +51,7 @@ impl ClaimResolver {
         Ok(())
     }
 
-    fn source(&self, claims: &Map<String, Value>) -> Result<Option<ClaimSource>, BadCredential> {
+    fn source(&self, claims: &Map<String, Value>) -> Result<Option<DistributedSource>, BadCredential> {
         if claims.contains_key(&self.claim) {
             return Ok(None);
         }
@@ -59,7 +59,7 @@ impl ClaimResolver {
         let names = BTreeMap::<String, String>::deserialize(names)
             .map_err(|error| format!("oidc: error parsing distributed claim names: {error}"))?;
         let sources = claims.get("_claim_sources").ok_or("oidc: no claim sources")?;
-        let mut sources = BTreeMap::<String, ClaimSource>::deserialize(sources)
+        let mut sources = BTreeMap::<String, DistributedSource>::deserialize(sources)
             .map_err(|error| format!("oidc: could not parse claim sources: {error}"))?;
         let Some(name) = names.get(&self.claim) else { return Ok(None) };
         let source = sources.remove(name).ok_or_else(|| {
@@ -69,8 +69,8 @@ impl ClaimResolver {
         Ok(Some(source).filter(|source| !source.endpoint.is_empty()))
     }
 
-    async fn resolve(&self, source: &ClaimSource) -> Result<Value, BadCredential> {
-        let ClaimSource { endpoint, access_token } = source;
+    async fn resolve(&self, source: &DistributedSource) -> Result<Value, BadCredential> {
+        let DistributedSource { endpoint, access_token } = source;
         let claim = &self.claim;
         let answer =
             self.provider.get(endpoint, Some(access_token.as_str()).filter(|token| !token.is_empty()));

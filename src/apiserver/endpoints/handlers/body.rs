@@ -203,13 +203,13 @@ async fn next_part(body: &mut Body, counted: &mut Option<Counted>) -> Result<Opt
 
 /// How the body is written; JSON when it does not say.
 fn format(headers: &HeaderMap) -> Result<Format, Status> {
-    Format::of_media_type(&media_type(headers)).ok_or_else(|| unsupported_media_type(ACCEPTED))
+    Format::of(headers).ok_or_else(|| unsupported_media_type(ACCEPTED))
 }
 
-/// The content type without parameters.
-pub(crate) fn media_type(headers: &HeaderMap) -> String {
+/// The content type of a patch without parameters. Of these letter case counts.
+pub(crate) fn patch_media_type(headers: &HeaderMap) -> &str {
     let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    value.split(';').next().unwrap_or_default().trim()
 }
 
 async fn drain(mut body: Body) {

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::apply::{self, APPLY_YAML};
-use super::body::{Input, PatchBody, media_type};
+use super::body::{Input, PatchBody, patch_media_type};
 use super::form::{Form, warn};
 use super::request_scope::{Scope, ensure_name};
 use super::update::{Edit, write};
@@ -25,7 +25,7 @@ const CUSTOM: &str =
 /// Applies the patch to the object as it is when it is written, so that two patches of different fields do
 /// not disturb each other.
 pub(crate) async fn patch(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
-    if media_type(&scope.headers) == APPLY_YAML {
+    if patch_media_type(&scope.headers) == APPLY_YAML {
         return apply::apply(scope, input).await;
     }
     let patch_type = patch_type(scope)?;
@@ -43,8 +43,7 @@ pub(crate) async fn patch(scope: &mut Scope, input: Input) -> Result<Answer, Sta
 
 /// Upstream refuses an unknown type of patch in different words for built-in and for custom kinds.
 fn patch_type(scope: &Scope) -> Result<PatchType, Status> {
-    let media_type = media_type(&scope.headers);
-    match PatchType::from_media_type(&media_type) {
+    match PatchType::from_media_type(patch_media_type(&scope.headers)) {
         Some(PatchType::StrategicMerge) | None if scope.kind.is_custom => Err(unsupported_media_type(CUSTOM)),
         Some(patch_type) => Ok(patch_type),
         None => Err(Status::failure(415, "UnsupportedMediaType", "415: Unsupported Media Type")

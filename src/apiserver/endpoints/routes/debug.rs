@@ -2,48 +2,53 @@
 //! see them is for the authorizers to say, as upstream: nobody but administrators, unless a role names the
 //! path.
 //!
-//! The profiles are those of Go's runtime, which is not here. What the same page can truthfully say of this
-//! process it says: where its processor time goes, its command line, its threads, its tasks, its memory. The
-//! others are answered 501 with a word on what tells it instead. All clusters of a process share these pages'
-//! answers, since they share it, but for `profile`: that is of one cluster, and says what the others take.
+//! The profiles are those of Go's runtime, which is not here. What can truthfully be said of this process is
+//! said in the same form, so that `go tool pprof` reads it (`profiles.rs` says what each is), and with
+//! `?debug=1` people do; `trace` alone is answered 501, with a word on what tells it instead. All clusters of
+//! a process share its threads and its memory; tasks, processor time and what is kept are told of one
+//! cluster, and what else there is in the process is told as one.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
 use clap::{ArgAction, Args};
-use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE, LOCATION, X_CONTENT_TYPE_OPTIONS};
+use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
 
-use super::pprof;
+use super::command_line::without_secrets;
+use super::kept_memory::KeptMemory;
+use super::pprof_text;
+use super::profiles::{self, NamedProfile, Profiled, refused};
 use crate::endpoints::query::Query;
 use crate::request::is_below;
 use apimachinery::wire::{ApiRequest, ApiResponse, text_response};
-use clock::Clock;
+use clock::{Clock, RuntimeWaits};
 
 /// A level is written with fewer bytes; a longer body is none.
 const MAX_LEVEL_BYTES: usize = 64;
+/// Parameters in a body that is longer do not count, as in Go, which reads more.
+const MAX_FORM_BYTES: usize = 64 << 10;
 /// For how many seconds is looked when nobody says it, as in Go.
 const PROFILE_SECONDS: u64 = 30;
-/// Where Linux says how a process is.
-const STATUS: &str = "/proc/self/status";
-/// As Go has them, with what each is; those that have no words are not known of this process.
+const FORM: &str = "application/x-www-form-urlencoded";
+/// What the index says of each.
 const PROFILES: &[(&str, &str)] = &[
-    ("allocs", ""),
-    ("block", "How long the runtime's threads work and how often they wait; with ?debug=1"),
+    ("allocs", "As heap; go tool pprof shows all that is known to have been allocated"),
+    ("block", "How often the runtime's threads wait, and how long: with --contention-profiling"),
     ("cmdline", "The command line of this process"),
-    ("goroutine", "Tasks of the runtime, which are the nearest to goroutines; with ?debug=1"),
-    ("heap", "What this process has of the machine's memory; with ?debug=1"),
-    ("mutex", ""),
+    (
+        "goroutine",
+        "Tasks, which are the nearest to goroutines, by component and name; with debug=2 each alone",
+    ),
+    ("heap", "What is kept in memory and by whom, and what else this process has of it"),
+    ("mutex", "Waits for locks, which nobody counts: none"),
     (
         "profile",
-        "What the processor's time goes to in 30 seconds, or ?seconds, by task, request, filter and plugin: for \
-         `go tool pprof`, with &debug=1 for people",
+        "What the processor's time goes to in 30 seconds, or ?seconds, by task, request, filter and plugin",
     ),
-    ("symbol", "Names of addresses: none here, profiles bring theirs"),
-    ("threadcreate", "Threads of this process; with ?debug=1"),
-    ("trace", ""),
+    ("threadcreate", "Threads of this process, by name"),
+    ("trace", "Not here: this is no Go program"),
 ];
 
 /// What is shown for debugging (`DebuggingConfiguration`).
@@ -54,8 +59,8 @@ pub struct DebuggingOptions {
     #[arg(id = "profiling", long, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_value_t = true, default_missing_value = "true")]
     pub is_profiled: bool,
-    /// With --profiling, tell at /debug/pprof/block how long the threads of the runtime work and how often
-    /// they wait: of the whole process, whatever runs in it.
+    /// With --profiling, tell at /debug/pprof/block how often the threads of the runtime wait, and for how
+    /// long: of the whole process, whatever runs in it.
     #[arg(id = "contention-profiling", long, action = ArgAction::Set, num_args = 0..=1, require_equals = true,
         default_value_t = false, default_missing_value = "true")]
     pub tells_contention: bool,
@@ -72,6 +77,10 @@ pub struct Debugging {
     pub options: DebuggingOptions,
     /// None where the log is somebody else's, as in a test.
     pub verbosity: Option<Verbosity>,
+    /// None where nobody says what is kept.
+    pub memory: Option<KeptMemory>,
+    /// How the runtime's threads wait, from when that is asked for; see [`Debugging::begin`].
+    waits: Option<Arc<RuntimeWaits>>,
 }
 
 impl std::fmt::Debug for Verbosity {
@@ -92,10 +101,23 @@ pub fn is_of_debug(path: &str) -> bool {
 }
 
 impl Debugging {
+    /// What the flags say, of a process in which nobody says what is kept.
+    pub fn new(options: DebuggingOptions, verbosity: Option<Verbosity>) -> Debugging {
+        Debugging { options, verbosity, ..Debugging::default() }
+    }
+
     /// What a kubelet of its own process shows, which has no flag for it (`enableProfilingHandler`,
     /// `enableDebugFlagsHandler`).
     pub fn of_kubelet(verbosity: Option<Verbosity>) -> Debugging {
-        Debugging { options: DebuggingOptions::default(), verbosity }
+        Debugging { verbosity, ..Debugging::default() }
+    }
+
+    /// With what is noted from now on because the flags ask for it (`SetBlockProfileRate`).
+    #[must_use]
+    pub fn begin(self) -> Debugging {
+        let is_asked_for = self.options.is_profiled && self.options.tells_contention;
+        let waits = if is_asked_for { RuntimeWaits::begin().map(Arc::new) } else { None };
+        Debugging { waits, ..self }
     }
 
     /// A kubelet's page at a path for which [`is_of_debug`]: it reads profiles alone, and knows one flag
@@ -116,161 +138,96 @@ impl Debugging {
         if !self.options.is_profiled {
             return text_response(StatusCode::NOT_FOUND, "404 page not found\n");
         }
-        let query = Query::parse(request.uri().query().unwrap_or_default());
         match path.trim_start_matches("/debug/") {
             "pprof" => found("/debug/pprof/"),
-            "pprof/" => html(&index()),
-            "pprof/profile" => profile(&query, clock).await,
+            "pprof/" => html(&self.index(clock)),
             "flags/v" => flag(self, request).await,
             flags if flags.starts_with("flags") => html(FLAGS),
-            profile => {
-                let debug = query.get("debug").unwrap_or("0");
-                told(self.options, profile.trim_start_matches("pprof/"), debug)
-            }
+            profile => self.profile(profile.trim_start_matches("pprof/"), request, clock).await,
         }
     }
+
+    async fn profile(&self, name: &str, request: ApiRequest, clock: &Clock) -> ApiResponse {
+        if let Some(profile) = NamedProfile::named(name) {
+            return profile.respond(&parameters(request).await, self.profiled(clock)).await;
+        }
+        match name {
+            "cmdline" => text_response(StatusCode::OK, without_secrets(std::env::args()).join("\0")),
+            // To Go's pprof 0 is: there are none. Profiles bring theirs.
+            "symbol" => text_response(StatusCode::OK, "num_symbols: 0\n"),
+            "profile" => processor_time(&parameters(request).await, clock).await,
+            "trace" => refused(StatusCode::NOT_IMPLEMENTED, &instead_of_trace()),
+            _ => refused(StatusCode::NOT_FOUND, "Unknown profile"),
+        }
+    }
+
+    fn profiled<'a>(&'a self, clock: &'a Clock) -> Profiled<'a> {
+        Profiled { clock, memory: self.memory.as_ref(), waits: self.waits.as_deref() }
+    }
+
+    /// What there is, and how much of it.
+    fn index(&self, clock: &Clock) -> String {
+        let of = self.profiled(clock);
+        let count = |name: &str| NamedProfile::named(name).map_or(0, |profile| profile.count(of));
+        let row = |(name, _): &(&str, &str)| {
+            format!("<tr><td>{}</td><td><a href='{name}?debug=1'>{name}</a></td></tr>\n", count(name))
+        };
+        let told = |(name, words): &(&str, &str)| format!("<li>{name}: {words}</li>\n");
+        format!(
+            "<html>\n<head>\n<title>/debug/pprof/</title>\n</head>\n<body>\n/debug/pprof/\n<p>With debug=1 as \
+             text, else for go tool pprof.</p>\n<table>\n<thead><td>Count</td><td>Profile</td></thead>\n{}\
+             </table>\n<ul>\n{}</ul>\n</body>\n</html>\n",
+            PROFILES.iter().map(row).collect::<String>(),
+            PROFILES.iter().map(told).collect::<String>()
+        )
+    }
+}
+
+/// Those of the URL, behind those of a form in the body (`Request.FormValue`).
+async fn parameters(request: ApiRequest) -> Query {
+    let in_url = request.uri().query().unwrap_or_default().to_owned();
+    let sends = matches!(*request.method(), Method::POST | Method::PUT | Method::PATCH);
+    let content_type = request.headers().get(CONTENT_TYPE).and_then(|one| one.to_str().ok());
+    let is_form = content_type.is_some_and(|one| one.split(';').next().unwrap_or_default().trim() == FORM);
+    if !(sends && is_form) {
+        return Query::parse(&in_url);
+    }
+    let form = Limited::new(request.into_body(), MAX_FORM_BYTES).collect().await;
+    let form = form.map(|form| String::from_utf8_lossy(&form.to_bytes()).into_owned());
+    Query::parse(&format!("{}&{in_url}", form.unwrap_or_default()))
 }
 
 /// What upstream's page of flags lists: the one.
 const FLAGS: &str = "<html>\n<head>\n<title>/debug/flags/</title>\n</head>\n<body>\n/debug/flags/<br>\n<br>\n\
                      flags:<br>\n<table>\n\n<tr>v<br>\n\n</table>\n<br>\nfull flags configurable<br>\n</body>\n</html>\n";
 
-fn index() -> String {
-    let told = PROFILES.iter().filter(|(_, words)| !words.is_empty());
-    let rows: String = told
-        .map(|(name, words)| format!("<li><a href='{name}?debug=1'>{name}</a>: {words}</li>\n"))
-        .collect();
-    let silent: Vec<&str> =
-        PROFILES.iter().filter(|(_, words)| words.is_empty()).map(|(name, _)| *name).collect();
-    format!(
-        "<html>\n<head>\n<title>/debug/pprof/</title>\n</head>\n<body>\n/debug/pprof/\n<ul>\n{rows}</ul>\n<p>Of \
-         {} there is nothing to tell: this is no Go program.</p>\n</body>\n</html>\n",
-        silent.join(", ")
-    )
-}
-
-fn told(options: DebuggingOptions, profile: &str, debug: &str) -> ApiResponse {
-    let Some((name, words)) = PROFILES.iter().find(|(name, _)| *name == profile) else {
-        // Go's words and code.
-        return text_response(StatusCode::NOT_FOUND, "Unknown profile\n");
-    };
-    let text = match *name {
-        "cmdline" => Some(without_secrets(std::env::args()).join("\0")),
-        // To Go's pprof 0 is: there are none.
-        "symbol" => Some("num_symbols: 0\n".to_owned()),
-        _ if debug == "0" => None,
-        "block" if options.tells_contention => waiting(),
-        "block" => {
-            let text = "what waits is told with --contention-profiling\n";
-            return text_response(StatusCode::NOT_IMPLEMENTED, text);
-        }
-        "goroutine" => {
-            let tasks = tokio::runtime::Handle::try_current().map(|one| one.metrics().num_alive_tasks());
-            tasks.ok().map(|tasks| format!("goroutine profile: total {tasks}\n"))
-        }
-        "threadcreate" => {
-            of_process("Threads").map(|threads| format!("threadcreate profile: total {threads}\n"))
-        }
-        "heap" => memory(),
-        _ => None,
-    };
-    match text {
-        Some(text) => text_response(StatusCode::OK, text),
-        None => text_response(StatusCode::NOT_IMPLEMENTED, instead(name, words)),
-    }
-}
-
 /// `pprof/profile`: looks for as long as is wanted, and until whoever wants it is gone.
-async fn profile(query: &Query, clock: &Clock) -> ApiResponse {
+async fn processor_time(query: &Query, clock: &Clock) -> ApiResponse {
     let seconds = query.get("seconds").and_then(|seconds| seconds.parse().ok());
     let seconds = seconds.filter(|seconds| *seconds > 0).unwrap_or(PROFILE_SECONDS);
     let profiling = match clock.profile() {
         Ok(profiling) => profiling,
         Err(error) => {
-            let text = format!("Could not enable CPU profiling: {error}\n");
-            return text_response(StatusCode::INTERNAL_SERVER_ERROR, text);
+            let text = format!("Could not enable CPU profiling: {error}");
+            return refused(StatusCode::INTERNAL_SERVER_ERROR, &text);
         }
     };
     let began = clock.now().timestamp_nanos_opt().unwrap_or_default();
     profiling.look_for(Duration::from_secs(seconds)).await;
-    let profile = profiling.end();
+    let profile = profiles::cpu(&profiling.end(), began);
     if query.get("debug").is_some_and(|debug| debug != "0") {
-        return text_response(StatusCode::OK, pprof::table(&profile));
+        return text_response(StatusCode::OK, pprof_text::table(&profile));
     }
-    let mut response = ApiResponse::new(Body::from(pprof::encoded(&profile, began)));
-    for (name, value) in [
-        (CONTENT_TYPE, "application/octet-stream"),
-        (CONTENT_DISPOSITION, "attachment; filename=\"profile\""),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    ] {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
-    response
+    profiles::file("profile", &profile)
 }
 
-/// Flags whose values have passwords in them.
-const SECRET_FLAGS: &[&str] = &["--private-registries"];
-
-/// A command line, but for passwords.
-fn without_secrets(arguments: impl Iterator<Item = String>) -> Vec<String> {
-    let mut hides_next = false;
-    let mut shown = Vec::new();
-    for argument in arguments {
-        let flag = argument.split_once('=').map_or(argument.as_str(), |(flag, _)| flag);
-        let is_secret = SECRET_FLAGS.contains(&flag);
-        shown.push(match (hides_next, is_secret && flag.len() < argument.len()) {
-            (true, _) => "...".to_owned(),
-            (_, true) => format!("{flag}=..."),
-            _ => argument.clone(),
-        });
-        hides_next = is_secret && flag.len() == argument.len();
-    }
-    shown
-}
-
-/// What to do where there is no such profile.
-fn instead(name: &str, words: &str) -> String {
+/// What to do where there is none.
+fn instead_of_trace() -> String {
     let id = std::process::id();
-    if name == "mutex" {
-        return format!(
-            "there is no profile \"mutex\": how long locks are waited for is counted by nobody in this process, \
-             with --contention-profiling neither. On Linux `perf trace -s -e futex -p {id}` counts waits\n"
-        );
-    }
-    if words.is_empty() {
-        return format!(
-            "there is no profile {name:?}: this is no Go program. On Linux `perf record -g -p {id}` samples what \
-             it does\n"
-        );
-    }
     format!(
-        "the profile {name:?} is there for people alone, with ?debug=1, and on Linux: this is no Go program\n"
+        "there is no profile \"trace\": this is no Go program. On Linux `perf record -g -p {id}` samples what it \
+         does"
     )
-}
-
-/// Where Go tells what goroutines wait for: here the runtime counts its threads' work and waits.
-fn waiting() -> Option<String> {
-    let metrics = tokio::runtime::Handle::try_current().ok()?.metrics();
-    let mut text = format!("block profile: {} threads of the runtime\n", metrics.num_workers());
-    for worker in 0..metrics.num_workers() {
-        let busy = metrics.worker_total_busy_duration(worker).as_secs_f64();
-        let waits = metrics.worker_park_count(worker);
-        text += &format!("# {worker}: {busy:.3} s of work, waited {waits} times\n");
-    }
-    text += &format!("# tasks that no thread has taken up yet = {}\n", metrics.global_queue_depth());
-    Some(text)
-}
-
-fn memory() -> Option<String> {
-    let [now, most] = ["VmRSS", "VmHWM"].map(of_process);
-    Some(format!("heap profile of the whole process\n# resident = {}\n# at most = {}\n", now?, most?))
-}
-
-/// A line of what Linux says of this process.
-fn of_process(name: &str) -> Option<String> {
-    let status = std::fs::read_to_string(STATUS).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    Some(line.trim().to_owned())
 }
 
 /// `/debug/flags/v`: a PUT of a number sets how much is logged (`routes.StringFlagPutHandler`,
@@ -316,8 +273,12 @@ fn html(page: &str) -> ApiResponse {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read as _;
     use std::sync::atomic::{AtomicU32, Ordering};
 
+    use axum::body::Body;
+
+    use super::super::kept_memory::HeapCount;
     use super::*;
 
     async fn asked(debugging: &Debugging, line: &str, body: &str) -> (u16, String) {
@@ -325,61 +286,163 @@ mod tests {
     }
 
     async fn asked_by(clock: &Clock, debugging: &Debugging, line: &str, body: &str) -> (u16, String) {
+        let response = respond(clock, debugging, line, body).await;
+        let (code, bytes) = (response.status().as_u16(), bytes(response).await);
+        (code, String::from_utf8(bytes).unwrap())
+    }
+
+    async fn respond(clock: &Clock, debugging: &Debugging, line: &str, body: &str) -> ApiResponse {
         let (method, uri) = line.split_once(' ').unwrap();
-        let request = http::Request::builder().method(method).uri(uri).body(Body::from(body.to_owned()));
-        let request = request.unwrap();
+        let request = http::Request::builder().method(method).uri(uri).header(CONTENT_TYPE, FORM);
+        let request = request.body(Body::from(body.to_owned())).unwrap();
         let path = request.uri().path().to_owned();
         assert!(is_of_debug(&path), "{path}");
-        let response = debugging.respond(&path, request, clock).await;
-        let code = response.status().as_u16();
-        let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        (code, String::from_utf8(bytes.to_vec()).unwrap())
+        debugging.respond(&path, request, clock).await
+    }
+
+    async fn bytes(response: ApiResponse) -> Vec<u8> {
+        response.into_body().collect().await.unwrap().to_bytes().to_vec()
+    }
+
+    /// The name of the file that is answered, and the texts of the profile in it.
+    async fn file(clock: &Clock, debugging: &Debugging, path: &str) -> (String, Vec<String>) {
+        let response = respond(clock, debugging, &format!("GET /debug/pprof/{path}"), "").await;
+        assert_eq!(response.status(), 200, "{path}");
+        let header = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+        assert_eq!(header("content-type"), "application/octet-stream");
+        assert_eq!(header("x-content-type-options"), "nosniff");
+        let name = header("content-disposition");
+        let mut profile = Vec::new();
+        flate2::read::GzDecoder::new(&*bytes(response).await).read_to_end(&mut profile).unwrap();
+        let pieces = apimachinery::protobuf::pieces(&profile).unwrap();
+        let texts = pieces.iter().filter(|(number, _)| *number == 6);
+        (name, texts.map(|(_, text)| String::from_utf8_lossy(text).into_owned()).collect())
+    }
+
+    fn keeps_a_pod() -> Debugging {
+        let pod: Arc<[u8]> = vec![b'x'; 100].into();
+        let memory = move |count: &mut HeapCount| {
+            let share = [&pod, &pod].map(|pod| count.share_of(pod)).into_iter().sum();
+            count.add(&["kube-apiserver", "watch cache", "pods"], share);
+        };
+        Debugging { memory: Some(KeptMemory(Arc::new(memory))), ..Debugging::default() }
     }
 
     #[tokio::test]
-    async fn what_can_be_told_is_and_what_cannot_says_so() {
-        let debugging = Debugging::default();
-        assert_eq!(asked(&debugging, "GET /debug/pprof", "").await.0, 302);
-        let (code, page) = asked(&debugging, "GET /debug/pprof/", "").await;
-        assert!(
-            code == 200
-                && page.contains("<a href='heap?debug=1'>")
-                && page.contains("Of allocs, mutex, trace "),
-            "{page}"
-        );
-        for (profile, words) in [
+    async fn each_profile_is_a_file_for_pprof_with_gos_names_and_units() {
+        let (clock, debugging) = (Clock::real().named("kubelet"), keeps_a_pod());
+        let waiting = clock.spawn(std::future::pending::<()>());
+        tokio::task::yield_now().await;
+        let heap =
+            ["alloc_objects", "count", "alloc_space", "bytes", "inuse_objects", "inuse_space"].as_slice();
+        for (profile, first, others) in [
+            ("goroutine", &["goroutine", "count"][..], &["kubelet"][..]),
+            ("threadcreate", &["threadcreate", "count"], &[]),
+            ("heap", heap, &["pods", "watch cache", "kube-apiserver", "(elsewhere in this process)"]),
+            ("allocs", heap, &["pods", "space"]),
+            ("mutex", &["contentions", "count", "delay", "nanoseconds"], &[]),
+            ("block", &["contentions", "count", "delay", "nanoseconds"], &[]),
+        ] {
+            let (name, texts) = file(&clock, &debugging, profile).await;
+            assert_eq!(name, format!("attachment; filename=\"{profile}\""));
+            assert!(
+                texts[0].is_empty() && texts.iter().skip(1).zip(first).all(|(text, first)| text == first),
+                "{texts:?}"
+            );
+            assert!(others.iter().all(|other| texts.iter().any(|text| text == other)), "{texts:?}");
+            // Nothing waits for a lock that anybody counts.
+            assert!(texts.len() == 5 || !matches!(profile, "mutex" | "block"), "{texts:?}");
+        }
+        let (name, texts) = file(&clock, &debugging, "heap?seconds=1").await;
+        assert_eq!(name, "attachment; filename=\"heap-delta\"");
+        assert!(!texts.contains(&"pods".to_owned()), "it is kept as before: {texts:?}");
+        waiting.abort();
+    }
+
+    #[tokio::test]
+    async fn people_read_the_same_as_text() {
+        let (clock, debugging) = (Clock::real().named("kubelet"), keeps_a_pod());
+        let waiting = clock.spawn(clock.tracked(std::future::pending::<()>()).called("sync loop"));
+        tokio::task::yield_now().await;
+        let ask =
+            async |path: &str| asked_by(&clock, &debugging, &format!("GET /debug/pprof/{path}"), "").await;
+        let index = ask("").await.1;
+        assert!(index.contains("<tr><td>0</td><td><a href='mutex?debug=1'>mutex</a></td></tr>"), "{index}");
+        assert!(index.contains("<tr><td>2</td><td><a href='heap?debug=1'>heap</a></td></tr>"), "{index}");
+        assert_eq!(index.matches("<li>").count(), 9, "{index}");
+        for (path, words) in [
             ("cmdline", "kubarium"),
-            ("goroutine?debug=1", "goroutine profile: total "),
-            ("threadcreate?debug=1", "threadcreate profile: total "),
-            ("heap?debug=1", "# resident = "),
             ("symbol", "num_symbols: 0\n"),
+            ("goroutine?debug=1", "1 @\n#\tsync loop\n#\tkubelet\n\n"),
+            ("goroutine?debug=2", " [waiting]:\nsync loop\nkubelet\n\n"),
+            ("threadcreate?debug=1", "threadcreate profile: total "),
+            ("heap?debug=1", "\n1: 100 [1: 100] @\n#\tpods\n#\twatch cache\n#\tkube-apiserver\n\n"),
+            ("heap?debug=1&gc=1", "\n# MaxRSS = "),
+            ("allocs?debug=1", "heap profile: 1: "),
+            ("mutex?debug=1", "--- mutex:\ncycles/second=1000000000\nsampling period=0\n"),
+            ("block?debug=1", "--- contention:\ncycles/second=1000000000\n"),
         ] {
-            let (code, text) = asked(&debugging, &format!("GET /debug/pprof/{profile}"), "").await;
-            assert!(code == 200 && text.contains(words), "{profile}: {text}");
+            let (code, text) = ask(path).await;
+            assert!(code == 200 && text.contains(words), "{path}: {text}");
         }
-        for (profile, code, words) in [
+        waiting.abort();
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_told_says_so_to_pprof() {
+        let clock = Clock::real();
+        let debugging = Debugging::default();
+        for (path, code, words) in [
             ("trace?seconds=1", 501, "perf record"),
-            ("heap", 501, "with ?debug=1"),
-            ("block", 501, "with ?debug=1"),
-            ("block?debug=1", 501, "told with --contention-profiling"),
-            ("mutex?debug=1", 501, "counted by nobody"),
-            ("nothing", 404, "Unknown profile"),
+            ("nothing", 404, "Unknown profile\n"),
+            ("heap/", 404, "Unknown profile\n"),
+            ("heap?seconds=-1", 400, "invalid value for \"seconds\" - must be a positive integer\n"),
+            ("mutex?seconds=soon", 400, "invalid value for \"seconds\" - must be a positive integer\n"),
+            ("goroutine?seconds=1&debug=1", 400, "seconds and debug params are incompatible\n"),
         ] {
-            let (answered, text) = asked(&debugging, &format!("GET /debug/pprof/{profile}"), "").await;
-            assert!(answered == code && text.contains(words), "{profile}: {text}");
+            let response = respond(&clock, &debugging, &format!("GET /debug/pprof/{path}"), "").await;
+            assert!(response.status() == code && response.headers()["x-go-pprof"] == "1", "{path}");
+            assert_eq!(response.headers()[CONTENT_TYPE], "text/plain; charset=utf-8", "{path}");
+            let text = String::from_utf8(bytes(response).await).unwrap();
+            assert!(text.contains(words), "{path}: {text}");
         }
+        assert_eq!(asked(&debugging, "GET /debug/pprof", "").await.0, 302);
         for other in ["/debug/pprofx", "/debug/api_priority_and_fairness/dump_queues", "/debug"] {
             assert!(!is_of_debug(other), "{other}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_form_counts_before_the_url_and_not_when_it_is_too_long() {
+        let debugging = Debugging::default();
+        let line = "POST /debug/pprof/mutex?debug=0";
+        assert!(asked(&debugging, line, "debug=1").await.1.starts_with("--- mutex:"));
+        let too_long = format!("debug=1&x={}", "x".repeat(MAX_FORM_BYTES));
+        let binary = respond(&Clock::real(), &debugging, line, &too_long).await;
+        assert_eq!(binary.headers()[CONTENT_TYPE], "application/octet-stream");
+        let binary = respond(&Clock::real(), &debugging, "GET /debug/pprof/mutex", "debug=1").await;
+        assert_eq!(binary.headers()[CONTENT_TYPE], "application/octet-stream");
+    }
+
+    #[tokio::test]
+    async fn waits_are_told_from_when_the_flag_asks_for_them() {
         let options = DebuggingOptions { tells_contention: true, ..DebuggingOptions::default() };
-        let telling = Debugging { options, verbosity: None };
+        let telling = Debugging { options, ..Debugging::default() };
+        let (_, text) = asked(&telling, "GET /debug/pprof/block?debug=1", "").await;
+        assert!(!text.contains("runtime"), "nobody has begun: {text}");
+        let telling = telling.begin();
         let (code, text) = asked(&telling, "GET /debug/pprof/block?debug=1", "").await;
-        assert!(code == 200 && text.contains("# 0: ") && text.contains("taken up yet = "), "{text}");
-        let options = DebuggingOptions { is_profiled: false, tells_contention: true };
-        let off = Debugging { options, verbosity: None };
-        assert_eq!(asked(&off, "GET /debug/pprof/", "").await.0, 404);
-        assert_eq!(asked(&off, "GET /debug/pprof/block?debug=1", "").await.0, 404);
-        assert_eq!(asked(&off, "PUT /debug/flags/v", "2").await.0, 404);
+        assert!(code == 200 && text.contains(" @\n#\tthread 0\n#\truntime\n\n"), "{text}");
+        assert!(text.ends_with(" taken up yet = 0\n"), "{text}");
+        let (_, texts) = file(&Clock::real(), &telling, "block").await;
+        assert_eq!(texts[5..], ["thread 0", "runtime"]);
+        let (_, text) = asked(&telling, "GET /debug/pprof/mutex?debug=1", "").await;
+        assert!(text.ends_with("sampling period=0\n"), "{text}");
+        let options = DebuggingOptions { is_profiled: false, ..options };
+        let off = Debugging { options, ..Debugging::default() }.begin();
+        for line in ["GET /debug/pprof/", "GET /debug/pprof/block?debug=1", "PUT /debug/flags/v"] {
+            assert_eq!(asked(&off, line, "2").await.0, 404, "{line}");
+        }
     }
 
     #[tokio::test]
@@ -408,13 +471,6 @@ mod tests {
         assert!(futures::poll!(&mut gone).is_pending() && clock.profile().is_err());
         drop(gone);
         assert!(clock.profile().is_ok());
-    }
-
-    #[test]
-    fn no_password_stands_in_the_command_line() {
-        let line = "kubarium up --private-registries a.io=u:p --nodes 2 --private-registries=b.io=v:q -v=2";
-        let shown = without_secrets(line.split(' ').map(str::to_owned)).join(" ");
-        assert_eq!(shown, "kubarium up --private-registries ... --nodes 2 --private-registries=... -v=2");
     }
 
     #[tokio::test]

@@ -9,6 +9,7 @@ use crate::endpoints::Endpoints;
 use crate::metrics::heading;
 use apimachinery::wire::{ApiResponse, text_response};
 use component_base::build_info;
+use component_base::features;
 use component_base::metrics::Render;
 
 /// The whole text.
@@ -18,6 +19,7 @@ pub(crate) async fn respond(server: &Endpoints) -> ApiResponse {
     server.flow_control.render(&mut out);
     storage_objects(server, &mut out).await;
     build_info::render(&mut out);
+    features::render(&mut out, server.registry.gates().states());
     plain(out)
 }
 

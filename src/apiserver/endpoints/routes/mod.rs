@@ -10,12 +10,17 @@ mod aggregated_discovery;
 mod discovery;
 mod groups;
 
+mod command_line;
 mod content;
 pub mod debug;
+pub mod kept_memory;
 mod openapi;
 pub(crate) mod openapi_documents;
 mod openid;
 mod pprof;
+mod pprof_text;
+mod process;
+mod profiles;
 
 mod flow_control;
 mod flowz;

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::cipher::{Cipher, Method};
-use super::rules::{EncryptionKey, EncryptionRule, Provider};
+use super::rules::{EncryptionKey, EncryptionProvider, EncryptionRule};
 use apimachinery::field_error::FieldErrors;
 use apimachinery::yaml;
 use apis::tree::{at, items, text};
@@ -76,16 +76,16 @@ fn rule(tree: &Value) -> EncryptionRule {
 }
 
 /// The provider was checked to be one that is known.
-fn provider(tree: &Value) -> Provider {
+fn provider(tree: &Value) -> EncryptionProvider {
     let Some((name, method)) = METHODS.into_iter().find(|(name, _)| !tree[*name].is_null()) else {
-        return Provider::Identity;
+        return EncryptionProvider::Identity;
     };
     let key = |tree: &Value| {
         let secret = STANDARD.decode(text(tree, "secret")).ok()?;
         let prefix = format!("{}{}:", method.prefix(), text(tree, "name"));
         Some(EncryptionKey { prefix, cipher: Cipher::new(method, secret) })
     };
-    Provider::Keys(items(&tree[name], "keys").iter().filter_map(key).collect())
+    EncryptionProvider::Keys(items(&tree[name], "keys").iter().filter_map(key).collect())
 }
 
 fn validate(tree: &Value, errors: &mut FieldErrors) {

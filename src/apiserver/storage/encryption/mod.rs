@@ -18,7 +18,7 @@ use bytes::Bytes;
 
 use apis::kind::Kind;
 use clock::Clock;
-use rules::{ENCRYPTED, EncryptionRule, Provider, rule};
+use rules::{ENCRYPTED, EncryptionProvider, EncryptionRule, rule};
 
 pub use config::Mistake;
 pub use rules::TransformError;
@@ -28,7 +28,7 @@ pub use rules::TransformError;
 pub struct Encryption {
     rules: Arc<[EncryptionRule]>,
     /// Instead of them what the file says now, when it is looked at again.
-    followed: Option<Arc<reload::Followed>>,
+    followed: Option<Arc<reload::FollowedConfig>>,
 }
 
 impl Encryption {
@@ -42,7 +42,7 @@ impl Encryption {
 
     /// What is followed is a file with this text, which [`Encryption::follow`] looks at from time to time.
     pub fn following(self, path: &Path, text: &str) -> Encryption {
-        let followed = reload::Followed::new(path, text, &self.rules);
+        let followed = reload::FollowedConfig::new(path, text, &self.rules);
         Encryption { followed: Some(Arc::new(followed)), ..self }
     }
 
@@ -71,11 +71,11 @@ impl Encryption {
             return Ok(plain);
         }
         match rule(&self.rules(), kind).and_then(|rule| rule.providers.first()) {
-            Some(Provider::Keys(keys)) => match keys.first() {
+            Some(EncryptionProvider::Keys(keys)) => match keys.first() {
                 Some(first) => first.write(key, &plain),
                 None => Ok(plain),
             },
-            Some(Provider::Identity) | None => Ok(plain),
+            Some(EncryptionProvider::Identity) | None => Ok(plain),
         }
     }
 

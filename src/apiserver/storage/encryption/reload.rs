@@ -14,16 +14,16 @@ use sync::RwLock;
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// What a file says, as it is now.
-pub(super) struct Followed {
+pub(super) struct FollowedConfig {
     path: PathBuf,
     current: RwLock<(String, Arc<[EncryptionRule]>)>,
 }
 
-impl Followed {
+impl FollowedConfig {
     /// A file that had this text, which says these rules.
-    pub(super) fn new(path: &Path, text: &str, rules: &Arc<[EncryptionRule]>) -> Followed {
+    pub(super) fn new(path: &Path, text: &str, rules: &Arc<[EncryptionRule]>) -> FollowedConfig {
         let current = RwLock::new((text.to_owned(), rules.clone()));
-        Followed { path: path.to_owned(), current }
+        FollowedConfig { path: path.to_owned(), current }
     }
 
     /// What it says now.
@@ -44,7 +44,7 @@ impl Followed {
 }
 
 /// Looks at the file once a minute, for ever.
-pub(super) async fn follow(followed: Arc<Followed>, clock: Clock) {
+pub(super) async fn follow(followed: Arc<FollowedConfig>, clock: Clock) {
     loop {
         clock.sleep(INTERVAL).await;
         match followed.look() {

@@ -13,11 +13,11 @@ pub(super) const ENCRYPTED: &[u8] = b"k8s:enc:";
 pub(super) struct EncryptionRule {
     /// As `secrets`, `deployments.apps`, `*.apps`, `*.` (the core group), `*.*`.
     pub(super) resources: Vec<String>,
-    pub(super) providers: Vec<Provider>,
+    pub(super) providers: Vec<EncryptionProvider>,
 }
 
 /// One entry of `providers`.
-pub(super) enum Provider {
+pub(super) enum EncryptionProvider {
     /// Leaves bytes as they are.
     Identity,
     /// The first key writes, all of them read.
@@ -57,21 +57,23 @@ impl EncryptionRule {
     }
 }
 
-impl Provider {
+impl EncryptionProvider {
     /// Whether it would keep the bytes under another key now.
     pub(super) fn is_stale(&self, kept: &[u8]) -> bool {
         match self {
-            Provider::Keys(keys) => !keys.iter().take(1).any(|key| kept.starts_with(key.prefix.as_bytes())),
-            Provider::Identity => kept.starts_with(ENCRYPTED),
+            EncryptionProvider::Keys(keys) => {
+                !keys.iter().take(1).any(|key| kept.starts_with(key.prefix.as_bytes()))
+            }
+            EncryptionProvider::Identity => kept.starts_with(ENCRYPTED),
         }
     }
 
     /// None: it is not for this provider to read.
     pub(super) fn read(&self, key: &str, kept: &Bytes) -> Option<Result<Bytes, TransformError>> {
         match self {
-            Provider::Identity if kept.starts_with(ENCRYPTED) => None,
-            Provider::Identity => Some(Ok(kept.clone())),
-            Provider::Keys(keys) => {
+            EncryptionProvider::Identity if kept.starts_with(ENCRYPTED) => None,
+            EncryptionProvider::Identity => Some(Ok(kept.clone())),
+            EncryptionProvider::Keys(keys) => {
                 let mut failure = None;
                 for own in keys {
                     let Some(rest) = kept.strip_prefix(own.prefix.as_bytes()) else { continue };

@@ -1,5 +1,6 @@
 """A cluster as a process that belongs to this one: started with the first use, ended with it."""
 
+import atexit
 import base64
 import datetime
 import json
@@ -62,6 +63,7 @@ class Access:
 
     def __init__(self, kubeconfig, folder):
         self.kubeconfig = kubeconfig
+        self._folder = folder
         with open(kubeconfig, encoding="utf-8") as file:
             text = file.read()
         self.server = _entry(text, "server")
@@ -92,8 +94,28 @@ class Access:
     def fork(self, name=None, resource_version=None):
         """Makes a second cluster with the same past, or that until a resourceVersion. End it with `stop`."""
         wanted = {"name": name, "resourceVersion": resource_version}
-        made = self.request("POST", f"{HANDLES}/forks", {key: value for key, value in wanted.items() if value})
-        return Fork(self, made, os.path.dirname(self.kubeconfig))
+        made = self.request("POST", f"{HANDLES}/forks", {key: value for key, value in wanted.items() if value is not None})
+        return Fork(self, made, self._folder)
+
+    def environment(self):
+        """The variables with which `kubarium` and `kubectl` mean this cluster and no other."""
+        own = {name: value for name, value in os.environ.items() if not name.startswith("KUBARIUM_")}
+        own["KUBARIUM_STATE_DIR"] = os.path.join(self._folder, "state")
+        own["KUBECONFIG"] = self.kubeconfig
+        return own
+
+    def kubarium(self, *words, input=None):
+        """Runs `kubarium` with these words for this cluster; returns what it prints."""
+        return _run([program(), *words], self.environment(), input)
+
+    def kubectl(self, *words, input=None):
+        """Runs the kubectl on PATH with these words; returns what it prints.
+
+        A single text is split at blanks: `cluster.kubectl("get pods -A")`.
+        """
+        if len(words) == 1 and " " in words[0]:
+            words = words[0].split()
+        return _run(["kubectl", *words], self.environment(), input)
 
 
 class Fork(Access):
@@ -109,9 +131,19 @@ class Fork(Access):
         super().__init__(kubeconfig, folder)
 
     def stop(self):
-        """Ends it; its parent goes on."""
-        os.remove(self.kubeconfig)
-        self._parent.request("DELETE", f"{HANDLES}/forks/{self.name}")
+        """Ends it; its parent goes on. Nothing happens if it has ended."""
+        parent, self._parent = self._parent, None
+        if parent is None:
+            return
+        try:
+            os.remove(self.kubeconfig)
+        except FileNotFoundError:
+            return  # Its parent has ended, and it with its parent.
+        try:
+            parent.request("DELETE", f"{HANDLES}/forks/{self.name}")
+        except Refused as refused:
+            if refused.code != 404:
+                raise
 
     def __enter__(self):
         return self
@@ -187,18 +219,20 @@ class Cluster(Access):
 
     def __init__(self, *flags):
         self._folder = tempfile.mkdtemp(prefix="kubarium-")
+        self.kubeconfig = os.path.join(self._folder, "kubeconfig")
         self._process = None
+        self._owner = os.getpid()
+        _running.add(self)
         try:
             self._start(flags)
-            super().__init__(os.path.join(self._folder, "kubeconfig"), self._folder)
+            super().__init__(self.kubeconfig, self._folder)
         except BaseException:
             self.stop()
             raise
 
     def _start(self, flags):
-        kubeconfig = os.path.join(self._folder, "kubeconfig")
         ready, tell = os.pipe()
-        command = [program(), "up", "--name", "test", "--kubeconfig", kubeconfig, "--ready-fd", str(tell), *flags]
+        command = [program(), "up", "--name", "test", "--kubeconfig", self.kubeconfig, "--ready-fd", str(tell), *flags]
         # Should this process be killed, the cluster does not stay.
         environment = {**self.environment(), "KUBARIUM_END_WITH_PARENT": "1"}
         try:
@@ -221,33 +255,14 @@ class Cluster(Access):
             code = self._process.wait(PATIENCE)
             raise KubariumError(f"kubarium up ended with {code}:\n{self.log()}")
 
-    def environment(self):
-        """The variables with which `kubarium` and `kubectl` mean this cluster and no other."""
-        own = {name: value for name, value in os.environ.items() if not name.startswith("KUBARIUM_")}
-        own["KUBARIUM_STATE_DIR"] = os.path.join(self._folder, "state")
-        own["KUBECONFIG"] = os.path.join(self._folder, "kubeconfig")
-        return own
-
     def log(self):
         """What it has printed."""
         with open(os.path.join(self._folder, "log"), encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    def kubarium(self, *words, input=None):
-        """Runs `kubarium` with these words for this cluster; returns what it prints."""
-        return _run([program(), *words], self.environment(), input)
-
-    def kubectl(self, *words, input=None):
-        """Runs the kubectl on PATH with these words; returns what it prints.
-
-        A single text is split at blanks: `cluster.kubectl("get pods -A")`.
-        """
-        if len(words) == 1 and " " in words[0]:
-            words = words[0].split()
-        return _run(["kubectl", *words], self.environment(), input)
-
     def stop(self):
-        """Ends it, and removes every file of it."""
+        """Ends it, and removes every file of it. Nothing happens if it has ended."""
+        _running.discard(self)
         process, self._process = self._process, None
         if process is not None and process.poll() is None:
             process.terminate()
@@ -263,6 +278,19 @@ class Cluster(Access):
 
     def __exit__(self, *_):
         self.stop()
+
+
+# Those of this process that nobody has stopped yet.
+_running = set()
+
+
+@atexit.register
+def _stop_all():
+    """Whoever forgets to stop clusters leaves no file of them: they end with this process."""
+    for cluster in list(_running):
+        # A process that was forked from this one only seems to have it.
+        if cluster._owner == os.getpid():
+            cluster.stop()
 
 
 def _run(command, environment, input):

@@ -150,6 +150,39 @@ fn an_evicted_pod_a_claim_without_a_class_and_a_silent_node_say_so() {
     assert_eq!(told(&record, "nodes", "n1"), [""; 0]);
 }
 
+/// Of that there is no warning, and nobody caused it.
+#[test]
+fn a_node_is_as_its_kubelet_says_until_that_says_otherwise_or_nothing() {
+    let record = Handwritten::new();
+    let asked = request(&record, None, "", "create", "/api/v1/nodes");
+    let (resource, name) = ("nodes".into(), "n1".into());
+    let (namespace, operation) = ("".into(), crate::step::Operation::Create);
+    let step = Step::Stored { resource, namespace, name, revision: 7, operation, uid: None, bytes: 1 };
+    let seen = record.step(asked, step);
+    let says = |component: &str, object: &str, reason: &str| {
+        let (component, object, reason) = (component.into(), object.into(), reason.into());
+        let (message, warning, host) = ("Node n1 status is now".into(), false, None);
+        record.step(None, Step::EventRecorded { component, object, reason, message, warning, host });
+    };
+    let said =
+        |what: &str| format!("node n1 is {what}: its kubelet says so itself; why: kubectl describe node n1");
+    says("kubelet", "n1", "NodeNotReady");
+    says("kubelet", "n2", "NodeHasDiskPressure");
+    says("somebody", "n1", "NodeHasDiskPressure");
+    assert_eq!(told(&record, "nodes", "n1"), [said("not ready")]);
+    says("kubelet", "n1", "NodeHasInsufficientPID");
+    assert_eq!(told(&record, "nodes", "n1"), [said("not ready and under PIDPressure")]);
+    says("kubelet", "n1", "NodeReady");
+    assert_eq!(told(&record, "nodes", "n1"), [said("under PIDPressure")]);
+    let user = "system:serviceaccount:kube-system:node-controller";
+    status(&record, seen, user, "/api/v1/nodes/n1/status");
+    let silent = ["node n1 is not ready: its kubelet says nothing any more, node-controller speaks for it"];
+    assert_eq!(told(&record, "nodes", "n1"), silent);
+    status(&record, seen, "system:node:n1", "/api/v1/nodes/n1/status");
+    says("kubelet", "n1", "NodeHasSufficientPID");
+    assert_eq!(told(&record, "nodes", "n1"), [""; 0]);
+}
+
 #[test]
 fn a_container_that_waits_before_it_is_started_again_is_in_crash_loop_back_off() {
     let record = Handwritten::new();

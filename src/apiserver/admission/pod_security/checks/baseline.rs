@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::super::policy::Version;
-use super::fields::{Pod, Violation, bad_values, named_containers, plural, quoted, setters, violation};
+use super::super::policy::PolicyVersion;
+use super::fields::{
+    CheckedPod, Violation, bad_values, named_containers, plural, quoted, setters, violation,
+};
 use apis::tree::{annotation, at, flag, is_set, items, members, text, texts};
 
 /// No other AppArmor profile than the runtime's or one of the node.
-pub(super) fn app_armor_profile(pod: Pod) -> Option<Violation> {
+pub(super) fn app_armor_profile(pod: CheckedPod) -> Option<Violation> {
     const PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
     let allowed = |profile: &str| {
         profile.is_empty() || profile == "runtime/default" || profile.starts_with("localhost/")
@@ -35,7 +37,7 @@ pub(super) fn app_armor_profile(pod: Pod) -> Option<Violation> {
 }
 
 /// No capabilities beyond those that container runtimes give anyway.
-pub(super) fn capabilities(pod: Pod) -> Option<Violation> {
+pub(super) fn capabilities(pod: CheckedPod) -> Option<Violation> {
     const DEFAULTS: [&str; 13] = [
         "AUDIT_WRITE",
         "CHOWN",
@@ -55,7 +57,7 @@ pub(super) fn capabilities(pod: Pod) -> Option<Violation> {
 }
 
 /// Who adds capabilities that are not `allowed`, in words.
-pub(super) fn added_capabilities(pod: Pod, allowed: &[&str]) -> Option<String> {
+pub(super) fn added_capabilities(pod: CheckedPod, allowed: &[&str]) -> Option<String> {
     let added = |container: &Value| -> Vec<String> {
         let all = texts(container, "securityContext.capabilities.add");
         all.into_iter().filter(|name| !allowed.contains(name)).map(String::from).collect()
@@ -72,7 +74,7 @@ pub(super) fn added_capabilities(pod: Pod, allowed: &[&str]) -> Option<String> {
 }
 
 /// Not the node's network, processes or IPC.
-pub(super) fn host_namespaces(pod: Pod) -> Option<Violation> {
+pub(super) fn host_namespaces(pod: CheckedPod) -> Option<Violation> {
     let fields = ["hostNetwork", "hostPID", "hostIPC"];
     let set = fields.iter().filter(|field| flag(pod.tree, &format!("spec.{field}")));
     let set: Vec<String> = set.map(|field| format!("{field}=true")).collect();
@@ -80,7 +82,7 @@ pub(super) fn host_namespaces(pod: Pod) -> Option<Violation> {
 }
 
 /// Not the node's files.
-pub(super) fn host_path_volumes(pod: Pod) -> Option<Violation> {
+pub(super) fn host_path_volumes(pod: CheckedPod) -> Option<Violation> {
     let volumes = items(pod.tree, "spec.volumes").iter().filter(|volume| is_set(volume, "hostPath"));
     let names: Vec<&str> = volumes.map(|volume| text(volume, "name")).collect();
     if names.is_empty() {
@@ -90,7 +92,7 @@ pub(super) fn host_path_volumes(pod: Pod) -> Option<Violation> {
 }
 
 /// Not the node's ports.
-pub(super) fn host_ports(pod: Pod) -> Option<Violation> {
+pub(super) fn host_ports(pod: CheckedPod) -> Option<Violation> {
     let ports = |container: &Value| -> Vec<i64> {
         let ports = items(container, "ports").iter().filter_map(|port| port["hostPort"].as_i64());
         ports.filter(|port| *port != 0).collect()
@@ -112,7 +114,7 @@ pub(super) fn host_ports(pod: Pod) -> Option<Violation> {
 }
 
 /// Probes and hooks go to the pod, not elsewhere.
-pub(super) fn host_probes_and_lifecycle(pod: Pod) -> Option<Violation> {
+pub(super) fn host_probes_and_lifecycle(pod: CheckedPod) -> Option<Violation> {
     const HANDLERS: [&str; 5] =
         ["livenessProbe", "readinessProbe", "startupProbe", "lifecycle.postStart", "lifecycle.preStop"];
     let hosts = |container: &Value| -> Vec<String> {
@@ -138,7 +140,7 @@ pub(super) fn host_probes_and_lifecycle(pod: Pod) -> Option<Violation> {
 }
 
 /// No privileged containers.
-pub(super) fn privileged(pod: Pod) -> Option<Violation> {
+pub(super) fn privileged(pod: CheckedPod) -> Option<Violation> {
     let containers = pod.bad_containers(|container| flag(container, "securityContext.privileged"));
     if containers.is_empty() {
         return None;
@@ -148,8 +150,8 @@ pub(super) fn privileged(pod: Pod) -> Option<Violation> {
 }
 
 /// `/proc` is masked.
-pub(super) fn proc_mount(pod: Pod) -> Option<Violation> {
-    if pod.has_user_namespace() && pod.version >= Version::Minor(35) {
+pub(super) fn proc_mount(pod: CheckedPod) -> Option<Violation> {
+    if pod.has_user_namespace() && pod.version >= PolicyVersion::Minor(35) {
         return None;
     }
     let mount = |container: &Value| text(container, "securityContext.procMount").to_owned();
@@ -165,10 +167,10 @@ pub(super) fn proc_mount(pod: Pod) -> Option<Violation> {
 }
 
 /// Only the SELinux types that are meant for containers.
-pub(super) fn selinux_options(pod: Pod) -> Option<Violation> {
+pub(super) fn selinux_options(pod: CheckedPod) -> Option<Violation> {
     let is_bad_type = |kind: &str| match kind {
         "" | "container_t" | "container_init_t" | "container_kvm_t" => false,
-        "container_engine_t" => pod.version < Version::Minor(31),
+        "container_engine_t" => pod.version < PolicyVersion::Minor(31),
         _ => true,
     };
     let options = |tree: &Value| at(tree, "securityContext.seLinuxOptions").clone();
@@ -196,8 +198,8 @@ pub(super) fn selinux_options(pod: Pod) -> Option<Violation> {
 }
 
 /// No other seccomp profile than the runtime's or one of the node.
-pub(super) fn seccomp_profile(pod: Pod) -> Option<Violation> {
-    if pod.version < Version::Minor(19) {
+pub(super) fn seccomp_profile(pod: CheckedPod) -> Option<Violation> {
+    if pod.version < PolicyVersion::Minor(19) {
         return seccomp_annotations(pod);
     }
     let is_bad = |value: &str| !matches!(value, "RuntimeDefault" | "Localhost");
@@ -210,7 +212,7 @@ pub(super) fn seccomp_profile(pod: Pod) -> Option<Violation> {
 }
 
 /// As it was said before there were fields for it.
-fn seccomp_annotations(pod: Pod) -> Option<Violation> {
+fn seccomp_annotations(pod: CheckedPod) -> Option<Violation> {
     let names = pod.containers().map(|container| {
         format!("container.seccomp.security.alpha.kubernetes.io/{}", text(container, "name"))
     });
@@ -232,7 +234,7 @@ fn seccomp_annotations(pod: Pod) -> Option<Violation> {
 }
 
 /// Only those kernel parameters that a pod has to itself; with the release that knows them as safe.
-pub(super) fn sysctls(pod: Pod) -> Option<Violation> {
+pub(super) fn sysctls(pod: CheckedPod) -> Option<Violation> {
     const SAFE: [(&str, u32); 12] = [
         ("kernel.shm_rmid_forced", 0),
         ("net.ipv4.ip_local_port_range", 0),
@@ -247,15 +249,16 @@ pub(super) fn sysctls(pod: Pod) -> Option<Violation> {
         ("net.ipv4.tcp_rmem", 32),
         ("net.ipv4.tcp_wmem", 32),
     ];
-    let is_safe =
-        |name: &str| SAFE.iter().any(|(safe, since)| *safe == name && Version::Minor(*since) <= pod.version);
+    let is_safe = |name: &str| {
+        SAFE.iter().any(|(safe, since)| *safe == name && PolicyVersion::Minor(*since) <= pod.version)
+    };
     let names = items(pod.tree, "spec.securityContext.sysctls").iter().map(|sysctl| text(sysctl, "name"));
     let bad: Vec<&str> = names.filter(|name| !is_safe(name)).collect();
     if bad.is_empty() { None } else { violation("forbidden sysctls", bad.join(", ")) }
 }
 
 /// Not a process of a Windows node.
-pub(super) fn windows_host_process(pod: Pod) -> Option<Violation> {
+pub(super) fn windows_host_process(pod: CheckedPod) -> Option<Violation> {
     let is_bad = |tree: &Value| flag(tree, "securityContext.windowsOptions.hostProcess");
     let setters = setters(is_bad(&pod.tree["spec"]), &pod.bad_containers(is_bad))?;
     violation(

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::super::policy::Version;
+use super::super::policy::PolicyVersion;
 use apis::tree::{at, flag, is_set, items, text};
 
 /// What a check sees: a pod, or the template of one.
 #[derive(Clone, Copy)]
-pub(super) struct Pod<'a> {
+pub(super) struct CheckedPod<'a> {
     /// With `metadata.annotations` and `spec`.
     pub tree: &'a Value,
     /// As of which release it is judged.
-    pub version: Version,
+    pub version: PolicyVersion,
 }
 
 /// What a check found.
@@ -26,7 +26,7 @@ pub(crate) struct Violation {
     pub detail: String,
 }
 
-impl<'a> Pod<'a> {
+impl<'a> CheckedPod<'a> {
     /// What is at a path of its spec.
     pub(super) fn spec(&self, path: &str) -> &'a Value {
         at(&self.tree["spec"], path)
@@ -81,7 +81,7 @@ pub(super) fn plural<'a>(count: usize, one: &'a str, several: &'a str) -> &'a st
 
 /// The values at a path of the pod's and the containers' security contexts that `is_bad`, and who set them.
 pub(super) fn bad_values<'a>(
-    pod: &Pod<'a>,
+    pod: &CheckedPod<'a>,
     path: &str,
     is_bad: impl Fn(&str) -> bool,
 ) -> Option<(String, BTreeSet<&'a str>)> {

@@ -7,12 +7,12 @@ mod restricted;
 
 use serde_json::Value;
 
-use super::policy::{Level, LevelVersion, Version};
-use fields::Pod;
+use super::policy::{LevelVersion, PolicyVersion, SecurityLevel};
+use fields::CheckedPod;
 
 pub(super) use fields::Violation;
 
-type Find = fn(Pod) -> Option<Violation>;
+type Find = fn(CheckedPod) -> Option<Violation>;
 
 struct SecurityCheck {
     /// The first release that has it.
@@ -57,11 +57,11 @@ const RESTRICTED: &[SecurityCheck] = &[
 
 /// What is wrong with a pod.
 pub(super) fn evaluate(policy: LevelVersion, tree: &Value) -> Vec<Violation> {
-    let pod = Pod { tree, version: policy.version };
-    let has = |minor: u32| Version::Minor(minor) <= policy.version;
-    let is_restricted = policy.level == Level::Restricted;
+    let pod = CheckedPod { tree, version: policy.version };
+    let has = |minor: u32| PolicyVersion::Minor(minor) <= policy.version;
+    let is_restricted = policy.level == SecurityLevel::Restricted;
     let stays = |check: &&SecurityCheck| !(is_restricted && check.overridden_since.is_some_and(has));
-    let baseline = BASELINE.iter().filter(|_| policy.level >= Level::Baseline).filter(stays);
+    let baseline = BASELINE.iter().filter(|_| policy.level >= SecurityLevel::Baseline).filter(stays);
     let restricted = RESTRICTED.iter().filter(|_| is_restricted);
     let checks = baseline.chain(restricted).filter(|check| has(check.since));
     checks.filter_map(|check| (check.find)(pod)).collect()
@@ -87,8 +87,8 @@ mod tests {
     fn pods_are_judged_as_upstream_judges_them() {
         let cases: Vec<Value> = serde_yaml::from_str(include_str!("../testdata/pods.yaml")).unwrap();
         for case in cases {
-            let level = Level::parse(case["level"].as_str().unwrap_or("baseline")).unwrap();
-            let version = Version::parse(case["version"].as_str().unwrap_or("latest")).unwrap();
+            let level = SecurityLevel::parse(case["level"].as_str().unwrap_or("baseline")).unwrap();
+            let version = PolicyVersion::parse(case["version"].as_str().unwrap_or("latest")).unwrap();
             let found = evaluate(LevelVersion { level, version }, &case["pod"]);
             assert_eq!(details(&found), case["found"].as_str().unwrap_or_default(), "{case}");
         }

@@ -4,13 +4,15 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::super::policy::Version;
+use super::super::policy::PolicyVersion;
 use super::baseline::added_capabilities;
-use super::fields::{Pod, Violation, bad_values, named_containers, plural, quoted, setters, violation};
+use super::fields::{
+    CheckedPod, Violation, bad_values, named_containers, plural, quoted, setters, violation,
+};
 use apis::tree::{at, is_set, items, text, texts};
 
 /// A process gets no more than its parent has.
-pub(super) fn allow_privilege_escalation(pod: Pod) -> Option<Violation> {
+pub(super) fn allow_privilege_escalation(pod: CheckedPod) -> Option<Violation> {
     if means_nothing_on_windows(pod) {
         return None;
     }
@@ -27,7 +29,7 @@ pub(super) fn allow_privilege_escalation(pod: Pod) -> Option<Violation> {
 }
 
 /// All capabilities are dropped; only low ports may be bound.
-pub(super) fn capabilities(pod: Pod) -> Option<Violation> {
+pub(super) fn capabilities(pod: CheckedPod) -> Option<Violation> {
     if means_nothing_on_windows(pod) {
         return None;
     }
@@ -43,7 +45,7 @@ pub(super) fn capabilities(pod: Pod) -> Option<Violation> {
 }
 
 /// Only kinds of volumes that reach nothing outside, or that somebody else has set up.
-pub(super) fn volumes(pod: Pod) -> Option<Violation> {
+pub(super) fn volumes(pod: CheckedPod) -> Option<Violation> {
     const ALLOWED: [&str; 9] = [
         "configMap",
         "csi",
@@ -101,9 +103,9 @@ pub(super) fn volumes(pod: Pod) -> Option<Violation> {
 }
 
 /// Nobody runs as root.
-pub(super) fn run_as_non_root(pod: Pod) -> Option<Violation> {
+pub(super) fn run_as_non_root(pod: CheckedPod) -> Option<Violation> {
     const REASON: &str = "runAsNonRoot != true";
-    if pod.has_user_namespace() && pod.version >= Version::Minor(35) {
+    if pod.has_user_namespace() && pod.version >= PolicyVersion::Minor(35) {
         return None;
     }
     let says = |tree: &Value| at(tree, "securityContext.runAsNonRoot").as_bool();
@@ -121,8 +123,8 @@ pub(super) fn run_as_non_root(pod: Pod) -> Option<Violation> {
 }
 
 /// Nobody is root by number.
-pub(super) fn run_as_user(pod: Pod) -> Option<Violation> {
-    if pod.has_user_namespace() && pod.version >= Version::Minor(35) {
+pub(super) fn run_as_user(pod: CheckedPod) -> Option<Violation> {
+    if pod.has_user_namespace() && pod.version >= PolicyVersion::Minor(35) {
         return None;
     }
     let is_root = |tree: &Value| at(tree, "securityContext.runAsUser").as_i64() == Some(0);
@@ -131,7 +133,7 @@ pub(super) fn run_as_user(pod: Pod) -> Option<Violation> {
 }
 
 /// A seccomp profile is asked for.
-pub(super) fn seccomp_profile(pod: Pod) -> Option<Violation> {
+pub(super) fn seccomp_profile(pod: CheckedPod) -> Option<Violation> {
     const REASON: &str = "seccompProfile";
     if means_nothing_on_windows(pod) {
         return None;
@@ -161,6 +163,6 @@ pub(super) fn seccomp_profile(pod: Pod) -> Option<Violation> {
 }
 
 /// Since there is `spec.os`, pods for Windows need not say what only Linux knows.
-fn means_nothing_on_windows(pod: Pod) -> bool {
-    pod.is_windows() && pod.version >= Version::Minor(25)
+fn means_nothing_on_windows(pod: CheckedPod) -> bool {
+    pod.is_windows() && pod.version >= PolicyVersion::Minor(25)
 }

@@ -1,0 +1,172 @@
+//! `/metrics/cadvisor`: the machine, since when containers run, what they use and what they may use.
+
+use super::metrics::MetricsText;
+use super::pods::{PodHere, RunningHere};
+use super::pressure;
+use super::usage::MeasuredPod;
+use crate::container_runtime::stats::{ContainerStats, CpuThrottling};
+use crate::node_config::NodeConfig;
+use apimachinery::quantity::Quantity;
+use apis::views::pod::Container;
+
+/// In so many microseconds a container may use its limit of the CPU times as long.
+const CPU_PERIOD: i64 = 100_000;
+/// Nobody has fewer (`MinShares`).
+const LEAST_SHARES: i64 = 2;
+
+/// The name, the kind and the help of a family, and what it says of a container, if anything.
+type ContainerFamily = (&'static str, &'static str, &'static str, fn(&Looked<'_>) -> Option<f64>);
+type NetworkFamily = (&'static str, &'static str, fn(&MeasuredPod) -> u64);
+
+/// A container that is looked at.
+struct Looked<'a> {
+    running: &'a RunningHere,
+    stats: &'a ContainerStats,
+    spec: Option<&'a Container>,
+}
+
+impl Looked<'_> {
+    fn throttling(&self, value: fn(&CpuThrottling) -> f64) -> Option<f64> {
+        self.stats.throttling.as_ref().map(value)
+    }
+
+    /// How much it may have of a resource.
+    fn limit(&self, resource: &str) -> Option<Quantity> {
+        Quantity::parse(self.spec?.resources.limits.get(resource)?).ok()
+    }
+}
+
+/// `cpu.shares`, of what it requests (`MilliCPUToShares`).
+fn shares(looked: &Looked<'_>) -> Option<f64> {
+    let resources = &looked.spec?.resources;
+    let amount = resources.requests.get("cpu").or_else(|| resources.limits.get("cpu"));
+    let milli = amount.and_then(|amount| Quantity::parse(amount).ok()).map_or(0, |it| it.milli_value());
+    Some((milli.saturating_mul(1024) / 1000).max(LEAST_SHARES) as f64)
+}
+
+/// What containers use.
+const USED: [ContainerFamily; 9] = [
+    (
+        "container_cpu_cfs_periods_total",
+        "counter",
+        "Number of elapsed enforcement period intervals.",
+        |looked| looked.throttling(|throttling| throttling.periods as f64),
+    ),
+    (
+        "container_cpu_cfs_throttled_periods_total",
+        "counter",
+        "Number of throttled period intervals.",
+        |looked| looked.throttling(|throttling| throttling.throttled_periods as f64),
+    ),
+    (
+        "container_cpu_cfs_throttled_seconds_total",
+        "counter",
+        "Total time duration the container has been throttled.",
+        |looked| looked.throttling(|throttling| throttling.throttled_nanoseconds as f64 / 1e9),
+    ),
+    ("container_cpu_usage_seconds_total", "counter", "Cumulative cpu time consumed in seconds.", |looked| {
+        Some(looked.stats.cpu_core_nanoseconds as f64 / 1e9)
+    }),
+    (
+        "container_fs_usage_bytes",
+        "gauge",
+        "Number of bytes that are consumed by the container on this filesystem.",
+        |looked| Some(looked.stats.disk_bytes as f64),
+    ),
+    ("container_memory_rss", "gauge", "Size of RSS in bytes.", |looked| {
+        Some(looked.stats.memory_bytes as f64)
+    }),
+    (
+        "container_memory_usage_bytes",
+        "gauge",
+        "Current memory usage in bytes, including all memory regardless of when it was accessed",
+        |looked| Some(looked.stats.memory_bytes as f64),
+    ),
+    ("container_memory_working_set_bytes", "gauge", "Current working set in bytes.", |looked| {
+        Some(looked.stats.memory_bytes as f64)
+    }),
+    (
+        "container_start_time_seconds",
+        "gauge",
+        "Start time of the container since unix epoch in seconds.",
+        |looked| Some(looked.running.started_at.timestamp() as f64),
+    ),
+];
+
+/// What they may use; a limit of memory that nobody has set is 0.
+const ALLOWED: [ContainerFamily; 4] = [
+    ("container_spec_cpu_period", "gauge", "CPU period of the container.", |looked| {
+        looked.spec.map(|_| CPU_PERIOD as f64)
+    }),
+    ("container_spec_cpu_quota", "gauge", "CPU quota of the container.", |looked| {
+        let milli = looked.limit("cpu")?.milli_value();
+        (milli > 0).then_some(milli.saturating_mul(CPU_PERIOD) as f64 / 1000.0)
+    }),
+    ("container_spec_cpu_shares", "gauge", "CPU share of the container.", shares),
+    ("container_spec_memory_limit_bytes", "gauge", "Memory limit for the container.", |looked| {
+        looked.spec?;
+        Some(looked.limit("memory").map_or(0.0, |limit| limit.value() as f64))
+    }),
+];
+
+/// The whole page.
+pub(super) fn cadvisor(config: &NodeConfig, pods: &[MeasuredPod]) -> String {
+    let mut text = MetricsText::default();
+    // Nobody waits but for what a limit takes.
+    let pressure: [ContainerFamily; 6] =
+        pressure::COUNTERS.map(|(name, help)| -> ContainerFamily { (name, "counter", help, |_| Some(0.0)) });
+    for family in USED.into_iter().chain(pressure).chain(ALLOWED) {
+        container_family(&mut text, family, pods);
+    }
+    let network: [NetworkFamily; 2] = [
+        ("container_network_receive_bytes_total", "Cumulative count of bytes received", |pod| {
+            pod.sandbox.received_bytes
+        }),
+        ("container_network_transmit_bytes_total", "Cumulative count of bytes transmitted", |pod| {
+            pod.sandbox.sent_bytes
+        }),
+    ];
+    for (name, help, value) in network {
+        text.family(name, "counter", help);
+        for pod in pods {
+            let labels =
+                [("interface", "eth0"), ("namespace", pod.here.namespace()), ("pod", pod.here.name())];
+            text.sample(name, &labels, value(pod));
+        }
+    }
+    let capacity = |name: &str| {
+        let amount = config.capacity.get(name).and_then(|amount| Quantity::parse(amount).ok());
+        amount.map_or(0, |amount| amount.value())
+    };
+    text.family("machine_cpu_cores", "gauge", "Number of logical CPU cores.");
+    text.sample("machine_cpu_cores", &[], capacity("cpu"));
+    text.family("machine_memory_bytes", "gauge", "Amount of memory installed on the machine.");
+    text.sample("machine_memory_bytes", &[], capacity("memory"));
+    text.0
+}
+
+/// Nothing at all where there is none of it.
+fn container_family(
+    text: &mut MetricsText,
+    (name, kind, help, value): ContainerFamily,
+    pods: &[MeasuredPod],
+) {
+    let mut has_begun = false;
+    for MeasuredPod { here, containers, .. } in pods {
+        for (running, stats) in here.running.iter().zip(containers) {
+            let Some(value) = value(&Looked { running, stats, spec: here.spec_of(running) }) else {
+                continue;
+            };
+            if !has_begun {
+                text.family(name, kind, help);
+                has_begun = true;
+            }
+            text.sample(name, &labels(here, running), value);
+        }
+    }
+}
+
+fn labels<'a>(pod: &'a PodHere, container: &'a RunningHere) -> [(&'static str, &'a str); 4] {
+    let (name, image) = (container.name.as_str(), container.image.as_str());
+    [("container", name), ("image", image), ("namespace", pod.namespace()), ("pod", pod.name())]
+}
