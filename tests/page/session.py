@@ -227,6 +227,14 @@ def hold_the_cluster(page):
     eventually("the cluster to go on", lambda: text(page, "p.held") == "")
 
 
+# The first two pods of a node that has as many; the first has the focus.
+BESIDE_EACH_OTHER = """
+const pods = [...document.querySelectorAll("svg g")].map((node) => [...node.querySelectorAll(":scope > [data-pod]")]).find((all) => all.length > 1);
+pods[0].focus();
+return pods.slice(0, 2).map((one) => one.dataset.pod);
+"""
+
+
 def a_map_without_a_mouse(page):
     """Nodes are there without pods, and who has come to a pod stays there though another is drawn."""
     titles = "return [...document.querySelectorAll('svg .node + text')].map((one) => one.textContent)"
@@ -235,14 +243,21 @@ def a_map_without_a_mouse(page):
     kubectl("cordon", "node-3")
     eventually("one that takes no pods", lambda: any("SchedulingDisabled" in title for title in nodes()))
     kubectl("uncordon", "node-3")
+    # A node is one stop of the keyboard, and arrows lead from pod to pod.
+    beside = page.execute_script(BESIDE_EACH_OTHER)
+    assert count(page, ".pod[tabindex='0']") <= 3, beside
+    type_keys(page, Keys.ARROW_RIGHT)
+    focused = lambda: page.execute_script("return document.activeElement.dataset.pod")
+    assert focused() == beside[1], (focused(), beside)
+    type_keys(page, Keys.HOME, Keys.ARROW_LEFT)
+    assert focused() == beside[0], (focused(), beside)
     # At one moment: the map may be drawn anew between two questions.
     key = page.execute_script("const pod = document.querySelector('.pod.running'); pod.focus(); return pod.dataset.pod")
     kubectl("run", "another", "--image", "nginx")
     eventually("another pod", lambda: count(page, ".pod.running") == 6)
     kubectl("delete", "pod", "another", "--wait=true")
     eventually("it to go", lambda: count(page, ".pod") == 5)
-    focused = page.execute_script("return document.activeElement.dataset.pod")
-    assert focused == key, focused
+    assert focused() == key, focused()
 
 
 def the_story_of_a_pod(page):
@@ -358,7 +373,15 @@ def a_generation_that_has_grown(page):
     field = lambda: page.find_element(By.XPATH, "//pre[contains(@class,'yaml')]/span[contains(.,'  generation:')]")
     eventually("the second", lambda: field().text.strip() == "generation: 2")
     reach("the generation", field)
-    eventually("what scaled it", lambda: "/apis/apps/v1/namespaces/default/deployments/web/scale" in text(page, "#view-story .detail"))
+    scaled = lambda: "/apis/apps/v1/namespaces/default/deployments/web/scale" in text(page, "#view-story .detail")
+    eventually("what scaled it", scaled)
+    # What its manager wrote long before their last write, and what a write of the scale has written, of which no time
+    # is noted.
+    other = lambda name: page.find_element(By.XPATH, f"//pre[contains(@class,'yaml')]/span[contains(.,' {name}:')]")
+    reach("an annotation", lambda: other("deployment.kubernetes.io/revision"))
+    eventually("the first status", lambda: "metadata.annotations" in text(page, "#view-story .difference") and not scaled())
+    reach("the replicas", lambda: other("replicas"))
+    eventually("what scaled it", scaled)
 
 
 def what_never_was_is_not_gone(page):
@@ -555,6 +578,41 @@ def fields_that_somebody_else_has(page):
     assert kubectl("get", "configmap", "shared", "-o", "jsonpath={.data.a}{.data.b}") == "ourstheirs"
 
 
+def a_text_that_is_changed_again(page):
+    """What has been replaced is changed in what there is now; whoever was faster is written over only when that is wanted."""
+    kubectl("create", "configmap", "edited", "--from-literal", "a=1")
+    Select(page.find_element(By.CSS_SELECTOR, "#view-objects .bar select")).select_by_visible_text("configmaps")
+    press(page, "the map", ["edited"], "#view-objects td")
+    eventually("its YAML", lambda: "name: edited" in text(page, "#view-objects pre.yaml"))
+    click(page, "Edit")
+    outcome = lambda: text(page, "#view-objects .outcome")
+    change = "const area = document.querySelector('#view-objects .pane textarea'); area.value = area.value.replace(...arguments); return area.value"
+    for old, new in ["12", "23"]:
+        page.execute_script(change, f'a: "{old}"', f'a: "{new}"')
+        click(page, "Replace")
+        eventually("it to be replaced", lambda: kubectl("get", "configmap", "edited", "-o", "jsonpath={.data.a}") == new and "ConfigMap edited replaced" in outcome())
+        newest = kubectl("get", "configmap", "edited", "-o", "jsonpath={.metadata.resourceVersion}")
+        eventually("what there is now", lambda: f'resourceVersion: "{newest}"' in page.execute_script(change, "", ""))
+    kubectl("label", "configmap", "edited", "some=body")
+    page.execute_script(change, 'a: "3"', 'a: "4"')
+    click(page, "Replace")
+    eventually("that somebody was faster", lambda: "has been modified" in outcome())
+    click(page, "Replace all the same")
+    eventually("it to be replaced", lambda: "ConfigMap edited replaced" in outcome())
+    assert kubectl("get", "configmap", "edited", "-o", "jsonpath={.data.a}{.metadata.labels}") == "4"
+
+
+# Lists in lists, and a word that YAML takes for a number.
+WRITTEN = """
+const done = arguments[arguments.length - 1];
+import("/page/yaml.js").then(({ yamlText }) => done(yamlText({ a: [[1, [2, 3]], [{ b: 4, c: [] }]], d: ".inf" })));
+"""
+
+
+def lists_in_lists_are_written_as_such(page):
+    assert page.execute_async_script(WRITTEN) == 'a:\n- - 1\n  - - 2\n    - 3\n- - b: 4\n    c: []\nd: ".inf"\nmetadata: {}\n'
+
+
 def a_lesson(page):
     """Beside the map; tests/page/lessons.py takes all of them."""
     page.find_element(By.ID, "tab-lessons").click()
@@ -564,6 +622,11 @@ def a_lesson(page):
     words = page.execute_script("return [...document.querySelectorAll('#view-lessons section > p')].map((one) => [one.textContent, getComputedStyle(one).whiteSpace])")
     assert words and all("\n" not in text and space == "normal" for text, space in words), words
     accessible(page, "lessons")
+    # Whoever goes on by keyboard is where it goes on.
+    page.execute_script("arguments[0].focus()", eventually("the next", lambda: button(page, "Go on", "#view-lessons")))
+    type_keys(page, Keys.ENTER)
+    focused = "const at = document.activeElement; return at === document.querySelector('#view-lessons article section:last-of-type') && at.innerText"
+    assert page.execute_script(focused), page.execute_script("return document.activeElement.outerHTML.slice(0, 200)")
 
 
 # A page whose cluster can be made to end: what is under way breaks off, and nobody answers what is asked then.
@@ -594,6 +657,48 @@ def who_does_not_answer_is_not_shown_as_alive(page):
     page.execute_script("window.answerAgain()")
     eventually("it to be alive", lambda: count(page, "header [role=alert]") == 0)
     assert "not live" not in page.title and count(page, "main.past") == 0, page.title
+
+
+# A record of its own: of a cluster that says something from time to time, and then nothing any more, though its
+# connection stays. Time is a beat of the page's.
+SILENT = """
+const done = arguments[arguments.length - 1];
+(async () => {
+  const { CausalRecord } = await import("/page/record.js");
+  const [real, interval] = [window.fetch, window.setInterval];
+  let [beat, tell, heard] = [null, null, 0];
+  const troubles = [];
+  window.setInterval = (act) => { beat = act; };
+  window.fetch = async (path, { signal }) => new Response(new ReadableStream({ start: (all) => {
+    signal.addEventListener("abort", () => all.error(signal.reason));
+    tell = () => all.enqueue(new TextEncoder().encode('{"steps":[],"missed":0,"next":1}\\n'));
+  } }));
+  const record = new CausalRecord();
+  record.addEventListener("heard", () => (heard += 1));
+  record.addEventListener("trouble", ({ detail }) => troubles.push(detail.message));
+  record.follow();
+  [window.fetch, window.setInterval] = [real, interval];
+  const until = async (isSo) => {
+    while (!isSo()) await new Promise((resolve) => setTimeout(resolve, 10));
+  };
+  await until(() => heard === 1);
+  beat();
+  beat();
+  tell();
+  await until(() => heard === 2);
+  beat();
+  beat();
+  const before = troubles.length;
+  beat();
+  await until(() => troubles.length);
+  done([before, troubles]);
+})();
+"""
+
+
+def who_says_nothing_any_more_is_not_shown_as_alive(page):
+    """A process that is stopped keeps its connections."""
+    assert page.execute_async_script(SILENT) == [0, ["the cluster has ended or does not answer"]]
 
 
 # A map of its own, to which rounds of a controller come when everything is drawn that was there.
@@ -803,7 +908,7 @@ def nothing_leaves_the_origin(page):
     assert not foreign, foreign
     severe = [entry["message"] for entry in page.get_log("browser") if entry["level"] == "SEVERE"]
     # What is refused on purpose a browser logs, too.
-    asked_for = ["pods/a-pair/log?container=second", "configmaps/shared?", "pods/nope", "pods/gone", "pods/huge", "configmaps/refused", "resource=foos", "/manifests"]
+    asked_for = ["pods/a-pair/log?container=second", "configmaps/shared?", "pods/nope", "pods/gone", "pods/huge", "configmaps/refused", "configmaps/edited?", "resource=foos", "/manifests"]
     unexpected = [one for one in severe if not any(part in one for part in asked_for)]
     assert not unexpected, unexpected
 
@@ -830,10 +935,13 @@ def main():
         objects_and_a_shell(page)
         apply_and_delete(page)
         fields_that_somebody_else_has(page)
+        a_text_that_is_changed_again(page)
+        lists_in_lists_are_written_as_such(page)
         a_lesson(page)
         a_page_at_rest_draws_nothing_and_asks_for_nothing(page)
         a_page_that_is_opened_late_shows_what_happens_now(page)
         who_is_held_is_asked_again_where_there_was_no_answer(page)
+        who_says_nothing_any_more_is_not_shown_as_alive(page)
         a_shell_that_says_much_is_drawn_once_a_frame(page)
         an_entry_that_was_not_noted_says_so(page)
         a_page_that_changes_between_two_looks_is_looked_at_again()

@@ -62,8 +62,8 @@ export async function json(path, options) {
 }
 
 /** Each line of the answer as JSON, as it comes; `began` is called when there is an answer. */
-export async function* lines(path, began = () => {}) {
-  const reader = (await ask(path)).body.pipeThrough(new TextDecoderStream()).getReader();
+export async function* lines(path, began = () => {}, signal) {
+  const reader = (await ask(path, { signal })).body.pipeThrough(new TextDecoderStream()).getReader();
   began();
   // A line comes in many pieces: only what is new of it is looked at.
   let begun = [];

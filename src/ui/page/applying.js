@@ -83,9 +83,9 @@ function conflicting(error) {
   throw causes.length ? new Conflict(error.message, causes.map(({ field, message }) => ({ field, message }))) : error;
 }
 
-/** An object as it is to be from now on, as `kubectl edit` does it. */
+/** An object as it is to be from now on: what became of it, and the object as it is then. */
 export async function replace(path, body, dryRun) {
   const answer = await ask(`${path}?fieldManager=${MANAGER}${dryRun ? "&dryRun=All" : ""}`, { method: "PUT", body, type: "application/yaml" });
-  const { kind, metadata } = await answer.json();
-  return `${kind} ${metadata.name} ${dryRun ? "would be replaced" : "replaced"}`;
+  const object = await answer.json();
+  return { object, words: `${object.kind} ${object.metadata.name} ${dryRun ? "would be replaced" : "replaced"}` };
 }

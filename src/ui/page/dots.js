@@ -10,7 +10,8 @@ const FLIGHT = 650;
 const LATE = 25;
 const TOO_LATE = 2;
 const FORGIVEN = 0.1;
-/** Then dots are drawn so seldom, until frames have come in time for a while. */
+/** Then dots are drawn so seldom, until frames have come in time for a while; and while none is on its way but those
+ * that are in no hurry. */
 const UNHURRIED = 100;
 const HURRY_AGAIN = 1000;
 
@@ -35,13 +36,13 @@ export class Dots {
     [this.#wide, this.#high] = [wide, high];
   }
 
-  /** From one point of the drawing to another. */
-  send(from, to, kind) {
+  /** From one point of the drawing to another. Those that do not hurry are drawn in each frame only if others are. */
+  send(from, to, kind, hurries) {
     if (document.hidden || this.#still.matches) return;
     const many = this.#many.get(kind) ?? 0;
     if (many >= MAX_DOTS) return;
     this.#many.set(kind, many + 1);
-    this.#flying.push({ from, to, kind, began: performance.now(), lane: Math.random() * 16 - 8 });
+    this.#flying.push({ from, to, kind, began: performance.now(), lane: Math.random() * 16 - 8, hurries });
     if (!this.#drawing) {
       this.#drawing = true;
       this.#drawn = 0;
@@ -60,11 +61,14 @@ export class Dots {
     if (this.#isHeld && this.#drawing) this.#draw(performance.now());
   }
 
-  /** At each frame, but for a machine that is busy. */
+  /** At each frame, but for a machine that is busy, and for dots that do not hurry. */
   #next() {
     if (this.#isHeld) return;
     const draw = () => requestAnimationFrame((now) => this.#draw(now));
-    if (performance.now() < this.#busyUntil) setTimeout(draw, UNHURRIED);
+    const isLeisurely = !this.#flying.some((dot) => dot.hurries);
+    // Nobody waits for the frame after a pause: it is not late.
+    if (isLeisurely) this.#drawn = 0;
+    if (isLeisurely || performance.now() < this.#busyUntil) setTimeout(draw, UNHURRIED);
     else draw();
   }
 
@@ -98,12 +102,15 @@ export class Dots {
     // Those of one colour are one shape.
     const shapes = new Map();
     this.#flying = this.#flying.filter((dot) => {
-      const flies = now - dot.began < FLIGHT;
+      // However late the frame is, each is seen once.
+      const flies = now - dot.began < FLIGHT || !dot.isSeen;
       if (!flies) this.#many.set(dot.kind, this.#many.get(dot.kind) - 1);
       return flies;
     });
-    for (const { from, to, kind, began, lane } of this.#flying) {
-      const way = (now - began) / FLIGHT;
+    for (const dot of this.#flying) {
+      const { from, to, kind, began, lane } = dot;
+      dot.isSeen = true;
+      const way = Math.min((now - began) / FLIGHT, 1);
       const eased = way * way * (3 - 2 * way);
       const [x, y] = [from[0] + (to[0] - from[0]) * eased + lane, from[1] + (to[1] - from[1]) * eased + lane];
       if (!shapes.has(kind)) shapes.set(kind, new Path2D());

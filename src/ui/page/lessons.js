@@ -87,23 +87,24 @@ export function lessonsView(view, record) {
     return el("div", { class: "own" }, labelled("Shown on", options), pasting, said);
   }
 
-  /** One step after the other: the next is shown when this one is done. */
-  function take(taken, at) {
+  /** One step after the other: the next is shown when this one is done. Who goes on by a button, which is gone then, goes
+   * on there; who types somewhere else, when what was waited for has been seen, stays. */
+  function take(taken, at, isAskedFor = false) {
     waits = null;
     const step = taken.steps[at];
-    if (!step) {
-      taken.place.append(el("p", { role: "status" }, "That was the lesson."));
-      return;
-    }
-    const next = () => take(taken, at + 1);
-    const part = step.question ? question(step, next) : telling(step, taken, next);
+    const next = (isAskedFor) => take(taken, at + 1, isAskedFor);
+    const part = !step ? el("p", { role: "status" }, "That was the lesson.") : step.question ? question(step, next) : telling(step, taken, next);
     taken.place.append(part);
-    if (at) part.scrollIntoView({ block: "nearest" });
+    if (isAskedFor) {
+      part.tabIndex = -1;
+      part.focus({ preventScroll: true });
+    }
+    if (at && step) part.scrollIntoView({ block: "nearest" });
   }
 
   function telling(step, taken, next) {
     const marks = step.see.map((wanted) => el("li", { class: "unseen" }, wanted));
-    const skip = el("button", { type: "button", onclick: () => { skip.remove(); next(); } }, "Go on");
+    const skip = el("button", { type: "button", onclick: () => { skip.remove(); next(true); } }, "Go on");
     const part = el("section", {}, paragraphs(step.text), step.applies && taken.applied ? applying(taken) : running(step), marks.length ? el("ul", { class: "see", "aria-label": "What is to be seen" }, marks) : null, skip);
     let seen = 0;
     const look = (steps) => {
@@ -116,7 +117,7 @@ export function lessonsView(view, record) {
       }
       if (step.see.length && seen === step.see.length && waits === look) {
         skip.remove();
-        next();
+        next(false);
       }
     };
     waits = look;
@@ -155,7 +156,7 @@ function question(step, next) {
     show(said, isRight ? `Yes. ${step.because}` : "No. Once more?");
     if (isRight) {
       for (const button of buttons) button.disabled = true;
-      next();
+      next(true);
     }
   };
   const buttons = step.answers.map((answer) => el("button", { type: "button", onclick: () => choose(answer) }, answer));

@@ -42,8 +42,8 @@ function walk(event) {
 const TITLE = document.title;
 const SESSION_IS_OVER = 401;
 
-/** What nobody can overlook: that the page shows how it was. None: it is alive. */
-function markAway(why) {
+/** What nobody can overlook: that the page shows how it was when something was heard last. None: it is alive. */
+function markAway(why, heard) {
   const before = document.querySelector(".away");
   if (!before && !why) return;
   if (!why) {
@@ -51,7 +51,7 @@ function markAway(why) {
   } else if (before) {
     before.firstChild.data = why;
   } else {
-    const since = new Date().toLocaleTimeString([], { hour12: false });
+    const since = heard.toLocaleTimeString([], { hour12: false });
     document.querySelector("header").append(el("p", { class: "away", role: "alert" }, why, ` What is shown is how it was at ${since}.`));
   }
   document.querySelector("main").classList.toggle("past", Boolean(why));
@@ -70,12 +70,14 @@ async function start() {
   const player = new Player(record);
   const who = (trouble) => showChanged(element("who"), trouble, () => (trouble ? `${user} (${trouble})` : user));
   who("");
+  let heard = new Date();
   record.addEventListener("trouble", ({ detail: error }) => {
     const away = whyAway(error);
-    markAway(away);
+    markAway(away, heard);
     who(away ? "" : error.message);
   });
   record.addEventListener("heard", () => {
+    heard = new Date();
     markAway("");
     who("");
   });

@@ -31,6 +31,8 @@ const THRONG = 10000;
 const THRONGED = 1000;
 /** As seldom, while there is nothing but what controllers look at from time to time: a page at rest costs nothing. */
 const CALM = 30000;
+/** As seldom, while there is besides only that nodes and leaders are still there. */
+const BEATS = 1000;
 /** A place is shown to be busy for so long after its last step, in milliseconds. */
 const BUSY = 300;
 /** Lines of the list of what happened last. */
@@ -125,11 +127,12 @@ export function mapView(view, record, player, tell) {
     told.push(step);
     if (told.length > 4 * MAX_LINES) told = told.slice(-MAX_LINES);
     const between = movement(step, record);
-    if (between) moving.send(...between.map(drawing.at), kindOf(step));
+    if (between) moving.send(...between.map(drawing.at), kindOf(step), !step.isBeat);
     const place = placeOf(step.component);
     if (place) drawing.touch(place);
     if (step.step === "Stored") drawing.touch("etcd");
-    paintSoon();
+    if (step.isBeat) paintWithin(isCalm && follows() ? BEATS : repaint());
+    else paintSoon();
   };
   player.addEventListener("jump", () => {
     picture = new Picture();
@@ -330,9 +333,19 @@ function nodeBox([name, said], pods, x, y, width, tell) {
       event.preventDefault();
       open();
     };
-    return svg("rect", { ...place, rx: 2, class: `pod ${state}`, "data-pod": key, tabindex: "0", role: "button", "aria-label": `pod ${key}, ${state}`, onclick: open, onkeydown: act }, svg("title", {}, `${key}: ${state}`));
+    return svg("rect", { ...place, rx: 2, class: `pod ${state}`, "data-pod": key, tabindex: at ? "-1" : "0", role: "button", "aria-label": `pod ${key}, ${state}`, onclick: open, onkeydown: act }, svg("title", {}, `${key}: ${state}`));
   });
   const more = pods.length - squares.length;
   const title = `${name}: ${pods.length} pod${pods.length === 1 ? "" : "s"}${more ? `, ${more} not drawn` : ""}${said ? `, ${said}` : ""}`;
-  return svg("g", {}, svg("rect", { x, y, width, height: 96, rx: 6, class: said ? "node away" : "node" }), fittedText({ x: x + 6, y: y + 17, class: "queue" }, title, width - 12, NAME_SIZE), squares);
+  return svg("g", { onkeydown: (event) => walk(event, perRow) }, svg("rect", { x, y, width, height: 96, rx: 6, class: said ? "node away" : "node" }), fittedText({ x: x + 6, y: y + 17, class: "queue" }, title, width - 12, NAME_SIZE), squares);
+}
+
+/** A node is one stop of the keyboard, however many pods it has: arrows, Home and End lead from pod to pod. */
+function walk(event, perRow) {
+  const pods = [...event.currentTarget.querySelectorAll("[data-pod]")];
+  const at = pods.indexOf(event.target);
+  const to = { ArrowRight: at + 1, ArrowLeft: at - 1, ArrowDown: at + perRow, ArrowUp: at - perRow, Home: 0, End: pods.length - 1 }[event.key];
+  if (at < 0 || to === undefined) return;
+  event.preventDefault();
+  pods[to]?.focus();
 }

@@ -146,6 +146,16 @@ function answer(step, record) {
   return [APISERVER, request ? askerOf(request, record) : "you"];
 }
 
+/** Whether it is part of how one says that it is still there, a Lease that is renewed, to which nobody pays heed until
+ * it stays away. Causes are asked before what they caused, and tell what they said. */
+export function isBeat(step, cause) {
+  if (step.resource === LEASES) return true;
+  return step.step === "RequestReceived" ? RENEWAL.test(step.path) : Boolean(cause?.isBeat);
+}
+
+const LEASES = "leases";
+const RENEWAL = /\/coordination\.k8s\.io\/[^/]+\/namespaces\/[^/]+\/leases\//;
+
 const OF_ROUNDS = new Set(["Enqueued", "ReconcileStarted", "ReconcileEnded"]);
 
 /** Whether it is what a controller looks at every few seconds, whether or not something is new: nobody caused it. */

@@ -7,6 +7,7 @@ import { logs, shell } from "./containers.js";
 import { calmly, el, labelled, show } from "./dom.js";
 import { yamlOf, yamlText } from "./yaml.js";
 
+const CONFLICT = 409;
 const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io";
 /** Rows of a table; the rest is said to be there. */
 const MAX_ROWS = 500;
@@ -134,7 +135,7 @@ export function objectsView(view, record, tell) {
     sure.focus();
   }
 
-  /** YAML to change or to make: with a path it replaces that object, as `kubectl edit` does; else it is applied. */
+  /** YAML to change or to make: with a path it replaces that object, as `kubectl replace` does; else it is applied. */
   function edit(text, path) {
     const area = el("textarea", { rows: "28", cols: "70", spellcheck: "false", "aria-label": "YAML" });
     area.value = text;
@@ -142,13 +143,29 @@ export function objectsView(view, record, tell) {
     // What is forced is part of the text that was sent, and not of what has become of it since.
     const send = async (dryRun, sent = { text: area.value, inside: namespace.value || "default" }, forced = new Map()) => {
       try {
-        show(outcome, path ? await replace(path, sent.text, dryRun) : await applied(dryRun, sent, forced));
+        show(outcome, path ? await replaced(dryRun, sent) : await applied(dryRun, sent, forced));
         forgetKinds();
         await begin();
       } catch (error) {
         const offered = (fields) => send(dryRun, sent, forced.set(error.at, fields));
-        show(outcome, error instanceof Conflict ? disputed(error, area.value === sent.text && offered) : error.message);
+        const isPast = path && error.code === CONFLICT;
+        show(outcome, error instanceof Conflict ? disputed(error, area.value === sent.text && offered) : isPast ? overtaken(error) : error.message);
       }
+    };
+    /** What is changed next is changed in what there is now: its version has grown. */
+    const replaced = async (dryRun, { text: whole }) => {
+      const { object, words } = await replace(path, whole, dryRun);
+      if (!dryRun && area.value === whole) area.value = yamlText(object);
+      return words;
+    };
+    /** Somebody was faster, as controllers are with a status: the text as it is goes onto what there is now. */
+    const overtaken = ({ message }) => {
+      const title = "Without its resourceVersion: whatever was written since it was read is written over";
+      const force = () => {
+        area.value = area.value.replace(/^ {2}resourceVersion:.*\n/m, "");
+        send(false);
+      };
+      return [el("p", {}, message), el("button", { type: "button", title, onclick: force }, "Replace all the same")];
     };
     area.addEventListener("input", () => outcome.querySelector("button")?.remove());
     /** Of what is forced it is said what was taken. */

@@ -1,12 +1,18 @@
 // The causal record as it is written, and what of it is shown: a player that follows, slows down, stands still,
 // goes on by one and goes back.
 
-import { lines } from "./api.js";
+import { Unanswered, lines } from "./api.js";
+import { isBeat } from "./movement.js";
 
 /** As many steps as the cluster remembers; older ones are forgotten here, too. */
 const CAPACITY = 65536;
+const FOLLOWED = "/kubarium/v1/flow?follow=true&beats=true&bodies=true&rounds=seldom";
 /** Between two attempts to read on. */
 const PATIENCE = 1000;
+/** So often the cluster says at least that it is there, in milliseconds; where nothing is heard of it for so many times
+ * that, it is not, though its connection may be. A page that slept has not listened: time alone says nothing. */
+const BEAT = 5000;
+const MISSED_BEATS = 3;
 /** So long a frame may be busy with steps that have come all at once, in milliseconds; the others wait for the next. */
 const BUDGET = 6;
 /** As long at least, however much else the frame has done: it must get on. */
@@ -39,14 +45,27 @@ export class CausalRecord extends EventTarget {
   async follow() {
     let since = "";
     for (;;) {
+      const silence = new AbortController();
+      let missed = 0;
+      const beats = setInterval(() => {
+        missed += 1;
+        if (missed === MISSED_BEATS) silence.abort();
+      }, BEAT);
+      const heard = () => {
+        missed = 0;
+        this.dispatchEvent(new Event("heard"));
+      };
       try {
-        const heard = () => this.dispatchEvent(new Event("heard"));
-        for await (const line of lines(`/kubarium/v1/flow?follow=true&bodies=true&rounds=seldom&since=${since}`, heard)) {
+        for await (const line of lines(`${FOLLOWED}&since=${since}`, heard, silence.signal)) {
+          missed = 0;
           since = line.next;
           this.#add(line);
         }
       } catch (error) {
-        this.dispatchEvent(new CustomEvent("trouble", { detail: error }));
+        const why = silence.signal.aborted ? new Unanswered() : error;
+        this.dispatchEvent(new CustomEvent("trouble", { detail: why }));
+      } finally {
+        clearInterval(beats);
       }
       await new Promise((resolve) => setTimeout(resolve, PATIENCE));
     }
@@ -95,7 +114,9 @@ export class CausalRecord extends EventTarget {
     }
     for (const step of steps) {
       // Where it happened is said by the cause of what has no place of its own.
-      step.component ??= this.get(step.cause)?.component ?? "";
+      const cause = this.get(step.cause);
+      step.component ??= cause?.component ?? "";
+      step.isBeat = isBeat(step, cause);
       this.steps.push(step);
     }
     while (this.steps.length > CAPACITY) this.#forget(this.steps.length - CAPACITY);

@@ -5,14 +5,16 @@ import { json, kindNamed, pathOf } from "./api.js";
 import { calmly, el, labelled, show } from "./dom.js";
 import { happened, valueAt } from "./happened.js";
 import { subjectOf } from "./record.js";
-import { yamlOf } from "./yaml.js";
+import { valueIn, yamlOf } from "./yaml.js";
 
 /** What every step has, told apart from what it says. */
-const FRAME = new Set(["id", "cause", "atMicroseconds", "step", "component", "words", "entry"]);
+const FRAME = new Set(["id", "cause", "atMicroseconds", "step", "component", "words", "entry", "isBeat"]);
 
 /** So many steps that one led to are listed; of further ones the number is told. */
 const MAX_EFFECTS = 200;
 
+/** Values of an object that are looked up for one field, at most. */
+const MAX_VALUES = 50;
 const NOT_FOUND = 404;
 const GENERATION = "metadata.generation";
 /** What the steps of a request are, from its coming to its answer: of these headers and bodies are kept. */
@@ -28,6 +30,8 @@ export function storyView(view, record) {
   fetch("/sources.json").then(async (response) => (sources = await response.json())).catch(() => {});
   let shown = null;
   let chosen = null;
+  /** How often a field or a name was picked. */
+  let picked = 0;
   const kind = el("input", { value: "pods", size: "24", required: true });
   const namespace = el("input", { value: "default", size: "16" });
   const name = el("input", { size: "28", required: true });
@@ -144,11 +148,16 @@ export function storyView(view, record) {
       show(fields, el("h2", {}, whyMissing(told, error)));
     });
     if (!object) return;
-    const { legend, body } = yamlOf(object, async (entry, path) => {
-      const written = entry ? writeOf(told, entry, record) : path === GENERATION ? await writeOfGeneration(told, object, record) : writeOfUnowned(told, path, record);
-      if (written) return choose(written, null);
-      const whose = entry ? `The write of ${entry.manager} at ${entry.time}` : `The write of ${path}`;
-      show(detail, el("p", { role: "status" }, `${whose} is not remembered.`));
+    const { legend, body } = yamlOf(object, async (entry, path, way) => {
+      picked += 1;
+      const mine = picked;
+      const written = await writeThatMade({ told, object, entry, path, way }, record);
+      // Values are looked up meanwhile: another field may have been chosen.
+      if (mine !== picked) return undefined;
+      if (written?.id) return choose(written, null);
+      const whose = entry ? `The write of ${entry.manager}${entry.time ? ` at ${entry.time}` : ""}` : `The write of ${path}`;
+      const why = written?.from ? `Nobody has changed ${path} after revision ${written.from.revision}; what was before that is not known any more.` : `${whose} is not remembered.`;
+      return show(detail, el("p", { role: "status" }, why));
     });
     show(fields, el("h2", {}, "Who wrote which field"), el("p", {}, "A name or a field leads to the request that wrote it."), legend, body);
   }
@@ -166,11 +175,63 @@ export function storyView(view, record) {
   };
 }
 
+/** The write that led to what somebody has chosen: to what a manager has, or to a field. */
+async function writeThatMade({ told, object, entry, path, way }, record) {
+  if (!entry) return path === GENERATION ? writeOfGeneration(told, object, record) : writeOfUnowned(told, path, record);
+  const ofManager = writeOf(told, entry, record);
+  if (!way) return ofManager;
+  const { written, from } = await writeOfValue(told, object.metadata.uid, way, record);
+  // Of those who wrote later it is known that they did not write this.
+  return written ?? (ofManager?.id <= from?.id ? ofManager : { from });
+}
+
+/** The last write that has changed a field: whoever owns it may have written it long before what else they own. Where
+ * the values are not known any more, or too many would have to be looked up: from which write on it was no other. */
+async function writeOfValue(told, uid, way, record) {
+  const all = told.steps.filter((step) => isWriteOf(step, told) && step.uid === uid && step.operation !== "delete");
+  // Of an item of a list the record says where it stood then.
+  const names = way.slice(0, way.findIndex((part) => typeof part !== "string") >>> 0);
+  const isPlain = names.length === way.length;
+  const known = new Map();
+  const after = async ({ resource, namespace, name, revision }) => {
+    if (!known.has(revision)) known.set(revision, JSON.stringify(valueIn(await valueAt(resource, namespace, name, revision, told.storage), way)));
+    return known.get(revision);
+  };
+  for (const [at, write] of [...all.entries()].reverse()) {
+    if (at === 0 && write.operation === "create") return { written: asRecorded(write, record) };
+    const said = saysChange(write, names.join("."), record);
+    const isKnown = said === false || (said && isPlain);
+    try {
+      if (!isKnown && (at === 0 || known.size > MAX_VALUES)) return { from: write };
+      if (isKnown ? said : (await after(write)) !== (await after(all[at - 1]))) return { written: asRecorded(write, record) };
+    } catch {
+      // They are compacted.
+      return { from: write };
+    }
+  }
+  return {};
+}
+
+/** Whether a write changed a field, as far as the record has what it changed. */
+function saysChange(write, path, record) {
+  const changed = (requestOf(write, "Validated", record)?.changed ?? []).map((one) => one.path);
+  if (changed.some((one) => one === path || one.startsWith(`${path}.`) || one.startsWith(`${path}[`) || path.startsWith(`${one}.`))) return true;
+  // Of very many only the number is told.
+  return !changed.length || changed.some((one) => one.startsWith("and ")) ? undefined : false;
+}
+
 /** The write by which a manager came by what it owns: the last of that second, of that part of the object, by the name
- * that the request gave, or else by who asked, as far as these are known. */
+ * that the request gave, or else by who asked, as far as these are known. A write of the scale is noted without a time,
+ * as upstream. */
 function writeOf(told, { manager, time, operation, subresource = "" }, record) {
-  const second = (step) => Math.floor((told.beganUnixMicroseconds + step.atMicroseconds) / 1e6);
-  const then = writesOf(told, subresource, record).filter((step) => second(step) === Date.parse(time) / 1000);
+  const second = (at) => Math.floor((told.beganUnixMicroseconds + at) / 1e6);
+  // The time is noted before what is written lies in etcd.
+  const took = (step) => {
+    const [end, begin] = [record.get(step.id), requestOf(step, "RequestReceived", record)];
+    return end && begin ? end.atMicroseconds - begin.atMicroseconds : 0;
+  };
+  const isThen = (step, noted) => second(step.atMicroseconds - took(step)) <= noted && noted <= second(step.atMicroseconds);
+  const then = writesOf(told, subresource, record).filter((step) => !time || isThen(step, Date.parse(time) / 1000));
   const isNamed = (step) => requestOf(step, "Routed", record)?.options?.split("&").includes(`fieldManager=${encodeURIComponent(manager)}`);
   const isBy = (step) => managerOf(requestOf(step, "RequestReceived", record)?.user ?? "") === manager;
   const isOther = (step) => !managerOf(requestOf(step, "RequestReceived", record)?.user ?? "");
