@@ -146,15 +146,16 @@ function answer(step, record) {
   return [APISERVER, request ? askerOf(request, record) : "you"];
 }
 
-/** Whether it is part of how one says that it is still there, a Lease that is renewed, to which nobody pays heed until
- * it stays away. Causes are asked before what they caused, and tell what they said. */
+/** Whether it is part of how one says that it is still there, a Lease that is renewed or a kubelet's word on its node,
+ * to which people pay heed when it stays away or is another than before. Causes are asked before what they caused, and
+ * tell what they said. */
 export function isBeat(step, cause) {
   if (step.resource === LEASES) return true;
-  return step.step === "RequestReceived" ? RENEWAL.test(step.path) : Boolean(cause?.isBeat);
+  return step.step === "RequestReceived" ? BEATS.test(step.path) : Boolean(cause?.isBeat);
 }
 
 const LEASES = "leases";
-const RENEWAL = /\/coordination\.k8s\.io\/[^/]+\/namespaces\/[^/]+\/leases\//;
+const BEATS = /^\/apis\/coordination\.k8s\.io\/[^/]+\/namespaces\/[^/]+\/leases\/|^\/api\/v1\/nodes\/[^/]+\/status$/;
 
 const OF_ROUNDS = new Set(["Enqueued", "ReconcileStarted", "ReconcileEnded"]);
 
