@@ -19,6 +19,8 @@ use super::{Failure, block_on, choice, lesson_left, say};
 
 /// How often the record is looked at while something is waited for.
 const PERIOD: Duration = Duration::from_millis(200);
+/// How long nothing more may be seen until it is said what is waited for.
+const HINTED_AFTER: Duration = Duration::from_secs(10);
 
 /// Learn how Kubernetes works, on a cluster that runs: without a lesson, list them.
 #[derive(Args)]
@@ -64,7 +66,11 @@ impl Learn {
             lesson_left::refuse_if_left(&taken.context, &lesson)?;
         }
         say(taken.style.paint(Tone::Strong, &lesson.title));
-        lesson.steps.iter().try_for_each(|step| taken.take(step))
+        let mut since = taken.newest()?;
+        for step in &lesson.steps {
+            since = taken.take(step, since)?;
+        }
+        Ok(())
     }
 }
 
@@ -113,6 +119,12 @@ fn path_with_us() -> Option<OsString> {
     std::env::join_paths(std::iter::once(own).chain(std::env::split_paths(&others))).ok()
 }
 
+/// What is said to who chose another answer than the right one.
+fn refusal(step: &LessonStep, answer: &str) -> String {
+    let why = step.wrong.get(answer).map_or("That is not so.", |why| why.trim_end());
+    format!("No. {why} Once more?")
+}
+
 /// As one word of a shell.
 fn quoted(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "/._-".contains(letter);
@@ -128,23 +140,32 @@ struct LessonTaken<'a> {
 }
 
 impl LessonTaken<'_> {
-    fn take(&self, step: &LessonStep) -> Result<(), Failure> {
+    /// Tells one step. `since` is where in the record the last command was shown: what needs no command is
+    /// looked for from there on, and not in the story of who took the lesson before. Says it for the next.
+    fn take(&self, step: &LessonStep, since: u64) -> Result<u64, Failure> {
         if !step.question.is_empty() {
-            return self.ask(step);
+            self.ask(step);
+            return Ok(since);
         }
         say(format!("\n{}", paragraphs(step.text.trim_end())));
-        let since = if step.run.is_empty() { 1 } else { self.newest()? };
+        let since = if step.run.is_empty() { since } else { self.newest()? };
         if !step.run.is_empty() {
             say(self.style.paint(Tone::Strong, &format!("\n$ {}", step.run)));
             if self.learn.run {
                 self.do_it(&step.run)?;
             } else if !step.see.is_empty() {
-                say(self
-                    .style
-                    .paint(Tone::Quiet, "(for another shell: this one waits until it has been seen)"));
+                self.whisper("(for another shell: this one waits until it has been seen)");
+            } else if std::io::stdin().is_terminal() {
+                self.whisper("(for another shell; Enter goes on)");
+                let _ = std::io::stdin().read_line(&mut String::new());
             }
         }
-        self.wait(step, since)
+        self.wait(step, since)?;
+        Ok(since)
+    }
+
+    fn whisper(&self, text: &str) {
+        say(self.style.paint(Tone::Quiet, text));
     }
 
     /// Runs a command as who learns would: with the cluster's kubeconfig, and this program as `kubarium`.
@@ -163,19 +184,24 @@ impl LessonTaken<'_> {
     /// Until everything that is to be seen is in the record.
     fn wait(&self, step: &LessonStep, since: u64) -> Result<(), Failure> {
         let clock = Clock::real();
-        let mut told = 0;
+        let (mut told, mut hint_at) = (0, HINTED_AFTER);
         loop {
             let lines = self.lines(since)?;
             let seen = step.seen(lines.iter().map(String::as_str));
-            for wanted in step.see.iter().take(seen).skip(told) {
-                say(self.style.paint(Tone::Good, &format!("seen: {wanted}")));
+            for line in seen.iter().skip(told) {
+                say(self.style.paint(Tone::Good, &fitted(&format!("seen: {line}"))));
+                hint_at = clock.elapsed() + HINTED_AFTER;
             }
-            told = told.max(seen);
-            if told == step.see.len() {
+            told = told.max(seen.len());
+            let Some(wanted) = step.see.get(told) else {
                 return Ok(());
-            }
+            };
             if clock.elapsed() > Duration::from_secs(self.learn.patience) {
-                return Err(Failure(format!("{:?} was not seen in time", step.see[told])));
+                return Err(Failure(format!("{wanted:?} was not seen in time")));
+            }
+            if clock.elapsed() > hint_at {
+                self.whisper(&format!("(still to be seen: {wanted:?})"));
+                hint_at = Duration::MAX;
             }
             block_on(async {
                 clock.sleep(PERIOD).await;
@@ -184,12 +210,14 @@ impl LessonTaken<'_> {
         }
     }
 
-    fn ask(&self, step: &LessonStep) -> Result<(), Failure> {
+    /// Asks until the answer is right; where nobody can answer it is given.
+    fn ask(&self, step: &LessonStep) {
         say(self.style.paint(Tone::Strong, &format!("\n{}", step.question)));
         for (number, answer) in (1..).zip(&step.answers) {
             say(fitted(&format!("  {number}. {answer}")));
         }
         let mut input = std::io::stdin().lock();
+        let mut word = "Answer";
         while std::io::stdin().is_terminal() {
             let _ = std::io::stdout().write_all(b"> ").and_then(|()| std::io::stdout().flush());
             let mut line = String::new();
@@ -199,13 +227,15 @@ impl LessonTaken<'_> {
             let chosen =
                 line.trim().parse::<usize>().ok().and_then(|number| step.answers.get(number.wrapping_sub(1)));
             match chosen {
-                Some(answer) if *answer == step.right => break,
-                Some(_) => say("No. Once more?"),
+                Some(answer) if *answer == step.right => {
+                    word = "Yes";
+                    break;
+                }
+                Some(answer) => say(paragraphs(&refusal(step, answer))),
                 None => say("The number of an answer, please."),
             }
         }
-        say(paragraphs(&format!("{}. {}", step.right, step.because.trim_end())));
-        Ok(())
+        say(paragraphs(&format!("{word}: {}. {}", step.right, step.because.trim_end())));
     }
 
     /// The step that comes next in the record.
@@ -235,6 +265,17 @@ impl LessonTaken<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_wrong_is_told_why() {
+        let lesson = lessons().iter().find(|lesson| lesson.name == "deployment").unwrap();
+        let asked = lesson.steps.iter().find(|step| !step.question.is_empty()).unwrap();
+        let said = refusal(asked, &asked.answers[0]);
+        assert!(
+            said.starts_with("No. ") && said.contains("binding") && said.ends_with(" Once more?"),
+            "{said}"
+        );
+    }
 
     #[test]
     fn commands_find_this_program_first() {

@@ -27,6 +27,12 @@ const PLACES: &[(&str, &str)] = &[
         "validatingadmissionpolicybinding",
         "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
     ),
+    ("apiservice", "/apis/apiregistration.k8s.io/v1/apiservices"),
+    ("mutatingadmissionpolicy", "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies"),
+    (
+        "mutatingadmissionpolicybinding",
+        "/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicybindings",
+    ),
 ];
 
 /// Refuses a lesson as long as something is there that it, or another, makes itself.
@@ -50,7 +56,9 @@ fn names(list: &Value) -> impl Iterator<Item = &str> {
 }
 
 fn is_of_a_lesson(name: &str) -> bool {
-    name.strip_prefix(NAME).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    // An APIService is called after its version and group.
+    let name = name.strip_prefix("v1.").unwrap_or(name);
+    name.strip_prefix(NAME).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']))
 }
 
 /// The lesson's own last command undoes what else it has changed, such as labels of nodes.
@@ -76,9 +84,12 @@ mod tests {
     fn what_lessons_make_is_found_and_nothing_else() {
         let named = |name: &str| json!({"metadata": {"name": name}});
         let owned = json!({"metadata": {"name": "lesson-x", "ownerReferences": [{"name": "lesson"}]}});
-        let list =
-            json!({"items": [named("lesson"), named("lesson-live"), named("lessons"), named("a"), owned]});
-        assert_eq!(names(&list).collect::<Vec<_>>(), ["lesson", "lesson-live"]);
+        let of_a_group = named("v1.lesson.example.com");
+        let others = [named("lessons"), named("a"), owned];
+        let mut items = vec![named("lesson"), named("lesson-live"), of_a_group];
+        items.extend(others);
+        let list = json!({"items": items});
+        assert_eq!(names(&list).collect::<Vec<_>>(), ["lesson", "lesson-live", "v1.lesson.example.com"]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The course: lessons as data (`manifests/lessons`), for the page and for `kubarium learn`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::LazyLock;
 
@@ -76,6 +77,9 @@ pub struct LessonStep {
     pub right: String,
     /// Why that is so.
     pub because: String,
+    /// Of each other answer, what is wrong with it.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub wrong: BTreeMap<String, String>,
 }
 
 macro_rules! lessons {
@@ -89,6 +93,7 @@ lessons! {
     "deployment",
     "kubectl",
     "request",
+    "server",
     "credentials",
     "rbac",
     "admission",
@@ -97,6 +102,7 @@ lessons! {
     "storage",
     "watch",
     "informers",
+    "status",
     "scheduling",
     "kubelet",
     "versions",
@@ -193,12 +199,12 @@ impl LessonObject {
 }
 
 impl LessonStep {
-    /// How many of what is to be seen has been seen, in order, among these lines of `component: words`.
-    pub fn seen<'a>(&self, lines: impl IntoIterator<Item = &'a str>) -> usize {
-        let mut seen = 0;
+    /// In which of these lines of `component: words` is what is to be seen, in order, as far as it is there.
+    pub fn seen<'a>(&self, lines: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+        let mut seen: Vec<&str> = Vec::new();
         for line in lines {
-            if self.see.get(seen).is_some_and(|wanted| line.contains(wanted.as_str())) {
-                seen += 1;
+            if self.see.get(seen.len()).is_some_and(|wanted| line.contains(wanted.as_str())) {
+                seen.push(line);
             }
         }
         seen
@@ -220,6 +226,12 @@ mod tests {
                 assert_ne!(is_question, !step.text.is_empty(), "{name}: {step:?}");
                 assert_eq!(is_question, step.answers.contains(&step.right), "{name}: {step:?}");
                 assert_eq!(is_question, !step.because.is_empty(), "{name}: {step:?}");
+                // Who is wrong is told why.
+                let mut others: Vec<&String> =
+                    step.answers.iter().filter(|one| **one != step.right).collect();
+                others.sort_unstable();
+                assert_eq!(others, step.wrong.keys().collect::<Vec<_>>(), "{name}: {step:?}");
+                assert!(step.wrong.values().all(|why| why.ends_with('.')), "{name}: {step:?}");
             }
         }
     }
@@ -292,7 +304,8 @@ mod tests {
     #[test]
     fn what_is_seen_counts_in_order() {
         let step = LessonStep { see: vec!["created a".into(), "deleted a".into()], ..LessonStep::default() };
-        assert_eq!(step.seen(["x: deleted a", "x: created a at 1"]), 1);
-        assert_eq!(step.seen(["x: created a at 1", "y: z", "x: deleted a at 2"]), 2);
+        assert_eq!(step.seen(["x: deleted a", "x: created a at 1"]), ["x: created a at 1"]);
+        let both = ["x: created a at 1", "x: deleted a at 2"];
+        assert_eq!(step.seen([both[0], "y: z", both[1]]), both, "the lines themselves, with their revisions");
     }
 }

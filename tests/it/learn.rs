@@ -44,16 +44,21 @@ fn every_lesson_shows_what_it_says() {
     assert!(up.kubectl(&["config", "set-context", "--current", "--namespace", "elsewhere"]).status.success());
     let (_, list, _) = learn(&[]);
     let names: Vec<&str> = list.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert!(names.len() >= 22, "{list}");
+    assert!(names.len() >= 25, "{list}");
     for name in names {
         let (is_done, out, err) = learn(&[name, "--run", "--patience", "60"]);
-        assert!(is_done && out.contains("seen: "), "lesson {name}\n{out}{err}");
+        assert!(is_done && out.contains("seen: ") && out.contains("Answer: "), "lesson {name}\n{out}{err}");
         // The one that shows what stands in the context shows that.
         assert!(
             name == "kubectl" || !format!("{out}{err}").contains("elsewhere"),
             "lesson {name}\n{out}{err}"
         );
     }
+    // What was seen is shown as it is in the record, with the revision of which the text tells.
+    let (is_done, out, err) = learn(&["watch", "--run", "--patience", "60"]);
+    let at = "seen: kube-apiserver: updated configmaps default/lesson at ";
+    let revision = out.split(at).nth(1).and_then(|rest| rest.chars().next());
+    assert!(is_done && revision.is_some_and(|digit| digit.is_ascii_digit()), "{out}{err}");
     // Who learns may bring what it is shown on.
     let manifest = up.folder().join("mine.yaml");
     std::fs::write(&manifest, MINE).unwrap();

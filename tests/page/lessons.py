@@ -5,6 +5,7 @@ Arguments: the link, a kubeconfig, a folder for the profile, a PATH with kubariu
 """
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -56,6 +57,9 @@ def take(page, lesson, first="run"):
         sections = lambda: page.find_elements(By.CSS_SELECTOR, SECTION)
         section = eventually(f"step {at} of {lesson['name']}", lambda: len(sections()) > at and sections()[at])
         if step["question"]:
+            wrong, why = next(iter(step["wrong"].items()))
+            press(section, " ".join(wrong.split()))
+            eventually("why it is wrong", lambda: f"No. {why} Once more?" in section.text)
             press(section, " ".join(step["right"].split()))
             continue
         if step.get("applies") and first != "run":
@@ -69,6 +73,8 @@ def take(page, lesson, first="run"):
                 eventually(f"{lesson['name']}: what is to be seen", lambda: not unseen())
             except AssertionError as error:
                 raise AssertionError(f"{error}: {unseen()}") from None
+            if any(wanted.endswith(" at ") for wanted in step["see"]):
+                assert re.search(r" at \d+", section.text), f"a revision is told of: {section.text}"
         else:
             press(section, "Go on")
     eventually("the end", lambda: "That was the lesson." in text(page, "#view-lessons article"))
@@ -129,7 +135,7 @@ def main():
         page.find_element(By.ID, "tab-lessons").click()
         eventually("the map beside the lesson", lambda: count(page, "#view-map:not([hidden]) svg .node") == 3)
         lessons = page.execute_async_script(LESSONS)
-        assert len(lessons) >= 22, [one["name"] for one in lessons]
+        assert len(lessons) >= 25, [one["name"] for one in lessons]
         for lesson in lessons:
             began = time.monotonic()
             choose(page, lesson["title"])

@@ -111,7 +111,7 @@ export function lessonsView(view, record) {
       for (const one of steps) {
         if (seen < step.see.length && `${one.component}: ${one.words}`.includes(step.see[seen])) {
           marks[seen].className = "seen";
-          marks[seen].textContent = `✓ ${step.see[seen]}`;
+          marks[seen].textContent = `✓ ${one.component}: ${one.words}`;
           seen += 1;
         }
       }
@@ -121,8 +121,10 @@ export function lessonsView(view, record) {
       }
     };
     waits = look;
-    // What needs no command may have been seen before it is read of, and so may what is there already.
-    if (!step.run || (step.applies && taken.isThere)) queueMicrotask(() => look(record.steps));
+    // What needs no command may have been seen before it is read of, and so may what is there already; but the story of
+    // who took the lesson before is not this one.
+    if (!step.run || (step.applies && taken.isThere)) queueMicrotask(() => look(record.steps.slice(Math.max((taken.from ?? 0) - record.first, 0))));
+    else taken.from = record.newest + 1;
     return part;
   }
 
@@ -153,7 +155,7 @@ function question(step, next) {
   const said = el("p", { role: "status" });
   const choose = (answer) => {
     const isRight = answer === step.right;
-    show(said, isRight ? `Yes. ${step.because}` : "No. Once more?");
+    show(said, isRight ? `Yes. ${step.because}` : `No. ${step.wrong?.[answer] ?? ""} Once more?`);
     if (isRight) {
       for (const button of buttons) button.disabled = true;
       next(true);
