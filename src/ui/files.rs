@@ -50,6 +50,7 @@ page! {
     "/page/happened.js" "happened.js" SCRIPT,
     "/page/objects.js" "objects.js" SCRIPT,
     "/page/applying.js" "applying.js" SCRIPT,
+    "/page/caused.js" "caused.js" SCRIPT,
     "/page/containers.js" "containers.js" SCRIPT,
     "/page/yaml.js" "yaml.js" SCRIPT,
     "/page/terminal.js" "terminal.js" SCRIPT,

@@ -209,6 +209,18 @@ def stand_still_and_go_back(page):
     eventually("five pods again", lambda: count(page, ".pod.running") == 5)
 
 
+def a_line_opens_its_step(page):
+    """Also of what belongs to no object by itself."""
+    page.find_element(By.ID, "tab-map").click()
+    click(page, "Pause")
+    eventually("it to stand still", lambda: button(page, "Play"))
+    line = page.execute_script("return document.querySelector('#view-map ol.steps li').innerText").split()[0]
+    page.find_element(By.CSS_SELECTOR, "#view-map ol.steps button").click()
+    eventually("the step", lambda: text(page, "#view-story .detail h2").startswith(f"{line} "))
+    page.find_element(By.ID, "tab-map").click()
+    click(page, "Live")
+
+
 def hold_the_cluster(page):
     held = lambda: text(page, "ol.held")
     click(page, "Hold cluster")
@@ -451,6 +463,9 @@ def a_story_to_take_along(page):
     saved = eventually("a whole file", saved_story)
     step = saved.split("created pods default/web-")[1].split("</details>")[0]
     assert "/registry/pods/default/web-" in step and "src/etcd/writer.rs:" in step, step
+    assert "schedulerName: default-scheduler" in step, step
+    asked = saved.split("create default/pods")[1].split("</details>")[0]
+    assert "Request: POST /api/v1/namespaces/default/pods" in asked and "Answer: 201" in asked, asked
     assert "http:" not in saved and "https:" not in saved and "src=" not in saved and "href=" not in saved, saved
 
 
@@ -504,6 +519,7 @@ def containers_of_a_pod(page):
     eventually("that there was none", lambda: "previous terminated container" in text(page, "#view-objects pre.output"))
     click(page, "Shell")
     eventually("a shell", lambda: count(page, ".terminal input"))
+    assert page.execute_script("return document.activeElement.matches('.terminal input')"), "whoever wants a shell types into it"
     chosen().select_by_visible_text("second")
     said = lambda: text(page, ".terminal pre")
     eventually("its prompt", lambda: said().endswith("/ # "))
@@ -551,6 +567,78 @@ def apply_and_delete(page):
         page.execute_script("arguments[0].value = arguments[1]", area, sent)
         click(page, "Apply")
         eventually(f"{answer!r}", lambda: answer in outcome())
+
+
+CAUSED = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: caused, namespace: default}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: caused}}
+  template:
+    metadata: {labels: {app: caused}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers:
+      - {name: nginx, image: nginx}
+"""
+
+
+def what_a_write_leads_to(page):
+    """A dry run says what would be otherwise; what is applied or deleted is followed as it happens."""
+    area = page.find_element(By.TAG_NAME, "textarea")
+    write = lambda words: page.execute_script("arguments[0].value = arguments[1]", area, words)
+    outcome = lambda: text(page, "#view-objects .outcome")
+    led_to = lambda: text(page, "#view-objects .caused")
+    write(CAUSED)
+    click(page, "Dry run")
+    eventually("that it is not there yet", lambda: "Deployment caused would be created" in outcome())
+    assert count(page, "#view-objects .caused li") == 0
+    click(page, "Apply")
+    for words in ["deployments.apps default/caused created by you", " created by deployment-controller",
+                  "2 pods created by replicaset-controller", "2 pods bound to nodes", "2 containers started"]:
+        eventually(words, lambda: words in led_to())
+    faultless(page, "objects, what a write leads to")
+    write(CAUSED.replace("replicas: 2", "replicas: 3"))
+    click(page, "Dry run")
+    eventually("what would change", lambda: "spec.replicas\t2\t3" in outcome())
+    faultless(page, "objects, what would change")
+    click(page, "Apply")
+    eventually("one more", lambda: "deployments.apps default/caused updated by you" in led_to())
+    press(page, "the write", ["updated by you"], "#view-objects .caused")
+    eventually("its step", lambda: "updated deployments.apps default/caused" in text(page, "#view-story .detail"))
+    assert "updated deployments.apps default/caused" in eventually("it in the story", lambda: text(page, "#view-story [aria-current]"))
+    page.find_element(By.ID, "tab-objects").click()
+
+
+def what_is_looked_at_is_as_it_is(page):
+    """The table and the object change when somebody else changes them."""
+    label = lambda words: page.execute_script("return [...document.querySelectorAll('#view-objects label')].find((one) => one.textContent === arguments[0]).lastChild", words)
+    Select(page.find_element(By.CSS_SELECTOR, "#view-objects .bar select")).select_by_visible_text("deployments.apps")
+    table = lambda: text(page, "#view-objects table")
+    eventually("both", lambda: "caused" in table() and "web" in table() and "Images" not in table())
+    label("Wide").click()
+    eventually("what kubectl prints with -o wide", lambda: "Images" in table())
+    label("Wide").click()
+    label("Labels").send_keys("app=none" + Keys.TAB)
+    eventually("none of them", lambda: "web" not in table())
+    label("Labels").clear()
+    label("Labels").send_keys(Keys.TAB)
+    press(page, "the deployment", ["caused"], "#view-objects td")
+    shown = lambda: text(page, "#view-objects pre.yaml")
+    eventually("its YAML", lambda: "name: caused" in shown())
+    kubectl("label", "deployment", "caused", "some=body")
+    eventually("what there is now", lambda: "some: body" in shown())
+    page.execute_script("[...document.querySelectorAll('#view-objects td button')].find((one) => one.textContent === 'caused').focus()")
+    kubectl("label", "deployment", "caused", "any=thing")
+    eventually("what there is now", lambda: "any: thing" in shown())
+    assert page.execute_script("return document.activeElement.textContent") == "caused", "who came there by keyboard stays"
+    click(page, "Delete")
+    click(page, "Delete caused")
+    for words in ["deployments.apps default/caused deleted by you", " deleted by garbage-collector-controller", "3 pods deleted by "]:
+        eventually(words, lambda: words in text(page, "#view-objects .caused"))
+    faultless(page, "objects, what a deletion leads to")
+    click(page, "Apply YAML")
 
 
 def fields_that_somebody_else_has(page):
@@ -908,7 +996,7 @@ def nothing_leaves_the_origin(page):
     assert not foreign, foreign
     severe = [entry["message"] for entry in page.get_log("browser") if entry["level"] == "SEVERE"]
     # What is refused on purpose a browser logs, too.
-    asked_for = ["pods/a-pair/log?container=second", "configmaps/shared?", "pods/nope", "pods/gone", "pods/huge", "configmaps/refused", "configmaps/edited?", "resource=foos", "/manifests"]
+    asked_for = ["pods/a-pair/log?container=second", "configmaps/shared?", "pods/nope", "pods/gone", "pods/huge", "configmaps/refused", "configmaps/edited?", "resource=foos", "/manifests", "deployments/caused"]
     unexpected = [one for one in severe if not any(part in one for part in asked_for)]
     assert not unexpected, unexpected
 
@@ -932,8 +1020,11 @@ def main():
         what_never_was_is_not_gone(page)
         a_story_ends_with_how_it_stands(page)
         assert page.execute_async_script(LASTED) == ["0.0 ms", "1.50 s", "2m31s"]
+        a_line_opens_its_step(page)
         objects_and_a_shell(page)
         apply_and_delete(page)
+        what_a_write_leads_to(page)
+        what_is_looked_at_is_as_it_is(page)
         fields_that_somebody_else_has(page)
         a_text_that_is_changed_again(page)
         lists_in_lists_are_written_as_such(page)

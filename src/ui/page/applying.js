@@ -2,6 +2,8 @@
 
 import { ask, json, kinds, pathOf } from "./api.js";
 
+const NOT_FOUND = 404;
+
 /** Under which name the page's own writes stand in `metadata.managedFields`. */
 const MANAGER = "kubarium-ui";
 
@@ -19,7 +21,7 @@ export class Conflict extends Error {
 }
 
 /** Each object of a text, one after the other, since what comes first may be what the next is in: what became of it,
- * and the object. A `Conflict` names the fields that somebody else has; they are taken by those objects of the text
+ * the object, what it was `before` a dry run (null: it was not there), and the path that was asked. A `Conflict` names the fields that somebody else has; they are taken by those objects of the text
  * that are `forced`. */
 export async function apply(text, { inside = "default", dryRun = false, forced = new Set() } = {}) {
   const all = await manifests(text);
@@ -70,11 +72,12 @@ async function applyOne({ head, body }, { inside, dryRun, force }) {
   const query = `?fieldManager=${MANAGER}&fieldValidation=Strict${dryRun ? "&dryRun=All" : ""}`;
   if (!name) {
     const object = await (await ask(`${path}${query}`, { method: "POST", body, type: "application/yaml" })).json();
-    return { object, of, words: `${of.kind} ${object.metadata.name} ${dryRun ? "would be created" : "created"}` };
+    return { object, of, path, before: null, words: `${of.kind} ${object.metadata.name} ${dryRun ? "would be created" : "created"}` };
   }
+  const before = dryRun ? await asItIs(path) : undefined;
   const sent = { method: "PATCH", body, type: "application/apply-patch+yaml" };
   const object = await (await ask(`${path}${query}${force ? "&force=true" : ""}`, sent).catch(conflicting)).json();
-  return { object, of, words: `${of.kind} ${name} ${dryRun ? "would be applied" : "applied"}` };
+  return { object, of, path, before, words: `${of.kind} ${name} ${!dryRun ? "applied" : before === null ? "would be created" : "would be applied"}` };
 }
 
 /** A refusal that says which fields are whose is one that can be overruled. */
@@ -83,9 +86,15 @@ function conflicting(error) {
   throw causes.length ? new Conflict(error.message, causes.map(({ field, message }) => ({ field, message }))) : error;
 }
 
-/** An object as it is to be from now on: what became of it, and the object as it is then. */
+/** Null if there is no such object, undefined if nobody says. */
+function asItIs(path) {
+  return json(path).catch(({ code }) => (code === NOT_FOUND ? null : undefined));
+}
+
+/** An object as it is to be from now on: what became of it, the object as it is then, and what it was before a dry run. */
 export async function replace(path, body, dryRun) {
+  const before = dryRun ? await asItIs(path) : undefined;
   const answer = await ask(`${path}?fieldManager=${MANAGER}${dryRun ? "&dryRun=All" : ""}`, { method: "PUT", body, type: "application/yaml" });
   const object = await answer.json();
-  return { object, words: `${object.kind} ${object.metadata.name} ${dryRun ? "would be replaced" : "replaced"}` };
+  return { object, before, words: `${object.kind} ${object.metadata.name} ${dryRun ? "would be replaced" : "replaced"}` };
 }

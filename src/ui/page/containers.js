@@ -66,5 +66,6 @@ export function shell(path, pod, pane) {
   const place = el("div", {});
   show(pane, el("div", { class: "bar" }, labelled("Container", container)), place);
   begin();
+  place.querySelector("input").focus();
   return () => opened.close();
 }

@@ -83,7 +83,9 @@ export async function valueAt(resource, namespace, name, revision, places) {
   const version = places[resource]?.version.split("/").at(-1) ?? found.version;
   const query = new URLSearchParams({ fieldSelector: `metadata.name=${name}`, resourceVersion: revision, resourceVersionMatch: "Exact" });
   const list = await json(`${pathOf({ ...found, version }, namespace)}?${query}`);
-  return list.items?.[0] ?? null;
+  const object = list.items?.[0];
+  // What stands once for a whole list is part of each object where it is kept.
+  return object ? { apiVersion: list.apiVersion, kind: found.kind, ...object } : null;
 }
 
 function value(title, object) {
@@ -91,7 +93,8 @@ function value(title, object) {
   return [el("h3", {}, title), el("pre", { class: "value", tabindex: "0" }, yamlText(object))];
 }
 
-function difference(title, before, now) {
+/** Which fields differ between an object as it was and as it is, as a table. */
+export function difference(title, before, now) {
   const rows = changes(before, now);
   const shown = rows.slice(0, MAX_CHANGES).map(([path, from, to]) => el("tr", {}, el("th", { scope: "row" }, path), el("td", {}, written(from)), el("td", {}, written(to))));
   const head = el("tr", {}, ["field", "from", "to"].map((column) => el("th", { scope: "col" }, column)));

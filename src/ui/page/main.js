@@ -3,7 +3,7 @@
 import { Unanswered, enter } from "./api.js";
 import { el, show, showChanged } from "./dom.js";
 import { CausalRecord, Player } from "./record.js";
-import { mapView } from "./map.js";
+import { mapView, storyOf } from "./map.js";
 import { storyView } from "./story.js";
 import { objectsView } from "./objects.js";
 import { lessonsView } from "./lessons.js";
@@ -82,12 +82,18 @@ async function start() {
     who("");
   });
   const story = storyView(element("view-story"), record);
-  const tell = (resource, namespace, name) => {
+  const tell = (resource, namespace, name, id) => {
     choose("story");
-    story.tell(resource, namespace, name);
+    story.tell(resource, namespace, name, id);
   };
-  mapView(element("view-map"), record, player, tell);
-  objectsView(element("view-objects"), record, tell);
+  const open = (step) => {
+    const subject = storyOf(step, record);
+    if (subject) return tell(...subject, step.id);
+    choose("story");
+    story.open(step);
+  };
+  mapView(element("view-map"), record, player, { tell, open });
+  objectsView(element("view-objects"), record, { tell, open });
   lessonsView(element("view-lessons"), record);
   for (const tab of TABS) element(`tab-${tab}`).addEventListener("click", () => choose(tab));
   element("tabs").addEventListener("keydown", walk);

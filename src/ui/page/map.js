@@ -35,6 +35,8 @@ const CALM = 30000;
 const BEATS = 1000;
 /** A place is shown to be busy for so long after its last step, in milliseconds. */
 const BUSY = 300;
+/** So many steps after a request it is looked for what it wrote. */
+const NEAR = 500;
 /** Lines of the list of what happened last. */
 const MAX_LINES = 40;
 const WIDTH = 1200;
@@ -54,8 +56,8 @@ function middle(place) {
   return [x + width / 2, y + Math.min(height / 2, 60)];
 }
 
-/** The view. `tell` opens the story of an object. */
-export function mapView(view, record, player, tell) {
+/** The view. `tell` opens the story of an object, `open` a step. */
+export function mapView(view, record, player, { tell, open }) {
   const canvas = el("canvas", { class: "dots", "aria-hidden": "true" });
   const moving = new Dots(canvas, WIDTH, HEIGHT);
   const drawing = draw();
@@ -79,7 +81,7 @@ export function mapView(view, record, player, tell) {
     moving.drawOnce();
     drawing.paint(picture, tell);
     const lines = told.slice(-MAX_LINES).reverse();
-    showChanged(list, lines.map((step) => step.id), () => lines.map((step) => line(step, tell)));
+    showChanged(list, lines.map((step) => step.id), () => lines.map((step) => line(step, open)));
     controls.paint();
   };
   const follows = () => player.live && player.running && player.speed >= 1;
@@ -169,15 +171,27 @@ function kindsThatMove() {
   return el("ul", { class: "legend", "aria-label": "What moves" }, named);
 }
 
-/** A line of the list, with what can be asked about it. */
-function line(step, tell) {
-  const subject = subjectOf(step);
-  const open = () => tell(...subject);
-  const words = subject ? el("button", { class: "link", onclick: open }, step.words) : step.words;
+/** A line of the list, which opens what happened in the step. */
+function line(step, open) {
+  const words = el("button", { class: "link", onclick: () => open(step) }, step.words);
   return el("li", { class: kindOf(step) }, el("span", { class: "id" }, `#${step.id}`), " ", el("span", { class: "component" }, step.component || "you"), " ", words);
 }
 
-/** Whose story a step belongs to: resource, namespace, name. */
+/** In whose story a step is told: of what it is about, else of what its request wrote, else of what led to it. */
+export function storyOf(step, record) {
+  const own = subjectOf(step);
+  if (own) return own;
+  const before = record.causes(step.id).find((one) => subjectOf(one));
+  const request = record.requestOf(step.id);
+  // What led to a request stands before it: then it has not written yet.
+  const isPart = (one) => one.step === "Stored" && record.requestOf(one.id) === request;
+  const from = request ? request.id - record.first : 0;
+  const written = request && request.id > (before?.id ?? 0) ? record.steps.slice(from, from + NEAR).find(isPart) : null;
+  const near = written ?? before;
+  return near ? subjectOf(near) : null;
+}
+
+/** What a step itself is about: resource, namespace, name. */
 export function subjectOf(step) {
   if (step.step === "Stored") return [step.resource, step.namespace, step.name];
   if (step.pod) return ["pods", ...step.pod.split("/")];

@@ -7,8 +7,10 @@ import { isBeat } from "./movement.js";
 /** As many steps as the cluster remembers; older ones are forgotten here, too. */
 const CAPACITY = 65536;
 const FOLLOWED = "/kubarium/v1/flow?follow=true&beats=true&bodies=true&rounds=seldom";
-/** Between two attempts to read on. */
+/** Between two attempts to read on, and where the first was refused: who may not read it now may be allowed later. */
 const PATIENCE = 1000;
+const REFUSED = 30_000;
+const FORBIDDEN = 403;
 /** So often the cluster says at least that it is there, in milliseconds; where nothing is heard of it for so many times
  * that, it is not, though its connection may be. A page that slept has not listened: time alone says nothing. */
 const BEAT = 5000;
@@ -47,6 +49,7 @@ export class CausalRecord extends EventTarget {
     for (;;) {
       const silence = new AbortController();
       let missed = 0;
+      let pause = PATIENCE;
       const beats = setInterval(() => {
         missed += 1;
         if (missed === MISSED_BEATS) silence.abort();
@@ -63,11 +66,12 @@ export class CausalRecord extends EventTarget {
         }
       } catch (error) {
         const why = silence.signal.aborted ? new Unanswered() : error;
+        if (why.code === FORBIDDEN) pause = REFUSED;
         this.dispatchEvent(new CustomEvent("trouble", { detail: why }));
       } finally {
         clearInterval(beats);
       }
-      await new Promise((resolve) => setTimeout(resolve, PATIENCE));
+      await new Promise((resolve) => setTimeout(resolve, pause));
     }
   }
 

@@ -24,10 +24,13 @@ export function steppingBar(view, record) {
     isAsking = true;
     root.setAttribute("aria-busy", "true");
     try {
-      paint(await json(`${ROOT}${path}`, { method, body: body && JSON.stringify(body) }));
+      const state = await json(`${ROOT}${path}`, { method, body: body && JSON.stringify(body) });
+      paint(state);
+      return state;
     } catch (error) {
       painted = "";
       show(said, error.message);
+      return {};
     } finally {
       isAsking = false;
       root.removeAttribute("aria-busy");
@@ -39,9 +42,14 @@ export function steppingBar(view, record) {
   const isHeld = () => hold.textContent === "Let all go on";
   const next = button("Let one happen", "The one that is held longest", () => ask("POST", "/next"));
   const stage = button("Let a stage happen", "Until the next step is of another stage", () => ask("POST", "/stage"));
-  const object = el("input", { size: "14", placeholder: "deploy/web" });
+  const object = el("input", { size: "14", placeholder: "deploy/web", title: "As deploy/web; in another namespace than default as shop/deploy/web" });
   const wanted = el("input", { size: "12", placeholder: "Available" });
-  const until = button("Step until", "Let steps happen until the object is as it should be", () => ask("POST", "/until", { object: object.value, for: wanted.value }));
+  const until = button("Step until", "Let steps happen until the object is as it should be", async () => {
+    const asked = [object.value.trim(), wanted.value.trim()];
+    const [name, kind = "", ...namespace] = asked[0].split("/").reverse();
+    const { reached, instead } = await ask("POST", "/until", { object: kind ? `${kind}/${name}` : name, namespace: namespace.join("/"), for: asked[1] });
+    if (reached === false) show(said, `${said.textContent} ${asked.join(" is not ")} yet${instead ? `: ${instead}` : ""}.`);
+  });
   const where = el("select", {}, STAGES.map((name) => el("option", { value: name }, name)));
   const what = el("input", { size: "14", placeholder: "pods default/web" });
   const stop = button("Stop there", "Stand still before this", () => {

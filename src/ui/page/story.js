@@ -15,6 +15,8 @@ const MAX_EFFECTS = 200;
 
 /** Values of an object that are looked up for one field, at most. */
 const MAX_VALUES = 50;
+/** Writes, and requests, of which a saved story has the values and bodies: the last ones. */
+const MAX_SAVED = 100;
 const NOT_FOUND = 404;
 const GENERATION = "metadata.generation";
 /** What the steps of a request are, from its coming to its answer: of these headers and bodies are kept. */
@@ -48,12 +50,19 @@ export function storyView(view, record) {
     load();
   }
 
-  async function load() {
+  /** `id` is of the step that is to be opened. */
+  async function load(id) {
     try {
       const query = new URLSearchParams({ resource: kind.value, namespace: namespace.value, name: name.value, standing: true });
       const told = await json(`/flowz?${query}`);
       shown = told;
       paint(told);
+      const step = id && record.get(id);
+      if (step) {
+        const button = list.querySelector(`[data-step="${id}"]`);
+        choose(step, button);
+        button?.scrollIntoView({ block: "nearest" });
+      }
       await paintFields();
     } catch (error) {
       // What was told of another object is none of this one's; of who does not answer it is still how it was.
@@ -70,9 +79,9 @@ export function storyView(view, record) {
 
   function paint(told) {
     const end = told.steps.at(-1);
-    const length = end ? `${told.steps.length} steps in ${lasted(end.atMicroseconds)}` : "nothing is recorded";
+    const length = end ? `${told.steps.length} steps in ${lasted(end.atMicroseconds)}` : `nothing is recorded${told.forgotten ? " as far back as the record goes" : ""}`;
     show(said, `${told.subject}: ${length}${told.beginsForgotten ? "; the beginning is forgotten" : ""}`);
-    const opening = (step) => el("button", { class: "link", onclick: (event) => choose(step, event.currentTarget) }, line(step));
+    const opening = (step) => el("button", { class: "link", "data-step": step.id, onclick: (event) => choose(step, event.currentTarget) }, line(step));
     show(list, [...listOf(told, opening).children]);
   }
 
@@ -118,9 +127,21 @@ export function storyView(view, record) {
   /** The story as one file that needs nothing else: for a talk, a book or a bug report. */
   async function saveStory() {
     if (!shown) return;
+    const told = shown;
     const style = await (await fetch("/page/style.css")).text();
-    const list = listOf(shown, (step) => el("details", {}, el("summary", {}, line(step)), facts(step, shown.storage, placeOf(step).map(([term, , words]) => [term, words]))));
-    download(shown, styled(fileOf(shown, list), style));
+    const found = await lookedUp(told);
+    const list = listOf(told, (step) => el("details", {}, el("summary", {}, line(step)), facts(step, told.storage, placeOf(step).map(([term, , words]) => [term, words])), found.get(step.id) ?? null));
+    download(told, styled(fileOf(told, list), style));
+  }
+
+  /** Of a story's writes what they changed, and of its requests what was sent: whoever reads the file cannot ask. */
+  async function lookedUp(told) {
+    const all = told.steps.map((step) => asRecorded(step, record));
+    const some = (kind) => all.filter((step) => step.step === kind).slice(-MAX_SAVED);
+    const sent = ({ id }) => json(`/kubarium/v1/exchanges?step=${id}`).then(({ exchanges }) => exchanges.slice(0, 1).flatMap((one) => exchanged(one, true)), () => []);
+    const asked = some("RequestReceived").map(async (step) => [step.id, await sent(step)]);
+    const written = some("Stored").map(async (step) => [step.id, await happened(step, record, told.storage)]);
+    return new Map(await Promise.all([...asked, ...written]));
   }
 
   /** The steps, below the component in which each happened. */
@@ -168,9 +189,15 @@ export function storyView(view, record) {
     if (shown && steps.some(mine)) again();
   });
   return {
-    tell(resource, inside, called) {
+    tell(resource, inside, called, id) {
       [kind.value, namespace.value, name.value] = [resource, inside, called];
-      load();
+      load(id);
+    },
+    /** A step that belongs to no object's story. */
+    open(step) {
+      forget();
+      show(said);
+      choose(step, null);
     },
   };
 }
@@ -328,7 +355,7 @@ async function paintSent(sent, request, isOwn) {
   try {
     const { exchanges, isKept, withheld, maxExchanges } = await json(`/kubarium/v1/exchanges?step=${request.id}`);
     const why = isOwn ? el("p", {}, whyNot(isKept, withheld, maxExchanges)) : null;
-    show(sent, exchanges.length ? exchanged(exchanges[0]) : why);
+    show(sent, exchanges.length ? exchanged(exchanges[0], isOwn) : why);
   } catch (error) {
     if (isOwn) show(sent, el("p", {}, error.message));
   }
@@ -337,17 +364,17 @@ async function paintSent(sent, request, isOwn) {
 function whyNot(isKept, withheld, maxExchanges) {
   if (withheld) return "Headers and bodies are for those who may read all objects of this resource here; those of secrets for nobody.";
   const kept = isKept ? `the last ${maxExchanges} writes of people, and as many of components` : "writes that come while the page is open";
-  return `No headers and bodies of this request are kept: it is a secret, or older than what is. Kept are those of ${kept}.`;
+  return `No headers and bodies of this request are kept: it is a secret, was refused before it was read, or is older than what is. Kept are those of ${kept}.`;
 }
 
-function exchanged({ line, request, response }) {
+function exchanged({ line, request, response }, isOwn) {
   const message = (title, { headers, body }) => [
     el("h3", {}, title),
     el("dl", {}, headers.flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value ?? "(not kept)")])),
     body.bytes ? el("pre", { class: "sent", tabindex: "0" }, bodyText(body)) : null,
   ];
   const answer = response ? message(`Answer: ${response.code}`, response) : [el("p", {}, "There is no answer yet.")];
-  return [...message(`Request: ${line}`, request), ...answer];
+  return [...message(`${isOwn ? "Request" : "The request that led to it"}: ${line}`, request), ...answer];
 }
 
 function bodyText({ text, bytes, isCut }) {
