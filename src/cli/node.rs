@@ -111,7 +111,8 @@ pub struct SayCondition {
     which: WhichCluster,
     /// Its name.
     node: String,
-    /// MemoryPressure, DiskPressure, PIDPressure, Ready, NetworkUnavailable, or one of your own.
+    /// MemoryPressure, DiskPressure, PIDPressure, Ready, NetworkUnavailable, or one of your own; with its
+    /// status as Ready=Unknown.
     #[arg(value_name = "CONDITION")]
     condition_type: String,
     /// True, False or Unknown; else that of a node that is unwell.
@@ -216,16 +217,29 @@ impl AddNodes {
 
 impl SayCondition {
     fn run(self) -> Result<(), Failure> {
+        let (condition_type, status) = said_of(&self.condition_type, self.status.as_deref())?;
         let body = json!({
-            "type": self.condition_type,
-            "status": self.status.unwrap_or_default(),
+            "type": condition_type,
+            "status": status.unwrap_or_default(),
             "reason": self.reason.unwrap_or_default(),
             "message": self.message.unwrap_or_default(),
         });
         let path = format!("/nodes/{}/conditions", encoded(&self.node));
         self.which.ask::<Value>(Method::POST, &path, &body)?;
-        say(format!("node/{} has {}", self.node, self.condition_type));
+        let is = status.map(|status| format!("={status}")).unwrap_or_default();
+        say(format!("node/{} has {condition_type}{is}", self.node));
         Ok(())
+    }
+}
+
+/// A condition's type and its status, which may also be said as `Ready=False`.
+fn said_of<'a>(condition: &'a str, status: Option<&'a str>) -> Result<(&'a str, Option<&'a str>), Failure> {
+    match (condition.split_once('='), status) {
+        (None, status) => Ok((condition, status)),
+        (Some((of, is)), None) => Ok((of, Some(is))),
+        (Some((of, is)), Some(_)) => {
+            Err(Failure(format!("{condition} says a status already; say {of} --status {is} alone")))
+        }
     }
 }
 
@@ -240,4 +254,21 @@ pub fn read(file: &std::path::Path) -> Result<Vec<NodeGroup>, Failure> {
 fn pair(text: &str) -> Result<(String, String), String> {
     let (key, value) = text.split_once('=').ok_or("must be KEY=VALUE, as disk=ssd")?;
     Ok((key.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::said_of;
+
+    #[test]
+    fn a_status_is_said_as_kubectl_shows_it_or_by_its_flag() {
+        for (condition, status, said) in [
+            ("MemoryPressure", None, ("MemoryPressure", None)),
+            ("Ready", Some("Unknown"), ("Ready", Some("Unknown"))),
+            ("Ready=False", None, ("Ready", Some("False"))),
+        ] {
+            assert_eq!(said_of(condition, status).unwrap(), said);
+        }
+        assert!(said_of("Ready=False", Some("True")).unwrap_err().0.contains("say Ready --status False"));
+    }
 }

@@ -118,10 +118,11 @@ impl StepCommand {
             _ if said["reached"] != false => Ok(()),
             Some(name) => {
                 let StepUntil { object, wanted, .. } = until;
-                say(format!("it stands at the breakpoint {name:?}; {object} is not {wanted} yet"));
+                let instead = instead(&said);
+                say(format!("it stands at the breakpoint {name:?}; {object} is not {wanted} yet{instead}"));
                 Ok(())
             }
-            None => Err(Failure("that did not come true yet; the cluster stands where it is".into())),
+            None => Err(not_yet(&said)),
         }
     }
 }
@@ -158,6 +159,21 @@ impl StepWhat {
     }
 }
 
+/// With what is there instead: what a misspelt condition waits for never comes.
+fn not_yet(said: &Value) -> Failure {
+    let now = if said["paused"] == false {
+        "somebody has let the cluster go on by itself"
+    } else {
+        "the cluster stands where it is"
+    };
+    Failure(format!("that did not come true yet{}; {now}", instead(said)))
+}
+
+/// As a part of a sentence.
+fn instead(said: &Value) -> String {
+    said["instead"].as_str().map(|instead| format!(": {instead}")).unwrap_or_default()
+}
+
 /// At which breakpoint the steps have ended that were let happen, if at one: the first who is held ran into
 /// it.
 fn breakpoint_reached(said: &Value) -> Option<&str> {
@@ -169,8 +185,12 @@ fn lines(said: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     let count = |field: &str| said[field].as_u64().unwrap_or_default();
     lines.extend(words(&said["released"]).map(|words| format!("let go  {words}")));
-    if let (Some(0), Some(_)) = (said["releasedCount"].as_u64(), said["reached"].as_bool()) {
-        lines.push(format!("nobody was held; it is {}", said["now"].as_str().unwrap_or_default()));
+    match (said["releasedCount"].as_u64(), said["reached"].as_bool()) {
+        (Some(0), Some(true)) => lines.push("that is so already: nothing was let happen".into()),
+        (Some(0), Some(false)) => {
+            lines.push(format!("nobody was held; it is {}", said["now"].as_str().unwrap_or_default()));
+        }
+        _ => {}
     }
     let numbered = said["held"].as_array().into_iter().flatten().take(TOLD);
     lines.extend(numbered.map(|step| {
@@ -282,6 +302,19 @@ mod tests {
         let waited =
             json!({"paused": true, "reached": false, "releasedCount": 0, "heldCount": 0, "now": "T"});
         assert_eq!((&*lines(&waited)[0], breakpoint_reached(&waited)), ("nobody was held; it is T", None));
+        let already = json!({"paused": true, "reached": true, "releasedCount": 0, "heldCount": 1,
+                             "held": [{"number": 7, "words": "b"}]});
+        assert_eq!(lines(&already)[..2], ["that is so already: nothing was let happen", "held   7  b"]);
         assert_eq!(lines(&json!({"paused": false})), ["the cluster goes on by itself"]);
+    }
+
+    #[test]
+    fn what_did_not_come_true_says_what_is_there_instead() {
+        let told = not_yet(&json!({"reached": false, "instead": "it has no conditions"})).0;
+        assert_eq!(told, "that did not come true yet: it has no conditions; the cluster stands where it is");
+        let told = not_yet(&json!({"reached": false})).0;
+        assert_eq!(told, "that did not come true yet; the cluster stands where it is");
+        let told = not_yet(&json!({"reached": false, "paused": false})).0;
+        assert_eq!(told, "that did not come true yet; somebody has let the cluster go on by itself");
     }
 }

@@ -1,6 +1,7 @@
 //! `kubarium trace --follow`: stages, or steps, as they happen.
 
 use std::collections::HashSet;
+use std::io::Write;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -39,6 +40,9 @@ pub(super) fn follow(
                 Err(_) if has_answered => return Ok(()),
                 Err(failure) => return Err(failure),
             };
+            if !has_answered && trace.steps.is_empty() {
+                tell_of_waiting(asking);
+            }
             has_answered = true;
             wanted.of(&mut trace);
             if is_full {
@@ -52,6 +56,14 @@ pub(super) fn follow(
             news.wait().await;
         }
     })
+}
+
+/// Whoever has misspelt a name would wait in vain.
+fn tell_of_waiting(asking: &TraceSource) {
+    if let Some(traced) = &asking.traced {
+        let text = traced.awaited(&asking.namespace, &asking.record.name);
+        let _ = writeln!(std::io::stderr(), "{text}");
+    }
 }
 
 /// Whether anything was recorded: while nothing is, nobody is asked.
@@ -104,13 +116,17 @@ impl BodiesTold {
 
 /// What has been told. Bound: what the last answer had, which is at most what the record holds.
 #[derive(Default)]
-struct StagesTold(HashSet<StepId>);
+struct StagesTold {
+    ids: HashSet<StepId>,
+    /// What stood in the way when everything had settled last.
+    standing: Vec<String>,
+}
 
 impl StagesTold {
     fn steps(&mut self, trace: &Trace, wanted: &WantedSteps) {
         let mut new = trace.clone();
-        new.steps.retain(|step| !self.0.contains(&step.id));
-        self.0 = trace.steps.iter().map(|step| step.id).collect();
+        new.steps.retain(|step| !self.ids.contains(&step.id));
+        self.ids = trace.steps.iter().map(|step| step.id).collect();
         if !new.steps.is_empty() {
             let text = new.render_wanted(terminal::columns(), wanted);
             // Without the line that names the columns, which would come again and again.
@@ -125,8 +141,8 @@ impl StagesTold {
         }
     }
 
-    /// The lines of those that are settled and were not told yet. They are numbered by their first step,
-    /// since what is folded is not known before the end.
+    /// The lines of those that are settled and were not told yet, and what stands in the way when all are.
+    /// They are numbered by their first step, since what is folded is not known before the end.
     fn new_stages(&mut self, trace: &Trace, wanted: &WantedSteps) -> Vec<String> {
         let story = trace.story_unfolded();
         let ids: Vec<StepId> = story.stages.iter().map(first).collect();
@@ -135,14 +151,19 @@ impl StagesTold {
         };
         let mut lines = Vec::new();
         for stage in story.stages.iter().filter(|stage| is_settled(stage)) {
-            if wanted.tells(stage) && !self.0.contains(&first(stage)) {
+            if wanted.tells(stage) && !self.ids.contains(&first(stage)) {
                 let cause = stage.cause.and_then(|cause| ids.get(cause - 1)).map(number);
                 let shown = StoryStage { number: number(&first(stage)), cause, ..stage.clone() };
                 lines.extend(shown.lines(look(false)));
             }
         }
         let known = story.stages.iter().filter(|stage| is_settled(stage)).map(first);
-        self.0 = known.collect();
+        self.ids = known.collect();
+        if story.stages.iter().all(is_settled) {
+            let is_new = |text: &&String| !self.standing.contains(text);
+            lines.extend(story.standing.iter().filter(is_new).flat_map(|text| look(false).standing(text)));
+            self.standing = story.standing;
+        }
         lines
     }
 }
@@ -183,5 +204,29 @@ mod tests {
         assert!(lines.len() == 2 && lines[1].contains("etcd has it created at revision 2"), "{lines:?}");
         assert!(lines[1].ends_with("<- 1") && lines[1].trim_start().starts_with("2 "), "{lines:?}");
         assert_eq!(new(), Vec::<String>::new());
+    }
+    #[test]
+    fn what_stands_in_the_way_is_told_when_everything_has_settled() {
+        let clock = Clock::stepped(chrono::DateTime::UNIX_EPOCH);
+        let flow = Flow::new(clock.clone());
+        let attempt = || {
+            let pod = "ns/a".into();
+            let attempt = flow.record(None, Step::SchedulingAttempt { pod });
+            let (pod, refusals) = ("ns/a".into(), vec![]);
+            flow.record(attempt.cause(), Step::Filtered { pod, feasible: 0, nodes: 3, refusals });
+            clock.advance(Duration::from_micros(SETTLED_MICROSECONDS / 2));
+        };
+        let mut told = StagesTold::default();
+        let mut new = || told.new_stages(&flow.trace("pods", "ns", "a"), &WantedSteps::default());
+        attempt();
+        assert_eq!(new(), Vec::<String>::new());
+        clock.advance(Duration::from_micros(SETTLED_MICROSECONDS));
+        let lines = new();
+        let standing = " => pod ns/a has no node: none of 3 fits";
+        assert_eq!(lines.last().map(String::as_str), Some(standing), "{lines:?}");
+        attempt();
+        clock.advance(Duration::from_micros(SETTLED_MICROSECONDS));
+        let lines = new();
+        assert!(!lines.is_empty() && !lines.iter().any(|line| line == standing), "once: {lines:?}");
     }
 }

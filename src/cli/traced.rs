@@ -72,6 +72,18 @@ impl Traced {
         ))
     }
 
+    /// Of what is followed and is not there yet.
+    pub(super) fn awaited(&self, namespace: &str, cluster: &str) -> String {
+        let Traced { kind, name } = self;
+        let what = match name.as_str() {
+            "" => format!("refused requests about {kind}"),
+            name => format!("{kind}/{name}"),
+        };
+        let place =
+            if self.is_cluster_scoped() { String::new() } else { format!(" in namespace {namespace:?}") };
+        format!("nothing is recorded of {what}{place} of cluster {cluster:?} yet; it is waited for")
+    }
+
     /// Of what a definition has made at run time nothing is known here.
     fn is_cluster_scoped(&self) -> bool {
         Scheme::builtin().named(&self.kind).is_some_and(|kind| !kind.namespaced)
@@ -136,6 +148,9 @@ mod tests {
         );
         assert!(said("pods").contains("try: kubarium trace pods/web"), "{}", said("pods"));
         assert!(said("pods x").contains("was it made since the cluster's start?"), "{}", said("pods x"));
+        let awaited = |line: &str| parse(line).unwrap().awaited("team", "a");
+        assert!(awaited("pods x").contains("pods/x in namespace \"team\" of cluster \"a\" yet"));
+        assert!(awaited("no").contains("refused requests about no of cluster"), "{}", awaited("no"));
         let forgetful = Story { forgotten: 7, ..Story::default() };
         let said = of(&forgetful, "pods x");
         assert!(said.contains("forgotten: the record holds the last 65536 steps, from #8 on"), "{said}");

@@ -123,9 +123,8 @@ impl SpanSender {
     }
 
     fn take(&mut self, all: bool) -> Option<SpanBatch> {
-        let clock = &self.inside.clock;
-        let now = clock.elapsed();
-        let began = (clock.now() - now).timestamp_micros();
+        let now = self.inside.clock.elapsed();
+        let began = self.inside.flow.began_unix_microseconds();
         self.stream.take(began, u64::try_from(now.as_micros()).unwrap_or(u64::MAX), all)
     }
 

@@ -144,7 +144,7 @@ fn breakpoints(handles: Handles, inside: &Arc<Inside>) -> Handles {
         .with(
             remove.answers(schema()),
             acting(inside, |inside, call: HandleCall| async move {
-                let name = call.query("name").map(str::to_owned);
+                let name = call.query("name").map(|name| inside.breakpoint_called(name));
                 let removed = inside.stepped_by()?.remove(name.as_deref());
                 match name {
                     Some(name) if removed == 0 => {
@@ -179,6 +179,7 @@ fn schema() -> Value {
             "released": steps, "releasedCount": integer, "held": steps, "heldCount": integer,
             "gone": steps, "breakpoints": steps,
             "reached": {"type": "boolean", "description": "Whether what was asked for has come true."},
+            "instead": text("Of what has not come true: how the object is."),
         },
     })
 }
@@ -201,11 +202,14 @@ fn told(inside: &Inside, taken: Option<StepsTaken>) -> Result<Value, Status> {
         "gone": in_words(&gone),
         "breakpoints": breakpoints.into_iter().map(name).collect::<Vec<Value>>(),
     });
-    if let Some(StepsTaken { released, reached }) = taken {
+    if let Some(StepsTaken { released, reached, instead }) = taken {
         let last = released.len().saturating_sub(MAX_TOLD);
         said["released"] = in_words(&released[last..]);
         said["releasedCount"] = released.len().into();
         said["reached"] = reached.into();
+        if !instead.is_empty() {
+            said["instead"] = instead.into();
+        }
     }
     Ok(said)
 }

@@ -48,11 +48,13 @@ pub(super) struct StepsTaken {
     pub released: Vec<HeldStep>,
     /// Whether the condition is true; of other calls, that something was let happen.
     pub reached: bool,
+    /// Of a condition that is not: what is there instead, in words.
+    pub instead: String,
 }
 
 impl StepsTaken {
     fn of(released: Vec<HeldStep>) -> StepsTaken {
-        StepsTaken { reached: !released.is_empty(), released }
+        StepsTaken { reached: !released.is_empty(), released, instead: String::new() }
     }
 }
 
@@ -103,7 +105,7 @@ impl Inside {
         }
     }
 
-    /// Lets steps happen until the next is of another stage than the first.
+    /// Lets steps happen until the next is of another stage than the first, or at a breakpoint.
     pub(super) async fn take_stage(&self, within: Duration) -> Result<StepsTaken, StepError> {
         let _alone = self.for_handles.time.stepping.lock().await;
         self.hold().await?;
@@ -112,7 +114,12 @@ impl Inside {
             return Ok(StepsTaken::default());
         };
         let mut released = Vec::new();
-        while self.next_held()?.is_some_and(|next| next.stage == first.stage) && released.len() < MAX_STEPS {
+        let is_more = |next: HeldStep, is_first: bool| {
+            next.stage == first.stage && (is_first || next.breakpoint.is_none())
+        };
+        while self.next_held()?.is_some_and(|next| is_more(next, released.is_empty()))
+            && released.len() < MAX_STEPS
+        {
             released.extend(self.stepped_by()?.release(None));
             self.rest().await;
         }
@@ -156,6 +163,9 @@ impl Inside {
         // Whoever let time pass is gone, perhaps before they could hold it again.
         self.hold_on().await?;
         taken.reached = outcome.unwrap_or(Ok(false))?;
+        if !taken.reached {
+            taken.instead = condition.instead(client).await;
+        }
         Ok(taken)
     }
 

@@ -14,6 +14,9 @@ use apimachinery::time::LAST_YEAR;
 use client_go::client::Client;
 use clock::{Clock, Wake};
 
+/// What there is instead of what was waited for is looked at for so long at most, in real time.
+const LOOKED_WITHIN: Duration = Duration::from_secs(5);
+
 /// Why time did not pass, or did not bring what was waited for.
 #[derive(Debug, thiserror::Error)]
 pub enum TimeError {
@@ -130,10 +133,11 @@ impl Inside {
         Ok(())
     }
 
+    /// A store that does not answer does not answer what there is instead, either: nobody waits for that.
     async fn late(&self, client: &Client, condition: WaitFor, within: Duration) -> TimeError {
         let next = self.clock.next_waker();
-        let instead = condition.instead(client).await;
-        TimeError::TooLate { condition, within, instead, next }
+        let instead = self.for_handles.time.real.timeout(LOOKED_WITHIN, condition.instead(client)).await;
+        TimeError::TooLate { condition, within, instead: instead.unwrap_or_default(), next }
     }
 
     /// On to the next wake, or to the end when there is none before it; says whether there was one.

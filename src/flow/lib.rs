@@ -17,6 +17,7 @@
 
 #![warn(missing_docs, unreachable_pub)]
 
+mod beginning;
 mod breakpoint;
 mod exchange;
 mod export;
@@ -49,11 +50,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use chrono::SecondsFormat;
+use chrono::{DateTime, SecondsFormat, Utc};
 use clock::Clock;
 use foldhash::fast::RandomState;
 use sync::{Mutex, MutexGuard};
 
+use beginning::Beginning;
 use follow::Followers;
 use recorded::Recorded;
 use traffic::TrafficBook;
@@ -100,6 +102,7 @@ pub struct Flow {
 
 struct FlowRecord {
     clock: Clock,
+    beginning: Beginning,
     ring: Mutex<Ring>,
     names: Mutex<HashSet<Arc<str>, RandomState>>,
     followers: Followers,
@@ -125,6 +128,7 @@ impl Flow {
     pub fn new(clock: Clock) -> Flow {
         let gate = Gate::new(clock.clone());
         let record = FlowRecord {
+            beginning: Beginning::of(&clock),
             clock,
             ring: Mutex::default(),
             names: Mutex::default(),
@@ -302,6 +306,12 @@ impl Flow {
         (ring.steps.len(), ring.steps.capacity() * size_of::<Recorded>())
     }
 
+    /// When the time began from which steps are measured, in microseconds since 1970; 0 where nothing is
+    /// remembered.
+    pub fn began_unix_microseconds(&self) -> i64 {
+        self.record.as_ref().map(|record| record.beginning.microseconds(&record.clock)).unwrap_or_default()
+    }
+
     /// The step that comes next.
     pub fn newest(&self) -> StepId {
         let Some(record) = &self.record else { return StepId::NONE };
@@ -384,8 +394,10 @@ impl FlowRecord {
     fn dated(&self, (start, trace): (Duration, Trace)) -> Trace {
         let age = self.clock.elapsed().saturating_sub(start);
         let now = u64::try_from(age.as_micros()).unwrap_or(u64::MAX);
-        let began = self.clock.now() - age;
-        let (text, unix) = (began.to_rfc3339_opts(SecondsFormat::Micros, true), began.timestamp_micros());
+        let start = i64::try_from(start.as_micros()).unwrap_or(i64::MAX);
+        let unix = self.beginning.microseconds(&self.clock).saturating_add(start);
+        let began = DateTime::<Utc>::from_timestamp_micros(unix).unwrap_or_default();
+        let text = began.to_rfc3339_opts(SecondsFormat::Micros, true);
         Trace { began: text, began_unix_microseconds: unix, now_microseconds: now, ..trace }
     }
 

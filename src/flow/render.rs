@@ -7,7 +7,7 @@ use std::fmt::Write;
 use super::lane::Lane;
 use super::trace::{Trace, TraceStep};
 use super::wanted::WantedSteps;
-use super::words::{describe, one_line};
+use super::words::{describe, one_line, titled};
 use super::wrap::wrap;
 use super::{CAPACITY, StepId};
 
@@ -59,8 +59,8 @@ impl Trace {
     /// What is said where nothing is to be told.
     fn nothing(&self) -> String {
         match self.left_out + self.steps.len() {
-            0 => format!("nothing is recorded of {}", self.subject),
-            _ => format!("nothing that is recorded of {} passes the filter", self.subject),
+            0 => format!("nothing is recorded of {}", titled(&self.subject)),
+            _ => format!("nothing that is recorded of {} passes the filter", titled(&self.subject)),
         }
     }
 
@@ -79,7 +79,7 @@ impl Trace {
         let layout = LineLayout { component, before, room };
         let subject = match self.uid {
             Some(uid) => format!("{} ({uid})", self.subject),
-            None => self.subject.clone(),
+            None => titled(&self.subject),
         };
         writeln!(out, "{:>TIME$} {:>STEP$} lane {:<component$} {subject}", "ms", "step", "component")
             .expect("a string takes every line");

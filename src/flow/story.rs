@@ -5,10 +5,12 @@
 //! A terminal prints it, a page may draw it: nothing here knows which.
 
 mod asked;
+mod conflict;
 mod draft;
 mod fold;
 mod fold_words;
 mod folding;
+mod node_said;
 mod obstacles;
 mod own;
 mod print;

@@ -321,6 +321,18 @@ pub(super) fn subject(resource: &str, namespace: &str, name: &str) -> String {
     }
 }
 
+/// The subject of a trace, for people: of the requests about a resource that name no object it has a
+/// namespace at most.
+pub(super) fn titled(subject: &str) -> String {
+    match subject.trim_end_matches('/').split_once(' ') {
+        Some((resource, "")) => format!("requests about {resource} that name no object"),
+        Some((resource, namespace)) if subject.ends_with('/') => {
+            format!("requests about {resource} in namespace {namespace} that name no object")
+        }
+        _ => subject.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -339,5 +351,13 @@ mod tests {
         for (path, shown) in cases {
             assert_eq!(short(path), shown);
         }
+    }
+
+    #[test]
+    fn what_names_no_object_is_called_so() {
+        assert_eq!(titled("pods ns/a"), "pods ns/a");
+        assert_eq!(titled("the whole cluster"), "the whole cluster");
+        assert_eq!(titled("pods ns/"), "requests about pods in namespace ns that name no object");
+        assert_eq!(titled("nodes "), "requests about nodes that name no object");
     }
 }

@@ -99,7 +99,11 @@ impl Admission {
                 if let Some(object) = object.as_deref().filter(|_| is_watched && seen.is_none()) {
                     seen = Some(SeenByPlugin::of(object, is_told_in_full));
                 }
-                attributes.ctx.hold_before(enabled.name, attributes.namespace, attributes.name).await;
+                // Who changes nothing is asked in the other phase.
+                if plugin.changes() {
+                    let Attributes { ctx, namespace, name, .. } = attributes;
+                    ctx.hold_before(enabled.name, namespace, name, object.as_deref()).await;
+                }
                 let admitted = plugin.admit(&attributes, object.as_deref_mut(), old);
                 let admitted = frame(FrameName::Static(enabled.name), admitted).await;
                 timer.passed(enabled, admitted).inspect_err(|_| attributes.ctx.tell_denied(enabled.name))?;
@@ -215,7 +219,7 @@ impl Validating for ValidatingPhase<'_> {
                 if is_persons {
                     asked.push(enabled.name);
                 }
-                attributes.ctx.hold_before(enabled.name, attributes.namespace, attributes.name).await;
+                attributes.ctx.hold_before(enabled.name, attributes.namespace, attributes.name, new).await;
                 let validated = enabled.plugin.validate(&attributes, new, old);
                 let validated = frame(FrameName::Static(enabled.name), validated).await;
                 let validated = timer.passed(enabled, validated);

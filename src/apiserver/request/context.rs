@@ -212,11 +212,16 @@ impl RequestContext {
         }
     }
 
-    /// Waits in front of an admission plugin, while somebody steps the cluster.
-    pub async fn hold_before(&self, plugin: &str, namespace: &str, name: &str) {
+    /// Waits in front of an admission plugin, while somebody steps the cluster. What has no name yet goes by
+    /// that of the object, or by what it is to begin with.
+    pub async fn hold_before(&self, plugin: &str, namespace: &str, name: &str, object: Option<&Value>) {
         if !self.flow.is_stepped() || self.info.is_read_only() {
             return;
         }
+        let metadata = object.map(|object| &object["metadata"]);
+        let fields = metadata.into_iter().flat_map(|metadata| [&metadata["name"], &metadata["generateName"]]);
+        let mut names = std::iter::once(name).chain(fields.filter_map(Value::as_str));
+        let name = names.find(|name| !name.is_empty()).unwrap_or_default();
         let object = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
         let held = HeldStep::in_apiserver(HeldStage::Admission, self.flow.name(plugin), object.into());
         self.flow.gate(|| held.caused_by(self.cause().map(StepId))).await;

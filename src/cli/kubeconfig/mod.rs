@@ -215,6 +215,7 @@ mod tests {
         assert!(clean(&path, "kubarium", true).unwrap() && !path.exists());
         assert!(!clean(&path, "kubarium", true).unwrap());
     }
+
     #[test]
     fn a_context_is_taken_out_at_its_server_alone() {
         let dir = tempfile::tempdir().unwrap();

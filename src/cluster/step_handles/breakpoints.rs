@@ -1,6 +1,8 @@
 //! What somebody who adds a breakpoint means: resources by any name that kubectl knows, and nothing that
 //! never happens.
 
+use std::sync::Arc;
+
 use super::super::elections::CONTROLLER_MANAGER;
 use super::super::inside::Inside;
 use apimachinery::status::Status;
@@ -38,6 +40,16 @@ impl Inside {
         Ok(Breakpoint { of: of.into(), ..asked })
     }
 
+    /// What a breakpoint is called that is named as somebody might have added it: `write po` is `write pods`.
+    pub(super) fn breakpoint_called(&self, name: &str) -> Arc<str> {
+        let mut words = name.splitn(3, ' ');
+        let stage = words.next().and_then(|word| HeldStage::ALL.into_iter().find(|one| one.name() == word));
+        let mut next = || words.next().unwrap_or_default().into();
+        let asked = stage.map(|stage| Breakpoint { stage, of: next(), object: next() });
+        let meant = asked.and_then(|asked| self.meant(asked).ok());
+        meant.map_or_else(|| name.into(), |meant| meant.name())
+    }
+
     /// As `deployment`: only where a controller has started, its reconciles can be held.
     fn controller_meant(&self, of: &str) -> Result<String, Status> {
         let short = of.strip_suffix("-controller").unwrap_or(of);
@@ -47,7 +59,10 @@ impl Inside {
         let is_soon = queues.is_empty() && controllers::manager::controller_named(of).is_some();
         let mut known: Vec<&str> = queues.iter().map(|queue| controller_of(queue)).collect();
         known.extend(self.config.controllers.names());
-        if is_soon || known.iter().any(|name| name.eq_ignore_ascii_case(short)) {
+        if let Some(name) = known.iter().find(|name| name.eq_ignore_ascii_case(short)) {
+            return Ok((*name).to_owned());
+        }
+        if is_soon {
             return Ok(short.to_owned());
         }
         known.sort_unstable();
@@ -57,13 +72,17 @@ impl Inside {
 
     /// As `ResourceQuota`, or one of the user's own.
     fn plugin_meant(&self, of: &str) -> Result<String, Status> {
-        let own = self.config.admission.names();
-        let known: Vec<&str> = PLUGINS.iter().map(|entry| entry.name).chain(own).collect();
-        if known.iter().any(|name| name.eq_ignore_ascii_case(of)) {
-            return Ok(of.to_owned());
+        let own: Vec<&str> = self.config.admission.names().collect();
+        let known: Vec<&str> = PLUGINS.iter().map(|entry| entry.name).chain(own.iter().copied()).collect();
+        let Some(name) = known.iter().find(|name| name.eq_ignore_ascii_case(of)) else {
+            let choices = choices("the plugins are", of, &known);
+            return Err(Status::bad_request(format!("there is no admission plugin {of:?}; {choices}")));
+        };
+        if own.contains(name) || self.config.apiserver.admission.is_enabled(name) {
+            return Ok((*name).to_owned());
         }
-        let choices = choices("the plugins are", of, &known);
-        Err(Status::bad_request(format!("there is no admission plugin {of:?}; {choices}")))
+        let how = format!("`kubarium up --enable-admission-plugins {name}` has it");
+        Err(Status::bad_request(format!("the admission plugin {name} does not run here: {how}")))
     }
 
     /// As `deployments.apps`; what is of a group may be defined later.

@@ -85,6 +85,8 @@ pub(super) struct Wrote {
     pub verb: String,
     pub resource: String,
     pub targets: Mentioned,
+    /// What was not so before, as the end of the sentence.
+    pub news: String,
     pub compared: Option<ComparedCount>,
     /// The status of a refusal, else 0.
     pub code: u16,

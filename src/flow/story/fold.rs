@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::draft::{Draft, Mentioned, Placed, Ran, Unplaced, Warned, What, Wrote};
 use super::fold_words::verb;
 use super::folding::Folding;
+use super::node_said::{NodeNews, NodesSaid};
 use super::stage::{EventCount, StageKind, StageOutcome, TraceStory};
 use super::target::RequestTarget;
 use super::units::{Unit, UnitKind, units};
@@ -15,6 +16,9 @@ use crate::parts::ComparedCount;
 use crate::step::Step;
 use crate::trace::Trace;
 use crate::words::{describe, in_brackets};
+
+/// Of what somebody deletes all and there is none; told with the names of the resources.
+const NOTHING: &str = "resources of which there are none";
 
 /// Tells a trace.
 pub(super) fn story(trace: &Trace, is_folded: bool) -> TraceStory {
@@ -34,6 +38,7 @@ pub(super) fn story(trace: &Trace, is_folded: bool) -> TraceStory {
         by_key: HashMap::new(),
         events: BTreeMap::new(),
         idle_reconciles: 0,
+        nodes: NodesSaid::default(),
         units: &units,
     };
     (0..units.len()).for_each(|at| folding.reach(at));
@@ -109,10 +114,7 @@ impl<'a> Folding<'a> {
         if parent == Some(UnitKind::Event) {
             return cause;
         }
-        // Also what is asked for in this process in the name of a person, as by `kubarium up -f`.
-        // Who comes from outside may have asked before what is served, which need not be part of this story.
-        let is_persons = user.is_empty() || unit.first().cause.is_none();
-        if is_persons && !user.starts_with("system:") {
+        if unit.is_persons() {
             return asked::tell(self, at, cause);
         }
         let target = RequestTarget::of(path).unwrap_or_default();
@@ -130,15 +132,24 @@ impl<'a> Folding<'a> {
             "" => path,
             resource => resource,
         });
-        let key = format!("wrote {family} {done} {resource} {code}");
+        // The end of a namespace looks into every resource, of which few have anything there.
+        let is_in_vain = &**asked_for == "deletecollection"
+            && refusal.is_none()
+            && !unit.steps.iter().any(|step| matches!(step.step, Step::Stored { .. }));
+        let (resource, names) =
+            if is_in_vain { (NOTHING, vec![resource]) } else { (resource, targets(unit, &target)) };
+        let news = refusal.is_none().then(|| self.nodes.written(user, &target)).flatten();
+        let apart = news.as_ref().map(|_| unit.first().id.to_string()).unwrap_or_default();
+        let key = format!("wrote {family} {done} {resource} {code}{apart}");
         let kind = StageKind::of(&actor);
         let verb = done;
-        let new = || What::Wrote(Wrote { verb, resource: resource.to_owned(), code, ..Wrote::default() });
-        let names = targets(unit, &target);
+        let NodeNews { words: news, is_bad } = news.unwrap_or_default();
+        let new =
+            || What::Wrote(Wrote { verb, resource: resource.to_owned(), news, code, ..Wrote::default() });
         let at_draft = self.draft(unit, (key, &names), kind, (&actor, cause), new);
         let (compared, retries) = self.parent(at).map(reconciled).unwrap_or_default();
         let draft = &mut self.drafts[at_draft];
-        draft.outcome = outcome(code);
+        draft.outcome = if is_bad { StageOutcome::Warning } else { outcome(code) };
         if let What::Wrote(wrote) = &mut draft.what {
             wrote.actors.add(&actor);
             names.iter().for_each(|name| wrote.targets.add(name));
@@ -266,6 +277,9 @@ impl<'a> Folding<'a> {
             return cause;
         };
         if !warning {
+            if &**component == "kubelet" {
+                self.nodes.told(object, reason);
+            }
             *self.events.entry(reason.to_string()).or_default() += 1;
             return cause;
         }

@@ -66,6 +66,8 @@ fn times(count: usize, things: usize) -> String {
 fn things(resource: &str, targets: &Mentioned) -> String {
     match targets.len() {
         0 => resource.to_owned(),
+        // No resource, but a sentence about some.
+        1 if resource.contains(' ') => format!("{resource}: {}", targets.shown(1)),
         1 => format!("{resource} {}", targets.shown(1)),
         many => format!("{many} {resource}: {}", targets.shown(NAMED)),
     }
@@ -93,7 +95,7 @@ impl Wrote {
         let differs = |compared: &&ComparedCount| is_act && compared.wanted != compared.found;
         match (self.code, self.compared.as_ref().filter(differs)) {
             (0, Some(compared)) => format!("{actors} {verb} {what}{times} ({})", comparison(compared)),
-            (0, None) => format!("{actors} {verb} {what}{times}"),
+            (0, None) => format!("{actors} {verb} {what}{times}{}", self.news),
             (409, _) => format!("{actors} meets a conflict (409) when it {verb} {what}{times}"),
             (code, _) => format!("{actors} is refused ({code}) when it {verb} {what}{times}"),
         }

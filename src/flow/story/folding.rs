@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::draft::{Draft, What};
+use super::node_said::NodesSaid;
 use super::stage::StageKind;
 use super::units::Unit;
 use crate::step::Step;
@@ -24,6 +25,7 @@ pub(super) struct Folding<'a> {
     pub by_key: HashMap<(Option<usize>, String), usize>,
     pub events: BTreeMap<String, usize>,
     pub idle_reconciles: usize,
+    pub nodes: NodesSaid,
 }
 
 impl<'a> Folding<'a> {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::node_said::CONDITIONS;
 use crate::parts::ComparedCount;
 use crate::recorded::StepId;
 use crate::step::{Operation, Step};
@@ -11,13 +12,6 @@ use crate::words::{refusal, subject};
 use golang::object_key::object_key;
 
 const KUBELET: &str = "kubelet";
-/// By which Events a kubelet tells that its node is unwell, and that it is well again; and what it is then.
-const CONDITIONS: &[(&str, &str, &str)] = &[
-    ("NodeNotReady", "NodeReady", "not ready"),
-    ("NodeHasInsufficientMemory", "NodeHasSufficientMemory", "under MemoryPressure"),
-    ("NodeHasDiskPressure", "NodeHasNoDiskPressure", "under DiskPressure"),
-    ("NodeHasInsufficientPID", "NodeHasSufficientPID", "under PIDPressure"),
-];
 
 /// What is true at the end, of each object of the trace.
 #[derive(Default)]

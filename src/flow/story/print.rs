@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::stage::{EventCount, StageKind, StageOutcome, StoryStage, TraceStory};
-use crate::words::counted;
+use crate::words::{counted, titled};
 use crate::wrap::wrap;
 
 /// So many stages are told; of more the first and the last ones.
@@ -43,15 +43,15 @@ impl TraceStory {
         let mut line = |text: String| writeln!(out, "{text}").expect("a string takes every line");
         if self.stages.is_empty() {
             line(match self.left_out {
-                0 => format!("nothing is recorded of {}", self.subject),
-                _ => format!("nothing that is recorded of {} passes the filter", self.subject),
+                0 => format!("nothing is recorded of {}", titled(&self.subject)),
+                _ => format!("nothing that is recorded of {} passes the filter", titled(&self.subject)),
             });
         } else {
             look.fill("", "", &self.title()).into_iter().for_each(|text| line(look.paint(BOLD, &text)));
             self.print_stages(look, &mut line);
         }
         for text in &self.standing {
-            look.fill("", " => ", text).into_iter().for_each(|text| line(look.paint(YELLOW, &text)));
+            look.standing(text).into_iter().for_each(&mut line);
         }
         for text in self.footer().iter().chain(&self.remarks) {
             look.fill("", "", text).into_iter().for_each(|text| line(look.paint(QUIET, &text)));
@@ -62,12 +62,13 @@ impl TraceStory {
     fn title(&self) -> String {
         let uid = self.uid.map(|uid| format!(" ({uid})")).unwrap_or_default();
         let began = if self.began.is_empty() { String::new() } else { format!(", {}", self.began) };
-        format!("{}{uid}{began}", self.subject)
+        format!("{}{uid}{began}", titled(&self.subject))
     }
 
     fn print_stages(&self, look: Look, line: &mut impl FnMut(String)) {
         let count = self.stages.len();
-        let is_cut = !look.whole && count > SCREENFUL;
+        // To say that one is left out takes as much room as that one.
+        let is_cut = !look.whole && count > SCREENFUL + 1;
         for (at, stage) in self.stages.iter().enumerate() {
             let left_out = if is_cut { BEGINNING..count - (SCREENFUL - BEGINNING) } else { 0..0 };
             if is_cut && at == left_out.start {
@@ -194,6 +195,11 @@ fn tone_of(kind: StageKind) -> u8 {
 }
 
 impl Look {
+    /// The lines of something that stands in the way ([`TraceStory::standing`]).
+    pub fn standing(self, text: &str) -> Vec<String> {
+        self.fill("", " => ", text).iter().map(|line| self.paint(YELLOW, line)).collect()
+    }
+
     fn paint(self, code: u8, text: &str) -> String {
         if self.colour && !text.is_empty() {
             format!("\u{1b}[{code}m{text}\u{1b}[0m")

@@ -1,5 +1,6 @@
 //! How it stands: what keeps an object from being what somebody wanted, and what would help.
 
+use super::conflict::conflicts;
 use super::obstacles::{CrashingContainer, Obstacles, RefusedReconcile, StuckPod};
 use super::own::OwnObjects;
 use super::target::RequestTarget;
@@ -27,6 +28,7 @@ pub(super) fn standing(trace: &Trace, units: &[Unit<'_>]) -> Vec<String> {
         kept(&obstacles, &own),
         units.iter().filter_map(waits_for).take(MOST).collect(),
         units.iter().filter_map(would_allow).take(MOST).collect(),
+        conflicts(units, &own).into_iter().rev().take(MOST).rev().collect(),
     ];
     kinds.into_iter().flatten().map(|line| one_line(&line)).collect()
 }

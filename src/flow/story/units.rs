@@ -66,6 +66,13 @@ impl<'a> Unit<'a> {
         known
     }
 
+    /// Whether a person asks for it, be it in this process, as by `kubarium up -f`. Who comes from outside
+    /// may have asked before what is served, which need not be part of this story.
+    pub(super) fn is_persons(&self) -> bool {
+        let Step::RequestReceived { user, .. } = &self.first().step else { return false };
+        (user.is_empty() || self.first().cause.is_none()) && !user.starts_with("system:")
+    }
+
     /// The time of its last step.
     pub fn until(&self) -> u64 {
         self.steps.iter().map(|step| step.at_microseconds).max().unwrap_or_default()

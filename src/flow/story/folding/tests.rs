@@ -3,7 +3,7 @@
 use crate::handwritten::Handwritten;
 use crate::parts::ComparedCount;
 use crate::recorded::StepId;
-use crate::step::Step;
+use crate::step::{Operation, Step};
 use crate::story::tests::{contains, printed, request, written};
 
 const REPLICA_SETS: &str = "system:serviceaccount:kube-system:replicaset-controller";
@@ -175,4 +175,30 @@ fn what_has_no_name_is_told_by_its_namespace_or_its_path() {
         ],
     );
     assert!(!text.contains("by ResourceQuota"), "{text}");
+}
+
+/// The controller looks into every resource that the server has.
+#[test]
+fn what_is_swept_in_vain_at_the_end_of_a_namespace_is_one_stage() {
+    let record = Handwritten::new();
+    let asked = request(&record, None, "", "create", "/api/v1/namespaces/ns/pods");
+    let seen = written(&record, asked, "pods", "a", 7);
+    let reconcile = record.reconcile_after(seen, "namespace", "ns", 0, 0);
+    let user = "system:serviceaccount:kube-system:namespace-controller";
+    let sweep = |resource: &str| {
+        let path = format!("/api/v1/namespaces/ns/{resource}");
+        request(&record, reconcile, user, "deletecollection", &path)
+    };
+    sweep("configmaps");
+    let text = printed(&record.flow.trace("pods", "ns", "a"));
+    contains(&text, &["deletes all of resources of which there are none: configmaps"]);
+    let swept = sweep("pods");
+    sweep("secrets");
+    let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
+    let (operation, uid, bytes) = (Operation::Delete, None, 0);
+    record.step(swept, Step::Stored { resource, namespace, name, revision: 8, operation, uid, bytes });
+    let text = printed(&record.flow.trace("pods", "ns", "a"));
+    let in_vain =
+        "namespace-controller deletes all of 2 resources of which there are none: configmaps, secrets";
+    contains(&text, &[in_vain, "namespace-controller deletes all of pods a"]);
 }

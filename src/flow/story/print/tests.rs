@@ -1,9 +1,9 @@
 //! How a story looks in a terminal.
 
 use super::Look;
-use crate::handwritten::deployment;
+use crate::handwritten::{Handwritten, deployment};
 use crate::story::stage::{StageKind, StageOutcome, StoryStage};
-use crate::story::tests::printed;
+use crate::story::tests::{printed, request, written};
 
 #[test]
 fn in_a_narrow_terminal_nothing_is_lost_and_in_colour_neither() {
@@ -37,4 +37,20 @@ fn in_a_terminal_what_went_well_takes_a_line_each() {
         assert!(stage.cause.is_none_or(|cause| lines[0].ends_with(&format!(" <- {cause}"))), "{lines:#?}");
     }
     assert!(!done.is_empty() && text.contains('…'), "{text}");
+}
+
+#[test]
+fn one_stage_alone_is_never_left_out() {
+    let record = Handwritten::new();
+    for revision in 1..=20 {
+        let asked = request(&record, None, "", "create", "/api/v1/namespaces/ns/pods");
+        written(&record, asked, "pods", "a", revision);
+    }
+    let mut story = record.flow.trace("pods", "ns", "a").story();
+    story.stages.truncate(32);
+    let text = story.print(Look::default());
+    assert!(text.contains("... 2 stages more: --all tells them ..."), "{text}");
+    story.stages.truncate(31);
+    let text = story.print(Look::default());
+    assert!(!text.contains("more: --all"), "{text}");
 }
