@@ -68,6 +68,7 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
     }
+
     #[cfg(unix)]
     #[test]
     fn what_is_no_file_is_not_replaced() {

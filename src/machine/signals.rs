@@ -268,6 +268,8 @@ mod tests {
             ("trap : TERM INT; sleep infinity & wait", Some((0, 143))),
             ("trap 'exit 3' TERM; (sleep 99 & wait) & sleep 30", Some((20, 3))),
             ("trap : TERM; sleep 30 & wait $!; echo $?; sleep 5", Some((5, 0))),
+            ("trap : TERM; sleep 30 & wait; wait; exit 5", Some((20, 5))),
+            ("trap : TERM; sleep 30 & wait -n; wait -n; exit 6", Some((20, 6))),
             ("trap 'exit 0' TERM; trap '' TERM; tail -f /dev/null", None),
             // Not understood as a whole.
             ("term() { my-stop; exit 4; }; trap term TERM; my-server & wait $!", Some((0, 4))),

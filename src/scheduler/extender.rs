@@ -218,6 +218,7 @@ impl HttpExtender {
         let items = field(field(answer, "Nodes"), "items").as_array().into_iter().flatten();
         items.filter_map(|node| node.pointer("/metadata/name")?.as_str()).map(str::to_owned).collect()
     }
+
     /// The nodes where it will have room made, and by whose going (`ProcessPreemption`).
     async fn process_preemption(
         &self,

@@ -16,7 +16,8 @@ use super::framework::status::Status;
 use super::framework::waiting_pods::WaitingPods;
 use super::options::SchedulerOptions;
 use super::own::OwnPlugins;
-use super::schedule_one::tests::{context, decide, decide_on};
+use super::schedule_one::Cursor;
+use super::schedule_one::tests::{context, decide, decide_from, decide_on};
 use super::scheduler::Scheduler;
 use apimachinery::time::Time;
 use clock::Clock;
@@ -238,6 +239,18 @@ async fn a_filter_that_fails_ends_the_attempt() {
         (failure.reason, &*failure.message),
         ("SchedulerError", "running \"Failing\" filter plugin: no idea")
     );
+}
+
+#[tokio::test]
+async fn a_filter_that_fails_leaves_the_next_attempt_to_the_nodes_behind() {
+    let own = OwnPlugins::new().with(1, |_| FailingFilter);
+    let scheduler = Scheduler::with_options(context(), &SchedulerOptions::default(), &own);
+    for name in ["c", "d", "e"] {
+        scheduler.parts.cache.set_node(&node(name, json!({})));
+    }
+    let mut cursor = Cursor::default();
+    assert!(decide_from(&scheduler, asks(""), &mut cursor).await.is_err());
+    assert_eq!(cursor.next_start_node, 1);
 }
 
 #[tokio::test]

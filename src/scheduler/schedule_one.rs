@@ -379,9 +379,18 @@ pub(super) mod tests {
         scheduler: &Scheduler,
         pod: Arc<PodInfo>,
     ) -> Result<String, SchedulingFailure> {
+        decide_from(scheduler, pod, &mut Cursor::default()).await
+    }
+
+    /// As [`decide`], where the first node that is asked is the one at which another attempt has stopped.
+    pub(crate) async fn decide_from(
+        scheduler: &Scheduler,
+        pod: Arc<PodInfo>,
+        cursor: &mut Cursor,
+    ) -> Result<String, SchedulingFailure> {
         let info = QueuedPodInfo::new(pod, Time::UNIX_EPOCH);
         let attempts = Attempts::new(scheduler.parts.clone());
-        let chosen = attempts.scheduling_cycle(&info, &mut Cursor::default(), StepId::NONE).await;
+        let chosen = attempts.scheduling_cycle(&info, cursor, StepId::NONE).await;
         chosen.map(|chosen| chosen.node.to_string())
     }
 }

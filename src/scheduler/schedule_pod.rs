@@ -126,6 +126,7 @@ impl Attempts {
         let nominated = self.nominated(pod);
         let mut feasible = Vec::with_capacity(wanted.min(nodes.len()));
         let mut refused = Vec::new();
+        let mut failed = None;
         let mut asked = 0;
         for index in 0..nodes.len() {
             if feasible.len() == wanted {
@@ -139,13 +140,15 @@ impl Attempts {
                 continue;
             }
             if status.code == Code::Error {
-                return Err(status);
+                failed = Some(status);
+                break;
             }
             refused.push((node.name.clone(), status));
         }
         note_refusals(refused, diagnosis);
+        // Also after a failure: else the other nodes would never get their turn.
         cursor.next_start_node = (cursor.next_start_node + asked) % nodes.len().max(1);
-        Ok(feasible)
+        failed.map_or(Ok(feasible), Err)
     }
 
     /// `RunFilterPluginsWithNominatedPods`: the pod must fit beside those for which room is being made.

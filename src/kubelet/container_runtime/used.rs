@@ -81,10 +81,11 @@ pub(super) fn container(
     let consumed = consumed(measured, sources);
     let cpu = CpuUse { curve: &cpu, against: &of_cpu, consumed: &consumed, limit: limit(measured.container) };
     let cores = if window > 0.0 { cpu.core_seconds(age - window, age) / window } else { 0.0 };
+    let core_seconds = cpu.core_seconds(0.0, age);
     ContainerStats {
         cpu_nano_cores: (cores * 1e9) as u64,
-        cpu_core_nanoseconds: (cpu.core_seconds(0.0, age) * 1e9) as u64,
-        throttling: cpu.throttling(age),
+        cpu_core_nanoseconds: (core_seconds * 1e9) as u64,
+        throttling: cpu.throttling(age, core_seconds),
         memory_bytes: (memory.value(age, &of_memory) + consumed.bytes(age)) as u64,
         disk_bytes: disk.value(age, &of_disk) as u64,
     }
@@ -141,13 +142,14 @@ impl CpuUse<'_> {
         }
     }
 
-    /// How it was held back in so many seconds since its start.
-    fn throttling(&self, age: f64) -> Option<CpuThrottling> {
+    /// How it was held back in so many seconds since its start, in which it got so many of a core.
+    fn throttling(&self, age: f64, got: f64) -> Option<CpuThrottling> {
         let limit = self.limit?;
         let wanted = self.curve.sum(0.0, age, self.against) + self.consumed.core_seconds(0.0, age);
-        let lost = (wanted - self.core_seconds(0.0, age)).max(0.0);
-        let above = self.curve.time_above(limit, (0.0, age), self.against);
-        let throttled = if lost > 0.0 { above.max(lost.min(age)) } else { 0.0 };
+        let lost = (wanted - got).max(0.0);
+        // An expression is evaluated many times for it: who is never held back is not asked.
+        let above = || self.curve.time_above(limit, (0.0, age), self.against);
+        let throttled = if lost > 0.0 { above().max(lost.min(age)) } else { 0.0 };
         let periods = |seconds: f64| (seconds / CFS_PERIOD_SECONDS) as u64;
         Some(CpuThrottling {
             periods: periods(age),

@@ -6,13 +6,9 @@ use super::pressure;
 use super::usage::MeasuredPod;
 use crate::container_runtime::stats::{ContainerStats, CpuThrottling};
 use crate::node_config::NodeConfig;
+use crate::volume_manager::cgroup_files::{PERIOD, cpu_quota, cpu_shares};
 use apimachinery::quantity::Quantity;
 use apis::views::pod::Container;
-
-/// In so many microseconds a container may use its limit of the CPU times as long.
-const CPU_PERIOD: i64 = 100_000;
-/// Nobody has fewer (`MinShares`).
-const LEAST_SHARES: i64 = 2;
 
 /// The name, the kind and the help of a family, and what it says of a container, if anything.
 type ContainerFamily = (&'static str, &'static str, &'static str, fn(&Looked<'_>) -> Option<f64>);
@@ -30,18 +26,10 @@ impl Looked<'_> {
         self.stats.throttling.as_ref().map(value)
     }
 
-    /// How much it may have of a resource.
-    fn limit(&self, resource: &str) -> Option<Quantity> {
-        Quantity::parse(self.spec?.resources.limits.get(resource)?).ok()
+    /// How much memory it may have.
+    fn memory_limit(&self) -> Option<Quantity> {
+        Quantity::parse(self.spec?.resources.limits.get("memory")?).ok()
     }
-}
-
-/// `cpu.shares`, of what it requests (`MilliCPUToShares`).
-fn shares(looked: &Looked<'_>) -> Option<f64> {
-    let resources = &looked.spec?.resources;
-    let amount = resources.requests.get("cpu").or_else(|| resources.limits.get("cpu"));
-    let milli = amount.and_then(|amount| Quantity::parse(amount).ok()).map_or(0, |it| it.milli_value());
-    Some((milli.saturating_mul(1024) / 1000).max(LEAST_SHARES) as f64)
 }
 
 /// What containers use.
@@ -96,16 +84,17 @@ const USED: [ContainerFamily; 9] = [
 /// What they may use; a limit of memory that nobody has set is 0.
 const ALLOWED: [ContainerFamily; 4] = [
     ("container_spec_cpu_period", "gauge", "CPU period of the container.", |looked| {
-        looked.spec.map(|_| CPU_PERIOD as f64)
+        looked.spec.map(|_| PERIOD as f64)
     }),
     ("container_spec_cpu_quota", "gauge", "CPU quota of the container.", |looked| {
-        let milli = looked.limit("cpu")?.milli_value();
-        (milli > 0).then_some(milli.saturating_mul(CPU_PERIOD) as f64 / 1000.0)
+        cpu_quota(&looked.spec?.resources).map(|quota| quota as f64)
     }),
-    ("container_spec_cpu_shares", "gauge", "CPU share of the container.", shares),
+    ("container_spec_cpu_shares", "gauge", "CPU share of the container.", |looked| {
+        Some(cpu_shares(&looked.spec?.resources) as f64)
+    }),
     ("container_spec_memory_limit_bytes", "gauge", "Memory limit for the container.", |looked| {
         looked.spec?;
-        Some(looked.limit("memory").map_or(0.0, |limit| limit.value() as f64))
+        Some(looked.memory_limit().map_or(0.0, |limit| limit.value() as f64))
     }),
 ];
 

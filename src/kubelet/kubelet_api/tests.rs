@@ -75,6 +75,7 @@ fn pods_are_listed_and_measured() {
         ("container_cpu_cfs_throttled_seconds_total", "1.5"),
         ("container_memory_rss", "4096"),
         ("container_spec_cpu_quota", "25000"),
+        ("container_spec_cpu_shares", "256"),
         ("container_spec_memory_limit_bytes", "0"),
     ] {
         let line = format!("{}{labels} {}", sample.0, sample.1);

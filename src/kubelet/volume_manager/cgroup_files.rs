@@ -8,7 +8,7 @@ use machine::file_system::{File, Tree};
 const FOLDER: &str = "/sys/fs/cgroup";
 const MODE: u32 = 0o644;
 /// `QuotaPeriod`, in microseconds.
-const PERIOD: i64 = 100_000;
+pub(crate) const PERIOD: i64 = 100_000;
 /// `minQuotaPeriod`: less than a millisecond of it nobody gets.
 const MIN_QUOTA: i64 = 1_000;
 /// `MinShares` and `MaxShares` of a CPU.
@@ -19,7 +19,7 @@ const SHARES_PER_CPU: i64 = 1024;
 pub(super) fn files(resources: &Resources) -> Tree {
     let files = [
         ("cgroup.controllers", "cpuset cpu io memory hugetlb pids rdma misc".to_owned()),
-        ("cpu.max", cpu_max(milli(&resources.limits, "cpu"))),
+        ("cpu.max", cpu_max(resources)),
         ("cpu.weight", cpu_weight(resources).to_string()),
         ("memory.max", memory_max(resources)),
     ];
@@ -38,17 +38,26 @@ fn memory_max(resources: &Resources) -> String {
     amount(&resources.limits, "memory").map_or("max".to_owned(), |limit| limit.value().to_string())
 }
 
-/// `MilliCPUToQuota`
-fn cpu_max(limit: Option<i64>) -> String {
-    let quota = limit.map(|milli| milli.saturating_mul(PERIOD / 1000).max(MIN_QUOTA).to_string());
-    format!("{} {PERIOD}", quota.as_deref().unwrap_or("max"))
+/// How much of each [`PERIOD`] a container may have (`MilliCPUToQuota`); nothing where it has no limit.
+pub(crate) fn cpu_quota(resources: &Resources) -> Option<i64> {
+    let limit = milli(&resources.limits, "cpu")?;
+    Some(limit.saturating_mul(PERIOD / 1000).max(MIN_QUOTA))
 }
 
-/// `MilliCPUToShares`, and what `ConvertCPUSharesToCgroupV2Value` makes of it. A container that asks for
-/// nothing is weighed by its limit.
-fn cpu_weight(resources: &Resources) -> i64 {
+fn cpu_max(resources: &Resources) -> String {
+    let quota = cpu_quota(resources).map_or("max".to_owned(), |quota| quota.to_string());
+    format!("{quota} {PERIOD}")
+}
+
+/// `MilliCPUToShares`. A container that asks for nothing is weighed by its limit.
+pub(crate) fn cpu_shares(resources: &Resources) -> i64 {
     let asked = milli(&resources.requests, "cpu").or(milli(&resources.limits, "cpu")).unwrap_or(0);
-    let shares = asked.saturating_mul(SHARES_PER_CPU) / 1000;
+    (asked.saturating_mul(SHARES_PER_CPU) / 1000).clamp(SHARES.0, SHARES.1)
+}
+
+/// What `ConvertCPUSharesToCgroupV2Value` makes of the shares.
+fn cpu_weight(resources: &Resources) -> i64 {
+    let shares = cpu_shares(resources);
     if shares <= SHARES.0 {
         return 1;
     }

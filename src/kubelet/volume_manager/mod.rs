@@ -18,7 +18,7 @@ pub mod facts;
 pub mod host_files;
 mod host_paths;
 
-mod cgroup_files;
+pub(crate) mod cgroup_files;
 mod config_error;
 pub(crate) mod dns;
 mod downward;

@@ -35,14 +35,21 @@ impl Player<'_> {
                 return Flow::Go;
             };
             let at = self.jobs.all.iter().position(|job| job.ended.max(now) == next).unwrap_or_default();
-            let job = self.jobs.all.remove(at);
-            self.status = job.status;
-            return self.wait_for_job(next).0;
+            let (flow, is_cut_short) = self.wait_for_job(next);
+            // Who was not waited for to the end can be waited for again.
+            if !is_cut_short {
+                self.status = self.jobs.all.remove(at).status;
+            }
+            return flow;
         }
         if named.is_empty() {
-            let end = self.jobs.all.drain(..).map(|job| job.ended).max().unwrap_or_default();
+            let end = self.jobs.all.iter().map(|job| job.ended).max().unwrap_or_default();
             self.status = 0;
-            return self.wait_for_job(end).0;
+            let (flow, is_cut_short) = self.wait_for_job(end);
+            if !is_cut_short {
+                self.jobs.all.clear();
+            }
+            return flow;
         }
         for word in named {
             let (ended, status) = match self.jobs.find(word) {

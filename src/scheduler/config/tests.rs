@@ -1,5 +1,7 @@
 //! What may stand in a configuration, and which plugins come of it.
 
+use serde_json::json;
+
 use super::merge::{MergedProfile, merge};
 use super::*;
 use crate::framework::points::Point;
@@ -97,6 +99,19 @@ fn arguments_and_extenders_that_cannot_be_are_said_with_their_field() {
             "found 2 extenders implementing bind",
         ),
     ]);
+}
+
+#[test]
+fn what_extenders_manage_counts_instead_of_what_a_profile_ignores() {
+    let ignored = |extenders: &str| {
+        let own =
+            "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {ignoredResources: [a.b/own]}}]}]";
+        let config = parse(&format!("{own}\n{extenders}")).unwrap().ignoring_what_extenders_manage();
+        config.profiles[0].plugin_config[0].args["ignoredResources"].clone()
+    };
+    let managed = "{name: a.b/c, ignoredByScheduler: true}, {name: a.b/d}";
+    let extenders = format!("extenders: [{{urlPrefix: 'http://a', managedResources: [{managed}]}}]");
+    assert_eq!((ignored(""), ignored(&extenders)), (json!(["a.b/own"]), json!(["a.b/c"])));
 }
 
 fn refused(cases: &[(&str, &str)]) {

@@ -177,7 +177,8 @@ impl Default for KubeSchedulerConfiguration {
 }
 
 impl KubeSchedulerConfiguration {
-    /// NodeResourcesFit of all profiles looks away from what extenders say that it is to ignore.
+    /// NodeResourcesFit of all profiles looks away from what extenders say that it is to ignore, and from
+    /// nothing else (`buildExtenders`).
     #[must_use]
     pub(crate) fn ignoring_what_extenders_manage(mut self) -> KubeSchedulerConfiguration {
         let managed = self.extenders.iter().flat_map(|extender| &extender.managed_resources);
@@ -198,10 +199,7 @@ impl Profile {
         }
         for config in self.plugin_config.iter_mut().filter(|config| config.name == PLUGIN) {
             let args = object_mut(&mut config.args, "");
-            let own = args.entry("ignoredResources").or_insert_with(|| Value::Array(Vec::new()));
-            if let Some(own) = own.as_array_mut() {
-                own.extend(resources.iter().cloned());
-            }
+            args.insert("ignoredResources".into(), resources.into());
         }
     }
 
