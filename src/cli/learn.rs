@@ -184,7 +184,8 @@ impl LessonTaken<'_> {
     /// Until everything that is to be seen is in the record.
     fn wait(&self, step: &LessonStep, since: u64) -> Result<(), Failure> {
         let clock = Clock::real();
-        let (mut told, mut hint_at) = (0, HINTED_AFTER);
+        let mut told = 0;
+        let mut hint_at = HINTED_AFTER;
         loop {
             let lines = self.lines(since)?;
             let seen = step.seen(lines.iter().map(String::as_str));

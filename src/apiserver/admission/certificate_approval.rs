@@ -28,6 +28,10 @@ impl Plugin for CertificateApproval {
         is_request(attributes, Operation::Update, "approval")
     }
 
+    fn changes(&self) -> bool {
+        false
+    }
+
     fn validate<'a>(
         &'a self,
         attributes: &'a Attributes,

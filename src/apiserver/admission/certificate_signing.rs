@@ -26,6 +26,10 @@ impl Plugin for CertificateSigning {
         is_request(attributes, Operation::Update, "status")
     }
 
+    fn changes(&self) -> bool {
+        false
+    }
+
     fn validate<'a>(
         &'a self,
         attributes: &'a Attributes,

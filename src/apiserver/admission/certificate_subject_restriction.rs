@@ -21,6 +21,10 @@ impl Plugin for CertificateSubjectRestriction {
         is_request(attributes, Operation::Create, "")
     }
 
+    fn changes(&self) -> bool {
+        false
+    }
+
     fn validate<'a>(
         &'a self,
         attributes: &'a Attributes,

@@ -99,8 +99,7 @@ impl Admission {
                 if let Some(object) = object.as_deref().filter(|_| is_watched && seen.is_none()) {
                     seen = Some(SeenByPlugin::of(object, is_told_in_full));
                 }
-                // Who changes nothing is asked in the other phase.
-                if plugin.changes() {
+                if plugin.admits() {
                     let Attributes { ctx, namespace, name, .. } = attributes;
                     ctx.hold_before(enabled.name, namespace, name, object.as_deref()).await;
                 }
@@ -219,7 +218,12 @@ impl Validating for ValidatingPhase<'_> {
                 if is_persons {
                     asked.push(enabled.name);
                 }
-                attributes.ctx.hold_before(enabled.name, attributes.namespace, attributes.name, new).await;
+                if enabled.plugin.validates() {
+                    attributes
+                        .ctx
+                        .hold_before(enabled.name, attributes.namespace, attributes.name, new)
+                        .await;
+                }
                 let validated = enabled.plugin.validate(&attributes, new, old);
                 let validated = frame(FrameName::Static(enabled.name), validated).await;
                 let validated = timer.passed(enabled, validated);

@@ -26,6 +26,10 @@ impl Plugin for DefaultIngressClass {
         attributes.operation == Operation::Create && attributes.writes("networking.k8s.io", "ingresses")
     }
 
+    fn validates(&self) -> bool {
+        false
+    }
+
     fn admit<'a>(
         &'a self,
         _attributes: &'a Attributes,

@@ -27,6 +27,10 @@ impl Plugin for DefaultStorageClass {
         attributes.operation == Operation::Create && attributes.writes("", "persistentvolumeclaims")
     }
 
+    fn validates(&self) -> bool {
+        false
+    }
+
     fn admit<'a>(
         &'a self,
         _attributes: &'a Attributes,

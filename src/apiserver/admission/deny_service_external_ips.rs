@@ -16,6 +16,10 @@ impl Plugin for DenyServiceExternalIps {
         attributes.writes("", "services")
     }
 
+    fn changes(&self) -> bool {
+        false
+    }
+
     fn validate<'a>(
         &'a self,
         attributes: &'a Attributes,

@@ -138,6 +138,10 @@ impl Plugin for EventRateLimit {
         attributes.writes("", "events") && !attributes.ctx.dry_run
     }
 
+    fn changes(&self) -> bool {
+        false
+    }
+
     fn validate<'a>(
         &'a self,
         attributes: &'a Attributes,

@@ -19,6 +19,10 @@ impl Plugin for ExtendedResourceToleration {
         attributes.writes("", "pods")
     }
 
+    fn validates(&self) -> bool {
+        false
+    }
+
     fn admit<'a>(
         &'a self,
         _attributes: &'a Attributes,

@@ -171,6 +171,10 @@ impl Plugin for ImagePolicyWebhook {
             && attributes.kind.group_version.group.is_empty()
     }
 
+    fn changes(&self) -> bool {
+        false
+    }
+
     fn validate<'a>(
         &'a self,
         attributes: &'a Attributes,

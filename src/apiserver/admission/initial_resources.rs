@@ -157,6 +157,10 @@ impl Plugin for InitialResources {
         attributes.operation == Operation::Create && attributes.writes("", "pods")
     }
 
+    fn validates(&self) -> bool {
+        false
+    }
+
     fn admit<'a>(
         &'a self,
         attributes: &'a Attributes,

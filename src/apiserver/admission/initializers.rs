@@ -114,6 +114,10 @@ impl Plugin for Initializers {
             && attributes.subresource.is_empty()
     }
 
+    fn validates(&self) -> bool {
+        false
+    }
+
     fn admit<'a>(
         &'a self,
         attributes: &'a Attributes,

@@ -19,6 +19,10 @@ impl Plugin for LimitPodHardAntiAffinityTopology {
         attributes.writes("", "pods")
     }
 
+    fn changes(&self) -> bool {
+        false
+    }
+
     fn validate<'a>(
         &'a self,
         attributes: &'a Attributes,

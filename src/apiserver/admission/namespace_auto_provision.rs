@@ -44,6 +44,10 @@ impl Plugin for NamespaceAutoProvision {
             && !attributes.ctx.dry_run
     }
 
+    fn validates(&self) -> bool {
+        false
+    }
+
     fn admit<'a>(
         &'a self,
         attributes: &'a Attributes,

@@ -26,6 +26,10 @@ impl Plugin for NamespaceExists {
         attributes.operation != Operation::Connect && !attributes.namespace.is_empty()
     }
 
+    fn changes(&self) -> bool {
+        false
+    }
+
     fn validate<'a>(
         &'a self,
         attributes: &'a Attributes,

@@ -100,6 +100,14 @@ impl Plugin for NamespaceLifecycle {
         false
     }
 
+    fn admits(&self) -> bool {
+        true
+    }
+
+    fn validates(&self) -> bool {
+        false
+    }
+
     fn admit<'a>(
         &'a self,
         attributes: &'a Attributes,

@@ -101,6 +101,10 @@ impl Plugin for OwnerReferencesPermissionEnforcement {
         matches!(attributes.operation, Operation::Create | Operation::Update) && !is_pod_status
     }
 
+    fn changes(&self) -> bool {
+        false
+    }
+
     fn validate<'a>(
         &'a self,
         attributes: &'a Attributes,

@@ -36,6 +36,10 @@ impl Plugin for PersistentVolumeClaimResize {
         attributes.operation == Operation::Update && attributes.writes("", "persistentvolumeclaims")
     }
 
+    fn changes(&self) -> bool {
+        false
+    }
+
     fn validate<'a>(
         &'a self,
         attributes: &'a Attributes,

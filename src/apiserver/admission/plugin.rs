@@ -62,6 +62,16 @@ pub trait Plugin: Send + Sync {
         true
     }
 
+    /// Whether it has a say while objects are changed. Who changes nothing usually speaks afterwards.
+    fn admits(&self) -> bool {
+        self.changes()
+    }
+
+    /// Whether it has a say when objects are what they will be.
+    fn validates(&self) -> bool {
+        true
+    }
+
     /// Changes the object (`MutationInterface.Admit`). `object` is missing on a delete, `old` on a create.
     fn admit<'a>(
         &'a self,

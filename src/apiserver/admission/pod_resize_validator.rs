@@ -52,6 +52,10 @@ impl Plugin for PodResizeValidator {
             && attributes.kind.group_version.group.is_empty()
     }
 
+    fn changes(&self) -> bool {
+        false
+    }
+
     fn validate<'a>(
         &'a self,
         attributes: &'a Attributes,

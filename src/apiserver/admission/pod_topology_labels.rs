@@ -32,6 +32,10 @@ impl Plugin for PodTopologyLabels {
             && matches!(attributes.subresource, "" | "binding")
     }
 
+    fn validates(&self) -> bool {
+        false
+    }
+
     fn admit<'a>(
         &'a self,
         attributes: &'a Attributes,

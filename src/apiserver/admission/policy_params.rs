@@ -132,6 +132,10 @@ impl Plugin for PolicyParams {
             && !attributes.ctx.user.is_member_of(MASTERS)
     }
 
+    fn changes(&self) -> bool {
+        false
+    }
+
     fn validate<'a>(
         &'a self,
         attributes: &'a Attributes,

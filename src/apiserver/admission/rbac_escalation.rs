@@ -135,6 +135,14 @@ impl Plugin for RbacEscalation {
         false
     }
 
+    fn admits(&self) -> bool {
+        true
+    }
+
+    fn validates(&self) -> bool {
+        false
+    }
+
     fn admit<'a>(
         &'a self,
         attributes: &'a Attributes,

@@ -27,6 +27,10 @@ impl Plugin for StorageObjectInUseProtection {
             && finalizer(attributes).is_some()
     }
 
+    fn validates(&self) -> bool {
+        false
+    }
+
     fn admit<'a>(
         &'a self,
         attributes: &'a Attributes,

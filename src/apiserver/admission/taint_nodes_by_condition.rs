@@ -20,6 +20,10 @@ impl Plugin for TaintNodesByCondition {
             && &*attributes.kind.plural == "nodes"
     }
 
+    fn validates(&self) -> bool {
+        false
+    }
+
     fn admit<'a>(
         &'a self,
         _attributes: &'a Attributes,

@@ -147,7 +147,8 @@ mod tests {
             event("NodeReady");
             beat(revision + 2);
         }
-        let (unwell, well) = ("nodes n1, which is not ready\n", "nodes n1, which is ready again\n");
+        let unwell = "nodes n1, which is not ready\n";
+        let well = "nodes n1, which is ready again\n";
         let text = printed(&record.flow.trace("nodes", "", "n1"));
         contains(&text, &["writes the status of nodes n1, 4 times\n", unwell, well, unwell, well]);
     }

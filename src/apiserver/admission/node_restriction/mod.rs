@@ -260,6 +260,14 @@ impl Plugin for NodeRestriction {
         false
     }
 
+    fn admits(&self) -> bool {
+        true
+    }
+
+    fn validates(&self) -> bool {
+        false
+    }
+
     fn admit<'a>(
         &'a self,
         attributes: &'a Attributes,

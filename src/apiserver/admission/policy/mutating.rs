@@ -314,6 +314,10 @@ impl Plugin for MutatingAdmissionPolicy {
         !is_exempt(attributes) && self.bindings.may_have_any()
     }
 
+    fn validates(&self) -> bool {
+        false
+    }
+
     fn admit<'a>(
         &'a self,
         attributes: &'a Attributes,

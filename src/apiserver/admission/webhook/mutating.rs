@@ -195,6 +195,10 @@ impl Plugin for MutatingAdmissionWebhook {
         !is_exempt(attributes) && self.source.may_have_any()
     }
 
+    fn validates(&self) -> bool {
+        false
+    }
+
     fn admit<'a>(
         &'a self,
         attributes: &'a Attributes,
