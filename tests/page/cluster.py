@@ -103,9 +103,17 @@ class Spent:
         self.by_kind = {}
 
     def __enter__(self):
-        self.before = {one: used(one) for one in processes_of(self.browser)}
+        self.before = dict(self.now())
         return self
 
     def __exit__(self, *_):
-        for one, seconds in self.before.items():
-            self.by_kind[kind(one)] = self.by_kind.get(kind(one), 0) + used(one) - seconds
+        for one, seconds in self.now():
+            with contextlib.suppress(OSError):
+                name = kind(one)
+                self.by_kind[name] = self.by_kind.get(name, 0) + seconds - self.before.get(one, 0)
+
+    def now(self):
+        """Of each process that is there. What has ended, as a spare renderer does after a while, is left out."""
+        for one in processes_of(self.browser):
+            with contextlib.suppress(OSError):
+                yield one, used(one)
