@@ -30,7 +30,7 @@ impl WhichCluster {
     pub(crate) fn namespace(&self, given: Option<&str>) -> Result<String, Failure> {
         match given {
             Some(given) => Ok(given.to_owned()),
-            None => Ok(traced::namespace(&choice::reached(self.cluster.as_deref())?.0)),
+            None => Ok(traced::namespace(&choice::administered(self.cluster.as_deref())?.0)),
         }
     }
 }

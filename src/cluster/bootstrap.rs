@@ -16,6 +16,7 @@ use apis::core::service::SERVICES;
 use apis::scheme::Scheme;
 use apis::storage::storage_class::STORAGE_CLASSES;
 use apiserver::registry::Registry;
+use apiserver::storage::store::full_key;
 use client_go::client::Client;
 use controllers::SIMULATED_DISK_PROVISIONER;
 use etcd::Kv;
@@ -55,10 +56,7 @@ pub(super) fn is_system(namespace: &str) -> bool {
 
 /// Whether the system's namespaces are in a store. They were made before everything else, and stay.
 pub(super) fn is_begun(kv: &Kv) -> bool {
-    let is_there = |name: &str| {
-        let key = format!("{}{name}", NAMESPACES.storage_prefix());
-        matches!(kv.get(&key, None), Ok((Some(_), _)))
-    };
+    let is_there = |name: &str| matches!(kv.get(&full_key(&NAMESPACES, name), None), Ok((Some(_), _)));
     IMMORTAL_NAMESPACES.iter().all(|name| is_there(name))
 }
 

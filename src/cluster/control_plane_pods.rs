@@ -8,7 +8,7 @@ use super::config::Config;
 use kubelet::node_config::NodeConfig;
 
 /// By it a node says that it is one of the control plane.
-const ROLE: &str = "node-role.kubernetes.io/control-plane";
+pub(super) const ROLE: &str = "node-role.kubernetes.io/control-plane";
 /// Where kubeadm keeps certificates.
 const PKI: &str = "/etc/kubernetes/pki";
 /// Where kubeadm's apiserver listens.

@@ -91,15 +91,15 @@ fn count_store(count: &mut HeapCount, kv: &ByteStore, scheme: &Scheme) {
     let kinds = scheme.storage_kinds();
     let resources: BTreeMap<&str, &str> =
         kinds.iter().map(|kind| (&**kind.storage_prefix(), &**kind.resource())).collect();
-    let mut shares: BTreeMap<&str, Vec<KeptShare>> = BTreeMap::new();
+    let mut shares: BTreeMap<&str, KeptShare> = BTreeMap::new();
     kv.each_value_in_memory(|key, value| {
         let before = resources.range(..=key).next_back();
         let resource =
             before.filter(|(prefix, _)| key.starts_with(**prefix)).map_or(NO_KIND, |(_, one)| *one);
-        shares.entry(resource).or_default().push(count.share_of(value));
+        *shares.entry(resource).or_default() += count.share_of(value);
     });
-    for (resource, shares) in shares {
-        count.add(&["etcd", "recent changes", resource], shares.into_iter().sum());
+    for (resource, share) in shares {
+        count.add(&["etcd", "recent changes", resource], share);
     }
     let held = kv.keys_in_memory();
     count.add(&["etcd", "keys"], KeptShare { objects: held.keys, bytes: held.bytes });

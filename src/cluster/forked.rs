@@ -33,11 +33,6 @@ pub(super) trait ForkedCluster: Send {
 pub(super) struct NamedForks(pub(super) Mutex<BTreeMap<String, Option<Box<dyn ForkedCluster>>>>);
 
 impl NamedForks {
-    /// What they are called.
-    pub(super) fn names(&self) -> Vec<String> {
-        self.0.lock().keys().cloned().collect()
-    }
-
     /// Ends all of them.
     pub(super) async fn stop(&self) {
         let forks = std::mem::take(&mut *self.0.lock());

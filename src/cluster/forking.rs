@@ -7,11 +7,6 @@ use super::serving::made_at;
 use super::start_error::StartError;
 
 impl Cluster {
-    /// The names of the forks that were made over HTTP, as `kubarium fork` makes them.
-    pub fn fork_names(&self) -> Vec<String> {
-        self.inside.forks.names()
-    }
-
     /// As [`Cluster::access`], for a user of a group, with a certificate of their own that the cluster's
     /// authority has signed.
     ///

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 
 use super::inside::Inside;
 use super::ready;
+use super::stored::APISERVER;
 use apimachinery::wire::ApiService;
 use apis::scheme::Scheme;
 use client_go::client::Client;
 use etcd::Revision;
 use flow::{Flow, Step};
 
-const APISERVER: &str = "kube-apiserver";
 /// Which server answers for a path, asked one after the other (`aggregatorapiserver`, the delegation chain).
 const DELEGATION: &str = "the server chain: kube-aggregator, then kube-apiserver, then apiextensions-apiserver, \
                           then 404";

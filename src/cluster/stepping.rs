@@ -164,7 +164,7 @@ impl Inside {
         self.hold_on().await?;
         taken.reached = outcome.unwrap_or(Ok(false))?;
         if !taken.reached {
-            taken.instead = condition.instead(client).await;
+            taken.instead = self.instead_of(&condition, client).await;
         }
         Ok(taken)
     }

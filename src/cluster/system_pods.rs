@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::control_plane_pods::ROLE;
 use apimachinery::status::Status;
 use apimachinery::yaml;
 use apis::apps::daemon_set::DAEMON_SETS;
@@ -117,7 +118,7 @@ fn mounted(volume: &str, path: &str) -> Value {
 
 fn coredns() -> Value {
     let tolerations = json!([{"key": "CriticalAddonsOnly", "operator": "Exists"},
-        {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]);
+        {"key": ROLE, "effect": "NoSchedule"}]);
     let items = json!([{"key": "Corefile", "path": "Corefile"}]);
     let volume = json!({"name": "config-volume", "configMap": {"name": "coredns", "items": items}});
     let more = json!({"priorityClassName": "system-cluster-critical", "dnsPolicy": "Default",

@@ -133,11 +133,17 @@ impl Inside {
         Ok(())
     }
 
-    /// A store that does not answer does not answer what there is instead, either: nobody waits for that.
     async fn late(&self, client: &Client, condition: WaitFor, within: Duration) -> TimeError {
         let next = self.clock.next_waker();
-        let instead = self.for_handles.time.real.timeout(LOOKED_WITHIN, condition.instead(client)).await;
-        TimeError::TooLate { condition, within, instead: instead.unwrap_or_default(), next }
+        let instead = self.instead_of(&condition, client).await;
+        TimeError::TooLate { condition, within, instead, next }
+    }
+
+    /// What there is instead of what was waited for. A store that does not answer does not answer this,
+    /// either: nobody waits for that.
+    pub(super) async fn instead_of(&self, condition: &WaitFor, client: &Client) -> String {
+        let looked = self.for_handles.time.real.timeout(LOOKED_WITHIN, condition.instead(client)).await;
+        looked.unwrap_or_default()
     }
 
     /// On to the next wake, or to the end when there is none before it; says whether there was one.

@@ -167,9 +167,10 @@ impl ResourceClaimController {
         let is_allocated = is_set(&tree, "status.allocation");
         let gives_back = users.is_empty() && is_allocated && (!reserved.is_empty() || claim.is_deleting());
         if users.len() != reserved.len() || gives_back {
-            set(&mut tree, "status.reservedFor", users.clone());
             if users.is_empty() {
                 remove(&mut tree, "status.reservedFor");
+            } else {
+                set(&mut tree, "status.reservedFor", users.clone());
             }
             if gives_back {
                 remove(&mut tree, "status.allocation");

@@ -49,7 +49,7 @@ pub(super) fn of(first: u64, steps: &[Recorded], since: StepId) -> Vec<Writings>
         if id < since.0 || is_renewal(resource, *operation) {
             continue;
         }
-        let key = if namespace.is_empty() { name.to_string() } else { format!("{namespace}/{name}") };
+        let key = golang::object_key::object_key(namespace, name);
         let subject = format!("{resource} {key}");
         let place = *places.entry(subject.clone()).or_insert_with(|| {
             found.push(WrittenSoFar { subject, ..WrittenSoFar::default() });

@@ -22,13 +22,11 @@ pub(crate) async fn create(kubelet: &Dependencies, node: &Object) -> bool {
         "metadata": {"name": name, "annotations": {MIGRATED: MIGRATED_PLUGINS}, "ownerReferences": [owner]},
         "spec": {"drivers": []},
     });
-    let refused = match kubelet.context.client.create(&CSI_NODES, "", csi_node).await {
-        Ok(_) => return true,
-        Err(status) => status,
-    };
-    if !refused.is_already_exists() {
-        let status = &refused.message;
-        tracing::debug!(node = name, %status, "initializing CSINode");
+    match kubelet.context.client.create(&CSI_NODES, "", csi_node).await {
+        Err(status) if !status.is_already_exists() => {
+            tracing::debug!(node = name, status = %status.message, "initializing CSINode");
+            false
+        }
+        _ => true,
     }
-    refused.is_already_exists()
 }

@@ -53,10 +53,7 @@ pub type Snapshots = Vec<(Duration, Vec<Change>)>;
 /// Plays the container's command for `until`, or without it to its end; nothing when it is not known.
 /// What earlier runs that nobody saw left in volumes is there.
 pub fn play(invocation: &Invocation<'_>, around: &Surroundings, until: Option<Duration>) -> Option<Played> {
-    let program = program(invocation, Some(around))?;
-    let mut player = Player::new(around, until, left_unseen(&program, around)).listening();
-    let flow = program.run(&mut player);
-    Some(played(player, flow))
+    play_to(invocation, around, until, None)
 }
 
 /// Plays the container's command to its end, where a signal that has a handler ends its `wait` at a time with
@@ -66,9 +63,18 @@ pub(crate) fn play_past_wait(
     around: &Surroundings,
     wait_ends: (Duration, i32),
 ) -> Option<Played> {
+    play_to(invocation, around, None, Some(wait_ends))
+}
+
+fn play_to(
+    invocation: &Invocation<'_>,
+    around: &Surroundings,
+    until: Option<Duration>,
+    wait_ends: Option<(Duration, i32)>,
+) -> Option<Played> {
     let program = program(invocation, Some(around))?;
-    let mut player = Player::new(around, None, left_unseen(&program, around)).listening();
-    player.wait_ends = Some(wait_ends);
+    let mut player = Player::new(around, until, left_unseen(&program, around)).listening();
+    player.wait_ends = wait_ends;
     let flow = program.run(&mut player);
     Some(played(player, flow))
 }

@@ -222,7 +222,7 @@ impl RequestContext {
         let fields = metadata.into_iter().flat_map(|metadata| [&metadata["name"], &metadata["generateName"]]);
         let mut names = std::iter::once(name).chain(fields.filter_map(Value::as_str));
         let name = names.find(|name| !name.is_empty()).unwrap_or_default();
-        let object = if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") };
+        let object = golang::object_key::object_key(namespace, name);
         let held = HeldStep::in_apiserver(HeldStage::Admission, self.flow.name(plugin), object.into());
         self.flow.gate(|| held.caused_by(self.cause().map(StepId))).await;
     }

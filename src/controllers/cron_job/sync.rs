@@ -121,11 +121,8 @@ impl<'a> CronJobSync<'a> {
     /// Whether a Job of the cache is there: one that was replaced just now is not.
     async fn is_there(&self, job: &Object) -> Result<bool, Status> {
         let (namespace, name) = (&job.metadata.namespace, &job.metadata.name);
-        match self.ctx.client.get(&JOBS, namespace, name).await {
-            Ok(found) => Ok(found.metadata.uid == job.metadata.uid),
-            Err(error) if error.is_not_found() => Ok(false),
-            Err(error) => Err(error),
-        }
+        let found = self.ctx.client.find(&JOBS, namespace, name).await?;
+        Ok(found.is_some_and(|found| found.metadata.uid == job.metadata.uid))
     }
 
     /// Forgets active Jobs that are gone.

@@ -348,7 +348,7 @@ fn stored(step: &Step, trace: &Trace) -> Option<String> {
     let what = format!("etcd has it {} at revision {revision}", done(*operation));
     let size = if *bytes == 0 { String::new() } else { format!(", {bytes} bytes") };
     let place = trace.storage.get(&**resource).map(|storage| {
-        let key = if namespace.is_empty() { name.to_string() } else { format!("{namespace}/{name}") };
+        let key = golang::object_key::object_key(namespace, name);
         let version =
             if *operation == Operation::Delete { String::new() } else { format!(" as {}", storage.version) };
         format!(": {}{key}{version}", storage.prefix)

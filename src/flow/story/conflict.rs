@@ -1,7 +1,7 @@
 //! Conflicts: somebody was refused a write with 409, since somebody else was faster. Who that was, and what
 //! helps now.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::fold_words::verb;
 use super::own::OwnObjects;
@@ -49,11 +49,17 @@ struct RefusedWrite<'a> {
 /// A line for each conflict of a person that is not over: the same one has not written the object since, and
 /// it is still there. Components try again by themselves.
 pub(super) fn conflicts(units: &[Unit<'_>], own: &OwnObjects<'_>) -> Vec<String> {
-    let writes: Vec<EarlierWrite<'_>> = units.iter().flat_map(stored).collect();
-    let mut last = BTreeMap::new();
-    for conflict in units.iter().filter_map(refused) {
+    let is_there = |conflict: &RefusedWrite<'_>| {
         let (_, namespace, name) = conflict.of;
-        if own.has(&object_key(namespace, name)) && !writes.iter().any(|write| conflict.is_over(write)) {
+        own.has(&object_key(namespace, name))
+    };
+    let met: Vec<RefusedWrite<'_>> = units.iter().filter_map(refused).filter(is_there).collect();
+    let objects: BTreeSet<WrittenObject<'_>> = met.iter().map(|conflict| conflict.of).collect();
+    let of_those = |write: &EarlierWrite<'_>| objects.contains(&write.of);
+    let writes: Vec<EarlierWrite<'_>> = units.iter().flat_map(stored).filter(of_those).collect();
+    let mut last = BTreeMap::new();
+    for conflict in met {
+        if !writes.iter().any(|write| conflict.is_over(write)) {
             last.insert((conflict.unit.who(), conflict.of, conflict.kind), conflict);
         }
     }

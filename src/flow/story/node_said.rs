@@ -7,12 +7,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::target::RequestTarget;
 
 /// By which Events a kubelet tells that its node is unwell, and that it is well again; and what it is then.
-pub(super) const CONDITIONS: &[(&str, &str, &str)] = &[
+const CONDITIONS: &[(&str, &str, &str)] = &[
     ("NodeNotReady", "NodeReady", "not ready"),
     ("NodeHasInsufficientMemory", "NodeHasSufficientMemory", "under MemoryPressure"),
     ("NodeHasDiskPressure", "NodeHasNoDiskPressure", "under DiskPressure"),
     ("NodeHasInsufficientPID", "NodeHasSufficientPID", "under PIDPressure"),
 ];
+
+/// What a kubelet says of its node by such an Event, and whether that is so now.
+pub(super) fn condition(reason: &str) -> Option<(&'static str, bool)> {
+    let found = CONDITIONS.iter().find(|(unwell, well, _)| *unwell == reason || *well == reason);
+    found.map(|(unwell, _, what)| (*what, *unwell == reason))
+}
 
 /// What the kubelets have said of their nodes so far.
 #[derive(Default)]
@@ -37,15 +43,18 @@ pub(super) struct NodeNews {
 impl NodesSaid {
     /// A kubelet has told of its node by an Event. That it begins well is no news.
     pub(super) fn told(&mut self, node: &str, reason: &str) {
-        for (unwell, well, what) in CONDITIONS {
-            let said = self.unwell.entry(node.to_owned()).or_default();
-            if *unwell == reason && said.insert(what) {
-                self.untold.entry(node.to_owned()).or_default().add(what, true);
-            } else if *well == reason && said.remove(what) {
-                let again = what.strip_prefix("not ").map(|what| format!("{what} again"));
-                let words = again.unwrap_or_else(|| format!("no longer {what}"));
-                self.untold.entry(node.to_owned()).or_default().add(&words, false);
-            }
+        let Some((what, is_bad)) = condition(reason) else { return };
+        let said = self.unwell.entry(node.to_owned()).or_default();
+        let is_news = if is_bad { said.insert(what) } else { said.remove(what) };
+        if !is_news {
+            return;
+        }
+        let news = self.untold.entry(node.to_owned()).or_default();
+        if is_bad {
+            news.add(what, true);
+        } else {
+            let again = what.strip_prefix("not ").map(|what| format!("{what} again"));
+            news.add(&again.unwrap_or_else(|| format!("no longer {what}")), false);
         }
     }
 

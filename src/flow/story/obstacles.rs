@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::node_said::CONDITIONS;
+use super::node_said::condition;
 use crate::parts::ComparedCount;
 use crate::recorded::StepId;
 use crate::step::{Operation, Step};
@@ -143,14 +143,16 @@ impl Obstacles {
 
     /// A kubelet tells by an Event of each condition of its node that is another one now.
     fn said_of_node(&mut self, node: &Arc<str>, reason: &str) {
-        for (unwell, well, what) in CONDITIONS {
-            if *unwell == reason {
+        match condition(reason) {
+            Some((what, true)) => {
                 self.unwell.entry(node.clone()).or_default().insert(what);
-            } else if *well == reason
-                && let Some(said) = self.unwell.get_mut(node)
-            {
-                said.remove(what);
             }
+            Some((what, false)) => {
+                if let Some(said) = self.unwell.get_mut(node) {
+                    said.remove(what);
+                }
+            }
+            None => {}
         }
     }
 

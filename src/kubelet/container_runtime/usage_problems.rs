@@ -33,12 +33,12 @@ pub(super) fn failures(measured: &MeasuredContainer<'_>, sources: &UsageSources)
         return Vec::new();
     }
     let container = &measured.container.name;
+    let variables = variables(measured, sources);
     let failure = |resource: &str| {
         let names = [format!("{OURS}{resource}.{container}"), format!("{OURS}{resource}")];
         let name = names.into_iter().find(|name| annotations.contains_key(name))?;
         let expression = annotations[&name].trim().strip_prefix("cel:")?;
         let expression = CurveExpression::parse(expression.trim()).ok()?;
-        let variables = variables(measured, sources);
         let (_, against) = of_container(measured, resource, (variables.as_ref(), sources));
         let why = expression.evaluate(0.0, &against).err()?;
         Some(format!("{name} has no value for container {container}, which counts as 0: {why}"))

@@ -58,6 +58,8 @@ struct PublishedPool {
     is_incomplete: bool,
     /// Its counters are wrong.
     is_invalid: bool,
+    /// Two of its devices have one name: no node may reach both.
+    has_twins: bool,
     counters: Arc<SharedCounters>,
     consumers: Arc<Vec<PublishedDevice>>,
 }
@@ -93,13 +95,16 @@ fn pool(mut slices: Vec<Value>) -> Option<PublishedPool> {
     let counters = shared_counters(&sets);
     let is_incomplete = slices.len() as i64 != wanted;
     let slices: Vec<PublishedSlice> = slices.into_iter().map(slice).collect();
-    let devices = slices.iter().flat_map(|slice| &slice.devices);
+    let devices = || slices.iter().flat_map(|slice| &slice.devices);
+    let device_names: BTreeSet<&str> = devices().map(|(id, _)| id.2.as_str()).collect();
+    let has_twins = device_names.len() < devices().count();
     let consumers: Vec<PublishedDevice> =
-        devices.filter(|(_, tree)| consumption(tree).next().is_some()).cloned().collect();
+        devices().filter(|(_, tree)| consumption(tree).next().is_some()).cloned().collect();
     let is_known =
         |(_, tree): &PublishedDevice| consumption(tree).all(|(key, _)| counters.contains_key(&key));
     Some(PublishedPool {
         is_invalid: is_named_twice || !consumers.iter().all(is_known),
+        has_twins,
         slices,
         is_incomplete,
         counters: Arc::new(counters),
@@ -144,7 +149,7 @@ fn slice(mut tree: Value) -> PublishedSlice {
 /// become ready first.
 pub(crate) fn reachable(published: &PublishedPools, node: &ObjectMeta) -> Vec<DevicePool> {
     let pools = published.0.iter().filter_map(|((driver, name), pool)| {
-        let found = DevicePool {
+        let mut found = DevicePool {
             id: format!("{driver}/{name}"),
             devices: pool.slices.iter().flat_map(|slice| slice.devices_of(node)).collect(),
             is_incomplete: pool.is_incomplete,
@@ -152,10 +157,12 @@ pub(crate) fn reachable(published: &PublishedPools, node: &ObjectMeta) -> Vec<De
             counters: pool.counters.clone(),
             consumers: pool.consumers.clone(),
         };
+        if pool.has_twins {
+            found.refuse_twins();
+        }
         (!found.devices.is_empty()).then_some(found)
     });
     let mut pools: Vec<DevicePool> = pools.collect();
-    pools.iter_mut().for_each(DevicePool::refuse_twins);
     pools.sort_by_cached_key(DevicePool::has_binding_conditions);
     pools
 }

@@ -31,12 +31,18 @@ export function objectsView(view, record, { tell, open }) {
   let older = null;
   /** What is looked at of one object, and how it is read anew. */
   let chosen = null;
+  /** Nothing is followed or read anew any more of the object that was looked at. */
+  const leave = () => {
+    close();
+    close = () => {};
+    chosen = null;
+  };
   const kind = el("select", { onchange: () => load() });
   const rooms = el("datalist", { id: "namespaces" });
   const namespace = el("input", { size: "16", placeholder: "all", list: rooms.id, onchange: () => load() });
   const labels = el("input", { size: "16", placeholder: "app=web", onchange: () => load() });
   const wide = el("input", { type: "checkbox", onchange: () => load() });
-  const bar = el("div", { class: "bar" }, labelled("Kind", kind), labelled("Namespace", namespace), rooms, labelled("Labels", labels), labelled("Wide", wide), el("button", { type: "button", onclick: () => { close(); close = () => {}; chosen = null; edit(EXAMPLE); } }, "Apply YAML"));
+  const bar = el("div", { class: "bar" }, labelled("Kind", kind), labelled("Namespace", namespace), rooms, labelled("Labels", labels), labelled("Wide", wide), el("button", { type: "button", onclick: () => { leave(); edit(EXAMPLE); } }, "Apply YAML"));
   const said = el("p", { role: "status" });
   const table = el("div", { class: "table", tabindex: "0", role: "region", "aria-label": "Objects" });
   const detail = el("aside", { class: "detail", "aria-label": "The chosen object" });
@@ -98,9 +104,7 @@ export function objectsView(view, record, { tell, open }) {
   }
 
   async function choose(of, inside, name) {
-    close();
-    close = () => {};
-    chosen = null;
+    leave();
     try {
       const path = pathOf(of, inside, name);
       let object = await json(path);
@@ -129,7 +133,7 @@ export function objectsView(view, record, { tell, open }) {
         Story: () => tell(resourceOf(of), inside ?? "", name),
         Delete: () => remove(of, inside, name, pane),
       };
-      const buttons = Object.entries(shows).map(([title, act]) => el("button", { type: "button", onclick: () => { close(); close = () => {}; chosen = null; show(note); act(); } }, title));
+      const buttons = Object.entries(shows).map(([title, act]) => el("button", { type: "button", onclick: () => { leave(); show(note); act(); } }, title));
       show(detail, el("h2", {}, name), el("div", { class: "bar", role: "toolbar", "aria-label": "What to see of it" }, buttons), note, pane);
       shows.YAML();
     } catch (error) {

@@ -205,17 +205,18 @@ export function storyView(view, record) {
 /** The write that led to what somebody has chosen: to what a manager has, or to a field. */
 async function writeThatMade({ told, object, entry, path, way }, record) {
   if (!entry) return path === GENERATION ? writeOfGeneration(told, object, record) : writeOfUnowned(told, path, record);
-  const ofManager = writeOf(told, entry, record);
-  if (!way) return ofManager;
+  if (!way) return writeOf(told, entry, record);
   const { written, from } = await writeOfValue(told, object.metadata.uid, way, record);
+  if (written) return written;
   // Of those who wrote later it is known that they did not write this.
-  return written ?? (ofManager?.id <= from?.id ? ofManager : { from });
+  const ofManager = from && writeOf(told, entry, record);
+  return ofManager?.id <= from?.id ? ofManager : { from };
 }
 
 /** The last write that has changed a field: whoever owns it may have written it long before what else they own. Where
  * the values are not known any more, or too many would have to be looked up: from which write on it was no other. */
 async function writeOfValue(told, uid, way, record) {
-  const all = told.steps.filter((step) => isWriteOf(step, told) && step.uid === uid && step.operation !== "delete");
+  const all = writesThatLeft(told, uid);
   // Of an item of a list the record says where it stood then.
   const names = way.slice(0, way.findIndex((part) => typeof part !== "string") >>> 0);
   const isPlain = names.length === way.length;
@@ -288,7 +289,7 @@ function writeOfUnowned(told, path, record) {
 /** The first write after which the generation is what it is: it only grows, so that few values have to be looked up. None
  * where the value before is not known any more. */
 async function writeOfGeneration(told, { metadata }, record) {
-  const all = told.steps.filter((step) => isWriteOf(step, told) && step.uid === metadata.uid && step.operation !== "delete");
+  const all = writesThatLeft(told, metadata.uid);
   // What an object begins with needs no look at what is compacted by now.
   if (metadata.generation === 1 && all[0]?.operation === "create") return asRecorded(all[0], record);
   const known = new Map();
@@ -316,6 +317,11 @@ function asRecorded(step, record) {
 function writesOf(told, subresource, record) {
   const isPart = (step) => subresourceOf(requestOf(step, "RequestReceived", record)?.path ?? "") === subresource;
   return told.steps.filter((step) => isWriteOf(step, told) && isPart(step));
+}
+
+/** The writes after which there was a value of this very object. */
+function writesThatLeft(told, uid) {
+  return told.steps.filter((step) => isWriteOf(step, told) && step.uid === uid && step.operation !== "delete");
 }
 
 function isWriteOf(step, told) {

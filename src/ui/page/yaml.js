@@ -72,8 +72,9 @@ function write(rows, value, depth, owned, managers, within = []) {
 function writeItems(rows, items, depth, owned, managers, within) {
   const pad = "  ".repeat(depth);
   for (const [at, item] of items.entries()) {
-    const below = owned.map((fields) => fields && itemOf(fields, item)?.fields);
-    const way = [...within, owned.map((fields) => fields && itemOf(fields, item)?.known).find(Boolean) ?? { at }];
+    const found = owned.map((fields) => fields && itemOf(fields, item));
+    const below = found.map((one) => one?.fields);
+    const way = [...within, found.find((one) => one?.known)?.known ?? { at }];
     if (item === null || typeof item !== "object" || isEmpty(item)) {
       rows.push([`${pad}- ${scalar(item)}`, ownersOf(below), way]);
       continue;

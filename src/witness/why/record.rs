@@ -47,7 +47,7 @@ impl Witnesses<'_> {
 /// What a step did to the object that the trace is about.
 fn stored(step: &TraceStep, trace: &Trace) -> Option<Operation> {
     let Step::Stored { resource, namespace, name, operation, .. } = &step.step else { return None };
-    let key = if namespace.is_empty() { name.to_string() } else { format!("{namespace}/{name}") };
+    let key = golang::object_key::object_key(namespace, name);
     (trace.subject == format!("{resource} {key}")).then_some(*operation)
 }
 

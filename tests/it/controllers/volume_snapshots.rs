@@ -151,8 +151,7 @@ async fn what_is_retained_can_be_taken_again() {
     let why = "Failed to create snapshot content with error snapshot controller failed to update lost on API \
                server: cannot get claim from snapshot";
     fixture.told("SnapshotContentCreationFailed", why).await;
-    let waiting = json!({"metadata": {"name": "waiting"}, "spec": {"accessModes": ["ReadWriteOnce"],
-        "storageClassName": "none", "resources": {"requests": {"storage": "1Gi"}}}});
+    let waiting = super::storage::claim("waiting", "1Gi", "none");
     fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, waiting).await;
     all.snapshot("early", json!({"persistentVolumeClaimName": "waiting"})).await;
     let why = "Failed to create snapshot content with error failed to get input parameters to create snapshot early: \

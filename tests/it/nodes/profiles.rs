@@ -36,6 +36,21 @@ async fn answer(mut stream: TcpStream, (status, body): (&str, &str)) -> std::io:
     stream.write_all(answer.as_bytes()).await
 }
 
+/// Answers everybody who comes.
+fn answer_all(listener: TcpListener, answered: (&'static str, &'static str)) -> tokio::task::JoinHandle<()> {
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let _ = answer(stream, answered).await;
+        }
+    })
+}
+
+fn options(config: &str) -> SchedulerOptions {
+    let mut options = SchedulerOptions::default();
+    options.scheduler_config = Some(KubeSchedulerConfiguration::parse(config).unwrap());
+    options
+}
+
 async fn node_of(cluster: &Cluster, name: &str) -> String {
     let client = cluster.client();
     for _ in 0..2000 {
@@ -53,19 +68,14 @@ async fn profiles_have_their_pods_and_extenders_their_say() {
     let good = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let [good_at, silent_at] = [&good, &silent].map(|it| it.local_addr().unwrap());
-    let answering = tokio::spawn(async move {
-        while let Ok((stream, _)) = good.accept().await {
-            let _ = answer(stream, ANSWER).await;
-        }
-    });
+    let answering = answer_all(good, ANSWER);
     let config = format!(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
          profiles: [{{schedulerName: default-scheduler}}, {{schedulerName: second}}]\nextenders:\n\
          - {{urlPrefix: 'http://{good_at}', filterVerb: filter, nodeCacheCapable: true}}\n\
          - {{urlPrefix: 'http://{silent_at}', filterVerb: filter, httpTimeout: 50ms, ignorable: true}}\n"
     );
-    let mut options = SchedulerOptions::default();
-    options.scheduler_config = Some(KubeSchedulerConfiguration::parse(&config).unwrap());
+    let options = options(&config);
     let cluster = Cluster::start(Config::new().nodes(3).scheduler(options)).await.unwrap();
     for name in ["default-scheduler", "second", "nobody"] {
         let spec = json!({"schedulerName": name, "containers": [{"name": "a", "image": "a"}]});
@@ -106,17 +116,12 @@ async fn an_extender_that_fails_is_told_of_in_kube_schedulers_words() {
     ] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let answering = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let _ = answer(stream, answered).await;
-            }
-        });
+        let answering = answer_all(listener, answered);
         let config = format!(
             "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
              extenders: [{{urlPrefix: 'http://{address}', filterVerb: filter}}]\n"
         );
-        let mut options = SchedulerOptions::default();
-        options.scheduler_config = Some(KubeSchedulerConfiguration::parse(&config).unwrap());
+        let options = options(&config);
         let cluster = Cluster::start(Config::new().nodes(1).scheduler(options)).await.unwrap();
         let pod = json!({"metadata": {"name": "pod"}, "spec": {"containers": [{"name": "a", "image": "a"}]}});
         cluster.client().create(&PODS, "default", pod).await.unwrap();
@@ -131,17 +136,12 @@ async fn an_extender_that_fails_is_told_of_in_kube_schedulers_words() {
 async fn what_an_extender_scores_counts() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let answering = tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let _ = answer(stream, ("200 OK", r#"[{"Host": "node-3", "Score": 10}]"#)).await;
-        }
-    });
+    let answering = answer_all(listener, ("200 OK", r#"[{"Host": "node-3", "Score": 10}]"#));
     let config = format!(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n\
          extenders: [{{urlPrefix: 'http://{address}', prioritizeVerb: score, weight: 100}}]\n"
     );
-    let mut options = SchedulerOptions::default();
-    options.scheduler_config = Some(KubeSchedulerConfiguration::parse(&config).unwrap());
+    let options = options(&config);
     let cluster = Cluster::start(Config::new().nodes(3).scheduler(options)).await.unwrap();
     for name in ["a", "b", "c", "d"] {
         let pod = json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "a", "image": "a"}]}});

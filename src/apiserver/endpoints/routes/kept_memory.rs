@@ -38,9 +38,7 @@ impl HeapCount {
             return;
         }
         let stack = stack.iter().map(|name| FrameName::Shared((*name).into())).collect();
-        let known = self.kept.entry(stack).or_default();
-        known.objects += share.objects;
-        known.bytes += share.bytes;
+        *self.kept.entry(stack).or_default() += share;
     }
 
     /// The share of a piece of memory: nothing, where somebody has counted it before.
@@ -59,10 +57,17 @@ impl HeapCount {
 
 impl std::iter::Sum for KeptShare {
     fn sum<I: Iterator<Item = KeptShare>>(shares: I) -> KeptShare {
-        shares.fold(KeptShare::default(), |sum, one| KeptShare {
-            objects: sum.objects + one.objects,
-            bytes: sum.bytes + one.bytes,
+        shares.fold(KeptShare::default(), |mut sum, one| {
+            sum += one;
+            sum
         })
+    }
+}
+
+impl std::ops::AddAssign for KeptShare {
+    fn add_assign(&mut self, more: KeptShare) {
+        self.objects += more.objects;
+        self.bytes += more.bytes;
     }
 }
 
