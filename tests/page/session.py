@@ -532,6 +532,8 @@ def containers_of_a_pod(page):
     eventually("it to be interrupted", lambda: "^C" in said() and said().endswith("/ # "))
     shell.send_keys(Keys.CONTROL + "d")
     eventually("its end", lambda: "the shell has ended" in said() or "the connection has ended" in said())
+    kept = "const at = document.activeElement; return at.matches('.terminal input') && at.readOnly"
+    eventually("nobody to be sent away", lambda: page.execute_script(kept))
 
 
 def apply_and_delete(page):

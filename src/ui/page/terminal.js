@@ -41,7 +41,9 @@ export function terminal(path, container) {
     if (bytes[0] === ERROR) say(ended(new TextDecoder().decode(bytes.subarray(1))));
   };
   opened.onclose = () => {
-    for (const control of [input, ...keys]) control.disabled = true;
+    // Who is there stays there: what is disabled loses the focus to nothing.
+    input.readOnly = true;
+    for (const control of keys) control.setAttribute("aria-disabled", "true");
     say("\nthe connection has ended\n");
   };
   opened.onerror = () => say("\nthe shell cannot be reached\n");
