@@ -2,6 +2,10 @@
 
 mod support;
 
+/// Tests have the allocator that the program has.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 mod dependencies;
 mod documents;
 mod examples;
