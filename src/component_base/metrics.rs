@@ -18,6 +18,9 @@ pub const FROM_A_MILLISECOND: [f64; 15] = [
     0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384,
 ];
 
+/// `prometheus.DefBuckets`, of whatever answers somebody.
+pub const DEFAULT_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
 /// How long something took, how often. Observing takes no lock.
 #[derive(Debug)]
 pub struct Histogram {
@@ -203,6 +206,11 @@ pub fn plain_gauge(out: &mut String, about: (&str, &str), value: impl Display) {
     gauge(out, about, [], [([""; 0], value)]);
 }
 
+/// A counter without labels.
+pub fn plain_counter(out: &mut String, about: (&str, &str), value: impl Display) {
+    counter(out, about, [], [([""; 0], value)]);
+}
+
 fn looked_up<const N: usize, L: AsRef<str>>(
     out: &mut String,
     metric_type: &str,
@@ -224,14 +232,14 @@ fn looked_up<const N: usize, L: AsRef<str>>(
 
 /// `a="x",b="y"`, in the order of the labels' names.
 fn pairs<const N: usize, L: AsRef<str>>(labels: [&str; N], values: [L; N]) -> String {
-    let pair = |(label, value): (&str, L)| format!("{label}=\"{}\"", escaped(value.as_ref()));
+    let pair = |(label, value): (&str, L)| format!("{label}=\"{}\"", escaped_label(value.as_ref()));
     let mut pairs: Vec<String> = labels.into_iter().zip(values).map(pair).collect();
     pairs.sort();
     pairs.join(",")
 }
 
-/// What Prometheus reads as it is has no other escapes.
-fn escaped(value: &str) -> String {
+/// The value of a label as it stands between its quotation marks; Prometheus' text knows no other escapes.
+pub fn escaped_label(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
@@ -285,7 +293,9 @@ mod tests {
         assert_eq!(out, expected);
         out.clear();
         plain_gauge(&mut out, ("p", "One."), 0.5);
+        plain_counter(&mut out, ("q_total", "Each."), 7);
         counter(&mut out, ("c_total", "All."), ["a"], [(["z"], 3)]);
+        assert!(out.contains("# HELP q_total Each.\n# TYPE q_total counter\nq_total 7\n"), "{out}");
         assert!(out.starts_with("# HELP p One.\n# TYPE p gauge\np 0.5\n"), "{out}");
         assert!(out.ends_with("# TYPE c_total counter\nc_total{a=\"z\"} 3\n"), "{out}");
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::metrics::{counter, plain_gauge};
+use crate::metrics::{plain_counter, plain_gauge};
 
 /// Linux' `USER_HZ`: the unit of times in `/proc`.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -16,7 +16,7 @@ pub fn render(out: &mut String) {
     let field = |at: usize| fields.get(at).and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     let cpu_seconds = (field(11) + field(12)) as f64 / TICKS_PER_SECOND;
     let help = "Total user and system CPU time spent in seconds.";
-    counter(out, ("process_cpu_seconds_total", help), [], [([""; 0], cpu_seconds)]);
+    plain_counter(out, ("process_cpu_seconds_total", help), cpu_seconds);
     let memory = field(21) * PAGE_BYTES;
     plain_gauge(out, ("process_resident_memory_bytes", "Resident memory size in bytes."), memory);
     plain_gauge(out, ("process_virtual_memory_bytes", "Virtual memory size in bytes."), field(20));

@@ -11,7 +11,7 @@ use super::pod_startup::{PodStartup, StartupCounts};
 use super::resize_counts::ResizeCounts;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
-use component_base::metrics::{Family, Histogram, Render, heading};
+use component_base::metrics::{DEFAULT_BUCKETS, Family, Histogram, Render, heading};
 
 /// Of how long pods take to start (`podStartupDurationBuckets`).
 const START_BOUNDS: [f64; 25] = [
@@ -19,8 +19,6 @@ const START_BOUNDS: [f64; 25] = [
     480.0, 600.0, 900.0, 1200.0, 1800.0, 2700.0, 3600.0,
 ];
 
-/// `prometheus.DefBuckets`: of what a worker takes.
-const WORKER_BOUNDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 /// `ExponentialBuckets(1, 2, 5)`, of containers; observed as if they were seconds.
 const CONTAINER_BOUNDS: [f64; 5] = [1.0, 2.0, 4.0, 8.0, 16.0];
 
@@ -95,9 +93,9 @@ impl KubeletCounts {
                 "[ALPHA] Duration in seconds to sync a single pod. Broken down by operation type: create, update, or \
                  sync",
                 ["operation_type"],
-                &WORKER_BOUNDS,
+                &DEFAULT_BUCKETS,
             ),
-            worker_starts: Histogram::new(&WORKER_BOUNDS),
+            worker_starts: Histogram::new(&DEFAULT_BUCKETS),
             containers_of_pods: Histogram::new(&CONTAINER_BOUNDS),
             calls: RuntimeOperations::default(),
             startups: StartupCounts::new(&START_BOUNDS),
@@ -116,7 +114,7 @@ impl KubeletCounts {
                 "kubelet_run_podsandbox_duration_seconds",
                 "[ALPHA] Duration in seconds of the run_podsandbox operations. Broken down by RuntimeClass.Handler.",
                 ["runtime_handler"],
-                &WORKER_BOUNDS,
+                &DEFAULT_BUCKETS,
             ),
             sandbox_errors: Family::counter(
                 "kubelet_run_podsandbox_errors_total",

@@ -6,12 +6,10 @@
 use std::time::Duration;
 
 use apimachinery::time::Time;
-use component_base::metrics::{Histogram, counter, heading, plain_gauge};
+use component_base::metrics::{DEFAULT_BUCKETS, Histogram, heading, plain_counter, plain_gauge};
 
 /// `genericPlegRelistPeriod`
 const RELIST_PERIOD: Duration = Duration::from_secs(1);
-/// `prometheus.DefBuckets`
-const BOUNDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// Since when a kubelet looks.
 pub(crate) struct PodLifecycleLooks {
@@ -28,7 +26,7 @@ impl PodLifecycleLooks {
     pub(crate) fn render(&self, out: &mut String, now: Time) {
         let pauses = (now - self.began).to_std().unwrap_or_default().as_secs() / RELIST_PERIOD.as_secs();
         let help = "[ALPHA] The number of discard events in PLEG.";
-        counter(out, ("kubelet_pleg_discard_events", help), [], [([""; 0], 0)]);
+        plain_counter(out, ("kubelet_pleg_discard_events", help), 0);
         let last = self.began.timestamp().saturating_add(i64::try_from(pauses).unwrap_or(i64::MAX));
         let help = "[ALPHA] Timestamp in seconds when PLEG was last seen active.";
         plain_gauge(out, ("kubelet_pleg_last_seen_seconds", help), last);
@@ -47,7 +45,7 @@ impl PodLifecycleLooks {
             ),
         ];
         for (name, help, took, count) in histograms.into_iter().filter(|(.., count)| *count > 0) {
-            let histogram = Histogram::new(&BOUNDS);
+            let histogram = Histogram::new(&DEFAULT_BUCKETS);
             histogram.observe_each(took, count);
             heading(out, name, "histogram", &format!("[ALPHA] {help}"));
             histogram.render(out, name, "");

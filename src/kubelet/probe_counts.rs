@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-/// Upper bounds of the histogram's buckets, in seconds: those of `prometheus.DefBuckets`.
-pub(crate) const BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+use component_base::metrics::DEFAULT_BUCKETS;
 
 /// What one probe of one run of a container has said, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -13,7 +12,7 @@ pub(crate) struct ProbeCount {
     pub(crate) failed: u64,
     /// Those that passed and took longer than the bucket of the same number: few are asked, and of those few
     /// take long.
-    slower: [u32; BUCKETS.len()],
+    slower: [u32; DEFAULT_BUCKETS.len()],
     /// How long those that passed took together, in seconds.
     seconds: f64,
 }
@@ -28,13 +27,13 @@ impl ProbeCount {
     pub(crate) fn took(&mut self, time: Duration) {
         let seconds = time.as_secs_f64();
         self.seconds += seconds;
-        for (slower, bound) in self.slower.iter_mut().zip(BUCKETS) {
+        for (slower, bound) in self.slower.iter_mut().zip(DEFAULT_BUCKETS) {
             *slower += u32::from(seconds > bound);
         }
     }
 
     /// How many that passed took no longer than the bounds of the buckets, and all of them together.
-    pub(crate) fn durations(&self) -> ([u64; BUCKETS.len()], f64) {
+    pub(crate) fn durations(&self) -> ([u64; DEFAULT_BUCKETS.len()], f64) {
         (self.slower.map(|slower| self.successful.saturating_sub(slower.into())), self.seconds)
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::operation::Operation;
 use crate::metrics::heading;
-use component_base::metrics::{Family, Histogram};
+use component_base::metrics::{DEFAULT_BUCKETS, Family, Histogram};
 
 /// Buckets of steps and plugins.
 const BUCKETS: [f64; 6] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5];
@@ -16,8 +16,6 @@ const WEBHOOK_BUCKETS: [f64; 8] = [0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 25.0]
 const CONDITION_BUCKETS: [f64; 7] = [0.001, 0.005, 0.01, 0.025, 0.1, 0.2, 0.25];
 /// A validation of a policy takes less yet.
 const CHECK_BUCKETS: [f64; 5] = [0.000_000_5, 0.001, 0.01, 0.1, 1.0];
-/// Prometheus' default ones.
-const DEFAULT_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 /// Larger codes of webhooks are counted as this one.
 const MAX_CODE: u16 = 600;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::metrics::heading;
-use component_base::metrics::{FROM_A_MILLISECOND, Histogram};
+use component_base::metrics::{DEFAULT_BUCKETS, FROM_A_MILLISECOND, Histogram};
 
 /// What came of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,6 @@ pub struct AuthenticationMetrics {
 /// Whether a token was known from before.
 const LOOK_UPS: [&str; 2] = ["hit", "miss"];
 const FETCHES: [&str; 2] = ["ok", "error"];
-const CACHE_BUCKETS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 /// From none left over half an hour and days to a year, in seconds.
 const EXPIRATION_BUCKETS: [f64; 14] = [
     0.0,
@@ -73,7 +72,7 @@ impl Default for AuthenticationMetrics {
         AuthenticationMetrics {
             attempts: ATTEMPTS.map(|_| Histogram::new(&FROM_A_MILLISECOND)),
             users: Default::default(),
-            cache: LOOK_UPS.map(|_| Histogram::new(&CACHE_BUCKETS)),
+            cache: LOOK_UPS.map(|_| Histogram::new(&DEFAULT_BUCKETS)),
             fetches: Default::default(),
             expirations: Arc::new(Histogram::new(&EXPIRATION_BUCKETS)),
         }

@@ -12,13 +12,11 @@ use apimachinery::object::Object;
 use apis::views::endpoints::{Endpoint, EndpointSlice};
 use apis::views::service::Service;
 use client_go::lister::Lister;
-use component_base::metrics::{Family, Render, gauge, plain_gauge};
+use component_base::metrics::{DEFAULT_BUCKETS, Family, Render, gauge, plain_gauge};
 
 /// Of endpoints: `ExponentialBuckets(2, 2, 15)`.
 pub(crate) const ENDPOINT_BOUNDS: [f64; 15] =
     [2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0, 2048.0, 4096.0, 8192.0, 16384.0, 32768.0];
-/// Of slices: Prometheus' own (`DefBuckets`).
-const SLICE_BOUNDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// What is counted of all services.
 pub(super) struct SliceCounts {
@@ -141,7 +139,7 @@ impl SliceCounts {
                 "endpoint_slice_controller_endpointslices_changed_per_sync",
                 "[ALPHA] Number of EndpointSlices changed on each Service sync",
                 ["topology", "traffic_distribution"],
-                &SLICE_BOUNDS,
+                &DEFAULT_BUCKETS,
             ),
             syncs: Family::counter(
                 "endpoint_slice_controller_syncs",

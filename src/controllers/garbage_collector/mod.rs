@@ -30,7 +30,7 @@ use graph_builder::{collected, mapping};
 use super::controller::{self, Running};
 use apis::scheme::Scheme;
 use client_go::ComponentContext;
-use component_base::metrics::{Render, counter};
+use component_base::metrics::{Render, plain_counter};
 
 /// How long after there are new kinds they are looked for (upstream's 30 s cost a discovery; this costs a
 /// comparison).
@@ -59,7 +59,7 @@ impl Render for SyncErrors {
     fn render(&self, out: &mut String) {
         let name = "garbagecollector_controller_resources_sync_error_total";
         let help = "[ALPHA] Number of garbage collector resources sync errors";
-        counter(out, (name, help), [], [([""; 0], 0)]);
+        plain_counter(out, (name, help), 0);
     }
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::chaos;
 use super::simulated::SimulatedRuntime;
-use super::stats::{ContainerStats, MeasuredContainer, PodSandboxStats, ResourceUse, StatsService};
+use super::stats::{
+    ContainerStats, CpuThrottling, MeasuredContainer, PodSandboxStats, ResourceUse, StatsService,
+};
 use super::usage_problems;
 use super::used::{self, UsageSources};
 use apimachinery::time::Time;
@@ -27,6 +29,10 @@ impl SimulatedRuntime {
 impl StatsService for SimulatedRuntime {
     fn container_stats(&self, measured: &MeasuredContainer<'_>, now: Time) -> ContainerStats {
         used::container(measured, now, &self.usage_sources)
+    }
+
+    fn cpu_throttling(&self, measured: &MeasuredContainer<'_>, now: Time) -> Option<CpuThrottling> {
+        used::throttling(measured, now, &self.usage_sources)
     }
 
     fn resource_use(&self, measured: &MeasuredContainer<'_>, resource: &str, now: Time) -> ResourceUse {

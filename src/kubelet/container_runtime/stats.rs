@@ -32,8 +32,6 @@ pub struct ContainerStats {
     pub memory_bytes: u64,
     /// Of the disk now, beside volumes (`writable_layer`).
     pub disk_bytes: u64,
-    /// How its limit of the CPU has held it back; of one without, nothing.
-    pub throttling: Option<CpuThrottling>,
 }
 
 /// How often a container had to wait for the CPU, since it had used all that it may of a period of 100 ms
@@ -70,6 +68,12 @@ pub struct PodSandboxStats {
 pub trait StatsService: Send + Sync {
     /// `ContainerStats`: what a container has used. Worked out when it is asked for.
     fn container_stats(&self, measured: &MeasuredContainer<'_>, now: Time) -> ContainerStats;
+
+    /// How its limit of the CPU has held a container back; of one without, nothing. No part of
+    /// `ContainerStats`: cAdvisor alone shows it, and to work it out takes long.
+    fn cpu_throttling(&self, _measured: &MeasuredContainer<'_>, _now: Time) -> Option<CpuThrottling> {
+        None
+    }
 
     /// What it uses of any one resource, by name.
     fn resource_use(&self, measured: &MeasuredContainer<'_>, resource: &str, now: Time) -> ResourceUse {

@@ -23,9 +23,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::consumed::ConsumedBook;
-use super::invocation;
 use super::services::{ContainerConfig, Exit};
 use super::stats::{ContainerStats, CpuThrottling, MeasuredContainer, PodSandboxStats, ResourceUse};
+use super::{cpu_quota, invocation};
 use apimachinery::quantity::Quantity;
 use apimachinery::time::{Time, rfc3339};
 use apis::views::pod::{Container, Pod};
@@ -47,8 +47,6 @@ const IDLE_BYTES: f64 = 8_388_608.0;
 pub(crate) const WINDOW_SECONDS: f64 = 15.0;
 /// A container whose first look goes over its limit is killed after so long: that it started is seen.
 const LEAST_SECONDS: f64 = 1.0;
-/// In so long a container may use its limit of the CPU times as long (`cpuCFSQuotaPeriod`).
-const CFS_PERIOD_SECONDS: f64 = 0.1;
 /// The annotations that give curves, but for what follows a dot.
 pub(super) const OURS: &str = "kubarium.dev/usage-";
 const OF_KWOK: &str = "kwok.x-k8s.io/usage-";
@@ -79,16 +77,29 @@ pub(super) fn container(
         (of("cpu"), of("memory"), of("ephemeral-storage"));
     let window = age.min(WINDOW_SECONDS);
     let consumed = consumed(measured, sources);
-    let cpu = CpuUse { curve: &cpu, against: &of_cpu, consumed: &consumed, limit: limit(measured.container) };
+    let limit = cpu_quota::cores(&measured.container.resources);
+    let cpu = CpuUse { curve: &cpu, against: &of_cpu, consumed: &consumed, limit };
     let cores = if window > 0.0 { cpu.core_seconds(age - window, age) / window } else { 0.0 };
-    let core_seconds = cpu.core_seconds(0.0, age);
     ContainerStats {
         cpu_nano_cores: (cores * 1e9) as u64,
-        cpu_core_nanoseconds: (core_seconds * 1e9) as u64,
-        throttling: cpu.throttling(age, core_seconds),
+        cpu_core_nanoseconds: (cpu.core_seconds(0.0, age) * 1e9) as u64,
         memory_bytes: (memory.value(age, &of_memory) + consumed.bytes(age)) as u64,
         disk_bytes: disk.value(age, &of_disk) as u64,
     }
+}
+
+/// How its limit of the CPU has held it back between its start and `now`.
+pub(super) fn throttling(
+    measured: &MeasuredContainer<'_>,
+    now: Time,
+    sources: &UsageSources,
+) -> Option<CpuThrottling> {
+    let limit = cpu_quota::cores(&measured.container.resources)?;
+    let variables = variables(measured, sources);
+    let (curve, against) = of_container(measured, "cpu", (variables.as_ref(), sources));
+    let consumed = consumed(measured, sources);
+    let cpu = CpuUse { curve: &curve, against: &against, consumed: &consumed, limit: Some(limit) };
+    Some(cpu.throttling(limit, seconds(measured.started_at, now)))
 }
 
 /// What it uses of any one resource.
@@ -102,7 +113,7 @@ pub(super) fn resource(
     let variables = variables(measured, sources);
     let (curve, against) = of_container(measured, resource, (variables.as_ref(), sources));
     let consumed = consumed(measured, sources);
-    let limit = limit(measured.container);
+    let limit = cpu_quota::cores(&measured.container.resources);
     match resource {
         "cpu" => {
             let cpu = CpuUse { curve: &curve, against: &against, consumed: &consumed, limit };
@@ -116,16 +127,12 @@ pub(super) fn resource(
     }
 }
 
-/// How much of the CPU a container may use; nothing where it may use all.
-fn limit(container: &Container) -> Option<f64> {
-    amount(&container.resources.limits, "cpu").filter(|limit| *limit > 0.0)
-}
-
 /// What a container would use of the CPU, and how much of that it gets.
 struct CpuUse<'a> {
     curve: &'a Curve,
     against: &'a Against<'a>,
     consumed: &'a Consumption,
+    /// How much it may use; nothing where it may use all.
     limit: Option<f64>,
 }
 
@@ -142,20 +149,19 @@ impl CpuUse<'_> {
         }
     }
 
-    /// How it was held back in so many seconds since its start, in which it got so many of a core.
-    fn throttling(&self, age: f64, got: f64) -> Option<CpuThrottling> {
-        let limit = self.limit?;
+    /// How that limit has held it back in so many seconds since its start.
+    fn throttling(&self, limit: f64, age: f64) -> CpuThrottling {
         let wanted = self.curve.sum(0.0, age, self.against) + self.consumed.core_seconds(0.0, age);
-        let lost = (wanted - got).max(0.0);
+        let lost = (wanted - self.core_seconds(0.0, age)).max(0.0);
         // An expression is evaluated many times for it: who is never held back is not asked.
         let above = || self.curve.time_above(limit, (0.0, age), self.against);
         let throttled = if lost > 0.0 { above().max(lost.min(age)) } else { 0.0 };
-        let periods = |seconds: f64| (seconds / CFS_PERIOD_SECONDS) as u64;
-        Some(CpuThrottling {
+        let periods = |seconds: f64| (seconds * 1e6 / cpu_quota::PERIOD as f64) as u64;
+        CpuThrottling {
             periods: periods(age),
             throttled_periods: periods(throttled),
             throttled_nanoseconds: (lost * 1e9) as u64,
-        })
+        }
     }
 }
 
@@ -287,7 +293,7 @@ fn of_program(container: &Container, resource: &str) -> Option<Curve> {
         let text = match resource {
             // More than it may it does not get.
             "cpu" => {
-                let limit = amount(&container.resources.limits, "cpu").unwrap_or(f64::INFINITY);
+                let limit = cpu_quota::cores(&container.resources).unwrap_or(f64::INFINITY);
                 let cores = load.cores.min(limit).max(IDLE_CORES);
                 let before = if load.grows_for.is_zero() { cores } else { IDLE_CORES };
                 format!("steps {}m, {}m at {grows}", milli(before), milli(cores))
@@ -425,14 +431,21 @@ mod tests {
     fn who_would_use_more_of_the_cpu_than_the_limit_is_held_back() {
         let mut pod = pod(json!({"kubarium.dev/usage-cpu": "steps 100m, 800m at 30s"}));
         let at_the_end = |pod: &Pod| {
-            let now = Time::UNIX_EPOCH + TimeDelta::minutes(1);
-            container(&measured(pod, 0), now, &UsageSources::default())
+            let (now, sources) = (Time::UNIX_EPOCH + TimeDelta::minutes(1), UsageSources::default());
+            let measured = measured(pod, 0);
+            (container(&measured, now, &sources), throttling(&measured, now, &sources))
         };
-        assert_eq!((at_the_end(&pod).cpu_nano_cores, at_the_end(&pod).throttling), (800_000_000, None));
-        pod.spec.containers[0].resources.limits.insert("cpu".into(), "200m".into());
-        let stats = at_the_end(&pod);
+        let (stats, throttling) = at_the_end(&pod);
+        assert_eq!((stats.cpu_nano_cores, throttling), (800_000_000, None));
+        let mut limit = |cpu: &str| {
+            pod.spec.containers[0].resources.limits.insert("cpu".into(), cpu.into());
+            at_the_end(&pod)
+        };
+        let (stats, _) = limit("1m");
+        assert_eq!(stats.cpu_core_nanoseconds, 600_000_000, "less than a millisecond of 100 no quota leaves");
+        let (stats, throttling) = limit("200m");
         assert_eq!((stats.cpu_nano_cores, stats.cpu_core_nanoseconds), (200_000_000, 9_000_000_000));
-        let throttling = stats.throttling.unwrap();
+        let throttling = throttling.unwrap();
         assert_eq!((throttling.periods, throttling.throttled_nanoseconds), (600, 18_000_000_000));
         assert!((299..=300).contains(&throttling.throttled_periods), "{throttling:?}");
     }

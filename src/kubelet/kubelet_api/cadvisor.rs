@@ -4,9 +4,10 @@ use super::metrics::MetricsText;
 use super::pods::{PodHere, RunningHere};
 use super::pressure;
 use super::usage::MeasuredPod;
+use crate::container_runtime::cpu_quota::{PERIOD, cpu_quota};
 use crate::container_runtime::stats::{ContainerStats, CpuThrottling};
 use crate::node_config::NodeConfig;
-use crate::volume_manager::cgroup_files::{PERIOD, cpu_quota, cpu_shares};
+use crate::volume_manager::cgroup_files::cpu_shares;
 use apimachinery::quantity::Quantity;
 use apis::views::pod::Container;
 
@@ -18,12 +19,13 @@ type NetworkFamily = (&'static str, &'static str, fn(&MeasuredPod) -> u64);
 struct Looked<'a> {
     running: &'a RunningHere,
     stats: &'a ContainerStats,
+    throttling: Option<CpuThrottling>,
     spec: Option<&'a Container>,
 }
 
 impl Looked<'_> {
     fn throttling(&self, value: fn(&CpuThrottling) -> f64) -> Option<f64> {
-        self.stats.throttling.as_ref().map(value)
+        self.throttling.as_ref().map(value)
     }
 
     /// How much memory it may have.
@@ -98,14 +100,18 @@ const ALLOWED: [ContainerFamily; 4] = [
     }),
 ];
 
-/// The whole page.
-pub(super) fn cadvisor(config: &NodeConfig, pods: &[MeasuredPod]) -> String {
+/// The whole page; `throttling` is that of each container of each pod.
+pub(super) fn cadvisor(
+    config: &NodeConfig,
+    pods: &[MeasuredPod],
+    throttling: &[Vec<Option<CpuThrottling>>],
+) -> String {
     let mut text = MetricsText::default();
     // Nobody waits but for what a limit takes.
     let pressure: [ContainerFamily; 6] =
         pressure::COUNTERS.map(|(name, help)| -> ContainerFamily { (name, "counter", help, |_| Some(0.0)) });
     for family in USED.into_iter().chain(pressure).chain(ALLOWED) {
-        container_family(&mut text, family, pods);
+        container_family(&mut text, family, (pods, throttling));
     }
     let network: [NetworkFamily; 2] = [
         ("container_network_receive_bytes_total", "Cumulative count of bytes received", |pod| {
@@ -138,12 +144,13 @@ pub(super) fn cadvisor(config: &NodeConfig, pods: &[MeasuredPod]) -> String {
 fn container_family(
     text: &mut MetricsText,
     (name, kind, help, value): ContainerFamily,
-    pods: &[MeasuredPod],
+    (pods, throttling): (&[MeasuredPod], &[Vec<Option<CpuThrottling>>]),
 ) {
     let mut has_begun = false;
-    for MeasuredPod { here, containers, .. } in pods {
-        for (running, stats) in here.running.iter().zip(containers) {
-            let Some(value) = value(&Looked { running, stats, spec: here.spec_of(running) }) else {
+    for (MeasuredPod { here, containers, .. }, throttling) in pods.iter().zip(throttling) {
+        for ((running, stats), throttling) in here.running.iter().zip(containers).zip(throttling) {
+            let (throttling, spec) = (*throttling, here.spec_of(running));
+            let Some(value) = value(&Looked { running, stats, throttling, spec }) else {
                 continue;
             };
             if !has_begun {

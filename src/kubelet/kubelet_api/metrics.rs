@@ -7,9 +7,10 @@ use super::pods::{PodHere, RunningHere};
 use super::usage::{MeasuredPod, UsageTotal};
 use crate::container_runtime::stats::ContainerStats;
 use crate::pod_workers::PodWorker;
-use crate::probe_counts::{BUCKETS, ProbeCount};
+use crate::probe_counts::ProbeCount;
 use crate::prober::ProbeKind;
 use apimachinery::time::Time;
+use component_base::metrics::{DEFAULT_BUCKETS, escaped_label};
 
 /// Families of metrics as they are written.
 #[derive(Default)]
@@ -24,9 +25,8 @@ impl MetricsText {
 
     /// Adds a sample.
     pub(super) fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
-        let escaped = |value: &str| value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         let labels: Vec<String> =
-            labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
+            labels.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped_label(value))).collect();
         let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
         let _ = writeln!(self.0, "{name}{labels} {value}");
     }
@@ -120,7 +120,7 @@ fn probe_durations(text: &mut MetricsText, probed: &[ProbedHere]) {
                 ("probe_type", kind.name()),
             ];
             let (buckets, seconds) = count.durations();
-            let bounds = BUCKETS.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
+            let bounds = DEFAULT_BUCKETS.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
             for (bound, count) in bounds.zip(buckets.into_iter().chain([count.successful])) {
                 let labels = [&labels[..], &[("le", &bound)]].concat();
                 text.sample(&format!("{NAME}_bucket"), &labels, count);

@@ -92,8 +92,10 @@ impl Kubelet {
                 answer(200, METRICS, metrics::resource(&self.measured_pods(now).await, (up, now)))
             }
             "/metrics/cadvisor" => {
-                let config = &self.shared.config;
-                answer(200, METRICS, cadvisor::cadvisor(config, &self.measured_pods(now).await))
+                let pods = self.measured_pods(now).await;
+                let runtime = &*self.shared.node.runtime;
+                let throttling: Vec<_> = pods.iter().map(|pod| pod.throttling(runtime, now)).collect();
+                answer(200, METRICS, cadvisor::cadvisor(&self.shared.config, &pods, &throttling))
             }
             "/metrics/probes" => {
                 let probed = self.look_at_each(|worker| ProbedHere::of(worker, now)).await;

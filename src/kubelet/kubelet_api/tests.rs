@@ -27,14 +27,11 @@ fn here() -> Vec<PodHere> {
 
 fn measured() -> Vec<MeasuredPod> {
     let here = here().swap_remove(0);
-    let throttling =
-        CpuThrottling { periods: 60, throttled_periods: 20, throttled_nanoseconds: 1_500_000_000 };
     let container = ContainerStats {
         cpu_nano_cores: 250_000_000,
         cpu_core_nanoseconds: 1_500_000_000,
         memory_bytes: 4096,
         disk_bytes: 7,
-        throttling: Some(throttling),
     };
     let sandbox = PodSandboxStats { received_bytes: 10, sent_bytes: 20 };
     vec![MeasuredPod { here, containers: vec![container], sandbox }]
@@ -64,7 +61,9 @@ fn pods_are_listed_and_measured() {
     assert!(own.contains("kubelet_running_containers{container_state=\"exited\"} 1\n"), "{own}");
     assert!(own.contains("kubelet_running_pods 1\n"), "{own}");
     let config = NodeConfig::numbered(1);
-    let cadvisor = cadvisor::cadvisor(&config, &measured);
+    let throttling =
+        CpuThrottling { periods: 60, throttled_periods: 20, throttled_nanoseconds: 1_500_000_000 };
+    let cadvisor = cadvisor::cadvisor(&config, &measured, &[vec![Some(throttling)]]);
     let sent = r#"container_network_transmit_bytes_total{interface="eth0",namespace="ns",pod="web"} 20"#;
     assert!(cadvisor.lines().any(|line| line == sent), "{cadvisor}");
     assert!(cadvisor.contains("machine_memory_bytes 34359738368\n"), "{cadvisor}");

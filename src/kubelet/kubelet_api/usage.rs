@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::pods::{PodHere, RunningHere};
 use crate::container_runtime::services::RuntimeService;
-use crate::container_runtime::stats::{ContainerStats, PodSandboxStats};
+use crate::container_runtime::stats::{ContainerStats, CpuThrottling, PodSandboxStats};
 use crate::container_runtime::used::WINDOW_SECONDS;
 use crate::eviction_manager::PodUse;
 use crate::kubelet::Kubelet;
@@ -83,6 +83,12 @@ impl MeasuredPod {
         let containers = here.running.iter().map(of).collect();
         let sandbox = runtime.pod_sandbox_stats(&here.pod, here.start_time, now);
         MeasuredPod { here, containers, sandbox }
+    }
+
+    /// How each of its containers that run was held back; the runtime works it out for whoever shows it.
+    pub(super) fn throttling(&self, runtime: &dyn RuntimeService, now: Time) -> Vec<Option<CpuThrottling>> {
+        let of = |running: &RunningHere| runtime.cpu_throttling(&self.here.measured(running)?, now);
+        self.here.running.iter().map(of).collect()
     }
 
     pub(crate) fn uid(&self) -> &str {

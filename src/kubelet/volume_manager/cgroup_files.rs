@@ -1,16 +1,13 @@
 //! What a container reads of its own limits below `/sys/fs/cgroup` (cgroup v2, as `kuberuntime` and
 //! `libcontainer` set them).
 
+use crate::container_runtime::cpu_quota::{PERIOD, cpu_quota};
 use apimachinery::quantity::Quantity;
 use apis::views::pod::Resources;
 use machine::file_system::{File, Tree};
 
 const FOLDER: &str = "/sys/fs/cgroup";
 const MODE: u32 = 0o644;
-/// `QuotaPeriod`, in microseconds.
-pub(crate) const PERIOD: i64 = 100_000;
-/// `minQuotaPeriod`: less than a millisecond of it nobody gets.
-const MIN_QUOTA: i64 = 1_000;
 /// `MinShares` and `MaxShares` of a CPU.
 const SHARES: (i64, i64) = (2, 262_144);
 const SHARES_PER_CPU: i64 = 1024;
@@ -36,12 +33,6 @@ fn milli(of: &std::collections::BTreeMap<String, String>, name: &str) -> Option<
 
 fn memory_max(resources: &Resources) -> String {
     amount(&resources.limits, "memory").map_or("max".to_owned(), |limit| limit.value().to_string())
-}
-
-/// How much of each [`PERIOD`] a container may have (`MilliCPUToQuota`); nothing where it has no limit.
-pub(crate) fn cpu_quota(resources: &Resources) -> Option<i64> {
-    let limit = milli(&resources.limits, "cpu")?;
-    Some(limit.saturating_mul(PERIOD / 1000).max(MIN_QUOTA))
 }
 
 fn cpu_max(resources: &Resources) -> String {

@@ -8,6 +8,7 @@ use super::metric::{FamilySamples, MeasuredNode, MetricDimension, MetricFamily, 
 use super::variables;
 use crate::error::StageError;
 use cel::Value;
+use component_base::metrics::escaped_label;
 use golang::go_text::printed_float;
 
 /// All families of a Metric for a node, by name. One that an expression of fails is left out, and why is
@@ -94,8 +95,7 @@ fn samples(
                 Value::String(text) => text,
                 other => return Err(format!("labels[{name}]: a {} is no string", other.type_name()).into()),
             };
-            let value = value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
-            labels.push(format!("{name}=\"{value}\""));
+            labels.push(format!("{name}=\"{}\"", escaped_label(&value)));
         }
         let labels = labels.join(",");
         let lines = match &family.samples {

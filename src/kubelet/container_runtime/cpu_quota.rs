@@ -1,0 +1,36 @@
+//! How much of the CPU a limit leaves, as the kubelet tells a runtime and the kernel keeps to it
+//! (`MilliCPUToQuota`).
+
+use apimachinery::quantity::Quantity;
+use apis::views::pod::Resources;
+
+/// `QuotaPeriod`, in microseconds.
+pub(crate) const PERIOD: i64 = 100_000;
+/// `MinQuotaPeriod`: less than a millisecond of it nobody gets.
+const MIN_QUOTA: i64 = 1_000;
+
+/// How much of each [`PERIOD`] a container may have; nothing where it has no limit.
+pub(crate) fn cpu_quota(resources: &Resources) -> Option<i64> {
+    let limit = Quantity::parse(resources.limits.get("cpu")?).ok().filter(|limit| !limit.is_zero())?;
+    Some(limit.milli_value().saturating_mul(PERIOD / 1000).max(MIN_QUOTA))
+}
+
+/// As [`cpu_quota`], in cores.
+pub(super) fn cores(resources: &Resources) -> Option<f64> {
+    cpu_quota(resources).map(|quota| quota as f64 / PERIOD as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn nobody_gets_less_than_a_millisecond_of_each_period() {
+        let cores = |cpu: &str| cores(&serde_json::from_value(json!({"limits": {"cpu": cpu}})).unwrap());
+        let limits = ["0", "1m", "9m", "10m", "11m", "250m", "2"];
+        let expected = [None, Some(0.01), Some(0.01), Some(0.01), Some(0.011), Some(0.25), Some(2.0)];
+        assert_eq!(limits.map(cores), expected);
+    }
+}
