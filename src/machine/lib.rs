@@ -15,6 +15,7 @@ pub mod byte_text;
 mod common_time;
 pub mod consumption;
 mod python_server;
+mod signal_names;
 
 pub mod file_system;
 pub mod standard_input;

@@ -10,16 +10,14 @@ use std::time::Duration;
 use crate::agnhost::flags;
 use crate::invocation::Invocation;
 use crate::programs::{names, read_script};
+use crate::signal_names::{is_heard, number_of};
 use crate::surroundings::Surroundings;
 use crate::{agnhost, exec, image_servers, process, program};
 
 /// The signal of a container that names no other.
 const DEFAULT_SIGNAL: &str = "SIGTERM";
-/// Signals that scripts may call by their numbers.
-const NUMBERS: &[(&str, &str)] =
-    &[("1", "HUP"), ("2", "INT"), ("3", "QUIT"), ("10", "USR1"), ("12", "USR2"), ("15", "TERM")];
 /// Signals that servers end for.
-const ENDING: &[(&str, i32)] = &[("INT", 2), ("QUIT", 3), ("TERM", 15)];
+const ENDING: [&str; 3] = ["INT", "QUIT", "TERM"];
 /// With what Go ends a process that has no handler for a signal.
 const BY_GO: i32 = 2;
 /// agnhost's `serve-hostname` waits so long for its pod to be gone.
@@ -80,8 +78,7 @@ fn goes_on_after_wait(
     around: &Surroundings,
     ran: Duration,
 ) -> Option<(Duration, i32)> {
-    let signal = invocation.stop_signal.unwrap_or(DEFAULT_SIGNAL).trim_start_matches("SIG");
-    let number = NUMBERS.iter().find(|(_, name)| *name == signal)?.0.parse::<i32>().ok()?;
+    let number = number_of(invocation.stop_signal.unwrap_or(DEFAULT_SIGNAL))?;
     let (end, code) = process::play_past_wait(invocation, around, (ran, 128 + number))?.end?;
     Some((end.saturating_sub(ran), code))
 }
@@ -107,7 +104,7 @@ pub fn end_by(
     if agnhost::mode(invocation).is_some() {
         return Some((Duration::ZERO, BY_GO));
     }
-    let number = ENDING.iter().find(|(own, _)| *own == signal).map(|(_, number)| *number)?;
+    let number = number_of(signal).filter(|_| ENDING.contains(&signal))?;
     if program::is_known(invocation) {
         return None;
     }
@@ -165,10 +162,8 @@ fn of_agnhost(mode: &str, words: &[String]) -> Option<Handling> {
 
 /// What the last trap of a script says that is for `signal`; nothing when that is the default.
 fn of_script(script: &str, signal: &str) -> Option<Handling> {
-    let is_meant = |word: &String| {
-        let name = NUMBERS.iter().find(|(number, _)| number == word).map_or(word.as_str(), |(_, name)| name);
-        name.trim_start_matches("SIG").eq_ignore_ascii_case(signal.trim_start_matches("SIG"))
-    };
+    let signal = number_of(signal).filter(|number| is_heard(*number))?;
+    let is_meant = |word: &String| number_of(word) == Some(signal);
     let mut handling = None;
     for trap in traps(script) {
         match trap.as_slice() {
@@ -295,6 +290,24 @@ mod tests {
         };
         assert!(!known(&other("trap '' TERM; sleep 9")));
         assert!(known(&other("trap '' USR1; sleep 9")));
+    }
+
+    #[test]
+    fn every_signal_that_may_be_heard_ends_a_wait() {
+        let with = |signal: &str, script: &str| {
+            let stop_signal = Some(signal.to_owned());
+            Given { stop_signal, ..given("busybox", &["sh", "-c", script], &[]) }
+        };
+        for (signal, script, code) in [
+            ("SIGWINCH", "trap : WINCH; sleep infinity & wait", 156),
+            ("SIGPWR", "trap : 30; sleep infinity & wait", 158),
+            ("SIGPOLL", "trap : SIGIO; sleep infinity & wait", 157),
+            ("SIGRTMIN+3", "trap : RTMIN+3; sleep infinity & wait", 165),
+        ] {
+            assert_eq!(ended(&with(signal, script), 10), Some((0, code)), "{signal}");
+        }
+        let killed = with("SIGKILL", "trap : KILL; sleep infinity & wait");
+        assert!(!is_known(&killed.invocation()), "nobody hears of it");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::jobs::FIRST_PID;
-use super::killing::{SIGNALS, signal_name};
+use super::killing::{is_signal, signal_name};
 use super::player::{Flow, Player};
 
 impl Player<'_> {
@@ -121,7 +121,7 @@ impl Player<'_> {
                     traps.insert(signal_name(signal), (*handler).to_owned());
                 }
                 // There are no more signals than these.
-                traps.retain(|signal, _| SIGNALS.iter().any(|(name, _)| name == signal));
+                traps.retain(|signal, _| is_signal(signal));
             }
         }
     }

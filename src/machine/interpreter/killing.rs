@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::dialect::Dialect;
 use super::hearing::INTERRUPTED;
 use super::player::{Flow, Player};
+use crate::signal_names;
 
 /// The number of a command that is run beside the container's process; that one is 1.
 pub(crate) const EXECUTED_PID: usize = 6;
@@ -96,8 +97,8 @@ impl Player<'_> {
         if pid == 1 && !self.is_interactive || self.is_beside {
             return Flow::Go;
         }
-        match (number_of(signal), signal) {
-            (None | Some(0), _) | (_, "CHLD" | "WINCH") => Flow::Go,
+        match (number_of(signal).filter(|number| !WITHOUT_END.contains(number)), signal) {
+            (None, _) => Flow::Go,
             (_, "INT") if self.is_interactive && pid == self.pid => self.interrupt_with(signal, INTERRUPTED),
             (_, "TERM" | "QUIT") if self.is_interactive && pid == self.pid => Flow::Go,
             _ if pid == 1 => Flow::Go,
@@ -142,39 +143,26 @@ impl Player<'_> {
     }
 }
 
-/// Signals with their numbers, and what shells count among them.
-pub(super) const SIGNALS: [(&str, &str); 17] = [
-    ("EXIT", "0"),
-    ("HUP", "1"),
-    ("INT", "2"),
-    ("QUIT", "3"),
-    ("ABRT", "6"),
-    ("KILL", "9"),
-    ("USR1", "10"),
-    ("SEGV", "11"),
-    ("USR2", "12"),
-    ("PIPE", "13"),
-    ("ALRM", "14"),
-    ("TERM", "15"),
-    ("CHLD", "17"),
-    ("WINCH", "28"),
-    ("ERR", "ERR"),
-    ("DEBUG", "DEBUG"),
-    ("RETURN", "RETURN"),
-];
+/// What shells count among signals.
+const OF_SHELLS: [&str; 4] = ["EXIT", "ERR", "DEBUG", "RETURN"];
 
-/// `SIGTERM`, `term` and `15` are `TERM`; 0 stays, since it is no signal for `kill`.
+/// `SIGTERM`, `term` and `15` are `TERM`; 0 is what shells do at their end.
 pub(super) fn signal_name(word: &str) -> String {
-    let upper = word.to_ascii_uppercase();
-    let bare = upper.strip_prefix("SIG").unwrap_or(&upper);
-    let known = SIGNALS.iter().find(|(_, number)| *number == bare);
-    known.map_or(bare, |(name, _)| name).to_owned()
+    if word == "0" {
+        return "EXIT".to_owned();
+    }
+    let upper = || word.to_ascii_uppercase().trim_start_matches("SIG").to_owned();
+    signal_names::number_of(word).map_or_else(upper, signal_names::name_of)
+}
+
+/// Whether a name is that of a signal, or of what shells count among them.
+pub(super) fn is_signal(name: &str) -> bool {
+    OF_SHELLS.contains(&name) || signal_names::number_of(name).is_some()
 }
 
 /// Nothing for what is no signal; 0 kills nobody.
 fn number_of(signal: &str) -> Option<i32> {
-    let known = SIGNALS.iter().find(|(name, _)| *name == signal).map_or(signal, |(_, number)| number);
-    known.parse().ok().filter(|number| (0..65).contains(number))
+    if signal == "EXIT" { Some(0) } else { signal_names::number_of(signal) }
 }
 
 #[cfg(test)]
@@ -199,7 +187,9 @@ mod tests {
                 assert_eq!(ran(&script), (code, String::new()), "{script}");
             }
         }
-        assert_eq!(ran("kill -0 $$; kill -CHLD $$; echo alive"), (0, "alive\n".into()));
+        assert_eq!(ran("kill -0 $$; kill -CHLD $$; kill -18 $$; echo alive"), (0, "alive\n".into()));
+        assert_eq!(ran("kill -BUS $$; echo no"), (135, String::new()));
+        assert_eq!(ran("trap 'echo got' PWR; kill -30 $$; echo alive"), (0, "got\nalive\n".into()));
         assert_eq!(ran("trap 'echo bye' EXIT; kill -TERM $$"), (143, String::new()));
         assert_eq!(ran("trap 'echo got' TERM; kill $$; echo alive"), (0, "got\nalive\n".into()));
         assert_eq!(
