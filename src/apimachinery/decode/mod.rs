@@ -9,6 +9,7 @@
 //! tree, so that nothing is kept that the kind does not have. Only a body that fails is looked at twice,
 //! for Go's words.
 
+mod content_type;
 mod context;
 mod conversion;
 mod go_json;
@@ -59,12 +60,15 @@ impl Format {
     /// says it, and nothing of what is not known.
     pub fn of(headers: &HeaderMap) -> Option<Format> {
         let value = headers.get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
-        let name = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-        let is = |known: &str| name.eq_ignore_ascii_case(known.as_bytes());
+        if value.is_empty() {
+            return Some(Format::Json);
+        }
+        let value = String::from_utf8_lossy(value);
+        let name = content_type::media_type(&value)?;
         match name {
-            _ if value.is_empty() || is("application/json") => Some(Format::Json),
-            _ if is("application/yaml") => Some(Format::Yaml),
-            _ if is(protobuf::MEDIA_TYPE) => Some(Format::Protobuf),
+            _ if name.eq_ignore_ascii_case("application/json") => Some(Format::Json),
+            _ if name.eq_ignore_ascii_case("application/yaml") => Some(Format::Yaml),
+            _ if name.eq_ignore_ascii_case(protobuf::MEDIA_TYPE) => Some(Format::Protobuf),
             _ => None,
         }
     }
