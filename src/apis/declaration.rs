@@ -94,6 +94,12 @@ impl Kind {
         self
     }
 
+    /// With defaults that are the time of the write.
+    pub fn stamped(mut self, stamps: fn(&mut Value, Time)) -> Kind {
+        self.stamps = stamps;
+        self
+    }
+
     /// With a strategy of its own.
     pub fn governed_by(mut self, strategy: impl Strategy + 'static) -> Kind {
         self.strategy = Arc::new(strategy);
@@ -138,7 +144,8 @@ impl Kind {
         self.subresources = other.subresources.clone();
         (self.columns, self.cells) = (other.columns.clone(), other.cells.clone());
         self.selectable = other.selectable.clone();
-        (self.defaults, self.counts_generation) = (other.defaults, other.counts_generation);
+        (self.defaults, self.stamps) = (other.defaults, other.stamps);
+        self.counts_generation = other.counts_generation;
         (self.resets, self.status_resets) = (other.resets, other.status_resets);
         (self.gated, self.measure) = (other.gated.clone(), other.measure);
         self

@@ -14,6 +14,7 @@ use super::strategy::{DefaultStrategy, Strategy};
 use super::table::{CellsFn, Column, name_and_created_at};
 use apimachinery::gvk::{GroupResource, GroupVersion, GroupVersionKind};
 use apimachinery::object::{Malformed, Object};
+use apimachinery::time::Time;
 use apimachinery::yaml;
 
 pub use super::selectable::{Selectable, read_object};
@@ -58,6 +59,9 @@ pub struct Kind {
     pub selectable: Vec<Selectable>,
     /// Fills in what the server defaults (upstream's `SetObjectDefaults_*`).
     pub defaults: fn(&mut Value),
+    /// Fills in since when something is so, of what says it and was sent without: the defaults that a clock
+    /// knows.
+    pub stamps: fn(&mut Value, Time),
     /// What the server does to it on a write, and what it refuses.
     pub strategy: Arc<dyn Strategy>,
     /// Whether `metadata.generation` counts the changes of everything but metadata and status.
@@ -193,6 +197,7 @@ impl Kind {
             cells,
             selectable: vec![],
             defaults: |_| (),
+            stamps: |_, _| (),
             strategy: Arc::new(DefaultStrategy),
             counts_generation: false,
             time_to_live: None,

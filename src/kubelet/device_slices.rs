@@ -6,22 +6,30 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use super::dependencies::Dependencies;
 use super::device_counters::CounterSet;
 use super::device_group::DeviceGroup;
 use super::node_refusal::NodeRefusal;
+use apimachinery::fields::FieldSelector;
+use apimachinery::object::Object;
 use apimachinery::status::Status;
 use apis::core::node::NODES;
 use apis::resource::resource_slice::RESOURCE_SLICES;
 use apis::tree::{at, items, text};
+use client_go::shared_informer::{Deleted, ResourceEventHandler};
 
 /// As many as are in one slice (`ResourceSliceMaxDevicesWithTaintsOrConsumesCounters`).
 const MAX_IN_SLICE: usize = 64;
 /// As many sets of counters as are in one slice (`ResourceSliceMaxCounterSets`).
 const MAX_SETS_IN_SLICE: usize = 8;
-/// Until slices that could not be written are tried again.
+/// Until slices that could not be written are tried again; each time twice as long, as those of a node that
+/// is gone cannot be.
 const PUBLISH_RETRY: Duration = Duration::from_secs(1);
+const LONGEST_RETRY: Duration = Duration::from_secs(64);
+/// Until slices that somebody deleted are there again (`DefaultSyncDelay`).
+const SYNC_DELAY: Duration = Duration::from_secs(30);
 
 /// What one driver has on a node.
 #[derive(Default)]
@@ -99,12 +107,47 @@ fn problem_of_driver(groups: &[&DeviceGroup]) -> Option<String> {
     groups.iter().flat_map(|group| &group.consumes_counters).find_map(|taken| taken.problem(&sets))
 }
 
-/// Publishes what the node has. What is there from an earlier time is brought up to date; taints that
-/// somebody has put on stay.
-pub(crate) async fn publish(kubelet: Arc<Dependencies>) {
-    while let Err(status) = try_publish(&kubelet).await {
-        tracing::debug!(node = kubelet.node_name(), status = %status.message, "publishing devices");
-        kubelet.context.clock.sleep(PUBLISH_RETRY).await;
+/// Hears of slices that somebody deletes.
+struct LostSlices(Arc<Notify>);
+
+impl ResourceEventHandler for LostSlices {
+    fn on_add(&self, _: &Arc<Object>, _: bool) {}
+
+    fn on_update(&self, _: &Arc<Object>, _: &Arc<Object>) {}
+
+    fn on_delete(&self, _: &Deleted) {
+        self.0.notify_one();
+    }
+}
+
+/// Publishes what the node has as a task of its kubelet, and again what is lost. What is there from an
+/// earlier time is brought up to date; taints that somebody has put on stay.
+pub(crate) fn start(kubelet: &Arc<Dependencies>) {
+    if kubelet.config.devices.is_empty() {
+        return;
+    }
+    let context = &kubelet.context;
+    let lost = Arc::new(Notify::new());
+    let own = FieldSelector::equal("spec.nodeName", kubelet.node_name());
+    let informer = context.informers.informer_for(&RESOURCE_SLICES, "", own);
+    informer.add_handler(LostSlices(lost.clone()));
+    context.informers.start(&context.tasks);
+    let name = format!("kubelet/{}: devices", kubelet.node_name());
+    let shared = kubelet.clone();
+    context.tasks.supervise(&name, move || publish(shared.clone(), lost.clone()));
+}
+
+async fn publish(kubelet: Arc<Dependencies>, lost: Arc<Notify>) {
+    let clock = &kubelet.context.clock;
+    loop {
+        let mut retry = PUBLISH_RETRY;
+        while let Err(status) = try_publish(&kubelet).await {
+            tracing::debug!(node = kubelet.node_name(), status = %status.message, "publishing devices");
+            clock.sleep(retry).await;
+            retry = (retry * 2).min(LONGEST_RETRY);
+        }
+        lost.notified().await;
+        clock.sleep(SYNC_DELAY).await;
     }
 }
 
@@ -132,15 +175,29 @@ fn take_over(there: &mut Value, wanted: &Value) -> bool {
     let mut spec = at(wanted, "spec").clone();
     for device in spec["devices"].as_array_mut().into_iter().flatten() {
         let known = items(&before, "spec.devices").iter().find(|known| known["name"] == device["name"]);
-        if let Some(taints) = known.and_then(|known| known.get("taints"))
-            && device.get("taints").is_none()
-        {
-            device["taints"] = taints.clone();
+        let Some(taints) = known.and_then(|known| known.get("taints")) else { continue };
+        match device.get_mut("taints") {
+            None => device["taints"] = taints.clone(),
+            Some(wanted) => keep_times(wanted, taints),
         }
     }
     there["spec"] = spec;
     there["metadata"]["ownerReferences"] = wanted["metadata"]["ownerReferences"].clone();
     *there != before
+}
+
+/// Since when a taint is there the server has said; it does not begin anew.
+fn keep_times(wanted: &mut Value, there: &Value) {
+    let there = there.as_array().map(Vec::as_slice).unwrap_or_default();
+    for taint in wanted.as_array_mut().into_iter().flatten() {
+        let alike = |known: &&Value| ["key", "value", "effect"].iter().all(|it| known[*it] == taint[*it]);
+        let since = there.iter().find(alike).and_then(|known| known.get("timeAdded").cloned());
+        if taint.get("timeAdded").is_none()
+            && let Some(since) = since
+        {
+            taint["timeAdded"] = since;
+        }
+    }
 }
 
 #[cfg(test)]
@@ -182,6 +239,21 @@ mod tests {
         there["spec"]["devices"][0]["capacity"] = json!({});
         assert!(take_over(&mut there, &wanted));
         assert_eq!(there["spec"]["devices"][1]["taints"][0]["key"], "k");
+    }
+
+    #[test]
+    fn a_taint_of_the_configuration_does_not_begin_anew() {
+        let taint = json!({"key": "k", "effect": "NoExecute"});
+        let group = DeviceGroup { taints: vec![taint.clone()], ..gpus(1) };
+        let wanted = slices(&[group], "n", "u").remove(0);
+        let mut there = wanted.clone();
+        there["spec"]["devices"][0]["taints"][0]["timeAdded"] = "2026-01-01T00:00:00Z".into();
+        let before = there.clone();
+        assert!(!take_over(&mut there, &wanted));
+        assert_eq!(there, before);
+        there["spec"]["devices"][0]["taints"][0]["effect"] = "NoSchedule".into();
+        assert!(take_over(&mut there, &wanted));
+        assert_eq!(there["spec"]["devices"][0]["taints"], json!([taint]));
     }
 
     fn read(groups: Value) -> Vec<DeviceGroup> {

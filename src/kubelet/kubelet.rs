@@ -166,10 +166,7 @@ impl Kubelet {
         }
         let shared = self.shared.clone();
         context.tasks.supervise(&name("node status"), move || node_status::run(shared.clone()));
-        if !self.shared.config.devices.is_empty() {
-            let shared = self.shared.clone();
-            context.tasks.supervise(&name("devices"), move || device_slices::publish(shared.clone()));
-        }
+        device_slices::start(&self.shared);
         let kubelet = self.clone();
         context.tasks.supervise(&name("sync loop"), move || kubelet.clone().sync_loop());
     }

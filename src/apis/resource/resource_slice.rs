@@ -15,7 +15,7 @@ use crate::validation::Field;
 use crate::validation::texts::csi_driver_name;
 use apimachinery::field_error::FieldErrors;
 use apimachinery::object::Object;
-use apimachinery::time::Time;
+use apimachinery::time::{Time, rfc3339};
 use serde_json::{Value, json};
 
 const GATES: &[Gated] = &[
@@ -42,6 +42,7 @@ pub static RESOURCE_SLICES: Builtin = LazyLock::new(|| {
         .gated("", GATES)
         .selectable_by(&["spec.nodeName", "spec.driver"])
         .printed(columns(), cells)
+        .stamped(stamp_taints)
         .governed_by(Rules {
             validate,
             validate_update: |new, old, errors| {
@@ -53,6 +54,15 @@ pub static RESOURCE_SLICES: Builtin = LazyLock::new(|| {
         })
         .into()
 });
+
+/// `SetDefaults_DeviceTaint`: a taint counts from the write that put it on.
+fn stamp_taints(slice: &mut Value, now: Time) {
+    for device in items_mut(slice, "spec.devices") {
+        for taint in items_mut(device, "taints") {
+            set_if_unset(taint, "timeAdded", rfc3339(now));
+        }
+    }
+}
 
 fn columns() -> Vec<Column> {
     let spec = "io.k8s.api.resource.v1.ResourceSliceSpec";
@@ -109,5 +119,25 @@ fn validate_place(spec: &Field, errors: &mut FieldErrors) {
             let shown = json!(format!("{{{}}}", ways.join(", ")));
             errors.invalid("spec", &shown, format!("{words}, but multiple fields are set"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_taint_counts_from_the_write_that_put_it_on() {
+        let since = "2026-01-01T00:00:00Z";
+        let taints =
+            json!([{"key": "new"}, {"key": "null", "timeAdded": null}, {"key": "old", "timeAdded": since}]);
+        let mut slice = json!({"spec": {"devices": [{"name": "a"}, {"name": "b", "taints": taints}]}});
+        for seconds in [100, 200] {
+            (RESOURCE_SLICES.stamps)(&mut slice, Time::from_timestamp_nanos(seconds * 1_000_000_000 + 1));
+            let at = |index: usize| &slice["spec"]["devices"][1]["taints"][index]["timeAdded"];
+            let first = "1970-01-01T00:01:40Z";
+            assert_eq!([at(0), at(1), at(2)], [first, first, since]);
+        }
+        assert_eq!(slice["spec"]["devices"][0], json!({"name": "a"}));
     }
 }

@@ -99,6 +99,11 @@ impl Registry {
         Registry(Arc::new(inner))
     }
 
+    /// What its clock says.
+    pub(crate) fn now(&self) -> Time {
+        self.0.clock.now()
+    }
+
     /// One object. `resource_version`: unset is the newest, `0` is any, else at least this.
     ///
     /// # Errors

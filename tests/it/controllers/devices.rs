@@ -91,6 +91,36 @@ async fn a_pod_has_a_device_of_its_node_until_it_is_tainted() {
     fixture.gone(&PODS, "train").await;
 }
 
+#[tokio::test]
+async fn a_taint_counts_from_the_write_that_put_it_on() {
+    let fixture = start(json!([])).await;
+    taint_all(&fixture, json!([{"key": "broken", "effect": "NoSchedule"}])).await;
+    let taint = || async {
+        let slice = fixture.get(&RESOURCE_SLICES, SLICE).await.unwrap();
+        slice["spec"]["devices"][0]["taints"][0].clone()
+    };
+    let first = taint().await;
+    assert!(first["timeAdded"].is_string(), "{first}");
+    fixture.pass(Duration::from_secs(10)).await;
+    fixture.patch(&RESOURCE_SLICES, SLICE, json!({"metadata": {"labels": {"other": "write"}}})).await;
+    assert_eq!(taint().await, first);
+}
+
+#[tokio::test]
+async fn slices_that_somebody_deletes_come_back() {
+    let fixture = start(json!([])).await;
+    let before = fixture.get(&RESOURCE_SLICES, SLICE).await.unwrap();
+    for _ in 0..2 {
+        fixture.delete(&RESOURCE_SLICES, SLICE, "Background").await;
+        fixture.gone(&RESOURCE_SLICES, SLICE).await;
+        fixture.pass(Duration::from_secs(31)).await;
+        fixture.exists(&RESOURCE_SLICES, SLICE).await;
+    }
+    let after = fixture.get(&RESOURCE_SLICES, SLICE).await.unwrap();
+    assert_ne!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    assert_eq!(after["spec"], before["spec"]);
+}
+
 /// A node whose devices are parts of one, and others that several have.
 const PARTS: &str = "
 nodes:

@@ -207,6 +207,7 @@ impl Codec {
         }
         if is_whole {
             (kind.defaults)(&mut object);
+            (kind.stamps)(&mut object, self.registry.now());
             if let Some(custom) = CustomResource::of(kind) {
                 custom.prune(&mut object).map_err(Status::internal)?;
                 custom.apply_defaults(&mut object)?;

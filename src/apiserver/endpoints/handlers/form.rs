@@ -16,9 +16,11 @@ use apimachinery::field_error::FieldErrors;
 use apimachinery::gvk::GroupVersion;
 use apimachinery::schema::{self, Schema};
 use apimachinery::status::Status;
+use apimachinery::time::Time;
 use apis::apiextensions::custom_resource::CustomResource;
 use apis::kind::Kind;
 use apis::scheme::Scheme;
+use clock::Clock;
 
 /// The kind of a body, with what is known of its fields.
 pub(crate) struct Form {
@@ -27,6 +29,8 @@ pub(crate) struct Form {
     /// None for a custom kind: its objects are taken as they are.
     schema: Option<Arc<Schema>>,
     defaults: fn(&mut Value),
+    stamps: fn(&mut Value, Time),
+    clock: Clock,
     /// Of a custom kind: what prunes and defaults it.
     custom: Option<Arc<CustomResource>>,
     scheme: Arc<Scheme>,
@@ -61,6 +65,8 @@ impl Form {
             kind: kind.kind.clone(),
             schema,
             defaults: kind.defaults,
+            stamps: kind.stamps,
+            clock: server.clock.clone(),
             custom: CustomResource::shared(kind),
             scheme: server.scheme.clone(),
             initializers: server.initializers,
@@ -80,6 +86,8 @@ impl Form {
             kind: kind.into(),
             schema: server.schemas.get(definition),
             defaults: |_| (),
+            stamps: |_, _| (),
+            clock: server.clock.clone(),
             custom: None,
             scheme: server.scheme.clone(),
             initializers: false,
@@ -219,6 +227,7 @@ impl Form {
             schema::apply_defaults(schema, object);
         }
         (self.defaults)(object);
+        (self.stamps)(object, self.clock.now());
         if let Some(custom) = &self.custom {
             custom.apply_defaults(object)?;
         }
