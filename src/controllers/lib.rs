@@ -76,6 +76,7 @@ mod pv_protection;
 mod pvc_protection;
 mod resource_claim;
 mod resource_claim_counts;
+mod simulated_disks;
 mod vac_protection;
 mod volume_binder;
 mod volume_counts;
@@ -97,7 +98,7 @@ use std::sync::Arc;
 pub use certificates::signer::CertificateAuthority;
 use controller::{spawn, spawn_workers};
 pub use service_account_tokens::TokenGenerator;
-pub use volume_provisioner::PROVISIONER as SIMULATED_DISK_PROVISIONER;
+pub use simulated_disks::PROVISIONER as SIMULATED_DISK_PROVISIONER;
 
 use apimachinery::feature_gates::FeatureGates;
 use apis::scheme::Scheme;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use super::simulated_disks::PROVISIONER;
 use super::volume_modify as modify;
-use super::volume_provisioner::PROVISIONER;
 use super::volume_resize::{self as resize, NO_NODE_PART};
 use apimachinery::labels::Selector;
 use apimachinery::object::{Object, object_key, split_key};
@@ -37,6 +37,8 @@ const CANNOT_GROW_ON_NODE: &str = "kubarium.dev/node-resize-error";
 /// A parameter of a StorageClass: with `required` disks that no pod uses wait for one, as those of most
 /// drivers do.
 const NODE_PART: &str = "nodeExpansion";
+/// In whose name it is told what becomes of a disk: its external resizer's, with the driver that it is of.
+const RESIZER: &str = "external-resizer kubarium.dev/simulated-disk";
 /// Of events of kubelets (`FileSystemResizeSuccess`).
 const GROWN_ON_NODE: &str = "FileSystemResizeSuccessful";
 
@@ -84,7 +86,7 @@ impl VolumeExpander {
         if !is_ours {
             let message = "didn't find a plugin capable of expanding the volume; waiting for an external \
                            controller to process this PVC";
-            growing.told("Normal", "ExternalExpanding", message);
+            ctx.event(&PERSISTENT_VOLUME_CLAIMS, claim, "Normal", "ExternalExpanding", message);
             return Ok(());
         }
         if growing.is_hopeless() { Ok(()) } else { self.grow(&growing).await }
@@ -233,8 +235,10 @@ impl Growing<'_> {
         Ok(found.is_some_and(|found| found.metadata.resource_version == metadata.resource_version))
     }
 
+    /// The driver's resizer says it.
     fn told(&self, event_type: &str, reason: &str, message: impl Into<String>) {
-        self.ctx.event(&PERSISTENT_VOLUME_CLAIMS, self.claim, event_type, reason, message);
+        let about = ObjectReference::of(&PERSISTENT_VOLUME_CLAIMS, self.claim);
+        self.ctx.recorder.named(RESIZER).event(about, event_type, reason, message);
     }
 
     async fn patch_status(&self, status: Value) -> Result<Arc<Object>, Status> {
@@ -338,6 +342,11 @@ fn wants_more(claim: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_resizer_is_named_after_the_driver() {
+        assert_eq!(RESIZER, format!("external-resizer {PROVISIONER}"));
+    }
 
     #[test]
     fn a_claim_wants_what_it_has_not() {

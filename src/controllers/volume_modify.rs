@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::volume_provisioner::{PROVISIONER, is_own_driver};
+use super::simulated_disks::{PROVISIONER, is_own_driver};
 use apimachinery::time::{Time, rfc3339};
 use apis::tree::{is_set, items, text};
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::controller::{Action, Change, Controller, Enqueue, Key, Reconcile, Watches};
+use super::simulated_disks::{CSI_DRIVER, OWN_DRIVERS, PROVISIONER, is_own_driver};
 use super::volume_snapshots::data_source::{DataSource, DataSources};
 use apimachinery::object::{Object, split_key};
 use apimachinery::options::DeleteOptions;
@@ -24,19 +25,6 @@ use apis::volumes::{
 };
 use client_go::ComponentContext;
 use client_go::lister::Lister;
-
-/// What a StorageClass names to get simulated disks.
-pub const PROVISIONER: &str = "kubarium.dev/simulated-disk";
-/// What disks with attributes name as their CSI driver, whose name may have no slash.
-const CSI_DRIVER: &str = "simulated-disk.kubarium.dev";
-
-/// The names by which these disks are known.
-const OWN_DRIVERS: [&str; 2] = [PROVISIONER, CSI_DRIVER];
-
-/// Whether a VolumeAttributesClass of this driver is one of these disks'.
-pub(crate) fn is_own_driver(name: &str) -> bool {
-    OWN_DRIVERS.contains(&name)
-}
 
 /// Before the name of a volume in the queue; a claim is `namespace/name`.
 const VOLUME: &str = "volume:";

@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 
 use super::work::StatefulSetWork;
 use crate::controller::Reconcile;
+use crate::controller_ref::controller_reference;
 use apimachinery::object::Object;
 use apimachinery::status::Status;
+use apis::apps::stateful_set::STATEFUL_SETS;
 use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use apis::tree::{items, object_mut, set, text};
 use client_go::lister::Lister;
@@ -78,7 +80,18 @@ fn new_claim(work: &StatefulSetWork, template: &Value, name: &str) -> Value {
     for (key, value) in &work.view.spec.selector.match_labels {
         labels.insert(key.clone(), value.as_str().into());
     }
+    own(work, &mut claim);
     claim
+}
+
+/// A claim that shall go with the set is the set's from the start: one whose set goes before anybody has
+/// looked at it again would be left, and who binds it meanwhile would meet another writer.
+fn own(work: &StatefulSetWork, claim: &mut Value) {
+    let mut owners = items(claim, "metadata.ownerReferences").to_vec();
+    if work.view.deletes_claims() && owners.iter().all(|owner| owner["controller"] != true) {
+        owners.push(json!(controller_reference(&work.object, &STATEFUL_SETS)));
+        set(claim, "metadata.ownerReferences", owners);
+    }
 }
 
 async fn create_claim(
@@ -103,5 +116,43 @@ async fn create_claim(
             work.event(ctx, "Warning", "FailedCreate", message);
             Err(error)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apimachinery::labels::Selector;
+    use apis::views::stateful_set::StatefulSet;
+    use chrono::DateTime;
+    use serde::Deserialize;
+
+    fn claim(when_deleted: &str, owners: Value) -> Value {
+        let set = json!({"metadata": {"name": "web", "uid": "set"}});
+        let policy = json!({"whenDeleted": when_deleted, "whenScaled": "Delete"});
+        let spec = json!({"persistentVolumeClaimRetentionPolicy": policy});
+        let work = StatefulSetWork {
+            object: Arc::new(Object::from_value(&set, vec![]).unwrap()),
+            view: Arc::new(StatefulSet::deserialize(json!({"spec": spec})).unwrap()),
+            selector: Selector::everything(),
+            now: DateTime::UNIX_EPOCH,
+        };
+        let template = json!({"metadata": {"name": "data", "ownerReferences": owners}});
+        new_claim(&work, &template, "data-web-0")
+    }
+
+    #[test]
+    fn a_claim_that_goes_with_the_set_is_the_sets_from_the_start() {
+        let owners = |when_deleted: &str, owners: Value| {
+            let claim = claim(when_deleted, owners);
+            let owners = items(&claim, "metadata.ownerReferences").iter();
+            owners.map(|owner| text(owner, "uid").to_owned()).collect::<Vec<String>>().join(" ")
+        };
+        assert_eq!(owners("Retain", json!([])), "");
+        assert_eq!(owners("Delete", json!([])), "set");
+        assert_eq!(owners("Delete", json!([{"uid": "friend"}])), "friend set");
+        assert_eq!(owners("Delete", json!([{"uid": "other", "controller": true}])), "other");
+        let own = claim("Delete", json!([]))["metadata"]["ownerReferences"][0].clone();
+        assert_eq!((&own["kind"], &own["controller"]), (&json!("StatefulSet"), &json!(true)));
     }
 }

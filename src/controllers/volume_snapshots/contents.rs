@@ -1,10 +1,12 @@
-//! The content of a snapshot: taken at once, unless its driver has somebody who does (`csi-snapshotter`).
+//! The content of a snapshot: taken at once, unless its driver has somebody who does (`csi-snapshotter`) or
+//! is not there at all.
 
 use serde_json::{Value, json};
 
-use super::VolumeSnapshotController;
 use super::kinds::{SnapshotKinds, snapshot_of};
+use super::{RETRY, VolumeSnapshotController};
 use crate::controller::{Action, Reconcile};
+use crate::simulated_disks::is_own_driver;
 use apimachinery::object::{Object, split_key};
 use apimachinery::options::PatchType;
 use apimachinery::quantity::Quantity;
@@ -42,16 +44,31 @@ impl VolumeSnapshotController {
         let tree = content.to_value();
         if content.is_deleting() {
             self.let_go(ctx, kinds, &content, &tree).await?;
-        } else if tree["status"]["readyToUse"] != true && !self.is_external(&tree) {
+        } else if tree["status"]["readyToUse"] != true {
+            if !self.is_simulated(&tree) {
+                return Ok(Action::LookAfter(RETRY));
+            }
             let status = json!({"status": self.taken(ctx, &content, &tree)});
             ctx.client.patch_status(&kinds.contents, "", name, PatchType::Merge, &status).await?;
         }
         Ok(Action::Done)
     }
 
-    fn is_external(&self, content: &Value) -> bool {
-        let driver = self.drivers.get("", content["spec"]["driver"].as_str().unwrap_or_default());
-        driver.is_some_and(|driver| annotation(&driver.to_value(), SNAPSHOTTER) == "external")
+    /// Whether its driver is played here: that of these disks, and another one that is there, with a
+    /// CSIDriver which does not say otherwise. None takes snapshots of volumes that are not its own.
+    fn is_simulated(&self, content: &Value) -> bool {
+        let name = content["spec"]["driver"].as_str().unwrap_or_default();
+        let driver = self.drivers.get("", name).map(|driver| driver.to_value());
+        let is_there = driver.is_some() || is_own_driver(name);
+        let is_external = driver.is_some_and(|driver| annotation(&driver, SNAPSHOTTER) == "external");
+        is_there && !is_external && self.source(content).is_none_or(|volume| has(name, driver_of(&volume)))
+    }
+
+    /// The volume that it is to be taken of.
+    fn source(&self, content: &Value) -> Option<Value> {
+        let handle = content["spec"]["source"]["volumeHandle"].as_str()?;
+        let volumes = self.volumes.all().into_iter().map(|volume| volume.to_value());
+        volumes.into_iter().find(|volume| handle_of(volume) == handle)
     }
 
     /// What a driver says of a snapshot; one that was there before has the handle that is given.
@@ -65,9 +82,7 @@ impl VolumeSnapshotController {
         if let Some(handle) = source["snapshotHandle"].as_str() {
             status["snapshotHandle"] = handle.into();
         }
-        let handle = source["volumeHandle"].as_str().unwrap_or_default();
-        let volumes = self.volumes.all().into_iter().map(|volume| volume.to_value());
-        let volume = volumes.into_iter().find(|volume| handle_of(volume) == handle);
+        let volume = self.source(tree);
         let size = volume.and_then(|volume| Quantity::parse(text(&volume, "spec.capacity.storage")).ok());
         if let Some(size) = size {
             status["restoreSize"] = size.value().into();
@@ -95,6 +110,12 @@ impl VolumeSnapshotController {
     }
 }
 
+/// Whether a driver has a volume: these disks have two names, and what is of no driver is a folder as they
+/// are.
+fn has(driver: &str, of_volume: &str) -> bool {
+    driver == of_volume || (is_own_driver(driver) && (of_volume.is_empty() || is_own_driver(of_volume)))
+}
+
 /// Writes an object without these finalizers, if it has one of them.
 pub(super) async fn drop_finalizers(
     ctx: &Reconcile,
@@ -107,4 +128,23 @@ pub(super) async fn drop_finalizers(
         return Ok(());
     }
     ctx.client.update(kind, &object.metadata.namespace, &object.metadata.name, tree).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_has_its_own_volumes() {
+        let own = "kubarium.dev/simulated-disk";
+        let of_csi = "simulated-disk.kubarium.dev";
+        for volume in [own, of_csi, ""] {
+            assert!(has(own, volume) && has(of_csi, volume), "{volume}");
+        }
+        assert!(has("csi.example.com", "csi.example.com"));
+        for (driver, volume) in [("csi.example.com", own), ("csi.example.com", ""), (own, "csi.example.com")]
+        {
+            assert!(!has(driver, volume), "{driver} {volume}");
+        }
+    }
 }

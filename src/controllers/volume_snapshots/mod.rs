@@ -11,6 +11,7 @@ mod kinds;
 mod snapshots;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 pub(crate) use self::kinds::GROUP as SNAPSHOT_GROUP;
 use self::kinds::{SnapshotKinds, snapshot_of};
@@ -24,6 +25,8 @@ use apis::storage::csi::CSI_DRIVERS;
 use client_go::ComponentContext;
 use client_go::lister::Lister;
 
+/// A snapshot that cannot be taken yet is looked at again after so long.
+const RETRY: Duration = Duration::from_secs(5);
 const OF_SNAPSHOT: &str = "snapshot:";
 const OF_CONTENT: &str = "content:";
 

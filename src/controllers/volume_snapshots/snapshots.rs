@@ -2,13 +2,12 @@
 //! says (`common-controller/snapshot_controller.go`).
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::VolumeSnapshotController;
 use super::contents::{CONTENT_FINALIZER, driver_of, drop_finalizers, handle_of};
 use super::kinds::{GROUP, SnapshotKinds};
+use super::{RETRY, VolumeSnapshotController};
 use crate::controller::{Action, Reconcile};
 use apimachinery::labels::Selector;
 use apimachinery::object::Object;
@@ -26,8 +25,6 @@ pub(super) const AS_SOURCE: &str = "snapshot.storage.kubernetes.io/volumesnapsho
 const IS_DEFAULT: &str = "snapshot.storage.kubernetes.io/is-default-class";
 /// On a content whose snapshot goes (`AnnVolumeSnapshotBeingDeleted`).
 const BEING_DELETED: &str = "snapshot.storage.kubernetes.io/volumesnapshot-being-deleted";
-/// A snapshot that cannot be taken yet is looked at again after so long.
-const RETRY: Duration = Duration::from_secs(5);
 
 /// Why there is no snapshot: the reason and the message of its event.
 struct SnapshotFailure(&'static str, String);

@@ -111,7 +111,7 @@ function find(component) {
   if (component.startsWith("kubelet")) return "kubelets";
   // What repairs the addresses and ports of Services is in the API server.
   if (component.endsWith("-repair-controller")) return APISERVER;
-  const isOfManager = component.startsWith(`${MANAGER}/`) || component.endsWith("-controller") || OF_MANAGER.has(component);
+  const isOfManager = component.startsWith(`${MANAGER}/`) || component.endsWith("-controller") || OF_MANAGER.has(component) || component.startsWith("external-resizer ");
   return isOfManager ? MANAGER : null;
 }
 

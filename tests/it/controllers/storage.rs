@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kubarium::apimachinery::options::DeleteOptions;
 use kubarium::apis::apiextensions::custom_resource_definition::CUSTOM_RESOURCE_DEFINITIONS;
+use kubarium::apis::core::event::EVENTS;
 use kubarium::apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use kubarium::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use kubarium::apis::core::pod::PODS;
@@ -304,6 +305,9 @@ async fn a_growth_that_fails_can_be_made_smaller_or_mended() {
          desc = no room"
     );
     fixture.told("VolumeResizeFailed", &message).await;
+    let told = fixture.list(&EVENTS, "").await;
+    let told = told.iter().find(|event| event["reason"] == "VolumeResizeFailed").unwrap();
+    assert_eq!(told["source"]["component"], "external-resizer kubarium.dev/simulated-disk");
     fixture.settle(50).await;
     assert_eq!(fixture.events("VolumeResizeFailed").await[&message], 1, "it is not tried for ever");
     ask_for(&fixture, "2Gi").await;

@@ -1,8 +1,12 @@
 //! Snapshots of volumes, once somebody has installed their kinds; claims that are filled from them.
 
+use std::time::Duration;
+
 use kubarium::apis::apiextensions::custom_resource_definition::CUSTOM_RESOURCE_DEFINITIONS;
+use kubarium::apis::core::persistent_volume::PERSISTENT_VOLUMES;
 use kubarium::apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
 use kubarium::apis::kind::Kind;
+use kubarium::apis::storage::csi::CSI_DRIVERS;
 use kubarium::apis::storage::storage_class::STORAGE_CLASSES;
 use serde_json::{Value, json};
 
@@ -28,6 +32,7 @@ struct Snapshots {
     fixture: Fixture,
     snapshots: Kind,
     contents: Kind,
+    classes: Kind,
 }
 
 /// The kinds, a default class with this policy, and a claim that is bound.
@@ -52,7 +57,7 @@ async fn start(policy: &str) -> Snapshots {
     fixture.create(&STORAGE_CLASSES, "", storage).await;
     let snapshots = kind("VolumeSnapshot", "volumesnapshots");
     let contents = cluster_wide("VolumeSnapshotContent", "volumesnapshotcontents");
-    let all = Snapshots { fixture, snapshots, contents };
+    let all = Snapshots { fixture, snapshots, contents, classes };
     all.claim("data", "1Gi", Value::Null).await;
     all
 }
@@ -196,4 +201,40 @@ async fn claims_are_cloned_and_left_to_populators() {
     all.fixture.told("Provisioning", why).await;
     let filled = all.fixture.get(&PERSISTENT_VOLUME_CLAIMS, "filled").await.unwrap();
     assert_eq!(filled["status"]["phase"], "Pending");
+}
+
+#[tokio::test]
+async fn a_snapshot_of_a_driver_that_is_not_there_waits() {
+    let all = start("Delete").await;
+    let fixture = &all.fixture;
+    all.is_bound("data").await;
+    let class =
+        json!({"metadata": {"name": "others"}, "driver": "csi.example.com", "deletionPolicy": "Delete"});
+    fixture.create(&all.classes, "", class).await;
+    let volume = json!({"metadata": {"name": "static"}, "spec": {"capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"], "csi": {"driver": "csi.example.com", "volumeHandle": "v"}}});
+    fixture.create(&PERSISTENT_VOLUMES, "", volume).await;
+    let mut claim = super::storage::claim("others", "1Gi", "");
+    claim["spec"]["volumeName"] = "static".into();
+    fixture.create(&PERSISTENT_VOLUME_CLAIMS, NAMESPACE, claim).await;
+    all.is_bound("others").await;
+    for (name, claim) in [("disk", "data"), ("other", "others")] {
+        let spec =
+            json!({"volumeSnapshotClassName": "others", "source": {"persistentVolumeClaimName": claim}});
+        let snapshot = json!({"metadata": {"name": name}, "spec": spec});
+        fixture.create(&all.snapshots, NAMESPACE, snapshot).await;
+        let waits = format!("Waiting for a snapshot test/{name} to be created by the CSI driver.");
+        fixture.told("CreatingSnapshot", &waits).await;
+    }
+    let snapshots = &all.snapshots;
+    let is_ready = |name: &'static str| async move {
+        fixture.get(snapshots, name).await.unwrap()["status"]["readyToUse"] == true
+    };
+    fixture.pass(Duration::from_secs(20)).await;
+    assert!(!is_ready("disk").await && !is_ready("other").await);
+    let driver = json!({"metadata": {"name": "csi.example.com"}, "spec": {}});
+    fixture.create(&CSI_DRIVERS, "", driver).await;
+    all.ready("other").await;
+    fixture.pass(Duration::from_secs(20)).await;
+    assert!(!is_ready("disk").await, "the driver does not know the disk");
 }

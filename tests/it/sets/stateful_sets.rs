@@ -366,6 +366,7 @@ async fn claims_outlive_pods_and_go_as_the_policy_has_it() {
     fixture.create(&STATEFUL_SETS, NAMESPACE, with_claims(2, "Delete")).await;
     let claim = fixture.exists(&PERSISTENT_VOLUME_CLAIMS, "data-web-0").await;
     assert_eq!(claim["metadata"]["labels"], json!({"app": "web", "kind": "disk"}));
+    assert_eq!(claim["metadata"]["ownerReferences"][0]["kind"], "StatefulSet", "from the start");
     fixture.told("SuccessfulCreate", "create Claim data-web-0 Pod web-0 in StatefulSet web success").await;
     let pod = fixture.exists(&PODS, "web-0").await;
     let volume = json!({"name": "data", "persistentVolumeClaim": {"claimName": "data-web-0"}});
