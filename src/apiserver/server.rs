@@ -13,6 +13,7 @@ mod client_certificates;
 pub mod secure_serving;
 mod tls_config;
 
+mod advertised;
 mod bad_requests;
 mod cipher_suites;
 mod executor;
@@ -50,6 +51,7 @@ use executor::Executor;
 use response_body::sent;
 use tls_config::server_config;
 
+pub use advertised::advertised;
 pub use tls_config::Tls;
 
 /// Connections at once. Above it nobody is accepted until one ends.
@@ -75,20 +77,6 @@ pub struct Server {
 /// What the system says: it is taken, or not ours to take.
 pub async fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::bind(address).await
-}
-
-/// Where others may reach a server that is bound to `bound` (`ChooseBindAddressForService`): a loopback
-/// address means nothing to them, so the host's own is taken; none where the host has none.
-pub fn advertised(bound: SocketAddr) -> Option<SocketAddr> {
-    let ip = bound.ip();
-    if !ip.is_loopback() && !ip.is_unspecified() {
-        return Some(bound);
-    }
-    // Nothing is sent: the system only says by which address it would.
-    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
-    socket.connect("192.0.2.1:9").ok()?;
-    let own = socket.local_addr().ok()?.ip();
-    (!own.is_loopback() && !own.is_unspecified()).then(|| SocketAddr::new(own, bound.port()))
 }
 
 impl Server {

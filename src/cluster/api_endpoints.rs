@@ -100,16 +100,41 @@ async fn remove_others(client: &Client, groups: &[Group]) -> Result<(), Status> 
 
 async fn put(client: &Client, kind: &Kind, name: &str, tree: Value) -> Result<(), Status> {
     match client.create(kind, NAMESPACE, tree.clone()).await {
-        Err(status) if status.is_already_exists() => {
-            client.update(kind, NAMESPACE, name, tree).await.map(drop)
+        Err(status) if status.is_already_exists() => {}
+        created => return created.map(drop),
+    }
+    match client.update(kind, NAMESPACE, name, tree.clone()).await {
+        // No slice becomes one of the other family.
+        Err(status) if status.is("Invalid") => {
+            client.delete(kind, NAMESPACE, name, &DeleteOptions::default()).await?;
+            client.create(kind, NAMESPACE, tree).await.map(drop)
         }
-        created => created.map(drop),
+        updated => updated.map(drop),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::{Cluster, Components, Config};
+
+    #[tokio::test]
+    async fn a_slice_of_the_other_family_is_replaced() {
+        let config = Config::new().components(Components::NONE).nodes(0);
+        let cluster = Cluster::start(config).await.unwrap();
+        let client = cluster.client();
+        for (server, family) in
+            [("10.0.0.1:6443", "IPv4"), ("[fd00::1]:6443", "IPv6"), ("10.0.0.1:6443", "IPv4")]
+        {
+            let server: SocketAddr = server.parse().unwrap();
+            publish(&client, &[server]).await.unwrap();
+            let slice = client.get(&ENDPOINT_SLICES, NAMESPACE, NAME).await.unwrap().to_value();
+            assert_eq!(slice["addressType"], family);
+            assert_eq!(slice["endpoints"][0]["addresses"], json!([server.ip().to_string()]));
+            let endpoints = client.get(&ENDPOINTS, NAMESPACE, NAME).await.unwrap().to_value();
+            assert_eq!(endpoints["subsets"][0]["addresses"][0]["ip"], server.ip().to_string());
+        }
+    }
 
     #[test]
     fn servers_with_one_port_share_a_slice() {

@@ -8,11 +8,11 @@ use tokio::task::JoinSet;
 
 use super::config::Config;
 use super::inside::Inside;
+use super::service_families::advertised;
 use super::{
     claimed_files, fault_objects, identity_lease, loads, network_faults, node_objects, otlp, service_repair,
     stage_objects, system_objects,
 };
-use apiserver::server;
 use apiserver::storage::ByteStore;
 use apiserver::storage::encryption::Encryption;
 
@@ -44,7 +44,7 @@ pub(super) fn follow_objects(
         background.spawn(otlp::send(inside.clone(), endpoint));
     }
     if inside.config.looks_after_itself {
-        let address = address.and_then(server::advertised);
+        let address = address.and_then(|bound| advertised(&inside.config, bound));
         if let Some(address) = address.filter(|_| inside.kv.is_shared()) {
             background.spawn(identity_lease::following(inside.clone(), address));
             background.spawn(service_repair::following(inside.clone()));

@@ -93,9 +93,7 @@ fn count_store(count: &mut HeapCount, kv: &ByteStore, scheme: &Scheme) {
         kinds.iter().map(|kind| (&**kind.storage_prefix(), &**kind.resource())).collect();
     let mut shares: BTreeMap<&str, KeptShare> = BTreeMap::new();
     kv.each_value_in_memory(|key, value| {
-        let before = resources.range(..=key).next_back();
-        let resource =
-            before.filter(|(prefix, _)| key.starts_with(**prefix)).map_or(NO_KIND, |(_, one)| *one);
+        let resource = resource_of(&resources, key).unwrap_or(NO_KIND);
         *shares.entry(resource).or_default() += count.share_of(value);
     });
     for (resource, share) in shares {
@@ -103,4 +101,31 @@ fn count_store(count: &mut HeapCount, kv: &ByteStore, scheme: &Scheme) {
     }
     let held = kv.keys_in_memory();
     count.add(&["etcd", "keys"], KeptShare { objects: held.keys, bytes: held.bytes });
+}
+
+/// Whose prefix a key begins with: of prefixes within one another the longest.
+fn resource_of<'a>(resources: &BTreeMap<&str, &'a str>, key: &str) -> Option<&'a str> {
+    let mut before = resources.range(..=key).rev();
+    before.find(|(prefix, _)| key.starts_with(**prefix)).map(|(_, resource)| *resource)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_counted_with_one_kind() {
+        let resources =
+            BTreeMap::from([("/registry/a/", "a"), ("/registry/a/b/", "b"), ("/registry/c/", "c")]);
+        for (key, resource) in [
+            ("/registry/a/ns/x", Some("a")),
+            ("/registry/a/b/x", Some("b")),
+            ("/registry/a/a", Some("a")),
+            ("/registry/c/x", Some("c")),
+            ("/registry/b/x", None),
+            ("/a", None),
+        ] {
+            assert_eq!(resource_of(&resources, key), resource, "{key}");
+        }
+    }
 }

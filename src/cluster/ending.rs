@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::inside::Inside;
+use super::service_families::advertised;
 use super::{Cluster, api_endpoints};
-use apiserver::server::{self, Server};
+use apiserver::server::Server;
 
 /// How long an end waits for an etcd that may be away.
 const LEAVE_WITHIN: Duration = Duration::from_secs(2);
@@ -59,7 +60,8 @@ impl Cluster {
 impl Inside {
     /// The server at an address ends: others that share its etcd need not wait until that is noticed.
     pub(super) async fn leave(&self, address: Option<SocketAddr>) {
-        let Some(address) = address.and_then(server::advertised).filter(|_| self.kv.is_shared()) else {
+        let address = address.and_then(|bound| advertised(&self.config, bound));
+        let Some(address) = address.filter(|_| self.kv.is_shared()) else {
             return;
         };
         let leaving = async {

@@ -6,10 +6,11 @@ use super::Cluster;
 use super::config::Config;
 use super::inside::{Inside, MASTERS};
 use super::publishing::{Publishing, PublishingParts};
+use super::service_families::advertised;
 use super::start_error::StartError;
 use super::{api_endpoints, authentication_trust, cluster_info, etcd_api, legacy_token_tracking};
 use apimachinery::user::UserInfo;
-use apiserver::server::{self, Server};
+use apiserver::server::Server;
 use apiserver::storage::ByteStore;
 use client_go::client::Client;
 
@@ -62,7 +63,7 @@ impl Cluster {
         if let Some(access) = self.access().filter(|_| authentication.bootstrap_tokens) {
             cluster_info::publish(&client, &access).await?;
         }
-        if let Some(address) = self.address().and_then(server::advertised) {
+        if let Some(address) = self.address().and_then(|bound| advertised(config, bound)) {
             let servers = storage.renew_master_lease(address).await?;
             api_endpoints::publish(&client, &servers).await?;
         }
