@@ -109,7 +109,7 @@ impl Step {
             | Authorized { .. }
             | NotAuthorized { .. }
             | Admitted { .. }
-            | WebhookCalled { .. }
+            | WebhookCalled(_)
             | Denied { .. }
             | Validated { .. }
             | PassedOn(_)

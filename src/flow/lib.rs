@@ -72,8 +72,8 @@ pub use gate::{Gate, LetThrough, MAX_BREAKPOINTS, MAX_GONE, TooManyBreakpoints};
 pub use held::{HeldStage, HeldStep};
 pub use lane::{Lane, is_renewal};
 pub use parts::{
-    CacheEntry, Callback, ComparedCount, DecodedObject, DeltaType, EventHost, FieldFromTo, FitRefusal,
-    NodeScore, PassedOnRequest, RoutedRequest,
+    CacheEntry, Callback, CalledWebhook, ComparedCount, DecodedObject, DeltaType, EventHost, FieldFromTo,
+    FitRefusal, NodeScore, PassedOnRequest, RoutedRequest,
 };
 pub use recorded::StepId;
 pub use spans::{MAX_KNOWN_STEPS, MAX_OPEN_STEPS, MAX_SPANS, SpanBatch, SpanStream};

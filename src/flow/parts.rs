@@ -112,6 +112,21 @@ impl NodeScore {
     pub const MAX: usize = 3;
 }
 
+/// An admission webhook that was asked, and what came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CalledWebhook {
+    /// As in its configuration: `policy.example.com`.
+    pub webhook: Arc<str>,
+    /// The configuration, as `ValidatingWebhookConfiguration gate`.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub configuration: Arc<str>,
+    /// How long it took.
+    pub microseconds: u64,
+    /// `allowed it`, or what it said no with, or why it could not be asked.
+    pub verdict: Arc<str>,
+}
+
 /// A request that kube-aggregator handed to another API server (`proxyHandler.ServeHTTP`), and what came of
 /// it. What the other server stores is in no store of this cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use super::lane::Lane;
 use super::trace::{Trace, TraceStep};
 use super::wanted::WantedSteps;
-use super::words::{describe, one_line, titled};
+use super::words::{describe, nothing_told, one_line, titled};
 use super::wrap::wrap;
 use super::{CAPACITY, StepId};
 
@@ -48,20 +48,13 @@ impl Trace {
         if all.any(|(step, component)| wanted.shows(&step.step, component)) {
             self.write_steps(columns, wanted, &components, &mut out);
         } else {
-            writeln!(out, "{}", self.nothing()).expect("a string takes every line");
+            let left_out = self.left_out + self.steps.len();
+            writeln!(out, "{}", nothing_told(&self.subject, left_out)).expect("a string takes every line");
         }
         for remark in self.remarks() {
             writeln!(out, "{remark}").expect("a string takes every line");
         }
         out
-    }
-
-    /// What is said where nothing is to be told.
-    fn nothing(&self) -> String {
-        match self.left_out + self.steps.len() {
-            0 => format!("nothing is recorded of {}", titled(&self.subject)),
-            _ => format!("nothing that is recorded of {} passes the filter", titled(&self.subject)),
-        }
     }
 
     fn write_steps(

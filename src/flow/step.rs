@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::parts::{
-    CacheEntry, Callback, ComparedCount, DecodedObject, DeltaType, EventHost, FieldFromTo, FitRefusal,
-    NodeScore, PassedOnRequest, RoutedRequest,
+    CacheEntry, Callback, CalledWebhook, ComparedCount, DecodedObject, DeltaType, EventHost, FieldFromTo,
+    FitRefusal, NodeScore, PassedOnRequest, RoutedRequest,
 };
 use super::uid::Uid;
 
@@ -122,15 +122,8 @@ pub enum Step {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         values: Vec<FieldFromTo>,
     },
-    /// An admission webhook was asked, and this came of it.
-    WebhookCalled {
-        /// As in its configuration: `policy.example.com`.
-        webhook: Text,
-        /// How long it took.
-        microseconds: u64,
-        /// `allowed`, `allowed, with a patch`, or what it or the calling of it went wrong with.
-        verdict: Text,
-    },
+    /// An admission webhook was asked, and this came of it. Boxed, since few requests meet one.
+    WebhookCalled(Box<CalledWebhook>),
     /// An admission plugin said no, in either phase. Those that found nothing wrong are not told of.
     Denied {
         /// As in `--enable-admission-plugins`: `LimitRanger`, `ValidatingAdmissionWebhook`, ...

@@ -4,6 +4,7 @@
 //!
 //! A terminal prints it, a page may draw it: nothing here knows which.
 
+mod admission;
 mod asked;
 mod conflict;
 mod draft;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use super::parts::{
-    ComparedCount, DecodedObject, FieldFromTo, FitRefusal, NodeScore, PassedOnRequest, RoutedRequest,
+    CalledWebhook, ComparedCount, DecodedObject, FieldFromTo, FitRefusal, NodeScore, PassedOnRequest,
+    RoutedRequest,
 };
 use super::step::{Operation, Step};
 
@@ -48,7 +49,8 @@ pub(super) fn describe(step: &Step) -> String {
         Denied { plugin } => format!("{plugin} said no"),
         Admitted { plugin, changed, values } if values.is_empty() => format!("{plugin} changed {changed}"),
         Admitted { plugin, values, .. } => format!("{plugin} changed {}", changes(values)),
-        WebhookCalled { webhook, microseconds, verdict } => {
+        WebhookCalled(called) => {
+            let CalledWebhook { webhook, microseconds, verdict, .. } = &**called;
             format!("webhook {webhook}: {verdict} ({:.1} ms)", *microseconds as f64 / 1000.0)
         }
         Validated { plugins, changed } => validated(plugins.as_deref(), changed),
@@ -330,6 +332,15 @@ pub(super) fn titled(subject: &str) -> String {
             format!("requests about {resource} in namespace {namespace} that name no object")
         }
         _ => subject.to_owned(),
+    }
+}
+
+/// What is said where nothing of a subject is to be told, and so many steps of it are left out.
+pub(super) fn nothing_told(subject: &str, left_out: usize) -> String {
+    let subject = titled(subject);
+    match left_out {
+        0 => format!("nothing is recorded of {subject}"),
+        _ => format!("nothing that is recorded of {subject} passes the filter"),
     }
 }
 

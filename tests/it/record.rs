@@ -138,17 +138,28 @@ async fn a_refusal_names_the_plugin_and_the_webhook() {
         json!({"metadata": {"name": "hooks"}, "webhooks": [entry("deny"), entry("broken")]}).to_string();
     let path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
     send(&mut wire, Method::POST, path, &[], &hooks, 201).await;
-    for (name, code, words) in [
-        ("deny", 400, "admission webhook \"deny.example.com\" denied the request: not today"),
-        ("broken", 500, "failed calling webhook \"broken.example.com\""),
+    let forbids = "forbids that kubernetes-admin creates configmaps default/deny (not today): ";
+    for (name, code, words, stands_by) in [
+        ("deny", 400, "admission webhook \"deny.example.com\" denied the request: not today", forbids),
+        (
+            "broken",
+            500,
+            "failed calling webhook \"broken.example.com\"",
+            "gives no valid answer (failed to call",
+        ),
     ] {
         let body = json!({"metadata": {"name": name, "labels": {"hook": name}}}).to_string();
         send(&mut wire, Method::POST, MAPS, &[], &body, code).await;
-        let text = of(&cluster, "configmaps", name).render();
+        let trace = of(&cluster, "configmaps", name);
+        let text = trace.render();
         let called = format!("webhook {name}.example.com: {words}");
         for words in ["ValidatingAdmissionWebhook said no", words, &called] {
             assert!(text.contains(words), "{words:?} is not in\n{text}");
         }
+        let stands = trace.story().standing;
+        let gate =
+            format!("the webhook {name}.example.com of ValidatingWebhookConfiguration hooks {stands_by}");
+        assert!(stands.len() == 1 && stands[0].starts_with(&gate), "{stands:?}");
     }
     cluster.stop().await;
 }

@@ -23,7 +23,7 @@ use apimachinery::status::Status;
 use apimachinery::time::Time;
 use apimachinery::user::UserInfo;
 use apimachinery::wire::{ApiRequest, ApiResponse, CausedBy, WantsObjects, negotiated_status_response};
-use flow::{DecodedObject, Flow, HeldStage, HeldStep, Step, StepId};
+use flow::{CalledWebhook, DecodedObject, Flow, HeldStage, HeldStep, Step, StepId};
 
 /// All warnings of one answer together; beyond it each is shortened, then dropped (upstream's numbers).
 const MAX_WARNINGS_BYTES: usize = 4096;
@@ -235,12 +235,14 @@ impl RequestContext {
         self.tell(Step::Admitted { plugin, changed, values });
     }
 
-    /// An admission webhook was asked.
-    pub fn tell_webhook(&self, webhook: &str, duration: Duration, verdict: &str) {
+    /// An admission webhook was asked, of a configuration as `ValidatingWebhookConfiguration gate`.
+    pub fn tell_webhook(&self, webhook: &str, configuration: &str, duration: Duration, verdict: &str) {
         if self.is_told() {
             let microseconds = u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
-            let (webhook, verdict) = (self.flow.name(webhook), bounded(verdict));
-            self.tell(Step::WebhookCalled { webhook, microseconds, verdict });
+            let (webhook, configuration) = (self.flow.name(webhook), self.flow.name(configuration));
+            let verdict = bounded(verdict);
+            let called = CalledWebhook { webhook, configuration, microseconds, verdict };
+            self.tell(Step::WebhookCalled(Box::new(called)));
         }
     }
 

@@ -268,7 +268,7 @@ impl<'a> AdmissionTold<'a> {
                     values => format!("{plugin}: {}", changes(values)),
                 });
             }
-            Step::WebhookCalled { .. } => self.notes.push(describe(step)),
+            Step::WebhookCalled(_) => self.notes.push(describe(step)),
             Step::Denied { plugin } => {
                 self.is_refused = true;
                 self.notes.push(format!("{plugin} says no"));
@@ -300,9 +300,7 @@ fn is_of(step: &Step, kind: StageKind, outcome: StageOutcome) -> bool {
         | Authorized { .. }
         | NotAuthenticated { .. }
         | NotAuthorized { .. } => kind == StageKind::Checks,
-        Admitted { .. } | WebhookCalled { .. } | Denied { .. } | Validated { .. } => {
-            kind == StageKind::Admission
-        }
+        Admitted { .. } | WebhookCalled(_) | Denied { .. } | Validated { .. } => kind == StageKind::Admission,
         Routed(_) | Decoded(_) => kind == StageKind::Decoding,
         PassedOn(_) => kind == StageKind::Aggregator,
         Stored { .. } | Terminating { .. } | ReadBack { .. } => kind == StageKind::Store,

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::stage::{EventCount, StageKind, StageOutcome, StoryStage, TraceStory};
-use crate::words::{counted, titled};
+use crate::words::{counted, nothing_told, titled};
 use crate::wrap::wrap;
 
 /// So many stages are told; of more the first and the last ones.
@@ -42,10 +42,7 @@ impl TraceStory {
         let mut out = String::new();
         let mut line = |text: String| writeln!(out, "{text}").expect("a string takes every line");
         if self.stages.is_empty() {
-            line(match self.left_out {
-                0 => format!("nothing is recorded of {}", titled(&self.subject)),
-                _ => format!("nothing that is recorded of {} passes the filter", titled(&self.subject)),
-            });
+            line(nothing_told(&self.subject, self.left_out));
         } else {
             look.fill("", "", &self.title()).into_iter().for_each(|text| line(look.paint(BOLD, &text)));
             self.print_stages(look, &mut line);

@@ -1,5 +1,6 @@
 //! How it stands: what keeps an object from being what somebody wanted, and what would help.
 
+use super::admission::refusals;
 use super::conflict::conflicts;
 use super::obstacles::{CrashingContainer, Obstacles, RefusedReconcile, StuckPod};
 use super::own::OwnObjects;
@@ -28,9 +29,15 @@ pub(super) fn standing(trace: &Trace, units: &[Unit<'_>]) -> Vec<String> {
         kept(&obstacles, &own),
         units.iter().filter_map(waits_for).take(MOST).collect(),
         units.iter().filter_map(would_allow).take(MOST).collect(),
-        conflicts(units, &own).into_iter().rev().take(MOST).rev().collect(),
+        last(refusals(units, &own)),
+        last(conflicts(units, &own)),
     ];
     kinds.into_iter().flatten().map(|line| one_line(&line)).collect()
+}
+
+/// Those that came last, in their order.
+fn last(lines: Vec<String>) -> Vec<String> {
+    lines.into_iter().rev().take(MOST).rev().collect()
 }
 
 /// What has no place.

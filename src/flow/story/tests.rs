@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::*;
 use crate::handwritten::{Handwritten, deployment};
 use crate::lane::Lane;
-use crate::parts::{ComparedCount, DecodedObject, FieldFromTo, FitRefusal, PassedOnRequest, RoutedRequest};
+use crate::parts::{
+    CalledWebhook, ComparedCount, DecodedObject, FieldFromTo, FitRefusal, PassedOnRequest, RoutedRequest,
+};
 use crate::recorded::StepId;
 use crate::step::{Operation, Step};
 use crate::trace::StoragePlace;
@@ -122,7 +124,8 @@ fn what_admission_did_is_told_with_values_webhooks_and_the_key_in_etcd() {
     let (plugin, changed) = ("Priority".into(), "spec.priority".into());
     let admitted = record.step(asked, Step::Admitted { plugin, changed, values });
     let (webhook, verdict) = ("a.example.com".into(), "allowed it".into());
-    let called = record.step(admitted, Step::WebhookCalled { webhook, microseconds: 3400, verdict });
+    let called = CalledWebhook { webhook, microseconds: 3400, verdict, ..CalledWebhook::default() };
+    let called = record.step(admitted, Step::WebhookCalled(Box::new(called)));
     let changed = vec![change("spec.replicas", Some("2"), Some("5"))];
     let plugins = Some("LimitRanger, Priority".into());
     let valid = record.step(called, Step::Validated { plugins, changed });

@@ -121,7 +121,9 @@ pub(super) fn count(
         Err(WebhookRefusal::Refused(status)) => &status.message,
         Err(WebhookRefusal::Failed { why, .. }) => why,
     };
-    attributes.ctx.tell_webhook(&hook.name, duration, verdict);
+    let kind = if phase == "validating" { "Validating" } else { "Mutating" };
+    let configuration = format!("{kind}WebhookConfiguration {}", hook.configuration);
+    attributes.ctx.tell_webhook(&hook.name, &configuration, duration, verdict);
     let (name, operation) = (&*hook.name, attributes.operation);
     metrics.webhook(&WebhookOutcome { name, phase, operation, code, rejected, duration });
 }
