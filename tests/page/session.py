@@ -5,6 +5,7 @@ Arguments: the link, the origin's own kubectl, a kubeconfig, the folder of axe-c
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -120,7 +121,7 @@ def what_has_no_place_on_the_map_is_not_drawn_as_something_else(page):
     caches = {"coredns": None, "kindnet": None, "kube-controller-manager": "informers", "kube-scheduler": "pods to schedule",
               "kubelet/node-1": "node:node-1"}
     places = {"metrics-server": None, "controller/mine": None, "horizontal-pod-autoscaler": "kube-controller-manager",
-              "job-controller": "kube-controller-manager", "default-scheduler": "kube-scheduler", "": "you"}
+              "job-controller": "kube-controller-manager", "external-resizer d": "kube-controller-manager", "default-scheduler": "kube-scheduler", "": "you"}
     told = page.execute_async_script(PLACES_OF, list(users), list(caches), list(places))
     assert told == [list(users.values()), list(caches.values()), list(places.values())], told
 
@@ -181,6 +182,77 @@ def what_is_long_is_cut_on_the_map_and_told_in_a_title(page):
     # Who collects garbage knows objects by their uids, and people by their names.
     assert "0 wait, 1 done, last replicasets.apps q/web" in [shown for shown, _, _ in told], told
     assert "40 wait, 1 done, last pod:q/web-7957885594-gvkmn-that-is-very-long" in whole, told
+
+
+# A map of its own: of a node with 200 pods, of which 61 have failed, and of more nodes than are drawn.
+CROWDED_NODE = """
+const done = arguments[arguments.length - 1];
+(async () => {
+  const { Player } = await import("/page/record.js");
+  const { mapView } = await import("/page/map.js");
+  const ran = (pod, node) => ({ step: "ContainerStarted", pod, node });
+  const failed = (pod) => ({ step: "ContainerExited", pod, exitCode: 1 });
+  const all = Array.from({ length: 200 }, (_, at) => `q/p-${at}`);
+  const others = Array.from({ length: 15 }, (_, at) => ran(`q/z-${at}`, `z-${at}`));
+  const made = all.slice(0, 2).map((pod) => ({ step: "ContainerCreated", pod, node: "crowded" }));
+  const told = [...all.map((pod) => ran(pod, "crowded")), ...all.slice(-61).map(failed), ...made, ...others, failed("q/z-14")];
+  const steps = told.map((step, at) => ({ ...step, component: "kubelet", words: "w", id: at + 1 }));
+  const record = Object.assign(new EventTarget(), { steps, first: 1, newest: steps.length, missed: 0, behind: 0, get: (id) => record.steps[id - 1], requestOf: () => undefined });
+  const view = document.createElement("section");
+  document.querySelector("main").append(view);
+  const player = new Player(record);
+  mapView(view, record, player, () => {});
+  player.goTo(steps.length);
+  while (!view.querySelector("g.rest")) await new Promise((resolve) => setTimeout(resolve, 10));
+  const box = view.querySelector("g.rest").parentElement;
+  const marks = [...box.querySelectorAll("circle.rest")].map((one) => [one.getAttribute("class"), one.nextElementSibling.textContent]);
+  const edge = box.querySelector("rect.node").getBBox();
+  const fits = [...box.querySelectorAll(".rest > *")].filter((one) => one.getBBox).every((one) => one.getBBox().x + one.getBBox().width <= edge.x + edge.width);
+  const further = [...view.querySelectorAll("text.words")].map((one) => one.textContent).find((words) => words.includes("more nodes"));
+  const drawn = [...box.querySelectorAll(".pod")].map((one) => one.getAttribute("class"));
+  done([view.querySelector("g.rest").getAttribute("aria-label"), marks, fits, further, drawn]);
+  view.remove();
+})();
+"""
+
+
+def pods_that_are_not_drawn_are_counted_by_their_state(page):
+    said, marks, fits, further, drawn = page.execute_async_script(CROWDED_NODE)
+    assert drawn and set(drawn) == {"pod failed"}, ("those that failed come first", drawn)
+    left = 61 - len(drawn)
+    assert said == f"not drawn: {left} failed, 2 starting, 137 running", said
+    assert marks[0] == ["rest failed", f"{left}"] and fits, (marks, fits)
+    assert re.fullmatch(r"and \d+ more nodes with \d+ pods \(1 failed, \d+ running\)", further), further
+
+
+# A map of its own, of somebody who may not read the record, and may later.
+UNREAD_RECORD = """
+const done = arguments[arguments.length - 1];
+(async () => {
+  const { Player } = await import("/page/record.js");
+  const { mapView } = await import("/page/map.js");
+  const record = Object.assign(new EventTarget(), { steps: [], first: 1, newest: 0, missed: 0, behind: 0, get: () => undefined, requestOf: () => undefined });
+  const view = document.createElement("section");
+  mapView(view, record, new Player(record), () => {});
+  const said = () => view.querySelector(".map").previousElementSibling.textContent;
+  const trouble = (message, code) => record.dispatchEvent(new CustomEvent("trouble", { detail: Object.assign(new Error(message), { code }) }));
+  const before = said();
+  trouble("too much at once", 429);
+  const busy = said();
+  trouble('forbidden: User "jane" cannot get path "/kubarium/v1/flow"', 403);
+  const refused = said();
+  record.dispatchEvent(new Event("heard"));
+  done([before, busy, refused, said()]);
+})();
+"""
+
+
+def who_may_not_read_the_record_is_told_so_in_the_place_of_the_map(page):
+    before, busy, refused, after = page.execute_async_script(UNREAD_RECORD)
+    assert (before, busy, after) == ("", "", ""), (before, busy, after)
+    for words in ['which you may not read: forbidden: User "jane" cannot get path "/kubarium/v1/flow". ',
+                  "the verb get on the nonResourceURL /kubarium/v1/flow, in a ClusterRole", "every 30 seconds"]:
+        assert words in refused, (words, refused)
 
 
 def stand_still_and_go_back(page):
@@ -1012,6 +1084,8 @@ def main():
         eventually("somebody to be let in", lambda: page.find_element(By.ID, "who").text)
         the_way_of_a_deployment(page)
         what_is_long_is_cut_on_the_map_and_told_in_a_title(page)
+        pods_that_are_not_drawn_are_counted_by_their_state(page)
+        who_may_not_read_the_record_is_told_so_in_the_place_of_the_map(page)
         stand_still_and_go_back(page)
         hold_the_cluster(page)
         a_map_without_a_mouse(page)

@@ -5,7 +5,8 @@ import { calmly, el, labelled, show, showChanged, svg, write } from "./dom.js";
 import { Dots } from "./dots.js";
 import { fittedText } from "./fitting.js";
 import { KINDS, PLACES, isRound, kindOf, movement, placeOf } from "./movement.js";
-import { Picture } from "./picture.js";
+import { Picture, countedByState, inWords } from "./picture.js";
+import { FORBIDDEN, RECORD, REFUSED } from "./record.js";
 import { steppingBar } from "./stepping.js";
 
 /** Nodes that are drawn one by one; of further ones the sum is shown. */
@@ -15,6 +16,14 @@ const MAX_NODES_READ = 100;
 const NODES_READ = 2000;
 /** Pods that are drawn one by one on a node. */
 const MAX_PODS = 60;
+/** How many rows of pods a node has room for, how far apart they stand, and where the first does. */
+const POD_ROWS = 5;
+const POD_STEP = 13;
+const PODS_TOP = 26;
+/** How wide the mark is that stands for the pods of a state, what is free behind it, and a digit of their number. */
+const MARK = 9;
+const MARK_GAP = 3;
+const DIGIT = 7;
 /** Pods that are read at once, where the record does not begin with the cluster. */
 const MAX_SEEDED = 5000;
 /** Work queues that are shown: those that moved last. */
@@ -63,7 +72,7 @@ export function mapView(view, record, player, { tell, open }) {
   const drawing = draw();
   const list = el("ol", { class: "steps", "aria-label": "What happened last", tabindex: "0" });
   const controls = playing(record, player);
-  show(view, steppingBar(view, record), controls.bar, el("div", { class: "map" }, drawing.root, canvas), kindsThatMove(), list);
+  show(view, steppingBar(view, record), controls.bar, whyEmpty(record), el("div", { class: "map" }, drawing.root, canvas), kindsThatMove(), list);
   let picture = new Picture();
   let told = [];
   let due = Infinity;
@@ -157,6 +166,17 @@ export function mapView(view, record, player, { tell, open }) {
   player.addEventListener("moved", () => paintWithin(isCalm && follows() ? CALM : repaint()));
   view.addEventListener("chosen", paintSoon);
   paint();
+}
+
+/** What is said in the map's place to whoever may not read the record: they see nothing move. */
+function whyEmpty(record) {
+  const words = el("p", { class: "unread", role: "status" });
+  const missing = `What is missing is the verb get on the nonResourceURL ${RECORD}, in a ClusterRole that a ClusterRoleBinding binds to you. It is asked for again every ${REFUSED / 1000} seconds.`;
+  record.addEventListener("trouble", ({ detail: error }) => {
+    if (error.code === FORBIDDEN) write(words, `The map shows what the causal record tells, which you may not read: ${error.message}. ${missing}`);
+  });
+  record.addEventListener("heard", () => write(words, ""));
+  return words;
 }
 
 /** Why a node takes no pods, in kubectl's words. */
@@ -333,14 +353,19 @@ function nodeBoxes(picture, spots, tell) {
   const boxes = drawn.map((name, at) => nodeBox([name, picture.nodes.get(name)], byNode.get(name), x + 12 + at * each, y + 56, each - 8, tell));
   const hidden = names.slice(MAX_NODES);
   if (!hidden.length) return boxes;
-  const pods = hidden.reduce((sum, name) => sum + byNode.get(name).length, 0);
-  return [...boxes, svg("text", { x: x + width - 12, y: y + 42, class: "words", "text-anchor": "end" }, `and ${hidden.length} more nodes with ${pods} pods`)];
+  const states = hidden.flatMap((name) => byNode.get(name).map(([, state]) => state));
+  const counted = states.length ? ` (${inWords(countedByState(states))})` : "";
+  return [...boxes, svg("text", { x: x + width - 12, y: y + 42, class: "words", "text-anchor": "end" }, `and ${hidden.length} more nodes with ${states.length} pods${counted}`)];
 }
 
 function nodeBox([name, said], pods, x, y, width, tell) {
-  const perRow = Math.max(Math.floor((width - 8) / 13), 1);
-  const squares = pods.slice(0, Math.min(MAX_PODS, perRow * 5)).map(([key, state], at) => {
-    const place = { x: x + 6 + (at % perRow) * 13, y: y + 26 + Math.floor(at / perRow) * 13, width: 11, height: 11 };
+  const perRow = Math.max(Math.floor((width - 8) / POD_STEP), 1);
+  const isCrowded = pods.length > Math.min(MAX_PODS, perRow * POD_ROWS);
+  // Where not all are drawn, the last row says how many are not, and nobody looks in vain for those that failed.
+  const inOrder = isCrowded ? [true, false].flatMap((isFailed) => pods.filter(([, state]) => (state === "failed") === isFailed)) : pods;
+  const drawn = isCrowded ? Math.min(MAX_PODS, perRow * (POD_ROWS - 1)) : pods.length;
+  const squares = inOrder.slice(0, drawn).map(([key, state], at) => {
+    const place = { x: x + 6 + (at % perRow) * POD_STEP, y: y + PODS_TOP + Math.floor(at / perRow) * POD_STEP, width: 11, height: 11 };
     const open = () => tell("pods", ...key.split("/"));
     const act = (event) => {
       if (event.key !== "Enter" && event.key !== " ") return;
@@ -349,9 +374,27 @@ function nodeBox([name, said], pods, x, y, width, tell) {
     };
     return svg("rect", { ...place, rx: 2, class: `pod ${state}`, "data-pod": key, tabindex: at ? "-1" : "0", role: "button", "aria-label": `pod ${key}, ${state}`, onclick: open, onkeydown: act }, svg("title", {}, `${key}: ${state}`));
   });
-  const more = pods.length - squares.length;
+  const more = pods.length - drawn;
+  const rest = more ? podsNotDrawn(inOrder.slice(drawn), x + 6, y + PODS_TOP + (POD_ROWS - 1) * POD_STEP, width - 12) : null;
   const title = `${name}: ${pods.length} pod${pods.length === 1 ? "" : "s"}${more ? `, ${more} not drawn` : ""}${said ? `, ${said}` : ""}`;
-  return svg("g", { onkeydown: (event) => walk(event, perRow) }, svg("rect", { x, y, width, height: 96, rx: 6, class: said ? "node away" : "node" }), fittedText({ x: x + 6, y: y + 17, class: "queue" }, title, width - 12, NAME_SIZE), squares);
+  return svg("g", { onkeydown: (event) => walk(event, perRow) }, svg("rect", { x, y, width, height: 96, rx: 6, class: said ? "node away" : "node" }), fittedText({ x: x + 6, y: y + 17, class: "queue" }, title, width - 12, NAME_SIZE), squares, rest);
+}
+
+/** A mark and a number for each state of the pods that are not drawn: for as many as there is room, and the title has
+ * all. */
+function podsNotDrawn(pods, x, y, width) {
+  const counted = countedByState(pods.map(([, state]) => state));
+  const words = `not drawn: ${inWords(counted)}`;
+  let at = x;
+  const marks = counted.flatMap(([state, count]) => {
+    const end = at + MARK + MARK_GAP + `${count}`.length * DIGIT;
+    if (end > x + width) return [];
+    const mark = svg("circle", { cx: at + MARK / 2, cy: y + MARK / 2 + 1, r: MARK / 2, class: `rest ${state}` });
+    const number = svg("text", { x: at + MARK + MARK_GAP, y: y + MARK + 1, class: "words" }, `${count}`);
+    at = end + 2 * MARK_GAP;
+    return [mark, number];
+  });
+  return svg("g", { class: "rest", role: "img", "aria-label": words }, svg("title", {}, words), marks);
 }
 
 /** A node is one stop of the keyboard, however many pods it has: arrows, Home and End lead from pod to pod. */

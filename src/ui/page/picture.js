@@ -8,6 +8,21 @@ const MAX_GONE = 65536;
 /** Objects that are known by their uid, at most; of older ones the uid is shown. */
 const MAX_NAMED = 65536;
 
+/** The states of pods; first those that somebody should look at. */
+const STATES = ["failed", "pending", "bound", "starting", "running", "ended"];
+
+/** How many are in each of the states that there are. */
+export function countedByState(states) {
+  const counts = new Map();
+  for (const state of states) counts.set(state, (counts.get(state) ?? 0) + 1);
+  return STATES.filter((state) => counts.has(state)).map((state) => [state, counts.get(state)]);
+}
+
+/** As `1 failed, 998 running`. */
+export function inWords(counted) {
+  return counted.map(([state, count]) => `${count} ${state}`).join(", ");
+}
+
 function isCreateOfPod(step) {
   return step.step === "Stored" && step.resource === "pods" && step.operation === "create";
 }

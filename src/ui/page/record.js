@@ -6,11 +6,12 @@ import { isBeat } from "./movement.js";
 
 /** As many steps as the cluster remembers; older ones are forgotten here, too. */
 const CAPACITY = 65536;
-const FOLLOWED = "/kubarium/v1/flow?follow=true&beats=true&bodies=true&rounds=seldom";
+export const RECORD = "/kubarium/v1/flow";
+const FOLLOWED = `${RECORD}?follow=true&beats=true&bodies=true&rounds=seldom`;
 /** Between two attempts to read on, and where the first was refused: who may not read it now may be allowed later. */
 const PATIENCE = 1000;
-const REFUSED = 30_000;
-const FORBIDDEN = 403;
+export const REFUSED = 30_000;
+export const FORBIDDEN = 403;
 /** So often the cluster says at least that it is there, in milliseconds; where nothing is heard of it for so many times
  * that, it is not, though its connection may be. A page that slept has not listened: time alone says nothing. */
 const BEAT = 5000;
