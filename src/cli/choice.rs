@@ -3,7 +3,7 @@
 
 use super::Failure;
 use super::connection::Context;
-use super::forks::{self, ListedFork};
+use super::forks::{AllForks, FoundFork, ListedFork};
 use super::kubeconfig::current::{self, Current};
 use super::state::{self, Record};
 
@@ -17,8 +17,9 @@ pub(crate) fn reached(name: Option<&str>) -> Result<(Record, Context), Failure> 
 /// Such a cluster, and how its administrator talks to it.
 pub(crate) fn administered(name: Option<&str>) -> Result<(Record, Context), Failure> {
     let running = state::clusters()?.running;
-    if let Some(reached) = fork_that_is_meant(&running, name) {
-        return Ok(reached);
+    if let Some((root, found)) = fork_that_is_meant(&running, name) {
+        let ListedFork { name, server } = found.fork;
+        return Ok((Record { name, server, ..root }, found.context));
     }
     let record = match name {
         Some(name) => named(running, name)?,
@@ -28,15 +29,43 @@ pub(crate) fn administered(name: Option<&str>) -> Result<(Record, Context), Fail
     Ok((record, context))
 }
 
+/// Whose forks are meant.
+pub(crate) struct ForksParent {
+    /// The cluster in whose process all of them live.
+    pub root: Record,
+    /// It, or a fork of it.
+    pub name: String,
+    /// How its administrator talks to it.
+    pub context: Context,
+}
+
+/// A cluster or a fork that is named; else the cluster, whichever of its forks kubectl talks to: who makes
+/// one fork after the other makes them of the same.
+pub(crate) fn parent(name: Option<&str>) -> Result<ForksParent, Failure> {
+    let running = state::clusters()?.running;
+    let root = match (fork_that_is_meant(&running, name), name) {
+        (Some((root, FoundFork { fork, context, .. })), Some(_)) => {
+            return Ok(ForksParent { root, name: fork.name, context });
+        }
+        (Some((root, _)), None) => root,
+        (None, Some(name)) => named(running, name)?,
+        (None, None) => only_or_current(running, current::read)?,
+    };
+    let context = Context::load(&root.kubeconfig, &root.name)?;
+    Ok(ForksParent { name: root.name.clone(), root, context })
+}
+
 /// The cluster of which a fork has this name.
 pub(crate) fn parent_of_fork(running: &[Record], name: &str) -> Option<Record> {
-    let has_it = |parent: &&Record| fork_of(parent, |fork| fork.name == name).is_some();
+    let has_it = |root: &&Record| fork_of(root, |fork| fork.name == name).is_some();
     running.iter().find(has_it).cloned()
 }
 
-fn fork_that_is_meant(running: &[Record], name: Option<&str>) -> Option<(Record, Context)> {
-    let forks =
-        |is_meant: &dyn Fn(&ListedFork) -> bool| running.iter().find_map(|parent| fork_of(parent, is_meant));
+/// A fork, and the cluster in whose process it lives.
+fn fork_that_is_meant(running: &[Record], name: Option<&str>) -> Option<(Record, FoundFork)> {
+    let forks = |is_meant: &dyn Fn(&ListedFork) -> bool| {
+        running.iter().find_map(|root| Some((root.clone(), fork_of(root, is_meant)?)))
+    };
     if let Some(name) = name {
         let is_running = running.iter().any(|record| record.name == name);
         return if is_running { None } else { forks(&|fork| fork.name == name) };
@@ -46,13 +75,10 @@ fn fork_that_is_meant(running: &[Record], name: Option<&str>) -> Option<(Record,
     if is_running { None } else { forks(&|fork| fork.server == server) }
 }
 
-/// A fork has its parent's authority and administrator, at an address of its own. A parent that does not
-/// answer has none.
-fn fork_of(parent: &Record, is_meant: impl Fn(&ListedFork) -> bool) -> Option<(Record, Context)> {
-    let mut context = Context::load(&parent.kubeconfig, &parent.name).ok()?;
-    let ListedFork { name, server } = forks::listed(&context).ok()?.into_iter().find(is_meant)?;
-    context.access.server = server.clone();
-    Some((Record { name, server, ..parent.clone() }, context))
+/// Of the cluster, or of a fork of it. A cluster that does not answer has none.
+fn fork_of(root: &Record, is_meant: impl Fn(&ListedFork) -> bool) -> Option<FoundFork> {
+    let context = Context::load(&root.kubeconfig, &root.name).ok()?;
+    AllForks::of(&root.name, &context).ok()?.find(|found| is_meant(&found.fork))
 }
 
 /// A running cluster.

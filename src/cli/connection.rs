@@ -31,6 +31,7 @@ use pki::Identity;
 const MAX_LINE_BYTES: usize = 64 * 1024 * 1024;
 
 /// A context of a kubeconfig.
+#[derive(Clone)]
 pub(crate) struct Context {
     /// What it says.
     pub access: Access,
@@ -50,6 +51,11 @@ impl Context {
     /// As the one whose access it is.
     pub(crate) fn of(access: Access) -> Context {
         Context { access, headers: vec![] }
+    }
+
+    /// As this one, of another server that trusts whom this one trusts.
+    pub(crate) fn at(&self, server: &str) -> Context {
+        Context { access: Access { server: server.to_owned(), ..self.access.clone() }, ..self.clone() }
     }
 
     /// Reads the context `name` of a text; `shown` is what errors call it.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use faults::{Fault as Rule, FaultAnswer, FaultCut, NetworkFault, Span, StaleReads, WatchEnd, WatchFault};
 use http::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::asked::{WhichCluster, encoded};
 use super::{Failure, say};
@@ -39,13 +39,45 @@ pub enum FaultCommand {
     },
 }
 
+/// What a file says, and nobody beside it; which cluster is meant may be said.
+const IN_FILE: [&str; 28] = [
+    "called",
+    "user",
+    "user_agent",
+    "verb",
+    "resource",
+    "namespace",
+    "object",
+    "probability",
+    "nth",
+    "count",
+    "after",
+    "lasting",
+    "latency",
+    "answer",
+    "cut",
+    "cut_after",
+    "close_watch",
+    "expire_watch",
+    "after_events",
+    "duplicate_events",
+    "delay_events",
+    "stale",
+    "stale_by",
+    "silent_webhook",
+    "lost_leases",
+    "partition",
+    "stop",
+    "between",
+];
+
 /// What to add. Patterns may have `*`; each may be given several times.
 #[derive(Args)]
 pub struct AddFault {
     #[command(flatten)]
     which: WhichCluster,
     /// A file that holds one fault or several as YAML, as `kubarium fault list -o json` shows them.
-    #[arg(short, long, value_name = "FILE", exclusive = true)]
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = IN_FILE)]
     filename: Option<PathBuf>,
     /// What it is called.
     #[arg(value_name = "FAULT", default_value = "")]
@@ -107,13 +139,13 @@ struct EffectFlags {
     #[arg(long)]
     cut: bool,
     /// The connection ends behind so many bytes of the answer.
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", conflicts_with = "cut")]
     cut_after: Option<u64>,
     /// Watches end; those that are open, too, oldest first.
     #[arg(long)]
     close_watch: bool,
     /// Watches end with 410; those that are open end, and may not begin again where they were.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "close_watch")]
     expire_watch: bool,
     /// With --close-watch or --expire-watch: behind so many events, of watches that begin from now on.
     #[arg(long, value_name = "EVENTS")]
@@ -128,13 +160,13 @@ struct EffectFlags {
     #[arg(long)]
     stale: bool,
     /// Gets and lists that take any state get one of so many revisions ago.
-    #[arg(long, value_name = "REVISIONS")]
+    #[arg(long, value_name = "REVISIONS", conflicts_with = "stale")]
     stale_by: Option<u64>,
     /// This admission webhook does not answer in time.
     #[arg(long, value_name = "WEBHOOK")]
     silent_webhook: Vec<String>,
     /// Leases cannot be renewed.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["verb", "resource", "answer"])]
     lost_leases: bool,
     /// Nothing of theirs arrives.
     #[arg(long)]
@@ -267,20 +299,39 @@ impl EffectFlags {
     }
 }
 
-/// The faults of a file: documents of YAML, each one fault or an object with `faults`.
+/// The faults of a file: documents of YAML.
 fn read(file: &std::path::Path) -> Result<Vec<Value>, Failure> {
     let shown = file.display();
     let text =
         std::fs::read_to_string(file).map_err(|error| Failure::new(format!("cannot read {shown}"), error))?;
-    let tree: Value =
-        yaml::from_str(&text).map_err(|error| Failure::new(format!("{shown} is not YAML"), error))?;
-    Ok(match tree {
-        Value::Array(faults) => faults,
-        mut tree => match tree["faults"].take() {
-            Value::Array(faults) => faults,
-            _ => vec![tree],
-        },
-    })
+    let documents =
+        yaml::documents(&text).map_err(|error| Failure::new(format!("{shown} is not YAML"), error))?;
+    let documents: Vec<Value> = documents.into_iter().filter(|document| !document.is_null()).collect();
+    if documents.is_empty() {
+        return Err(Failure(format!(
+            "{shown} is empty; `kubarium fault list -o json` shows what it may hold"
+        )));
+    }
+    Ok(documents.into_iter().flat_map(faults_of).collect())
+}
+
+/// Those of one document: a list of them, what holds such a list, or one, as an object or plain.
+fn faults_of(mut document: Value) -> Vec<Value> {
+    let Some(fields) = document.as_object_mut() else {
+        return if let Value::Array(faults) = document { faults } else { vec![document] };
+    };
+    if let Some(Value::Array(faults)) = fields.get_mut("faults").map(Value::take) {
+        return faults;
+    }
+    if fields.get("kind").and_then(Value::as_str) == Some("Fault") {
+        let mut fault = fields.remove("spec").unwrap_or_else(|| json!({}));
+        let name = fields.get("metadata").and_then(|metadata| metadata.get("name"));
+        if let Some((name, spec)) = name.zip(fault.as_object_mut()) {
+            spec.insert("name".into(), name.clone());
+        }
+        return vec![fault];
+    }
+    vec![document]
 }
 
 fn list(which: &WhichCluster, output: &str) -> Result<(), Failure> {
@@ -323,6 +374,85 @@ mod tests {
 
     fn rule(line: &str) -> Rule {
         FaultLine::parse_from(format!("add {line}").split(' ')).add.rule()
+    }
+
+    #[test]
+    fn a_file_holds_one_fault_or_several_in_whatever_way_they_are_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("faults.yaml");
+        let held = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            read(&file).map_err(|Failure(why)| why)
+        };
+        let (one, other) = (json!({"name": "a", "answer": {"code": 409}}), json!({"latency": "1s"}));
+        for text in [
+            "name: a\nanswer: {code: 409}\n---\nlatency: 1s\n---\n",
+            "- {name: a, answer: {code: 409}}\n- {latency: 1s}\n",
+            r#"{"faults": [{"name": "a", "answer": {"code": 409}}, {"latency": "1s"}]}"#,
+            "kind: Fault\nmetadata: {name: a}\nspec: {answer: {code: 409}}\n---\nlatency: 1s\n",
+        ] {
+            assert_eq!(held(text), Ok(vec![one.clone(), other.clone()]), "{text}");
+        }
+        assert_eq!(held("name: a\nanswer: {code: 409}\n"), Ok(vec![one]));
+        assert_eq!(held("faults: []\n"), Ok(vec![]));
+        assert!(held("").unwrap_err().contains("is empty"));
+    }
+
+    #[test]
+    fn of_flags_that_contradict_each_other_none_is_forgotten() {
+        for line in [
+            "--cut --cut-after 3",
+            "--close-watch --expire-watch",
+            "--stale --stale-by 3",
+            "--lost-leases --verb get",
+            "--lost-leases --resource pods",
+            "--lost-leases --answer 409",
+        ] {
+            let refused = FaultLine::try_parse_from(format!("add {line}").split(' ')).err();
+            let refused = refused.map(|error| error.to_string()).unwrap_or_default();
+            assert!(refused.contains("cannot be used with"), "{line}: {refused}");
+        }
+    }
+
+    #[test]
+    fn beside_a_file_the_cluster_is_said_and_no_part_of_a_fault() {
+        let typed = |line: &str| FaultLine::try_parse_from(format!("add -f x {line}").trim().split(' '));
+        for line in ["", "--name c"] {
+            assert!(typed(line).is_ok(), "{line}");
+        }
+        for line in [
+            "called",
+            "--user a",
+            "--user-agent a",
+            "--verb get",
+            "--resource pods",
+            "-n a",
+            "--object a",
+            "--probability 0.5",
+            "--nth 1",
+            "--count 1",
+            "--after 1s",
+            "--for 1s",
+            "--latency 1s",
+            "--answer 409",
+            "--cut",
+            "--cut-after 3",
+            "--close-watch",
+            "--expire-watch",
+            "--after-events 3",
+            "--duplicate-events",
+            "--delay-events 1s",
+            "--stale",
+            "--stale-by 3",
+            "--silent-webhook a",
+            "--lost-leases",
+            "--partition",
+            "--stop kube-scheduler",
+            "--between app=web",
+        ] {
+            let refused = typed(line).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(refused.contains("cannot be used with"), "{line}: {refused}");
+        }
     }
 
     #[test]

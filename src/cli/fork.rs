@@ -8,24 +8,25 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::asked::encoded;
+use super::choice::ForksParent;
 use super::connection::Context;
 use super::fork_contexts::{self, ForkContext};
-use super::forks::{self, FORKS, read};
+use super::forks::{AllForks, FORKS, FoundFork, read};
 use super::kubeconfig::Written;
-use super::state::Record;
 use super::{Failure, choice, kubeconfig, say, state};
 use crate::cluster::Access;
 
 /// Make a second cluster with the same past, which goes its own way from there.
 ///
 /// It lives in the process of its parent, in memory, and ends with it. The parent's credentials are good
-/// there, too.
+/// there, too. A fork is forked by its name: kubarium fork --name FORK.
 #[derive(Args)]
 pub struct Fork {
-    /// The fork's name and its context in the kubeconfig; else fork-1 and on.
+    /// The fork's name and its context in the kubeconfig; else fork-1 and on, of a fork named a a-1 and on.
     #[arg(value_name = "FORK")]
     pub fork: Option<String>,
-    /// The cluster's name; else the only one that runs, or that of kubectl's current context.
+    /// The name of the cluster, or of a fork of it; else the only cluster that runs, or that of kubectl's
+    /// current context.
     #[arg(long, env = "KUBARIUM_NAME", value_name = "NAME")]
     pub name: Option<String>,
     /// Go back to this resourceVersion: what was written later never happened.
@@ -34,7 +35,7 @@ pub struct Fork {
     /// Write a kubeconfig of its own here, instead of a context among yours.
     #[arg(long, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// List the forks of the cluster.
+    /// List the forks of the cluster, and theirs.
     #[arg(long, conflicts_with_all = ["fork", "at", "kubeconfig", "delete"])]
     pub list: bool,
     /// End the fork, and take its context out of the kubeconfig.
@@ -54,27 +55,26 @@ struct MadeFork {
 impl Fork {
     /// Asks the cluster for it.
     pub fn run(self) -> Result<(), Failure> {
-        let record =
-            choice::running(self.name.as_deref()).map_err(|none| self.of_a_fork().unwrap_or(none))?;
-        let context = Context::load(&record.kubeconfig, &record.name)?.for_the_user()?;
+        let mut parent = choice::parent(self.name.as_deref())?;
+        parent.context = parent.context.for_the_user()?;
         match &self.fork {
-            _ if self.list => list(&context),
-            Some(fork) if self.delete => self.delete(&context, &record.name, fork),
-            _ => self.make(&context, &record),
+            _ if self.list => list(&parent),
+            Some(fork) if self.delete => self.delete(&parent, fork),
+            _ => self.make(&parent),
         }
     }
 
-    fn make(&self, context: &Context, record: &Record) -> Result<(), Failure> {
-        if let Some(fork) = &self.fork {
-            refuse(fork, &record.name)?;
+    fn make(&self, parent @ ForksParent { root, context, .. }: &ForksParent) -> Result<(), Failure> {
+        let name = self.name_for_one_of(parent)?;
+        if let Some(fork) = &name {
             kubeconfig::refuse_a_users_own(fork, self.kubeconfig.as_deref())?;
         }
         let at = self.at.map(|at| at.to_string());
-        let wanted = json!({"name": self.fork, "resourceVersion": at}).to_string();
+        let wanted = json!({"name": name, "resourceVersion": at}).to_string();
         let answer = super::block_on(context.ask(Method::POST, FORKS, wanted.into()))?;
         let made: MadeFork = read(&answer)?;
         let access = Context::parse(&made.kubeconfig, "the answer", &made.name)?.access;
-        let written = match self.write(&made, &record.name, &access) {
+        let written = match self.write(&made, &root.name, &access) {
             Ok(written) => written,
             Err(failure) => {
                 // Nobody could reach it by kubectl: it is not left behind.
@@ -83,12 +83,37 @@ impl Fork {
             }
         };
         let MadeFork { name, server, resource_version, .. } = made;
-        say(format!("fork {name:?} of {:?} at resourceVersion {resource_version}: {server}", record.name));
+        say(format!("fork {name:?} of {:?} at resourceVersion {resource_version}: {server}", parent.name));
         say(format!("kubeconfig {} (context {name:?})", written.path.display()));
         Ok(())
     }
 
-    fn write(&self, made: &MadeFork, parent: &str, access: &Access) -> Result<Written, Failure> {
+    /// The name that was given; of a fork of a fork the first that no other has, else the cluster chooses.
+    fn name_for_one_of(
+        &self,
+        ForksParent { root, name: parent, .. }: &ForksParent,
+    ) -> Result<Option<String>, Failure> {
+        if self.fork.is_none() && root.name == *parent {
+            return Ok(None);
+        }
+        // Asked in the cluster's own name: who may make forks, the parent decides.
+        let of_root = Context::load(&root.kubeconfig, &root.name)?;
+        let others: Vec<FoundFork> = AllForks::of(&root.name, &of_root)?.collect();
+        let has_it = |name: &str| others.iter().find(|other| other.fork.name == name);
+        let Some(fork) = &self.fork else {
+            return Ok((1..).map(|number| format!("{parent}-{number}")).find(|name| has_it(name).is_none()));
+        };
+        refuse(fork, parent)?;
+        match has_it(fork) {
+            None => Ok(Some(fork.clone())),
+            Some(other) => Err(Failure(format!(
+                "there is a fork {fork:?} of {:?} already; choose another name",
+                other.parent
+            ))),
+        }
+    }
+
+    fn write(&self, made: &MadeFork, root: &str, access: &Access) -> Result<Written, Failure> {
         let path = self.file()?;
         let context = ForkContext {
             name: made.name.clone(),
@@ -96,7 +121,7 @@ impl Fork {
             kubeconfig: std::path::absolute(&path).unwrap_or(path),
             own_kubeconfig: self.kubeconfig.is_some(),
         };
-        context.remember(parent)?;
+        context.remember(root)?;
         kubeconfig::write(&made.name, self.kubeconfig.as_deref(), access)
     }
 
@@ -105,19 +130,20 @@ impl Fork {
         self.kubeconfig.clone().map_or_else(kubeconfig::current::users_file, Ok)
     }
 
-    /// Why there is no parent, if it is a fork that was named.
-    fn of_a_fork(&self) -> Option<Failure> {
-        let named = self.name.as_deref()?;
-        let parent = choice::parent_of_fork(&state::clusters().ok()?.running, named)?.name;
-        Some(Failure(format!(
-            "{named:?} is itself a fork, of {parent:?}: `kubarium fork` is about the forks of {parent}, as \
-             --name {parent}; one of a fork is made over HTTP, by POST to its {FORKS}"
-        )))
-    }
-
-    fn delete(&self, context: &Context, parent: &str, fork: &str) -> Result<(), Failure> {
-        end(context, fork)?;
-        fork_contexts::clean(parent, fork)?;
+    /// Its own forks end with it.
+    fn delete(&self, ForksParent { root, name, context }: &ForksParent, fork: &str) -> Result<(), Failure> {
+        let Some(found) = AllForks::of(name, context)?.find(|found| found.fork.name == fork) else {
+            return Err(Failure(format!(
+                "there is no fork {fork:?} of {name:?}; kubarium fork --list lists all"
+            )));
+        };
+        let with_it: Vec<FoundFork> = AllForks::of(fork, &found.context).into_iter().flatten().collect();
+        end(&found.parent_context, fork)?;
+        // The newest first: so what was current before them is current again.
+        for FoundFork { fork, .. } in with_it.iter().rev() {
+            fork_contexts::clean(&root.name, &fork.name)?;
+        }
+        fork_contexts::clean(&root.name, fork)?;
         // Whoever made it over HTTP may have written a context, too.
         kubeconfig::clean(&self.file()?, fork, self.kubeconfig.is_some())?;
         say(format!("fork {fork:?} has ended"));
@@ -143,12 +169,15 @@ fn end(context: &Context, fork: &str) -> Result<(), Failure> {
     super::block_on(context.ask(Method::DELETE, &path, Vec::new())).map(drop)
 }
 
-fn list(context: &Context) -> Result<(), Failure> {
-    let forks = forks::listed(context)?;
-    if forks.is_empty() {
+fn list(ForksParent { name, context, .. }: &ForksParent) -> Result<(), Failure> {
+    let mut forks = AllForks::of(name, context)?.peekable();
+    if forks.peek().is_none() {
         say("There is no fork; make one with: kubarium fork");
     }
-    forks.iter().for_each(|fork| say(format!("{}  {}", fork.name, fork.server)));
+    for FoundFork { fork, parent, .. } in forks {
+        let of = if parent == *name { String::new() } else { format!("  (of {parent})") };
+        say(format!("{}  {}{of}", fork.name, fork.server));
+    }
     Ok(())
 }
 

@@ -76,7 +76,7 @@ fn save(file: &Path, name: Option<&str>, without_keys: bool) -> Result<(), Failu
         return Ok(());
     }
     if file == Path::new(STANDARD) {
-        return print(&live(name, !without_keys)?);
+        return print(std::io::stdout(), || live(name, !without_keys));
     }
     let snapshot = live(name, !without_keys)?;
     snapshot.write(file).map_err(failure)?;
@@ -87,14 +87,17 @@ fn save(file: &Path, name: Option<&str>, without_keys: bool) -> Result<(), Failu
     Ok(())
 }
 
-fn print(snapshot: &Snapshot) -> Result<(), Failure> {
-    let mut out = std::io::stdout().lock();
+/// Whoever is refused does not wait until a whole cluster is fetched.
+fn print(
+    mut out: impl Write + IsTerminal,
+    fetch: impl FnOnce() -> Result<Snapshot, Failure>,
+) -> Result<(), Failure> {
     if out.is_terminal() {
         return Err(Failure(
             "a snapshot is not for a terminal; say a file, or lead it through a pipe".into(),
         ));
     }
-    let written = out.write_all(&snapshot.encode()).and_then(|()| out.flush());
+    let written = out.write_all(&fetch()?.encode()).and_then(|()| out.flush());
     written.map_err(|error| Failure::new("cannot write the snapshot", error))
 }
 
@@ -148,4 +151,17 @@ fn connect(name: Option<&str>) -> Result<Context, Failure> {
 
 fn failure(error: impl std::fmt::Display) -> Failure {
     Failure(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_fetched_for_a_terminal() {
+        let terminal = std::fs::File::options().read(true).write(true).open("/dev/ptmx").unwrap();
+        let never = || -> Result<Snapshot, Failure> { panic!("a snapshot was fetched") };
+        let Failure(why) = print(terminal, never).unwrap_err();
+        assert!(why.contains("not for a terminal"), "{why}");
+    }
 }

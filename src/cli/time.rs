@@ -63,9 +63,10 @@ pub struct Until {
     /// Its namespace; else that of kubectl's context.
     #[arg(short, long, env = "KUBARIUM_NAMESPACE")]
     pub namespace: Option<String>,
-    /// How much of the cluster's time it may take.
-    #[arg(long, default_value = "1h", value_name = "DURATION")]
-    pub within: String,
+    /// How much of the cluster's time it may take; else 30s of real time as kubectl wait, and 1h of time that
+    /// passes in a cluster with a stepped clock.
+    #[arg(long, visible_alias = "within", value_name = "DURATION")]
+    pub timeout: Option<String>,
     /// How to settle between wakes.
     #[command(flatten)]
     pub settle: SettleFlags,
@@ -82,9 +83,10 @@ impl TimeCommand {
             TimeCommand::Pass(Pass { duration, settle, which }) => {
                 which.ask(Method::POST, "/time/pass", &settle.with(json!({"duration": duration})))?
             }
-            TimeCommand::Until(Until { object, wanted, namespace, within, settle, which }) => {
+            TimeCommand::Until(Until { object, wanted, namespace, timeout, settle, which }) => {
                 let namespace = which.namespace(namespace.as_deref())?;
-                let body = json!({"object": object, "for": wanted, "namespace": namespace, "within": within});
+                let body =
+                    json!({"object": object, "for": wanted, "namespace": namespace, "within": timeout});
                 which.ask(Method::POST, "/time/until", &settle.with(body))?
             }
         };

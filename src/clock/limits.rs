@@ -7,6 +7,14 @@ use std::time::Duration;
 use super::{Clock, Elapsed, TimeSource};
 
 impl Clock {
+    /// How much of its time passes in so much of the machine's; none is known of a stepped clock.
+    pub fn within_real(&self, duration: Duration) -> Option<Duration> {
+        match &self.source {
+            TimeSource::Real { faster, .. } => Some(duration.saturating_mul(*faster)),
+            TimeSource::Stepped(_) => None,
+        }
+    }
+
     /// Runs `future` for at most `duration` of this clock, and of real time where it is another: for what
     /// somebody outside waits for, who must not wait for ever because nobody steps the clock, or because it
     /// is held.
@@ -70,6 +78,15 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_faster_clock_goes_further_in_as_much_real_time() {
+        let second = Duration::from_secs(1);
+        assert_eq!(Clock::real().within_real(second), Some(second));
+        assert_eq!(Clock::faster(60).within_real(second), Some(Duration::from_secs(60)));
+        assert_eq!(Clock::faster(2).within_real(Duration::MAX), Some(Duration::MAX));
+        assert_eq!(Clock::stepped(chrono::DateTime::UNIX_EPOCH).within_real(second), None);
+    }
 
     #[tokio::test]
     async fn while_a_clock_is_held_no_time_passes_and_nobody_is_at_work() {

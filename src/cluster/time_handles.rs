@@ -15,10 +15,13 @@ use super::settle::{Settle, WITHIN};
 use super::time::{TimeError, parse_duration};
 use apimachinery::status::Status;
 use apimachinery::time::rfc3339_micro;
+use clock::Clock;
 use handles::{ClusterHandle, HandleCall, Handles, answer};
 
-/// How much of the cluster's time a condition may take, if nobody says otherwise.
-const UNTIL_WITHIN: Duration = Duration::from_secs(3600);
+/// How much of its time a stepped cluster lets pass for a condition, if nobody says otherwise.
+const STEPPED_WITHIN: Duration = Duration::from_secs(3600);
+/// As `kubectl wait`: how long somebody sits and waits for a condition elsewhere, in real time.
+const REAL_WITHIN: Duration = Duration::from_secs(30);
 
 /// All of them.
 pub(super) fn add(handles: Handles, inside: &Arc<Inside>) -> Handles {
@@ -116,7 +119,7 @@ fn time(handles: Handles, inside: &Arc<Inside>) -> Handles {
             "object": text("As deploy/web."),
             "namespace": text("Else default."),
             "for": text("As kubectl wait takes it, or the type of a condition."),
-            "within": text("How much of the cluster's time it may take; else 1h."),
+            "within": text(UNTIL_WITHIN),
         },
     }));
     let handles = handles
@@ -141,11 +144,32 @@ fn time(handles: Handles, inside: &Arc<Inside>) -> Handles {
             let condition = WaitFor::parse(&object, &namespace, &wanted);
             let condition = condition.map_err(|bad| Status::bad_request(bad.to_string()))?;
             let within = within.map(|text| duration("within", &text)).transpose()?;
-            let within = within.unwrap_or(UNTIL_WITHIN);
-            inside.until(&client, &condition, within, &settle).await?;
+            let at_most = within.unwrap_or_else(|| until_within(&inside.clock));
+            let waited = inside.until(&client, &condition, at_most, &settle).await;
+            waited.map_err(|why| if within.is_none() { with_advice(why) } else { why.into() })?;
             Ok(time_of(&inside))
         }),
     )
+}
+
+/// Of [`until_within`], for people.
+const UNTIL_WITHIN: &str =
+    "How much of the cluster's time it may take; else 30s of real time, with a stepped clock 1h.";
+
+/// How much of a cluster's time a condition may take, if nobody says otherwise.
+fn until_within(clock: &Clock) -> Duration {
+    clock.within_real(REAL_WITHIN).unwrap_or(STEPPED_WITHIN)
+}
+
+/// Who has said no bound is told that there is one.
+fn with_advice(error: TimeError) -> Status {
+    let is_late = matches!(error, TimeError::TooLate { .. });
+    let mut status = Status::from(error);
+    if is_late {
+        status.message +=
+            "; to wait longer, say how long: kubarium time until --timeout (\"within\" over HTTP)";
+    }
+    status
 }
 
 /// What a handle does, in a task of its own: that of the connection is the cluster's, and while it is awake
@@ -216,5 +240,17 @@ impl From<TimeError> for Status {
             TimeError::Unsettled(_) | TimeError::TooLate { .. } => Status::failure(504, "Timeout", text),
             TimeError::Refused(status) => status,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_condition_is_waited_for_as_long_as_somebody_may_sit_and_wait() {
+        assert_eq!(until_within(&Clock::real()), Duration::from_secs(30));
+        assert_eq!(until_within(&Clock::faster(60)), Duration::from_secs(30 * 60));
+        assert_eq!(until_within(&Clock::stepped(chrono::DateTime::UNIX_EPOCH)), Duration::from_secs(3600));
     }
 }

@@ -71,6 +71,38 @@ fn the_contexts_of_forks_go_with_their_parent() {
 }
 
 #[test]
+fn a_fork_is_forked_by_its_name_and_its_forks_end_with_it() {
+    let home = Home::new();
+    home.file(".kube/config", USERS);
+    for name in ["b", "a"] {
+        home.ok(&format!("up --detach --name {name}"));
+    }
+    home.ok("fork f");
+    home.kubectl("create configmap of-f");
+    assert!(home.ok("fork --name f").contains("fork \"f-1\" of \"f\""));
+    home.kubectl("get configmap of-f");
+    // Without a name it is a fork of the cluster, also for those whose kubectl talks to one of its forks.
+    assert!(home.ok("fork g").contains("fork \"g\" of \"a\""));
+    assert!(home.fails("fork f-1").contains("there is a fork \"f-1\" of \"f\" already"));
+    let listed = home.ok("fork --list");
+    let listed: Vec<&str> = listed.lines().collect();
+    assert!(
+        listed.len() == 3 && listed[2].starts_with("f-1  ") && listed[2].ends_with("(of f)"),
+        "{listed:?}"
+    );
+    assert!(home.ok("fork --list --name f").starts_with("f-1  "));
+    home.ok("settle --name f-1");
+    home.ok("fork f --delete");
+    assert_eq!(contexts(&home), ("g".into(), ["prod", "b", "a", "g"].map(str::to_owned).into()));
+    assert!(home.ok("fork --list").starts_with("g  "));
+    assert!(home.fails("fork f-1 --delete").contains("there is no fork \"f-1\" of \"a\""));
+    home.ok("fork --name g");
+    home.ok("down a");
+    assert_eq!(contexts(&home), ("b".into(), ["prod", "b"].map(str::to_owned).into()));
+    home.ok("down b");
+}
+
+#[test]
 fn the_contexts_of_forks_in_other_files_go_too_and_others_of_their_name_stay() {
     let home = Home::new();
     home.file(".kube/config", USERS);
@@ -88,7 +120,9 @@ fn the_contexts_of_forks_in_other_files_go_too_and_others_of_their_name_stay() {
     home.kill("a");
     home.ok("down a");
     assert!(!home.path().join("own-f").exists() && home.path().join("other").exists());
-    assert!(home.fails("fork h --name f").contains("\"f\" is itself a fork, of \"b\""));
+    // A fork of a fork goes with all of them.
+    assert!(home.ok("fork h --name f").contains("fork \"h\" of \"f\""));
+    assert_eq!(contexts(&home).0, "h");
     home.ok("down b");
     assert!(!home.path().join("other").exists());
     assert_eq!(contexts(&home), ("prod".into(), vec!["prod".into()]));

@@ -70,6 +70,7 @@ fn a_cluster_is_forked_saved_compared_exported_and_started_again() {
     ok(&up, &["fork", "mine", "--delete", "--kubeconfig", &kubeconfig]);
     assert!(!std::path::Path::new(&kubeconfig).exists());
     assert!(ok(&up, &["fork", "--list"]).starts_with("There is no fork"));
+    assert_eq!(std::fs::read_to_string(file("state/test.forks")).unwrap(), "", "what has ended is forgotten");
 
     let same = up.kubarium(&["diff", &before]);
     assert_eq!(same.status.code(), Some(0), "{:?}", texts(&same));

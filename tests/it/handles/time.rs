@@ -254,6 +254,11 @@ async fn over_http_time_passes_too() {
     let until = json!({"object": "deploy/web", "for": "Available"});
     let (code, said) = ask(&cluster, "", "POST", "/kubarium/v1/time/until", until).await;
     assert_eq!(code, 200, "{said}");
+    // A word that is misspelt is not waited for for ever, by whoever says no bound.
+    let never = json!({"object": "deploy/web", "for": "Availble"});
+    let (code, status) = ask(&cluster, "", "POST", "/kubarium/v1/time/until", never).await;
+    let why = status["message"].as_str().unwrap();
+    assert!(code == 504 && why.contains("within 3600s") && why.contains("--timeout"), "{status}");
     for body in [json!({"object": "web", "for": "Available"}), json!({"object": "x/web", "for": "delete"})] {
         let (code, status) = ask(&cluster, "", "POST", "/kubarium/v1/time/until", body).await;
         assert_eq!((code, &status["reason"]), (400, &"BadRequest".into()), "{status}");
@@ -315,4 +320,7 @@ fn the_commands_let_time_pass() {
     let late = up.kubarium(&["time", "until", "cronjob/report", "delete", "--within", "2m"]);
     let why = String::from_utf8_lossy(&late.stderr).into_owned();
     assert!(!late.status.success() && why.contains("did not come true within 120s"), "{why}");
+    assert!(!why.contains("--timeout"), "{why}");
+    let late = up.kubarium(&["time", "until", "cronjob/report", "delete", "--timeout", "2m"]);
+    assert!(String::from_utf8_lossy(&late.stderr).contains("did not come true within 120s"));
 }

@@ -168,10 +168,13 @@ class Time:
         wanted = {"duration": duration}
         return self.cluster.request("POST", f"{HANDLES}/time/pass", wanted, timeout=_patience(duration))
 
-    def until(self, obj, condition, namespace="default", within="1h"):
-        """Lets it pass until an object is as wanted: `until("deploy/web", "Available")`, or as kubectl wait has it."""
+    def until(self, obj, condition, namespace="default", within=None):
+        """Lets it pass until an object is as wanted: `until("deploy/web", "Available")`, or as kubectl wait has it.
+
+        For an hour at most if nobody says otherwise; for 30 real seconds where the clock is not stepped.
+        """
         wanted = {"object": obj, "namespace": namespace, "for": condition, "within": within}
-        return self.cluster.request("POST", f"{HANDLES}/time/until", wanted, timeout=_patience(within))
+        return self.cluster.request("POST", f"{HANDLES}/time/until", wanted, timeout=_patience(within or "1h"))
 
 
 class Faults:
