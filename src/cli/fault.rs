@@ -315,13 +315,16 @@ fn read(file: &std::path::Path) -> Result<Vec<Value>, Failure> {
     Ok(documents.into_iter().flat_map(faults_of).collect())
 }
 
-/// Those of one document: a list of them, what holds such a list, or one, as an object or plain.
+/// Those of one document: a list of them, kubectl's or what holds one, or one alone, as an object or plain.
 fn faults_of(mut document: Value) -> Vec<Value> {
     let Some(fields) = document.as_object_mut() else {
         return if let Value::Array(faults) = document { faults } else { vec![document] };
     };
     if let Some(Value::Array(faults)) = fields.get_mut("faults").map(Value::take) {
         return faults;
+    }
+    if let Some(Value::Array(items)) = fields.get_mut("items").map(Value::take) {
+        return items.into_iter().flat_map(faults_of).collect();
     }
     if fields.get("kind").and_then(Value::as_str) == Some("Fault") {
         let mut fault = fields.remove("spec").unwrap_or_else(|| json!({}));
@@ -364,7 +367,7 @@ fn text(value: &Value) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::Parser;
+    use clap::{CommandFactory, Parser};
 
     #[derive(Parser)]
     struct FaultLine {
@@ -390,6 +393,7 @@ mod tests {
             "- {name: a, answer: {code: 409}}\n- {latency: 1s}\n",
             r#"{"faults": [{"name": "a", "answer": {"code": 409}}, {"latency": "1s"}]}"#,
             "kind: Fault\nmetadata: {name: a}\nspec: {answer: {code: 409}}\n---\nlatency: 1s\n",
+            "items:\n- {kind: Fault, metadata: {name: a}, spec: {answer: {code: 409}}}\n- latency: 1s\n",
         ] {
             assert_eq!(held(text), Ok(vec![one.clone(), other.clone()]), "{text}");
         }
@@ -412,6 +416,17 @@ mod tests {
             let refused = refused.map(|error| error.to_string()).unwrap_or_default();
             assert!(refused.contains("cannot be used with"), "{line}: {refused}");
         }
+    }
+
+    #[test]
+    fn each_flag_of_a_fault_is_known_beside_a_file() {
+        let of_another_flag = ["retry_after", "executed", "and", "loss", "refuse"];
+        let others = ["filename", "cluster"];
+        let known: Vec<&str> = IN_FILE.into_iter().chain(of_another_flag).chain(others).collect();
+        let command = FaultLine::command();
+        let flags: Vec<&str> = command.get_arguments().map(|flag| flag.get_id().as_str()).collect();
+        let unknown: Vec<&&str> = flags.iter().filter(|flag| !known.contains(flag)).collect();
+        assert!(flags.len() > 20 && unknown.is_empty(), "{unknown:?} of {flags:?}");
     }
 
     #[test]

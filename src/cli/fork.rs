@@ -88,20 +88,25 @@ impl Fork {
         Ok(())
     }
 
-    /// The name that was given; of a fork of a fork the first that no other has, else the cluster chooses.
+    /// The name that was given, else the first that no other has; else the cluster chooses.
     fn name_for_one_of(
         &self,
         ForksParent { root, name: parent, .. }: &ForksParent,
     ) -> Result<Option<String>, Failure> {
-        if self.fork.is_none() && root.name == *parent {
-            return Ok(None);
-        }
         // Asked in the cluster's own name: who may make forks, the parent decides.
         let of_root = Context::load(&root.kubeconfig, &root.name)?;
         let others: Vec<FoundFork> = AllForks::of(&root.name, &of_root)?.collect();
         let has_it = |name: &str| others.iter().find(|other| other.fork.name == name);
         let Some(fork) = &self.fork else {
-            return Ok((1..).map(|number| format!("{parent}-{number}")).find(|name| has_it(name).is_none()));
+            let is_of_root = root.name == *parent;
+            // The cluster knows the forks of its forks by no name.
+            if is_of_root && others.iter().all(|other| other.parent == root.name) {
+                return Ok(None);
+            }
+            let stem = if is_of_root { "fork" } else { parent };
+            let folder = state::folder()?;
+            let is_free = |name: &String| has_it(name).is_none() && !state::is_running(&folder, name);
+            return Ok((1..).map(|number| format!("{stem}-{number}")).find(is_free));
         };
         refuse(fork, parent)?;
         match has_it(fork) {

@@ -103,14 +103,19 @@ async fn put(client: &Client, kind: &Kind, name: &str, tree: Value) -> Result<()
         Err(status) if status.is_already_exists() => {}
         created => return created.map(drop),
     }
-    match client.update(kind, NAMESPACE, name, tree.clone()).await {
-        // No slice becomes one of the other family.
-        Err(status) if status.is("Invalid") => {
-            client.delete(kind, NAMESPACE, name, &DeleteOptions::default()).await?;
-            client.create(kind, NAMESPACE, tree).await.map(drop)
+    // No slice becomes one of the other family. Another server may do all this at the same time.
+    let there = client.get(kind, NAMESPACE, name).await?.to_value();
+    if there["addressType"] != tree["addressType"] {
+        match client.delete(kind, NAMESPACE, name, &DeleteOptions::default()).await {
+            Err(status) if !status.is_not_found() => return Err(status),
+            _ => {}
         }
-        updated => updated.map(drop),
+        match client.create(kind, NAMESPACE, tree.clone()).await {
+            Err(status) if status.is_already_exists() => {}
+            created => return created.map(drop),
+        }
     }
+    client.update(kind, NAMESPACE, name, tree).await.map(drop)
 }
 
 #[cfg(test)]

@@ -115,7 +115,7 @@ impl Inside {
         let condition = condition.clone().resolve(&self.scheme)?;
         self.is_going()?;
         if !self.clock.is_stepped() {
-            return match self.clock.timeout(within, self.see(client, &condition)).await {
+            return match self.clock.timeout_for_client(within, self.see(client, &condition)).await {
                 Ok(seen) => seen,
                 Err(_) => Err(self.late(client, condition, within).await),
             };

@@ -143,7 +143,8 @@ async fn publish(kubelet: Arc<Dependencies>, lost: Arc<Notify>) {
         let mut retry = PUBLISH_RETRY;
         while let Err(status) = try_publish(&kubelet).await {
             tracing::debug!(node = kubelet.node_name(), status = %status.message, "publishing devices");
-            clock.sleep(retry).await;
+            // Those of a node that is gone cannot be, and nothing is due until it is there again.
+            clock.look_after(retry).await;
             retry = (retry * 2).min(LONGEST_RETRY);
         }
         lost.notified().await;

@@ -52,6 +52,11 @@ pub(crate) fn name_of(number: i32) -> String {
     }
 }
 
+/// All that have a name of their own, on one line.
+pub(crate) fn listed() -> String {
+    format!("{}\n", NAMES.join(" "))
+}
+
 /// Whether a process may say what it does about a signal.
 pub(crate) fn is_heard(number: i32) -> bool {
     !UNHEARD.contains(&name_of(number).as_str())

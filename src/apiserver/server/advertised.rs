@@ -13,7 +13,8 @@ fn found_with(bound: SocketAddr, of_host: impl Fn(bool) -> Option<IpAddr>) -> Op
     if !ip.is_loopback() && !ip.is_unspecified() {
         return Some(bound);
     }
-    let own = of_host(ip.is_ipv6()).or_else(|| of_host(ip.is_ipv4()))?;
+    // Behind `::` IPv4 is listened on, too; behind `0.0.0.0` no IPv6.
+    let own = of_host(ip.is_ipv6()).or_else(|| of_host(false))?;
     Some(SocketAddr::new(own, bound.port()))
 }
 
@@ -51,7 +52,7 @@ mod tests {
             ("127.0.0.1:6443", [v4, v6], Some("10.0.0.7:6443")),
             ("0.0.0.0:6443", [v4, v6], Some("10.0.0.7:6443")),
             ("[::1]:6443", [v4, None], Some("10.0.0.7:6443")),
-            ("127.0.0.1:6443", [None, v6], Some("[fd00::7]:6443")),
+            ("127.0.0.1:6443", [None, v6], None),
             ("[::1]:6443", [None, None], None),
             ("[fd00::1]:6443", [v4, None], Some("[fd00::1]:6443")),
         ] {

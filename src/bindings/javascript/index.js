@@ -14,7 +14,7 @@ import { fileURLToPath } from "node:url";
 const PATIENCE = 60_000;
 /** The longest that is waited for an answer: more does not fit into a timer. */
 const LONGEST = 24 * 60 * 60_000;
-/** How long `time/until` may take if its body does not say `within`. */
+/** The longest that `time/until` takes if its body does not say `within`: that of a stepped clock. */
 const UNTIL_WITHIN = "1h";
 /** What ends a process that does not listen. */
 const ENDING_SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"];

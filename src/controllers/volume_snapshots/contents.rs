@@ -44,7 +44,7 @@ impl VolumeSnapshotController {
         let tree = content.to_value();
         if content.is_deleting() {
             self.let_go(ctx, kinds, &content, &tree).await?;
-        } else if tree["status"]["readyToUse"] != true {
+        } else if tree["status"]["readyToUse"] != true && !self.is_external(&tree) {
             if !self.is_simulated(&tree) {
                 return Ok(Action::LookAfter(RETRY));
             }
@@ -54,21 +54,26 @@ impl VolumeSnapshotController {
         Ok(Action::Done)
     }
 
-    /// Whether its driver is played here: that of these disks, and another one that is there, with a
-    /// CSIDriver which does not say otherwise. None takes snapshots of volumes that are not its own.
-    fn is_simulated(&self, content: &Value) -> bool {
-        let name = content["spec"]["driver"].as_str().unwrap_or_default();
-        let driver = self.drivers.get("", name).map(|driver| driver.to_value());
-        let is_there = driver.is_some() || is_own_driver(name);
-        let is_external = driver.is_some_and(|driver| annotation(&driver, SNAPSHOTTER) == "external");
-        is_there && !is_external && self.source(content).is_none_or(|volume| has(name, driver_of(&volume)))
+    fn is_external(&self, content: &Value) -> bool {
+        let driver = self.drivers.get("", text(content, "spec.driver"));
+        driver.is_some_and(|driver| annotation(&driver.to_value(), SNAPSHOTTER) == "external")
     }
 
-    /// The volume that it is to be taken of.
+    /// Whether its driver is there: that of these disks, or one with a CSIDriver. None takes snapshots of
+    /// volumes that are not its own.
+    fn is_simulated(&self, content: &Value) -> bool {
+        let name = text(content, "spec.driver");
+        let is_there = is_own_driver(name) || self.drivers.get("", name).is_some();
+        is_there && self.source(content).is_none_or(|volume| has(name, driver_of(&volume)))
+    }
+
+    /// The volume that it is to be taken of: of those that have its handle its driver's own, if there is one.
     fn source(&self, content: &Value) -> Option<Value> {
         let handle = content["spec"]["source"]["volumeHandle"].as_str()?;
         let volumes = self.volumes.all().into_iter().map(|volume| volume.to_value());
-        volumes.into_iter().find(|volume| handle_of(volume) == handle)
+        let mut meant: Vec<Value> = volumes.filter(|volume| handle_of(volume) == handle).collect();
+        meant.sort_by_key(|volume| has(text(content, "spec.driver"), driver_of(volume)));
+        meant.pop()
     }
 
     /// What a driver says of a snapshot; one that was there before has the handle that is given.

@@ -1,5 +1,5 @@
-//! Volume snapshots (`kubernetes-csi/external-snapshotter`): the controller that clusters bring along, and in
-//! place of each driver one that takes snapshots at once.
+//! Volume snapshots (`kubernetes-csi/external-snapshotter`): the controller that clusters bring along, and of
+//! each driver that is there one that takes snapshots at once.
 //!
 //! Their kinds are custom ones, which somebody else installs: before they are served nothing is watched. In:
 //! VolumeSnapshots, their contents and classes, claims and volumes. Out: contents, and what became of both. A

@@ -34,9 +34,9 @@ struct GatedWrite<'a> {
     why: &'a str,
 }
 
-/// By whom, for whom and of what a write is: the last of each counts. What a controller makes has a new name
-/// each time.
-type WriteOf<'a> = (&'a str, Option<&'a str>, &'a str, &'a str, &'a str);
+/// By whom, for whom and of what a write is, and whether it is a deletion: the last of each counts. What a
+/// controller makes has a new name each time.
+type WriteOf<'a> = (&'a str, Option<&'a str>, &'a str, &'a str, &'a str, bool);
 
 /// A line for each webhook and each policy that said no, as long as the same one has not written the object
 /// since, and it is still there.
@@ -90,7 +90,12 @@ fn write_of<'a>(
     namespace: &'a str,
     name: &'a str,
 ) -> WriteOf<'a> {
-    (unit.who(), made_for, resource, namespace, if made_for.is_some() { "" } else { name })
+    let name = if made_for.is_some() { "" } else { name };
+    (unit.who(), made_for, resource, namespace, name, is_deletion(unit))
+}
+
+fn is_deletion(unit: &Unit<'_>) -> bool {
+    matches!(&unit.first().step, Step::RequestReceived { verb, .. } if verb.starts_with("delete"))
 }
 
 /// The key whose reconcile asked for it.
@@ -230,10 +235,8 @@ impl<'a> GatedWrite<'a> {
 
     /// What whoever asked can do, before what others can.
     fn mended(&self) -> String {
-        let is_delete = matches!(&self.unit.first().step, Step::RequestReceived { verb, .. }
-            if verb.starts_with("delete"));
         match self.made_for {
-            _ if is_delete => String::new(),
+            _ if is_deletion(self.unit) => String::new(),
             Some(of) => format!("{of}, for which it is, has to ask for what is allowed, or "),
             None => format!("{} has to send what is allowed, or ", self.who()),
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::jobs::FIRST_PID;
 use super::killing::{is_signal, signal_name};
 use super::player::{Flow, Player};
+use crate::signal_names;
 
 impl Player<'_> {
     /// In the background: the time that it takes is not waited for.
@@ -106,7 +107,7 @@ impl Player<'_> {
                 let said: String = self.traps.iter().map(line).collect();
                 self.say(&said);
             }
-            ["-l"] => self.say("HUP INT QUIT KILL USR1 USR2 TERM\n"),
+            ["-l"] => self.say(&signal_names::listed()),
             signals if signals[0] == "-" || signals.len() == 1 => {
                 let signals = if signals.len() == 1 { signals } else { &signals[1..] };
                 let traps = std::sync::Arc::make_mut(&mut self.traps);

@@ -28,7 +28,7 @@ impl Player<'_> {
         {
             words = match (name, rest) {
                 ("l", _) => {
-                    self.say("HUP INT QUIT KILL USR1 USR2 TERM\n");
+                    self.say(&signal_names::listed());
                     return Flow::Go;
                 }
                 ("s" | "n", [name, rest @ ..]) => {
@@ -151,8 +151,9 @@ pub(super) fn signal_name(word: &str) -> String {
     if word == "0" {
         return "EXIT".to_owned();
     }
-    let upper = || word.to_ascii_uppercase().trim_start_matches("SIG").to_owned();
-    signal_names::number_of(word).map_or_else(upper, signal_names::name_of)
+    let upper = word.to_ascii_uppercase();
+    let bare = || upper.strip_prefix("SIG").unwrap_or(&upper).to_owned();
+    signal_names::number_of(word).map_or_else(bare, signal_names::name_of)
 }
 
 /// Whether a name is that of a signal, or of what shells count among them.

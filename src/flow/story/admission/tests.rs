@@ -61,6 +61,8 @@ fn a_webhook_that_says_no_is_named_with_what_helps_until_it_is_content() {
     let said = told(&record, "pods", "a");
     let wanted = "forbids that jane deletes pods ns/a (it does not say why): whoever keeps the ";
     assert!(said.len() == 1 && said[0].contains(wanted), "{said:?}");
+    written(&record, asked(&record, "update"), "pods", "a", 8);
+    assert_eq!(told(&record, "pods", "a"), said, "they may change it, and not delete it");
     let (resource, namespace, name) = ("pods".into(), "ns".into(), "a".into());
     let (operation, uid, bytes) = (Operation::Delete, None, 0);
     record.step(None, Step::Stored { resource, namespace, name, revision: 9, operation, uid, bytes });
