@@ -45,10 +45,11 @@ impl VolumeSnapshotController {
         if content.is_deleting() {
             self.let_go(ctx, kinds, &content, &tree).await?;
         } else if tree["status"]["readyToUse"] != true && !self.is_external(&tree) {
-            if !self.is_simulated(&tree) {
+            let source = self.source(&tree);
+            if !self.is_simulated(&tree, source.as_ref()) {
                 return Ok(Action::LookAfter(RETRY));
             }
-            let status = json!({"status": self.taken(ctx, &content, &tree)});
+            let status = json!({"status": taken(ctx, &content, &tree, source.as_ref())});
             ctx.client.patch_status(&kinds.contents, "", name, PatchType::Merge, &status).await?;
         }
         Ok(Action::Done)
@@ -61,38 +62,18 @@ impl VolumeSnapshotController {
 
     /// Whether its driver is there: that of these disks, or one with a CSIDriver. None takes snapshots of
     /// volumes that are not its own.
-    fn is_simulated(&self, content: &Value) -> bool {
+    fn is_simulated(&self, content: &Value, source: Option<&Value>) -> bool {
         let name = text(content, "spec.driver");
         let is_there = is_own_driver(name) || self.drivers.get("", name).is_some();
-        is_there && self.source(content).is_none_or(|volume| has(name, driver_of(&volume)))
+        is_there && source.is_none_or(|volume| has(name, driver_of(volume)))
     }
 
     /// The volume that it is to be taken of: of those that have its handle its driver's own, if there is one.
     fn source(&self, content: &Value) -> Option<Value> {
         let handle = content["spec"]["source"]["volumeHandle"].as_str()?;
         let volumes = self.volumes.all().into_iter().map(|volume| volume.to_value());
-        let mut meant: Vec<Value> = volumes.filter(|volume| handle_of(volume) == handle).collect();
-        meant.sort_by_key(|volume| has(text(content, "spec.driver"), driver_of(volume)));
-        meant.pop()
-    }
-
-    /// What a driver says of a snapshot; one that was there before has the handle that is given.
-    fn taken(&self, ctx: &Reconcile, content: &Object, tree: &Value) -> Value {
-        let source = &tree["spec"]["source"];
-        let mut status = json!({
-            "creationTime": ctx.clock.now().timestamp_nanos_opt(),
-            "readyToUse": true,
-            "snapshotHandle": content.metadata.uid,
-        });
-        if let Some(handle) = source["snapshotHandle"].as_str() {
-            status["snapshotHandle"] = handle.into();
-        }
-        let volume = self.source(tree);
-        let size = volume.and_then(|volume| Quantity::parse(text(&volume, "spec.capacity.storage")).ok());
-        if let Some(size) = size {
-            status["restoreSize"] = size.value().into();
-        }
-        status
+        let meant = volumes.filter(|volume| handle_of(volume) == handle);
+        meant.max_by_key(|volume| has(text(content, "spec.driver"), driver_of(volume)))
     }
 
     /// It stays as long as its snapshot.
@@ -113,6 +94,23 @@ impl VolumeSnapshotController {
             drop_finalizers(ctx, &kinds.contents, content, &[CONTENT_FINALIZER]).await
         }
     }
+}
+
+/// What a driver says of a snapshot; one that was there before has the handle that is given.
+fn taken(ctx: &Reconcile, content: &Object, tree: &Value, volume: Option<&Value>) -> Value {
+    let mut status = json!({
+        "creationTime": ctx.clock.now().timestamp_nanos_opt(),
+        "readyToUse": true,
+        "snapshotHandle": content.metadata.uid,
+    });
+    if let Some(handle) = tree["spec"]["source"]["snapshotHandle"].as_str() {
+        status["snapshotHandle"] = handle.into();
+    }
+    let size = volume.and_then(|volume| Quantity::parse(text(volume, "spec.capacity.storage")).ok());
+    if let Some(size) = size {
+        status["restoreSize"] = size.value().into();
+    }
+    status
 }
 
 /// Whether a driver has a volume: these disks have two names, and what is of no driver is a folder as they

@@ -1,6 +1,8 @@
 // The session, and requests in its name. The key is kept for this tab alone, and is never in an address.
 
 const KEPT = "kubarium-session";
+/** The code of an answer to who may not ask this. */
+export const FORBIDDEN = 403;
 let session = null;
 
 /** Who is let in: by the invitation in the link, or by the session that this tab has. */

@@ -1,12 +1,12 @@
 // The map: the components as a drawing, and what moves between them.
 
-import { json } from "./api.js";
+import { FORBIDDEN, json } from "./api.js";
 import { calmly, el, labelled, show, showChanged, svg, write } from "./dom.js";
 import { Dots } from "./dots.js";
 import { fittedText } from "./fitting.js";
 import { KINDS, PLACES, isRound, kindOf, movement, placeOf } from "./movement.js";
 import { Picture, countedByState, inWords } from "./picture.js";
-import { FORBIDDEN, RECORD, REFUSED } from "./record.js";
+import { RECORD, REFUSED } from "./record.js";
 import { steppingBar } from "./stepping.js";
 
 /** Nodes that are drawn one by one; of further ones the sum is shown. */
@@ -362,7 +362,7 @@ function nodeBox([name, said], pods, x, y, width, tell) {
   const perRow = Math.max(Math.floor((width - 8) / POD_STEP), 1);
   const isCrowded = pods.length > Math.min(MAX_PODS, perRow * POD_ROWS);
   // Where not all are drawn, the last row says how many are not, and nobody looks in vain for those that failed.
-  const inOrder = isCrowded ? [true, false].flatMap((isFailed) => pods.filter(([, state]) => (state === "failed") === isFailed)) : pods;
+  const inOrder = isCrowded ? [...pods].sort(([, one], [, other]) => (other === "failed") - (one === "failed")) : pods;
   const drawn = isCrowded ? Math.min(MAX_PODS, perRow * (POD_ROWS - 1)) : pods.length;
   const squares = inOrder.slice(0, drawn).map(([key, state], at) => {
     const place = { x: x + 6 + (at % perRow) * POD_STEP, y: y + PODS_TOP + Math.floor(at / perRow) * POD_STEP, width: 11, height: 11 };

@@ -1,7 +1,7 @@
 // Every object: as kubectl's tables, by owner, as YAML that can be edited and applied, with events, logs and a
 // shell.
 
-import { ask, forgetKinds, json, kinds, pathOf, resourceOf } from "./api.js";
+import { FORBIDDEN, ask, forgetKinds, json, kinds, pathOf, resourceOf } from "./api.js";
 import { Conflict, apply, replace } from "./applying.js";
 import { aftermath } from "./caused.js";
 import { logs, shell } from "./containers.js";
@@ -9,7 +9,6 @@ import { calmly, el, labelled, show } from "./dom.js";
 import { difference } from "./happened.js";
 import { yamlOf, yamlText } from "./yaml.js";
 
-const FORBIDDEN = 403;
 const CONFLICT = 409;
 const NOT_FOUND = 404;
 /** These say that what is asked for is another thing than the table shows, and cannot be had. */

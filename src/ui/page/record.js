@@ -1,7 +1,7 @@
 // The causal record as it is written, and what of it is shown: a player that follows, slows down, stands still,
 // goes on by one and goes back.
 
-import { Unanswered, lines } from "./api.js";
+import { FORBIDDEN, Unanswered, lines } from "./api.js";
 import { isBeat } from "./movement.js";
 
 /** As many steps as the cluster remembers; older ones are forgotten here, too. */
@@ -11,7 +11,6 @@ const FOLLOWED = `${RECORD}?follow=true&beats=true&bodies=true&rounds=seldom`;
 /** Between two attempts to read on, and where the first was refused: who may not read it now may be allowed later. */
 const PATIENCE = 1000;
 export const REFUSED = 30_000;
-export const FORBIDDEN = 403;
 /** So often the cluster says at least that it is there, in milliseconds; where nothing is heard of it for so many times
  * that, it is not, though its connection may be. A page that slept has not listened: time alone says nothing. */
 const BEAT = 5000;

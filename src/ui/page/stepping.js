@@ -1,6 +1,6 @@
 // The cluster itself, held between two steps: who waits, and the buttons that let them go on.
 
-import { json } from "./api.js";
+import { FORBIDDEN, json } from "./api.js";
 import { calmly, el, labelled, show, showChanged } from "./dom.js";
 
 const ROOT = "/kubarium/v1/step";
@@ -8,7 +8,6 @@ const ROOT = "/kubarium/v1/step";
 const ASKED = 100;
 /** What could not be answered is asked so seldom again, in milliseconds, and only while something is heard of the cluster. */
 const RETRIED = 1000;
-const FORBIDDEN = 403;
 /** Of so many who are held it is told. */
 const MAX_SHOWN = 8;
 const STAGES = ["write", "reconcile", "admission", "scheduling", "sync", "watch", "request"];
