@@ -341,7 +341,7 @@ impl Cluster {
         self.open_component_ports().await?;
         ready::wait(&self.client(), config, &inside.running.nodes.names()).await?;
         self.ready();
-        self.inside.step_from_the_start();
+        self.inside.step_from_the_start().await;
         Ok(())
     }
 

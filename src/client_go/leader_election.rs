@@ -5,6 +5,8 @@
 //! has lost it, and stops. The others take it when nobody has written it for `lease_duration`, by their own
 //! clocks from when they saw it: clocks that disagree do no harm, as long as they run equally fast.
 
+mod alone;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -294,7 +296,7 @@ mod tests {
 
     /// Holds one Lease, and knows whether it can be reached.
     #[derive(Default)]
-    struct LeaseServer {
+    pub(super) struct LeaseServer {
         lease: Mutex<Option<Value>>,
         is_away: Mutex<bool>,
     }
@@ -325,7 +327,7 @@ mod tests {
             response
         }
 
-        fn elector(self: &Arc<LeaseServer>, identity: &str, clock: &Clock) -> LeaderElector {
+        pub(super) fn elector(self: &Arc<LeaseServer>, identity: &str, clock: &Clock) -> LeaderElector {
             let server = self.clone();
             let service = ApiService::new(tower::service_fn(move |request: ApiRequest| {
                 std::future::ready(Ok(server.answer(&request)))
@@ -337,7 +339,12 @@ mod tests {
             LeaderElector::new(config(identity), &context).unwrap()
         }
 
-        fn says(&self, name: &str) -> Value {
+        /// Whether it can be reached from now on.
+        pub(super) fn goes_away(&self, is_away: bool) {
+            *self.is_away.lock() = is_away;
+        }
+
+        pub(super) fn says(&self, name: &str) -> Value {
             self.lease.lock().as_ref().map(|lease| lease["spec"][name].clone()).unwrap_or_default()
         }
     }
@@ -351,12 +358,16 @@ mod tests {
         }
     }
 
-    fn stepped() -> Clock {
+    pub(super) fn stepped() -> Clock {
         Clock::stepped(DateTime::from_timestamp(1_700_000_000, 0).unwrap())
     }
 
     /// Lets time pass until it is over, or for so long; says how long that took.
-    async fn pass<T>(clock: &Clock, most: u64, running: &mut tokio::task::JoinHandle<T>) -> Option<u64> {
+    pub(super) async fn pass<T>(
+        clock: &Clock,
+        most: u64,
+        running: &mut tokio::task::JoinHandle<T>,
+    ) -> Option<u64> {
         for second in 0..most {
             for _ in 0..50 {
                 tokio::task::yield_now().await;
@@ -400,7 +411,7 @@ mod tests {
         first.acquire().await;
         let mut renewing = tokio::spawn(async move { first.renew().await });
         assert_eq!(pass(&clock, 30, &mut renewing).await, None);
-        *server.is_away.lock() = true;
+        server.goes_away(true);
         let took = pass(&clock, 30, &mut renewing).await.expect("it has lost it");
         assert!((10..15).contains(&took), "{took}");
     }
@@ -412,9 +423,9 @@ mod tests {
         first.acquire().await;
         let acquired = server.says("acquireTime");
         let mut renewing = tokio::spawn(async move { first.renew().await });
-        *server.is_away.lock() = true;
+        server.goes_away(true);
         assert_eq!(pass(&clock, 8, &mut renewing).await, None);
-        *server.is_away.lock() = false;
+        server.goes_away(false);
         assert_eq!(pass(&clock, 30, &mut renewing).await, None);
         assert_eq!((server.says("acquireTime"), server.says("leaseTransitions")), (acquired, json!(0)));
         renewing.abort();

@@ -15,12 +15,12 @@ mod limits;
 mod live;
 mod pauses;
 mod profile;
+mod pulses;
 mod stepped;
 mod tracked;
 mod waits;
 mod work;
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 

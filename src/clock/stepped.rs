@@ -59,6 +59,8 @@ pub(crate) enum Manner {
     Look,
     /// Time does not stop for them.
     Idle,
+    /// Nor even when every time is to come, and nobody is told that they are next.
+    Pulse,
 }
 
 impl Stepped {
@@ -108,6 +110,12 @@ impl Stepped {
         self.changes.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// The last change is none.
+    pub(crate) fn overlook_change(&self) {
+        let less = |changes: u64| changes.checked_sub(1);
+        let _ = self.changes.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less);
+    }
+
     pub(crate) fn stir(&self) {
         self.lock().changes.times += 1;
     }
@@ -124,8 +132,9 @@ impl Stepped {
 
     pub(crate) fn next_wake(&self) -> Option<Wake> {
         let state = self.lock();
-        let due = state.first()?.0;
-        let are_next = state.sleepers.range((due, 0)..=(due, u64::MAX));
+        let due = state.first_awaited()?.0;
+        let at_once = state.sleepers.range((due, 0)..=(due, u64::MAX));
+        let are_next = at_once.filter(|(_, sleeper)| sleeper.manner != Manner::Pulse);
         let sleepers = are_next.filter_map(|(_, sleeper)| sleeper.name.clone());
         let who: BTreeSet<Arc<str>> = sleepers.chain(state.beats.names_at(due)).collect();
         Some(Wake { after: due.saturating_sub(state.elapsed), who: who.into_iter().collect() })
@@ -196,15 +205,22 @@ impl SteppedState {
         sleeper.into_iter().chain(self.beats.first()).min()
     }
 
+    /// As [`SteppedState::first`], of those for whom time stops when every time is to come.
+    fn first_awaited(&self) -> Option<Place> {
+        let is_awaited = |(_, sleeper): &(&Place, &Sleeper)| sleeper.manner != Manner::Pulse;
+        let sleeper = self.sleepers.iter().find(is_awaited).map(|(place, _)| *place);
+        sleeper.into_iter().chain(self.beats.first()).min()
+    }
+
     /// Where time stops next.
     fn next_due(&self) -> Option<Duration> {
         if self.exact > 0 {
-            return self.first().map(|place| place.0);
+            return self.first_awaited().map(|place| place.0);
         }
         let stops = |sleeper: &Sleeper| match sleeper.manner {
             Manner::Due => true,
             Manner::Look => sleeper.since != self.changes.times,
-            Manner::Idle => false,
+            Manner::Idle | Manner::Pulse => false,
         };
         self.sleepers.iter().find(|(_, sleeper)| stops(sleeper)).map(|(place, _)| place.0)
     }

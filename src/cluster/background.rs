@@ -44,9 +44,15 @@ pub(super) fn follow_objects(
         background.spawn(otlp::send(inside.clone(), endpoint));
     }
     if inside.config.looks_after_itself {
-        let address = address.and_then(|bound| advertised(&inside.config, bound));
-        if let Some(address) = address.filter(|_| inside.kv.is_shared()) {
-            background.spawn(identity_lease::following(inside.clone(), address));
+        let bound = address;
+        let address = bound.and_then(|bound| advertised(&inside.config, bound));
+        let is_shared = inside.kv.is_shared();
+        // Among others a server is told from them by its address.
+        let told_by = if is_shared { address } else { bound };
+        if let Some(told_by) = told_by {
+            background.spawn(identity_lease::following(inside.clone(), told_by));
+        }
+        if is_shared && address.is_some() {
             background.spawn(service_repair::following(inside.clone()));
         }
         background.spawn(system_objects::following(inside.clone(), address));

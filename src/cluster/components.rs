@@ -183,7 +183,7 @@ impl Running {
             own_controllers: config.controllers.clone(),
             scheduler_plugins: config.scheduler_plugins.clone(),
             standing_by: StandingBy::of(&elections::elected(config)),
-            elections: Elections::default(),
+            elections: Elections::of(config),
             is_ready: AtomicBool::new(false),
         })
     }
@@ -400,18 +400,18 @@ impl Running {
         }
     }
 
-    /// In the name of a component that waits for its Lease.
+    /// In the name of a component that waits for its Lease, or keeps it.
     pub(super) fn candidate(&self, name: &str) -> ComponentContext {
         let source = if name == SCHEDULER { DEFAULT_SCHEDULER } else { name };
         let user = UserInfo::authenticated(&format!("system:{name}"), &[]);
-        self.context(name, (source, ""), user)
+        self.elections.kept_beside(self.context(name, (source, ""), user))
     }
 
     /// The Lease of a component is ours: it runs, unless somebody has stopped it.
     pub(super) fn lead(&self, name: &str, metrics: Arc<LeaderElectionMetrics>) {
         if self.standing_by.leave(name) && self.start(name).is_ok() {
             let counted = self.metrics(name);
-            counted.iter().for_each(|counted| counted.add("leader election", metrics.clone()));
+            counted.iter().for_each(|counted| counted.add(elections::METRICS, metrics.clone()));
         }
     }
 

@@ -121,7 +121,8 @@ pub struct Config {
     /// Which of them have pages at a port of their own.
     pub component_ports: ComponentPorts,
     /// On an etcd that other clusters share: how long everything takes by which one of them runs the
-    /// controllers, and one the scheduler. None: they run in this one, whoever else runs them.
+    /// controllers, and one the scheduler. On a store of its own nothing waits for that, and the Leases only
+    /// say who runs them. None: they run in this one, whoever else runs them, and there are no Leases.
     pub leader_election: Option<LeaderElectionTimes>,
     /// Whether what every cluster has comes back when it is deleted, and nodes that users create get
     /// kubelets.

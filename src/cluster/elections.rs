@@ -1,4 +1,5 @@
-//! Which components wait for a Lease, by whose name they ask for it, and how many are held.
+//! Which components wait for a Lease, by whose name they ask for it, and how many are held. And the Leases
+//! of those that wait for none, since nobody else asks for them: for whoever looks who leads.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,7 +8,8 @@ use tokio::sync::watch;
 
 use super::config::Config;
 use apimachinery::wire::ApiService;
-use client_go::leader_election::LeaderElectionConfig;
+use client_go::component::ComponentContext;
+use client_go::leader_election::{LeaderElectionConfig, LeaderElector};
 use client_go::leader_election_times::LeaderElectionTimes;
 use client_go::lease_hold::LeaseHold;
 use clock::Clock;
@@ -16,6 +18,8 @@ use sync::Mutex;
 
 /// How long a Lease may take to be given up at the end; then it runs out.
 pub(crate) const RELEASE_WITHIN: Duration = Duration::from_millis(700);
+/// As what a component's metrics have those of its Lease.
+pub(super) const METRICS: &str = "leader election";
 /// Where the Leases are.
 const NAMESPACE: &str = "kube-system";
 /// The components of which one leads where clusters share an etcd.
@@ -25,12 +29,36 @@ pub(super) const SCHEDULER: &str = "kube-scheduler";
 /// How many Leases this cluster holds just now, and who asks whether it does.
 #[derive(Default)]
 pub(super) struct Elections {
+    /// Of Leases that nobody else asks for.
+    alone: Option<LeaderElectionTimes>,
     held: watch::Sender<usize>,
     /// By the names of the components that act only while they lead. Bound: those.
     holds: Mutex<BTreeMap<&'static str, LeaseHold>>,
 }
 
 impl Elections {
+    /// Of a cluster that holds none yet.
+    pub(super) fn of(config: &Config) -> Elections {
+        let alone = config.leader_election.filter(|_| !config.apiserver.etcd.is_used());
+        Elections { alone, ..Elections::default() }
+    }
+
+    /// A component that is about to run, which keeps its Lease for as long as it does, if that is for nobody
+    /// else to ask for: it is the component's that runs now, whoever held it before.
+    pub(super) fn kept_beside(&self, context: ComponentContext) -> ComponentContext {
+        let Some(times) = self.alone else { return context };
+        let identity = seeded_identity(&context.entropy, &context.component);
+        let lease = LeaderElectionConfig { identity, ..of_component(&context.component, times) };
+        match LeaderElector::new(lease, &context) {
+            Ok(elector) => {
+                context.metrics.add(METRICS, elector.metrics());
+                context.tasks.spawn("leader election", elector.hold_alone());
+            }
+            Err(error) => tracing::error!(%error, name = &*context.component, "there is no Lease"),
+        }
+        context
+    }
+
     /// From now on a component of this name writes only while this is held.
     pub(crate) fn led_by(&self, name: &'static str, hold: LeaseHold) {
         self.holds.lock().insert(name, hold);
@@ -112,6 +140,16 @@ fn identity(entropy: &Entropy) -> String {
     format!("{}_{}", host_name(), entropy.uid())
 }
 
+/// As [`identity`], of a component whose Lease nobody else asks for: the same again where a seed decides.
+fn seeded_identity(entropy: &Entropy, component: &str) -> String {
+    format!("{}_{}", host_name(), uid(entropy, component))
+}
+
+/// Something that no other process has, for one of this name: at each of its starts another.
+pub(super) fn uid(entropy: &Entropy, name: &str) -> String {
+    entropy.uid_of(&["holder of a Lease", name]).unwrap_or_else(|| entropy.uid())
+}
+
 /// The machine's name.
 pub(super) fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
@@ -136,6 +174,29 @@ mod tests {
     #[test]
     fn two_of_one_machine_have_identities_of_their_own() {
         assert_ne!(identity(&Entropy::seeded(1)), identity(&Entropy::seeded(2)));
+    }
+
+    #[test]
+    fn leases_that_nobody_else_asks_for_are_kept_unless_it_is_switched_off() {
+        let mut config = Config::new();
+        assert_eq!(Elections::of(&config).alone, Some(LeaderElectionTimes::default()));
+        let off = Config { leader_election: None, ..config.clone() };
+        assert_eq!(Elections::of(&off).alone, None);
+        config.apiserver.etcd.servers = vec!["http://127.0.0.1:1".into()];
+        assert_eq!(Elections::of(&config).alone, None, "they are waited for");
+    }
+
+    #[test]
+    fn a_seed_says_who_holds_a_lease_and_the_next_life_is_another() {
+        let lives = |seed| {
+            let entropy = Entropy::seeded(seed);
+            let of = |name| seeded_identity(&entropy, name);
+            [of(SCHEDULER), of(CONTROLLER_MANAGER), of(SCHEDULER)]
+        };
+        let all = [lives(1), lives(2)].concat();
+        assert_eq!(lives(1), all[..3]);
+        assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), 6);
+        assert!(all.iter().all(|identity| identity.starts_with(&format!("{}_", host_name()))));
     }
 
     #[test]

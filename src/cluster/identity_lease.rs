@@ -1,6 +1,6 @@
 //! The Lease by which a server says that it is there, and the removal of those of servers that are gone
-//! (`controlplane/controller/leaderelection`'s neighbours `apiserver.identity` and `apiserverleasegc`). One
-//! server on a store of its own has none: nobody else asks for it.
+//! (`controlplane/controller/leaderelection`'s neighbours `apiserver.identity` and `apiserverleasegc`). A
+//! server on a store of its own has no neighbours, and takes what an earlier life has left.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use chrono::TimeDelta;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::elections::host_name;
+use super::elections::{host_name, uid};
 use super::inside::Inside;
 use apimachinery::labels::Selector;
 use apimachinery::object::Object;
@@ -21,6 +21,7 @@ use apimachinery::time::{Time, rfc3339_micro};
 use apis::coordination::lease::LEASES;
 use apis::core::node_labels::HOSTNAME;
 use client_go::client::Client;
+use clock::Clock;
 
 /// Where they are.
 const NAMESPACE: &str = "kube-system";
@@ -40,13 +41,23 @@ pub(super) fn following(inside: Arc<Inside>, address: SocketAddr) -> impl Future
     inside.clock.named("kube-apiserver").tracked(keep(inside, address))
 }
 
+/// Who keeps it.
+struct IdentityHolder {
+    host: String,
+    uid: String,
+    /// By which neighbours on one host are told apart; none where no other server has the store.
+    among: Option<SocketAddr>,
+}
+
 async fn keep(inside: Arc<Inside>, address: SocketAddr) {
     let (client, clock) = (inside.kit(), inside.clock.clone());
-    let host = host_name();
+    let among = inside.kv.is_shared().then_some(address);
+    let uid = among.map_or_else(|| uid(&inside.config.entropy, IDENTITY), uid_of);
+    let holder = IdentityHolder { host: host_name(), uid, among };
     let mut own = None;
     let mut next_collection = clock.elapsed();
     loop {
-        if let Err(status) = renew(&client, &mut own, (&host, address), clock.now()).await {
+        if let Err(status) = holder.renew(&client, &mut own, &clock).await {
             tracing::debug!(status.message, "the server's Lease is not renewed just now");
         }
         if clock.elapsed() >= next_collection {
@@ -55,7 +66,7 @@ async fn keep(inside: Arc<Inside>, address: SocketAddr) {
                 tracing::debug!(status.message, "Leases of servers that are gone are not removed just now");
             }
         }
-        clock.sleep(RENEW_EVERY).await;
+        clock.pulse(RENEW_EVERY).await;
     }
 }
 
@@ -89,53 +100,49 @@ fn base32(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Writes the server's Lease: at first the one of the host, unless a neighbour has it. One that a neighbour
-/// has taken, whose clock is ahead or who has not heard of this server, is left to it, and there is another
-/// at once.
-async fn renew(
-    client: &Client,
-    own: &mut Option<String>,
-    (host, address): (&str, SocketAddr),
-    now: Time,
-) -> Result<(), Status> {
-    let names = own.clone().into_iter().chain([name(host, None), name(host, Some(address))]);
-    for name in names {
-        if write(client, &name, (host, address), now).await? {
-            *own = Some(name);
-            return Ok(());
-        }
-    }
-    Ok(())
-}
-
-/// Says whether it is the server's own.
-async fn write(
-    client: &Client,
-    name: &str,
-    (host, address): (&str, SocketAddr),
-    now: Time,
-) -> Result<bool, Status> {
-    let holder = format!("{name}_{}", uid_of(address));
-    let renewed = rfc3339_micro(now);
-    let spec =
-        json!({"holderIdentity": holder, "leaseDurationSeconds": DURATION_SECONDS, "renewTime": renewed});
-    match client.get(&LEASES, NAMESPACE, name).await {
-        Ok(found) => {
-            let mut lease = found.to_value();
-            if lease["spec"]["holderIdentity"] != *holder && is_heard_of(&lease, now) {
-                return Ok(false);
+impl IdentityHolder {
+    /// Writes the server's Lease: at first the one of the host, unless a neighbour has it. One that a
+    /// neighbour has taken, whose clock is ahead or who has not heard of this server, is left to it, and
+    /// there is another at once.
+    async fn renew(&self, client: &Client, own: &mut Option<String>, clock: &Clock) -> Result<(), Status> {
+        let names = own.clone().into_iter().chain([name(&self.host, None)]);
+        for name in names.chain(self.among.map(|address| name(&self.host, Some(address)))) {
+            if self.write(client, &name, clock).await? {
+                *own = Some(name);
+                return Ok(());
             }
-            lease["spec"] = spec;
-            client.update(&LEASES, NAMESPACE, name, lease).await?;
         }
-        Err(status) if status.is_not_found() => {
-            let labels = json!({IDENTITY_LABEL: IDENTITY, HOSTNAME: host});
-            let metadata = json!({"name": name, "namespace": NAMESPACE, "labels": labels});
-            client.create(&LEASES, NAMESPACE, json!({"metadata": metadata, "spec": spec})).await?;
-        }
-        Err(status) => return Err(status),
+        Ok(())
     }
-    Ok(true)
+
+    /// Says whether it is the server's own.
+    async fn write(&self, client: &Client, name: &str, clock: &Clock) -> Result<bool, Status> {
+        let (holder, now) = (format!("{name}_{}", self.uid), clock.now());
+        let renewed = rfc3339_micro(now);
+        let spec =
+            json!({"holderIdentity": holder, "leaseDurationSeconds": DURATION_SECONDS, "renewTime": renewed});
+        match client.get(&LEASES, NAMESPACE, name).await {
+            Ok(found) => {
+                let mut lease = found.to_value();
+                let is_anothers = lease["spec"]["holderIdentity"] != *holder;
+                if is_anothers && self.among.is_some() && is_heard_of(&lease, now) {
+                    return Ok(false);
+                }
+                lease["spec"] = spec;
+                let written = client.update(&LEASES, NAMESPACE, name, lease).await?;
+                if written.metadata.resource_version != found.metadata.resource_version {
+                    clock.overlook_change();
+                }
+            }
+            Err(status) if status.is_not_found() => {
+                let labels = json!({IDENTITY_LABEL: IDENTITY, HOSTNAME: self.host});
+                let metadata = json!({"name": name, "namespace": NAMESPACE, "labels": labels});
+                client.create(&LEASES, NAMESPACE, json!({"metadata": metadata, "spec": spec})).await?;
+            }
+            Err(status) => return Err(status),
+        }
+        Ok(true)
+    }
 }
 
 /// Whether its holder has renewed it as it should: three times in a row one does not fail.

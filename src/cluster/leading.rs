@@ -1,5 +1,6 @@
 //! Of several clusters on one etcd one runs the controllers, and one the scheduler: whoever holds the Lease,
-//! as among upstream's control planes. A cluster on a store of its own has no Lease: nobody else asks for it.
+//! as among upstream's control planes. On a store of its own a cluster waits for none, since nobody else asks
+//! for it: its components keep theirs beside their work ([`super::elections::Elections::kept_beside`]).
 //!
 //! Whoever loses a Lease stops what it was for and waits for it again; upstream's process ends instead, and
 //! is started by somebody.

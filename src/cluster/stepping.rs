@@ -64,9 +64,11 @@ impl Inside {
         self.flow.stepping().ok_or(StepError::NoRecord)
     }
 
-    /// Holds everybody from the start, if the config says so.
-    pub(super) fn step_from_the_start(&self) {
+    /// Holds everybody from the start, if the config says so: once all is written that every cluster begins
+    /// with.
+    pub(super) async fn step_from_the_start(&self) {
         if self.config.step {
+            self.rest().await;
             self.flow.stepping().into_iter().for_each(Gate::close);
         }
     }

@@ -127,7 +127,10 @@ fn a_bare_server_leaves_objects_alone() {
         let kubectl = Kubectl::new(kubectls().last().unwrap(), &up);
         kubectl.ok("create deployment web --image=nginx");
         assert_eq!(kubectl.ok("get nodes -o name"), "");
-        assert_eq!(kubectl.ok("get replicasets,leases,serviceaccounts -A -o name"), "", "{arguments:?}");
+        assert_eq!(kubectl.ok("get replicasets,serviceaccounts -A -o name"), "", "{arguments:?}");
+        // The server's own, as every kube-apiserver's, and nobody's who would lead.
+        let leases = kubectl.until("get leases -A -o name", |names| !names.is_empty());
+        assert!(leases.lines().count() == 1 && leases.contains("/apiserver-"), "{leases}");
         assert!(up.log().contains("DEBUG") && !up.log().contains('\x1b'), "colours in a file");
     }
 }

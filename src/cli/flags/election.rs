@@ -14,7 +14,8 @@ use client_go::leader_election_times::LeaderElectionTimes;
 pub struct ElectionFlags {
     /// Whether controllers and scheduler work only while they hold their Lease, so that there may be several.
     ///
-    /// Where a cluster has its store to itself (no --etcd-servers) nobody else asks, and there is no Lease.
+    /// Where a cluster has its store to itself (no --etcd-servers) nobody else asks, and nothing waits for a
+    /// Lease: those of kube-system say who works, unless this is off.
     #[arg(long, default_value_t = true, action = ArgAction::Set, num_args = 0..=1,
         require_equals = true, default_missing_value = "true")]
     pub leader_elect: bool,

@@ -98,6 +98,8 @@ impl Apart {
         keys: ApartKeys,
     ) -> Result<Apart, ApartError> {
         let own_name = wait_for_server(&api, &config.clock).await?;
+        // Who competes for a Lease says so by [`Apart::led_by`].
+        let config = Config { leader_election: None, ..config };
         let served = config.apiserver.api_enablement.complete();
         let served = served.map_err(|why| ApartError(why.into()))?.served();
         let (scheme, kubelets) = (Arc::new(Scheme::of(&served)), Arc::new(Kubelets::default()));

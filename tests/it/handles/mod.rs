@@ -2,6 +2,7 @@
 
 mod components;
 mod exchanges;
+mod leases;
 mod node_failures;
 mod nodes;
 mod settle;
