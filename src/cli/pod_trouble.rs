@@ -58,11 +58,11 @@ fn of_container(container: &ContainerStatus) -> Option<String> {
     if let Some(waiting) = &container.state.waiting
         && !ON_THE_WAY.contains(&waiting.reason.as_str())
     {
-        let last = container.last_state.terminated.as_ref().map(ended);
+        let last = container.last_state.terminated.as_deref().map(ended);
         let last = last.map(|last| format!("; last time: {last}")).unwrap_or_default();
         return Some(format!("{}{last}", said(&waiting.reason, &waiting.message)));
     }
-    let terminated = container.state.terminated.as_ref();
+    let terminated = container.state.terminated.as_deref();
     terminated.filter(|terminated| terminated.exit_code != 0).map(ended)
 }
 

@@ -17,7 +17,7 @@ use super::token_bucket::TokenBucket;
 use apimachinery::time::Time;
 use clock::Clock;
 
-/// How many keys each of the three caches remembers; the one used longest ago is forgotten for a new one.
+/// How many keys each of the three caches remembers; those used longest ago are forgotten for a new one.
 const MAX_CACHE_ENTRIES: usize = 4096;
 /// So many different texts make an aggregate.
 const AGGREGATE_MAX_EVENTS: usize = 10;
@@ -57,7 +57,7 @@ struct Aggregate {
 }
 
 struct Told {
-    name: String,
+    name: Box<str>,
     first_timestamp: Time,
     count: u32,
 }
@@ -78,6 +78,7 @@ impl EventCorrelator {
 
     /// The server took it under `name`.
     pub(super) fn update_state(&mut self, key: Fingerprint, event: &Event, name: String) {
+        let name = name.into_boxed_str();
         self.told.put(key, Told { name, first_timestamp: event.first_timestamp, count: event.count });
     }
 
@@ -94,6 +95,8 @@ impl EventCorrelator {
         }
         aggregate.last = now;
         if !aggregate.texts.contains(&text) {
+            // Most have one, for ever.
+            aggregate.texts.reserve_exact(1);
             aggregate.texts.push(text);
         }
         if aggregate.texts.len() < AGGREGATE_MAX_EVENTS {
@@ -111,7 +114,7 @@ impl EventCorrelator {
         let told = self.told.get(&key);
         let is_update = told.is_some();
         if let Some(told) = told {
-            event.name.clone_from(&told.name);
+            event.name = told.name.to_string();
             event.first_timestamp = told.first_timestamp;
             event.count = told.count + 1;
         }

@@ -1,5 +1,6 @@
 //! The conditions of a pod that its kubelet owns (`pkg/kubelet/status/generate.go`).
 
+use chrono::SubsecRound;
 use serde_json::{Value, json};
 
 use super::allocation::{IN_PROGRESS, PENDING};
@@ -17,6 +18,48 @@ struct Unmet {
     message: String,
 }
 
+/// Those that each pod has of its kubelet.
+const OF_EACH: [&str; 5] =
+    ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];
+
+impl PodWorker {
+    /// The conditions as they were written last.
+    pub(crate) fn conditions(&self) -> &[Condition] {
+        self.own_conditions.as_deref().unwrap_or(&self.pod.status.conditions)
+    }
+
+    /// These are written.
+    pub(crate) fn set_conditions(&mut self, own: Vec<Condition>) {
+        self.own_conditions = Some(own.into());
+        self.share_conditions(&self.pod.clone().status.conditions);
+    }
+
+    /// The pod has changed, and has these: what was written is remembered where they are others.
+    pub(crate) fn keep_conditions(&mut self, found: &[Condition]) {
+        let shared = &self.pod.status.conditions;
+        if self.own_conditions.is_none() && shared != found {
+            let is_own = |condition: &&Condition| OF_EACH.contains(&condition.condition_type.as_str());
+            self.own_conditions = Some(shared.iter().filter(is_own).cloned().collect());
+        }
+        self.share_conditions(found);
+    }
+
+    /// What the pod has need not be here once more. A pod that is not as most are keeps its own: which of the
+    /// others' conditions are its kubelet's does not show.
+    fn share_conditions(&mut self, found: &[Condition]) {
+        let is_usual = |own: &[Condition]| {
+            own.len() == OF_EACH.len()
+                && own.iter().all(|own| {
+                    OF_EACH.contains(&own.condition_type.as_str())
+                        && meta::condition(found, &own.condition_type) == Some(own)
+                })
+        };
+        if self.own_conditions.as_deref().is_some_and(is_usual) {
+            self.own_conditions = None;
+        }
+    }
+}
+
 /// The five conditions, and that of a pod that its node ended, in the order in which the kubelet writes them.
 pub(crate) fn generate(worker: &PodWorker, phase: &str, generation: i64, now: Time) -> Vec<Condition> {
     let sandbox = match worker.sandbox {
@@ -26,14 +69,10 @@ pub(crate) fn generate(worker: &PodWorker, phase: &str, generation: i64, now: Ti
     let containers = containers_ready(worker, phase);
     let ready = ready(worker, phase);
     let completed = if phase == "Succeeded" { "PodCompleted" } else { "" };
-    let conditions = [
-        ("PodReadyToStartContainers", sandbox, ""),
-        ("Initialized", initialized(worker), completed),
-        ("Ready", ready, ""),
-        ("ContainersReady", containers, ""),
-        ("PodScheduled", Ok(()), ""),
-    ];
-    let conditions = conditions.into_iter().map(|(condition_type, outcome, reason)| match outcome {
+    let outcomes = [sandbox, initialized(worker), ready, containers, Ok(())];
+    let reasons = ["", completed, "", "", ""];
+    let conditions = OF_EACH.into_iter().zip(outcomes).zip(reasons);
+    let conditions = conditions.map(|((condition_type, outcome), reason)| match outcome {
         Ok(()) => (condition_type, "True", reason, String::new()),
         Err(unmet) => (condition_type, "False", unmet.reason, unmet.message),
     });
@@ -45,15 +84,17 @@ pub(crate) fn generate(worker: &PodWorker, phase: &str, generation: i64, now: Ti
     let restarts = may_restart_all(&worker.pod).then(|| restarting(worker, phase));
     let resize = worker.resize.iter().flat_map(|resize| resize.conditions());
     let resize = resize.map(|(name, reason, message)| (name, "True", reason, message));
+    // As it is read again.
+    let written_now = now.trunc_subsecs(0);
     let made = resize.chain(conditions).chain(disruption).chain(restarts).map(
         |(condition_type, status, reason, message)| {
-            let old = meta::condition(&worker.conditions, condition_type).filter(|old| old.status == status);
+            let old = meta::condition(worker.conditions(), condition_type).filter(|old| old.status == status);
             Condition {
                 condition_type: condition_type.into(),
                 status: status.into(),
                 reason: reason.into(),
                 message,
-                last_transition_time: old.and_then(|old| old.last_transition_time).or(Some(now)),
+                last_transition_time: old.and_then(|old| old.last_transition_time).or(Some(written_now)),
                 observed_generation: Some(generation),
                 ..Condition::default()
             }
@@ -206,4 +247,54 @@ pub(crate) fn has_passed(container: &Container, spec: &Spec) -> bool {
 pub(crate) fn is_ready(container: &Container, spec: &Spec, is_init: bool) -> bool {
     let ends = is_init && !is_sidecar(spec);
     if ends { container.has_succeeded() } else { container.is_running() && container.ready }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use apimachinery::object::Object;
+
+    use super::*;
+    use crate::stories::{node, object};
+
+    /// The pod of a worker with this status.
+    fn seen(status: &Value) -> Arc<Object> {
+        object(&json!({
+            "metadata": {"name": "p", "uid": "u", "generation": 3},
+            "spec": {"containers": [{"name": "c", "image": "nginx"}]},
+            "status": status,
+        }))
+    }
+
+    #[test]
+    fn what_the_pod_has_is_not_kept_once_more_until_somebody_else_changes_it() {
+        let now = Time::UNIX_EPOCH + chrono::TimeDelta::milliseconds(1234);
+        let mut worker = PodWorker::new(seen(&json!({})), &node(), now);
+        let written = worker.status(&["10.0.0.1"], now);
+        assert_eq!(worker.own_conditions.as_ref().map(|own| own.len()), Some(5), "nobody else has them");
+        worker.update(seen(&written));
+        assert_eq!(worker.own_conditions, None);
+        let later = now + chrono::TimeDelta::seconds(60);
+        assert_eq!(worker.status(&["10.0.0.1"], later), written, "times of transition stay");
+        assert_eq!(worker.own_conditions, None);
+
+        let mut foreign = written.clone();
+        foreign["conditions"][4]["status"] = "False".into();
+        foreign["conditions"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({"type": "example.com/gate", "status": "True"}));
+        worker.update(seen(&foreign));
+        let own = worker.own_conditions.as_deref().expect("what was written is remembered");
+        assert_eq!(to_value(own), written["conditions"]);
+        assert!(differ(worker.conditions(), &worker.pod.status.conditions));
+        assert_eq!(worker.status(&["10.0.0.1"], later), written);
+        // Somebody's own condition is none of the kubelet's.
+        foreign["conditions"][4]["status"] = "True".into();
+        worker.update(seen(&foreign));
+        assert_eq!(worker.own_conditions, None);
+        worker.update(seen(&written));
+        assert_eq!(worker.own_conditions, None);
+    }
 }

@@ -48,7 +48,7 @@ impl PodWorker {
         let conditions = pod_conditions::generate(self, phase, generation, now);
         let mut status = Map::new();
         status.insert("conditions".into(), pod_conditions::to_value(&conditions));
-        self.conditions = conditions;
+        self.set_conditions(conditions);
         status.insert("phase".into(), phase.into());
         if generation > 0 {
             status.insert("observedGeneration".into(), generation.into());
@@ -106,7 +106,7 @@ impl PodWorker {
         self.rejection.is_none()
             && (status.phase != self.phase()
                 || self.pod.spec.containers.iter().zip(&self.containers).any(is_other)
-                || pod_conditions::differ(&self.conditions, &status.conditions))
+                || pod_conditions::differ(self.conditions(), &status.conditions))
     }
 
     /// The strategic merge patch that makes `status` the pod's status, and only this pod's.

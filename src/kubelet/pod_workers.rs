@@ -70,8 +70,9 @@ pub struct PodWorker {
     terminating_since: Option<Time>,
     /// The sandbox that its status tells of is gone.
     pub(crate) has_lost_sandbox: bool,
-    /// The conditions as they were written last: what tells when one changed.
-    pub(crate) conditions: Vec<Condition>,
+    /// The conditions as they were written last, which tell when one changed; nothing where the pod, as it was
+    /// seen last, has them so.
+    pub(crate) own_conditions: Option<Box<[Condition]>>,
     /// Why the node does not run it.
     pub(crate) rejection: Option<Box<Rejection>>,
     /// As whom its containers run, when it says so.
@@ -131,7 +132,7 @@ impl PodWorker {
             most_grace: None,
             terminating_since: None,
             has_lost_sandbox: false,
-            conditions: pod.status.conditions.clone(),
+            own_conditions: None,
             rejection: None,
             users: PodUsers::of(&object),
             mounting: mounting(&pod, &object, &*node.runtime),
@@ -176,7 +177,9 @@ impl PodWorker {
         }
         let says_else = self.says_else_of_listeners(&object);
         self.has_new_listeners |= says_else;
-        self.pod = object.view::<Pod>();
+        let pod = object.view::<Pod>();
+        self.keep_conditions(&pod.status.conditions);
+        self.pod = pod;
         // They stand in its spec, and most changes are of its status.
         if object.metadata.generation != self.object.metadata.generation {
             self.users = PodUsers::of(&object);

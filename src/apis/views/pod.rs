@@ -366,16 +366,17 @@ pub struct ContainerStatus {
     pub last_state: ContainerState,
 }
 
-/// `v1.ContainerState`: at most one is there.
+/// `v1.ContainerState`: at most one is there. Of thousands of pods most run: what else there may be has no room
+/// in them.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct ContainerState {
     /// Not yet started.
-    pub waiting: Option<Reason>,
+    pub waiting: Option<Box<Reason>>,
     /// Since when it runs, when it does.
     pub running: Option<Running>,
     /// How it ended, when it has.
-    pub terminated: Option<Terminated>,
+    pub terminated: Option<Box<Terminated>>,
 }
 
 /// Why a container waits.

@@ -101,7 +101,7 @@ impl Summary {
     fn add_init_containers(&mut self, pod: &Pod) -> bool {
         for (at, status) in pod.status.init_container_statuses.iter().enumerate() {
             self.add_restarts(status);
-            let terminated = status.state.terminated.as_ref();
+            let terminated = status.state.terminated.as_deref();
             if terminated.is_some_and(|terminated| terminated.exit_code == 0) {
                 continue;
             }
@@ -145,7 +145,7 @@ impl Summary {
 
     fn add_restarts(&mut self, status: &ContainerStatus) {
         self.restarts += status.restart_count;
-        let last = status.last_state.terminated.as_ref().and_then(|terminated| terminated.finished_at);
+        let last = status.last_state.terminated.as_deref().and_then(|terminated| terminated.finished_at);
         self.last_restart = self.last_restart.max(last);
     }
 }
