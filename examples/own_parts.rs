@@ -167,18 +167,18 @@ impl RuntimeService for EmptyShelf {
         fn create_container(&self, config: &ContainerConfig<'_>, now: Time) -> Call<ContainerId>;
         fn start_container(
             &self, config: &ContainerConfig<'_>, id: &ContainerId, found: Option<Surroundings>, now: Time
-        ) -> ContainerStatus;
+        ) -> RuntimeContainerStatus;
         fn restore_container(
             &self, config: &ContainerConfig<'_>, id: &ContainerId, found: Option<Surroundings>, started_at: Time
-        ) -> ContainerStatus;
+        ) -> RuntimeContainerStatus;
         fn question(&self, id: &ContainerId) -> Option<PendingQuestion>;
         fn hear(
             &self, config: &ContainerConfig<'_>, id: &ContainerId, asked: &PendingQuestion, answered: Answered
         );
-        fn container_status(&self, id: &ContainerId) -> Option<ContainerStatus>;
+        fn container_status(&self, id: &ContainerId) -> Option<RuntimeContainerStatus>;
         fn list_containers(&self) -> Vec<ContainerId>;
         fn update_container(
-            &self, config: &ContainerConfig<'_>, id: &ContainerId, shown: &dyn Fn(&[Mount]) -> Tree, now: Time
+            &self, config: &ContainerConfig<'_>, id: &ContainerId, shown: &dyn Fn(&[MountedVolume]) -> Tree, now: Time
         ) -> bool;
         fn written_files(&self, config: &ContainerConfig<'_>, id: &ContainerId, now: Time) -> Vec<Left>;
         fn stop_container(
@@ -192,7 +192,7 @@ impl RuntimeService for EmptyShelf {
             &self, config: &ContainerConfig<'_>, id: &ContainerId, command: &[String]
         ) -> ExecSyncForecast;
         fn exec(
-            &self, config: &ContainerConfig<'_>, id: &ContainerId, command: &Command,
+            &self, config: &ContainerConfig<'_>, id: &ContainerId, command: &ExecCommand,
             found: &dyn Fn() -> Option<Surroundings>, now: Time
         ) -> Option<ExecResponse>;
         fn attach(

@@ -153,7 +153,7 @@ pub use stock::ExportError;
 pub use time::TimeError;
 
 use authenticating::authentication;
-use components::{AtWork, Parts, Running};
+use components::{AtWork, Parts, RunningComponents};
 use data_dir::takes_writes;
 use data_plane::DataPlane;
 use forked::{ForkedCluster, NamedForks};
@@ -256,7 +256,7 @@ impl Cluster {
             flow: flow.clone(),
             outside: ServiceResolver::new(&own, entropy).over(&pods),
         };
-        let running = Running::new(&config, parts, kubelets, nodes)?;
+        let running = RunningComponents::new(&config, parts, kubelets, nodes)?;
         let background = background::begin(&kv, &config, &encryption);
         let inside = Arc::new(Inside {
             for_handles: ForHandles::keeping(&flow, config.keep_bodies),

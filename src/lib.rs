@@ -129,7 +129,7 @@ pub mod own {
     #[doc(inline)]
     pub use apiserver::admission::own::OwnAdmission;
     #[doc(inline)]
-    pub use apiserver::admission::{Attributes as AdmissionAttributes, Plugin as AdmissionPlugin, forbidden};
+    pub use apiserver::admission::{AdmissionPlugin, Attributes as AdmissionAttributes, forbidden};
     #[doc(inline)]
     pub use client_go::ComponentContext;
     #[doc(inline)]
@@ -158,7 +158,7 @@ pub mod own {
         #[doc(inline)]
         pub use kubelet::container_runtime::stats::*;
         #[doc(inline)]
-        pub use machine::file_system::{Left, Mount, Tree};
+        pub use machine::file_system::{Left, MountedVolume, Tree};
         #[doc(inline)]
         pub use machine::logs::LogLine;
         #[doc(inline)]

@@ -55,7 +55,7 @@ pub struct Refused {
 }
 
 /// A decision, now or later: only what asks somebody else has to wait.
-pub enum Answer<'a> {
+pub enum PendingDecision<'a> {
     /// It is known.
     Now(Decision),
     /// It has to be found out.
@@ -65,10 +65,10 @@ pub enum Answer<'a> {
 /// One source of permissions (`authorizer.Authorizer`). Called for every request.
 pub trait Authorizer: Send + Sync {
     /// Whether `user` may do what `info` says.
-    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a>;
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> PendingDecision<'a>;
 
     /// What `user` may do in `namespace` as far as it can be listed (`authorizer.RuleResolver`).
-    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules;
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> UserRules;
 
     /// Why it does not allow it: what each authorizer behind it says. Asked about what was refused, and no
     /// more than that; who asks somebody else is not asked again.
@@ -100,7 +100,7 @@ pub fn may_read(authorizer: &Arc<dyn Authorizer>, user: &Arc<UserInfo>) -> MayRe
 
 /// What a user may do, as far as it can be listed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rules {
+pub struct UserRules {
     /// Resources and paths that are no resources.
     pub rules: Vec<PolicyRule>,
     /// Whether there may be more.
@@ -109,12 +109,12 @@ pub struct Rules {
     pub errors: Vec<String>,
 }
 
-impl Answer<'_> {
+impl PendingDecision<'_> {
     /// Waits for it.
     pub async fn wait(self) -> Decision {
         match self {
-            Answer::Now(decision) => decision,
-            Answer::Later(decision) => decision.await,
+            PendingDecision::Now(decision) => decision,
+            PendingDecision::Later(decision) => decision.await,
         }
     }
 }
@@ -164,11 +164,11 @@ impl Decision {
 }
 
 impl<A: Authorizer + ?Sized> Authorizer for Arc<A> {
-    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a> {
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> PendingDecision<'a> {
         (**self).authorize(user, info)
     }
 
-    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> UserRules {
         (**self).rules_for(user, namespace)
     }
 

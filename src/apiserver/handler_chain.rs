@@ -12,14 +12,14 @@ use super::authentication::Authenticators;
 use super::authorization;
 use super::authorization::metrics::AuthorizationMetrics;
 use super::authorization::rbac::Rbac;
-use super::authorizer::{Answer, Authorizer, Decision};
+use super::authorizer::{Authorizer, Decision, PendingDecision};
 use super::config::{ApiserverConfig, ConfigError};
 use super::crd_handler::CrdHandler;
 use super::endpoints::handlers::long_work::LongWork;
-use super::endpoints::routes::healthz::{Check, at_once};
+use super::endpoints::routes::healthz::{HealthCheck, at_once};
 use super::endpoints::routes::openapi_documents::OpenApi;
 use super::endpoints::routes::zpages::ZPages;
-use super::endpoints::{Endpoints, installer};
+use super::endpoints::{EndpointContext, installer};
 use super::filters::audit::audit as tell;
 use super::filters::audit_init::identify;
 use super::filters::authentication::authenticate;
@@ -71,7 +71,7 @@ pub fn build_handler_chain(config: ApiserverConfig) -> Result<ApiService, Config
     let openapi = OpenApi::new(&scheme, &config.schemas, &clock, &config.version.git_version);
     let flow_control = Arc::new(FlowControl::new(config.flow_control, &registry, &scheme, &clock));
     let long_work = LongWork::new(clock.clone());
-    let endpoints = Arc::new(Endpoints {
+    let endpoints = Arc::new(EndpointContext {
         aggregator: Aggregator::new(
             &registry,
             &scheme,
@@ -167,7 +167,7 @@ impl Filters {
     }
 
     /// In the order in which a request meets them.
-    fn around(self, endpoints: Arc<Endpoints>) -> ApiService {
+    fn around(self, endpoints: Arc<EndpointContext>) -> ApiService {
         let flow = endpoints.flow.clone();
         let clock = endpoints.clock.clone();
         let (stepped, steps) = (flow.clone(), clock.clone());
@@ -238,7 +238,8 @@ fn authorizer(
 ) -> Result<Arc<dyn Authorizer>, ConfigError> {
     let ApiserverConfig { registry, scheme, clock, entropy, .. } = config;
     let resolver = ServiceResolver::new(registry, entropy);
-    let initializer = authorization::Initializer { registry, scheme, resolver: &resolver, clock, metrics };
+    let initializer =
+        authorization::AuthorizerInitializer { registry, scheme, resolver: &resolver, clock, metrics };
     let started = authorization::start(&config.authorization, rbac, initializer);
     started.map_err(|why| ConfigError(why.into()))
 }
@@ -260,7 +261,7 @@ fn refuse_to_be_open(config: &ApiserverConfig, authorizer: &Arc<dyn Authorizer>)
     };
     let anonymous = UserInfo::anonymous();
     match authorizer.authorize(&anonymous, &everything) {
-        Answer::Now(Decision::Allow(allowed)) => Err(ConfigError(format!(
+        PendingDecision::Now(Decision::Allow(allowed)) => Err(ConfigError(format!(
             "--listen {address} lets everybody in: requests without credentials are system:anonymous, who may \
              do everything ({}); give --anonymous-auth=false or take that away, or use 127.0.0.1",
             allowed.by
@@ -291,11 +292,11 @@ fn admission(
 }
 
 /// Ready is who does not end (`addReadyzShutdownCheck`).
-fn goes_on(shutdown: Shutdown) -> Check {
+fn goes_on(shutdown: Shutdown) -> HealthCheck {
     at_once(move || if shutdown.has_begun() { Err("process is shutting down".into()) } else { Ok(()) })
 }
 
 /// Ready is who may say what its own components may do.
-fn roles_are_known(rbac: Arc<Rbac>) -> Check {
+fn roles_are_known(rbac: Arc<Rbac>) -> HealthCheck {
     at_once(move || if rbac.knows_bootstrap_roles() { Ok(()) } else { Err("not finished".into()) })
 }

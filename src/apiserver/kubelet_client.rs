@@ -34,7 +34,7 @@ pub trait KubeletLookup: Send + Sync {
     ///
     /// # Errors
     /// Why it could not be started, as the kubelet says.
-    fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<Executed, Status>> {
+    fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<ExecOutcome, Status>> {
         let text = format!("no kubelet of node {:?} can be reached", request.node);
         Box::pin(std::future::ready(Err(Status::internal(text))))
     }
@@ -201,7 +201,7 @@ pub struct ExecRequest {
 
 /// How it ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Executed {
+pub struct ExecOutcome {
     /// Its exit code.
     pub code: i32,
     /// What it said.

@@ -57,20 +57,20 @@ impl Inherited {
 }
 
 /// Ctrl-C, SIGTERM and SIGHUP, from when it was made.
-pub(crate) struct Asked {
+pub(crate) struct TerminationSignals {
     streams: [(unix::Signal, Signal); 3],
     /// How often.
     times: usize,
 }
 
-impl Asked {
+impl TerminationSignals {
     /// From now on they end nothing by themselves.
-    pub(crate) fn listen() -> Result<Asked, Failure> {
+    pub(crate) fn listen() -> Result<TerminationSignals, Failure> {
         let on = |kind| signal(kind).map_err(|error| Failure::new("cannot listen for signals", error));
         let interrupt = (on(SignalKind::interrupt())?, Signal::INT);
         let terminate = (on(SignalKind::terminate())?, Signal::TERM);
         let hang_up = (on(SignalKind::hangup())?, Signal::HUP);
-        Ok(Asked { streams: [interrupt, terminate, hang_up], times: 0 })
+        Ok(TerminationSignals { streams: [interrupt, terminate, hang_up], times: 0 })
     }
 
     async fn next(&mut self) -> Signal {
@@ -105,30 +105,30 @@ impl Asked {
 }
 
 /// A command that runs.
-pub(crate) struct Beside {
+pub(crate) struct RunningCommand {
     child: Child,
     /// What was started with it, if that is a group of its own.
     group: Option<Pid>,
 }
 
-impl Beside {
+impl RunningCommand {
     /// At a terminal it stays in our group, which is the one that may read there and that Ctrl-C reaches.
-    pub(crate) fn start(mut command: Command, inherited: &Inherited) -> io::Result<Beside> {
+    pub(crate) fn start(mut command: Command, inherited: &Inherited) -> io::Result<RunningCommand> {
         let is_apart = !is_at_terminal();
         if is_apart {
             command.process_group(0);
         }
-        Ok(Beside::of(inherited.start(&mut command)?, is_apart))
+        Ok(RunningCommand::of(inherited.start(&mut command)?, is_apart))
     }
 
     /// In a group of its own, which has no terminal.
-    pub(crate) fn start_apart(mut command: Command) -> io::Result<Beside> {
-        Ok(Beside::of(command.process_group(0).spawn()?, true))
+    pub(crate) fn start_apart(mut command: Command) -> io::Result<RunningCommand> {
+        Ok(RunningCommand::of(command.process_group(0).spawn()?, true))
     }
 
-    fn of(child: Child, is_apart: bool) -> Beside {
+    fn of(child: Child, is_apart: bool) -> RunningCommand {
         let pid = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
-        Beside { child, group: pid.filter(|_| is_apart) }
+        RunningCommand { child, group: pid.filter(|_| is_apart) }
     }
 
     /// Its end.
@@ -137,7 +137,7 @@ impl Beside {
     }
 
     /// Its end; what asks us to end meanwhile is passed on.
-    pub(crate) async fn ended(&mut self, asked: &mut Asked) -> io::Result<ExitStatus> {
+    pub(crate) async fn ended(&mut self, asked: &mut TerminationSignals) -> io::Result<ExitStatus> {
         loop {
             match asked.or(self.child.wait()).await {
                 Ok(ended) => return ended,

@@ -4,7 +4,7 @@
 use super::Failure;
 use super::connection::Context;
 use super::forks::{AllForks, FoundFork, ListedFork};
-use super::kubeconfig::current::{self, Current};
+use super::kubeconfig::current::{self, CurrentContext};
 use super::state::{self, Record};
 
 /// A running cluster, or a fork of one by its name or as kubectl's current context, and how to talk to it: in
@@ -100,7 +100,7 @@ fn named(running: Vec<Record>, name: &str) -> Result<Record, Failure> {
 /// The only one, or the one that kubectl talks to.
 pub(crate) fn only_or_current(
     mut running: Vec<Record>,
-    current: impl FnOnce() -> Option<Current>,
+    current: impl FnOnce() -> Option<CurrentContext>,
 ) -> Result<Record, Failure> {
     if running.len() == 1 {
         return Ok(running.remove(0));
@@ -140,7 +140,7 @@ mod tests {
 
     fn chosen(names: &[&str], server: Option<&str>) -> Result<String, String> {
         let server = server.map(|server| format!("https://{server}"));
-        let current = move || Some(Current { server, namespace: None });
+        let current = move || Some(CurrentContext { server, namespace: None });
         let running = names.iter().map(|name| record(name)).collect();
         only_or_current(running, current).map(|record| record.name).map_err(|Failure(why)| why)
     }

@@ -11,7 +11,7 @@ use faults::{Schedule, Shrinking, Span};
 use rustix::process::Signal;
 use tokio::process::Command;
 
-use super::beside::{self, Asked, Beside};
+use super::beside::{self, RunningCommand, TerminationSignals};
 use super::kubeconfig;
 use super::run_folder::RunFolder;
 use super::terminal::fitted;
@@ -97,7 +97,7 @@ impl ExploreCommand {
     }
 
     async fn explore(&self) -> Result<(), ExploreEnd> {
-        let mut asked_to_end = Asked::listen()?;
+        let mut asked_to_end = TerminationSignals::listen()?;
         if let Some(file) = &self.schedule {
             let text = std::fs::read_to_string(file)
                 .map_err(|error| Failure::new(format!("cannot read {}", file.display()), error))?;
@@ -135,7 +135,7 @@ impl ExploreCommand {
         &self,
         schedule: Schedule,
         mut why: String,
-        asked: &mut Asked,
+        asked: &mut TerminationSignals,
     ) -> Result<Failure, ExploreEnd> {
         let found =
             format!("seed {} fails: {why}; looking for the smallest schedule that does", schedule.seed);
@@ -154,7 +154,11 @@ impl ExploreCommand {
     }
 
     /// Whatever goes wrong, its folder is gone in the end, and its cluster stopped.
-    async fn play(&self, schedule: &Schedule, asked: &mut Asked) -> Result<ExploredRun, ExploreEnd> {
+    async fn play(
+        &self,
+        schedule: &Schedule,
+        asked: &mut TerminationSignals,
+    ) -> Result<ExploredRun, ExploreEnd> {
         let name = format!("explore-{}-{}", std::process::id(), schedule.seed);
         let folder = RunFolder::temporary(&name)?;
         let clock = Clock::real();
@@ -179,7 +183,7 @@ impl ExploreCommand {
         folder: &Path,
         name: &str,
         schedule: &Schedule,
-        asked: &mut Asked,
+        asked: &mut TerminationSignals,
     ) -> Result<Option<String>, ExploreEnd> {
         let silent = || Failure("the cluster does not listen".into());
         let access = cluster.access().ok_or_else(silent)?;
@@ -210,9 +214,9 @@ impl ExploreCommand {
         &self,
         command: Command,
         shown: &str,
-        asked: &mut Asked,
+        asked: &mut TerminationSignals,
     ) -> Result<Option<String>, ExploreEnd> {
-        let started = Beside::start_apart(command);
+        let started = RunningCommand::start_apart(command);
         let mut started = started.map_err(|error| Failure::new(format!("cannot run {shown}"), error))?;
         let ended = asked.or(Clock::real().timeout(self.timeout.0, started.wait())).await;
         started.end_rest().await;

@@ -12,7 +12,7 @@ use super::choice::ForksParent;
 use super::connection::Context;
 use super::fork_contexts::{self, ForkContext};
 use super::forks::{AllForks, FORKS, FoundFork, read};
-use super::kubeconfig::Written;
+use super::kubeconfig::WrittenContext;
 use super::{Failure, choice, kubeconfig, say, state};
 use crate::cluster::Access;
 
@@ -118,7 +118,7 @@ impl Fork {
         }
     }
 
-    fn write(&self, made: &MadeFork, root: &str, access: &Access) -> Result<Written, Failure> {
+    fn write(&self, made: &MadeFork, root: &str, access: &Access) -> Result<WrittenContext, Failure> {
         let path = self.file()?;
         let context = ForkContext {
             name: made.name.clone(),

@@ -16,7 +16,7 @@ pub enum Get {
     Clusters {
         /// How: wide shows more columns, json all that is known.
         #[arg(short, long, value_name = "FORMAT")]
-        output: Option<Format>,
+        output: Option<ListFormat>,
     },
     /// A cluster's kubeconfig, on standard output.
     Kubeconfig {
@@ -28,7 +28,7 @@ pub enum Get {
 
 /// How clusters are listed.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub enum ListFormat {
     /// More columns.
     Wide,
     /// An array of all that is known.
@@ -45,9 +45,9 @@ impl Get {
     }
 }
 
-fn clusters(output: Option<Format>) -> Result<(), Failure> {
+fn clusters(output: Option<ListFormat>) -> Result<(), Failure> {
     let state::Clusters { running, killed } = state::clusters()?;
-    if output == Some(Format::Json) {
+    if output == Some(ListFormat::Json) {
         let text = serde_json::to_string_pretty(&running)
             .map_err(|error| Failure::new("cannot show the clusters", error))?;
         say(text);
@@ -56,7 +56,7 @@ fn clusters(output: Option<Format>) -> Result<(), Failure> {
     if running.is_empty() {
         say("No cluster is running; start one with: kubarium up");
     } else {
-        say(table(&running, output == Some(Format::Wide), Clock::real().now()));
+        say(table(&running, output == Some(ListFormat::Wide), Clock::real().now()));
     }
     for Record { name, .. } in killed {
         say(format!("Cluster {name:?} was killed; clean up after it with: kubarium down {name}"));

@@ -117,7 +117,7 @@ pub enum Command {
     #[command(subcommand)]
     Get(get::Get),
     /// Tell the story of an object: a line for each stage, from its request to the running container.
-    Trace(trace::Trace),
+    Trace(trace::TraceArguments),
     /// Learn how Kubernetes works, on a cluster that runs.
     Learn(learn::Learn),
     /// Print a link to the page that shows a cluster at work.

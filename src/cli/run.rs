@@ -11,7 +11,7 @@ use clap::Args;
 use rustix::process::Signal;
 use tokio::process::Command;
 
-use super::beside::{self, Asked, Beside, Inherited};
+use super::beside::{self, Inherited, RunningCommand, TerminationSignals};
 use super::junit::JunitReport;
 use super::left_behind::LeftBehind;
 use super::outcome::complain;
@@ -77,7 +77,7 @@ impl RunCommand {
     }
 
     async fn serve(&self, manifests: &[Manifest], inherited: &Inherited) -> Result<ExitCode, Failure> {
-        let mut asked = Asked::listen()?;
+        let mut asked = TerminationSignals::listen()?;
         let program = self.command.first().ok_or(Failure("there is no command".into()))?;
         if let Some((why, code)) = beside::why_not_runnable(Path::new(program)) {
             complain(&Failure::new(format!("cannot run {}", program.to_string_lossy()), why));
@@ -93,7 +93,7 @@ impl RunCommand {
         claim: &state::Claim,
         manifests: &[Manifest],
         inherited: &Inherited,
-        asked: &mut Asked,
+        asked: &mut TerminationSignals,
     ) -> Result<ExitCode, Failure> {
         let temporary = || RunFolder::temporary(&self.up.name);
         let mut folder = self.keep.as_deref().map_or_else(temporary, RunFolder::below)?;
@@ -133,7 +133,7 @@ impl RunCommand {
         claim: &state::Claim,
         folder: &Path,
         given: (&[Manifest], &Inherited),
-        asked: &mut Asked,
+        asked: &mut TerminationSignals,
     ) -> Result<RunEnd, Failure> {
         let access = cluster.access().ok_or(Failure("the cluster does not listen".into()))?;
         let own = self.up.kubeconfig.clone().unwrap_or_else(|| folder.join("kubeconfig"));
@@ -156,7 +156,7 @@ impl RunCommand {
         cluster: &Cluster,
         kubeconfig: &Path,
         (manifests, inherited): (&[Manifest], &Inherited),
-        asked: &mut Asked,
+        asked: &mut TerminationSignals,
     ) -> Result<RunEnd, Failure> {
         for manifest in manifests {
             match asked.or(cluster.apply(manifest, |_| ())).await {
@@ -198,14 +198,14 @@ impl RunCommand {
         cluster: &Cluster,
         kubeconfig: &Path,
         inherited: &Inherited,
-        asked: &mut Asked,
+        asked: &mut TerminationSignals,
     ) -> Result<ExitStatus, Failure> {
         let (program, arguments) = self.command.split_first().ok_or(Failure("there is no command".into()))?;
         let shown = program.to_string_lossy();
         let mut command = Command::new(program);
         command.args(arguments);
         beside::tell_of_cluster(&mut command, cluster, &self.up.name, kubeconfig);
-        let started = Beside::start(command, inherited);
+        let started = RunningCommand::start(command, inherited);
         let mut started = started.map_err(|error| Failure::new(format!("cannot run {shown}"), error))?;
         let ended = started.ended(asked).await;
         started.end_rest().await;
@@ -214,7 +214,7 @@ impl RunCommand {
 
     /// Everything that is known, while the cluster still runs. What goes wrong with that is said, and changes
     /// nothing of how the command has ended.
-    async fn leave(&self, cluster: &Cluster, folder: &Path, asked: &mut Asked) {
+    async fn leave(&self, cluster: &Cluster, folder: &Path, asked: &mut TerminationSignals) {
         let mut left = LeftBehind::default();
         let clock = Clock::real();
         let gathered = clock.timeout(GATHER_WITHIN, left.gather(cluster));

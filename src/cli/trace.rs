@@ -15,7 +15,7 @@ use flow::{Trace as Story, WantedSteps};
 /// What happened several times for the same reason is told once, with a count. Behind each line stands the
 /// number of the one that led to it.
 #[derive(Args)]
-pub struct Trace {
+pub struct TraceArguments {
     /// Which object: KIND/NAME or KIND NAME, as deployment/web, deploy web or deployments.apps/web. KIND
     /// alone tells of requests that name no object: refused lists, watches and creates that could not be
     /// read.
@@ -55,7 +55,7 @@ pub struct Trace {
     pub output: String,
 }
 
-impl Trace {
+impl TraceArguments {
     /// Asks for it and prints it.
     pub fn run(self) -> Result<(), Failure> {
         let wanted = self.wanted.read()?;

@@ -1,7 +1,7 @@
 //! Which object `kubarium trace` is asked for: in kubectl's own forms, in the namespace that kubectl would
 //! take.
 
-use super::kubeconfig::current::{self, Current};
+use super::kubeconfig::current::{self, CurrentContext};
 use super::state::Record;
 use super::{Failure, kubeconfig};
 use apis::scheme::Scheme;
@@ -99,7 +99,7 @@ pub(crate) fn namespace(record: &Record) -> String {
 
 fn namespace_among(
     record: &Record,
-    current: Option<Current>,
+    current: Option<CurrentContext>,
     own: impl FnOnce() -> Option<String>,
 ) -> String {
     let current = current.filter(|current| current.server.as_ref() == Some(&record.server));
@@ -162,7 +162,7 @@ mod tests {
         let text = r#"{"name": "a", "pid": 1, "server": "https://a", "nodes": 1, "kubeconfig": "/k"}"#;
         let record: Record = serde_json::from_str(text).unwrap();
         let current = |server: &str, namespace: Option<&str>| {
-            Some(Current { server: Some(server.into()), namespace: namespace.map(str::to_owned) })
+            Some(CurrentContext { server: Some(server.into()), namespace: namespace.map(str::to_owned) })
         };
         let own = || Some("own".to_owned());
         assert_eq!(namespace_among(&record, current("https://a", Some("team")), own), "team");

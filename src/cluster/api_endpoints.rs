@@ -22,7 +22,7 @@ pub(super) const NAME: &str = "kubernetes";
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
 /// Servers with one port and of one family: what fits into one slice.
-type Group = ((bool, u16), Vec<String>);
+type AddressesOfPort = ((bool, u16), Vec<String>);
 
 /// Writes down where the servers are. What is there from an earlier start is replaced.
 ///
@@ -45,7 +45,7 @@ pub(crate) async fn publish(client: &Client, servers: &[SocketAddr]) -> Result<(
     remove_others(client, &groups).await
 }
 
-fn groups(servers: &[SocketAddr]) -> Vec<Group> {
+fn groups(servers: &[SocketAddr]) -> Vec<AddressesOfPort> {
     let mut groups: BTreeMap<(bool, u16), Vec<String>> = BTreeMap::new();
     for server in servers {
         let group = groups.entry((server.is_ipv6(), server.port())).or_default();
@@ -55,7 +55,7 @@ fn groups(servers: &[SocketAddr]) -> Vec<Group> {
 }
 
 /// There is one, unless servers have several ports.
-fn slice_name(at: usize, group: &Group) -> String {
+fn slice_name(at: usize, group: &AddressesOfPort) -> String {
     let (is_v6, port) = group.0;
     match at {
         0 => NAME.to_owned(),
@@ -63,16 +63,16 @@ fn slice_name(at: usize, group: &Group) -> String {
     }
 }
 
-fn port(group: &Group) -> Value {
+fn port(group: &AddressesOfPort) -> Value {
     json!({"name": "https", "port": group.0.1, "protocol": "TCP"})
 }
 
-fn subset(group: &Group) -> Value {
+fn subset(group: &AddressesOfPort) -> Value {
     let addresses: Vec<Value> = group.1.iter().map(|ip| json!({"ip": ip})).collect();
     json!({"addresses": addresses, "ports": [port(group)]})
 }
 
-fn slice(name: &str, group: &Group) -> Value {
+fn slice(name: &str, group: &AddressesOfPort) -> Value {
     let endpoint = |ip: &String| json!({"addresses": [ip], "conditions": {"ready": true}});
     let endpoints: Vec<Value> = group.1.iter().map(endpoint).collect();
     json!({
@@ -84,7 +84,7 @@ fn slice(name: &str, group: &Group) -> Value {
 }
 
 /// Slices of ports that no server has any more.
-async fn remove_others(client: &Client, groups: &[Group]) -> Result<(), Status> {
+async fn remove_others(client: &Client, groups: &[AddressesOfPort]) -> Result<(), Status> {
     let names: Vec<String> = groups.iter().enumerate().map(|(at, group)| slice_name(at, group)).collect();
     let labels = Selector::parse(&format!("{SERVICE_LABEL}={NAME}")).unwrap_or_default();
     let predicate = Predicate { labels, ..Predicate::default() };

@@ -28,7 +28,7 @@ pub(super) fn authentication(
     keys: &SigningKeys,
     apiserver: &ApiserverConfig,
 ) -> Result<Authentication, StartError> {
-    let parts = authentication::Parts {
+    let parts = authentication::AuthenticatorParts {
         registry: &apiserver.registry,
         clock: &apiserver.clock,
         entropy: &apiserver.entropy,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use apimachinery::status::Status;
 use apis::core::config_map::CONFIG_MAPS;
 use apiserver::aggregator::ProxyIdentity;
-use apiserver::authentication::{AuthenticationOptions, ConfigError};
+use apiserver::authentication::{AuthenticationConfigError, AuthenticationOptions};
 use client_go::client::Client;
 use pki::{Authority, MadeAt};
 
@@ -28,11 +28,13 @@ pub(crate) fn front_proxy(
     given: ProxyIdentity,
     authority: &Authority,
     now: MadeAt,
-) -> Result<ProxyIdentity, ConfigError> {
+) -> Result<ProxyIdentity, AuthenticationConfigError> {
     if given.0.is_some() || config.request_header.client_ca_file.is_some() {
         return Ok(given);
     }
-    let made = authority.client(FRONT_PROXY, "", now).map_err(|error| ConfigError(error.to_string()))?;
+    let made = authority
+        .client(FRONT_PROXY, "", now)
+        .map_err(|error| AuthenticationConfigError(error.to_string()))?;
     Ok(ProxyIdentity(Some((made.certificate_pem.into_bytes(), made.key_pem.into_bytes()))))
 }
 
@@ -40,7 +42,10 @@ pub(crate) fn front_proxy(
 ///
 /// # Errors
 /// A file that cannot be read.
-pub(crate) fn data(config: &AuthenticationOptions, authority_pem: &str) -> Result<Value, ConfigError> {
+pub(crate) fn data(
+    config: &AuthenticationOptions,
+    authority_pem: &str,
+) -> Result<Value, AuthenticationConfigError> {
     let mut data = json!({"client-ca-file": config.client_authority(authority_pem)?});
     let (authority, proxy, names) = match config.proxy_authority()? {
         Some((authority, proxy)) => (authority, proxy, proxy.allowed_names.clone()),

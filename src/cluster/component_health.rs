@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::components::Running;
+use super::components::RunningComponents;
 use super::elections::{CONTROLLER_MANAGER, SCHEDULER};
 use component_base::health::{check_line, told};
 use component_base::metrics::Render;
@@ -69,7 +69,7 @@ impl ComponentHealth {
     }
 }
 
-impl Running {
+impl RunningComponents {
     /// What a component looks at (`cmd/kube-scheduler/app/server.go`, `cmd/kube-controller-manager/app`):
     /// a controller manager that its controllers run, a scheduler that it has heard of everything. `elects`
     /// is whether it asks for a Lease; one that waits for it is well, too.

@@ -107,7 +107,7 @@ pub(super) struct Parts {
 }
 
 /// The components of one cluster, and which of them run.
-pub(super) struct Running {
+pub(super) struct RunningComponents {
     parts: Parts,
     controller_manager: ControllerManagerOptions,
     gates: FeatureGates,
@@ -151,7 +151,7 @@ impl ManagerParts {
     }
 }
 
-impl Running {
+impl RunningComponents {
     /// None runs yet. A fork inherits the nodes of its parent. The error is about the stages, the nodes,
     /// or the addresses of pods.
     pub(super) fn new(
@@ -159,7 +159,7 @@ impl Running {
         parts: Parts,
         kubelets: Arc<Kubelets>,
         inherited: Option<RegisteredNodes>,
-    ) -> Result<Running, NodeRefusal> {
+    ) -> Result<RunningComponents, NodeRefusal> {
         let nodes = match inherited {
             Some(known) => NodeRegister::inheriting(config, known),
             None => NodeRegister::new(config),
@@ -167,7 +167,7 @@ impl Running {
         let nodes = nodes?;
         let controller_manager = config.controller_manager.clone();
         let wanted = controllers::manager::selected(&controller_manager);
-        Ok(Running {
+        Ok(RunningComponents {
             parts,
             controller_manager,
             gates: config.apiserver.features.gates.clone(),
@@ -438,11 +438,11 @@ impl Running {
         context
     }
 
-    fn controllers(&self) -> controllers::Config {
+    fn controllers(&self) -> controllers::ControllerManagerConfig {
         let Parts { scheme, keys, clock, entropy, .. } = &self.parts;
         let ComponentKeys { root_ca, authority, token_issuer } = keys;
         let options = self.controller_manager.clone();
-        let mut config = controllers::Config::new(options, scheme.clone(), root_ca);
+        let mut config = controllers::ControllerManagerConfig::new(options, scheme.clone(), root_ca);
         config.feature_gates = self.gates.clone();
         config.authority = authority.clone().map(|authority| {
             let (clock, entropy) = (clock.clone(), entropy.clone());
@@ -493,7 +493,7 @@ fn controller(name: &str) -> Option<&'static str> {
     controllers::manager::controller_named(name.strip_prefix(OF_MANAGER)?)
 }
 
-impl Drop for Running {
+impl Drop for RunningComponents {
     fn drop(&mut self) {
         self.stop_all();
     }

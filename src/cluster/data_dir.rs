@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use apiserver::endpoints::routes::healthz::{Check, at_once};
+use apiserver::endpoints::routes::healthz::{HealthCheck, at_once};
 use apiserver::storage::ByteStore;
 use apiserver::storage::options::EtcdOptions;
 
@@ -19,7 +19,7 @@ pub(super) fn pki(data_dir: &Path) -> PathBuf {
 
 /// The check that upstream names `etcd`. A store that only reads serves what it has: it is alive, not ready.
 #[cfg_attr(not(feature = "etcd"), allow(unused, reason = "without a client of etcd nobody is asked"))]
-pub(super) fn takes_writes(kv: ByteStore, etcd: &EtcdOptions) -> Check {
+pub(super) fn takes_writes(kv: ByteStore, etcd: &EtcdOptions) -> HealthCheck {
     match kv {
         ByteStore::Own(kv) => at_once(move || kv.writable().map_err(|error| error.to_string())),
         ByteStore::Etcd(client) => {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use super::components::Running;
+use super::components::RunningComponents;
 use super::config::Config;
 use super::stored::APISERVER;
 use apis::kind::Kind;
@@ -52,8 +52,8 @@ pub(super) fn debugging(
 }
 
 /// What components say that are in a process of their own.
-pub(super) fn memory_of_components(running: &Arc<Running>) -> KeptMemory {
-    let running: Weak<Running> = Arc::downgrade(running);
+pub(super) fn memory_of_components(running: &Arc<RunningComponents>) -> KeptMemory {
+    let running: Weak<RunningComponents> = Arc::downgrade(running);
     KeptMemory(Arc::new(move |count| {
         let Some(running) = running.upgrade() else { return };
         let of_component = |(component, context): (&String, &ComponentContext)| {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokio::sync::{Mutex, watch};
 
 use super::component_health::HealthOfAll;
-use super::components::Running;
+use super::components::RunningComponents;
 use super::config::Config;
 use super::data_plane::DataPlane;
 use super::forked::{NamedForks, Starter};
@@ -36,7 +36,7 @@ const KIT: &str = "kubarium:handles";
 
 /// A running cluster without its port. What a handle does, it does to this.
 pub(crate) struct Inside {
-    pub(super) running: Running,
+    pub(super) running: RunningComponents,
     pub(super) service: ApiService,
     pub(super) scheme: Arc<Scheme>,
     pub(super) clock: Clock,

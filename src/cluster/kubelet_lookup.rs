@@ -17,12 +17,12 @@ use super::remote_kubelets::RemoteKubelets;
 use apimachinery::status::Status;
 use apimachinery::wire::ApiResponse;
 use apiserver::kubelet_client::{
-    AttachRequest, AttachedStreams, Duplex, ExecRequest, Executed, KubeletLookup, KubeletRequest, LogRequest,
-    PodLogOptions, PortForwardRequest, STREAM_IDLE_TIMEOUT, TerminalStreams, WindowSize,
+    AttachRequest, AttachedStreams, Duplex, ExecOutcome, ExecRequest, KubeletLookup, KubeletRequest,
+    LogRequest, PodLogOptions, PortForwardRequest, STREAM_IDLE_TIMEOUT, TerminalStreams, WindowSize,
 };
 use clock::Clock;
 use kubelet::attach::Attachment;
-use kubelet::exec::Command;
+use kubelet::exec::ExecCommand;
 use kubelet::kubelet::Kubelet;
 use kubelet::node_config::NodeConfig;
 use kubelet::players::Players;
@@ -156,7 +156,7 @@ impl KubeletLookup for Kubelets {
         })
     }
 
-    fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<Executed, Status>> {
+    fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<ExecOutcome, Status>> {
         let kubelet = self.of_node(&request.node);
         Box::pin(async move {
             let ExecRequest { namespace, pod, .. } = &request;
@@ -204,12 +204,12 @@ impl KubeletLookup for Kubelets {
 /// From where what is forwarded reaches a pod.
 const LOOPBACK: &str = "127.0.0.1:0";
 
-fn command(request: &ExecRequest) -> Command {
-    Command {
+fn command(request: &ExecRequest) -> ExecCommand {
+    ExecCommand {
         container: request.container.clone(),
         words: request.command.clone(),
         terminal: request.window.map(terminal),
-        ..Command::default()
+        ..ExecCommand::default()
     }
 }
 
@@ -226,11 +226,11 @@ fn terminal(window: WindowSize) -> TerminalSize {
 }
 
 /// What a command said, when it has ended: one that never does is not waited for.
-fn executed(played: machine::exec::Executed) -> Executed {
+fn executed(played: machine::exec::Executed) -> ExecOutcome {
     let code = played.end.map_or(137, |(_, code)| code);
     let machine::exec::Executed { out, errors, .. } = played;
     let [out, errors] = [out, errors].map(|said| byte_text::bytes_of(&said).into_owned());
-    Executed { code, out, errors }
+    ExecOutcome { code, out, errors }
 }
 
 /// Numbers below zero were refused by the apiserver.

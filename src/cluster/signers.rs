@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use apiserver::authentication::service_account::issuer::{Reference, TokenIssuer};
+use apiserver::authentication::service_account::issuer::{ClaimedObject, TokenIssuer};
 use clock::Clock;
 use controllers::{CertificateAuthority, TokenGenerator};
 use entropy::Entropy;
@@ -33,7 +33,7 @@ pub(crate) struct SecretTokens(pub Arc<TokenIssuer>);
 
 impl TokenGenerator for SecretTokens {
     fn generate(&self, namespace: &str, account: &str, uid: &str, secret: &str) -> Result<String, String> {
-        let account = Reference { name: account.into(), uid: uid.into() };
+        let account = ClaimedObject { name: account.into(), uid: uid.into() };
         self.0.issue_legacy(namespace, &account, secret).map_err(String::from)
     }
 }

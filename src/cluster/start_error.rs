@@ -60,7 +60,7 @@ pub enum StartError {
     Kubelets(#[from] KubeletFileError),
     /// The flags of authentication.
     #[error(transparent)]
-    Authentication(#[from] authentication::ConfigError),
+    Authentication(#[from] authentication::AuthenticationConfigError),
     /// The objects that every cluster starts with.
     #[error("cannot set up the cluster: {0}")]
     Bootstrap(#[from] manifests::Error),

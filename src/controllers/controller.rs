@@ -284,12 +284,12 @@ impl EnqueueShared {
 
 /// A controller that was started.
 #[derive(Clone)]
-pub struct Running {
+pub struct RunningController {
     ctx: ComponentContext,
     shared: Arc<EnqueueShared>,
 }
 
-impl Running {
+impl RunningController {
     /// Watches another kind, one that came up later: from when the registration has synced.
     pub fn watch(
         &self,
@@ -309,12 +309,16 @@ impl Running {
 }
 
 /// Starts a controller: its informers, then its workers when the caches are filled.
-pub fn spawn<C: Controller>(ctx: &ComponentContext, controller: C) -> Running {
+pub fn spawn<C: Controller>(ctx: &ComponentContext, controller: C) -> RunningController {
     spawn_workers(ctx, controller, C::WORKERS)
 }
 
 /// Starts a controller with as many workers as somebody wants.
-pub fn spawn_workers<C: Controller>(ctx: &ComponentContext, controller: C, workers: usize) -> Running {
+pub fn spawn_workers<C: Controller>(
+    ctx: &ComponentContext,
+    controller: C,
+    workers: usize,
+) -> RunningController {
     let flow = ctx.client.flow().clone();
     let (component, clock) = (ctx.component.clone(), ctx.clock.clone());
     let queue = ctx.work_queue_counted_as(C::NAME, queue_names::of(C::NAME));
@@ -348,7 +352,7 @@ pub fn spawn_workers<C: Controller>(ctx: &ComponentContext, controller: C, worke
         };
         ctx.tasks.supervise(&format!("{} controller", C::NAME), run);
     }
-    Running { ctx, shared: worker.shared.clone() }
+    RunningController { ctx, shared: worker.shared.clone() }
 }
 
 /// Tells a mapping what an informer tells.

@@ -27,17 +27,17 @@ const LONGEST_PREFIX: usize = 223;
 
 /// One past state of an owner.
 #[derive(Clone)]
-pub(crate) struct Revision {
+pub(crate) struct OwnerRevision {
     /// As it is stored.
     pub object: Arc<Object>,
     view: Arc<ControllerRevision>,
 }
 
-impl Revision {
+impl OwnerRevision {
     /// Of a ControllerRevision.
-    pub(crate) fn of(object: Arc<Object>) -> Revision {
+    pub(crate) fn of(object: Arc<Object>) -> OwnerRevision {
         let view = object.view::<ControllerRevision>();
-        Revision { object, view }
+        OwnerRevision { object, view }
     }
 
     /// Its name.
@@ -70,8 +70,8 @@ impl Revision {
     }
 
     /// By number, then by age, then by name (`byRevision`).
-    fn order(&self, other: &Revision) -> Ordering {
-        let rank = |it: &Revision| (it.number(), it.object.metadata.creation_timestamp);
+    fn order(&self, other: &OwnerRevision) -> Ordering {
+        let rank = |it: &OwnerRevision| (it.number(), it.object.metadata.creation_timestamp);
         rank(self).cmp(&rank(other)).then_with(|| self.name().cmp(other.name()))
     }
 }
@@ -90,7 +90,7 @@ pub(crate) struct History<'a> {
 
 impl History<'_> {
     /// All that are, or become, the owner's, from the oldest to the newest.
-    pub(crate) async fn claim(&self, selector: &Selector) -> Result<Vec<Revision>, Status> {
+    pub(crate) async fn claim(&self, selector: &Selector) -> Result<Vec<OwnerRevision>, Status> {
         let manager = ControllerRefManager {
             client: &self.ctx.client,
             owner: self.owner,
@@ -99,13 +99,13 @@ impl History<'_> {
             selector,
         };
         let claimed = manager.claim(self.revisions, |_| true).await?;
-        let mut claimed: Vec<Revision> = claimed.into_iter().map(Revision::of).collect();
-        claimed.sort_by(Revision::order);
+        let mut claimed: Vec<OwnerRevision> = claimed.into_iter().map(OwnerRevision::of).collect();
+        claimed.sort_by(OwnerRevision::order);
         Ok(claimed)
     }
 
     /// Keeps `data` under a hash that no other state has.
-    pub(crate) async fn create(&self, revision: NewRevision<'_>) -> Result<Revision, Status> {
+    pub(crate) async fn create(&self, revision: NewRevision<'_>) -> Result<OwnerRevision, Status> {
         let NewRevision { hash, .. } = revision;
         let name = revision_name(&self.owner.metadata.name, hash);
         let mut labels = revision.labels.clone();
@@ -117,19 +117,23 @@ impl History<'_> {
         }
         let tree = json!({"metadata": metadata, "data": revision.data, "revision": revision.number});
         let namespace = &self.owner.metadata.namespace;
-        self.ctx.client.create(&CONTROLLER_REVISIONS, namespace, tree).await.map(Revision::of)
+        self.ctx.client.create(&CONTROLLER_REVISIONS, namespace, tree).await.map(OwnerRevision::of)
     }
 
     /// The revision that has the name already, if it keeps the same.
-    pub(crate) async fn existing(&self, hash: &str, data: &Value) -> Result<Option<Revision>, Status> {
+    pub(crate) async fn existing(&self, hash: &str, data: &Value) -> Result<Option<OwnerRevision>, Status> {
         let metadata = &self.owner.metadata;
         let name = revision_name(&metadata.name, hash);
         let found = self.ctx.client.get(&CONTROLLER_REVISIONS, &metadata.namespace, &name).await?;
-        Ok(Some(Revision::of(found)).filter(|found| found.data() == data))
+        Ok(Some(OwnerRevision::of(found)).filter(|found| found.data() == data))
     }
 
     /// Gives a revision another number: its state is the newest again.
-    pub(crate) async fn renumber(&self, revision: &Revision, number: i64) -> Result<Revision, Status> {
+    pub(crate) async fn renumber(
+        &self,
+        revision: &OwnerRevision,
+        number: i64,
+    ) -> Result<OwnerRevision, Status> {
         if revision.number() == number {
             return Ok(revision.clone());
         }
@@ -139,25 +143,29 @@ impl History<'_> {
     /// Labels a revision.
     pub(crate) async fn label(
         &self,
-        revision: &Revision,
+        revision: &OwnerRevision,
         key: &str,
         value: &str,
-    ) -> Result<Revision, Status> {
+    ) -> Result<OwnerRevision, Status> {
         self.update(revision, |tree| tree["metadata"]["labels"][key] = value.into()).await
     }
 
     /// Forgets a state.
-    pub(crate) async fn delete(&self, revision: &Revision) -> Result<(), Status> {
+    pub(crate) async fn delete(&self, revision: &OwnerRevision) -> Result<(), Status> {
         let (namespace, options) = (&self.owner.metadata.namespace, DeleteOptions::default());
         self.ctx.client.delete(&CONTROLLER_REVISIONS, namespace, revision.name(), &options).await
     }
 
-    async fn update(&self, revision: &Revision, change: impl FnOnce(&mut Value)) -> Result<Revision, Status> {
+    async fn update(
+        &self,
+        revision: &OwnerRevision,
+        change: impl FnOnce(&mut Value),
+    ) -> Result<OwnerRevision, Status> {
         let mut tree = revision.object.to_value();
         change(&mut tree);
         let namespace = &self.owner.metadata.namespace;
         let updated = self.ctx.client.update(&CONTROLLER_REVISIONS, namespace, revision.name(), tree).await?;
-        Ok(Revision::of(updated))
+        Ok(OwnerRevision::of(updated))
     }
 }
 
@@ -195,11 +203,11 @@ fn revision_name(owner: &str, hash: &str) -> String {
 mod tests {
     use super::*;
 
-    fn revision(name: &str, number: i64, created: &str) -> Revision {
+    fn revision(name: &str, number: i64, created: &str) -> OwnerRevision {
         let metadata = json!({"name": name, "creationTimestamp": created});
         let data = template_patch(&json!({"spec": {"x": number}}));
         let tree = json!({"metadata": metadata, "revision": number, "data": data});
-        Revision::of(Arc::new(Object::from_value(&tree, vec![]).unwrap()))
+        OwnerRevision::of(Arc::new(Object::from_value(&tree, vec![]).unwrap()))
     }
 
     #[test]
@@ -210,8 +218,8 @@ mod tests {
             revision("b", 2, "2026-01-01T00:00:00Z"),
             revision("a", 2, "2026-01-02T00:00:00Z"),
         ];
-        revisions.sort_by(Revision::order);
-        assert_eq!(revisions.each_ref().map(Revision::name), ["b", "a", "c", "d"]);
+        revisions.sort_by(OwnerRevision::order);
+        assert_eq!(revisions.each_ref().map(OwnerRevision::name), ["b", "a", "c", "d"]);
     }
 
     #[test]

@@ -108,7 +108,7 @@ use validating_admission_policy_status::ValidatingAdmissionPolicyStatusControlle
 
 /// What kube-controller-manager is made of.
 #[derive(Clone)]
-pub struct Config {
+pub struct ControllerManagerConfig {
     /// What its flags say.
     pub options: ControllerManagerOptions,
     /// What is switched on and off (`--feature-gates`).
@@ -123,16 +123,27 @@ pub struct Config {
     pub authority: Option<Arc<dyn CertificateAuthority>>,
 }
 
-impl Config {
+impl ControllerManagerConfig {
     /// Without what signs.
-    pub fn new(options: ControllerManagerOptions, scheme: Arc<Scheme>, root_ca: &str) -> Config {
+    pub fn new(
+        options: ControllerManagerOptions,
+        scheme: Arc<Scheme>,
+        root_ca: &str,
+    ) -> ControllerManagerConfig {
         let feature_gates = FeatureGates::default();
-        Config { options, feature_gates, scheme, root_ca: root_ca.into(), tokens: None, authority: None }
+        ControllerManagerConfig {
+            options,
+            feature_gates,
+            scheme,
+            root_ca: root_ca.into(),
+            tokens: None,
+            authority: None,
+        }
     }
 }
 
 /// Starts a controller.
-type StartController = fn(&ComponentContext, &Config);
+type StartController = fn(&ComponentContext, &ControllerManagerConfig);
 
 /// The controllers by the names that `--controllers` calls them; the order means nothing to them. The garbage
 /// collector starts later. What a controller of upstream's is made of here has the same name twice; the
@@ -329,14 +340,14 @@ const CONTROLLERS: &[(&str, StartController)] = &[
     }),
 ];
 
-fn spawn_tokens_controller(ctx: &ComponentContext, config: &Config) {
+fn spawn_tokens_controller(ctx: &ComponentContext, config: &ControllerManagerConfig) {
     if let Some(tokens) = &config.tokens {
         let controller = service_account_tokens::TokensController::new(ctx, tokens.clone(), &config.root_ca);
         spawn_workers(ctx, controller, config.options.concurrent_serviceaccount_token_syncs);
     }
 }
 
-fn spawn_csr_signer(ctx: &ComponentContext, config: &Config) {
+fn spawn_csr_signer(ctx: &ComponentContext, config: &ControllerManagerConfig) {
     if let Some(authority) = &config.authority {
         let (authority, longest) = (authority.clone(), config.options.cluster_signing_duration);
         spawn(ctx, certificates::signer::CsrSigningController::new(ctx, authority, longest));
@@ -345,7 +356,7 @@ fn spawn_csr_signer(ctx: &ComponentContext, config: &Config) {
 
 /// Starts the garbage collector, once the others have their caches: it watches every kind, and nobody is to
 /// wait for that.
-fn spawn_garbage_collector(ctx: &ComponentContext, config: &Config) {
+fn spawn_garbage_collector(ctx: &ComponentContext, config: &ControllerManagerConfig) {
     let (collected, scheme) = (ctx.clone(), config.scheme.clone());
     let workers = config.options.concurrent_gc_syncs;
     ctx.tasks.spawn("garbage collector: start", async move {

@@ -11,7 +11,7 @@ use sync::Mutex;
 use super::controller::spawn;
 use super::controller_accounts::ControllerAccounts;
 use super::options::ControllerManagerOptions;
-use super::{CONTROLLERS, Config, selection, spawn_garbage_collector};
+use super::{CONTROLLERS, ControllerManagerConfig, selection, spawn_garbage_collector};
 use client_go::ComponentContext;
 use component_base::metrics::{Render, gauge};
 
@@ -39,7 +39,7 @@ pub fn selected(options: &ControllerManagerOptions) -> BTreeSet<&'static str> {
 /// A kube-controller-manager that runs.
 pub struct ControllerManager {
     ctx: ComponentContext,
-    config: Config,
+    config: ControllerManagerConfig,
     /// What each running controller runs. Bound: one entry for each of [`controllers`].
     parts: Mutex<BTreeMap<&'static str, ComponentContext>>,
     running: Arc<RunningControllers>,
@@ -73,7 +73,7 @@ impl Render for RunningControllers {
 
 impl ControllerManager {
     /// Starts it without any controller.
-    pub fn start(ctx: ComponentContext, config: Config) -> ControllerManager {
+    pub fn start(ctx: ComponentContext, config: ControllerManagerConfig) -> ControllerManager {
         // Whatever runs, asks as an account of its own.
         spawn(&ctx, ControllerAccounts::new(&ctx));
         let running = Arc::<RunningControllers>::default();

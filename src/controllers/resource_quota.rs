@@ -10,7 +10,9 @@ use std::time::Duration;
 use serde_json::Value;
 use sync::Mutex;
 
-use super::controller::{self, Action, Change, Controller, Enqueue, Key, Reconcile, Running, Watches};
+use super::controller::{
+    self, Action, Change, Controller, Enqueue, Key, Reconcile, RunningController, Watches,
+};
 use super::options::ControllerManagerOptions;
 use apimachinery::labels::Selector;
 use apimachinery::object::{Object, split_key};
@@ -220,7 +222,7 @@ struct Monitors {
     quotas: Lister,
     /// By where they are stored. Bound: one entry for each kind.
     watched: Mutex<BTreeMap<Arc<str>, HandlerRegistration>>,
-    running: OnceLock<Running>,
+    running: OnceLock<RunningController>,
 }
 
 impl Monitors {

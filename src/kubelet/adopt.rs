@@ -5,13 +5,13 @@ use std::cell::Cell;
 
 use super::container_runtime::services::{Exit, PodSandboxConfig, PodSandboxStatus};
 use super::dependencies::{Dependencies, NodeRuntime};
-use super::kuberuntime::container::Container;
+use super::kuberuntime::container::KubeContainer;
 use super::kuberuntime::context::SyncContext;
-use super::kuberuntime::state::{State, Terminated};
+use super::kuberuntime::state::{ContainerEnd, KubeContainerState};
 use super::node_config::Boots;
 use super::pod_workers::{PodWorker, WorkerState};
 use super::sandbox_state::Sandbox;
-use super::volume_manager::host_files::Written;
+use super::volume_manager::host_files::WrittenFiles;
 use super::volume_manager::sources::Sources;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
@@ -38,7 +38,7 @@ impl PodWorker {
         let (detail, sources) = self.mounted();
         let nothing = Sources::new();
         let mut unheard = Vec::new();
-        let mut written = Written::new();
+        let mut written = WrittenFiles::new();
         written.set_host(&node.host_files, &node.claimed_files);
         let mut context = SyncContext {
             now,
@@ -61,7 +61,7 @@ impl PodWorker {
             longest_restart: node.longest_restart,
             restarts_all: false,
         };
-        let mut restore = |specs: &[Spec], containers: &mut [Container], statuses: &[ContainerStatus]| {
+        let mut restore = |specs: &[Spec], containers: &mut [KubeContainer], statuses: &[ContainerStatus]| {
             for (spec, container) in specs.iter().zip(containers) {
                 if let Some(status) = statuses.iter().find(|status| status.name == spec.name) {
                     restore(spec, container, status, pod.is_terminal(), &mut context);
@@ -89,18 +89,19 @@ impl PodWorker {
     fn begin_anew(&mut self, pod: &pod::Pod, now: Time) {
         let addresses = addresses(&pod.status);
         let (spec, status) = (&pod.spec, &pod.status);
-        let by_policy = |containers: &mut [Container], specs: &[Spec], statuses: &[ContainerStatus]| {
+        let by_policy = |containers: &mut [KubeContainer], specs: &[Spec], statuses: &[ContainerStatus]| {
             lose_all(pod, containers, specs, statuses, false, now);
         };
         by_policy(&mut self.containers, &spec.containers, &status.container_statuses);
         let ephemeral = &status.ephemeral_container_statuses;
         by_policy(&mut self.ephemeral_containers, &spec.ephemeral_containers, ephemeral);
-        let begins_anew = spec.restart_policy != "Never" && !self.containers.iter().all(Container::is_done);
+        let begins_anew =
+            spec.restart_policy != "Never" && !self.containers.iter().all(KubeContainer::is_done);
         let init = &status.init_container_statuses;
         lose_all(pod, &mut self.init_containers, &spec.init_containers, init, begins_anew, now);
         self.has_lost_sandbox = addresses.is_some();
         // Where nothing runs again nothing is made for it.
-        if self.has_lost_sandbox && self.containers.iter().all(Container::is_done) {
+        if self.has_lost_sandbox && self.containers.iter().all(KubeContainer::is_done) {
             self.has_lost_sandbox = false;
             self.sandbox = Sandbox::Stopped(addresses.unwrap_or_default());
             self.state = WorkerState::Terminating;
@@ -149,7 +150,7 @@ fn is_lost(pod: &pod::Pod, boots: Boots) -> bool {
 /// Those that the pod's status knows.
 fn lose_all(
     pod: &pod::Pod,
-    containers: &mut [Container],
+    containers: &mut [KubeContainer],
     specs: &[Spec],
     statuses: &[ContainerStatus],
     all_run_again: bool,
@@ -165,7 +166,7 @@ fn lose_all(
 /// What ran has ended, nobody knows how; it runs again if its policy says so, or all do.
 fn lose(
     (pod, spec): (&pod::Pod, &Spec),
-    container: &mut Container,
+    container: &mut KubeContainer,
     status: &ContainerStatus,
     all_run_again: bool,
     now: Time,
@@ -174,7 +175,7 @@ fn lose(
     container.unseen_runs = status.restart_count;
     let exit = Exit { code: 255, reason: "Unknown".into(), message: String::new() };
     let ended = match (&status.state.running, &status.state.terminated) {
-        (Some(running), _) => Terminated {
+        (Some(running), _) => ContainerEnd {
             id: status.container_id.as_str().into(),
             exit,
             started_at: running.started_at,
@@ -192,7 +193,7 @@ fn lose(
 
 fn restore(
     spec: &Spec,
-    container: &mut Container,
+    container: &mut KubeContainer,
     status: &ContainerStatus,
     is_terminal: bool,
     context: &mut SyncContext<'_>,
@@ -204,9 +205,9 @@ fn restore(
     container.started = status.started.unwrap_or(false);
     if let Some(running) = &status.state.running {
         let started_at = running.started_at.unwrap_or(context.now);
-        container.state = State::Running { id: status.container_id.as_str().into(), started_at };
+        container.state = KubeContainerState::Running { id: status.container_id.as_str().into(), started_at };
     } else if let Some(ended) = &status.state.terminated {
-        container.state = State::Terminated(Box::new(terminated(ended)));
+        container.state = KubeContainerState::Terminated(Box::new(terminated(ended)));
         container.unseen_runs += 1;
     }
     if !is_terminal {
@@ -214,12 +215,12 @@ fn restore(
     }
 }
 
-fn terminated(status: &pod::Terminated) -> Terminated {
+fn terminated(status: &pod::Terminated) -> ContainerEnd {
     let exit =
         Exit { code: status.exit_code, reason: status.reason.clone(), message: status.message.clone() };
     let started_at = status.started_at;
     let finished_at = status.finished_at;
-    Terminated { id: status.container_id.as_str().into(), exit, started_at, finished_at }
+    ContainerEnd { id: status.container_id.as_str().into(), exit, started_at, finished_at }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::players::Cause;
 use super::pod_manager::pods::Loan;
 use super::pod_workers::PodWorker;
 use super::server::RunTimes;
-use super::volume_manager::facts::Facts;
+use super::volume_manager::facts::VolumeFacts;
 use super::volume_manager::surroundings;
 use apimachinery::time::Time;
 use machine::byte_text;
@@ -269,7 +269,7 @@ impl PodWorker {
     ) -> Option<AttachResponse> {
         let held = self.held_facts()?;
         let facts = held.facts(node);
-        let Facts { pod, metadata, .. } = facts;
+        let VolumeFacts { pod, metadata, .. } = facts;
         let written = self.written_until(node, now);
         let response = self.container(name).and_then(|(spec, container)| {
             let attempt = container.restart_count;

@@ -12,12 +12,12 @@ pub const MAX: Duration = Duration::from_secs(300);
 
 /// The pause of one container's restarts, or of one image's pulls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Backoff {
+pub struct RetryPause {
     current: Duration,
     updated_at: Option<Time>,
 }
 
-impl Backoff {
+impl RetryPause {
     /// Doubles the pause, up to `most`; `event_at` is when the attempt failed, `now` when that is seen.
     pub fn next(&mut self, event_at: Time, now: Time, most: Duration) {
         let fresh = self.updated_at.is_none_or(|updated| has_expired(event_at, updated, most));
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn pauses_double_up_to_five_minutes_and_start_over() {
         let mut now = Time::UNIX_EPOCH;
-        let mut backoff = Backoff::default();
+        let mut backoff = RetryPause::default();
         assert_eq!(backoff.until(now, MAX), None);
         let mut pauses = Vec::new();
         for _ in 0..7 {
@@ -66,13 +66,13 @@ mod tests {
 
     #[test]
     fn pauses_are_no_longer_than_is_said() {
-        let (now, mut backoff) = (Time::UNIX_EPOCH, Backoff::default());
+        let (now, mut backoff) = (Time::UNIX_EPOCH, RetryPause::default());
         let mut pauses = |most: u64| {
             backoff.next(now, now, Duration::from_secs(most));
             backoff.current().as_secs()
         };
         assert_eq!([pauses(15), pauses(15), pauses(15)], [10, 15, 15]);
-        let mut backoff = Backoff::default();
+        let mut backoff = RetryPause::default();
         backoff.next(now, now, Duration::from_secs(2));
         assert_eq!(backoff.current().as_secs(), 2);
     }

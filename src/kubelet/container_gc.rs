@@ -10,8 +10,8 @@ use std::time::Duration;
 use chrono::TimeDelta;
 
 use super::container_runtime::services::ContainerId;
-use super::kuberuntime::container::Container;
-use super::kuberuntime::state::{State, Terminated};
+use super::kuberuntime::container::KubeContainer;
+use super::kuberuntime::state::{ContainerEnd, KubeContainerState};
 use super::options::KubeletOptions;
 use apimachinery::time::Time;
 use sync::Mutex;
@@ -55,7 +55,7 @@ impl ContainerGarbage {
     /// Whether a container that has ended is gone, and its log with it.
     pub(crate) fn has_removed(
         &self,
-        container: &Container,
+        container: &KubeContainer,
         id: &ContainerId,
         options: &KubeletOptions,
         now: Time,
@@ -65,7 +65,7 @@ impl ContainerGarbage {
         }
         let Ok(kept) = usize::try_from(options.maximum_dead_containers_per_container) else { return false };
         let looked_at = self.looked_at(now);
-        let was_removable = |ended: &&Terminated| is_removable(ended, options, looked_at);
+        let was_removable = |ended: &&ContainerEnd| is_removable(ended, options, looked_at);
         dead(container).filter(was_removable).skip(kept).any(|ended| ended.id == *id)
     }
 
@@ -109,9 +109,9 @@ fn beyond(mut all: Vec<DeadContainer>, most: usize) -> Vec<ContainerId> {
 }
 
 /// The runs of a container that have ended, the newest first.
-pub(crate) fn dead(container: &Container) -> impl Iterator<Item = &Terminated> {
+pub(crate) fn dead(container: &KubeContainer) -> impl Iterator<Item = &ContainerEnd> {
     let current = match &container.state {
-        State::Terminated(ended) => Some(&**ended),
+        KubeContainerState::Terminated(ended) => Some(&**ended),
         _ => None,
     };
     let all = [current, container.last.as_deref()].into_iter().flatten();
@@ -119,7 +119,7 @@ pub(crate) fn dead(container: &Container) -> impl Iterator<Item = &Terminated> {
 }
 
 /// Whether it had ended before it was looked, and was old enough.
-pub(crate) fn is_removable(ended: &Terminated, options: &KubeletOptions, looked_at: Time) -> bool {
+pub(crate) fn is_removable(ended: &ContainerEnd, options: &KubeletOptions, looked_at: Time) -> bool {
     let (Some(created_at), Some(finished_at)) = (ended.started_at, ended.finished_at) else { return false };
     let age = (looked_at - created_at).to_std();
     finished_at < looked_at && age.is_ok_and(|age| age >= options.minimum_container_ttl_duration)
@@ -136,9 +136,9 @@ mod tests {
         Time::UNIX_EPOCH + TimeDelta::seconds(seconds)
     }
 
-    fn ended(id: &str, started: i64, finished: i64) -> Box<Terminated> {
+    fn ended(id: &str, started: i64, finished: i64) -> Box<ContainerEnd> {
         let (started_at, finished_at) = (Some(at(started)), Some(at(finished)));
-        Box::new(Terminated { id: id.into(), exit: Exit::default(), started_at, finished_at })
+        Box::new(ContainerEnd { id: id.into(), exit: Exit::default(), started_at, finished_at })
     }
 
     fn options(kept: i32, ttl: u64) -> KubeletOptions {
@@ -151,9 +151,9 @@ mod tests {
 
     #[test]
     fn the_older_run_of_a_container_goes_within_a_minute() {
-        let mut container = Container::new(&Spec::default(), RestartPolicy::OnFailure, "");
+        let mut container = KubeContainer::new(&Spec::default(), RestartPolicy::OnFailure, "");
         container.last = Some(ended("old", 0, 5));
-        container.state = State::Terminated(ended("new", 10, 20));
+        container.state = KubeContainerState::Terminated(ended("new", 10, 20));
         let garbage = ContainerGarbage::new(at(-30));
         let gone = |options: KubeletOptions, seconds: i64| {
             ["old", "new"].map(|id| garbage.has_removed(&container, &id.into(), &options, at(seconds)))

@@ -3,17 +3,17 @@
 
 use std::sync::Arc;
 
-pub use super::container_runtime::services::Command;
+pub use super::container_runtime::services::ExecCommand;
 
 use super::attach::refusal;
 use super::container_runtime::services::{ContainerConfig, ExecResponse, Exit, RuntimeError};
 use super::dependencies::NodeRuntime;
 use super::kubelet::Kubelet;
-use super::kuberuntime::container::{Container, Task};
+use super::kuberuntime::container::{KubeContainer, Task};
 use super::players::Cause;
 use super::pod_manager::pods::Loan;
 use super::pod_workers::PodWorker;
-use super::volume_manager::facts::Facts;
+use super::volume_manager::facts::VolumeFacts;
 use super::volume_manager::fetch::Fetch;
 use super::volume_manager::mounting::Mounting;
 use super::volume_manager::sources::Sources;
@@ -33,7 +33,12 @@ impl Kubelet {
     ///
     /// # Errors
     /// Why it could not be started, in the words of kubelet and runtime.
-    pub async fn exec(&self, namespace: &str, pod: &str, command: &Command) -> Result<Executed, ExecError> {
+    pub async fn exec(
+        &self,
+        namespace: &str,
+        pod: &str,
+        command: &ExecCommand,
+    ) -> Result<Executed, ExecError> {
         let clock = &self.shared.context.clock;
         let (begun, now) = (clock.elapsed(), clock.now());
         let mut command = command.clone();
@@ -59,7 +64,7 @@ impl Kubelet {
         &self,
         namespace: &str,
         pod: &str,
-        command: &Command,
+        command: &ExecCommand,
         now: Time,
     ) -> Result<ExecResponse, RuntimeError> {
         let not_found = || refusal(format!("container not found ({:?})", command.container));
@@ -109,12 +114,12 @@ impl PodWorker {
 
     /// None when the container does not run; nothing in it when the command is not known. What it left is
     /// kept.
-    fn exec(&mut self, node: &NodeRuntime, now: Time, command: &Command) -> Option<ExecResponse> {
+    fn exec(&mut self, node: &NodeRuntime, now: Time, command: &ExecCommand) -> Option<ExecResponse> {
         // What other containers left meanwhile is there, too.
         self.look_again(node, now);
         let held = self.held_facts()?;
         let facts = held.facts(node);
-        let Facts { pod, metadata, .. } = facts;
+        let VolumeFacts { pod, metadata, .. } = facts;
         let mut written = self.written_until(node, now);
         let response = self.running_container(&command.container).and_then(|(spec, container)| {
             let (id, started_at) = (container.running_id()?, container.started_at()?);
@@ -149,7 +154,7 @@ impl PodWorker {
         }
     }
 
-    fn running_container(&self, name: &str) -> Option<(&Spec, &Container)> {
+    fn running_container(&self, name: &str) -> Option<(&Spec, &KubeContainer)> {
         self.all_containers().find(|(spec, container)| spec.name == name && container.is_running())
     }
 }

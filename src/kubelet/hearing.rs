@@ -7,7 +7,7 @@ use super::container_runtime::services::{ContainerConfig, ContainerId, PendingQu
 use super::container_runtime::stats::MeasuredContainer;
 use super::dependencies::NodeRuntime;
 use super::kubelet::Kubelet;
-use super::kuberuntime::container::{Container, Task};
+use super::kuberuntime::container::{KubeContainer, Task};
 use super::kuberuntime::context::SyncContext;
 use super::players::Cause;
 use super::pod_workers::PodWorker;
@@ -121,7 +121,7 @@ impl PodWorker {
         }
     }
 
-    pub(crate) fn container_mut(&mut self, name: &str) -> Option<&mut Container> {
+    pub(crate) fn container_mut(&mut self, name: &str) -> Option<&mut KubeContainer> {
         let spec = &self.pod.spec;
         let init = spec.init_containers.iter().zip(&mut self.init_containers);
         let ephemeral = spec.ephemeral_containers.iter().zip(&mut self.ephemeral_containers);

@@ -30,7 +30,7 @@ use super::pod_manager::config::PodConfig;
 use super::pod_manager::pods::{Entry, Loan, PodManager, PodManagerState, set_timer};
 use super::pod_manager::turns::Turn;
 use super::pod_workers::{PodWorker, WorkerState};
-use super::status_manager::{Write, fingerprint};
+use super::status_manager::{StatusWrite, fingerprint};
 use super::volume_manager::fetch::Fetch;
 use super::volume_manager::host_files::HostFiles;
 use super::volume_manager::in_use::VolumesInUse;
@@ -416,7 +416,7 @@ impl Kubelet {
         uid: &Arc<str>,
         now: Time,
         cause: StepId,
-    ) -> Option<Write> {
+    ) -> Option<StatusWrite> {
         if worker.is_waiting_for_sources() && !worker.object.is_deleting() {
             return None;
         }
@@ -431,7 +431,7 @@ impl Kubelet {
         let is_over = worker.state() == WorkerState::Terminated && worker.object.is_deleting();
         let delete = is_over && !std::mem::replace(&mut entry.is_deleted, is_over);
         let metadata = &worker.object.metadata;
-        (delete || patch.is_some()).then(|| Write {
+        (delete || patch.is_some()).then(|| StatusWrite {
             client: self.shared.context.client.caused_by(cause),
             namespace: metadata.namespace.clone(),
             name: metadata.name.clone(),
@@ -475,7 +475,7 @@ impl Kubelet {
         std::mem::take(&mut self.pods.state().fetches)
     }
 
-    fn take_write(&self) -> Option<Write> {
+    fn take_write(&self) -> Option<StatusWrite> {
         self.pods.state().statuses.take()
     }
 

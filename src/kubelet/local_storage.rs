@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::container_runtime::stats::MeasuredContainer;
 use super::eviction::IMMEDIATE_GRACE_SECONDS;
 use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
-use super::kuberuntime::state::State;
+use super::kuberuntime::state::KubeContainerState;
 use super::pod_ending::PodEnding;
 use super::pod_workers::PodWorker;
 use apimachinery::quantity::Quantity;
@@ -76,7 +76,7 @@ impl PodWorker {
     fn filled<'a>(&'a self, context: &SyncContext<'_>) -> Vec<(&'a str, u64, Option<Quantity>)> {
         let mut filled = Vec::new();
         for (container, running) in self.all_containers() {
-            let State::Running { started_at, .. } = &running.state else { continue };
+            let KubeContainerState::Running { started_at, .. } = &running.state else { continue };
             let measured = MeasuredContainer {
                 pod: context.pod,
                 metadata: context.metadata,

@@ -4,7 +4,7 @@ use chrono::SubsecRound;
 use serde_json::{Value, json};
 
 use super::allocation::{IN_PROGRESS, PENDING};
-use super::kuberuntime::container::Container;
+use super::kuberuntime::container::KubeContainer;
 use super::kuberuntime::state::{is_sidecar, may_restart_all};
 use super::pod_workers::{PodWorker, WorkerState};
 use super::sandbox_state::Sandbox;
@@ -178,10 +178,10 @@ pub(crate) fn drop_resize(status: &mut Value) {
 }
 
 fn initialized(worker: &PodWorker) -> Result<(), Unmet> {
-    if worker.containers.iter().any(Container::has_run) {
+    if worker.containers.iter().any(KubeContainer::has_run) {
         return Ok(());
     }
-    let waits = |(container, spec): &(&Container, &Spec)| !has_passed(container, spec);
+    let waits = |(container, spec): &(&KubeContainer, &Spec)| !has_passed(container, spec);
     let pairs = worker.init_containers.iter().zip(&worker.pod.spec.init_containers);
     let names = names(pairs.filter(waits));
     match names.as_str() {
@@ -202,7 +202,7 @@ fn containers_ready(worker: &PodWorker, phase: &str) -> Result<(), Unmet> {
     let spec = &worker.pod.spec;
     let sidecars = worker.init_containers.iter().zip(&spec.init_containers);
     let sidecars = sidecars.filter(|(_, spec)| is_sidecar(spec));
-    let unready = |(container, spec): &(&Container, &Spec)| !is_ready(container, spec, false);
+    let unready = |(container, spec): &(&KubeContainer, &Spec)| !is_ready(container, spec, false);
     let names = names(sidecars.chain(worker.containers.iter().zip(&spec.containers)).filter(unready));
     match names.as_str() {
         "" => Ok(()),
@@ -234,17 +234,17 @@ fn ready(worker: &PodWorker, phase: &str) -> Result<(), Unmet> {
     Err(Unmet { reason: "ReadinessGatesNotReady", message: closed.join(", ") })
 }
 
-fn names<'a>(containers: impl Iterator<Item = (&'a Container, &'a Spec)>) -> String {
+fn names<'a>(containers: impl Iterator<Item = (&'a KubeContainer, &'a Spec)>) -> String {
     containers.map(|(_, spec)| spec.name.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// Whether an init container lets the next one start: it has ended well, or, a sidecar, it has started.
-pub(crate) fn has_passed(container: &Container, spec: &Spec) -> bool {
+pub(crate) fn has_passed(container: &KubeContainer, spec: &Spec) -> bool {
     if is_sidecar(spec) { container.started } else { container.has_succeeded() }
 }
 
 /// Whether its part of the pod is ready: an init container is when it has ended well.
-pub(crate) fn is_ready(container: &Container, spec: &Spec, is_init: bool) -> bool {
+pub(crate) fn is_ready(container: &KubeContainer, spec: &Spec, is_init: bool) -> bool {
     let ends = is_init && !is_sidecar(spec);
     if ends { container.has_succeeded() } else { container.is_running() && container.ready }
 }

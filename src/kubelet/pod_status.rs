@@ -3,9 +3,9 @@
 
 use serde_json::{Map, Value, json};
 
-use super::kuberuntime::container::Container;
+use super::kuberuntime::container::KubeContainer;
 use super::kuberuntime::security::{self, PodUsers};
-use super::kuberuntime::state::{State, Terminated};
+use super::kuberuntime::state::{ContainerEnd, KubeContainerState};
 use super::pod_conditions::{self, has_passed, is_ready};
 use super::pod_workers::{PodWorker, WorkerState};
 use apimachinery::time::{Time, rfc3339};
@@ -19,10 +19,11 @@ impl PodWorker {
             return phase;
         }
         if self.state == WorkerState::Terminated {
-            let succeeded = self.failure.is_none() && self.containers.iter().all(Container::has_succeeded);
+            let succeeded =
+                self.failure.is_none() && self.containers.iter().all(KubeContainer::has_succeeded);
             return if succeeded { "Succeeded" } else { "Failed" };
         }
-        let has_begun = |container: &Container| container.has_run();
+        let has_begun = |container: &KubeContainer| container.has_run();
         let is_pending = self.is_initializing() || !self.containers.iter().all(has_begun);
         if is_pending { "Pending" } else { "Running" }
     }
@@ -30,8 +31,9 @@ impl PodWorker {
     /// Whether an init container has not passed yet, and nothing else has run.
     pub(crate) fn is_initializing(&self) -> bool {
         let specs = &self.pod.spec.init_containers;
-        let waits = |(container, spec): (&Container, &Spec)| !has_passed(container, spec);
-        !self.containers.iter().any(Container::has_run) && self.init_containers.iter().zip(specs).any(waits)
+        let waits = |(container, spec): (&KubeContainer, &Spec)| !has_passed(container, spec);
+        !self.containers.iter().any(KubeContainer::has_run)
+            && self.init_containers.iter().zip(specs).any(waits)
     }
 
     /// The whole status at `now`. Remembers the conditions, so that their times of transition stay until
@@ -95,7 +97,7 @@ impl PodWorker {
     /// (`isPodStatusByKubeletEqual`).
     fn differs_from_status(&self) -> bool {
         let status = &self.pod.status;
-        let is_other = |(spec, container): (&Spec, &Container)| {
+        let is_other = |(spec, container): (&Spec, &KubeContainer)| {
             let written = status.container_statuses.iter().find(|status| status.name == spec.name);
             written.is_none_or(|written| {
                 written.restart_count != container.restart_count
@@ -133,9 +135,9 @@ impl PodWorker {
     }
 
     /// By name; init containers in the order in which they run.
-    fn statuses(&self, specs: &[Spec], containers: &[Container], is_init: bool) -> Value {
+    fn statuses(&self, specs: &[Spec], containers: &[KubeContainer], is_init: bool) -> Value {
         let is_over = self.state == WorkerState::Terminated && !self.is_initializing();
-        let mut pairs: Vec<(&Spec, &Container)> = specs.iter().zip(containers).collect();
+        let mut pairs: Vec<(&Spec, &KubeContainer)> = specs.iter().zip(containers).collect();
         if !is_init {
             pairs.sort_by(|a, b| a.0.name.cmp(&b.0.name));
         }
@@ -165,7 +167,7 @@ fn forget_addresses<'a>(addresses: &mut Value, known: impl IntoIterator<Item = &
 
 fn container_status(
     spec: &Spec,
-    container: &Container,
+    container: &KubeContainer,
     users: Option<&PodUsers>,
     is_init: bool,
     is_over: bool,
@@ -183,9 +185,9 @@ fn container_status(
         status.insert("volumeMounts".into(), volume_mounts(spec));
     }
     let id = match &container.state {
-        State::Running { id, .. } => Some(id),
-        State::Terminated(ended) => Some(&ended.id),
-        State::Waiting { .. } => container.last.as_ref().map(|ended| &ended.id),
+        KubeContainerState::Running { id, .. } => Some(id),
+        KubeContainerState::Terminated(ended) => Some(&ended.id),
+        KubeContainerState::Waiting { .. } => container.last.as_ref().map(|ended| &ended.id),
     };
     match id.filter(|id| !id.is_empty()) {
         None => {
@@ -207,23 +209,29 @@ fn container_status(
 }
 
 /// A container of which nothing is known when its pod ends is taken to have failed.
-fn state(state: &State, is_over: bool) -> Value {
+fn state(state: &KubeContainerState, is_over: bool) -> Value {
     match state {
-        State::Waiting { .. } if is_over => json!({"terminated": {
+        KubeContainerState::Waiting { .. } if is_over => json!({"terminated": {
             "exitCode": 137,
             "reason": "ContainerStatusUnknown",
             "message": "The container could not be located when the pod was terminated",
             "startedAt": null,
             "finishedAt": null,
         }}),
-        State::Waiting { reason, message } if message.is_empty() => json!({"waiting": {"reason": reason}}),
-        State::Waiting { reason, message } => json!({"waiting": {"reason": reason, "message": message}}),
-        State::Running { started_at, .. } => json!({"running": {"startedAt": rfc3339(*started_at)}}),
-        State::Terminated(ended) => json!({"terminated": terminated(ended)}),
+        KubeContainerState::Waiting { reason, message } if message.is_empty() => {
+            json!({"waiting": {"reason": reason}})
+        }
+        KubeContainerState::Waiting { reason, message } => {
+            json!({"waiting": {"reason": reason, "message": message}})
+        }
+        KubeContainerState::Running { started_at, .. } => {
+            json!({"running": {"startedAt": rfc3339(*started_at)}})
+        }
+        KubeContainerState::Terminated(ended) => json!({"terminated": terminated(ended)}),
     }
 }
 
-fn terminated(ended: &Terminated) -> Value {
+fn terminated(ended: &ContainerEnd) -> Value {
     let mut value = json!({
         "exitCode": ended.exit.code,
         "reason": ended.exit.reason(),

@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use super::container_runtime::services::{ContainerConfig, PodSandboxStatus, ProbedContainer};
 use super::dependencies::NodeRuntime;
-use super::kuberuntime::container::{CONFIG_ERROR, Container, Task};
+use super::kuberuntime::container::{CONFIG_ERROR, KubeContainer, Task};
 use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
-use super::kuberuntime::state::State;
+use super::kuberuntime::state::KubeContainerState;
 use super::pod_workers::PodWorker;
 use super::volume_manager::claims::{self, ATTACH_TIMEOUT, ClaimRefusal};
 use super::volume_manager::devices;
-use super::volume_manager::facts::Facts;
+use super::volume_manager::facts::VolumeFacts;
 use super::volume_manager::fetch::Fetch;
-use super::volume_manager::host_files::Written;
+use super::volume_manager::host_files::WrittenFiles;
 use super::volume_manager::mounting::Mounting;
 use super::volume_manager::sources::{Found, Source, Sources};
 use super::volume_manager::volumes;
@@ -25,14 +25,14 @@ use apimachinery::time::Time;
 use apis::views::pod::{Container as Spec, Pod};
 use apis::views::pod_detail::PodDetail;
 use clock::after;
-use machine::file_system::Mount;
+use machine::file_system::MountedVolume;
 
 /// The first pause after a volume could not be mounted, and the longest (`exponentialbackoff`).
 const MOUNT_RETRY: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(122));
 /// How often what running containers look at is fetched again (`--sync-frequency`).
 const REFRESH_PERIOD: Duration = Duration::from_secs(60);
 
-/// [`Facts`] that borrow nothing from the worker.
+/// [`VolumeFacts`] that borrow nothing from the worker.
 pub(crate) struct HeldFacts {
     pod: Arc<Pod>,
     own: Arc<Pod>,
@@ -44,8 +44,8 @@ pub(crate) struct HeldFacts {
 
 impl HeldFacts {
     /// On the pod's node.
-    pub(crate) fn facts<'a>(&'a self, node: &'a NodeRuntime) -> Facts<'a> {
-        Facts {
+    pub(crate) fn facts<'a>(&'a self, node: &'a NodeRuntime) -> VolumeFacts<'a> {
+        VolumeFacts {
             pod: &self.pod,
             metadata: &self.object.metadata,
             annotations: &self.own.metadata.annotations,
@@ -167,8 +167,8 @@ impl PodWorker {
     }
 
     /// What containers left in volumes, those that run among them.
-    pub(crate) fn written_until(&mut self, node: &NodeRuntime, now: Time) -> Written {
-        let Some(mounting) = &mut self.mounting else { return Written::new() };
+    pub(crate) fn written_until(&mut self, node: &NodeRuntime, now: Time) -> WrittenFiles {
+        let Some(mounting) = &mut self.mounting else { return WrittenFiles::new() };
         let mut written = std::mem::take(&mut mounting.written);
         written.set_host(&node.host_files, &node.claimed_files);
         for (spec, container) in self.all_containers() {
@@ -181,7 +181,7 @@ impl PodWorker {
     }
 
     /// See [`PodWorker::written_until`].
-    pub(crate) fn keep(&mut self, written: Written) {
+    pub(crate) fn keep(&mut self, written: WrittenFiles) {
         if let Some(mounting) = &mut self.mounting {
             mounting.written = written;
         }
@@ -323,8 +323,10 @@ impl PodWorker {
 
     /// When a container that lacked something is tried again.
     fn config_retry(&self) -> Option<Time> {
-        let retry = |(_, container): (&Spec, &Container)| match (&container.state, &container.task) {
-            (State::Waiting { reason, .. }, Task::StartBackOff { until }) if reason == CONFIG_ERROR => {
+        let retry = |(_, container): (&Spec, &KubeContainer)| match (&container.state, &container.task) {
+            (KubeContainerState::Waiting { reason, .. }, Task::StartBackOff { until })
+                if reason == CONFIG_ERROR =>
+            {
                 Some(*until)
             }
             _ => None,
@@ -338,7 +340,7 @@ impl PodWorker {
         if node.images.is_free() || mounting.pull_secrets.is_empty() {
             return None;
         }
-        let retry = |(_, container): (&Spec, &Container)| match container.task {
+        let retry = |(_, container): (&Spec, &KubeContainer)| match container.task {
             Task::Pull(ref pull) => pull.retry(),
             _ => None,
         };
@@ -349,7 +351,7 @@ impl PodWorker {
     pub(crate) fn look_again(&mut self, node: &NodeRuntime, now: Time) {
         let Some(held) = self.held_facts() else { return };
         let facts = held.facts(node);
-        let Facts { pod, metadata, .. } = facts;
+        let VolumeFacts { pod, metadata, .. } = facts;
         let written = self.written_until(node, now);
         let init = pod.spec.init_containers.iter().zip(&mut self.init_containers);
         for (spec, container) in init.chain(pod.spec.containers.iter().zip(&mut self.containers)) {
@@ -359,7 +361,7 @@ impl PodWorker {
             };
             let attempt = container.restart_count;
             let config = ContainerConfig { pod, metadata, container: spec, attempt };
-            let shown = |mounts: &[Mount]| volumes::view(&facts, spec, mounts, &written);
+            let shown = |mounts: &[MountedVolume]| volumes::view(&facts, spec, mounts, &written);
             let differs = node.runtime.update_container(&config, &id, &shown, now);
             if let Task::Run(running) = &mut container.task
                 && differs

@@ -14,11 +14,11 @@ use super::container_runtime::services::{ContainerConfig, PodSandboxStatus, Runt
 use super::container_runtime::{declared, used};
 use super::dependencies::NodeRuntime;
 use super::device_plugins::GivenDevices;
-use super::kuberuntime::container::{Container, grace_period};
+use super::kuberuntime::container::{KubeContainer, grace_period};
 use super::kuberuntime::context::{Happening, PodEvent, SyncContext};
 use super::kuberuntime::image_volumes::ImageVolumes;
 use super::kuberuntime::security::PodUsers;
-use super::kuberuntime::state::{RestartPolicy, State, is_sidecar};
+use super::kuberuntime::state::{KubeContainerState, RestartPolicy, is_sidecar};
 use super::pod_ending::PodEnding;
 use super::sandbox_state::Sandbox;
 use super::volume_manager::mounting::Mounting;
@@ -58,9 +58,9 @@ pub struct PodWorker {
     pub due: Option<Time>,
     pub(crate) state: WorkerState,
     pub(crate) sandbox: Sandbox,
-    pub(crate) init_containers: Vec<Container>,
-    pub(crate) ephemeral_containers: Vec<Container>,
-    pub(crate) containers: Vec<Container>,
+    pub(crate) init_containers: Vec<KubeContainer>,
+    pub(crate) ephemeral_containers: Vec<KubeContainer>,
+    pub(crate) containers: Vec<KubeContainer>,
     pub(crate) start_time: Time,
     /// When the kubelet itself ended the pod.
     pub(crate) failure: Option<Box<PodEnding>>,
@@ -108,8 +108,8 @@ impl WorkerState {
     }
 }
 
-fn ephemeral(spec: &Spec) -> Container {
-    Container::new(spec, RestartPolicy::Never, "ContainerCreating")
+fn ephemeral(spec: &Spec) -> KubeContainer {
+    KubeContainer::new(spec, RestartPolicy::Never, "ContainerCreating")
 }
 
 impl PodWorker {
@@ -119,7 +119,7 @@ impl PodWorker {
         let reason =
             if pod.spec.init_containers.is_empty() { "ContainerCreating" } else { "PodInitializing" };
         let container =
-            |spec: &Spec, is_init| Container::new(spec, RestartPolicy::of(&pod, spec, is_init), reason);
+            |spec: &Spec, is_init| KubeContainer::new(spec, RestartPolicy::of(&pod, spec, is_init), reason);
         let mut worker = PodWorker {
             due: None,
             state: WorkerState::Sync,
@@ -173,7 +173,7 @@ impl PodWorker {
     pub fn update(&mut self, object: Arc<Object>) {
         if self.may_have_config(&object) {
             let init = self.init_containers.iter_mut().chain(&mut self.ephemeral_containers);
-            init.chain(&mut self.containers).for_each(Container::start_again);
+            init.chain(&mut self.containers).for_each(KubeContainer::start_again);
         }
         let says_else = self.says_else_of_listeners(&object);
         self.has_new_listeners |= says_else;
@@ -379,7 +379,7 @@ impl PodWorker {
             container.stop(spec, grace, context);
             due = earliest([due, container.advance(spec, context)]);
         }
-        let mut may_stop = self.containers.iter().all(Container::is_done);
+        let mut may_stop = self.containers.iter().all(KubeContainer::is_done);
         let waited = self.terminating_since.and_then(|since| (context.now - since).to_std().ok());
         let left = grace.saturating_sub(waited.unwrap_or_default()).max(MIN_SIDECAR_GRACE.min(grace));
         for (container, spec) in self.init_containers.iter_mut().zip(&specs.init_containers).rev() {
@@ -422,13 +422,13 @@ impl PodWorker {
     /// Whether nothing of it will run again: all containers have ended, or an init container has failed for
     /// good.
     fn is_finished(&self) -> bool {
-        let failed = |container: &Container| container.is_done() && !container.has_succeeded();
-        self.init_containers.iter().any(failed) || self.containers.iter().all(Container::is_done)
+        let failed = |container: &KubeContainer| container.is_done() && !container.has_succeeded();
+        self.init_containers.iter().any(failed) || self.containers.iter().all(KubeContainer::is_done)
     }
 
     fn is_stopped(&self) -> bool {
         let all = self.containers.iter().chain(&self.init_containers).chain(&self.ephemeral_containers);
-        all.into_iter().all(Container::is_done)
+        all.into_iter().all(KubeContainer::is_done)
     }
 
     fn deadline(&self, pod: &Pod) -> Option<Time> {
@@ -437,11 +437,11 @@ impl PodWorker {
     }
 
     /// A container of the pod by its name, with its spec.
-    pub fn container(&self, name: &str) -> Option<(&Spec, &Container)> {
+    pub fn container(&self, name: &str) -> Option<(&Spec, &KubeContainer)> {
         self.all_containers().find(|(spec, _)| spec.name == name)
     }
 
-    pub(crate) fn all_containers(&self) -> impl Iterator<Item = (&Spec, &Container)> {
+    pub(crate) fn all_containers(&self) -> impl Iterator<Item = (&Spec, &KubeContainer)> {
         let spec = &self.pod.spec;
         let init = spec.init_containers.iter().zip(&self.init_containers);
         let ephemeral = spec.ephemeral_containers.iter().zip(&self.ephemeral_containers);
@@ -455,14 +455,14 @@ impl PodWorker {
     }
 
     /// A container of the pod, as the runtime is told of it.
-    pub(crate) fn config<'a>(&'a self, spec: &'a Spec, container: &Container) -> ContainerConfig<'a> {
+    pub(crate) fn config<'a>(&'a self, spec: &'a Spec, container: &KubeContainer) -> ContainerConfig<'a> {
         let (pod, metadata) = (&*self.pod, &self.object.metadata);
         ContainerConfig { pod, metadata, container: spec, attempt: container.restart_count }
     }
 
     /// Whether a container runs.
     pub fn is_running(&self) -> bool {
-        self.containers.iter().any(|container| matches!(container.state, State::Running { .. }))
+        self.containers.iter().any(|container| matches!(container.state, KubeContainerState::Running { .. }))
     }
 }
 

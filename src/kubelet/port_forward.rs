@@ -13,7 +13,7 @@ use super::container_runtime::services::{
     Datagram, Exit, PodSandboxConfig, PortListener, RunningContainer, RuntimeError, RuntimeService,
 };
 use super::kubelet::Kubelet;
-use super::kuberuntime::state::State;
+use super::kuberuntime::state::KubeContainerState;
 use super::players::Cause;
 use super::pod_workers::PodWorker;
 use apimachinery::object::Object;
@@ -244,7 +244,7 @@ impl PodWorker {
     /// Since when a container has run; none where it does not.
     fn runs(&self, container: &str) -> Option<Time> {
         match self.container(container)?.1.state {
-            State::Running { started_at, .. } => Some(started_at),
+            KubeContainerState::Running { started_at, .. } => Some(started_at),
             _ => None,
         }
     }
@@ -263,7 +263,7 @@ impl PodWorker {
 
     fn running(&self) -> Vec<RunningContainer<'_>> {
         let running = self.all_containers().filter_map(|(container, run)| match &run.state {
-            State::Running { id, started_at } => {
+            KubeContainerState::Running { id, started_at } => {
                 Some(RunningContainer { container, id, started_at: *started_at })
             }
             _ => None,

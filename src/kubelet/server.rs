@@ -13,8 +13,8 @@ use futures::stream::{self, BoxStream};
 
 use super::container_runtime::services::{ContainerConfig, ContainerId};
 use super::kubelet::Kubelet;
-use super::kuberuntime::container::Container;
-use super::kuberuntime::state::{State, Terminated};
+use super::kuberuntime::container::KubeContainer;
+use super::kuberuntime::state::{ContainerEnd, KubeContainerState};
 use super::players::Cause;
 use super::pod_workers::PodWorker;
 use apimachinery::status::Status;
@@ -56,7 +56,7 @@ pub(crate) struct RunTimes {
 
 impl RunTimes {
     /// The run of a container that has this id, if it is still known. Two may have begun at one instant.
-    pub(crate) fn of(container: &Container, id: &ContainerId) -> Option<RunTimes> {
+    pub(crate) fn of(container: &KubeContainer, id: &ContainerId) -> Option<RunTimes> {
         let mut runs = [current(container), last(container)].into_iter().flatten();
         runs.find(|run| run.id == *id)
     }
@@ -114,7 +114,7 @@ impl Kubelet {
         Ok(stream::unfold(log, LogStream::next).boxed())
     }
 
-    fn has_removed(&self, container: &Container, id: &ContainerId) -> bool {
+    fn has_removed(&self, container: &KubeContainer, id: &ContainerId) -> bool {
         let (options, now) = (&self.shared.config.options, self.clock().now());
         self.shared.garbage.has_removed(container, id, options, now)
     }
@@ -162,7 +162,7 @@ impl Kubelet {
 }
 
 /// `validateContainerLogStatus`: the run that is meant, or why there is none.
-fn run_of(container: &Container, pod: &str, name: &str, previous: bool) -> Result<RunTimes, String> {
+fn run_of(container: &KubeContainer, pod: &str, name: &str, previous: bool) -> Result<RunTimes, String> {
     if previous {
         return last(container)
             .ok_or_else(|| format!("previous terminated container {name:?} in pod {pod:?} not found"));
@@ -171,29 +171,31 @@ fn run_of(container: &Container, pod: &str, name: &str, previous: bool) -> Resul
         return Ok(run);
     }
     let why = match &container.state {
-        State::Waiting { reason, .. } if reason == "ErrImagePull" => "image can't be pulled",
-        State::Waiting { reason, .. } if reason == "ImagePullBackOff" => "trying and failing to pull image",
-        State::Waiting { reason, .. } => reason,
+        KubeContainerState::Waiting { reason, .. } if reason == "ErrImagePull" => "image can't be pulled",
+        KubeContainerState::Waiting { reason, .. } if reason == "ImagePullBackOff" => {
+            "trying and failing to pull image"
+        }
+        KubeContainerState::Waiting { reason, .. } => reason,
         _ => return Err(format!("container {name:?} in pod {pod:?} is terminated")),
     };
     Err(format!("container {name:?} in pod {pod:?} is waiting to start: {why}"))
 }
 
-fn current(container: &Container) -> Option<RunTimes> {
+fn current(container: &KubeContainer) -> Option<RunTimes> {
     match &container.state {
-        State::Running { id, started_at } => {
+        KubeContainerState::Running { id, started_at } => {
             Some(RunTimes { id: id.clone(), started_at: *started_at, finished_at: None })
         }
-        State::Terminated(ended) => ended_run(ended),
-        State::Waiting { .. } => None,
+        KubeContainerState::Terminated(ended) => ended_run(ended),
+        KubeContainerState::Waiting { .. } => None,
     }
 }
 
-fn last(container: &Container) -> Option<RunTimes> {
+fn last(container: &KubeContainer) -> Option<RunTimes> {
     container.last.as_deref().and_then(ended_run)
 }
 
-fn ended_run(ended: &Terminated) -> Option<RunTimes> {
+fn ended_run(ended: &ContainerEnd) -> Option<RunTimes> {
     let (started_at, finished_at) = (ended.started_at?, Some(ended.finished_at?));
     Some(RunTimes { id: ended.id.clone(), started_at, finished_at })
 }

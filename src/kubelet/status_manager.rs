@@ -20,12 +20,12 @@ use client_go::client::Client;
 const MAX_IN_FLIGHT: usize = 16;
 
 /// What is to be written of one pod.
-pub struct Write {
+pub struct StatusWrite {
     /// Asks in the node's name.
     pub client: Client,
     /// The pod's namespace and name.
     pub namespace: String,
-    /// See [`Write::namespace`].
+    /// See [`StatusWrite::namespace`].
     pub name: String,
     /// The pod's uid: another pod of that name is none of ours.
     pub uid: Arc<str>,
@@ -38,13 +38,13 @@ pub struct Write {
 /// The writes that wait and those under way.
 #[derive(Default)]
 pub struct StatusManager {
-    waiting: BTreeMap<Arc<str>, Write>,
+    waiting: BTreeMap<Arc<str>, StatusWrite>,
     in_flight: HashSet<Arc<str>>,
 }
 
 impl StatusManager {
     /// Has a write wait for its turn; it takes the place of an older one of the same pod.
-    pub fn add(&mut self, mut write: Write) {
+    pub fn add(&mut self, mut write: StatusWrite) {
         if let Some(older) = self.waiting.remove(&write.uid) {
             write.patch = write.patch.or(older.patch);
             write.delete |= older.delete;
@@ -53,7 +53,7 @@ impl StatusManager {
     }
 
     /// The next write that may go now. [`StatusManager::finish`] follows.
-    pub fn take(&mut self) -> Option<Write> {
+    pub fn take(&mut self) -> Option<StatusWrite> {
         if self.in_flight.len() >= MAX_IN_FLIGHT {
             return None;
         }
@@ -92,7 +92,7 @@ impl StatusManager {
 /// of it. To write once more would be answered at once, and again, and nobody else would get to work.
 pub(crate) const GONE: u64 = u64::MAX;
 
-impl Write {
+impl StatusWrite {
     /// Writes, and says which revision the pod has then. That it is gone is no error ([`GONE`]). A
     /// conflict is one: it
     /// may be another's write that came between, and of a pod that is another one by now the watch tells.

@@ -9,7 +9,7 @@ use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::attach::{Attachment, PIECES, next_said, refusal};
-use super::container_runtime::services::{AttachInput, Command, ExecResponse, RuntimeError};
+use super::container_runtime::services::{AttachInput, ExecCommand, ExecResponse, RuntimeError};
 use super::kubelet::Kubelet;
 use apimachinery::time::Time;
 use clock::after;
@@ -34,7 +34,7 @@ struct SittingClient {
     kubelet: Kubelet,
     namespace: String,
     pod: String,
-    command: Command,
+    command: ExecCommand,
     size: TerminalSize,
     sitting: Sitting,
     begun: Time,
@@ -71,7 +71,7 @@ impl Kubelet {
         &self,
         namespace: &str,
         pod: &str,
-        command: Command,
+        command: ExecCommand,
     ) -> Result<TerminalSession, RuntimeError> {
         let size = command.terminal.unwrap_or_default();
         let mut client = SittingClient {
@@ -123,7 +123,7 @@ impl SittingClient {
     async fn look(&mut self) -> Result<LookedAt, RuntimeError> {
         let at = self.kubelet.shared.context.clock.now();
         self.sitting.ran = (at - self.begun).to_std().unwrap_or_default();
-        let command = Command { sitting: Some(Box::new(self.sitting.clone())), ..self.command.clone() };
+        let command = ExecCommand { sitting: Some(Box::new(self.sitting.clone())), ..self.command.clone() };
         let response = self.kubelet.exec_at(&self.namespace, &self.pod, &command, at).await?;
         Ok(LookedAt { at, response })
     }

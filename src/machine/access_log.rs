@@ -9,11 +9,11 @@ use crate::agnhost::{consumer, guestbook, klog_line, netexec};
 use crate::byte_text;
 use crate::common_time::common_time;
 use crate::requests::{WebAnswer, WebRequest};
-use crate::servers::{Server, Site};
+use crate::servers::{ContainerServer, Site};
 
 /// The line of a request; nothing where the server writes none.
 pub fn line(
-    server: &Server,
+    server: &ContainerServer,
     port: i64,
     asked: &WebRequest<'_>,
     answered: &WebAnswer,

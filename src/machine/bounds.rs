@@ -43,7 +43,7 @@ pub const START_ERROR: &str = "StartError";
 
 /// Why a script is stopped, or not begun.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ScriptFault {
     /// No shell could read it; what is wrong with it.
     Syntax(String),
     /// It is nested more deeply than [`MAX_DEPTH`].
@@ -62,47 +62,49 @@ pub enum Fault {
     Broken,
 }
 
-impl Fault {
+impl ScriptFault {
     /// The code that a process ends with which this happens to.
     pub fn code(&self) -> i32 {
         match self {
-            Fault::Syntax(_) => 2,
+            ScriptFault::Syntax(_) => 2,
             // SIGSEGV, as after an overflow of the stack.
-            Fault::Depth | Fault::Broken => 139,
-            Fault::Steps | Fault::Memory | Fault::Files => 137,
-            Fault::TooLong | Fault::Missing(_) => 128,
+            ScriptFault::Depth | ScriptFault::Broken => 139,
+            ScriptFault::Steps | ScriptFault::Memory | ScriptFault::Files => 137,
+            ScriptFault::TooLong | ScriptFault::Missing(_) => 128,
         }
     }
 
     /// The reason of the terminated container.
     pub fn reason(&self) -> &'static str {
         match self {
-            Fault::Memory => "OOMKilled",
-            Fault::TooLong | Fault::Missing(_) => START_ERROR,
+            ScriptFault::Memory => "OOMKilled",
+            ScriptFault::TooLong | ScriptFault::Missing(_) => START_ERROR,
             _ => "Error",
         }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ScriptFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Fault::Syntax(what) => write!(f, "syntax error: {what}"),
-            Fault::Depth => write!(f, "stopped: commands are nested over {MAX_DEPTH} levels deep"),
-            Fault::Steps => write!(f, "stopped: over {} steps without a pause", MAX_STEPS / 2),
-            Fault::Memory => write!(
+            ScriptFault::Syntax(what) => write!(f, "syntax error: {what}"),
+            ScriptFault::Depth => write!(f, "stopped: commands are nested over {MAX_DEPTH} levels deep"),
+            ScriptFault::Steps => write!(f, "stopped: over {} steps without a pause", MAX_STEPS / 2),
+            ScriptFault::Memory => write!(
                 f,
                 "stopped: over {MAX_MEMORY_BYTES} bytes or {MAX_VARIABLES} names of variables and output"
             ),
-            Fault::Files => write!(f, "stopped: over {MAX_FILE_BYTES} bytes in files, or {MAX_FILES} files"),
-            Fault::Broken => write!(f, "stopped: it cannot be played, by a mistake of kubarium's"),
-            Fault::Missing(program) => write!(
+            ScriptFault::Files => {
+                write!(f, "stopped: over {MAX_FILE_BYTES} bytes in files, or {MAX_FILES} files")
+            }
+            ScriptFault::Broken => write!(f, "stopped: it cannot be played, by a mistake of kubarium's"),
+            ScriptFault::Missing(program) => write!(
                 f,
                 "failed to create containerd task: failed to create shim task: OCI runtime create failed: \
                  runc create failed: unable to start container process: error during container init: {}",
                 not_started(program)
             ),
-            Fault::TooLong => write!(
+            ScriptFault::TooLong => write!(
                 f,
                 "argument list too long: over {MAX_WORD_BYTES} bytes in a word, or {MAX_START_BYTES} in all"
             ),
@@ -148,8 +150,8 @@ mod tests {
         process::play(&container.invocation(), &Surroundings::default(), None).unwrap()
     }
 
-    fn syntax(what: &str) -> Fault {
-        Fault::Syntax(what.into())
+    fn syntax(what: &str) -> ScriptFault {
+        ScriptFault::Syntax(what.into())
     }
 
     fn many(text: &str) -> String {
@@ -160,48 +162,51 @@ mod tests {
     const PARTS: usize = 4;
 
     /// A script for each way over each bound.
-    fn bombs() -> Vec<(String, Fault)> {
+    fn bombs() -> Vec<(String, ScriptFault)> {
         let forever = "while [ 1 = 1 ]; do";
         let bombs = [
             ("echo 'open", syntax("unterminated quoted string")),
             ("if true; then echo", syntax("unexpected end of file (expecting \"fi\")")),
-            ("x='sh -c \"$x\"'; export x; sh -c \"$x\"", Fault::Depth),
-            (&format!("{forever} :; done"), Fault::Steps),
-            ("while; do done", Fault::Steps),
-            ("(while; do done) | cat", Fault::Steps),
-            (&format!("x=$(seq 1 100000); {forever} case $x in *1*2*3*a) ;; esac; done"), Fault::Steps),
-            ("x=aaaaaaaaaaaaaaaa; for i in $(seq 1 34); do x=$x$x; done", Fault::Memory),
-            (&format!("i=0; {forever} i=$((i+1)); export V$i=1; done"), Fault::Memory),
-            ("for i in $(seq 1 100000); do seq 1 1000; done | wc -l", Fault::Memory),
-            ("x=$(for i in $(seq 1 100000); do seq 1 1000; done)", Fault::Memory),
-            (&format!("printf '{}%s' {}", "a".repeat(60_000), "b ".repeat(20_000)), Fault::Memory),
-            (&format!("echo a | sed{}", " -e s/a/aa/g".repeat(40)), Fault::Steps),
-            ("x=$(printf %60000s | tr ' ' a); echo $x | sed s/a/$x/g", Fault::Memory),
-            ("x=$(printf %60000s | tr ' ' '&'); echo $x | sed s/.*/$x/", Fault::Memory),
+            ("x='sh -c \"$x\"'; export x; sh -c \"$x\"", ScriptFault::Depth),
+            (&format!("{forever} :; done"), ScriptFault::Steps),
+            ("while; do done", ScriptFault::Steps),
+            ("(while; do done) | cat", ScriptFault::Steps),
+            (&format!("x=$(seq 1 100000); {forever} case $x in *1*2*3*a) ;; esac; done"), ScriptFault::Steps),
+            ("x=aaaaaaaaaaaaaaaa; for i in $(seq 1 34); do x=$x$x; done", ScriptFault::Memory),
+            (&format!("i=0; {forever} i=$((i+1)); export V$i=1; done"), ScriptFault::Memory),
+            ("for i in $(seq 1 100000); do seq 1 1000; done | wc -l", ScriptFault::Memory),
+            ("x=$(for i in $(seq 1 100000); do seq 1 1000; done)", ScriptFault::Memory),
+            (&format!("printf '{}%s' {}", "a".repeat(60_000), "b ".repeat(20_000)), ScriptFault::Memory),
+            (&format!("echo a | sed{}", " -e s/a/aa/g".repeat(40)), ScriptFault::Steps),
+            ("x=$(printf %60000s | tr ' ' a); echo $x | sed s/a/$x/g", ScriptFault::Memory),
+            ("x=$(printf %60000s | tr ' ' '&'); echo $x | sed s/.*/$x/", ScriptFault::Memory),
             (
                 &format!("x=$(printf %60000s | tr ' ' a); {forever} echo $x | sed -n s/b*//g; done"),
-                Fault::Steps,
+                ScriptFault::Steps,
             ),
-            (&format!("echo a | sed{}", " -e s/a/aa/g".repeat(14) + &" -e p".repeat(150)), Fault::Memory),
-            ("x=$(printf %60000s | tr ' ' a); y=${x//a/$x}", Fault::Memory),
-            (&format!("x=$(printf %60000s | tr ' ' a); {forever} y=${{x//*b}}; done"), Fault::Steps),
-            (&format!("x=$(printf %60000s | tr ' ' a); {forever} y=${{x##*a*b}}; done"), Fault::Steps),
-            (&format!("x=$(printf %60000s | tr ' ' '['); {forever} echo $x*; done"), Fault::Steps),
-            (&format!("seq 1 100000 > /f; {forever} cat /f >> /g; done"), Fault::Files),
-            (&format!("i=0; {forever} i=$((i+1)); touch /tmp/$i; done"), Fault::Files),
-            (&format!("i=0; {forever} i=$((i+1)); mkdir /tmp/$i; done"), Fault::Files),
+            (
+                &format!("echo a | sed{}", " -e s/a/aa/g".repeat(14) + &" -e p".repeat(150)),
+                ScriptFault::Memory,
+            ),
+            ("x=$(printf %60000s | tr ' ' a); y=${x//a/$x}", ScriptFault::Memory),
+            (&format!("x=$(printf %60000s | tr ' ' a); {forever} y=${{x//*b}}; done"), ScriptFault::Steps),
+            (&format!("x=$(printf %60000s | tr ' ' a); {forever} y=${{x##*a*b}}; done"), ScriptFault::Steps),
+            (&format!("x=$(printf %60000s | tr ' ' '['); {forever} echo $x*; done"), ScriptFault::Steps),
+            (&format!("seq 1 100000 > /f; {forever} cat /f >> /g; done"), ScriptFault::Files),
+            (&format!("i=0; {forever} i=$((i+1)); touch /tmp/$i; done"), ScriptFault::Files),
+            (&format!("i=0; {forever} i=$((i+1)); mkdir /tmp/$i; done"), ScriptFault::Files),
             (
                 &format!(
                     "seq 1 2000 | tr -d 0-9 > /f; {forever} awk '{{print {}}}' /f; done",
                     "$1 ".repeat(2000)
                 ),
-                Fault::Steps,
+                ScriptFault::Steps,
             ),
             (
                 &format!("for i in $(seq 1 9000); do export V$i=1; done; {forever} (unset V1); done"),
-                Fault::Steps,
+                ScriptFault::Steps,
             ),
-            (&format!("x={}", "a".repeat(MAX_WORD_BYTES)), Fault::TooLong),
+            (&format!("x={}", "a".repeat(MAX_WORD_BYTES)), ScriptFault::TooLong),
         ];
         let nested = [
             format!("{}echo hi{}", many("("), many(")")),
@@ -211,7 +216,7 @@ mod tests {
             format!("echo {}b{}", many("${a:-"), many("}")),
         ];
         let bombs = bombs.into_iter().map(|(script, fault)| (script.to_owned(), fault));
-        bombs.chain(nested.into_iter().map(|script| (script, Fault::Depth))).collect()
+        bombs.chain(nested.into_iter().map(|script| (script, ScriptFault::Depth))).collect()
     }
 
     #[test]
@@ -230,7 +235,7 @@ mod tests {
     #[test]
     fn a_container_over_a_bound_ends_with_the_reason() {
         let bombs = &bombs();
-        let check = |(script, fault): &(String, Fault)| {
+        let check = |(script, fault): &(String, ScriptFault)| {
             let played = play(script);
             let shown = &script[..script.len().min(80)];
             assert_eq!(played.fault.as_ref(), Some(fault), "{shown}");
@@ -306,7 +311,7 @@ mod tests {
         for command in [["echo", &"$(A)".repeat(200)], ["sh", "$(A)"]] {
             let played = process::play(&container(&command).invocation(), &around, None);
             let fault = played.and_then(|played| played.fault);
-            assert_eq!(fault, Some(Fault::TooLong).filter(|_| command[0] == "echo"), "{}", command[0]);
+            assert_eq!(fault, Some(ScriptFault::TooLong).filter(|_| command[0] == "echo"), "{}", command[0]);
         }
         let words: Vec<String> = (0..20).map(|_| "$(A)".repeat(100)).collect();
         let mut command = vec!["echo"];

@@ -29,7 +29,7 @@ pub(crate) fn type_of(name: &str) -> Option<u16> {
 
 /// A record of an answer.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct DnsRecord {
+pub(crate) struct DnsAnswerRecord {
     pub(crate) name: String,
     pub(crate) kind: &'static str,
     pub(crate) ttl: u32,
@@ -45,11 +45,11 @@ pub(crate) struct DnsAnswer {
     pub(crate) code: u8,
     /// There is more than fitted.
     pub(crate) is_truncated: bool,
-    pub(crate) records: Vec<DnsRecord>,
+    pub(crate) records: Vec<DnsAnswerRecord>,
     /// Who is responsible.
-    pub(crate) authorities: Vec<DnsRecord>,
+    pub(crate) authorities: Vec<DnsAnswerRecord>,
     /// What will be asked next.
-    pub(crate) additional: Vec<DnsRecord>,
+    pub(crate) additional: Vec<DnsAnswerRecord>,
     /// Bits of the header.
     header: u16,
     /// How long it was.
@@ -163,13 +163,13 @@ impl DnsReader<'_> {
     }
 
     /// So many records; those of types that are not known are left out.
-    fn records(&mut self, count: u16) -> Option<Vec<DnsRecord>> {
-        let records: Option<Vec<Option<DnsRecord>>> = (0..count).map(|_| self.record()).collect();
+    fn records(&mut self, count: u16) -> Option<Vec<DnsAnswerRecord>> {
+        let records: Option<Vec<Option<DnsAnswerRecord>>> = (0..count).map(|_| self.record()).collect();
         Some(records?.into_iter().flatten().collect())
     }
 
     /// Nothing in it for a type that is not known.
-    fn record(&mut self) -> Option<Option<DnsRecord>> {
+    fn record(&mut self) -> Option<Option<DnsAnswerRecord>> {
         let name = self.name()?;
         let number = self.number()?;
         self.at += 2;
@@ -179,7 +179,7 @@ impl DnsReader<'_> {
         let kind = TYPES.iter().find(|(_, own)| *own == number).map(|(name, _)| *name);
         let data = kind.and_then(|kind| self.data(kind, length));
         self.at = end;
-        Some(kind.zip(data).map(|(kind, data)| DnsRecord { name, kind, ttl, data }))
+        Some(kind.zip(data).map(|(kind, data)| DnsAnswerRecord { name, kind, ttl, data }))
     }
 
     fn data(&mut self, kind: &str, length: usize) -> Option<String> {

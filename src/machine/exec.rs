@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::bounds::{Fault, MAX_STEPS};
-use crate::file_system::{Change, File};
+use crate::bounds::{MAX_STEPS, ScriptFault};
+use crate::file_system::{File, FileChange};
 use crate::image_programs::{FOLDERS, is_missing};
 use crate::interpreter::containment::contained;
 use crate::interpreter::killing::EXECUTED_PID;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::interpreter::variables::Variables;
 use crate::programs::{database_clients, names, read_any_script, read_command, read_script, run_lines};
 use crate::questions::Question;
@@ -26,7 +26,7 @@ pub struct Executed {
     /// What it said of errors.
     pub errors: String,
     /// What it wrote, beside what was written before.
-    pub written: Vec<Change>,
+    pub written: Vec<FileChange>,
     /// It reads what is not there, or the line that was typed goes on in the next one.
     pub is_waiting: bool,
     /// What it asks the network, after how long: with the answer it is to be run again.
@@ -45,7 +45,7 @@ pub type Shell = BTreeMap<String, String>;
 pub fn exec(
     command: &[String],
     around: &Surroundings,
-    files: Vec<Change>,
+    files: Vec<FileChange>,
     standard_input: Option<Vec<u8>>,
 ) -> Option<Executed> {
     exec_within(&mut { MAX_STEPS }, command, around, files, standard_input)
@@ -56,7 +56,7 @@ pub fn exec(
 pub fn exec_told(
     command: &[String],
     around: &Surroundings,
-    files: Vec<Change>,
+    files: Vec<FileChange>,
     standard_input: Option<Vec<u8>>,
 ) -> Option<Executed> {
     if let Some(line) = agnhost::command_line(&around.image, command, &[]) {
@@ -79,7 +79,7 @@ pub fn exec_told(
 }
 
 /// Whether a program that is not known is a file, or one that asks others.
-pub(crate) fn is_script_there(command: &[String], around: &Surroundings, files: &[Change]) -> bool {
+pub(crate) fn is_script_there(command: &[String], around: &Surroundings, files: &[FileChange]) -> bool {
     let Some(program) = command.first() else { return false };
     let is_it = |path: &str| {
         let in_folder = || path.rsplit_once('/').filter(|(folder, _)| FOLDERS.contains(folder));
@@ -92,10 +92,10 @@ pub(crate) fn is_script_there(command: &[String], around: &Surroundings, files: 
 
 /// Whether the image surely has no program of a command's name, nobody has declared what it says, and no file
 /// is called so: the runtime starts no such command.
-pub fn is_absent(command: &[String], around: &Surroundings, files: &[Change]) -> bool {
+pub fn is_absent(command: &[String], around: &Surroundings, files: &[FileChange]) -> bool {
     let Some(program) = command.first() else { return false };
     let name = names::base_name(program);
-    let is_it = |(path, file): &Change| file.is_some() && names::base_name(path) == name;
+    let is_it = |(path, file): &FileChange| file.is_some() && names::base_name(path) == name;
     is_missing(&around.image, program)
         && !around.declared.contains_key(name)
         && !files.iter().any(is_it)
@@ -103,7 +103,7 @@ pub fn is_absent(command: &[String], around: &Surroundings, files: &[Change]) ->
 }
 
 /// How a script is played beside the container's process.
-pub(crate) fn of_script(script: &Script) -> impl Fn(&mut Player<'_>) -> Flow {
+pub(crate) fn of_script(script: &Script) -> impl Fn(&mut Player<'_>) -> AfterCommand {
     move |player: &mut Player<'_>| {
         let flow = player.list(&script.list);
         player.finish(flow)
@@ -115,7 +115,7 @@ pub fn exec_within(
     steps: &mut usize,
     command: &[String],
     around: &Surroundings,
-    files: Vec<Change>,
+    files: Vec<FileChange>,
     standard_input: Option<Vec<u8>>,
 ) -> Option<Executed> {
     let checked = |script| check_shell(command, around).map(|()| script);
@@ -129,9 +129,9 @@ pub fn exec_within(
 
 fn play(
     steps: &mut usize,
-    run: &dyn Fn(&mut Player<'_>) -> Flow,
+    run: &dyn Fn(&mut Player<'_>) -> AfterCommand,
     around: &Surroundings,
-    files: Vec<Change>,
+    files: Vec<FileChange>,
     standard_input: Option<Vec<u8>>,
 ) -> Executed {
     let mut player = Player::new(around, None, files.clone()).gathering().with_steps(*steps);
@@ -148,7 +148,7 @@ pub fn type_lines(
     (program, text): (&str, &str),
     shell: &Shell,
     around: &Surroundings,
-    files: Vec<Change>,
+    files: Vec<FileChange>,
 ) -> Executed {
     let mut player = Player::new(around, None, files.clone()).gathering();
     player.pid = EXECUTED_PID;
@@ -162,19 +162,19 @@ pub fn type_lines(
     }
 }
 
-fn executed(mut player: Player<'_>, before: Vec<Change>, flow: Flow) -> Executed {
+fn executed(mut player: Player<'_>, before: Vec<FileChange>, flow: AfterCommand) -> Executed {
     let before: BTreeMap<String, Option<File>> = before.into_iter().collect();
     let end = match (flow, &player.fault) {
         (_, Some(fault)) => Some((player.elapsed, fault.code())),
-        (Flow::OutOfTime, _) => None,
-        (Flow::Exit(code), _) => Some((player.elapsed, code)),
+        (AfterCommand::OutOfTime, _) => None,
+        (AfterCommand::Exit(code), _) => Some((player.elapsed, code)),
         _ => Some((player.elapsed, player.status)),
     };
     let (out, mut errors) = player.said();
     player.fault.iter().for_each(|fault| errors.push_str(&format!("sh: {fault}\n")));
     let mut shell = player.variables.into_map();
     shell.insert("PWD".into(), player.folder);
-    let shell = Some(shell).filter(|_| !matches!(flow, Flow::Exit(_) | Flow::Stopped));
+    let shell = Some(shell).filter(|_| !matches!(flow, AfterCommand::Exit(_) | AfterCommand::Stopped));
     let written = player.written.into_iter().filter(|(path, file)| before.get(path) != Some(file)).collect();
     let question = player.question.map(|question| (player.elapsed, question));
     let is_waiting = player.is_waiting;
@@ -184,7 +184,7 @@ fn executed(mut player: Player<'_>, before: Vec<Change>, flow: Flow) -> Executed
 
 impl Executed {
     /// It never began.
-    fn of_fault(fault: &Fault) -> Executed {
+    fn of_fault(fault: &ScriptFault) -> Executed {
         let errors = format!("sh: {fault}\n");
         Executed { end: Some((Duration::ZERO, fault.code())), errors, ..Executed::default() }
     }

@@ -36,7 +36,7 @@ pub struct FileStamp {
 pub type Tree = BTreeMap<String, File>;
 
 /// A path, and the file that was written there; none when it was removed.
-pub type Change = (String, Option<File>);
+pub type FileChange = (String, Option<File>);
 
 /// What a process left in a volume.
 #[derive(Clone, Debug)]
@@ -60,7 +60,7 @@ pub struct View {
 
 /// Where a volume is in a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mount {
+pub struct MountedVolume {
     /// In the container.
     pub path: String,
     /// Where in the volume that is; empty for all of it.
@@ -164,7 +164,7 @@ pub fn is_within(folder: &str, path: &str) -> bool {
 }
 
 /// The mount that a path is in: the one with the longest path.
-pub fn mount_of<'a>(mounts: &'a [Mount], path: &str) -> Option<&'a Mount> {
+pub fn mount_of<'a>(mounts: &'a [MountedVolume], path: &str) -> Option<&'a MountedVolume> {
     mounts.iter().filter(|mount| is_within(&mount.path, path)).max_by_key(|mount| mount.path.len())
 }
 

@@ -7,7 +7,7 @@
 use crate::interpreter::expansion;
 use crate::invocation::Invocation;
 use crate::programs::names;
-use crate::servers::{Server, Site};
+use crate::servers::{ContainerServer, Site};
 use crate::speakers::Speaker;
 use crate::surroundings::Surroundings;
 use crate::text_servers::{TEXT_SERVERS, TextProtocol};
@@ -102,7 +102,11 @@ impl StartedImage<'_> {
 }
 
 /// What a container with volumes at `mounts` and such variables serves; nothing when that is not known.
-pub fn server(invocation: &Invocation<'_>, mounts: &[&str], variables: &[(&str, &str)]) -> Option<Server> {
+pub fn server(
+    invocation: &Invocation<'_>,
+    mounts: &[&str],
+    variables: &[(&str, &str)],
+) -> Option<ContainerServer> {
     if let Some(mode) = agnhost::serves(invocation) {
         let words: Vec<String> = invocation.words().cloned().collect();
         if let Some(server) = servers::of_agnhost(mode, &words, mounts, variables) {
@@ -110,26 +114,27 @@ pub fn server(invocation: &Invocation<'_>, mounts: &[&str], variables: &[(&str, 
         }
     }
     if configured_web::is_configured(invocation, mounts) {
-        return Some(Server::to_be_read());
+        return Some(ContainerServer::to_be_read());
     }
     if program::is_known(invocation) {
-        return Some(Server::of_script(script_listeners::may_listen(invocation)));
+        return Some(ContainerServer::of_script(script_listeners::may_listen(invocation)));
     }
     if is_configured(invocation, mounts, variables) {
-        return Some(Server::to_be_read());
+        return Some(ContainerServer::to_be_read());
     }
     read(invocation, mounts, variables, None)
 }
 
 /// What a container serves whose files, variables or arguments say that, among what it found when it
 /// started; nothing where nobody knows that.
-pub fn configured(invocation: &Invocation<'_>, around: &Surroundings) -> Option<Server> {
+pub fn configured(invocation: &Invocation<'_>, around: &Surroundings) -> Option<ContainerServer> {
     let mounts: Vec<&str> = around.mounts.iter().map(|mount| mount.path.as_str()).collect();
     if let Some(read) = configured_web::read(invocation, around) {
         // One that does not start listens nowhere.
-        return Some(
-            read.map_or_else(|_| Server::default(), |configured| Server::of_rules(&configured.rules)),
-        );
+        return Some(read.map_or_else(
+            |_| ContainerServer::default(),
+            |configured| ContainerServer::of_rules(&configured.rules),
+        ));
     }
     let variables = around.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     read(invocation, &mounts, &variables.collect::<Vec<_>>(), Some(around))
@@ -169,7 +174,7 @@ fn read(
     mounts: &[&str],
     variables: &[(&str, &str)],
     around: Option<&Surroundings>,
-) -> Option<Server> {
+) -> Option<ContainerServer> {
     let lookup = |name: &str| {
         let found = variables.iter().find(|(own, _)| *own == name);
         found.map(|(_, value)| (*value).to_owned())
@@ -188,19 +193,19 @@ fn read(
         return sample_apiserver(&started);
     }
     if web_servers::is_configured_by_files(invocation, mounts) {
-        return Some(Server::of_nginx(web_servers::nginx(invocation, around)?));
+        return Some(ContainerServer::of_nginx(web_servers::nginx(invocation, around)?));
     }
-    WebPages::of(invocation, mounts).map(|pages| Server::http(pages.web.port, Site::Pages(pages)))
+    WebPages::of(invocation, mounts).map(|pages| ContainerServer::http(pages.web.port, Site::Pages(pages)))
 }
 
 /// With a command of its own it is something else; without a certificate it makes one.
-fn sample_apiserver(started: &StartedImage<'_>) -> Option<Server> {
+fn sample_apiserver(started: &StartedImage<'_>) -> Option<ContainerServer> {
     let is_own = |word: &String| word.starts_with('-') || names::base_name(word) == "kube-sample-apiserver";
     if !started.words.first().is_none_or(is_own) {
         return None;
     }
     let port = started.flag("secure-port").map_or(Some(443), |port| port.parse().ok())?;
-    Some(Server::http(port, Site::Wardle).with_tls(&started.words))
+    Some(ContainerServer::http(port, Site::Wardle).with_tls(&started.words))
 }
 
 fn is_text_program(name: &str) -> bool {
@@ -222,7 +227,7 @@ fn text(
     usual: i64,
     started: &StartedImage<'_>,
     around: Option<&Surroundings>,
-) -> Option<Server> {
+) -> Option<ContainerServer> {
     // A socket is no port, nor is one of TLS.
     if started.words.iter().any(|word| word == "-s" || word.starts_with("--tls")) {
         return None;
@@ -240,11 +245,11 @@ fn text(
     let password = started.flag("requirepass").or_else(|| in_file("requirepass"));
     let password =
         password.or_else(|| started.of(PASSWORD_VARIABLES)).filter(|password| !password.is_empty());
-    Some(Server::of_text(port, protocol, password.filter(|_| is_redis).map(str::to_owned)))
+    Some(ContainerServer::of_text(port, protocol, password.filter(|_| is_redis).map(str::to_owned)))
 }
 
 /// Nothing where it has a command of its own.
-fn speaking(kind: SpeakerKind, usual: i64, started: &StartedImage<'_>) -> Option<Server> {
+fn speaking(kind: SpeakerKind, usual: i64, started: &StartedImage<'_>) -> Option<ContainerServer> {
     let first = started.words.first().map_or("", |word| names::base_name(word));
     let is_flag = first.is_empty() || first.starts_with('-');
     let program = match kind {
@@ -254,7 +259,7 @@ fn speaking(kind: SpeakerKind, usual: i64, started: &StartedImage<'_>) -> Option
         SpeakerKind::EalenEcho => "node",
         SpeakerKind::EchoServer => "run.sh",
         SpeakerKind::Caddy => {
-            return is_caddy(started).then(|| Server::http(usual, Site::Speaker(Speaker::Caddy)));
+            return is_caddy(started).then(|| ContainerServer::http(usual, Site::Speaker(Speaker::Caddy)));
         }
     };
     if !is_flag && first != program {
@@ -283,7 +288,7 @@ fn speaking(kind: SpeakerKind, usual: i64, started: &StartedImage<'_>) -> Option
         SpeakerKind::EchoServer => (port(None)?, Speaker::EchoServer(tag)),
         SpeakerKind::Caddy => return None,
     };
-    let server = Server::http(port, Site::Speaker(speaker));
+    let server = ContainerServer::http(port, Site::Speaker(speaker));
     let files = (started.flag("cert"), started.flag("key"));
     Some(match files {
         (Some(certificate), Some(key)) if kind == SpeakerKind::WhoAmI => server.shows(certificate, key),

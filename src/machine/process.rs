@@ -4,15 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::bounds::Fault;
+use crate::bounds::ScriptFault;
 use crate::byte_text;
-use crate::file_system::{self, Change, File, Left};
+use crate::file_system::{self, File, FileChange, Left};
 pub use crate::interpreter::player::Line;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::interpreter::transcript::Transcript;
 use crate::invocation::Invocation;
 use crate::listeners::ScriptListener;
-use crate::program::{Program, program};
+use crate::program::{KnownProgram, program};
 use crate::questions::Question;
 use crate::surroundings::Surroundings;
 
@@ -34,9 +34,9 @@ pub struct Played {
     /// What it said.
     pub lines: Vec<Line>,
     /// What it wrote, and `None` where it removed something.
-    pub written: Vec<Change>,
+    pub written: Vec<FileChange>,
     /// Why it was stopped, or never began.
-    pub fault: Option<Fault>,
+    pub fault: Option<ScriptFault>,
     /// The last line has no end.
     pub is_unfinished: bool,
     /// What it asks the network then (`until`): it goes on with the answer.
@@ -48,7 +48,7 @@ pub struct Played {
 }
 
 /// What a process wrote until a time: of each time at which that changed.
-pub type Snapshots = Vec<(Duration, Vec<Change>)>;
+pub type Snapshots = Vec<(Duration, Vec<FileChange>)>;
 
 /// Plays the container's command for `until`, or without it to its end; nothing when it is not known.
 /// What earlier runs that nobody saw left in volumes is there.
@@ -122,7 +122,7 @@ pub fn snapshots(invocation: &Invocation<'_>, around: &Surroundings) -> Option<S
 }
 
 /// What runs left that nobody saw.
-fn left_unseen(program: &Program, around: &Surroundings) -> Vec<Change> {
+fn left_unseen(program: &KnownProgram, around: &Surroundings) -> Vec<FileChange> {
     let mut left = Vec::new();
     for _ in 0..around.unseen_runs.clamp(0, MAX_EARLIER_RUNS) {
         let mut player = Player::new(around, None, left);
@@ -134,20 +134,20 @@ fn left_unseen(program: &Program, around: &Surroundings) -> Vec<Change> {
     left
 }
 
-fn played(mut player: Player<'_>, flow: Flow) -> Played {
+fn played(mut player: Player<'_>, flow: AfterCommand) -> Played {
     let is_unfinished = player.flush();
     // What was said in the background was said meanwhile.
     player.lines.sort_by_key(|line| line.after);
     let fault = player.fault.take();
     // What never began says nothing.
-    if let Some(fault) = fault.as_ref().filter(|fault| !matches!(fault, Fault::Missing(_))) {
+    if let Some(fault) = fault.as_ref().filter(|fault| !matches!(fault, ScriptFault::Missing(_))) {
         player.lines.push(Line { after: player.elapsed, text: format!("sh: {fault}") });
     }
     let end = match (flow, &fault) {
         (_, Some(fault)) => Some((player.elapsed, fault.code())),
         _ if player.is_blocked => None,
-        (Flow::OutOfTime, _) => None,
-        (Flow::Exit(code), _) => Some((player.elapsed, code)),
+        (AfterCommand::OutOfTime, _) => None,
+        (AfterCommand::Exit(code), _) => Some((player.elapsed, code)),
         _ => Some((player.elapsed, player.status)),
     };
     let Player { elapsed: until, lines, written, question, listens, is_in_wait, .. } = player;
@@ -185,8 +185,8 @@ fn cut(text: String, limit: usize) -> String {
 }
 
 /// What a container wrote into volumes that others see.
-pub fn left_in_volumes(written: &[Change], around: &Surroundings) -> Vec<Left> {
-    let in_volume = |(path, file): &Change| {
+pub fn left_in_volumes(written: &[FileChange], around: &Surroundings) -> Vec<Left> {
+    let in_volume = |(path, file): &FileChange| {
         let mount = file_system::mount_of(&around.mounts, path).filter(|mount| mount.is_kept)?;
         let inner = path[mount.path.trim_end_matches('/').len()..].trim_start_matches('/');
         let inner = format!("{}/{inner}", mount.sub_path);

@@ -4,13 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::bounds::{Fault, MAX_START_BYTES, MAX_WORD_BYTES};
+use crate::bounds::{MAX_START_BYTES, MAX_WORD_BYTES, ScriptFault};
 use crate::configured_web::{BadConfig, ConfiguredWeb};
 use crate::image_programs::is_missing;
 use crate::interpreter::containment::{contained, told_broken};
 use crate::interpreter::dialect::Dialect;
 use crate::interpreter::expansion;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::invocation::Invocation;
 use crate::programs::{names, read_any_script, read_command, read_script, run_typed_shell};
 use crate::shell::{Script, Unplayable};
@@ -24,7 +24,7 @@ const ABOUT_PROCESSES: [&str; 11] =
     ["fuser", "kill", "killall", "lsof", "netstat", "pgrep", "pidof", "pkill", "ps", "ss", "top"];
 
 /// What is run, as far as it is known.
-pub(crate) enum Program {
+pub(crate) enum KnownProgram {
     Script(Script, ShellCall),
     Agnhost(Vec<String>),
     /// A shell that reads what is said to it, by its name.
@@ -36,7 +36,7 @@ pub(crate) enum Program {
     /// A web server with what its files configure, or why it does not start.
     Configured(Result<ConfiguredWeb, BadConfig>),
     /// Cannot begin.
-    Faulty(Fault),
+    Faulty(ScriptFault),
 }
 
 /// The shell that plays a script: its name, what it was told, and what it is called with. Without a name it
@@ -58,7 +58,7 @@ pub fn is_known(invocation: &Invocation<'_>) -> bool {
 /// Whether a script that is played has one of these programs in it.
 pub(crate) fn runs_any(invocation: &Invocation<'_>, programs: &[&str]) -> bool {
     match program(invocation, None) {
-        Some(Program::Script(script, _)) => {
+        Some(KnownProgram::Script(script, _)) => {
             script.any_command(&|name, _| programs.contains(&names::base_name(name)))
         }
         _ => false,
@@ -72,7 +72,7 @@ pub fn looks_around(invocation: &Invocation<'_>) -> bool {
         return true;
     }
     match program(invocation, None) {
-        Some(Program::Script(script, _)) => {
+        Some(KnownProgram::Script(script, _)) => {
             script.any_command(&|name, _| {
                 !matches!(
                     names::base_name(name),
@@ -80,11 +80,11 @@ pub fn looks_around(invocation: &Invocation<'_>) -> bool {
                 )
             }) || names_services(invocation)
         }
-        Some(Program::Shell(_)) => true,
-        Some(Program::Agnhost(line)) => agnhost::looks_around(&line),
+        Some(KnownProgram::Shell(_)) => true,
+        Some(KnownProgram::Agnhost(line)) => agnhost::looks_around(&line),
         // A volume may have what its image has not.
-        Some(Program::Configured(_) | Program::Faulty(Fault::Missing(_))) => true,
-        Some(Program::Nothing | Program::Pause | Program::Faulty(_)) | None => false,
+        Some(KnownProgram::Configured(_) | KnownProgram::Faulty(ScriptFault::Missing(_))) => true,
+        Some(KnownProgram::Nothing | KnownProgram::Pause | KnownProgram::Faulty(_)) | None => false,
     }
 }
 
@@ -93,32 +93,32 @@ fn names_services(invocation: &Invocation<'_>) -> bool {
     invocation.words().any(|word| word.contains("_SERVICE_") || word.contains("_PORT"))
 }
 
-impl Program {
-    pub(crate) fn run(&self, player: &mut Player<'_>) -> Flow {
+impl KnownProgram {
+    pub(crate) fn run(&self, player: &mut Player<'_>) -> AfterCommand {
         contained(player, |player| match self {
-            Program::Script(script, shell) => {
+            KnownProgram::Script(script, shell) => {
                 shell.prepare(player);
                 let flow = player.list(&script.list);
                 player.finish(flow)
             }
-            Program::Agnhost(line) => agnhost::run(player, line),
-            Program::Shell(name) => run_typed_shell(player, name),
-            Program::Nothing => Flow::Go,
-            Program::Pause => player.sleep(Duration::MAX),
-            Program::Configured(read) => configured_web::run(player, read),
-            Program::Faulty(fault) => player.stop(fault.clone()),
+            KnownProgram::Agnhost(line) => agnhost::run(player, line),
+            KnownProgram::Shell(name) => run_typed_shell(player, name),
+            KnownProgram::Nothing => AfterCommand::Go,
+            KnownProgram::Pause => player.sleep(Duration::MAX),
+            KnownProgram::Configured(read) => configured_web::run(player, read),
+            KnownProgram::Faulty(fault) => player.stop(fault.clone()),
         })
     }
 }
 
 /// What the container runs. `$(NAME)` in its words is filled in as the kubelet does, when its variables
 /// are known.
-pub(crate) fn program(invocation: &Invocation<'_>, around: Option<&Surroundings>) -> Option<Program> {
+pub(crate) fn program(invocation: &Invocation<'_>, around: Option<&Surroundings>) -> Option<KnownProgram> {
     let read = catch_unwind(AssertUnwindSafe(|| read_program(invocation, around)));
-    read.unwrap_or_else(|_| Some(Program::Faulty(told_broken())))
+    read.unwrap_or_else(|_| Some(KnownProgram::Faulty(told_broken())))
 }
 
-fn read_program(invocation: &Invocation<'_>, around: Option<&Surroundings>) -> Option<Program> {
+fn read_program(invocation: &Invocation<'_>, around: Option<&Surroundings>) -> Option<KnownProgram> {
     let filled = |word: &String| match around {
         Some(around) => expansion::expand(word, |name| around.variables.get(name).cloned()),
         None => expansion::expand(word, |_| Some(String::new())),
@@ -133,28 +133,28 @@ fn read_program(invocation: &Invocation<'_>, around: Option<&Surroundings>) -> O
         words.iter().map(word).collect()
     };
     let (Some(command), Some(args)) = (all(invocation.command), all(invocation.args)) else {
-        return Some(Program::Faulty(Fault::TooLong));
+        return Some(KnownProgram::Faulty(ScriptFault::TooLong));
     };
     if let Some(line) = agnhost::command_line(invocation.image, &command, &args) {
-        return Some(Program::Agnhost(line));
+        return Some(KnownProgram::Agnhost(line));
     }
     if let Some(program) = command.iter().chain(&args).next()
         && is_missing(invocation.image, program)
         // A volume may have it.
         && !around.is_some_and(|around| around.has_file_named(names::base_name(program)))
     {
-        return Some(Program::Faulty(Fault::Missing(program.clone())));
+        return Some(KnownProgram::Faulty(ScriptFault::Missing(program.clone())));
     }
     if let Some(shell) = listening_shell(invocation) {
-        return Some(Program::Shell(shell));
+        return Some(KnownProgram::Shell(shell));
     }
     if let Some(read) = around.and_then(|around| configured_web::read(invocation, around)) {
-        return Some(Program::Configured(read));
+        return Some(KnownProgram::Configured(read));
     }
     if command.is_empty() && !images::runs_a_shell(invocation.image) {
         return match images::base_name(invocation.image) {
-            "hello-world" => Some(Program::Nothing),
-            "pause" => Some(Program::Pause),
+            "hello-world" => Some(KnownProgram::Nothing),
+            "pause" => Some(KnownProgram::Pause),
             _ => None,
         };
     }
@@ -162,8 +162,8 @@ fn read_program(invocation: &Invocation<'_>, around: Option<&Surroundings>) -> O
     let name = words.first().map(|program| names::base_name(program));
     match (name, words.get(1..).unwrap_or_default()) {
         // A shell that nobody types into reads the end of its input at once.
-        (None, []) => Some(Program::Nothing),
-        (Some(name), []) if names::is_shell(name) => Some(Program::Nothing),
+        (None, []) => Some(KnownProgram::Nothing),
+        (Some(name), []) if names::is_shell(name) => Some(KnownProgram::Nothing),
         (Some(name), arguments) if names::is_shell(name) => {
             of_shell(invocation.image, name, &words, arguments)
         }
@@ -173,7 +173,7 @@ fn read_program(invocation: &Invocation<'_>, around: Option<&Surroundings>) -> O
 
 /// A shell with a script, which is played as it is told. In an image of which everything is known it may name
 /// what is not there; of other images nobody knows what they have.
-fn of_shell(image: &str, name: &str, words: &[String], arguments: &[String]) -> Option<Program> {
+fn of_shell(image: &str, name: &str, words: &[String], arguments: &[String]) -> Option<KnownProgram> {
     let is_whole = images::runs_a_shell(image);
     let Some(at) = arguments.iter().position(|word| names::is_command_flag(word)) else {
         // A file of a volume, or of the image.
@@ -220,10 +220,10 @@ fn listening_shell(invocation: &Invocation<'_>) -> Option<&'static str> {
 }
 
 /// What is not known is not played.
-fn of_script(script: Result<Script, Unplayable>, shell: ShellCall) -> Option<Program> {
+fn of_script(script: Result<Script, Unplayable>, shell: ShellCall) -> Option<KnownProgram> {
     match script {
-        Ok(script) => Some(Program::Script(script, shell)),
-        Err(Unplayable::Faulty(fault)) => Some(Program::Faulty(fault)),
+        Ok(script) => Some(KnownProgram::Script(script, shell)),
+        Err(Unplayable::Faulty(fault)) => Some(KnownProgram::Faulty(fault)),
         Err(Unplayable::Unknown) => None,
     }
 }

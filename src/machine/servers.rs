@@ -21,7 +21,7 @@ const LIVENESS_FAILS_AFTER: Duration = Duration::from_secs(10);
 
 /// What a container serves; nothing is served anywhere else.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Server {
+pub struct ContainerServer {
     sites: Vec<(i64, Site)>,
     /// Who speaks TLS, where.
     tls: Option<TlsFiles>,
@@ -125,7 +125,7 @@ pub(crate) fn of_agnhost(
     words: &[String],
     mounts: &[&str],
     variables: &[(&str, &str)],
-) -> Option<Server> {
+) -> Option<ContainerServer> {
     let port = |name: &str, default: i64| match flag(words, name) {
         Some(text) => text.parse::<i64>().ok(),
         None => Some(default),
@@ -133,43 +133,48 @@ pub(crate) fn of_agnhost(
     Some(match mode {
         "netexec" => {
             let instead = flag(words, "http-override").map(str::to_owned);
-            let server = Server::http(port("http-port", 8080)?, Site::NetExec(instead));
-            Server { udp: vec![(port("udp-port", 8081)?, UdpServer::NetExec)], ..server }.with_tls(words)
+            let server = ContainerServer::http(port("http-port", 8080)?, Site::NetExec(instead));
+            ContainerServer { udp: vec![(port("udp-port", 8081)?, UdpServer::NetExec)], ..server }
+                .with_tls(words)
         }
         "webhook" => {
             let sidecar = flag(words, "sidecar-image").unwrap_or_default().to_owned();
-            Server::http(port("port", 443)?, Site::Webhook(sidecar)).with_tls(words)
+            ContainerServer::http(port("port", 443)?, Site::Webhook(sidecar)).with_tls(words)
         }
-        "crd-conversion-webhook" => Server::http(port("port", 443)?, Site::Conversion).with_tls(words),
+        "crd-conversion-webhook" => {
+            ContainerServer::http(port("port", 443)?, Site::Conversion).with_tls(words)
+        }
         "porter" => porter(words, variables),
         "test-webserver" => {
             let folders = mounts.iter().map(|mount| (*mount).to_owned()).collect();
-            Server::http(port("port", 80)?, Site::Files(folders))
+            ContainerServer::http(port("port", 80)?, Site::Files(folders))
         }
-        "liveness" => Server::http(8080, Site::Liveness),
-        "no-snat-test" => Server::http(port("port", 8080)?, Site::NoSnat),
-        "port-forward-tester" => {
-            Server { forward_tester: Some(Box::new(ForwardTester::of(variables)?)), ..Server::default() }
-        }
-        "net" if flag(words, "runner").is_some() => {
-            Server { forward_tester: Some(Box::new(close_wait::serving(words)?)), ..Server::default() }
-        }
-        "no-snat-test-proxy" => Server::http(port("port", 31235)?, Site::NoSnatProxy),
+        "liveness" => ContainerServer::http(8080, Site::Liveness),
+        "no-snat-test" => ContainerServer::http(port("port", 8080)?, Site::NoSnat),
+        "port-forward-tester" => ContainerServer {
+            forward_tester: Some(Box::new(ForwardTester::of(variables)?)),
+            ..ContainerServer::default()
+        },
+        "net" if flag(words, "runner").is_some() => ContainerServer {
+            forward_tester: Some(Box::new(close_wait::serving(words)?)),
+            ..ContainerServer::default()
+        },
+        "no-snat-test-proxy" => ContainerServer::http(port("port", 31235)?, Site::NoSnatProxy),
         "serve-hostname" if is_set(words, "udp") || is_set(words, "tcp") => {
             let port = port("port", 9376)?;
             let text = is_set(words, "tcp").then(|| TextSession::new(TextProtocol::HostName, port, None));
             let udp = is_set(words, "udp").then_some((port, UdpServer::HostName));
-            Server { text, udp: udp.into_iter().collect(), ..Server::default() }
+            ContainerServer { text, udp: udp.into_iter().collect(), ..ContainerServer::default() }
         }
-        "serve-hostname" => Server::http(port("port", 9376)?, Site::HostName),
-        "tcp-reset" => Server::of_text(port("port", 8080)?, TextProtocol::Reset, None),
+        "serve-hostname" => ContainerServer::http(port("port", 9376)?, Site::HostName),
+        "tcp-reset" => ContainerServer::of_text(port("port", 8080)?, TextProtocol::Reset, None),
         "guestbook" => {
             let replica_of = flag(words, "replicaof").map(str::to_owned);
             let guestbook = Guestbook { backend_port: port("backend-port", 6379)?, replica_of };
-            Server::http(port("http-port", 80)?, Site::Guestbook(guestbook))
+            ContainerServer::http(port("http-port", 80)?, Site::Guestbook(guestbook))
         }
-        "fake-gitserver" => Server::http(8000, Site::Text("I am a fake git server".into())),
-        "audit-proxy" => Server::http(8080, Site::Audit),
+        "fake-gitserver" => ContainerServer::http(8000, Site::Text("I am a fake git server".into())),
+        "audit-proxy" => ContainerServer::http(8080, Site::Audit),
         "grpc-health-checking" => return of_health(words),
         _ => {
             let (port, mode) = modes::serving(mode, words)?;
@@ -185,29 +190,29 @@ pub(crate) fn of_agnhost(
                 }),
                 _ => None,
             };
-            Server { tls, ..Server::http(port, Site::Mode(mode)) }
+            ContainerServer { tls, ..ContainerServer::http(port, Site::Mode(mode)) }
         }
     })
 }
 
 /// `grpc-health-checking`: gRPC, with TLS where it has a certificate, and HTTP.
-fn of_health(words: &[String]) -> Option<Server> {
+fn of_health(words: &[String]) -> Option<ContainerServer> {
     let port = |name: &str, usual: i64| flag(words, name).map_or(Some(usual), |text| text.parse().ok());
     let service = flag(words, "service").unwrap_or_default().to_owned();
     let seconds = flag(words, "delay-unhealthy-sec").and_then(|text| text.parse().ok());
     let health = Health { service, fails_after: seconds.map(Duration::from_secs) };
     let grpc = port("port", 5000)?;
-    let server = Server {
+    let server = ContainerServer {
         sites: vec![(port("http-port", 8080)?, Site::Health)],
         grpc: Some((grpc, health)),
-        ..Server::default()
+        ..ContainerServer::default()
     };
     Some(server.with_tls_at(words, vec![grpc]))
 }
 
 /// Serves what its variables `SERVE_PORT_*` and their kin say.
-fn porter(words: &[String], variables: &[(&str, &str)]) -> Server {
-    let mut server = Server::default();
+fn porter(words: &[String], variables: &[(&str, &str)]) -> ContainerServer {
+    let mut server = ContainerServer::default();
     let variable = |name: &str| variables.iter().find(|(own, _)| *own == name).map(|(_, value)| *value);
     let file = |name, usual: &str| variable(name).unwrap_or(usual).to_owned();
     let (certificate, key) = (file("CERT_FILE", "/localhost.crt"), file("KEY_FILE", "/localhost.key"));
@@ -236,28 +241,31 @@ fn porter(words: &[String], variables: &[(&str, &str)]) -> Server {
     server
 }
 
-impl Server {
-    pub(crate) fn http(port: i64, site: Site) -> Server {
-        Server { sites: vec![(port, site)], ..Server::default() }
+impl ContainerServer {
+    pub(crate) fn http(port: i64, site: Site) -> ContainerServer {
+        ContainerServer { sites: vec![(port, site)], ..ContainerServer::default() }
     }
 
     /// Somebody whose files, variables or arguments are to be read to know where it listens.
-    pub(crate) fn to_be_read() -> Server {
-        Server { is_configured: true, ..Server::default() }
+    pub(crate) fn to_be_read() -> ContainerServer {
+        ContainerServer { is_configured: true, ..ContainerServer::default() }
     }
 
     /// A script that is played, which may listen or not.
-    pub(crate) fn of_script(is_scripted: bool) -> Server {
-        Server { is_scripted, ..Server::default() }
+    pub(crate) fn of_script(is_scripted: bool) -> ContainerServer {
+        ContainerServer { is_scripted, ..ContainerServer::default() }
     }
 
     /// One that keeps what it is told.
-    pub(crate) fn of_text(port: i64, protocol: TextProtocol, password: Option<String>) -> Server {
-        Server { text: Some(TextSession::new(protocol, port, password)), ..Server::default() }
+    pub(crate) fn of_text(port: i64, protocol: TextProtocol, password: Option<String>) -> ContainerServer {
+        ContainerServer {
+            text: Some(TextSession::new(protocol, port, password)),
+            ..ContainerServer::default()
+        }
     }
 
     /// Where its configuration says.
-    pub(crate) fn of_nginx(site: NginxSite) -> Server {
+    pub(crate) fn of_nginx(site: NginxSite) -> ContainerServer {
         let site = Arc::new(site);
         let ports = site.ports();
         let sites = ports.keys().map(|port| (*port, Site::Nginx(site.clone()))).collect();
@@ -268,11 +276,11 @@ impl Server {
             has_own: false,
             ports: secure.iter().map(|(port, _)| *port).collect(),
         });
-        Server { sites, tls, ..Server::default() }
+        ContainerServer { sites, tls, ..ContainerServer::default() }
     }
 
     /// Where its rules say.
-    pub(crate) fn of_rules(rules: &Arc<WebRules>) -> Server {
+    pub(crate) fn of_rules(rules: &Arc<WebRules>) -> ContainerServer {
         let sites = rules.ports().into_iter().map(|port| (port, Site::Ruled(rules.clone()))).collect();
         let secure: Vec<_> =
             rules.hosts.iter().filter_map(|host| Some((host.port, host.tls.as_ref()?))).collect();
@@ -282,11 +290,11 @@ impl Server {
             has_own: certificate.is_empty(),
             ports: secure.iter().map(|(port, _)| *port).collect(),
         });
-        Server { sites, tls, ..Server::default() }
+        ContainerServer { sites, tls, ..ContainerServer::default() }
     }
 
     /// With the certificate and the key of these files, at all its ports.
-    pub(crate) fn shows(mut self, certificate: &str, key: &str) -> Server {
+    pub(crate) fn shows(mut self, certificate: &str, key: &str) -> ContainerServer {
         let ports = self.sites.iter().map(|(port, _)| *port).collect();
         let (certificate, key) = (certificate.to_owned(), key.to_owned());
         self.tls = Some(TlsFiles { certificate, key, has_own: false, ports });
@@ -305,18 +313,18 @@ impl Server {
 
     /// Who is taken to listen in a container that declares such a port, whatever its image: databases have
     /// ports by which everybody knows them.
-    pub fn of_known_port(port: i64) -> Option<Server> {
+    pub fn of_known_port(port: i64) -> Option<ContainerServer> {
         let (_, port, protocol) = TEXT_SERVERS.iter().find(|(_, own, _)| *own == port)?;
-        Some(Server::of_text(*port, *protocol, None))
+        Some(ContainerServer::of_text(*port, *protocol, None))
     }
 
     /// With the certificate that its flags name, at all its ports.
-    pub(crate) fn with_tls(self, words: &[String]) -> Server {
+    pub(crate) fn with_tls(self, words: &[String]) -> ContainerServer {
         let ports = self.sites.iter().map(|(port, _)| *port).collect();
         self.with_tls_at(words, ports)
     }
 
-    fn with_tls_at(mut self, words: &[String], ports: Vec<i64>) -> Server {
+    fn with_tls_at(mut self, words: &[String], ports: Vec<i64>) -> ContainerServer {
         let file = |name| flag(words, name).map(str::to_owned);
         let files = (file(TLS_FILE), file("tls-private-key-file"));
         if let (Some(certificate), Some(key)) = files {
@@ -394,8 +402,8 @@ impl Server {
     }
 
     /// One that a server has begun at a port.
-    pub fn of_runner(port: i64, tester: ForwardTester) -> Server {
-        Server { forward_tester: Some(Box::new((port, tester))), ..Server::default() }
+    pub fn of_runner(port: i64, tester: ForwardTester) -> ContainerServer {
+        ContainerServer { forward_tester: Some(Box::new((port, tester))), ..ContainerServer::default() }
     }
 
     /// agnhost's `port-forward-tester`, where it listens.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::agnhost::flags::flag;
 use crate::agnhost::klog_line;
 use crate::images;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::invocation::Invocation;
 use crate::programs::names;
 
@@ -124,7 +124,7 @@ fn bytes(text: &str) -> f64 {
 }
 
 /// Says what `vish/stress` says, and stays.
-pub(crate) fn run(player: &mut Player<'_>, words: &[String]) -> Flow {
+pub(crate) fn run(player: &mut Player<'_>, words: &[String]) -> AfterCommand {
     let growing = GrowingLoad::of(words);
     let pause = golang::duration::format(growing.pause);
     let (total, step) = (&growing.total, &growing.step);
@@ -132,7 +132,7 @@ pub(crate) fn run(player: &mut Player<'_>, words: &[String]) -> Flow {
         format!("Allocating {total:?} memory, in {step:?} chunks, with a {pause} sleep between allocations");
     klog_line::say_at(player, ('I', "main.go:26"), line);
     match player.pause(growing.load().grows_for) {
-        Flow::Go => {}
+        AfterCommand::Go => {}
         flow => return flow,
     }
     if growing.cores > 0.0 {

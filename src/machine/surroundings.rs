@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
-use crate::file_system::{File, Mount, Tree, View, mount_of};
+use crate::file_system::{File, MountedVolume, Tree, View, mount_of};
 use crate::images;
 use crate::questions::Answered;
 use crate::standard_input::{StandardInput, TerminalSize};
@@ -30,7 +30,7 @@ pub struct Surroundings {
     /// How much those take.
     pub start_bytes: usize,
     /// Where its volumes are.
-    pub mounts: Vec<Mount>,
+    pub mounts: Vec<MountedVolume>,
     /// What its volumes show, the oldest first.
     pub views: Vec<View>,
     /// Where it runs.
@@ -150,7 +150,7 @@ impl Surroundings {
     /// What of a volume of API objects is mounted by its `subPath` is what it was when the process started: a
     /// mount of its own that nobody writes anew.
     fn hold_parts(&self, tree: &mut Tree) {
-        let is_part = |mount: &Mount| !mount.is_kept && !mount.sub_path.is_empty();
+        let is_part = |mount: &MountedVolume| !mount.is_kept && !mount.sub_path.is_empty();
         let Some(last) = self.views.last().filter(|_| self.mounts.iter().any(is_part)) else { return };
         let is_held = |path: &str| mount_of(&self.mounts, path).is_some_and(is_part);
         tree.retain(|path, _| !is_held(path));
@@ -167,10 +167,18 @@ pub fn program_of(image: &str) -> &str {
 
 /// A volume that keeps what is written, at `path`.
 #[cfg(test)]
-pub fn kept_mount(path: &str) -> Mount {
+pub fn kept_mount(path: &str) -> MountedVolume {
     let (volume, path) = ("data".to_owned(), path.to_owned());
     let sub_path = String::new();
-    Mount { path, sub_path, volume, is_read_only: false, is_memory: false, is_kept: true, group: None }
+    MountedVolume {
+        path,
+        sub_path,
+        volume,
+        is_read_only: false,
+        is_memory: false,
+        is_kept: true,
+        group: None,
+    }
 }
 
 #[cfg(test)]
@@ -179,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_part_of_a_volume_of_api_objects_stays_what_it_was() {
-        let made = |path: &str, sub_path: &str| Mount {
+        let made = |path: &str, sub_path: &str| MountedVolume {
             is_kept: false,
             sub_path: sub_path.into(),
             ..kept_mount(path)

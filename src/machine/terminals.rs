@@ -11,18 +11,18 @@ use std::time::Duration;
 
 use crate::agnhost;
 use crate::exec::{is_absent, is_script_there, of_script};
-use crate::file_system::{Change, File};
+use crate::file_system::{File, FileChange};
 use crate::interpreter::containment::contained;
 use crate::interpreter::dialect::ShellOptions;
 use crate::interpreter::jobs::BackgroundJobs;
 use crate::interpreter::killing::EXECUTED_PID;
 use crate::interpreter::line_editor::TypedLines;
-use crate::interpreter::player::{Flow, Player, Sink};
+use crate::interpreter::player::{AfterCommand, Player, Sink};
 use crate::interpreter::transcript::Transcript;
 use crate::interpreter::variables::Variables;
 use crate::programs::{go_on, names, read_command};
 use crate::questions::{Answered, Question};
-use crate::shell::{Command, Script, Unplayable};
+use crate::shell::{Script, ShellCommand, Unplayable};
 use crate::standard_input::StandardInput;
 use crate::surroundings::Surroundings;
 
@@ -38,7 +38,7 @@ pub struct Sitting {
     /// What it found at its beginning; nothing at the first look.
     pub ground: Option<Arc<Ground>>,
     /// What it had written at the look before.
-    pub told: Arc<Vec<Change>>,
+    pub told: Arc<Vec<FileChange>>,
     /// What the network has answered since then.
     pub answers: Arc<Vec<Answered>>,
 }
@@ -49,7 +49,7 @@ pub struct Ground {
     /// Around it.
     pub around: Surroundings,
     /// What the container's process has written.
-    pub files: Vec<Change>,
+    pub files: Vec<FileChange>,
 }
 
 /// What a shell remembers from one line to the next.
@@ -57,7 +57,7 @@ pub struct Ground {
 pub struct ShellMemory {
     variables: Variables,
     folder: String,
-    functions: Arc<BTreeMap<String, Arc<Command>>>,
+    functions: Arc<BTreeMap<String, Arc<ShellCommand>>>,
     arguments: Arc<Vec<String>>,
     traps: Arc<BTreeMap<String, String>>,
     options: ShellOptions,
@@ -86,7 +86,7 @@ pub struct AtTerminal {
     /// What it asks the network, after how long: with the answer it goes on.
     pub question: Option<(Duration, Question)>,
     /// What it has written since the beginning.
-    pub written: Vec<Change>,
+    pub written: Vec<FileChange>,
     /// The signal that it has sent to the container's own process, after how long.
     pub signal: Option<(Duration, String)>,
     /// Its shell waits for a line, and remembers this: it can begin anew.
@@ -115,15 +115,15 @@ pub fn play(command: &[String], sitting: &Sitting, ground: &Arc<Ground>) -> Opti
     Some(played(player, flow, ground))
 }
 
-fn played(mut player: Player<'_>, flow: Flow, ground: &Arc<Ground>) -> AtTerminal {
+fn played(mut player: Player<'_>, flow: AfterCommand, ground: &Arc<Ground>) -> AtTerminal {
     let mut transcript = player.transcript.take().unwrap_or_default();
     let (elapsed, fault) = (player.elapsed, player.fault.take());
     fault.iter().for_each(|fault| transcript.add(elapsed, true, &format!("sh: {fault}\n")));
     let end = match (flow, &fault) {
         (_, Some(fault)) => Some(fault.code()),
         _ if player.is_blocked => None,
-        (Flow::OutOfTime, _) => None,
-        (Flow::Exit(code), _) => Some(code),
+        (AfterCommand::OutOfTime, _) => None,
+        (AfterCommand::Exit(code), _) => Some(code),
         _ => Some(player.status),
     };
     // What goes on in the background is part of what is played.
@@ -147,10 +147,15 @@ fn has_connection(player: &Player<'_>) -> bool {
     sinks.any(|sink| matches!(sink, Sink::Connection(_)))
 }
 
-type CommandPlay = Box<dyn Fn(&mut Player<'_>) -> Flow>;
+type CommandPlay = Box<dyn Fn(&mut Player<'_>) -> AfterCommand>;
 
 /// How a command line is played: a shell that is typed into, a program of the test image, or a script.
-fn runner(command: &[String], goes_on: bool, around: &Surroundings, files: &[Change]) -> Option<CommandPlay> {
+fn runner(
+    command: &[String],
+    goes_on: bool,
+    around: &Surroundings,
+    files: &[FileChange],
+) -> Option<CommandPlay> {
     if is_absent(command, around, files) {
         return None;
     }

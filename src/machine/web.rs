@@ -13,12 +13,12 @@ use crate::questions;
 pub use crate::requests::{Served, WebAnswer, WebRequest};
 use crate::served_files;
 use crate::server_state::ServerState;
-use crate::servers::{Page, Server, Site};
+use crate::servers::{ContainerServer, Page, Site};
 use crate::surroundings::Surroundings;
 use crate::wardle;
 use crate::web_servers::WebPages;
 
-impl Server {
+impl ContainerServer {
     /// What comes of a request at `port` of a server that remembers `state`, and has `backing`.
     pub fn serve(
         &self,

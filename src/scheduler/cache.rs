@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::framework::images::Images;
 use super::framework::node_info::NodeInfo;
-use super::framework::plugin::Snapshot;
+use super::framework::plugin::NodeSnapshot;
 use super::framework::pod_info::PodInfo;
 use apimachinery::object::Object;
 use apis::views::node::Node;
@@ -28,7 +28,7 @@ struct CacheInner {
     /// By uid.
     pods: HashMap<String, CachedPod>,
     /// Of the nodes as they are now; none when that has to be made anew.
-    snapshot: Option<Snapshot>,
+    snapshot: Option<NodeSnapshot>,
     /// Stands in the snapshot where a node is about to change.
     vacancy: Arc<NodeInfo>,
     images: Images,
@@ -113,13 +113,13 @@ impl Cache {
     }
 
     /// The nodes as they are now, by name. Unchanged nodes are shared with the last snapshot.
-    pub fn snapshot(&self) -> Snapshot {
+    pub fn snapshot(&self) -> NodeSnapshot {
         let mut inner = self.lock();
         if let Some(snapshot) = &inner.snapshot {
             return snapshot.clone();
         }
         let known = inner.nodes.values().filter(|node| node.object.is_some());
-        let snapshot: Snapshot = known.cloned().collect();
+        let snapshot: NodeSnapshot = known.cloned().collect();
         inner.snapshot = Some(snapshot.clone());
         snapshot
     }

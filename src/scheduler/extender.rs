@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::config::Extender;
 use super::framework::fit_error::Diagnosis;
 use super::framework::node_info::NodeInfo;
-use super::framework::plugin::{MAX_NODE_SCORE, PostFilterResult, Snapshot};
+use super::framework::plugin::{MAX_NODE_SCORE, NodeSnapshot, PostFilterResult};
 use super::framework::pod_info::PodInfo;
 use super::framework::preemption_candidate::{PreemptionCandidate, importance};
 use super::framework::status::Status;
@@ -120,7 +120,7 @@ impl Extenders {
         &self,
         pod: &PodInfo,
         found: PostFilterResult,
-        snapshot: &Snapshot,
+        snapshot: &NodeSnapshot,
     ) -> Result<PostFilterResult, ExtenderError> {
         if self.asked(pod, |config| &config.preempt_verb).next().is_none() {
             return Ok(found);
@@ -224,7 +224,7 @@ impl HttpExtender {
         &self,
         pod: &PodInfo,
         candidates: &[PreemptionCandidate],
-        snapshot: &Snapshot,
+        snapshot: &NodeSnapshot,
     ) -> Result<Vec<PreemptionCandidate>, ExtenderError> {
         let knows_pods = self.config.node_cache_capable;
         let victim = |victim: &Arc<PodInfo>| {
@@ -256,7 +256,7 @@ impl HttpExtender {
         &self,
         name: &str,
         victims: &Value,
-        snapshot: &Snapshot,
+        snapshot: &NodeSnapshot,
     ) -> Result<PreemptionCandidate, ExtenderError> {
         let node = snapshot.iter().find(|node| *node.name == *name);
         let node = node.ok_or_else(|| ExtenderError(format!("nodeinfo not found for node name {name:?}")))?;

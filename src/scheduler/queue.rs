@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 
 use super::backoff::PodBackoff;
 use super::framework::cluster_event::{EventResource, Occurrence, QueueingHint, label};
-use super::framework::plugin::QueueKey;
+use super::framework::plugin::ActiveQueueKey;
 use super::framework::pod_info::{Because, PodInfo, QueuedPodInfo};
 use super::framework::profiles::Profiles;
 use apimachinery::time::Time;
@@ -58,7 +58,7 @@ struct QueueInner {
     /// Every waiting pod, by uid.
     pods: HashMap<Arc<str>, WaitingPod>,
     /// A uid is in here if and only if its pod is active.
-    active: BTreeSet<(QueueKey, Arc<str>)>,
+    active: BTreeSet<(ActiveQueueKey, Arc<str>)>,
     /// A uid is in here if and only if its pod is backing off; by when that ends.
     backoff: BTreeSet<(Time, Arc<str>)>,
     /// A uid is in here if and only if its pod is unschedulable: events look at no others.
@@ -78,7 +78,7 @@ struct WaitingPod {
 
 #[derive(Clone, Copy, PartialEq)]
 enum QueuePlace {
-    Active(QueueKey),
+    Active(ActiveQueueKey),
     Backoff(Time),
     Unschedulable,
 }

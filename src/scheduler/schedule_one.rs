@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::failure::{SchedulingFailure, handle_scheduling_failure, patch_status};
 use super::framework::cluster_event::{ActionType, EventResource, Occurrence};
 use super::framework::fit_error::FitError;
-use super::framework::plugin::{BindRequest, CycleState, PostFilterResult, Snapshot};
+use super::framework::plugin::{BindRequest, CycleState, NodeSnapshot, PostFilterResult};
 use super::framework::pod_info::{Because, PodInfo, QueuedPodInfo};
 use super::framework::runtime::Framework;
 use super::framework::status::{Code, Status};
@@ -118,7 +118,7 @@ impl Attempts {
         });
         // Whoever reserves and binds needs no nodes, and what nobody holds need not be copied when it
         // changes.
-        state.nodes = Snapshot::default();
+        state.nodes = NodeSnapshot::default();
         drop(snapshot);
         if !self.parts.cache.assume(pod.clone(), &node) {
             return Err(SchedulingFailure::error("pod is in the cache, so can't be assumed"));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::failure::SchedulingFailure;
 use super::framework::fit_error::{Diagnosis, FitError};
 use super::framework::node_info::NodeInfo;
-use super::framework::plugin::{CycleState, PreFilterResult, Snapshot};
+use super::framework::plugin::{CycleState, NodeSnapshot, PreFilterResult};
 use super::framework::pod_info::PodInfo;
 use super::framework::status::{Code, Status};
 use super::schedule_one::{Attempts, Cursor};
@@ -26,7 +26,7 @@ impl Attempts {
     pub(super) async fn schedule_pod(
         &self,
         pod: &PodInfo,
-        snapshot: &Snapshot,
+        snapshot: &NodeSnapshot,
         state: &mut CycleState,
         cursor: &mut Cursor,
         step: StepId,
@@ -76,7 +76,7 @@ impl Attempts {
     async fn find_feasible(
         &self,
         pod: &PodInfo,
-        snapshot: &Snapshot,
+        snapshot: &NodeSnapshot,
         allowed: &PreFilterResult,
         state: &CycleState,
         diagnosis: &mut Diagnosis,
@@ -179,7 +179,7 @@ impl Attempts {
     async fn run_post_filter(
         &self,
         pod: &PodInfo,
-        snapshot: &Snapshot,
+        snapshot: &NodeSnapshot,
         state: &CycleState,
         mut diagnosis: Diagnosis,
         step: StepId,

@@ -16,7 +16,7 @@ use super::config::{KubeSchedulerConfiguration, PluginConfig};
 use super::fixtures::object;
 use super::framework::images::Images;
 use super::framework::node_info::NodeInfo;
-use super::framework::plugin::{CycleState, Plugin, Snapshot};
+use super::framework::plugin::{CycleState, NodeSnapshot, Plugin};
 use super::framework::pod_info::PodInfo;
 use super::framework::preempting::Preempting;
 use super::framework::status::Code;
@@ -204,7 +204,7 @@ fn plugin_of(table: &PluginTable, case: &TableCase) -> Box<dyn Plugin> {
     make(&table.plugin, profile, &handle).unwrap().expect("the plugin is built in")
 }
 
-fn snapshot_of(table: &PluginTable, case: &TableCase) -> Snapshot {
+fn snapshot_of(table: &PluginTable, case: &TableCase) -> NodeSnapshot {
     let mut images = Images::default();
     let lines = case.nodes.as_ref().unwrap_or(&table.nodes);
     let nodes = lines.iter().map(|line| {
@@ -224,7 +224,7 @@ fn snapshot_of(table: &PluginTable, case: &TableCase) -> Snapshot {
 fn says(
     plugin: &dyn Plugin,
     case: &TableCase,
-    snapshot: &Snapshot,
+    snapshot: &NodeSnapshot,
     pod: &PodInfo,
 ) -> BTreeMap<String, String> {
     let mut state = CycleState::over(snapshot);
@@ -251,7 +251,7 @@ fn says(
 fn scores(
     plugin: &dyn Plugin,
     case: &TableCase,
-    snapshot: &Snapshot,
+    snapshot: &NodeSnapshot,
     pod: &PodInfo,
 ) -> BTreeMap<String, i64> {
     let fits = |node: &&Arc<NodeInfo>| {

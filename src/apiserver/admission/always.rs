@@ -3,13 +3,13 @@
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{Attributes, Plugin, forbidden};
+use super::{AdmissionPlugin, Attributes, forbidden};
 use apimachinery::status::Status;
 
 /// Admits everything; it is there so that its name may be said.
 pub(super) struct AlwaysAdmit;
 
-impl Plugin for AlwaysAdmit {
+impl AdmissionPlugin for AlwaysAdmit {
     fn handles(&self, _: &Attributes) -> bool {
         false
     }
@@ -18,7 +18,7 @@ impl Plugin for AlwaysAdmit {
 /// Refuses everything; for tests of those who write.
 pub(super) struct AlwaysDeny;
 
-impl Plugin for AlwaysDeny {
+impl AdmissionPlugin for AlwaysDeny {
     fn handles(&self, _: &Attributes) -> bool {
         true
     }

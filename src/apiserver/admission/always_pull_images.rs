@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{Attributes, Plugin};
+use super::{AdmissionPlugin, Attributes};
 use apimachinery::status::Status;
 use apis::tree::{is_set, items, items_mut, text};
 
@@ -15,7 +15,7 @@ const LISTS: [&str; 3] = ["spec.initContainers", "spec.containers", "spec.epheme
 /// Sets `imagePullPolicy: Always`.
 pub(super) struct AlwaysPullImages;
 
-impl Plugin for AlwaysPullImages {
+impl AdmissionPlugin for AlwaysPullImages {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.writes("", "pods")
     }

@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{Attributes, Authorizer, Operation, Plugin, forbidden};
+use super::{AdmissionPlugin, Attributes, Authorizer, Operation, forbidden};
 use crate::request::RequestInfo;
 use apimachinery::status::Status;
 
@@ -23,7 +23,7 @@ impl CertificateApproval {
     }
 }
 
-impl Plugin for CertificateApproval {
+impl AdmissionPlugin for CertificateApproval {
     fn handles(&self, attributes: &Attributes) -> bool {
         is_request(attributes, Operation::Update, "approval")
     }

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::certificate_approval::{is_request, may, signer_of};
-use super::{Attributes, Authorizer, Operation, Plugin, forbidden};
+use super::{AdmissionPlugin, Attributes, Authorizer, Operation, forbidden};
 use apimachinery::status::Status;
 
 /// Asks whether the user may `sign` for the signer, when the certificate or a condition changes.
@@ -21,7 +21,7 @@ impl CertificateSigning {
     }
 }
 
-impl Plugin for CertificateSigning {
+impl AdmissionPlugin for CertificateSigning {
     fn handles(&self, attributes: &Attributes) -> bool {
         is_request(attributes, Operation::Update, "status")
     }

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::certificate_approval::{is_request, signer_of};
-use super::{Attributes, Operation, Plugin, forbidden};
+use super::{AdmissionPlugin, Attributes, Operation, forbidden};
 use apimachinery::status::Status;
 use apimachinery::user::MASTERS;
 use apis::certificates::request::CertificateRequest;
@@ -16,7 +16,7 @@ const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 /// Refuses what no authorizer could take back.
 pub(super) struct CertificateSubjectRestriction;
 
-impl Plugin for CertificateSubjectRestriction {
+impl AdmissionPlugin for CertificateSubjectRestriction {
     fn handles(&self, attributes: &Attributes) -> bool {
         is_request(attributes, Operation::Create, "")
     }

@@ -10,7 +10,7 @@ use super::config::BadAdmissionConfig;
 use super::metrics::{AdmissionMetrics, Durations, Phase};
 use super::operation::Operation;
 use super::own::OwnAdmission;
-use super::plugin::{Attributes, Initializer, Plugin};
+use super::plugin::{AdmissionPlugin, Attributes, Initializer};
 use super::plugins::{PLUGINS, PluginEntry};
 use super::reinvocation::Reinvocation;
 use super::{policy_params, rbac_escalation};
@@ -34,12 +34,12 @@ pub struct Admission {
 /// One of them.
 struct Enabled {
     name: &'static str,
-    plugin: Box<dyn Plugin>,
+    plugin: Box<dyn AdmissionPlugin>,
     durations: Durations,
 }
 
 impl Enabled {
-    fn new(name: &'static str, plugin: Box<dyn Plugin>) -> Enabled {
+    fn new(name: &'static str, plugin: Box<dyn AdmissionPlugin>) -> Enabled {
         Enabled { name, plugin, durations: Durations::default() }
     }
 }

@@ -78,7 +78,8 @@ impl AdmissionOptions {
             self.plugins.insert("PodNodeSelector".into(), tree);
             return Ok(());
         }
-        let file: File = serde_json::from_value(tree).map_err(|error| error.to_string())?;
+        let file: AdmissionConfigurationFile =
+            serde_json::from_value(tree).map_err(|error| error.to_string())?;
         if file.kind != "AdmissionConfiguration" || !VERSIONS.contains(&file.api_version.as_str()) {
             return Err(format!(
                 "no kind {:?} is registered for version {:?} in scheme",
@@ -104,7 +105,7 @@ const VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.k8s.io/v1a
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[derive(Default)]
-struct File {
+struct AdmissionConfigurationFile {
     api_version: String,
     kind: String,
     plugins: Vec<FilePlugin>,

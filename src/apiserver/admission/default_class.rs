@@ -4,14 +4,14 @@
 use serde_json::Value;
 
 use super::Initializer;
-use super::lister::Lister;
+use super::lister::AdmissionLister;
 use apimachinery::object::Object;
 use apimachinery::status::Status;
 use apis::tree::{annotation, at, is_set, set};
 
 /// Classes of one kind, and how an object names one.
 pub(super) struct DefaultClass {
-    classes: Lister,
+    classes: AdmissionLister,
     /// What the default bears: any of these annotations, with `true`.
     marks: &'static [&'static str],
     /// Where an object names its class. An empty name is a name: no class at all.
@@ -28,7 +28,7 @@ impl DefaultClass {
         marks: &'static [&'static str],
         (field, annotation): (&'static str, &'static str),
     ) -> DefaultClass {
-        DefaultClass { classes: Lister::new(with, group, "v1", resource), marks, field, annotation }
+        DefaultClass { classes: AdmissionLister::new(with, group, "v1", resource), marks, field, annotation }
     }
 
     /// Fills in the default's name.

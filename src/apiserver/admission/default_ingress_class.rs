@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::default_class::DefaultClass;
-use super::{Attributes, Initializer, Operation, Plugin};
+use super::{AdmissionPlugin, Attributes, Initializer, Operation};
 use apimachinery::status::Status;
 
 const MARKS: &[&str] = &["ingressclass.kubernetes.io/is-default-class"];
@@ -21,7 +21,7 @@ impl DefaultIngressClass {
     }
 }
 
-impl Plugin for DefaultIngressClass {
+impl AdmissionPlugin for DefaultIngressClass {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.operation == Operation::Create && attributes.writes("networking.k8s.io", "ingresses")
     }

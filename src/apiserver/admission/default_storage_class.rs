@@ -5,7 +5,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::default_class::DefaultClass;
-use super::{Attributes, Initializer, Operation, Plugin};
+use super::{AdmissionPlugin, Attributes, Initializer, Operation};
 use apimachinery::status::Status;
 
 const MARKS: &[&str] =
@@ -22,7 +22,7 @@ impl DefaultStorageClass {
     }
 }
 
-impl Plugin for DefaultStorageClass {
+impl AdmissionPlugin for DefaultStorageClass {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.operation == Operation::Create && attributes.writes("", "persistentvolumeclaims")
     }

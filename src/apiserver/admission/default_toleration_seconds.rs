@@ -4,7 +4,7 @@
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{AdmissionOptions, Attributes, Operation, Plugin};
+use super::{AdmissionOptions, AdmissionPlugin, Attributes, Operation};
 use apimachinery::status::Status;
 
 const TAINTS: [&str; 2] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
@@ -23,7 +23,7 @@ impl DefaultTolerationSeconds {
     }
 }
 
-impl Plugin for DefaultTolerationSeconds {
+impl AdmissionPlugin for DefaultTolerationSeconds {
     fn handles(&self, attributes: &Attributes) -> bool {
         matches!(attributes.operation, Operation::Create | Operation::Update)
             && attributes.subresource.is_empty()

@@ -4,14 +4,14 @@
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{Attributes, Plugin, forbidden};
+use super::{AdmissionPlugin, Attributes, forbidden};
 use apimachinery::status::Status;
 use apis::tree::texts;
 
 /// Refuses addresses that were not there before: whoever sets them takes their traffic.
 pub(super) struct DenyServiceExternalIps;
 
-impl Plugin for DenyServiceExternalIps {
+impl AdmissionPlugin for DenyServiceExternalIps {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.writes("", "services")
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use sync::Mutex;
 
 use super::config::BadAdmissionConfig;
-use super::{Attributes, Initializer, Plugin};
+use super::{AdmissionPlugin, Attributes, Initializer};
 use apimachinery::status::Status;
 use apis::tree::text;
 use clock::Clock;
@@ -133,7 +133,7 @@ impl Limit {
     }
 }
 
-impl Plugin for EventRateLimit {
+impl AdmissionPlugin for EventRateLimit {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.writes("", "events") && !attributes.ctx.dry_run
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{Attributes, Plugin};
+use super::{AdmissionPlugin, Attributes};
 use apimachinery::status::Status;
 use apis::tree::{items, members, object_mut};
 use apis::validation::resources::is_extended;
@@ -14,7 +14,7 @@ use apis::validation::resources::is_extended;
 /// Adds a toleration for each extended resource.
 pub(super) struct ExtendedResourceToleration;
 
-impl Plugin for ExtendedResourceToleration {
+impl AdmissionPlugin for ExtendedResourceToleration {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.writes("", "pods")
     }

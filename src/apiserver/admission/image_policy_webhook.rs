@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::config::BadAdmissionConfig;
-use super::{Attributes, Initializer, Operation, Plugin, forbidden};
+use super::{AdmissionPlugin, Attributes, Initializer, Operation, forbidden};
 use crate::webhook::{Answers, CallError, ClientConfig, ServiceResolver, WebhookClient};
 use apimachinery::duration;
 use apimachinery::status::Status;
@@ -163,7 +163,7 @@ fn within(
     })
 }
 
-impl Plugin for ImagePolicyWebhook {
+impl AdmissionPlugin for ImagePolicyWebhook {
     fn handles(&self, attributes: &Attributes) -> bool {
         matches!(attributes.operation, Operation::Create | Operation::Update)
             && matches!(attributes.subresource, "" | "ephemeralcontainers")

@@ -8,8 +8,8 @@ use chrono::TimeDelta;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::lister::Lister;
-use super::{Attributes, Initializer, Operation, Plugin};
+use super::lister::AdmissionLister;
+use super::{AdmissionPlugin, Attributes, Initializer, Operation};
 use apimachinery::quantity::{Format, Quantity};
 use apimachinery::status::Status;
 use apimachinery::time::{Time, parse};
@@ -25,7 +25,7 @@ const MONTH: TimeDelta = TimeDelta::days(30);
 
 /// Estimates CPU and memory from the pods that are there.
 pub(super) struct InitialResources {
-    pods: Lister,
+    pods: AdmissionLister,
     clock: Clock,
     /// `--ir-percentile`
     percentile: usize,
@@ -56,7 +56,7 @@ impl InitialResources {
         let configuration = with.configuration("InitialResources");
         let percentile = configuration["percentile"].as_u64().unwrap_or(90).clamp(1, 100);
         InitialResources {
-            pods: Lister::new(with, "", "v1", "pods"),
+            pods: AdmissionLister::new(with, "", "v1", "pods"),
             clock: with.clock.clone(),
             percentile: percentile as usize,
             namespace_only: configuration["namespaceOnly"] == true,
@@ -152,7 +152,7 @@ impl SampleSearch<'_> {
     }
 }
 
-impl Plugin for InitialResources {
+impl AdmissionPlugin for InitialResources {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.operation == Operation::Create && attributes.writes("", "pods")
     }

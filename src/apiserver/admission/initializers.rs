@@ -10,8 +10,8 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::lister::Lister;
-use super::{Attributes, Authorizer, Initializer, Operation, Plugin};
+use super::lister::AdmissionLister;
+use super::{AdmissionPlugin, Attributes, Authorizer, Initializer, Operation};
 use crate::request::RequestInfo;
 use apimachinery::field_error::{ErrorType, FieldErrors};
 use apimachinery::status::Status;
@@ -22,7 +22,7 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 
 /// Puts the configured names into new objects, and checks who changes those that wait.
 pub(super) struct Initializers {
-    configurations: Lister,
+    configurations: AdmissionLister,
     authorizer: Arc<dyn Authorizer>,
 }
 
@@ -30,7 +30,7 @@ impl Initializers {
     /// Reads InitializerConfigurations.
     pub(super) fn new(with: &Initializer) -> Initializers {
         let group = "admissionregistration.k8s.io";
-        let configurations = Lister::new(with, group, "v1alpha1", "initializerconfigurations");
+        let configurations = AdmissionLister::new(with, group, "v1alpha1", "initializerconfigurations");
         Initializers { configurations, authorizer: with.authorizer.clone() }
     }
 
@@ -108,7 +108,7 @@ impl Initializers {
     }
 }
 
-impl Plugin for Initializers {
+impl AdmissionPlugin for Initializers {
     fn handles(&self, attributes: &Attributes) -> bool {
         matches!(attributes.operation, Operation::Create | Operation::Update)
             && attributes.subresource.is_empty()

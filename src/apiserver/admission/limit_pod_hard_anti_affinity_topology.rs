@@ -4,7 +4,7 @@
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{Attributes, Plugin, forbidden};
+use super::{AdmissionPlugin, Attributes, forbidden};
 use apimachinery::status::Status;
 use apis::core::node_labels::HOSTNAME;
 use apis::tree::{items, text};
@@ -14,7 +14,7 @@ const REQUIRED: &str = "spec.affinity.podAntiAffinity.requiredDuringSchedulingIg
 /// Refuses required anti-affinity by any other topology.
 pub(super) struct LimitPodHardAntiAffinityTopology;
 
-impl Plugin for LimitPodHardAntiAffinityTopology {
+impl AdmissionPlugin for LimitPodHardAntiAffinityTopology {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.writes("", "pods")
     }

@@ -10,15 +10,18 @@ use apimachinery::status::Status;
 use apis::kind::Kind;
 
 /// Objects of one kind, from the watch cache; what was answered to a writer is in it.
-pub(super) struct Lister {
+pub(super) struct AdmissionLister {
     registry: Registry,
     kind: Option<Arc<Kind>>,
 }
 
-impl Lister {
+impl AdmissionLister {
     /// Of a kind; one that is not served has no objects.
-    pub(super) fn new(with: &Initializer, group: &str, version: &str, plural: &str) -> Lister {
-        Lister { registry: with.registry.clone(), kind: with.scheme.resource(group, version, plural) }
+    pub(super) fn new(with: &Initializer, group: &str, version: &str, plural: &str) -> AdmissionLister {
+        AdmissionLister {
+            registry: with.registry.clone(),
+            kind: with.scheme.resource(group, version, plural),
+        }
     }
 
     /// The kind.

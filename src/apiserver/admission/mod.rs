@@ -77,4 +77,4 @@ pub use config::{AdmissionOptions, BadAdmissionConfig};
 pub use metrics::AdmissionMetrics;
 pub use operation::Operation;
 pub use plugin::forbidden;
-pub use plugin::{Attributes, Initializer, Plugin};
+pub use plugin::{AdmissionPlugin, Attributes, Initializer};

@@ -4,8 +4,8 @@
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::lister::Lister;
-use super::{Attributes, Initializer, Operation, Plugin};
+use super::lister::AdmissionLister;
+use super::{AdmissionPlugin, Attributes, Initializer, Operation};
 use crate::registry::Registry;
 use crate::request::RequestContext;
 use apimachinery::status::Status;
@@ -13,13 +13,13 @@ use apimachinery::status::Status;
 /// Creates namespaces.
 pub(super) struct NamespaceAutoProvision {
     registry: Registry,
-    namespaces: Lister,
+    namespaces: AdmissionLister,
 }
 
 impl NamespaceAutoProvision {
     /// Reads and creates namespaces.
     pub(super) fn new(with: &Initializer) -> NamespaceAutoProvision {
-        let namespaces = Lister::new(with, "", "v1", "namespaces");
+        let namespaces = AdmissionLister::new(with, "", "v1", "namespaces");
         NamespaceAutoProvision { registry: with.registry.clone(), namespaces }
     }
 
@@ -37,7 +37,7 @@ impl NamespaceAutoProvision {
     }
 }
 
-impl Plugin for NamespaceAutoProvision {
+impl AdmissionPlugin for NamespaceAutoProvision {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.operation == Operation::Create
             && !attributes.namespace.is_empty()

@@ -4,24 +4,24 @@
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::lister::Lister;
-use super::{Attributes, Initializer, Operation, Plugin};
+use super::lister::AdmissionLister;
+use super::{AdmissionPlugin, Attributes, Initializer, Operation};
 use apimachinery::gvk::GroupResource;
 use apimachinery::status::Status;
 
 /// Looks up the namespace of everything, deletes too, which NamespaceLifecycle does not.
 pub(super) struct NamespaceExists {
-    namespaces: Lister,
+    namespaces: AdmissionLister,
 }
 
 impl NamespaceExists {
     /// Reads namespaces.
     pub(super) fn new(with: &Initializer) -> NamespaceExists {
-        NamespaceExists { namespaces: Lister::new(with, "", "v1", "namespaces") }
+        NamespaceExists { namespaces: AdmissionLister::new(with, "", "v1", "namespaces") }
     }
 }
 
-impl Plugin for NamespaceExists {
+impl AdmissionPlugin for NamespaceExists {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.operation != Operation::Connect && !attributes.namespace.is_empty()
     }

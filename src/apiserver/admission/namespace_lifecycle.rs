@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use sync::Mutex;
 
-use super::{Attributes, Operation, Plugin, forbidden};
+use super::{AdmissionPlugin, Attributes, Operation, forbidden};
 use crate::registry::Registry;
 use apimachinery::object::Object;
 use apimachinery::status::{Status, StatusCause};
@@ -88,7 +88,7 @@ impl NamespaceLifecycle {
     }
 }
 
-impl Plugin for NamespaceLifecycle {
+impl AdmissionPlugin for NamespaceLifecycle {
     fn handles(&self, attributes: &Attributes) -> bool {
         let is_review = &*attributes.kind.plural == "localsubjectaccessreviews";
         attributes.operation != Operation::Connect

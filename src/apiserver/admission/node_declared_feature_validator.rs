@@ -4,8 +4,8 @@
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::lister::Lister;
-use super::{Attributes, Initializer, Operation, Plugin, forbidden};
+use super::lister::AdmissionLister;
+use super::{AdmissionPlugin, Attributes, Initializer, Operation, forbidden};
 use apimachinery::status::Status;
 use apis::tree::{at, items, text, texts};
 
@@ -16,13 +16,13 @@ const INIT_CONTAINERS: &str = "InPlacePodVerticalScalingInitContainers";
 
 /// Looks at changes of pods that have a node.
 pub(super) struct NodeDeclaredFeatureValidator {
-    nodes: Lister,
+    nodes: AdmissionLister,
 }
 
 impl NodeDeclaredFeatureValidator {
     /// Reads nodes.
     pub(super) fn new(with: &Initializer) -> NodeDeclaredFeatureValidator {
-        NodeDeclaredFeatureValidator { nodes: Lister::new(with, "", "v1", "nodes") }
+        NodeDeclaredFeatureValidator { nodes: AdmissionLister::new(with, "", "v1", "nodes") }
     }
 
     async fn check(&self, name: &str, required: &[&'static str]) -> Result<(), String> {
@@ -41,7 +41,7 @@ impl NodeDeclaredFeatureValidator {
     }
 }
 
-impl Plugin for NodeDeclaredFeatureValidator {
+impl AdmissionPlugin for NodeDeclaredFeatureValidator {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.operation == Operation::Update
             && matches!(attributes.subresource, "" | "resize")

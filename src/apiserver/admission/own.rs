@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::plugin::{Initializer, Plugin};
+use super::plugin::{AdmissionPlugin, Initializer};
 
 /// Plugins of one's own. They are asked behind all others but ResourceQuota, in both phases: they see what
 /// webhooks have made of an object, and what they refuse is not counted. Bound: one for each call of
@@ -11,7 +11,7 @@ use super::plugin::{Initializer, Plugin};
 #[derive(Clone, Default)]
 pub struct OwnAdmission(Vec<OwnAdmissionPlugin>);
 
-type MakesAdmissionPlugin = dyn Fn(&Initializer) -> Box<dyn Plugin> + Send + Sync;
+type MakesAdmissionPlugin = dyn Fn(&Initializer) -> Box<dyn AdmissionPlugin> + Send + Sync;
 
 #[derive(Clone)]
 struct OwnAdmissionPlugin {
@@ -27,12 +27,12 @@ impl OwnAdmission {
 
     /// And this one, as it is called in metrics and in the record.
     #[must_use]
-    pub fn with<P: Plugin + 'static>(
+    pub fn with<P: AdmissionPlugin + 'static>(
         mut self,
         name: &'static str,
         make: impl Fn(&Initializer) -> P + Send + Sync + 'static,
     ) -> OwnAdmission {
-        let make = Arc::new(move |with: &Initializer| Box::new(make(with)) as Box<dyn Plugin>);
+        let make = Arc::new(move |with: &Initializer| Box::new(make(with)) as Box<dyn AdmissionPlugin>);
         self.0.push(OwnAdmissionPlugin { name, make });
         self
     }
@@ -43,7 +43,7 @@ impl OwnAdmission {
     }
 
     /// Makes them.
-    pub(super) fn make(&self, with: &Initializer) -> Vec<(&'static str, Box<dyn Plugin>)> {
+    pub(super) fn make(&self, with: &Initializer) -> Vec<(&'static str, Box<dyn AdmissionPlugin>)> {
         self.0.iter().map(|own| (own.name, (own.make)(with))).collect()
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{Attributes, Authorizer, Initializer, Operation, Plugin, forbidden};
+use super::{AdmissionPlugin, Attributes, Authorizer, Initializer, Operation, forbidden};
 use crate::request::RequestInfo;
 use apimachinery::gvk::GroupVersion;
 use apimachinery::status::Status;
@@ -95,7 +95,7 @@ impl OwnerReferencesPermissionEnforcement {
     }
 }
 
-impl Plugin for OwnerReferencesPermissionEnforcement {
+impl AdmissionPlugin for OwnerReferencesPermissionEnforcement {
     fn handles(&self, attributes: &Attributes) -> bool {
         let is_pod_status = &*attributes.kind.plural == "pods" && attributes.subresource == "status";
         matches!(attributes.operation, Operation::Create | Operation::Update) && !is_pod_status

@@ -4,21 +4,23 @@
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::lister::Lister;
-use super::{Attributes, Initializer, Operation, Plugin, forbidden};
+use super::lister::AdmissionLister;
+use super::{AdmissionPlugin, Attributes, Initializer, Operation, forbidden};
 use apimachinery::status::Status;
 use apis::resources::amounts;
 use apis::tree::{annotation, flag, text};
 
 /// Refuses to enlarge claims whose class does not allow it.
 pub(super) struct PersistentVolumeClaimResize {
-    classes: Lister,
+    classes: AdmissionLister,
 }
 
 impl PersistentVolumeClaimResize {
     /// Reads storage classes.
     pub(super) fn new(with: &Initializer) -> PersistentVolumeClaimResize {
-        PersistentVolumeClaimResize { classes: Lister::new(with, "storage.k8s.io", "v1", "storageclasses") }
+        PersistentVolumeClaimResize {
+            classes: AdmissionLister::new(with, "storage.k8s.io", "v1", "storageclasses"),
+        }
     }
 
     async fn may_grow(&self, new: &Value, old: &Value) -> Result<bool, Status> {
@@ -31,7 +33,7 @@ impl PersistentVolumeClaimResize {
     }
 }
 
-impl Plugin for PersistentVolumeClaimResize {
+impl AdmissionPlugin for PersistentVolumeClaimResize {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.operation == Operation::Update && attributes.writes("", "persistentvolumeclaims")
     }

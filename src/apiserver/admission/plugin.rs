@@ -53,7 +53,7 @@ impl Attributes<'_> {
 }
 
 /// One admission plugin. Both methods admit by default; trees are without `apiVersion` and `kind`.
-pub trait Plugin: Send + Sync {
+pub trait AdmissionPlugin: Send + Sync {
     /// Whether it has anything to say (`admission.Interface.Handles` and what plugins check first).
     fn handles(&self, attributes: &Attributes) -> bool;
 

@@ -39,7 +39,7 @@ use super::runtime_class::RuntimeClass;
 use super::service_account::ServiceAccount;
 use super::storage_object_in_use_protection::StorageObjectInUseProtection;
 use super::taint_nodes_by_condition::TaintNodesByCondition;
-use super::{Initializer, Plugin};
+use super::{AdmissionPlugin, Initializer};
 use apimachinery::feature_gates::{INITIALIZERS, NODE_DECLARED_FEATURES, POD_TOPOLOGY_LABELS};
 use component_base::flags::choices;
 
@@ -49,7 +49,7 @@ use super::webhook::mutating::MutatingAdmissionWebhook;
 use super::webhook::validating::ValidatingAdmissionWebhook;
 
 /// Makes a plugin, or says what is wrong with its configuration.
-pub type Make = fn(&Initializer) -> Result<Box<dyn Plugin>, BadAdmissionConfig>;
+pub type Make = fn(&Initializer) -> Result<Box<dyn AdmissionPlugin>, BadAdmissionConfig>;
 
 /// One plugin of the list.
 pub struct PluginEntry {

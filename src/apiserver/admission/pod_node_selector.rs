@@ -7,8 +7,8 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::config::BadAdmissionConfig;
-use super::lister::Lister;
-use super::{Attributes, Initializer, Operation, Plugin};
+use super::lister::AdmissionLister;
+use super::{AdmissionPlugin, Attributes, Initializer, Operation};
 use apimachinery::status::Status;
 use apis::tree::{annotation, object_mut, string_map, text};
 
@@ -19,7 +19,7 @@ const NOT_IN_WHITELIST: &str = "pod node label selector labels conflict with its
 
 /// Adds the namespace's node selector to its pods; keeps them within the configured list.
 pub(super) struct PodNodeSelector {
-    namespaces: Lister,
+    namespaces: AdmissionLister,
     /// By namespace, and the cluster's default.
     selectors: BTreeMap<String, BTreeMap<String, String>>,
 }
@@ -33,7 +33,7 @@ impl PodNodeSelector {
         let configured = string_map(with.configuration("PodNodeSelector"), "podNodeSelectorPluginConfig");
         let parse = |(name, text): (String, String)| Ok((name, parse(&text)?));
         let selectors = configured.into_iter().map(parse).collect::<Result<_, String>>()?;
-        Ok(PodNodeSelector { namespaces: Lister::new(with, "", "v1", "namespaces"), selectors })
+        Ok(PodNodeSelector { namespaces: AdmissionLister::new(with, "", "v1", "namespaces"), selectors })
     }
 
     async fn of_namespace(&self, name: &str) -> Result<BTreeMap<String, String>, Status> {
@@ -45,7 +45,7 @@ impl PodNodeSelector {
     }
 }
 
-impl Plugin for PodNodeSelector {
+impl AdmissionPlugin for PodNodeSelector {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.operation == Operation::Create && attributes.writes("", "pods")
     }

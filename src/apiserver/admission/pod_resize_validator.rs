@@ -4,8 +4,8 @@
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::lister::Lister;
-use super::{Attributes, Initializer, Operation, Plugin, forbidden};
+use super::lister::AdmissionLister;
+use super::{AdmissionPlugin, Attributes, Initializer, Operation, forbidden};
 use apimachinery::quantity::Quantity;
 use apimachinery::status::{Status, StatusCause};
 use apis::core::node_labels::OS;
@@ -14,13 +14,13 @@ use apis::tree::{at, string_map, text};
 
 /// Looks at `pods/resize`.
 pub(super) struct PodResizeValidator {
-    nodes: Lister,
+    nodes: AdmissionLister,
 }
 
 impl PodResizeValidator {
     /// Reads nodes.
     pub(super) fn new(with: &Initializer) -> PodResizeValidator {
-        PodResizeValidator { nodes: Lister::new(with, "", "v1", "nodes") }
+        PodResizeValidator { nodes: AdmissionLister::new(with, "", "v1", "nodes") }
     }
 
     /// # Errors
@@ -44,7 +44,7 @@ impl PodResizeValidator {
     }
 }
 
-impl Plugin for PodResizeValidator {
+impl AdmissionPlugin for PodResizeValidator {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.operation == Operation::Update
             && attributes.subresource == "resize"

@@ -4,9 +4,9 @@
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::lister::Lister;
+use super::lister::AdmissionLister;
 use super::tolerations::{all_covered, merge};
-use super::{Attributes, Initializer, Operation, Plugin};
+use super::{AdmissionPlugin, Attributes, Initializer, Operation};
 use apimachinery::status::Status;
 use apis::core::pod::qos::quality_of_service;
 use apis::tree::{annotation, items, set};
@@ -16,7 +16,7 @@ const WHITELIST: &str = "scheduler.alpha.kubernetes.io/tolerationsWhitelist";
 
 /// Adds the namespace's tolerations, and compares the outcome with its list.
 pub(super) struct PodTolerationRestriction {
-    namespaces: Lister,
+    namespaces: AdmissionLister,
     defaults: Vec<Value>,
     whitelist: Vec<Value>,
 }
@@ -26,7 +26,7 @@ impl PodTolerationRestriction {
     pub(super) fn new(with: &Initializer) -> PodTolerationRestriction {
         let configuration = with.configuration("PodTolerationRestriction");
         PodTolerationRestriction {
-            namespaces: Lister::new(with, "", "v1", "namespaces"),
+            namespaces: AdmissionLister::new(with, "", "v1", "namespaces"),
             defaults: items(configuration, "default").to_vec(),
             whitelist: items(configuration, "whitelist").to_vec(),
         }
@@ -62,7 +62,7 @@ impl PodTolerationRestriction {
     }
 }
 
-impl Plugin for PodTolerationRestriction {
+impl AdmissionPlugin for PodTolerationRestriction {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.writes("", "pods")
     }

@@ -4,8 +4,8 @@
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::lister::Lister;
-use super::{Attributes, Initializer, Operation, Plugin};
+use super::lister::AdmissionLister;
+use super::{AdmissionPlugin, Attributes, Initializer, Operation};
 use apimachinery::status::Status;
 use apis::core::node_labels::{REGION, ZONE};
 use apis::tree::{object_mut, text};
@@ -14,17 +14,17 @@ const LABELS: [&str; 2] = [REGION, ZONE];
 
 /// Puts the labels into the Binding, from where they come to the pod; or into a pod that names its node.
 pub(super) struct PodTopologyLabels {
-    nodes: Lister,
+    nodes: AdmissionLister,
 }
 
 impl PodTopologyLabels {
     /// Reads nodes.
     pub(super) fn new(with: &Initializer) -> PodTopologyLabels {
-        PodTopologyLabels { nodes: Lister::new(with, "", "v1", "nodes") }
+        PodTopologyLabels { nodes: AdmissionLister::new(with, "", "v1", "nodes") }
     }
 }
 
-impl Plugin for PodTopologyLabels {
+impl AdmissionPlugin for PodTopologyLabels {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.operation == Operation::Create
             && attributes.kind.group_version.group.is_empty()

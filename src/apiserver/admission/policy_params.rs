@@ -9,7 +9,7 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::{Attributes, Initializer, Operation, Plugin};
+use super::{AdmissionPlugin, Attributes, Initializer, Operation};
 use crate::authorizer::{Authorizer, Decision};
 use crate::registry::Registry;
 use crate::request::RequestInfo;
@@ -124,7 +124,7 @@ fn shown(user: &UserInfo) -> String {
     format!("&{{{} {} [{}] map[{}]}}", user.name, user.uid, groups.join(" "), extra.join(" "))
 }
 
-impl Plugin for PolicyParams {
+impl AdmissionPlugin for PolicyParams {
     fn handles(&self, attributes: &Attributes) -> bool {
         matches!(attributes.operation, Operation::Create | Operation::Update)
             && attributes.subresource.is_empty()

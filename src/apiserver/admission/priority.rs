@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Attributes, Operation, Plugin, forbidden};
+use super::{AdmissionPlugin, Attributes, Operation, forbidden};
 use crate::registry::Registry;
 use apimachinery::object::Object;
 use apimachinery::options::ListOptions;
@@ -122,7 +122,7 @@ impl Priority {
     }
 }
 
-impl Plugin for Priority {
+impl AdmissionPlugin for Priority {
     fn handles(&self, attributes: &Attributes) -> bool {
         matches!(attributes.operation, Operation::Create | Operation::Update)
             && attributes.subresource.is_empty()

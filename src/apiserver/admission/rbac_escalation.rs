@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Attributes, Initializer, Operation, Plugin};
+use super::{AdmissionPlugin, Attributes, Initializer, Operation};
 use crate::authorizer::Authorizer;
 use crate::registry::Registry;
 use crate::request::RequestInfo;
@@ -124,7 +124,7 @@ impl RbacEscalation {
     }
 }
 
-impl Plugin for RbacEscalation {
+impl AdmissionPlugin for RbacEscalation {
     fn handles(&self, attributes: &Attributes) -> bool {
         *attributes.kind.group_version.group == *GROUP
             && matches!(attributes.operation, Operation::Create | Operation::Update)

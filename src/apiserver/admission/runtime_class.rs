@@ -4,9 +4,9 @@
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::lister::Lister;
+use super::lister::AdmissionLister;
 use super::tolerations::merge;
-use super::{Attributes, Initializer, Operation, Plugin, forbidden};
+use super::{AdmissionPlugin, Attributes, Initializer, Operation, forbidden};
 use apimachinery::status::Status;
 use apis::resources::amounts;
 use apis::tree::{at, count, items, object_mut, set, string_map, text};
@@ -17,13 +17,13 @@ const WITHOUT_CLASS: &str =
 
 /// Merges the class into new pods.
 pub(super) struct RuntimeClass {
-    classes: Lister,
+    classes: AdmissionLister,
 }
 
 impl RuntimeClass {
     /// Reads runtime classes.
     pub(super) fn new(with: &Initializer) -> RuntimeClass {
-        RuntimeClass { classes: Lister::new(with, "node.k8s.io", "v1", "runtimeclasses") }
+        RuntimeClass { classes: AdmissionLister::new(with, "node.k8s.io", "v1", "runtimeclasses") }
     }
 
     async fn class(&self, attributes: &Attributes<'_>, pod: &Value) -> Result<Option<Value>, Status> {
@@ -41,7 +41,7 @@ impl RuntimeClass {
     }
 }
 
-impl Plugin for RuntimeClass {
+impl AdmissionPlugin for RuntimeClass {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.operation == Operation::Create && attributes.writes("", "pods")
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{Attributes, Operation, Plugin, forbidden};
+use super::{AdmissionPlugin, Attributes, Operation, forbidden};
 use crate::registry::Registry;
 use apimachinery::fields::FieldSelector;
 use apimachinery::object::Object;
@@ -137,7 +137,7 @@ impl ServiceAccount {
     }
 }
 
-impl Plugin for ServiceAccount {
+impl AdmissionPlugin for ServiceAccount {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.operation == Operation::Create
             && attributes.subresource.is_empty()

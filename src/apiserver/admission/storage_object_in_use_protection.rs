@@ -4,7 +4,7 @@
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{Attributes, Operation, Plugin};
+use super::{AdmissionPlugin, Attributes, Operation};
 use apimachinery::status::Status;
 use apis::tree::object_mut;
 
@@ -20,7 +20,7 @@ fn finalizer(attributes: &Attributes) -> Option<&'static str> {
     }
 }
 
-impl Plugin for StorageObjectInUseProtection {
+impl AdmissionPlugin for StorageObjectInUseProtection {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.operation == Operation::Create
             && attributes.subresource.is_empty()

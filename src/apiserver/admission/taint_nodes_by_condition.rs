@@ -4,7 +4,7 @@
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{Attributes, Operation, Plugin};
+use super::{AdmissionPlugin, Attributes, Operation};
 use apimachinery::status::Status;
 
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
@@ -12,7 +12,7 @@ const NOT_READY: &str = "node.kubernetes.io/not-ready";
 /// Adds the `not-ready:NoSchedule` taint to new nodes; the node lifecycle controller takes it away.
 pub(super) struct TaintNodesByCondition;
 
-impl Plugin for TaintNodesByCondition {
+impl AdmissionPlugin for TaintNodesByCondition {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.operation == Operation::Create
             && attributes.subresource.is_empty()

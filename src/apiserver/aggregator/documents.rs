@@ -19,13 +19,13 @@ pub(super) const MAX_DOUBLINGS: u32 = 6;
 pub(super) const MAX_DELAY: TimeDelta = TimeDelta::hours(1);
 
 /// What one remote server publishes.
-pub(super) struct Documents {
-    pub(super) v2: Document,
-    pub(super) v3: Document,
+pub(super) struct PublishedDocuments {
+    pub(super) v2: PublishedDocument,
+    pub(super) v3: PublishedDocument,
 }
 
 /// One of its documents, as it was last seen.
-pub(super) struct Document {
+pub(super) struct PublishedDocument {
     pub(super) path: &'static str,
     pub(super) is_good: fn(&Value) -> bool,
     /// Held while the server is asked, so that it is asked once.
@@ -53,17 +53,17 @@ pub(super) enum DocumentAnswer {
     None,
 }
 
-impl Default for Documents {
-    fn default() -> Documents {
-        let new = |path, is_good| Document { path, is_good, known: Mutex::default() };
-        Documents {
+impl Default for PublishedDocuments {
+    fn default() -> PublishedDocuments {
+        let new = |path, is_good| PublishedDocument { path, is_good, known: Mutex::default() };
+        PublishedDocuments {
             v2: new("/openapi/v2", is_v2),
             v3: new("/openapi/v3", |index| index["paths"].is_object()),
         }
     }
 }
 
-impl Documents {
+impl PublishedDocuments {
     /// Its APIService says something new: it may be asked at once.
     pub(super) fn forget_failures(&self) {
         for document in [&self.v2, &self.v3] {

@@ -10,7 +10,7 @@ use http::StatusCode;
 use http::header::{ACCEPT, ETAG, IF_NONE_MATCH};
 use serde_json::Value;
 
-use super::documents::{Document, DocumentAnswer, KnownDocument, MAX_DELAY, MAX_DOUBLINGS, PERIOD};
+use super::documents::{DocumentAnswer, KnownDocument, MAX_DELAY, MAX_DOUBLINGS, PERIOD, PublishedDocument};
 use super::remote::Remote;
 use apimachinery::user::UserInfo;
 use clock::Clock;
@@ -39,7 +39,7 @@ pub struct RemoteIndex {
 
 /// What is known of it, after asking again if that is due and the server is there; None when nothing is.
 pub(super) async fn get(
-    document: &Document,
+    document: &PublishedDocument,
     remote: &Remote,
     clock: &Clock,
     is_there: bool,
@@ -60,7 +60,7 @@ pub(super) async fn get(
 }
 
 async fn ask(
-    document: &Document,
+    document: &PublishedDocument,
     remote: &Remote,
     clock: &Clock,
     known: Option<&DocumentAnswer>,

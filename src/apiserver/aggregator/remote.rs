@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use sync::RwLock;
 use tower::ServiceExt;
 
-use super::documents::Documents;
+use super::documents::PublishedDocuments;
 use super::in_process::InProcessServers;
 use super::passing_on::Reach;
 use crate::registry::Registry;
@@ -61,7 +61,7 @@ pub struct Remote {
     /// Its `metav1.APIResourceList`, while it is there; none before it was asked.
     resources: RwLock<Option<Option<Arc<Value>>>>,
     /// What it publishes.
-    pub(super) documents: Arc<Documents>,
+    pub(super) documents: Arc<PublishedDocuments>,
     service: ServiceReference,
     /// Whose word is taken for it, in words.
     trust: String,
@@ -405,7 +405,7 @@ fn put_identity(headers: &mut HeaderMap, user: &UserInfo) {
 
 /// Writes down what was found, if it is news.
 pub(super) async fn write_availability(registry: &Registry, name: &str, found: &Availability, now: &str) {
-    use crate::registry::{Change, Part};
+    use crate::registry::{Part, UpdatedObjectInfo};
     use crate::request::RequestContext;
     let change = |current: Option<&Value>| {
         let mut new = current.cloned().unwrap_or_default();
@@ -425,7 +425,7 @@ pub(super) async fn write_availability(registry: &Registry, name: &str, found: &
         Ok(new)
     };
     let kind = Arc::clone(&API_SERVICES);
-    let (ctx, change): (_, &dyn Change) = (RequestContext::default(), &change);
+    let (ctx, change): (_, &dyn UpdatedObjectInfo) = (RequestContext::default(), &change);
     // One that is gone needs no word; anything else is said again with the next round.
     drop(registry.update(&ctx, &kind, "", name, Part::Status, change, &(), false).await);
 }

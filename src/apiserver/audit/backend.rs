@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use super::event::Event;
+use super::event::AuditEvent;
 use super::log::AuditLog;
 use super::metrics::AuditMetrics;
 use crate::webhook::WebhookClient;
@@ -72,7 +72,7 @@ enum Way {
 
 /// The near end of a buffer. When it is dropped, what is in the buffer is still delivered.
 pub(super) struct Batch {
-    events: Sender<Event>,
+    events: Sender<AuditEvent>,
     dropped: Arc<AtomicU64>,
 }
 
@@ -104,7 +104,7 @@ impl Backend {
     }
 
     /// Hands an event over; says whether the request may go on.
-    pub(super) async fn process(&self, event: &Event, clock: &Clock) -> bool {
+    pub(super) async fn process(&self, event: &AuditEvent, clock: &Clock) -> bool {
         let Some(event) = self.fitting(event) else { return true };
         match &self.way {
             Way::Blocking(sink, is_strict) => {
@@ -123,7 +123,7 @@ impl Backend {
     }
 
     /// Tells of an event from where nothing can be waited for.
-    pub(super) fn process_now(&self, event: &Event) {
+    pub(super) fn process_now(&self, event: &AuditEvent) {
         let Some(event) = self.fitting(event) else { return };
         match &self.way {
             Way::Blocking(AuditSink::Log(log), _) => drop(say(log.write(&event), &self.metrics)),
@@ -133,11 +133,11 @@ impl Backend {
     }
 
     /// The event as it may be sent.
-    fn fitting<'a>(&self, event: &'a Event) -> Option<Cow<'a, Event>> {
+    fn fitting<'a>(&self, event: &'a AuditEvent) -> Option<Cow<'a, AuditEvent>> {
         let Some(most) = self.max_event_bytes.filter(|most| event.size() > *most) else {
             return Some(Cow::Borrowed(event));
         };
-        let truncated = Some(event).filter(|event| event.has_bodies()).map(Event::truncated);
+        let truncated = Some(event).filter(|event| event.has_bodies()).map(AuditEvent::truncated);
         let fitting = truncated.filter(|event| event.size() <= most);
         if fitting.is_none() {
             self.metrics.failed("truncate", 1);
@@ -149,7 +149,7 @@ impl Backend {
 
 impl AuditSink {
     /// Whether all were taken.
-    async fn send(&self, events: &[Event], clock: &Clock, metrics: &AuditMetrics) -> bool {
+    async fn send(&self, events: &[AuditEvent], clock: &Clock, metrics: &AuditMetrics) -> bool {
         match self {
             // Each is tried, whatever becomes of the one before.
             AuditSink::Log(log) => events.iter().filter(|event| !say(log.write(event), metrics)).count() == 0,
@@ -195,7 +195,7 @@ async fn deliver(
     sink: AuditSink,
     config: BatchConfig,
     clock: Clock,
-    mut events: Receiver<Event>,
+    mut events: Receiver<AuditEvent>,
     metrics: Arc<AuditMetrics>,
 ) {
     let mut tokens = f64::from(config.throttle_burst.max(1));

@@ -10,7 +10,7 @@ use http::header::USER_AGENT;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::policy::Stage;
+use super::policy::AuditStage;
 use crate::audit_context::{AuditContext, Gathered, Level};
 use crate::request::RequestInfo;
 use apimachinery::managed_fields;
@@ -26,13 +26,13 @@ const MAX_USER_AGENT_BYTES: usize = 1024;
 /// An event, in upstream's order of fields.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Event {
+pub(super) struct AuditEvent {
     kind: &'static str,
     api_version: &'static str,
     level: Level,
     #[serde(rename = "auditID")]
     audit_id: Arc<str>,
-    stage: Stage,
+    stage: AuditStage,
     #[serde(rename = "requestURI")]
     request_uri: String,
     verb: String,
@@ -116,7 +116,7 @@ struct ResponseStatus {
     code: u16,
 }
 
-impl Event {
+impl AuditEvent {
     /// What is known of a request before it is worked on.
     pub(super) fn new(
         request: &ApiRequest,
@@ -124,19 +124,19 @@ impl Event {
         info: &RequestInfo,
         (id, level): (Arc<str>, Level),
         now: Time,
-    ) -> Event {
+    ) -> AuditEvent {
         let mut user_agent = header(request.headers(), USER_AGENT.as_str()).to_owned();
         if user_agent.len() > MAX_USER_AGENT_BYTES {
             user_agent.truncate(first_bytes(&user_agent, MAX_USER_AGENT_BYTES).len());
             user_agent.push_str("...TRUNCATED");
         }
         let uri = request.uri();
-        Event {
+        AuditEvent {
             kind: "Event",
             api_version: "audit.k8s.io/v1",
             level,
             audit_id: id,
-            stage: Stage::RequestReceived,
+            stage: AuditStage::RequestReceived,
             request_uri: uri.path_and_query().map_or(uri.path(), |all| all.as_str()).to_owned(),
             verb: info.verb.clone(),
             user: Person::from(user),
@@ -155,10 +155,10 @@ impl Event {
     }
 
     /// This event at another stage, with what was gathered until then. `code` is the answer's.
-    pub(super) fn at(&self, stage: Stage, context: &AuditContext, code: u16, now: Time) -> Event {
+    pub(super) fn at(&self, stage: AuditStage, context: &AuditContext, code: u16, now: Time) -> AuditEvent {
         let gathered = context.gathered();
         let Gathered { request_object, response_object, .. } = gathered;
-        let mut event = Event { stage, stage_timestamp: micro_time(now), ..self.clone() };
+        let mut event = AuditEvent { stage, stage_timestamp: micro_time(now), ..self.clone() };
         event.impersonated_user = gathered.impersonated.map(|user| Person::from(&*user));
         event.authentication_metadata = gathered
             .impersonation_constraint
@@ -188,8 +188,9 @@ impl Event {
     }
 
     /// This event, without what is large (`plugin/audit/truncate`).
-    pub(super) fn truncated(&self) -> Event {
-        let mut event = Event { request_object: Value::Null, response_object: Value::Null, ..self.clone() };
+    pub(super) fn truncated(&self) -> AuditEvent {
+        let mut event =
+            AuditEvent { request_object: Value::Null, response_object: Value::Null, ..self.clone() };
         event.annotations.insert("audit.k8s.io/truncated".into(), "true".into());
         event
     }

@@ -10,7 +10,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sync::Mutex;
 
-use super::event::Event;
+use super::event::AuditEvent;
 use clock::Clock;
 
 const TIMESTAMP: &str = "%Y-%m-%dT%H-%M-%S%.3f";
@@ -55,7 +55,7 @@ impl AuditLog {
     ///
     /// # Errors
     /// What the file system says.
-    pub(super) fn write(&self, event: &Event) -> io::Result<()> {
+    pub(super) fn write(&self, event: &AuditEvent) -> io::Result<()> {
         let mut line = if self.config.is_legacy {
             event.legacy().into_bytes()
         } else {

@@ -17,7 +17,7 @@ golang::text_error! {
 
 /// When in a request something is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
-pub enum Stage {
+pub enum AuditStage {
     /// Before it is worked on.
     RequestReceived,
     /// The answer's head is sent, its body goes on: watches.
@@ -35,7 +35,7 @@ pub struct Policy {
     #[serde(deserialize_with = "nullable")]
     rules: Vec<AuditRule>,
     #[serde(deserialize_with = "nullable")]
-    omit_stages: Vec<Stage>,
+    omit_stages: Vec<AuditStage>,
     omit_managed_fields: bool,
 }
 
@@ -56,7 +56,7 @@ struct AuditRule {
     #[serde(rename = "nonResourceURLs", deserialize_with = "nullable")]
     non_resource_urls: Vec<String>,
     #[serde(deserialize_with = "nullable")]
-    omit_stages: Vec<Stage>,
+    omit_stages: Vec<AuditStage>,
     omit_managed_fields: Option<bool>,
 }
 
@@ -76,7 +76,7 @@ pub struct AuditVerdict {
     /// How much.
     pub level: Level,
     /// Not at these stages.
-    pub omit_stages: Vec<Stage>,
+    pub omit_stages: Vec<AuditStage>,
     /// Without managed fields.
     pub omit_managed_fields: bool,
 }

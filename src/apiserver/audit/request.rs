@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::backend::Backend;
-use super::event::Event;
+use super::event::AuditEvent;
 use super::metrics::AuditMetrics;
-use super::policy::{Policy, Stage};
+use super::policy::{AuditStage, Policy};
 use crate::audit_context::{AuditContext, Level};
 use crate::metrics::Render;
 use crate::request::RequestContext;
@@ -25,9 +25,9 @@ pub struct Audit {
 
 /// One request that is told of.
 pub struct Telling {
-    event: Event,
+    event: AuditEvent,
     context: Arc<AuditContext>,
-    omit_stages: Vec<Stage>,
+    omit_stages: Vec<AuditStage>,
     backends: Arc<[Backend]>,
     clock: Clock,
     metrics: Arc<AuditMetrics>,
@@ -71,7 +71,7 @@ impl Audit {
             return None;
         }
         let id = if audit_id.is_empty() { self.entropy.uid().into() } else { audit_id.clone() };
-        let event = Event::new(request, user, info, (id, verdict.level), self.clock.now());
+        let event = AuditEvent::new(request, user, info, (id, verdict.level), self.clock.now());
         Some(Telling {
             context: Arc::new(AuditContext::new(verdict.level, verdict.omit_managed_fields)),
             omit_stages: verdict.omit_stages,
@@ -99,11 +99,11 @@ impl Telling {
 
     /// Tells that it has come; says whether it may go on.
     pub async fn received(&self) -> bool {
-        self.omit_stages.contains(&Stage::RequestReceived) || self.send(&self.event).await
+        self.omit_stages.contains(&AuditStage::RequestReceived) || self.send(&self.event).await
     }
 
     /// The answer is there, whole.
-    pub async fn tell(mut self, stage: Stage, code: u16) {
+    pub async fn tell(mut self, stage: AuditStage, code: u16) {
         self.is_done = true;
         if !self.omit_stages.contains(&stage) {
             let event = self.event.at(stage, &self.context, code, self.clock.now());
@@ -114,13 +114,13 @@ impl Telling {
     /// The answer has begun; it ends when this is dropped.
     pub async fn started(&mut self, code: u16) {
         self.code = Some(code);
-        if !self.omit_stages.contains(&Stage::ResponseStarted) {
-            let event = self.event.at(Stage::ResponseStarted, &self.context, code, self.clock.now());
+        if !self.omit_stages.contains(&AuditStage::ResponseStarted) {
+            let event = self.event.at(AuditStage::ResponseStarted, &self.context, code, self.clock.now());
             self.send(&event).await;
         }
     }
 
-    async fn send(&self, event: &Event) -> bool {
+    async fn send(&self, event: &AuditEvent) -> bool {
         self.metrics.told();
         let mut may_go_on = true;
         for backend in self.backends.iter() {
@@ -137,9 +137,9 @@ impl Drop for Telling {
             return;
         }
         let (stage, code) = if std::thread::panicking() {
-            (Stage::Panic, 500)
+            (AuditStage::Panic, 500)
         } else {
-            (Stage::ResponseComplete, self.code.unwrap_or(504))
+            (AuditStage::ResponseComplete, self.code.unwrap_or(504))
         };
         if self.omit_stages.contains(&stage) {
             return;

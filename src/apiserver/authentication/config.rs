@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::anonymous::Anonymous;
 use super::basic_auth::BasicAuth;
 use super::bootstrap_token::BootstrapTokens;
-use super::config_error::ConfigError;
+use super::config_error::AuthenticationConfigError;
 use super::csv_file;
 use super::oidc::structured::{self, Structured};
 use super::oidc::{KeySet, Oidc};
@@ -30,7 +30,7 @@ use clock::Clock;
 use entropy::Entropy;
 
 /// What authenticators are made from, beside the flags.
-pub struct Parts<'a> {
+pub struct AuthenticatorParts<'a> {
     /// Where Secrets, pods and accounts are.
     pub registry: &'a Registry,
     /// The cluster's clock.
@@ -78,7 +78,10 @@ impl Authentication {
     ///
     /// # Errors
     /// A file that cannot be used.
-    pub fn new(config: &AuthenticationOptions, parts: &Parts<'_>) -> Result<Authentication, ConfigError> {
+    pub fn new(
+        config: &AuthenticationOptions,
+        parts: &AuthenticatorParts<'_>,
+    ) -> Result<Authentication, AuthenticationConfigError> {
         let audiences = match &config.api_audiences[..] {
             [] => config.service_accounts.issuers.first().cloned().into_iter().collect(),
             audiences => audiences.to_vec(),
@@ -92,7 +95,7 @@ impl Authentication {
         }
         let (keys, signing_key) = service_account_keys(&config.service_accounts, parts)?;
         let keys = Arc::new(PublicKeys::new(keys));
-        let Parts { registry, clock, entropy, .. } = *parts;
+        let AuthenticatorParts { registry, clock, entropy, .. } = *parts;
         let accounts = &config.service_accounts;
         let legacy = LegacyServiceAccountTokens::new(&audiences, keys.clone(), registry, clock);
         all.tokens.push(Box::new(legacy));
@@ -127,7 +130,7 @@ impl AuthenticationOptions {
     ///
     /// # Errors
     /// A file that cannot be read.
-    pub fn client_authorities(&self, own: &str) -> Result<Vec<String>, ConfigError> {
+    pub fn client_authorities(&self, own: &str) -> Result<Vec<String>, AuthenticationConfigError> {
         let proxy = self.proxy_authority()?.map(|(pem, _)| pem);
         Ok([self.client_authority(own)?].into_iter().chain(proxy).collect())
     }
@@ -136,7 +139,7 @@ impl AuthenticationOptions {
     ///
     /// # Errors
     /// A file that cannot be read.
-    pub fn client_authority(&self, own: &str) -> Result<String, ConfigError> {
+    pub fn client_authority(&self, own: &str) -> Result<String, AuthenticationConfigError> {
         let others = self.client_ca_file.as_deref().map(read).transpose()?.unwrap_or_default();
         Ok(format!("{own}{others}"))
     }
@@ -145,7 +148,9 @@ impl AuthenticationOptions {
     ///
     /// # Errors
     /// A file that cannot be read.
-    pub fn proxy_authority(&self) -> Result<Option<(String, &RequestHeaderOptions)>, ConfigError> {
+    pub fn proxy_authority(
+        &self,
+    ) -> Result<Option<(String, &RequestHeaderOptions)>, AuthenticationConfigError> {
         let file = self.request_header.client_ca_file.as_ref();
         file.map(|file| Ok((read(file)?, &self.request_header))).transpose()
     }
@@ -154,12 +159,12 @@ impl AuthenticationOptions {
 fn add_request_authenticators(
     all: &mut Authenticators,
     config: &AuthenticationOptions,
-    parts: &Parts<'_>,
-) -> Result<(), ConfigError> {
+    parts: &AuthenticatorParts<'_>,
+) -> Result<(), AuthenticationConfigError> {
     let proxy = &config.request_header;
     if let Some(path) = &proxy.client_ca_file {
         let authorities = ClientAuthorities::new(&[read(path)?], parts.clock)
-            .map_err(|error| ConfigError::file(path, error))?;
+            .map_err(|error| AuthenticationConfigError::file(path, error))?;
         all.requests.push(Box::new(RequestHeader::new(authorities, proxy.clone())));
         all.request_header = Some(proxy.clone());
     }
@@ -174,8 +179,8 @@ fn add_request_authenticators(
     trusted.retain(|pem| !pem.is_empty());
     if !trusted.is_empty() {
         let path = config.client_ca_file.as_deref().unwrap_or(Path::new("the cluster's own authority"));
-        let authorities =
-            ClientAuthorities::new(&trusted, parts.clock).map_err(|error| ConfigError::file(path, error))?;
+        let authorities = ClientAuthorities::new(&trusted, parts.clock)
+            .map_err(|error| AuthenticationConfigError::file(path, error))?;
         let expirations = all.metrics().expirations();
         all.requests.push(Box::new(ClientCertificate::new(authorities, expirations)));
     }
@@ -185,9 +190,9 @@ fn add_request_authenticators(
 fn add_remote_authenticators(
     all: &mut Authenticators,
     config: &AuthenticationOptions,
-    parts: &Parts<'_>,
+    parts: &AuthenticatorParts<'_>,
     audiences: &[String],
-) -> Result<(), ConfigError> {
+) -> Result<(), AuthenticationConfigError> {
     let resolver = ServiceResolver::new(parts.registry, parts.entropy);
     let oidc = &config.oidc;
     if let Some(issuer) = &oidc.issuer_url {
@@ -209,7 +214,7 @@ fn add_remote_authenticators(
     if let Some(path) = &config.config_file {
         if config.oidc.issuer_url.is_some() {
             let why = "authentication-config file and oidc-* flags are mutually exclusive";
-            return Err(ConfigError(why.into()));
+            return Err(AuthenticationConfigError(why.into()));
         }
         let parts = structured::OidcParts {
             resolver: resolver.clone(),
@@ -221,21 +226,21 @@ fn add_remote_authenticators(
         if config.anonymous.is_some() && structured.anonymous().is_some() {
             let why = "anonymous: Forbidden: --anonymous-auth flag cannot be set when anonymous field is \
                        configured in authentication configuration file";
-            return Err(ConfigError(why.into()));
+            return Err(AuthenticationConfigError(why.into()));
         }
         all.tokens.push(Box::new(structured.clone()));
         all.structured = Some(structured);
     }
     let webhook = &config.webhook;
     if let Some(path) = &webhook.config_file {
-        let target = ClientConfig::from_kubeconfig(path).map_err(|why| ConfigError(why.0))?;
+        let target = ClientConfig::from_kubeconfig(path).map_err(|why| AuthenticationConfigError(why.0))?;
         let client = WebhookClient::new(target, &resolver, parts.clock);
         all.tokens.push(Box::new(TokenWebhook::new(client, webhook, audiences, parts.clock)));
     }
     Ok(())
 }
 
-fn static_tokens(config: &AuthenticationOptions) -> Result<Vec<csv_file::Row>, ConfigError> {
+fn static_tokens(config: &AuthenticationOptions) -> Result<Vec<csv_file::Row>, AuthenticationConfigError> {
     let mut tokens = config.static_tokens.0.clone();
     if let Some(path) = &config.token_auth_file {
         tokens.extend(csv_file::read(path, "token")?);
@@ -246,18 +251,18 @@ fn static_tokens(config: &AuthenticationOptions) -> Result<Vec<csv_file::Row>, C
 /// The texts of all public keys, and that of the private one.
 fn service_account_keys(
     config: &ServiceAccountOptions,
-    parts: &Parts<'_>,
-) -> Result<(Vec<String>, String), ConfigError> {
+    parts: &AuthenticatorParts<'_>,
+) -> Result<(Vec<String>, String), AuthenticationConfigError> {
     let mut keys = Vec::new();
     for path in &config.key_files {
         let text = read(path)?;
-        public_keys(&text).map_err(|error| ConfigError::file(path, error))?;
+        public_keys(&text).map_err(|error| AuthenticationConfigError::file(path, error))?;
         keys.push(text);
     }
     let signing_key = match &config.signing_key_file {
         Some(path) => {
             let text = read(path)?;
-            SigningKey::read(&text).map_err(|error| ConfigError::file(path, error))?;
+            SigningKey::read(&text).map_err(|error| AuthenticationConfigError::file(path, error))?;
             text
         }
         None => parts.signing_key_pem.to_owned(),
@@ -266,6 +271,6 @@ fn service_account_keys(
     Ok((keys, signing_key))
 }
 
-fn read(path: &Path) -> Result<String, ConfigError> {
-    fs::read_to_string(path).map_err(|error| ConfigError::file(path, error))
+fn read(path: &Path) -> Result<String, AuthenticationConfigError> {
+    fs::read_to_string(path).map_err(|error| AuthenticationConfigError::file(path, error))
 }

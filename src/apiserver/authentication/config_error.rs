@@ -6,11 +6,11 @@ use std::path::Path;
 /// A flag that cannot be followed. The text says what to do.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct ConfigError(pub String);
+pub struct AuthenticationConfigError(pub String);
 
-impl ConfigError {
+impl AuthenticationConfigError {
     /// What is wrong with a file.
-    pub fn file(path: &Path, error: impl fmt::Display) -> ConfigError {
-        ConfigError(format!("cannot use {}: {error}", path.display()))
+    pub fn file(path: &Path, error: impl fmt::Display) -> AuthenticationConfigError {
+        AuthenticationConfigError(format!("cannot use {}: {error}", path.display()))
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::config_error::ConfigError;
+use super::config_error::AuthenticationConfigError;
 use apimachinery::user::UserInfo;
 
 /// A line: the secret and whose it is.
@@ -13,9 +13,9 @@ pub(super) type Row = (String, Arc<UserInfo>);
 ///
 /// # Errors
 /// A file that cannot be read, is no CSV, or has a line of less than three columns.
-pub(super) fn read(path: &Path, what: &str) -> Result<Vec<Row>, ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|error| ConfigError::file(path, error))?;
-    parse(&text, what).map_err(|error| ConfigError::file(path, error))
+pub(super) fn read(path: &Path, what: &str) -> Result<Vec<Row>, AuthenticationConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|error| AuthenticationConfigError::file(path, error))?;
+    parse(&text, what).map_err(|error| AuthenticationConfigError::file(path, error))
 }
 
 fn parse(text: &str, what: &str) -> Result<Vec<Row>, String> {

@@ -30,27 +30,30 @@ pub enum JwtKey {
 
 /// The algorithms that tokens may be signed with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Allowed {
+pub struct AllowedAlgorithms {
     /// Those that there is a library for.
     pub common: Vec<Algorithm>,
     /// Whether ES512 is among them.
     pub es512: bool,
 }
 
-impl Allowed {
+impl AllowedAlgorithms {
     /// All that are asymmetric (`oidc.AllValidSigningAlgorithms`).
-    pub fn all() -> Allowed {
+    pub fn all() -> AllowedAlgorithms {
         use Algorithm::{ES256, ES384, PS256, PS384, PS512, RS256, RS384, RS512};
-        Allowed { common: vec![ES256, ES384, PS256, PS384, PS512, RS256, RS384, RS512], es512: true }
+        AllowedAlgorithms {
+            common: vec![ES256, ES384, PS256, PS384, PS512, RS256, RS384, RS512],
+            es512: true,
+        }
     }
 
     /// Those with these names.
     ///
     /// # Errors
-    /// The first name that is none of [`Allowed::all`].
-    pub fn named(names: &[String]) -> Result<Allowed, &String> {
-        let all = Allowed::all();
-        let mut allowed = Allowed::default();
+    /// The first name that is none of [`AllowedAlgorithms::all`].
+    pub fn named(names: &[String]) -> Result<AllowedAlgorithms, &String> {
+        let all = AllowedAlgorithms::all();
+        let mut allowed = AllowedAlgorithms::default();
         for name in names {
             match name.parse::<Algorithm>() {
                 Ok(algorithm) if all.common.contains(&algorithm) => allowed.common.push(algorithm),

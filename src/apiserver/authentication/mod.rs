@@ -46,9 +46,9 @@ mod jwt;
 mod secrets;
 
 pub use authenticator::{RequestAuthenticator, Response, TokenAuthenticator, audience_agnostic};
-pub use config::{Authentication, Parts};
-pub use config_error::ConfigError;
+pub use config::{Authentication, AuthenticatorParts};
+pub use config_error::AuthenticationConfigError;
 pub use errors::{BadCredential, SigningError};
 pub use options::AuthenticationOptions;
-pub use outcome::{Authenticated, Refused, Said};
+pub use outcome::{Authenticated, CredentialsRefused, Said};
 pub use union::Authenticators;

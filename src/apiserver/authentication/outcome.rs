@@ -29,9 +29,9 @@ pub struct Authenticated {
 /// Nobody knew the credentials; what each authenticator said. For the log and the flow record, never for the
 /// client.
 #[derive(Clone, Debug)]
-pub struct Refused(pub Arc<[Said]>);
+pub struct CredentialsRefused(pub Arc<[Said]>);
 
-impl Refused {
+impl CredentialsRefused {
     /// Whether there were credentials, and they were wrong.
     pub(super) fn is_wrong(&self) -> bool {
         self.0.iter().any(|(_, words)| *words != SILENT)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::anonymous::Anonymous;
 use super::metrics::{AuthenticationAttempt, AuthenticationMetrics};
 use super::oidc::structured::Structured;
-use super::outcome::{Authenticated, INVALID, Refused, SILENT, Said, TokenOutcome};
+use super::outcome::{Authenticated, CredentialsRefused, INVALID, SILENT, Said, TokenOutcome};
 use super::request_header::remove_headers;
 use super::token_cache::{self, TokenCache};
 use super::{
@@ -67,7 +67,7 @@ impl Authenticators {
     pub fn authenticate(
         self: &Arc<Self>,
         request: &ApiRequest,
-    ) -> impl Future<Output = Result<Authenticated, Refused>> + Send + use<> {
+    ) -> impl Future<Output = Result<Authenticated, CredentialsRefused>> + Send + use<> {
         let start = self.clock.elapsed();
         let (known, said) = self.by_connection(request);
         let token = if known.is_none() { bearer_token::of(request.headers()) } else { None };
@@ -161,7 +161,7 @@ impl Authenticators {
         token: Option<String>,
         mut said: Vec<Said>,
         may_be_anonymous: bool,
-    ) -> Result<Authenticated, Refused> {
+    ) -> Result<Authenticated, CredentialsRefused> {
         if let Some(token) = token {
             let TokenOutcome { response, by, said: of_tokens } = self.authenticate_token(&token, None).await;
             if response.is_none() {
@@ -174,7 +174,7 @@ impl Authenticators {
         }
         let is_wrong = said.iter().any(|(_, words)| *words != SILENT);
         if is_wrong || !may_be_anonymous {
-            return Err(Refused(said.into()));
+            return Err(CredentialsRefused(said.into()));
         }
         Ok(Authenticated { user: Arc::new(UserInfo::anonymous()), by: "Anonymous", said })
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::authorizer::{Answer, Authorizer, Decision, Rules};
+use crate::authorizer::{Authorizer, Decision, PendingDecision, UserRules};
 use crate::request::RequestInfo;
 use apimachinery::user::UserInfo;
 use apis::rbac::policy_rule::PolicyRule;
@@ -88,16 +88,16 @@ impl Abac {
 }
 
 impl Authorizer for Abac {
-    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a> {
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> PendingDecision<'a> {
         let is_allowed = self.policies.iter().any(|policy| policy.is_about(user) && policy.allows(info));
-        Answer::Now(if is_allowed {
+        PendingDecision::Now(if is_allowed {
             Decision::allowed_by(MODE)
         } else {
             Decision::NoOpinion("No policy matched.".into())
         })
     }
 
-    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> UserRules {
         let mut rules = Vec::new();
         let of_user = self.policies.iter().filter(|policy| policy.is_about(user));
         for policy in of_user.filter(|policy| policy.namespace == "*" || policy.namespace == namespace) {
@@ -119,7 +119,7 @@ impl Authorizer for Abac {
                 });
             }
         }
-        Rules { rules, ..Rules::default() }
+        UserRules { rules, ..UserRules::default() }
     }
 }
 
@@ -226,7 +226,9 @@ mod tests {
             let (method, path) = line.split_once(' ').unwrap();
             let info = RequestInfo::new(&method.parse().unwrap(), path, "").unwrap();
             let user = UserInfo::authenticated(user, &[]);
-            let Answer::Now(decision) = abac.authorize(&user, &info) else { panic!("it knows at once") };
+            let PendingDecision::Now(decision) = abac.authorize(&user, &info) else {
+                panic!("it knows at once")
+            };
             assert_eq!(decision.is_allowed(), allowed, "{} {line}", user.name);
         }
         assert_eq!(abac.rules_for(&UserInfo::authenticated("bob", &[]), "projectCaribou").rules.len(), 1);

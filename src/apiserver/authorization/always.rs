@@ -1,6 +1,6 @@
 //! AlwaysAllow and AlwaysDeny (`authorizerfactory`): for clusters that are for trying something out.
 
-use crate::authorizer::{Answer, Authorizer, Decision, Rules};
+use crate::authorizer::{Authorizer, Decision, PendingDecision, UserRules};
 use crate::request::RequestInfo;
 use apimachinery::user::UserInfo;
 use apis::rbac::policy_rule::PolicyRule;
@@ -9,24 +9,24 @@ use apis::rbac::policy_rule::PolicyRule;
 pub(super) struct AlwaysAllow;
 
 /// Nobody may do anything; others may still allow it.
-pub(super) struct AlwaysDeny;
+pub(super) struct AlwaysDenyAuthorizer;
 
 impl Authorizer for AlwaysAllow {
-    fn authorize<'a>(&'a self, _user: &'a UserInfo, _info: &'a RequestInfo) -> Answer<'a> {
-        Answer::Now(Decision::allowed_by("AlwaysAllow"))
+    fn authorize<'a>(&'a self, _user: &'a UserInfo, _info: &'a RequestInfo) -> PendingDecision<'a> {
+        PendingDecision::Now(Decision::allowed_by("AlwaysAllow"))
     }
 
-    fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> Rules {
-        Rules { rules: PolicyRule::everything(), ..Rules::default() }
+    fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> UserRules {
+        UserRules { rules: PolicyRule::everything(), ..UserRules::default() }
     }
 }
 
-impl Authorizer for AlwaysDeny {
-    fn authorize<'a>(&'a self, _user: &'a UserInfo, _info: &'a RequestInfo) -> Answer<'a> {
-        Answer::Now(Decision::NoOpinion("Everything is forbidden.".into()))
+impl Authorizer for AlwaysDenyAuthorizer {
+    fn authorize<'a>(&'a self, _user: &'a UserInfo, _info: &'a RequestInfo) -> PendingDecision<'a> {
+        PendingDecision::Now(Decision::NoOpinion("Everything is forbidden.".into()))
     }
 
-    fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> Rules {
-        Rules::default()
+    fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> UserRules {
+        UserRules::default()
     }
 }

@@ -24,7 +24,7 @@ pub mod metrics;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::authorizer::{Answer, Authorizer, Decision, Rules};
+use crate::authorizer::{Authorizer, Decision, PendingDecision, UserRules};
 use crate::dynamic_file_content::DynamicFileContent;
 use crate::registry::Registry;
 use crate::request::RequestInfo;
@@ -41,7 +41,7 @@ use rbac::Rbac;
 
 /// What authorizers are made from.
 #[derive(Clone, Copy)]
-pub struct Initializer<'a> {
+pub struct AuthorizerInitializer<'a> {
     /// Reads objects.
     pub registry: &'a Registry,
     /// The kinds.
@@ -62,7 +62,7 @@ pub struct Initializer<'a> {
 pub fn start(
     config: &AuthorizationOptions,
     rbac: &Arc<Rbac>,
-    with: Initializer,
+    with: AuthorizerInitializer,
 ) -> Result<Arc<dyn Authorizer>, BadAuthorizationConfig> {
     if let problems @ [_, ..] = &*config.problems() {
         return Err(problems.join("; ").into());
@@ -76,7 +76,7 @@ pub fn start(
     let (resolver, config, rbac) = (with.resolver.clone(), config.clone(), rbac.clone());
     let metrics = with.metrics.clone();
     let build = move |text: &str| {
-        let with = Initializer {
+        let with = AuthorizerInitializer {
             registry: &registry,
             scheme: &scheme,
             resolver: &resolver,
@@ -95,15 +95,15 @@ pub fn start(
 struct FollowedAuthorizers(DynamicFileContent<Authorizers>);
 
 impl Authorizer for FollowedAuthorizers {
-    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a> {
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> PendingDecision<'a> {
         let current = self.0.current();
-        if let Answer::Now(decision) = current.authorize(user, info) {
-            return Answer::Now(decision);
+        if let PendingDecision::Now(decision) = current.authorize(user, info) {
+            return PendingDecision::Now(decision);
         }
-        Answer::Later(Box::pin(async move { current.authorize(user, info).wait().await }))
+        PendingDecision::Later(Box::pin(async move { current.authorize(user, info).wait().await }))
     }
 
-    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> UserRules {
         self.0.current().rules_for(user, namespace)
     }
 
@@ -124,9 +124,9 @@ impl Authorizers {
         entries: Vec<(String, AuthorizerEntry)>,
         config: &AuthorizationOptions,
         rbac: &Arc<Rbac>,
-        with: Initializer,
+        with: AuthorizerInitializer,
     ) -> Result<Authorizers, String> {
-        let Initializer { registry, scheme, resolver, clock, metrics } = with;
+        let AuthorizerInitializer { registry, scheme, resolver, clock, metrics } = with;
         // Before all: somebody must be able to repair the rest, and to apply the first roles.
         let mut authorizers = vec![CountedAuthorizer(Box::new(privileged::PrivilegedGroups), None, None)];
         let mut names = Vec::new();
@@ -143,7 +143,7 @@ impl Authorizers {
                     Box::new(webhook::Webhook::new(config.webhook(), resolver, clock)?)
                 }
                 AuthorizerEntry::Mode(Mode::AlwaysAllow) => Box::new(always::AlwaysAllow),
-                AuthorizerEntry::Mode(Mode::AlwaysDeny) => Box::new(always::AlwaysDeny),
+                AuthorizerEntry::Mode(Mode::AlwaysDeny) => Box::new(always::AlwaysDenyAuthorizer),
                 AuthorizerEntry::Mode(Mode::Abac) => {
                     Box::new(abac::Abac::read(config.policy_file.as_deref().unwrap_or(Path::new("")))?)
                 }
@@ -165,7 +165,7 @@ impl Authorizers {
         mut said: UndecidedWords,
         user: &'a UserInfo,
         info: &'a RequestInfo,
-    ) -> Answer<'a> {
+    ) -> PendingDecision<'a> {
         for (at, CountedAuthorizer(authorizer, decisions, before)) in self.0.iter().enumerate().skip(first) {
             let count = move |decision: &Decision| {
                 if let Some((decisions, _)) = decisions {
@@ -173,14 +173,14 @@ impl Authorizers {
                 }
             };
             match authorizer.authorize(user, info) {
-                Answer::Now(decision) => {
+                PendingDecision::Now(decision) => {
                     count(&decision);
                     if let Some(decided) = said.hear(decision) {
-                        return Answer::Now(decided.asked_after(before));
+                        return PendingDecision::Now(decided.asked_after(before));
                     }
                 }
-                Answer::Later(later) => {
-                    return Answer::Later(Box::pin(async move {
+                PendingDecision::Later(later) => {
+                    return PendingDecision::Later(Box::pin(async move {
                         let decision = later.await;
                         count(&decision);
                         match said.hear(decision) {
@@ -191,13 +191,13 @@ impl Authorizers {
                 }
             }
         }
-        Answer::Now(said.conclude())
+        PendingDecision::Now(said.conclude())
     }
 }
 
 /// A no as it is told.
-fn words(answer: Answer<'_>) -> String {
-    let Answer::Now(decision) = answer else { return "asked elsewhere".into() };
+fn words(answer: PendingDecision<'_>) -> String {
+    let PendingDecision::Now(decision) = answer else { return "asked elsewhere".into() };
     let (is_final, reason) = (matches!(decision, Decision::Deny(_)), decision.reason());
     match (decision.error(), is_final, reason) {
         (Some(error), _, _) => error.to_owned(),
@@ -242,13 +242,13 @@ impl UndecidedWords {
 
 impl Authorizer for Authorizers {
     /// The first that allows or denies it, or the words of those that do not.
-    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a> {
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> PendingDecision<'a> {
         self.ask(0, UndecidedWords::default(), user, info)
     }
 
-    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
-        let mut all = Rules::default();
-        for Rules { rules, incomplete, errors } in
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> UserRules {
+        let mut all = UserRules::default();
+        for UserRules { rules, incomplete, errors } in
             self.0.iter().map(|CountedAuthorizer(authorizer, ..)| authorizer.rules_for(user, namespace))
         {
             all.rules.extend(rules);

@@ -1,6 +1,6 @@
 //! system:masters may do everything (`authorizerfactory.NewPrivilegedGroups`).
 
-use crate::authorizer::{Answer, Authorizer, Decision, Rules};
+use crate::authorizer::{Authorizer, Decision, PendingDecision, UserRules};
 use crate::request::RequestInfo;
 use apimachinery::user::{MASTERS, UserInfo};
 
@@ -8,12 +8,16 @@ use apimachinery::user::{MASTERS, UserInfo};
 pub(super) struct PrivilegedGroups;
 
 impl Authorizer for PrivilegedGroups {
-    fn authorize<'a>(&'a self, user: &'a UserInfo, _info: &'a RequestInfo) -> Answer<'a> {
-        Answer::Now(if user.is_member_of(MASTERS) { Decision::allowed_by(MASTERS) } else { Decision::SILENT })
+    fn authorize<'a>(&'a self, user: &'a UserInfo, _info: &'a RequestInfo) -> PendingDecision<'a> {
+        PendingDecision::Now(if user.is_member_of(MASTERS) {
+            Decision::allowed_by(MASTERS)
+        } else {
+            Decision::SILENT
+        })
     }
 
     /// Nothing: RBAC's role `cluster-admin` says it.
-    fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> Rules {
-        Rules::default()
+    fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> UserRules {
+        UserRules::default()
     }
 }

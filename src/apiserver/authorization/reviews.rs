@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::authorizer::{Authorizer, Decision, Rules};
+use crate::authorizer::{Authorizer, Decision, UserRules};
 use crate::registry::rest::Review;
 use crate::request::{RequestContext, RequestInfo};
 use apimachinery::field_error::FieldErrors;
@@ -188,7 +188,7 @@ impl Review for RulesReview {
             let refused = Status::bad_request("no namespace on request");
             return Box::pin(std::future::ready(Err(refused)));
         }
-        let Rules { rules, incomplete, errors } = self.authorizer.rules_for(&ctx.user, namespace);
+        let UserRules { rules, incomplete, errors } = self.authorizer.rules_for(&ctx.user, namespace);
         let (paths, resources): (Vec<PolicyRule>, Vec<PolicyRule>) =
             rules.into_iter().partition(|rule| !rule.non_resource_urls.is_empty());
         question["status"] =

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::config_file::{BadAuthorizationConfig, WebhookSettings};
-use crate::authorizer::{Allowed, Answer, Authorizer, Decision, Rules};
+use crate::authorizer::{Allowed, Authorizer, Decision, PendingDecision, UserRules};
 use crate::request::RequestInfo;
 use crate::webhook::{Answers, ClientConfig, FIRST_PAUSE, ServiceResolver, WebhookClient};
 use apimachinery::fields::FieldSelector;
@@ -79,24 +79,24 @@ impl Webhook {
 }
 
 impl Authorizer for Webhook {
-    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a> {
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> PendingDecision<'a> {
         let spec = spec_of(user, info, &self.settings.version);
         match self.settings.conditions.hold_for(&spec) {
             Ok(true) => {}
-            Ok(false) => return Answer::Now(Decision::SILENT),
-            Err(_) if !self.settings.fails_closed => return Answer::Now(Decision::SILENT),
-            Err(error) => return Answer::Now(Decision::failed(error, true)),
+            Ok(false) => return PendingDecision::Now(Decision::SILENT),
+            Err(_) if !self.settings.fails_closed => return PendingDecision::Now(Decision::SILENT),
+            Err(error) => return PendingDecision::Now(Decision::failed(error, true)),
         }
         let key = spec.to_string();
         match self.remembered.get(&key) {
-            Some(decision) => Answer::Now(decision),
-            None => Answer::Later(Box::pin(self.ask(key, spec))),
+            Some(decision) => PendingDecision::Now(decision),
+            None => PendingDecision::Later(Box::pin(self.ask(key, spec))),
         }
     }
 
-    fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> Rules {
+    fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> UserRules {
         let why = "webhook authorizer does not support user rule resolution".to_owned();
-        Rules { incomplete: true, errors: vec![why], ..Rules::default() }
+        UserRules { incomplete: true, errors: vec![why], ..UserRules::default() }
     }
 }
 

@@ -10,7 +10,7 @@ use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use sync::Mutex;
 
-use crate::registry::Converter;
+use crate::registry::CustomResourceConverter;
 use crate::webhook::{ClientConfig, ServiceResolver, WebhookClient};
 use apimachinery::gvk::GroupVersion;
 use apimachinery::managed_fields;
@@ -70,7 +70,7 @@ impl WebhookConverter {
     }
 }
 
-impl Converter for WebhookConverter {
+impl CustomResourceConverter for WebhookConverter {
     fn convert<'a>(
         &'a self,
         custom: &'a CustomResource,

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use crate::registry::{Converter, Registry};
+use crate::registry::{CustomResourceConverter, Registry};
 use crate::webhook::{PodNetwork, ServiceResolver};
 use apis::scheme::Scheme;
 use clock::Clock;
@@ -33,7 +33,7 @@ pub struct CrdHandler {
     synced: watch::Receiver<bool>,
     task: AbortHandle,
     /// The registry knows it only as long as it is here.
-    _converter: Arc<dyn Converter>,
+    _converter: Arc<dyn CustomResourceConverter>,
 }
 
 impl CrdHandler {
@@ -46,7 +46,7 @@ impl CrdHandler {
         pods: &PodNetwork,
     ) -> CrdHandler {
         let resolver = ServiceResolver::new(registry, entropy).over(pods);
-        let converter: Arc<dyn Converter> = WebhookConverter::new(resolver, clock, entropy);
+        let converter: Arc<dyn CustomResourceConverter> = WebhookConverter::new(resolver, clock, entropy);
         registry.set_converter(Arc::downgrade(&converter));
         let (sender, synced) = watch::channel(false);
         let sync =

@@ -11,7 +11,7 @@ use http::header::ALLOW;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use hyper::upgrade::OnUpgrade;
 
-use super::Endpoints;
+use super::EndpointContext;
 use super::handlers::body::{BodySource, Input};
 use super::handlers::long_work::LongWork;
 use super::handlers::request_scope::Scope;
@@ -34,7 +34,11 @@ use apis::kind::{Kind, Subresource};
 use golang::go_text::quote;
 
 /// Answers a request that the filters let through. HEAD is GET without the body.
-pub async fn serve(server: Arc<Endpoints>, mut request: ApiRequest, mut ctx: RequestContext) -> ApiResponse {
+pub async fn serve(
+    server: Arc<EndpointContext>,
+    mut request: ApiRequest,
+    mut ctx: RequestContext,
+) -> ApiResponse {
     let is_head = *request.method() == Method::HEAD;
     if is_head {
         *request.method_mut() = Method::GET;
@@ -62,7 +66,7 @@ fn may_be_long(request: &ApiRequest, ctx: &RequestContext) -> bool {
     *request.method() != Method::GET && !ctx.wants_objects && LongWork::is_possible()
 }
 
-async fn serve_method(server: Arc<Endpoints>, request: ApiRequest, ctx: RequestContext) -> ApiResponse {
+async fn serve_method(server: Arc<EndpointContext>, request: ApiRequest, ctx: RequestContext) -> ApiResponse {
     let info = ctx.info.clone();
     if info.is_beside() {
         return server.beside.serve(request, &ctx, &server.authorizer).await;
@@ -106,7 +110,7 @@ async fn serve_method(server: Arc<Endpoints>, request: ApiRequest, ctx: RequestC
 
 /// Makes the objects that every server has when their kind is first asked for. Our own components, as long as
 /// they make none themselves, do not count: they hear of them when they are made.
-async fn prepare(server: &Endpoints, kind: &Kind, ctx: &RequestContext) -> Result<(), Status> {
+async fn prepare(server: &EndpointContext, kind: &Kind, ctx: &RequestContext) -> Result<(), Status> {
     let makes_one = matches!(&*ctx.info.verb, "create" | "update" | "patch");
     let is_our_own = ctx.wants_objects && ctx.user.name.starts_with("system:");
     if is_our_own && !makes_one {
@@ -117,7 +121,7 @@ async fn prepare(server: &Endpoints, kind: &Kind, ctx: &RequestContext) -> Resul
 }
 
 /// After a restart, a kind that is not known may be one of a definition that has not been read yet.
-async fn find_kind(server: &Endpoints, info: &RequestInfo) -> Option<Arc<Kind>> {
+async fn find_kind(server: &EndpointContext, info: &RequestInfo) -> Option<Arc<Kind>> {
     let find = || server.scheme.resource(&info.group, &info.version, &info.resource);
     if let Some(kind) = find() {
         return Some(kind);
@@ -175,7 +179,7 @@ async fn handle(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
 }
 
 fn scope(
-    server: Arc<Endpoints>,
+    server: Arc<EndpointContext>,
     kind: Arc<Kind>,
     subresource: Option<Subresource>,
     request: ApiRequest,
@@ -333,7 +337,7 @@ fn method_not_allowed() -> Status {
 
 /// Below a built-in group upstream answers with a Status, elsewhere with plain words.
 fn not_found(
-    server: &Endpoints,
+    server: &EndpointContext,
     info: &RequestInfo,
     headers: &HeaderMap,
     wants_objects: bool,

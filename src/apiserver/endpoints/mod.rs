@@ -44,7 +44,7 @@ use routes::version::VersionInfo;
 use routes::zpages::ZPages;
 
 /// What the endpoints work with.
-pub struct Endpoints {
+pub struct EndpointContext {
     /// The kinds that are served.
     pub scheme: Arc<Scheme>,
     /// Reads and writes objects.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::until_sent::until_sent;
 use super::{Next, Passing, fail};
 use crate::audit::Audit;
-use crate::audit::policy::Stage;
+use crate::audit::policy::AuditStage;
 use apimachinery::wire::ApiResponse;
 
 /// Behind authentication, which says who asks; in front of everything else that may refuse.
@@ -15,7 +15,7 @@ pub async fn audit(audit: &Option<Arc<Audit>>, mut request: Passing, next: Next<
     if !telling.received().await {
         audit.rejected();
         let response = fail(&mut request, "failed to store audit event");
-        telling.tell(Stage::ResponseComplete, response.status().as_u16()).await;
+        telling.tell(AuditStage::ResponseComplete, response.status().as_u16()).await;
         return response;
     }
     request.ctx.audit = Some(telling.context().clone());
@@ -23,7 +23,7 @@ pub async fn audit(audit: &Option<Arc<Audit>>, mut request: Passing, next: Next<
     let response = next.run(request).await;
     let code = response.status().as_u16();
     if !is_long {
-        telling.tell(Stage::ResponseComplete, code).await;
+        telling.tell(AuditStage::ResponseComplete, code).await;
         return response;
     }
     telling.started(code).await;

@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use super::impersonation::PREFIX as IMPERSONATION_HEADERS;
 use super::{Next, Passing, refuse};
 use crate::audit::Audit;
-use crate::audit::policy::Stage;
+use crate::audit::policy::AuditStage;
 use crate::authentication::Authenticators;
 use apimachinery::status::Status;
 use apimachinery::wire::{ApiRequest, ApiResponse, InProcessUser, ShownCredentials};
@@ -48,7 +48,7 @@ pub async fn authenticate(
             let status = Status::unauthorized();
             let telling = audit.as_ref().and_then(|audit| audit.refused(&request, &request.ctx, &status));
             if let Some(telling) = telling {
-                telling.tell(Stage::ResponseStarted, 401).await;
+                telling.tell(AuditStage::ResponseStarted, 401).await;
             }
             let mut response = refuse(&mut request, status);
             if authenticators.asks_for_password() {

@@ -69,7 +69,7 @@ pub struct Filtered<S, F, I> {
 pub struct Plain<F>(F);
 
 /// What stands at the end of a chain.
-pub struct Endpoint<F>(F);
+pub struct ChainEnd<F>(F);
 
 /// A layer of a filter that needs something.
 pub fn from_fn_with_state<S, F>(state: S, filter: F) -> FilterLayer<S, F> {
@@ -82,8 +82,8 @@ pub fn from_fn<F>(filter: F) -> FilterLayer<(), Plain<F>> {
 }
 
 /// The end of a chain: whoever answers what was let through.
-pub fn endpoint<F: Fn(Passed) -> Fut, Fut>(answer: F) -> Endpoint<F> {
-    Endpoint(answer)
+pub fn endpoint<F: Fn(Passed) -> Fut, Fut>(answer: F) -> ChainEnd<F> {
+    ChainEnd(answer)
 }
 
 impl Chain {
@@ -169,7 +169,7 @@ where
     }
 }
 
-impl<F, Fut> Handler for Endpoint<F>
+impl<F, Fut> Handler for ChainEnd<F>
 where
     F: Fn(Passed) -> Fut + Send + Sync,
     Fut: Future<Output = ApiResponse> + Send + 'static,

@@ -72,28 +72,28 @@ fn handler(info: &RequestInfo) -> String {
 }
 
 /// A person's question about what is no resource, from a socket.
-pub(super) struct Question {
+pub(super) struct FlowQuestion {
     client: Arc<str>,
     path: String,
     before: AskedBefore,
 }
 
-impl Question {
+impl FlowQuestion {
     /// None of anything else.
-    pub(super) fn of(flow: &Flow, request: &Passed) -> Option<Question> {
+    pub(super) fn of(flow: &Flow, request: &Passed) -> Option<FlowQuestion> {
         let (info, extensions) = (&request.ctx.info, request.extensions());
         let is_one = !info.is_resource_request && !info.is_beside() && *request.method() == Method::GET;
         if !flow.is_on() || !is_one || extensions.get::<InProcessUser>().is_some() {
             return None;
         }
         let before = extensions.get::<AskedBefore>()?.clone();
-        Some(Question { client: client(request.headers()), path: info.path.clone(), before })
+        Some(FlowQuestion { client: client(request.headers()), path: info.path.clone(), before })
     }
 
     /// Notes what it was answered, if that is what is served. Where there is no such path the request is
     /// noted, and it is left to whoever knows more to tell who asked, and then this refusal.
     pub(super) fn answered(self, flow: &Flow, response: &ApiResponse) -> Option<(StepId, Step)> {
-        let Question { client, path, before } = self;
+        let FlowQuestion { client, path, before } = self;
         let code = response.status().as_u16();
         let path: Arc<str> = bounded(&path);
         if code < 400 && is_about_what_is_served(&path) {
@@ -189,7 +189,7 @@ mod tests {
             if path == "/nope" {
                 response.extensions_mut().insert(UnknownPath);
             }
-            let unknown = Question::of(&flow, &request).unwrap().answered(&flow, &response);
+            let unknown = FlowQuestion::of(&flow, &request).unwrap().answered(&flow, &response);
             if let Some((asked, refused)) = unknown {
                 flow.record(asked.cause(), refused);
             }
@@ -213,7 +213,7 @@ mod tests {
         assert!(matches!(&steps[1].step, Step::Discovered { code: 304, .. }), "{steps:?}");
         assert!(matches!(&steps[3].step, Step::Refused { name, code: 404, .. } if &**name == "/nope"));
         let read = passed("GET", "/api/v1/pods", &[]);
-        assert!(Question::of(&flow, &read).is_none() && asked_before(&read).is_none());
+        assert!(FlowQuestion::of(&flow, &read).is_none() && asked_before(&read).is_none());
     }
 
     #[test]

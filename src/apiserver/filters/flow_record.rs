@@ -15,10 +15,10 @@ use http::StatusCode;
 use http_body_util::{BodyExt, Limited};
 
 use super::exchange;
-use super::flow_asked::{Question, TRACE_PARENT, asked_before, is_told, is_unknown_path, routed};
+use super::flow_asked::{FlowQuestion, TRACE_PARENT, asked_before, is_told, is_unknown_path, routed};
 use super::passed::{Impersonator, Passed};
 use super::{Next, Passing};
-use crate::authentication::{Authenticated, Refused, Said};
+use crate::authentication::{Authenticated, CredentialsRefused, Said};
 use crate::authorizer::{self, Allowed};
 use crate::request::{PassedOn, RequestInfo, bounded};
 use apimachinery::decode::{Format, name_in};
@@ -64,7 +64,7 @@ pub async fn record_request(
     mut request: Passing,
     next: Next<'_>,
 ) -> ApiResponse {
-    let (asked, question) = (asked(flow, &mut request), Question::of(flow, &request));
+    let (asked, question) = (asked(flow, &mut request), FlowQuestion::of(flow, &request));
     let kept = asked.as_ref().filter(|asked| is_told(&asked.info));
     let kept = kept.and_then(|asked| exchange::keep(flow, asked.step, &mut request));
     let mut response = next.run(request).await;
@@ -191,7 +191,8 @@ fn words(flow: &Flow, response: &ApiResponse) -> Vec<Step> {
         by: flow.name(by),
         said: vec![],
     });
-    let strange = extensions.get().map(|Refused(said)| Step::NotAuthenticated { said: told(flow, said) });
+    let strange =
+        extensions.get().map(|CredentialsRefused(said)| Step::NotAuthenticated { said: told(flow, said) });
     let acting = extensions.get().map(|impersonator| impersonated(flow, impersonator));
     let forbidden = extensions.get().map(|refused: &authorizer::Refused| Step::NotAuthorized {
         said: refused.said.iter().map(|(name, words)| (flow.name(name), words.as_str().into())).collect(),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tracing::Instrument;
 
-use super::request_log::Line;
-use super::{Next, Passing, Terminated};
+use super::request_log::RequestLogSpan;
+use super::{Next, Passing, RequestTerminated};
 use crate::metrics::Metrics;
 use apimachinery::wire::ApiResponse;
 
@@ -14,7 +14,7 @@ pub async fn measure(metrics: &Arc<Metrics>, mut request: Passing, next: Next<'_
     let info = request.ctx.info.clone();
     let clock = metrics.clock();
     let start = clock.elapsed();
-    let line = Line::begin(&request, &request.ctx);
+    let line = RequestLogSpan::begin(&request, &request.ctx);
     request.line = line.clone();
     let response = match &line {
         None => next.run(request).await,
@@ -25,7 +25,7 @@ pub async fn measure(metrics: &Arc<Metrics>, mut request: Passing, next: Next<'_
         line.end(&response, duration);
     }
     metrics.record(&info, response.status().as_u16(), duration);
-    if response.extensions().get::<Terminated>().is_some() {
+    if response.extensions().get::<RequestTerminated>().is_some() {
         metrics.terminated(&info, response.status().as_u16());
     }
     response

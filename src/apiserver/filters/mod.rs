@@ -53,7 +53,7 @@ use passed::Passed;
 
 /// Of an answer: the server did not let the request run to its end, to keep itself from harm.
 #[derive(Clone)]
-struct Terminated;
+struct RequestTerminated;
 
 /// No browser is to make a page of an answer that quotes what was asked.
 const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");

@@ -7,7 +7,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use super::request_log::Line;
+use super::request_log::RequestLogSpan;
 use crate::authentication::Authenticated;
 use crate::authorizer::Allowed;
 use crate::request::RequestContext;
@@ -21,7 +21,7 @@ pub struct Passed {
     /// What goes on to the endpoint.
     pub ctx: RequestContext,
     /// Its line in the log; none when nobody reads it.
-    pub(super) line: Option<Line>,
+    pub(super) line: Option<RequestLogSpan>,
     /// For those who tell the story of a request.
     pub(super) story: Story,
 }

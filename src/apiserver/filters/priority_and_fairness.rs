@@ -9,7 +9,7 @@ use http::header::{HeaderName, RETRY_AFTER};
 
 use super::timeout::{REQUEST_TIMEOUT, requested_limit};
 use super::until_sent::until_sent;
-use super::{Next, Passing, Terminated};
+use super::{Next, Passing, RequestTerminated};
 use crate::flow_control::{FlowControl, FlowSchema, GROUP, Watching};
 use apimachinery::options::Held;
 use apimachinery::user::MASTERS;
@@ -67,7 +67,7 @@ fn refusal(retry_after_seconds: u64) -> ApiResponse {
     let text = "Too many requests, please try again later.\n";
     let mut response = text_response(http::StatusCode::TOO_MANY_REQUESTS, text);
     response.headers_mut().insert(RETRY_AFTER, retry_after_seconds.into());
-    response.extensions_mut().insert(Terminated);
+    response.extensions_mut().insert(RequestTerminated);
     response
 }
 

@@ -56,11 +56,11 @@ const SHOWN: &[&str] = &[
 
 /// The span of the line of a request that is logged.
 #[derive(Clone)]
-pub(super) struct Line(Span);
+pub(super) struct RequestLogSpan(Span);
 
-impl Line {
+impl RequestLogSpan {
     /// Begins the line of a request; none when nobody reads it.
-    pub(super) fn begin(request: &ApiRequest, ctx: &RequestContext) -> Option<Line> {
+    pub(super) fn begin(request: &ApiRequest, ctx: &RequestContext) -> Option<RequestLogSpan> {
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return None;
         }
@@ -82,7 +82,7 @@ impl Line {
         if let Some(name) = component {
             span.record("user", &*name);
         }
-        Some(Line(span))
+        Some(RequestLogSpan(span))
     }
 
     /// Authentication says who asks, of whom that was not known before.

@@ -7,9 +7,9 @@ use std::time::Duration;
 use axum::body::Body;
 
 use super::stepping::{ClientThere, Holds, read_early};
-use super::{Next, Passing, Terminated, refuse};
+use super::{Next, Passing, RequestTerminated, refuse};
 use crate::audit::Audit;
-use crate::audit::policy::Stage;
+use crate::audit::policy::AuditStage;
 use crate::request::query_value;
 use apimachinery::duration;
 use apimachinery::status::Status;
@@ -36,7 +36,7 @@ pub async fn limit_time(
             let status = Status::bad_request(message);
             let telling = audit.as_ref().and_then(|audit| audit.refused(&request, &request.ctx, &status));
             if let Some(telling) = telling {
-                telling.tell(Stage::ResponseStarted, 400).await;
+                telling.tell(AuditStage::ResponseStarted, 400).await;
             }
             return refuse(&mut request, status);
         }
@@ -65,7 +65,7 @@ pub async fn limit_time(
     };
     response.ok().flatten().unwrap_or_else(|| {
         let mut response = status_response(Status::timeout(late(holds, received)), wants_objects);
-        response.extensions_mut().insert(Terminated);
+        response.extensions_mut().insert(RequestTerminated);
         if let Some(bytes) = kept {
             response.extensions_mut().insert(UnreadBody::new(Body::from(bytes)));
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::configuration::{FlowConfiguration, LevelConfiguration};
-use super::queue::{Queue, QueuedRequest};
+use super::queue::{FlowQueue, QueuedRequest};
 use apimachinery::duration;
 use clock::Clock;
 
@@ -60,7 +60,7 @@ impl Dump {
         let mut rows = vec![cells(headings)];
         for level in &self.levels {
             level.requests.with(|set| {
-                let unused = Queue::default();
+                let unused = FlowQueue::default();
                 for at in 0..set.queue_count() {
                     let queue = set.queues.get(at).unwrap_or(&unused);
                     rows.push(vec![

@@ -37,7 +37,7 @@ pub(super) struct QueuedRequest {
 
 /// Requests that wait one behind the other, and those that were here and are worked on.
 #[derive(Default)]
-pub(super) struct Queue {
+pub(super) struct FlowQueue {
     /// Bound: the level's `queueLengthLimit`, while all seats are taken; beyond it requests are refused.
     pub waiting: VecDeque<QueuedRequest>,
     pub executing: Vec<QueuedRequest>,
@@ -49,7 +49,7 @@ pub(super) struct Queue {
     pub id: u64,
 }
 
-impl Queue {
+impl FlowQueue {
     pub(super) fn is_active(&self) -> bool {
         !self.waiting.is_empty() || !self.executing.is_empty()
     }

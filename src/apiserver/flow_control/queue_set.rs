@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::demand::{ADJUSTMENT_PERIOD, Demand, DemandStats};
 use super::metrics::{FlowStats, RejectReason, Utilization};
-use super::queue::{Arrival, Queue, QueuedRequest};
+use super::queue::{Arrival, FlowQueue, QueuedRequest};
 use super::seat_seconds::SeatSeconds;
 use super::shuffle_sharding::Hand;
 
@@ -74,7 +74,7 @@ pub(super) struct QueueSet {
     pub counts: QueueCounts,
     /// No configuration wants it any more; it goes when nobody is left.
     pub quiescing: bool,
-    pub queues: Vec<Queue>,
+    pub queues: Vec<FlowQueue>,
     /// Those that are worked on without having been in a queue.
     pub queueless: Vec<QueuedRequest>,
     pub waiting: usize,
@@ -157,7 +157,7 @@ impl QueueSet {
         self.sync(now);
         let outcome = match self.queuing {
             Queuing::Queue { queues, hand_size, length_limit } => {
-                self.queues.resize_with(self.queues.len().max(queues), Queue::default);
+                self.queues.resize_with(self.queues.len().max(queues), FlowQueue::default);
                 self.enqueue(now, arrival, [queues, hand_size, length_limit])
             }
             Queuing::Exempt | Queuing::Reject => self.execute_or_reject(now, arrival),
@@ -209,7 +209,7 @@ impl QueueSet {
         if !cfg!(debug_assertions) {
             return;
         }
-        let sum = |of: fn(&Queue) -> usize| self.queues.iter().map(of).sum::<usize>();
+        let sum = |of: fn(&FlowQueue) -> usize| self.queues.iter().map(of).sum::<usize>();
         debug_assert_eq!(self.waiting, sum(|queue| queue.waiting.len()), "who waits is in a queue");
         debug_assert_eq!(
             self.seats_waiting,

@@ -24,7 +24,7 @@ pub(super) struct FlowSchemaSpec {
     /// The smallest that matches wins.
     pub matching_precedence: i64,
     /// Where its requests go.
-    pub priority_level_configuration: Reference,
+    pub priority_level_configuration: PriorityLevelReference,
     /// What tells one flow from another.
     pub distinguisher_method: Option<Distinguisher>,
     rules: Vec<FlowRule>,
@@ -35,13 +35,13 @@ pub(super) struct FlowSchemaSpec {
 #[serde(default)]
 pub(super) struct FlowSchemaStatus {
     /// `Dangling` is the only one.
-    pub conditions: Vec<Condition>,
+    pub conditions: Vec<FlowSchemaCondition>,
 }
 
 /// A condition.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Condition {
+pub(super) struct FlowSchemaCondition {
     /// As `Dangling`.
     pub r#type: String,
     /// `True` or `False`.
@@ -51,7 +51,7 @@ pub(super) struct Condition {
 /// A name.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Reference {
+pub(super) struct PriorityLevelReference {
     /// As `workload-low`.
     pub name: String,
 }
@@ -75,8 +75,8 @@ struct FlowRule {
 #[serde(rename_all = "camelCase", default)]
 struct FlowSubject {
     kind: String,
-    user: Reference,
-    group: Reference,
+    user: PriorityLevelReference,
+    group: PriorityLevelReference,
     service_account: ServiceAccountSubject,
 }
 

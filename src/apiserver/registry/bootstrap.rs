@@ -8,7 +8,7 @@ use futures::future::try_join_all;
 use serde_json::Value;
 
 use super::store::Part;
-use super::{Change, Registry};
+use super::{Registry, UpdatedObjectInfo};
 use crate::request::RequestContext;
 use apimachinery::managed_fields::{FieldManager, OneVersion, Type, Updater};
 use apimachinery::schema::{Schemas, apply_defaults, complete, zero_object};
@@ -113,7 +113,7 @@ impl Registry {
             new["status"] = status.clone();
             Ok(new)
         };
-        let (ctx, change): (_, &dyn Change) = (RequestContext::default(), &change);
+        let (ctx, change): (_, &dyn UpdatedObjectInfo) = (RequestContext::default(), &change);
         self.update(&ctx, kind, "", name, Part::Status, change, &(), false).await.map(drop)
     }
 }

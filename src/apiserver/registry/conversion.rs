@@ -16,7 +16,7 @@ use apis::apiextensions::custom_resource::CustomResource;
 use apis::kind::Kind;
 
 /// Turns objects of a custom kind into another version (`conversion.crConverter`).
-pub trait Converter: Send + Sync {
+pub trait CustomResourceConverter: Send + Sync {
     /// The objects, whose versions may differ from one another, in `api_version`, in the same order.
     fn convert<'a>(
         &'a self,

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::conversion::{Converter, object_of, present, webhook};
+use super::conversion::{CustomResourceConverter, object_of, present, webhook};
 use super::converted_view::ConvertedView;
 use super::{Registry, service};
 use crate::request::RequestContext;
@@ -46,7 +46,7 @@ pub(super) fn as_asked(kind: &Kind, tree: &Value) -> Value {
 
 impl Registry {
     /// Whoever turns versions into one another; the first that is given stays, as long as its owner keeps it.
-    pub fn set_converter(&self, converter: Weak<dyn Converter>) {
+    pub fn set_converter(&self, converter: Weak<dyn CustomResourceConverter>) {
         // A second one would be of another apiserver over the same registry, which there is none.
         let _ = self.0.converter.set(converter);
     }

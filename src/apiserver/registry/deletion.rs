@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::conversion::{object_of, storage_kind};
 use super::metadata::{number, set, text, texts, unset};
-use super::store::Deleted;
+use super::store::DeleteOutcome;
 use super::{Registry, Validating};
 use crate::request::RequestContext;
 use crate::storage::Written;
@@ -50,7 +50,7 @@ impl Registry {
         name: &str,
         options: &DeleteOptions,
         validating: &dyn Validating,
-    ) -> Result<Deleted, Status> {
+    ) -> Result<DeleteOutcome, Status> {
         validate_options(options)?;
         let stored = storage_kind(kind);
         let dry_run = ctx.dry_run || !options.dry_run.is_empty();
@@ -63,7 +63,7 @@ impl Registry {
                 // Between the end of its grace and its removal, somebody else removed it: that is what was
                 // wanted.
                 let Some(last) = last else { return Err(Status::not_found(&kind.group_resource(), name)) };
-                return Ok(Deleted::Gone(self.present(kind, last).await?));
+                return Ok(DeleteOutcome::Gone(self.present(kind, last).await?));
             };
             let old = current.to_value();
             let plan = plan(&stored, &old, &options, self.0.clock.now())?;
@@ -72,14 +72,20 @@ impl Registry {
                 self.admit(kind, validating, None, shown.first()).await?;
             }
             let written = match plan {
-                DeletionPlan::Pending => return Ok(Deleted::Pending(self.present(kind, current).await?)),
+                DeletionPlan::Pending => {
+                    return Ok(DeleteOutcome::Pending(self.present(kind, current).await?));
+                }
                 DeletionPlan::Update { new, then_remove } if dry_run => {
                     let object = object_of(&stored, &new, current.metadata.resource_version)?;
                     let object = self.present(kind, object).await?;
-                    return Ok(if then_remove { Deleted::Gone(object) } else { Deleted::Pending(object) });
+                    return Ok(if then_remove {
+                        DeleteOutcome::Gone(object)
+                    } else {
+                        DeleteOutcome::Pending(object)
+                    });
                 }
                 DeletionPlan::Remove if dry_run => {
-                    return Ok(Deleted::Gone(self.present(kind, current).await?));
+                    return Ok(DeleteOutcome::Gone(self.present(kind, current).await?));
                 }
                 DeletionPlan::Update { new, then_remove } => {
                     let revision = current.metadata.resource_version;
@@ -91,7 +97,7 @@ impl Registry {
                         }
                         Written::Committed(object) => {
                             self.record_addresses(&stored, Some(&current), Some(&object)).await;
-                            return Ok(Deleted::Pending(self.present(kind, object).await?));
+                            return Ok(DeleteOutcome::Pending(self.present(kind, object).await?));
                         }
                         conflict => conflict,
                     }
@@ -99,7 +105,9 @@ impl Registry {
                 DeletionPlan::Remove => self.remove(ctx, &stored, &current).await?,
             };
             match written {
-                Written::Committed(object) => return Ok(Deleted::Gone(self.present(kind, object).await?)),
+                Written::Committed(object) => {
+                    return Ok(DeleteOutcome::Gone(self.present(kind, object).await?));
+                }
                 Written::Conflict(current) => found = current,
             }
         }

@@ -40,6 +40,6 @@ pub mod service;
 #[cfg(test)]
 mod tests;
 
-pub use conversion::Converter;
-pub use rest::{Change, Validating};
-pub use store::{Deleted, Part, Registry};
+pub use conversion::CustomResourceConverter;
+pub use rest::{UpdatedObjectInfo, Validating};
+pub use store::{DeleteOutcome, Part, Registry};

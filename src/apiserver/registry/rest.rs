@@ -1,8 +1,8 @@
 //! What the registry calls back, and what stands where it has no storage
 //! (`k8s.io/apiserver/pkg/registry/rest`): interfaces between rooms that must not know each other.
 //!
-//! [`Validating`] is admission, [`Change`] what a verb makes of an object, [`Review`] a kind that is
-//! answered and never kept, such as a SubjectAccessReview (`rest.Creater` without storage): the create
+//! [`Validating`] is admission, [`UpdatedObjectInfo`] what a verb makes of an object, [`Review`] a kind that
+//! is answered and never kept, such as a SubjectAccessReview (`rest.Creater` without storage): the create
 //! endpoint decodes the question, asks admission, and sends back what comes out.
 
 use futures::future::BoxFuture;
@@ -34,12 +34,12 @@ impl Validating for () {
 
 /// What an update makes of the current object (`rest.UpdatedObjectInfo`): a PUT replaces it, a patch changes
 /// it. Mutating admission belongs in here. It is asked again when somebody else was faster.
-pub trait Change: Send + Sync {
+pub trait UpdatedObjectInfo: Send + Sync {
     /// `current` is missing when the object does not exist and the update may create it.
     fn change<'a>(&'a self, current: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>>;
 }
 
-impl<F: Fn(Option<&Value>) -> Result<Value, Status> + Send + Sync> Change for F {
+impl<F: Fn(Option<&Value>) -> Result<Value, Status> + Send + Sync> UpdatedObjectInfo for F {
     fn change<'a>(&'a self, current: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(std::future::ready(self(current)))
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::conversion::object_of;
 use super::metadata::{member_mut, resource_version, set, text, unset};
 use super::store::Part;
-use super::{Change, Registry, Validating};
+use super::{Registry, UpdatedObjectInfo, Validating};
 use crate::request::RequestContext;
 use apimachinery::field_error::FieldErrors;
 use apimachinery::gvk::{GroupResource, GroupVersion};
@@ -47,7 +47,7 @@ impl Registry {
         kind: &Arc<Kind>,
         namespace: &str,
         name: &str,
-        change: &dyn Change,
+        change: &dyn UpdatedObjectInfo,
         validating: &dyn Validating,
     ) -> Result<Arc<Object>, Status> {
         let change = ScaleChange { kind, name, change };
@@ -112,10 +112,10 @@ static SCALES: Builtin = LazyLock::new(|| {
 struct ScaleChange<'a> {
     kind: &'a Kind,
     name: &'a str,
-    change: &'a dyn Change,
+    change: &'a dyn UpdatedObjectInfo,
 }
 
-impl Change for ScaleChange<'_> {
+impl UpdatedObjectInfo for ScaleChange<'_> {
     fn change<'a>(&'a self, current: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
         Box::pin(async move {
             let resource = self.kind.group_resource();

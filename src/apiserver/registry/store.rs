@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use tokio::sync::mpsc;
 
 use super::bootstrapped::Bootstrapped;
-use super::conversion::{Converter, storage_kind};
+use super::conversion::{CustomResourceConverter, storage_kind};
 use super::derived;
 use super::service::Allocators;
 use crate::storage::Storage;
@@ -37,7 +37,7 @@ pub(super) struct RegistryInner {
     pub(super) bootstrapped: Bootstrapped,
     pub(super) started: Time,
     /// Set by the apiserver, which knows webhooks. Weak: it reads Services through this registry.
-    pub(super) converter: OnceLock<Weak<dyn Converter>>,
+    pub(super) converter: OnceLock<Weak<dyn CustomResourceConverter>>,
     /// Set by the apiserver; until then every gate has its default.
     pub(super) gates: OnceLock<FeatureGates>,
 }
@@ -61,18 +61,18 @@ pub enum Part {
 
 /// What became of a delete.
 #[derive(Clone, Debug)]
-pub enum Deleted {
+pub enum DeleteOutcome {
     /// It is gone; this was its last state.
     Gone(Arc<Object>),
     /// It waits for finalizers or for its grace period; this is how it stands.
     Pending(Arc<Object>),
 }
 
-impl Deleted {
+impl DeleteOutcome {
     /// The object, gone or not.
     pub fn object(&self) -> &Arc<Object> {
         match self {
-            Deleted::Gone(object) | Deleted::Pending(object) => object,
+            DeleteOutcome::Gone(object) | DeleteOutcome::Pending(object) => object,
         }
     }
 }

@@ -13,7 +13,7 @@ use super::lifted::lift;
 use super::metadata::{carry_over, resource_version, set, text, texts};
 use super::rest::ensure_namespace;
 use super::store::Part;
-use super::{Change, Registry, Validating, prepare};
+use super::{Registry, UpdatedObjectInfo, Validating, prepare};
 use crate::request::RequestContext;
 use crate::storage::Written;
 use apimachinery::feature_gates::FeatureGates;
@@ -31,7 +31,7 @@ pub(super) struct Update<'a> {
     pub(super) namespace: &'a str,
     pub(super) name: &'a str,
     pub(super) part: Part,
-    pub(super) change: &'a dyn Change,
+    pub(super) change: &'a dyn UpdatedObjectInfo,
     pub(super) validating: &'a dyn Validating,
 }
 
@@ -58,7 +58,7 @@ impl Registry {
         namespace: &str,
         name: &str,
         part: Part,
-        change: &dyn Change,
+        change: &dyn UpdatedObjectInfo,
         validating: &dyn Validating,
         create_if_missing: bool,
     ) -> Result<(Arc<Object>, bool), Status> {

@@ -11,7 +11,7 @@ use foldhash::fast::FixedState;
 use tokio::sync::mpsc;
 
 use super::event::StoreEvent;
-use super::request::Selection;
+use super::request::ObjectSelection;
 use super::watcher::next_bookmark;
 use apimachinery::object::Object;
 use apimachinery::options::WatchCut;
@@ -24,12 +24,12 @@ pub(super) const CHANNEL: usize = 100;
 const PURGE_AFTER: usize = 64;
 
 /// Watchers by what they watch. Its order is the same each time: all are told of bookmarks in it.
-type WatchersBy = HashMap<String, Vec<Watcher>, FixedState>;
+type WatchersBy = HashMap<String, Vec<CacheWatcher>, FixedState>;
 
 /// One watcher.
-pub(super) struct Watcher {
+pub(super) struct CacheWatcher {
     /// What it watches.
-    pub selection: Selection,
+    pub selection: ObjectSelection,
     /// Its reader. Dropped: the watch is over.
     pub sender: mpsc::Sender<WatchEvent>,
     /// Everything up to here has been sent to it, or does not concern it. In the dispatch, what was
@@ -46,8 +46,8 @@ pub(super) struct Watcher {
 /// The watchers that are up to date, each in the one place where the events that can concern it are looked
 /// for.
 #[derive(Default)]
-pub(super) struct Watchers {
-    all: Vec<Watcher>,
+pub(super) struct CacheWatchers {
+    all: Vec<CacheWatcher>,
     namespaces: WatchersBy,
     objects: WatchersBy,
     /// By selectable field and the value that it must have: a hundred kubelets cost an event two look-ups.
@@ -72,10 +72,10 @@ pub(super) struct Dispatched {
     /// So many were sent the event.
     pub sent: usize,
     /// Their channels are full: they are no longer in the dispatch.
-    pub behind: Vec<Watcher>,
+    pub behind: Vec<CacheWatcher>,
 }
 
-impl Watcher {
+impl CacheWatcher {
     fn offer(&mut self, event: &StoreEvent, field_names: &[&str]) -> Offer {
         if event.revision() <= self.position {
             return Offer::Passed;
@@ -104,9 +104,9 @@ fn field(object: &Object, at: usize) -> &str {
     object.fields.get(at).map_or("", String::as_str)
 }
 
-impl Watchers {
+impl CacheWatchers {
     /// Takes a watcher that has been sent everything up to its position; `field_names` are its kind's.
-    pub(super) fn add(&mut self, watcher: Watcher, field_names: &[&str]) {
+    pub(super) fn add(&mut self, watcher: CacheWatcher, field_names: &[&str]) {
         // One that was cut while it caught up.
         if watcher.is_cut() {
             return;
@@ -120,7 +120,7 @@ impl Watchers {
         self.place(&watcher.selection, field_names).push(watcher);
     }
 
-    fn place(&mut self, selection: &Selection, field_names: &[&str]) -> &mut Vec<Watcher> {
+    fn place(&mut self, selection: &ObjectSelection, field_names: &[&str]) -> &mut Vec<CacheWatcher> {
         if let Some(key) = &selection.key {
             return self.objects.entry(key.clone()).or_default();
         }
@@ -138,7 +138,7 @@ impl Watchers {
     /// Sends an event to whom it concerns.
     pub(super) fn dispatch(&mut self, event: &StoreEvent, field_names: &[&str]) -> Dispatched {
         let mut done = Dispatched::default();
-        let mut visit = |watchers: Option<&mut Vec<Watcher>>| {
+        let mut visit = |watchers: Option<&mut Vec<CacheWatcher>>| {
             let Some(watchers) = watchers else { return };
             let mut at = 0;
             while at < watchers.len() {
@@ -225,7 +225,7 @@ impl Watchers {
         self.all.len() + lists.map(Vec::len).sum::<usize>()
     }
 
-    fn retain(&mut self, mut keep: impl FnMut(&mut Watcher) -> bool) {
+    fn retain(&mut self, mut keep: impl FnMut(&mut CacheWatcher) -> bool) {
         let mut sweep = |lists: &mut WatchersBy| {
             lists.retain(|_, watchers| {
                 watchers.retain_mut(&mut keep);

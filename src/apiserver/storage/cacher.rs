@@ -13,12 +13,12 @@ use sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 
-use super::cache_watcher::{CHANNEL, Watcher, Watchers};
+use super::cache_watcher::{CHANNEL, CacheWatcher, CacheWatchers};
 use super::event::StoreEvent;
 use super::lister_watcher::EtcdListerWatcher;
 use super::request::{At, ListRequest, Since, WatchRequest};
 use super::store::Store;
-use super::watch_cache::{self, Snapshot, WatchCache};
+use super::watch_cache::{self, CacheSnapshot, WatchCache};
 use super::watcher::{self, next_bookmark};
 use apimachinery::list::List;
 use apimachinery::object::Object;
@@ -47,7 +47,7 @@ struct CacherShared {
     me: Weak<CacherShared>,
     kind: Arc<Kind>,
     store: Store,
-    watchers: Mutex<Watchers>,
+    watchers: Mutex<CacheWatchers>,
     cache: RwLock<WatchCache>,
     /// The revision that the cache has reached.
     progress: AtomicU64,
@@ -63,7 +63,7 @@ struct CacherShared {
 
 /// The state that a watch begins with.
 struct Initial {
-    objects: Snapshot,
+    objects: CacheSnapshot,
     marks_end: bool,
     /// Until it has been sent.
     _held: Option<Held>,
@@ -74,7 +74,7 @@ enum Resumed {
     /// It is in the dispatch.
     Live,
     /// It has these events to send first.
-    Behind(Watcher, Vec<Arc<StoreEvent>>),
+    Behind(CacheWatcher, Vec<Arc<StoreEvent>>),
     /// What it has to send has left the ring, or the cache is gone: it is cut.
     Cut,
 }
@@ -210,7 +210,7 @@ impl Cacher {
         let ends_at = request.timeout.map(|timeout| now + timeout);
         let bookmark_at = request.bookmarks.then(|| next_bookmark(now, ends_at));
         let WatchRequest { selection, cut, .. } = request;
-        let watcher = Watcher { selection, sender, position, bookmark_at, ends_at, cut };
+        let watcher = CacheWatcher { selection, sender, position, bookmark_at, ends_at, cut };
         shared.start(watcher, initial);
         Ok(receiver)
     }
@@ -287,7 +287,7 @@ impl CacherShared {
     }
 
     /// The objects at a revision that a list named, unless etcd would call it too old.
-    fn snapshot_at(&self, revision: Revision) -> Option<Snapshot> {
+    fn snapshot_at(&self, revision: Revision) -> Option<CacheSnapshot> {
         let readable = revision >= self.store.kv().compact_revision();
         self.read().snapshot_at(revision).filter(|_| readable)
     }
@@ -305,7 +305,7 @@ impl CacherShared {
         self.progressed.notify_waiters();
     }
 
-    fn start(self: &Arc<Self>, watcher: Watcher, initial: Option<Initial>) {
+    fn start(self: &Arc<Self>, watcher: CacheWatcher, initial: Option<Initial>) {
         if initial.is_some() {
             self.store.clock().spawn(catch_up(self.clone(), watcher, initial));
         } else if let Resumed::Behind(watcher, _) = self.resume(watcher) {
@@ -314,7 +314,7 @@ impl CacherShared {
     }
 
     /// Puts a watcher into the dispatch, if there is nothing left to tell it.
-    fn resume(&self, watcher: Watcher) -> Resumed {
+    fn resume(&self, watcher: CacheWatcher) -> Resumed {
         let mut watchers = self.lock_watchers();
         let behind = self.read().events_after(watcher.position, CHANNEL);
         match behind {
@@ -329,7 +329,7 @@ impl CacherShared {
         }
     }
 
-    fn lock_watchers(&self) -> MutexGuard<'_, Watchers> {
+    fn lock_watchers(&self) -> MutexGuard<'_, CacheWatchers> {
         self.watchers.lock()
     }
 
@@ -343,7 +343,7 @@ impl CacherShared {
 }
 
 /// Sends a watcher what it has not got, at the pace of its reader, until it can be put into the dispatch.
-async fn catch_up(shared: Arc<CacherShared>, watcher: Watcher, initial: Option<Initial>) {
+async fn catch_up(shared: Arc<CacherShared>, watcher: CacheWatcher, initial: Option<Initial>) {
     let clock = shared.store.clock().clone();
     let ends_at = watcher.ends_at;
     tokio::select! {
@@ -357,7 +357,7 @@ async fn catch_up(shared: Arc<CacherShared>, watcher: Watcher, initial: Option<I
 struct Stalled;
 
 impl CacherShared {
-    async fn tell(&self, mut watcher: Watcher, initial: Option<Initial>) -> Result<(), Stalled> {
+    async fn tell(&self, mut watcher: CacheWatcher, initial: Option<Initial>) -> Result<(), Stalled> {
         let field_names = self.kind.field_names();
         if let Some(initial) = initial {
             self.tell_state(&watcher, initial, &field_names).await?;
@@ -379,7 +379,7 @@ impl CacherShared {
 
     async fn tell_state(
         &self,
-        watcher: &Watcher,
+        watcher: &CacheWatcher,
         initial: Initial,
         field_names: &[&str],
     ) -> Result<(), Stalled> {
@@ -395,7 +395,7 @@ impl CacherShared {
         Ok(())
     }
 
-    async fn send(&self, watcher: &Watcher, event: WatchEvent) -> Result<(), Stalled> {
+    async fn send(&self, watcher: &CacheWatcher, event: WatchEvent) -> Result<(), Stalled> {
         if watcher.is_cut() {
             return Err(Stalled);
         }

@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::request::Selection;
+use super::request::ObjectSelection;
 use apimachinery::object::Object;
 use apimachinery::watch::WatchEvent;
 use etcd::Revision;
@@ -42,7 +42,7 @@ impl StoreEvent {
 
     /// What a watcher of `selection` is told: coming into view is an addition, leaving it a deletion of the
     /// state that was in view.
-    pub fn seen_by(&self, selection: &Selection, field_names: &[&str]) -> Option<WatchEvent> {
+    pub fn seen_by(&self, selection: &ObjectSelection, field_names: &[&str]) -> Option<WatchEvent> {
         let matched = |object: &Arc<Object>| selection.matches(object, field_names);
         let before = self.previous.as_ref().is_some_and(matched);
         if self.deleted {

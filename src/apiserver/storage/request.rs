@@ -26,7 +26,7 @@ const NOT_OLDER_THAN: &str = "NotOlderThan";
 
 /// Which objects.
 #[derive(Clone, Debug, Default)]
-pub struct Selection {
+pub struct ObjectSelection {
     /// Empty: all namespaces.
     pub namespace: String,
     /// The one key that can match, where the selectors fix it.
@@ -39,7 +39,7 @@ pub struct Selection {
 #[derive(Clone, Debug)]
 pub struct ListRequest {
     /// Which objects.
-    pub selection: Selection,
+    pub selection: ObjectSelection,
     /// In which state.
     pub at: At,
     /// At most so many.
@@ -65,7 +65,7 @@ pub enum At {
 #[derive(Clone, Debug)]
 pub struct WatchRequest {
     /// Which objects.
-    pub selection: Selection,
+    pub selection: ObjectSelection,
     /// Where it begins.
     pub since: Since,
     /// Whether bookmarks are wanted.
@@ -91,10 +91,10 @@ pub enum Since {
     After(Revision),
 }
 
-impl Selection {
+impl ObjectSelection {
     /// What `predicate` selects of a namespace; an empty one is all of them, unless a field selector names
     /// one.
-    pub fn new(kind: &Kind, namespace: &str, predicate: &Predicate) -> Selection {
+    pub fn new(kind: &Kind, namespace: &str, predicate: &Predicate) -> ObjectSelection {
         let selected = predicate.fields.required_value("metadata.namespace").unwrap_or_default();
         let namespace = match (kind.namespaced, namespace) {
             (false, _) => "",
@@ -104,7 +104,7 @@ impl Selection {
         let name = predicate.fields.required_value("metadata.name");
         let fixed = !kind.namespaced || !namespace.is_empty();
         let key = name.filter(|name| fixed && !name.is_empty()).map(|name| object_key(namespace, name));
-        Selection { namespace: namespace.into(), key, predicate: predicate.clone() }
+        ObjectSelection { namespace: namespace.into(), key, predicate: predicate.clone() }
     }
 
     /// What all keys begin with.
@@ -126,14 +126,14 @@ impl Selection {
 impl ListRequest {
     /// Everything, as it is now.
     pub fn everything() -> ListRequest {
-        ListRequest { selection: Selection::default(), at: At::Newest, limit: None, start: None }
+        ListRequest { selection: ObjectSelection::default(), at: At::Newest, limit: None, start: None }
     }
 
     /// # Errors
     /// 422 and 400 for options that do not go together or cannot be read.
     pub fn new(kind: &Kind, namespace: &str, options: &ListOptions) -> Result<ListRequest, Status> {
         validate_list(options)?;
-        let selection = Selection::new(kind, namespace, &options.predicate);
+        let selection = ObjectSelection::new(kind, namespace, &options.predicate);
         let token = options.continue_token.as_deref().filter(|token| !token.is_empty());
         if let Some(token) = token {
             return ListRequest::go_on(selection, options, &ContinueToken::decode(token)?);
@@ -155,7 +155,7 @@ impl ListRequest {
     }
 
     fn go_on(
-        selection: Selection,
+        selection: ObjectSelection,
         options: &ListOptions,
         token: &ContinueToken,
     ) -> Result<ListRequest, Status> {
@@ -186,7 +186,7 @@ impl WatchRequest {
         };
         let bookmarks = options.allow_watch_bookmarks;
         Ok(WatchRequest {
-            selection: Selection::new(kind, namespace, &options.predicate),
+            selection: ObjectSelection::new(kind, namespace, &options.predicate),
             since,
             bookmarks,
             marks_initial_events_end: bookmarks && options.send_initial_events == Some(true),
@@ -346,7 +346,7 @@ mod tests {
     fn a_selector_can_fix_the_namespace_and_the_key() {
         let fields = apimachinery::fields::FieldSelector::parse("metadata.name=a,metadata.namespace=n");
         let predicate = Predicate { fields: fields.unwrap(), ..Predicate::default() };
-        let selection = Selection::new(&CONFIG_MAPS, "", &predicate);
+        let selection = ObjectSelection::new(&CONFIG_MAPS, "", &predicate);
         assert_eq!((selection.namespace.as_str(), selection.key.as_deref()), ("n", Some("n/a")));
     }
 }

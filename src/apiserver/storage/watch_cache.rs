@@ -28,26 +28,26 @@ const LOOKAHEAD: usize = 32;
 const MAX_SNAPSHOTS: usize = 8;
 
 /// All objects of a kind at one revision, by key. Cloning shares it.
-pub(super) type Snapshot = imbl::OrdMap<Arc<str>, Arc<Object>>;
+pub(super) type CacheSnapshot = imbl::OrdMap<Arc<str>, Arc<Object>>;
 
 /// Everything up to `revision` is in `objects`, and what happened after `ring_start` is in the ring. Cloning
 /// shares both, until one of the two changes.
 #[derive(Clone)]
 pub struct WatchCache {
-    objects: Snapshot,
+    objects: CacheSnapshot,
     revision: Revision,
     ring: Arc<VecDeque<Arc<StoreEvent>>>,
     ring_start: Revision,
     ring_bytes: usize,
     capacity: usize,
     /// Snapshots that continue tokens name, by revision, the oldest token first.
-    paged: VecDeque<(Revision, Snapshot)>,
+    paged: VecDeque<(Revision, CacheSnapshot)>,
 }
 
 impl Default for WatchCache {
     fn default() -> WatchCache {
         WatchCache {
-            objects: Snapshot::new(),
+            objects: CacheSnapshot::new(),
             revision: 0,
             ring: Arc::default(),
             ring_start: 0,
@@ -65,7 +65,7 @@ impl WatchCache {
     }
 
     /// The current objects.
-    pub fn objects(&self) -> &Snapshot {
+    pub fn objects(&self) -> &CacheSnapshot {
         &self.objects
     }
 
@@ -137,7 +137,7 @@ impl WatchCache {
     }
 
     /// The objects as they were at `revision`, if that is at hand.
-    pub fn snapshot_at(&self, revision: Revision) -> Option<Snapshot> {
+    pub fn snapshot_at(&self, revision: Revision) -> Option<CacheSnapshot> {
         let last_change = self.ring.back().map_or(self.ring_start, |event| event.revision());
         if (last_change..=self.revision).contains(&revision) {
             return Some(self.objects.clone());
@@ -147,7 +147,7 @@ impl WatchCache {
     }
 
     /// Keeps the objects as they are at `revision` for the pages to come.
-    pub fn keep(&mut self, revision: Revision, snapshot: Snapshot) {
+    pub fn keep(&mut self, revision: Revision, snapshot: CacheSnapshot) {
         if self.paged.iter().any(|(at, _)| *at == revision) {
             return;
         }
@@ -159,7 +159,7 @@ impl WatchCache {
 }
 
 /// What a list asks for, out of a snapshot.
-pub(super) fn list(snapshot: &Snapshot, kind: &Kind, request: &ListRequest, revision: Revision) -> List {
+pub(super) fn list(snapshot: &CacheSnapshot, kind: &Kind, request: &ListRequest, revision: Revision) -> List {
     let mut page = ListedPage::new(request, kind.field_names());
     if let Some(key) = &request.selection.key {
         if let Some(object) = snapshot.get::<str>(key) {
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(cache.snapshot_at(2).unwrap().len(), 1);
         assert_eq!(cache.snapshot_at(4).unwrap().len(), 2);
         assert!(cache.snapshot_at(6).is_none());
-        (10..10 + MAX_SNAPSHOTS as u64).for_each(|at| cache.keep(at, Snapshot::new()));
+        (10..10 + MAX_SNAPSHOTS as u64).for_each(|at| cache.keep(at, CacheSnapshot::new()));
         assert!(cache.snapshot_at(2).is_none());
     }
 }

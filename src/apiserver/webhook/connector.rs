@@ -13,7 +13,7 @@ use tower::Service;
 
 use super::config::ServiceReference;
 use super::errors::{DialError, of_system};
-use super::line::Line;
+use super::line::WebhookConnection;
 use super::service_resolver::{ServiceBackend, ServiceResolver};
 
 /// So long a connection may take to be there, as in client-go (`net.Dialer`).
@@ -38,7 +38,7 @@ impl Connector {
 }
 
 impl Service<Uri> for Connector {
-    type Response = Line;
+    type Response = WebhookConnection;
     type Error = DialError;
     type Future = BoxFuture<'static, Result<Self::Response, DialError>>;
 
@@ -63,7 +63,7 @@ impl Service<Uri> for Connector {
             let failed = |error| DialError(refusal(&uri, &error));
             let stream = tcp.call(uri.clone()).await.map_err(failed)?;
             let to = stream.inner().peer_addr().ok();
-            Ok(Line::new(stream, to))
+            Ok(WebhookConnection::new(stream, to))
         })
     }
 }
@@ -78,14 +78,14 @@ async fn dial_pod(
     resolver: &ServiceResolver,
     backend: &ServiceBackend,
     service_port: u16,
-) -> Option<Result<Line, DialError>> {
+) -> Option<Result<WebhookConnection, DialError>> {
     let address: IpAddr = backend.host.parse().ok()?;
     let dialer = resolver.pods().dialer_to(address)?;
     let to = SocketAddr::new(address, backend.port);
     let shown = backend.cluster_ip.map_or(to, |address| SocketAddr::new(address, service_port));
     let dialed = dialer.dial(to).await;
     let failed = |error: std::io::Error| DialError(format!("dial tcp {shown}: {}", of_system(&error)));
-    Some(dialed.map(|stream| Line::new(TokioIo::new(stream), Some(to))).map_err(failed))
+    Some(dialed.map(|stream| WebhookConnection::new(TokioIo::new(stream), Some(to))).map_err(failed))
 }
 
 fn endpoint(host: &str, port: u16) -> Result<Uri, DialError> {

@@ -1,4 +1,4 @@
-//! `Line`: a connection, whether it is a socket's or a pod's (Go's `net.Conn`).
+//! `WebhookConnection`: a connection, whether it is a socket's or a pod's (Go's `net.Conn`).
 
 use std::io;
 use std::net::SocketAddr;
@@ -14,19 +14,22 @@ trait Wire: Read + Write + Unpin + Send {}
 impl<T: Read + Write + Unpin + Send> Wire for T {}
 
 /// One connection, and whom it reached.
-pub(super) struct Line(Box<dyn Wire>, Option<SocketAddr>);
+pub(super) struct WebhookConnection(Box<dyn Wire>, Option<SocketAddr>);
 
 /// On an answer: the address that the connection was made to.
 #[derive(Clone, Copy, Debug)]
 pub struct Reached(pub SocketAddr);
 
-impl Line {
-    pub(super) fn new(wire: impl Read + Write + Unpin + Send + 'static, to: Option<SocketAddr>) -> Line {
-        Line(Box::new(wire), to)
+impl WebhookConnection {
+    pub(super) fn new(
+        wire: impl Read + Write + Unpin + Send + 'static,
+        to: Option<SocketAddr>,
+    ) -> WebhookConnection {
+        WebhookConnection(Box::new(wire), to)
     }
 }
 
-impl Connection for Line {
+impl Connection for WebhookConnection {
     fn connected(&self) -> Connected {
         match self.1 {
             Some(address) => Connected::new().extra(Reached(address)),
@@ -35,7 +38,7 @@ impl Connection for Line {
     }
 }
 
-impl Read for Line {
+impl Read for WebhookConnection {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -45,7 +48,7 @@ impl Read for Line {
     }
 }
 
-impl Write for Line {
+impl Write for WebhookConnection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, bytes)
     }

@@ -11,7 +11,7 @@ use crate::cli::Failure;
 
 /// What kubectl talks to.
 #[derive(Default)]
-pub(crate) struct Current {
+pub(crate) struct CurrentContext {
     /// The server's address, if the context has one.
     pub server: Option<String>,
     /// Where unqualified names are looked for, if the context says so.
@@ -19,7 +19,7 @@ pub(crate) struct Current {
 }
 
 /// kubectl's current context. A file that cannot be read counts for nothing.
-pub(crate) fn read() -> Option<Current> {
+pub(crate) fn read() -> Option<CurrentContext> {
     of(&configs())
 }
 
@@ -62,14 +62,14 @@ pub(crate) fn is_known_elsewhere(name: &str) -> bool {
     configs().iter().any(|config| context_in(config, name).is_some())
 }
 
-fn of(configs: &[Mapping]) -> Option<Current> {
+fn of(configs: &[Mapping]) -> Option<CurrentContext> {
     let name = configs.iter().find_map(name_in)?;
     let context = configs.iter().find_map(|config| context_in(config, name))?;
     let cluster = context["cluster"].as_str().unwrap_or_default();
     let cluster = configs.iter().find_map(|config| named(config, "clusters", cluster));
     let server = cluster.and_then(|entry| entry["cluster"]["server"].as_str()).map(str::to_owned);
     let namespace = configs.iter().find_map(|config| namespace_of(config, name));
-    Some(Current { server, namespace })
+    Some(CurrentContext { server, namespace })
 }
 
 /// A context whose user is nowhere is anonymous.

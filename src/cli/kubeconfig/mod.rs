@@ -22,7 +22,7 @@ use crate::cluster::Access;
 use file::{edit, empty};
 
 /// Where a context was written.
-pub(crate) struct Written {
+pub(crate) struct WrittenContext {
     /// The file.
     pub path: PathBuf,
     name: String,
@@ -31,7 +31,7 @@ pub(crate) struct Written {
 
 /// Writes the context `name`: to `own` alone if given, else among the user's other contexts, as the current
 /// one.
-pub(crate) fn write(name: &str, own: Option<&Path>, access: &Access) -> Result<Written, Failure> {
+pub(crate) fn write(name: &str, own: Option<&Path>, access: &Access) -> Result<WrittenContext, Failure> {
     let path = own.map_or_else(current::users_file, |path| Ok(path.to_owned()))?;
     // A file that holds more than this context is somebody's: nothing of it may be lost.
     let own_file = own.is_some() && (!path.exists() || previous::is_alone(&file::read(&path)?, name));
@@ -42,7 +42,7 @@ pub(crate) fn write(name: &str, own: Option<&Path>, access: &Access) -> Result<W
         previous::remember(config, name, &displaced);
         Ok(())
     })?;
-    Ok(Written { path, name: name.into(), own_file })
+    Ok(WrittenContext { path, name: name.into(), own_file })
 }
 
 /// Refuses to write where a context of this name is that is not ours, before there is anything to write.
@@ -51,7 +51,7 @@ pub(crate) fn refuse_a_users_own(name: &str, own: Option<&Path>) -> Result<(), F
     previous::refuse_a_users_own(&file::read(&path)?, name, &path)
 }
 
-impl Written {
+impl WrittenContext {
     /// Takes the context out again; the one that was current before is current again, unless the user chose
     /// another meanwhile.
     pub(crate) fn remove(self) -> Result<(), Failure> {

@@ -13,7 +13,7 @@ use super::pages::{self, CountedText, OwnPages};
 use super::remote::RemoteApi;
 use crate::cluster::component_health::{ComponentHealth, HealthLook};
 use crate::cluster::component_zpages::ComponentZPages;
-use crate::cluster::components::{ComponentKeys, Parts, Running};
+use crate::cluster::components::{ComponentKeys, Parts, RunningComponents};
 use crate::cluster::config::Config;
 use crate::cluster::data_plane::DataPlane;
 use crate::cluster::debugging::memory_of_components;
@@ -72,7 +72,7 @@ pub(crate) struct KubeletListen {
 
 /// The components of one process.
 pub(crate) struct Apart {
-    running: Arc<Running>,
+    running: Arc<RunningComponents>,
     kubelets: Arc<Kubelets>,
     data_plane: Arc<DataPlane>,
     scheme: Arc<Scheme>,
@@ -122,7 +122,7 @@ impl Apart {
             network: data_plane.network(),
             outside: ServiceResolver::nowhere(entropy).over(&pods),
         };
-        let running = Running::new(&config, parts, kubelets.clone(), None);
+        let running = RunningComponents::new(&config, parts, kubelets.clone(), None);
         let running = Arc::new(running.map_err(|why| ApartError(why.0))?);
         let (ports, election) = Default::default();
         Ok(Apart {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::cluster::components::Running;
+use crate::cluster::components::RunningComponents;
 use apimachinery::fields::FieldSelector;
 use apimachinery::object::Object;
 use apis::core::node::NODES;
@@ -12,7 +12,7 @@ use client_go::shared_informer::{Deleted, ResourceEventHandler};
 
 /// Follows them until the context is stopped: of one that is alone its own Node, of several all Nodes at
 /// once, since a watch for each would be as many.
-pub(super) fn follow(context: &ComponentContext, running: &Arc<Running>) {
+pub(super) fn follow(context: &ComponentContext, running: &Arc<RunningComponents>) {
     let selector = match running.nodes.names().as_slice() {
         [only] => FieldSelector::equal("metadata.name", only),
         _ => FieldSelector::default(),
@@ -23,7 +23,7 @@ pub(super) fn follow(context: &ComponentContext, running: &Arc<Running>) {
 }
 
 struct CordonedNodes {
-    running: Arc<Running>,
+    running: Arc<RunningComponents>,
 }
 
 impl CordonedNodes {

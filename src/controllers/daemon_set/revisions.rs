@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::work::DaemonSetWork;
 use crate::controller::Reconcile;
-use crate::history::{History, NewRevision, REVISION_HASH, Revision, template_patch};
+use crate::history::{History, NewRevision, OwnerRevision, REVISION_HASH, template_patch};
 use crate::pod_template_hash::pod_template_hash;
 use crate::status::update_status;
 use apimachinery::options::PatchType;
@@ -20,9 +20,9 @@ use client_go::lister::Lister;
 /// The history of a set.
 pub(super) struct DaemonSetRevisions {
     /// The one of its template.
-    current: Revision,
+    current: OwnerRevision,
     /// The others, the oldest first.
-    old: Vec<Revision>,
+    old: Vec<OwnerRevision>,
 }
 
 impl DaemonSetRevisions {
@@ -46,7 +46,7 @@ pub(super) async fn construct(
         let revision = labelled(history, revision).await?;
         if *revision.data() == data { current.push(revision) } else { old.push(revision) }
     }
-    let number = old.iter().map(Revision::number).max().unwrap_or(0) + 1;
+    let number = old.iter().map(OwnerRevision::number).max().unwrap_or(0) + 1;
     let current = match current.pop() {
         None => snapshot(ctx, work, history, number).await?,
         Some(newest) => {
@@ -84,8 +84,8 @@ async fn remove_duplicates(
     history: &History<'_>,
     work: &DaemonSetWork,
     pods: &Lister,
-    kept: &Revision,
-    duplicates: Vec<Revision>,
+    kept: &OwnerRevision,
+    duplicates: Vec<OwnerRevision>,
 ) -> Result<(), Status> {
     if duplicates.is_empty() {
         return Ok(());
@@ -105,7 +105,7 @@ async fn remove_duplicates(
 }
 
 /// A revision without the label gets its name there, which meets no hash.
-async fn labelled(history: &History<'_>, revision: Revision) -> Result<Revision, Status> {
+async fn labelled(history: &History<'_>, revision: OwnerRevision) -> Result<OwnerRevision, Status> {
     if revision.object.metadata.labels.contains_key(REVISION_HASH) {
         return Ok(revision);
     }
@@ -119,7 +119,7 @@ async fn snapshot(
     work: &DaemonSetWork,
     history: &History<'_>,
     number: i64,
-) -> Result<Revision, Status> {
+) -> Result<OwnerRevision, Status> {
     let template = &work.view.spec.template;
     let data = template_patch(template);
     let hash = pod_template_hash(template, work.view.status.collision_count);

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::claims::{claim_name, claim_volumes};
 use super::work::StatefulSetWork;
-use crate::history::{REVISION_HASH, Revision};
+use crate::history::{OwnerRevision, REVISION_HASH};
 use crate::pod_control::pod_from_template;
 use apimachinery::object::Object;
 use apimachinery::status::Status;
@@ -41,7 +41,11 @@ pub(super) fn pod_name(set: &str, ordinal: i64) -> String {
 }
 
 /// The pod with an ordinal, of a revision (`newStatefulSetPod`).
-pub(super) fn new_pod(work: &StatefulSetWork, revision: &Revision, ordinal: i64) -> Result<Value, Status> {
+pub(super) fn new_pod(
+    work: &StatefulSetWork,
+    revision: &OwnerRevision,
+    ordinal: i64,
+) -> Result<Value, Status> {
     let mut pod = pod_from_template(&revision.template(), &work.object, &STATEFUL_SETS)?;
     let name = pod_name(work.name(), ordinal);
     set(&mut pod, "metadata.name", name.as_str());

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use replicas::Replicas;
 use revisions::Revisions;
-use round::{Next, Round};
+use round::{OrderedProgress, Round};
 use work::StatefulSetWork;
 
 use super::controller::{Action, Controller, Key, Reconcile, Watches};
@@ -130,7 +130,7 @@ impl StatefulSetController {
         current_replicas: &mut i64,
     ) -> Result<(), Status> {
         let scaled = self.scale(ctx, round).await?;
-        if scaled == Next::Go && round.work.view.is_rolling_update() {
+        if scaled == OrderedProgress::Go && round.work.view.is_rolling_update() {
             self.rolling_update(ctx, round, current_replicas).await?;
         }
         Ok(())

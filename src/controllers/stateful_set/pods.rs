@@ -7,7 +7,7 @@ use super::identity::{has_storage, identify, is_identified, new_pod, ordinal, po
 use super::round::Round;
 use super::work::StatefulSetWork;
 use crate::controller::Reconcile;
-use crate::history::Revision;
+use crate::history::OwnerRevision;
 use apimachinery::object::Object;
 use apimachinery::options::DeleteOptions;
 use apimachinery::status::Status;
@@ -96,7 +96,7 @@ impl StatefulSetController {
 }
 
 /// A pod that is below the partition comes back as it was (`newVersionedStatefulSetPod`).
-fn revision_of_new<'a>(round: &'a Round<'_>, ordinal: i64) -> &'a Revision {
+fn revision_of_new<'a>(round: &'a Round<'_>, ordinal: i64) -> &'a OwnerRevision {
     let set = &round.work.view;
     let strategy = &set.spec.update_strategy;
     let unchanged = match &strategy.rolling_update {

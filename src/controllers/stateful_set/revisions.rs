@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::replicas::revision_of;
 use super::work::StatefulSetWork;
-use crate::history::{History, NewRevision, Revision, template_patch};
+use crate::history::{History, NewRevision, OwnerRevision, template_patch};
 use apimachinery::decode::{DecodeTarget, decode_value};
 use apimachinery::object::Object;
 use apimachinery::schema::Schemas;
@@ -26,9 +26,9 @@ const LONGEST_SEARCH: i64 = 100;
 /// What pods are made of.
 pub(super) struct Revisions {
     /// The set comes from it.
-    pub current: Revision,
+    pub current: OwnerRevision,
     /// The set goes to it.
-    pub update: Revision,
+    pub update: OwnerRevision,
     /// How often a hash was taken.
     pub collision_count: i64,
 }
@@ -38,12 +38,12 @@ pub(super) struct Revisions {
 pub(super) async fn find(
     work: &StatefulSetWork,
     history: &History<'_>,
-    all: &[Revision],
+    all: &[OwnerRevision],
     by_meaning: bool,
 ) -> Result<Revisions, Status> {
     let data = template_patch(&work.view.spec.template);
     let mut collision_count = work.view.status.collision_count.unwrap_or(0);
-    let number = all.last().map_or(0, Revision::number) + 1;
+    let number = all.last().map_or(0, OwnerRevision::number) + 1;
     let update = match all.iter().rposition(|revision| *revision.data() == data) {
         Some(at) if at + 1 == all.len() => all[at].clone(),
         _ if by_meaning && newest_means(all, &work.view.spec.template) => all[all.len() - 1].clone(),
@@ -57,7 +57,7 @@ pub(super) async fn find(
 /// Whether a set of the newest revision would have the template, once it is read and defaulted as this
 /// version does (`setMatchesLatestExistingRevision`, behind `StatefulSetSemanticRevisionComparison`): an
 /// upgrade that knows another default, or writes no `creationTimestamp: null`, restarts no pods.
-fn newest_means(all: &[Revision], template: &Value) -> bool {
+fn newest_means(all: &[OwnerRevision], template: &Value) -> bool {
     all.last().is_some_and(|newest| as_read_today(newest.template()).is_some_and(|read| read == *template))
 }
 
@@ -81,7 +81,7 @@ fn as_read_today(template: Value) -> Option<Value> {
 pub(super) async fn truncate(
     work: &StatefulSetWork,
     history: &History<'_>,
-    all: &[Revision],
+    all: &[OwnerRevision],
     revisions: &Revisions,
     pods: &[Arc<Object>],
 ) -> Result<(), Status> {
@@ -90,7 +90,7 @@ pub(super) async fn truncate(
     };
     let mut live: BTreeSet<&str> = pods.iter().map(|pod| revision_of(pod)).collect();
     live.extend([revisions.current.name(), revisions.update.name()]);
-    let dead: Vec<&Revision> = all.iter().filter(|revision| !live.contains(revision.name())).collect();
+    let dead: Vec<&OwnerRevision> = all.iter().filter(|revision| !live.contains(revision.name())).collect();
     for revision in dead.iter().take(dead.len().saturating_sub(limit)) {
         history.delete(revision).await?;
     }
@@ -103,7 +103,7 @@ async fn create(
     data: &Value,
     number: i64,
     collision_count: &mut i64,
-) -> Result<Revision, Status> {
+) -> Result<OwnerRevision, Status> {
     for _ in 0..LONGEST_SEARCH {
         let hash = hash(data, *collision_count);
         let new = NewRevision {

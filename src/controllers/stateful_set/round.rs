@@ -16,7 +16,7 @@ pub(super) struct Round<'a> {
 
 /// Whether what comes next in the order may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum OrderedProgress {
     /// What comes next may be done.
     Go,
     /// What comes next has to wait.

@@ -7,7 +7,7 @@ use super::StatefulSetController;
 use super::claims::create_claims;
 use super::identity::{has_storage, is_identified, ordinal, pod_name};
 use super::replicas::{is_running_and_ready, is_unavailable};
-use super::round::{Next, Round};
+use super::round::{OrderedProgress, Round};
 use crate::controller::Reconcile;
 use crate::pod_control::slow_start_batch;
 use apimachinery::object::Object;
@@ -18,30 +18,30 @@ use apis::views::pod::Pod;
 const MAX_BATCH_SIZE: usize = 500;
 
 impl StatefulSetController {
-    pub(super) async fn scale(&self, ctx: &Reconcile, round: &Round<'_>) -> Result<Next, Status> {
+    pub(super) async fn scale(&self, ctx: &Reconcile, round: &Round<'_>) -> Result<OrderedProgress, Status> {
         ctx.compares("pods", round.work.view.replicas(), round.replicas.present.len() as i64);
         if !round.work.view.is_monotonic() {
             return self.scale_at_once(ctx, round).await;
         }
         let set = &round.work.view;
         for ordinal in set.start()..set.start() + set.replicas() {
-            if self.process_replica(ctx, round, ordinal).await? == Next::Wait {
-                return Ok(Next::Wait);
+            if self.process_replica(ctx, round, ordinal).await? == OrderedProgress::Wait {
+                return Ok(OrderedProgress::Wait);
             }
         }
         for pod in &round.replicas.condemned {
             self.keep_claims_right(ctx, round, pod).await?;
         }
         for pod in &round.replicas.condemned {
-            if self.process_condemned(ctx, round, pod).await? == Next::Wait {
-                return Ok(Next::Wait);
+            if self.process_condemned(ctx, round, pod).await? == OrderedProgress::Wait {
+                return Ok(OrderedProgress::Wait);
             }
         }
-        Ok(Next::Go)
+        Ok(OrderedProgress::Go)
     }
 
     /// No pod waits for another (`Parallel`).
-    async fn scale_at_once(&self, ctx: &Reconcile, round: &Round<'_>) -> Result<Next, Status> {
+    async fn scale_at_once(&self, ctx: &Reconcile, round: &Round<'_>) -> Result<OrderedProgress, Status> {
         let missing = round.replicas.missing(round.work, MAX_BATCH_SIZE);
         let mut ordinals: Vec<i64> = round.replicas.present.keys().copied().chain(missing).collect();
         ordinals.sort_unstable();
@@ -55,7 +55,7 @@ impl StatefulSetController {
         let process =
             |at: usize| async move { self.process_condemned(ctx, round, &condemned[at]).await.map(drop) };
         slow_start_batch(condemned.len(), process).await.1?;
-        Ok(Next::Go)
+        Ok(OrderedProgress::Go)
     }
 
     /// One place: a pod that is there, alive, and as it should be.
@@ -64,7 +64,7 @@ impl StatefulSetController {
         ctx: &Reconcile,
         round: &Round<'_>,
         ordinal: i64,
-    ) -> Result<Next, Status> {
+    ) -> Result<OrderedProgress, Status> {
         let work = round.work;
         let Some(pod) = round.replicas.present.get(&ordinal) else {
             return self.fill(ctx, round, ordinal).await;
@@ -76,7 +76,7 @@ impl StatefulSetController {
             if !pod.is_deleting() {
                 self.delete_pod(ctx, work, pod).await?;
             }
-            return Ok(Next::Wait);
+            return Ok(OrderedProgress::Wait);
         }
         if view.status.phase == "Pending" {
             create_claims(ctx, &self.claims, work, &pod.metadata.name, ordinal).await?;
@@ -84,22 +84,27 @@ impl StatefulSetController {
         }
         let is_settled = is_running_and_ready(pod) && !self.is_unavailable(round, pod);
         if work.view.is_monotonic() && !is_settled {
-            return Ok(Next::Wait);
+            return Ok(OrderedProgress::Wait);
         }
         let is_right = is_identified(pod) && has_storage(work, pod) && self.claims_match_policy(work, pod);
         if !is_right {
             self.mend_pod(ctx, work, pod).await?;
         }
-        Ok(Next::Go)
+        Ok(OrderedProgress::Go)
     }
 
-    async fn fill(&self, ctx: &Reconcile, round: &Round<'_>, ordinal: i64) -> Result<Next, Status> {
+    async fn fill(
+        &self,
+        ctx: &Reconcile,
+        round: &Round<'_>,
+        ordinal: i64,
+    ) -> Result<OrderedProgress, Status> {
         let name = pod_name(round.work.name(), ordinal);
         if self.has_stale_claim(round.work, &name, ordinal) {
             return Err(Status::internal(format!("a claim of the former Pod {name} is not gone yet")));
         }
         self.create_pod(ctx, round, ordinal).await?;
-        Ok(if round.work.view.is_monotonic() { Next::Wait } else { Next::Go })
+        Ok(if round.work.view.is_monotonic() { OrderedProgress::Wait } else { OrderedProgress::Go })
     }
 
     async fn keep_claims_right(
@@ -122,18 +127,18 @@ impl StatefulSetController {
         ctx: &Reconcile,
         round: &Round<'_>,
         pod: &Arc<Object>,
-    ) -> Result<Next, Status> {
+    ) -> Result<OrderedProgress, Status> {
         let is_monotonic = round.work.view.is_monotonic();
         if pod.is_deleting() {
-            return Ok(if is_monotonic { Next::Wait } else { Next::Go });
+            return Ok(if is_monotonic { OrderedProgress::Wait } else { OrderedProgress::Go });
         }
         let is_settled = is_running_and_ready(pod) && !self.is_unavailable(round, pod);
         let first = round.replicas.first_unavailable.as_ref().map(|pod| ordinal(pod));
         if is_monotonic && !is_settled && first != Some(ordinal(pod)) {
-            return Ok(Next::Wait);
+            return Ok(OrderedProgress::Wait);
         }
         self.delete_pod(ctx, round.work, pod).await?;
-        Ok(Next::Wait)
+        Ok(OrderedProgress::Wait)
     }
 
     pub(super) fn is_unavailable(&self, round: &Round<'_>, pod: &Object) -> bool {

@@ -19,8 +19,8 @@ use golang::first_bytes::first_bytes;
 use machine::bounds::{MAX_STEPS, not_executed};
 use machine::byte_text;
 use machine::exec::Executed;
-use machine::file_system::Change;
-use machine::servers::{Page, Server};
+use machine::file_system::FileChange;
+use machine::servers::{ContainerServer, Page};
 use machine::surroundings::Surroundings;
 use machine::{exec, process, program};
 
@@ -193,7 +193,7 @@ fn of_declared(port: i64, path: &str, scheme: &str, run: &KnownRun<'_>) -> Ahead
 }
 
 /// What comes of asking for a page; nothing when one redirect follows another.
-fn pages(server: &Server, port: i64, path: &str, ip: &str, redirects_left: usize) -> Option<Ahead> {
+fn pages(server: &ContainerServer, port: i64, path: &str, ip: &str, redirects_left: usize) -> Option<Ahead> {
     let Some(pages) = server.get(port, path) else { return Some(Ahead::Asked) };
     if let [(_, Page::Moved(_, location))] = pages.as_slice()
         && let Some(path) = local_path(location, ip, port)
@@ -339,7 +339,7 @@ fn exec_answer(
     steps: &mut usize,
     action: &ExecAction,
     within: Duration,
-    (around, written): (&Surroundings, Vec<Change>),
+    (around, written): (&Surroundings, Vec<FileChange>),
 ) -> Option<Answer> {
     if exec::is_absent(&action.command, around, &written) {
         return Some(absent(&action.command));

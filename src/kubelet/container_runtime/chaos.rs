@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use super::forecasts::{ProbeAnswer, ProbeForecast};
 use super::services::{ContainerConfig, Exit, ProbedContainer};
-use super::stages::{Failure, Next, Step};
+use super::stages::{LifeStep, StepEnd, StepFailure};
 use apimachinery::duration;
 use apis::views::pod::Container;
 use apis::views::probe::Probe;
@@ -24,7 +24,8 @@ use clock::after;
 use entropy::Entropy;
 
 const PREFIX: &str = "kubarium.dev/chaos-";
-const STEPS: [(&str, Step); 3] = [("run", Step::Run), ("pull", Step::Pull), ("start", Step::Start)];
+const STEPS: [(&str, LifeStep); 3] =
+    [("run", LifeStep::Run), ("pull", LifeStep::Pull), ("start", LifeStep::Start)];
 const PROBES: [&str; 3] = ["readiness", "liveness", "startup"];
 /// A probe is known so many changes ahead at most; of one that flaps, the last of them stays.
 const MAX_CHANGES: usize = 256;
@@ -44,7 +45,11 @@ struct ChaosOfStep {
 }
 
 /// How long a step takes and how it ends, where an annotation says it of this run.
-pub(super) fn step(step: Step, config: &ContainerConfig<'_>, entropy: &Entropy) -> Option<(Duration, Next)> {
+pub(super) fn step(
+    step: LifeStep,
+    config: &ContainerConfig<'_>,
+    entropy: &Entropy,
+) -> Option<(Duration, StepEnd)> {
     let (name, _) = STEPS.iter().find(|(_, of)| *of == step)?;
     let text = said(&config.pod.metadata.annotations, name, config.container)?;
     let chaos = ChaosOfStep::read(text).ok()?;
@@ -55,15 +60,15 @@ pub(super) fn step(step: Step, config: &ContainerConfig<'_>, entropy: &Entropy) 
     let delay = chaos.delay + Duration::from_millis(jitter as u64);
     let ChaosOfStep { code, reason, message, .. } = chaos;
     Some(match step {
-        Step::Run => (delay, Next::Exit(Exit { code, reason, message })),
-        _ => (delay, Next::Fail(failure(step, reason, message))),
+        LifeStep::Run => (delay, StepEnd::Exit(Exit { code, reason, message })),
+        _ => (delay, StepEnd::Fail(failure(step, reason, message))),
     })
 }
 
-fn failure(step: Step, reason: String, message: String) -> Failure {
-    let usual = if step == Step::Pull { "ErrImagePull" } else { "RunContainerError" };
+fn failure(step: LifeStep, reason: String, message: String) -> StepFailure {
+    let usual = if step == LifeStep::Pull { "ErrImagePull" } else { "RunContainerError" };
     let or = |text: String, usual: &str| if text.is_empty() { usual.to_owned() } else { text };
-    Failure { reason: or(reason, usual), message: or(message, MESSAGE) }
+    StepFailure { reason: or(reason, usual), message: or(message, MESSAGE) }
 }
 
 /// What a probe will be answered, where an annotation says it.
@@ -210,7 +215,7 @@ mod tests {
         .unwrap()
     }
 
-    fn at(pod: &Pod, of: usize, step_of: Step, attempt: i64) -> Option<(Duration, Next)> {
+    fn at(pod: &Pod, of: usize, step_of: LifeStep, attempt: i64) -> Option<(Duration, StepEnd)> {
         let metadata = ObjectMeta::default();
         let config =
             ContainerConfig { pod, metadata: &metadata, container: &pod.spec.containers[of], attempt };
@@ -223,11 +228,11 @@ mod tests {
         let pod = pod(json!({"kubarium.dev/chaos-run": text, "kubarium.dev/chaos-pull.side": "percent=0",
             "kubarium.dev/chaos-pull": "message=gone"}));
         let exit = Exit { code: 3, reason: "Tired".into(), message: "no more".into() };
-        assert_eq!(at(&pod, 0, Step::Run, 0), None);
-        assert_eq!(at(&pod, 0, Step::Run, 1), Some((Duration::from_secs(5), Next::Exit(exit))));
-        let failed = Failure { reason: "ErrImagePull".into(), message: "gone".into() };
-        assert_eq!(at(&pod, 0, Step::Pull, 0), Some((Duration::ZERO, Next::Fail(failed))));
-        assert_eq!((at(&pod, 1, Step::Pull, 0), at(&pod, 0, Step::Ready, 0)), (None, None));
+        assert_eq!(at(&pod, 0, LifeStep::Run, 0), None);
+        assert_eq!(at(&pod, 0, LifeStep::Run, 1), Some((Duration::from_secs(5), StepEnd::Exit(exit))));
+        let failed = StepFailure { reason: "ErrImagePull".into(), message: "gone".into() };
+        assert_eq!(at(&pod, 0, LifeStep::Pull, 0), Some((Duration::ZERO, StepEnd::Fail(failed))));
+        assert_eq!((at(&pod, 1, LifeStep::Pull, 0), at(&pod, 0, LifeStep::Ready, 0)), (None, None));
     }
 
     #[test]
@@ -237,7 +242,7 @@ mod tests {
         let metadata = ObjectMeta::default();
         let container = &pod.spec.containers[0];
         let config = ContainerConfig { pod: &pod, metadata: &metadata, container, attempt: 0 };
-        let ended = (0..400).filter(|_| step(Step::Run, &config, &entropy).is_some()).count();
+        let ended = (0..400).filter(|_| step(LifeStep::Run, &config, &entropy).is_some()).count();
         assert!((60..140).contains(&ended), "{ended}");
     }
 

@@ -1,7 +1,7 @@
 //! Who listens at a port of a pod, as far as that is known.
 
 use machine::image_servers::{self, server};
-use machine::servers::Server;
+use machine::servers::ContainerServer;
 use machine::surroundings::{OpenPort, Surroundings, program_of};
 use machine::web_servers;
 
@@ -23,7 +23,7 @@ pub(crate) enum Listener {
     Nobody,
     /// Somebody whom another container of the pod may be or not, as it runs.
     Beside,
-    Known(Box<Server>),
+    Known(Box<ContainerServer>),
     /// Somebody whom the pod declares.
     Declared,
 }
@@ -57,14 +57,14 @@ pub(super) fn is_all_declared(pod: &Pod) -> bool {
 }
 
 /// What a container serves; nothing when that is not known.
-pub(super) fn served(container: &Container) -> Option<Server> {
+pub(super) fn served(container: &Container) -> Option<ContainerServer> {
     let mounts: Vec<&str> = container.volume_mounts.iter().map(|mount| mount.mount_path.as_str()).collect();
     let variables = container.env.iter().map(|variable| (variable.name.as_str(), variable.value.as_str()));
     server(&invocation::of(container), &mounts, &variables.collect::<Vec<_>>())
 }
 
 /// What a container serves whose files configure that, among what it found.
-pub(super) fn configured(container: &Container, around: &Surroundings) -> Option<Server> {
+pub(super) fn configured(container: &Container, around: &Surroundings) -> Option<ContainerServer> {
     image_servers::configured(&invocation::of(container), around)
 }
 

@@ -13,7 +13,7 @@ use machine::image_identity::LOCALHOST;
 use machine::logs::LogLine;
 use machine::questions::{Answered, NetworkReply, Question};
 use machine::server_state::ServerState;
-use machine::servers::{Server, TlsFiles};
+use machine::servers::{ContainerServer, TlsFiles};
 use machine::surroundings::Surroundings;
 use machine::text_lines::HeardText;
 use machine::text_servers::TextSession;
@@ -42,7 +42,7 @@ const MAX_QUESTIONS: usize = 400;
 
 /// What is known of a server that runs.
 struct Listening {
-    server: Arc<Server>,
+    server: Arc<ContainerServer>,
     port: i64,
     host_name: String,
     address: String,
@@ -92,7 +92,7 @@ pub(super) fn listener(
     let port = i64::from(port);
     let mut unknown = None;
     let mut scripted = None;
-    let listening = |running: &RunningContainer<'_>, run: Arc<AskedRun>, server: Arc<Server>| {
+    let listening = |running: &RunningContainer<'_>, run: Arc<AskedRun>, server: Arc<ContainerServer>| {
         let RunningContainer { container, id, started_at } = running;
         let exit = run.exit.clone();
         let consumed = server.consumes(port).then(|| NotedConsumer {
@@ -137,10 +137,10 @@ pub(super) fn listener(
         let run = (node.run)(running.id);
         let begun = run.state.lock().runner(port).cloned();
         if let Some(tester) = begun {
-            return Ok(listening(running, run, Arc::new(Server::of_runner(port, tester))));
+            return Ok(listening(running, run, Arc::new(ContainerServer::of_runner(port, tester))));
         }
     }
-    if let Some(server) = Server::of_known_port(port).filter(|_| !is_all_declared(config.pod))
+    if let Some(server) = ContainerServer::of_known_port(port).filter(|_| !is_all_declared(config.pod))
         && let Some(running) = running.iter().find(|running| may_serve(running.container, port))
     {
         return Ok(listening(running, (node.run)(running.id), Arc::new(server)));
@@ -157,7 +157,7 @@ fn read(
     container: &Container,
     id: &ContainerId,
     node: &ListeningNode<'_>,
-) -> Option<Arc<Server>> {
+) -> Option<Arc<ContainerServer>> {
     if let Some(read) = run.configured.get() {
         return read.clone();
     }

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use super::listeners::{open_ports, served};
 use super::services::{
-    AttachInput, AttachResponse, Command, ContainerConfig, ExecResponse, ExecSyncForecast, Exit,
+    AttachInput, AttachResponse, ContainerConfig, ExecCommand, ExecResponse, ExecSyncForecast, Exit,
     ExitedContainer,
 };
 use super::{declared, invocation};
 use apimachinery::time::Time;
 use apis::views::pod::{Container, Pod};
 use clock::after;
-use machine::bounds::Fault;
-use machine::file_system::{Change, Left};
+use machine::bounds::ScriptFault;
+use machine::file_system::{FileChange, Left};
 use machine::interpreter::transcript::Transcript;
 use machine::logs::LogLine;
 use machine::questions::Question;
@@ -57,7 +57,7 @@ pub(crate) fn outlook(
     // Of a process of which nothing is known answers are not kept.
     let asks = played.question.filter(|_| around.is_some()).map(|question| Box::new((asked_at, question)));
     let Some((runtime, code)) = played.end else { return Outlook { ends: None, asks } };
-    let told = |fault: Fault| Exit { code, reason: fault.reason().into(), message: fault.to_string() };
+    let told = |fault: ScriptFault| Exit { code, reason: fault.reason().into(), message: fault.to_string() };
     let exit = played.fault.map_or_else(|| Exit { code, ..Exit::default() }, told);
     Outlook { ends: Some(Box::new((after(started_at, delay.saturating_add(runtime)), exit))), asks: None }
 }
@@ -142,14 +142,14 @@ impl ToldOfPod {
 pub(crate) fn exec(
     container: &Container,
     around: &mut Surroundings,
-    (command, told): (&Command, ToldOfPod),
+    (command, told): (&ExecCommand, ToldOfPod),
     now: Time,
 ) -> ExecResponse {
     if let Some(sitting) = &command.sitting {
         let begun = || Arc::new(ground(container, around, (command, told), now));
         let ground = sitting.ground.clone().unwrap_or_else(begun);
         let sat = terminals::play(&command.words, sitting, &ground);
-        let is_told = |change: &&Change| sitting.told.contains(change);
+        let is_told = |change: &&FileChange| sitting.told.contains(change);
         let written = sat.iter().flat_map(|sat| &sat.written).filter(|change| !is_told(change));
         let left = keep(around, written.cloned().collect());
         let signal = sat.as_ref().and_then(|sat| sat.signal.as_ref());
@@ -182,7 +182,7 @@ fn ended_by(
 fn ground(
     container: &Container,
     around: &Surroundings,
-    (command, told): (&Command, ToldOfPod),
+    (command, told): (&ExecCommand, ToldOfPod),
     now: Time,
 ) -> Ground {
     let ToldOfPod { mut listens, declared } = told;
@@ -204,7 +204,7 @@ fn ground(
 }
 
 /// Keeps what a command wrote beside volumes; says what it wrote into them.
-fn keep(around: &mut Surroundings, written: Vec<Change>) -> Vec<Left> {
+fn keep(around: &mut Surroundings, written: Vec<FileChange>) -> Vec<Left> {
     let left = process::left_in_volumes(&written, around);
     let own: Vec<_> = written.into_iter().filter(|(path, _)| !process::is_kept(around, path)).collect();
     around.foreign.extend(own);

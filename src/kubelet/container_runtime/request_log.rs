@@ -5,7 +5,7 @@ use golang::first_bytes::first_bytes;
 use machine::bounds::MAX_LOG_BYTES;
 use machine::logs::LogLine;
 use machine::server_state::ServerState;
-use machine::servers::Server;
+use machine::servers::ContainerServer;
 use machine::text_store::TextStore;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -28,8 +28,8 @@ pub(super) struct AskedRun {
     pub(super) state: Mutex<ServerState>,
     /// What its image serves, and what its files configure: each is read with the first connection, since a
     /// server reads them when it starts.
-    pub(super) served: OnceLock<Option<Arc<Server>>>,
-    pub(super) configured: OnceLock<Option<Arc<Server>>>,
+    pub(super) served: OnceLock<Option<Arc<ContainerServer>>>,
+    pub(super) configured: OnceLock<Option<Arc<ContainerServer>>>,
     /// The certificate that its image has, or made when it started; nothing while nobody asked for that.
     pub(super) identity: OnceLock<Option<TlsIdentity>>,
     /// Whenever a server that its server has begun is done.

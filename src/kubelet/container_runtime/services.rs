@@ -11,7 +11,7 @@
 //!   The worker comes back at that time. So a pod that waits costs its bytes and nothing else, and on a
 //!   clock that a test steps everything happens in the same order.
 //! - **Time is told, never read.** Every verb that depends on it is given `now`.
-//! - **What will happen is known.** A [`ContainerStatus`] says when the process will end by itself, and
+//! - **What will happen is known.** A [`RuntimeContainerStatus`] says when the process will end by itself, and
 //!   [`RuntimeService::probe_forecast`] what a probe will be answered from when on, so that neither is asked
 //!   for again and again. It holds until a verb changes it ([`RuntimeService::update_container`],
 //!   [`RuntimeService::exec`]).
@@ -39,7 +39,7 @@ use apis::views::pod::{Container, Pod};
 use apis::views::probe::Probe;
 use clock::Clock;
 use machine::exec::Executed;
-use machine::file_system::{Left, Mount, Tree};
+use machine::file_system::{Left, MountedVolume, Tree};
 use machine::interpreter::transcript::Transcript;
 use machine::logs::LogLine;
 use machine::questions::{Answered, Question};
@@ -117,7 +117,7 @@ pub struct Exit {
 
 /// A container whose process runs (`runtimeapi.ContainerStatus`).
 #[derive(Clone, Debug, PartialEq)]
-pub struct ContainerStatus {
+pub struct RuntimeContainerStatus {
     /// From when on it serves; nothing when it never will. Whether it is asked by probes is not the
     /// runtime's business.
     pub ready_at: Option<Time>,
@@ -151,7 +151,7 @@ pub struct ExitedContainer {
 
 /// A command that somebody runs in a container (`runtimeapi.ExecRequest`).
 #[derive(Clone, Debug, Default)]
-pub struct Command {
+pub struct ExecCommand {
     /// The container.
     pub container: String,
     /// The command line.
@@ -324,7 +324,7 @@ pub trait RuntimeService: StatsService {
         id: &ContainerId,
         found: Option<Surroundings>,
         now: Time,
-    ) -> ContainerStatus;
+    ) -> RuntimeContainerStatus;
 
     /// Takes up a container that an earlier kubelet of this node left running: see
     /// [`RuntimeService::restore_pod_sandbox`].
@@ -334,13 +334,13 @@ pub trait RuntimeService: StatsService {
         id: &ContainerId,
         found: Option<Surroundings>,
         started_at: Time,
-    ) -> ContainerStatus;
+    ) -> RuntimeContainerStatus;
 
     /// What a process asks the network next.
     fn question(&self, id: &ContainerId) -> Option<PendingQuestion>;
 
-    /// What the network answers a process: it goes on, and its [`ContainerStatus`] is another one. An answer
-    /// to another question than the one that it asks is lost.
+    /// What the network answers a process: it goes on, and its [`RuntimeContainerStatus`] is another one. An
+    /// answer to another question than the one that it asks is lost.
     fn hear(
         &self,
         config: &ContainerConfig<'_>,
@@ -350,7 +350,7 @@ pub trait RuntimeService: StatsService {
     );
 
     /// `ContainerStatus` of one whose process runs; nothing of one that is not known.
-    fn container_status(&self, id: &ContainerId) -> Option<ContainerStatus>;
+    fn container_status(&self, id: &ContainerId) -> Option<RuntimeContainerStatus>;
 
     /// `ListContainers`: the ids of all that were started and not removed.
     fn list_containers(&self) -> Vec<ContainerId>;
@@ -361,7 +361,7 @@ pub trait RuntimeService: StatsService {
         &self,
         config: &ContainerConfig<'_>,
         id: &ContainerId,
-        shown: &dyn Fn(&[Mount]) -> Tree,
+        shown: &dyn Fn(&[MountedVolume]) -> Tree,
         now: Time,
     ) -> bool;
 
@@ -405,7 +405,7 @@ pub trait RuntimeService: StatsService {
         &self,
         config: &ContainerConfig<'_>,
         id: &ContainerId,
-        command: &Command,
+        command: &ExecCommand,
         found: &dyn Fn() -> Option<Surroundings>,
         now: Time,
     ) -> Option<ExecResponse>;

@@ -17,20 +17,20 @@ use super::pod_addresses::{NO_ADDRESS, PodAddresses};
 use super::ports::SandboxPorts;
 use super::selector::StageSubject;
 use super::services::{
-    AttachInput, AttachResponse, Call, Command, ContainerConfig, ContainerId, ContainerStatus, Datagram,
-    ExecResponse, ExecSyncForecast, Exit, ExitedContainer, Image, PendingQuestion, PodSandboxConfig,
-    PodSandboxStatus, PortListener, ProbeForecast, ProbedContainer, RemovedImages, RunningContainer,
+    AttachInput, AttachResponse, Call, ContainerConfig, ContainerId, Datagram, ExecCommand, ExecResponse,
+    ExecSyncForecast, Exit, ExitedContainer, Image, PendingQuestion, PodSandboxConfig, PodSandboxStatus,
+    PortListener, ProbeForecast, ProbedContainer, RemovedImages, RunningContainer, RuntimeContainerStatus,
     RuntimeError, RuntimeService, UnusedImages,
 };
 use super::simulated_container::SimulatedContainer;
-use super::stages::{Next, StageSet, Step};
+use super::stages::{LifeStep, StageSet, StepEnd};
 use super::used::{self, UsageSources};
 use apimachinery::time::Time;
 use apis::views::pod::{Container, Pod};
 use apis::views::probe::Probe;
 use clock::after;
 use entropy::Entropy;
-use machine::file_system::{Left, Mount, Tree};
+use machine::file_system::{Left, MountedVolume, Tree};
 use machine::logs::{self, LogLine};
 use machine::questions::Answered;
 use machine::surroundings::Surroundings;
@@ -83,7 +83,7 @@ impl SimulatedRuntime {
     }
 
     /// How long a step takes and how it ends.
-    fn stage(&self, step: Step, config: &ContainerConfig<'_>) -> (Duration, Next) {
+    fn stage(&self, step: LifeStep, config: &ContainerConfig<'_>) -> (Duration, StepEnd) {
         if let Some(said) = chaos::step(step, config, &self.entropy) {
             return said;
         }
@@ -96,18 +96,18 @@ impl SimulatedRuntime {
     /// A step that ends well with what `made` makes.
     fn call<T>(
         &self,
-        step: Step,
+        step: LifeStep,
         config: &ContainerConfig<'_>,
         now: Time,
         made: impl FnOnce(Time) -> Result<T, RuntimeError>,
     ) -> Call<T> {
         let (delay, next) = self.stage(step, config);
         let at = after(now, delay);
-        let returns_at = Some(at).filter(|_| next != Next::Stay);
+        let returns_at = Some(at).filter(|_| next != StepEnd::Stay);
         let Container { image, name, .. } = config.container;
         let result = match next {
-            Next::Fail(failure) => Err(failure.error_for(image, name)),
-            Next::Stay => Err(RuntimeError::default()),
+            StepEnd::Fail(failure) => Err(failure.error_for(image, name)),
+            StepEnd::Stay => Err(RuntimeError::default()),
             _ => made(at),
         };
         Call { returns_at, result }
@@ -137,19 +137,19 @@ impl SimulatedRuntime {
         id: &ContainerId,
         found: Option<Surroundings>,
         started_at: Time,
-    ) -> ContainerStatus {
+    ) -> RuntimeContainerStatus {
         let around = found.map(|around| Arc::new(played::listening(config.container, around)));
-        let ready_at = match self.stage(Step::Ready, config) {
-            (delay, Next::Succeed) => Some(after(started_at, delay)),
+        let ready_at = match self.stage(LifeStep::Ready, config) {
+            (delay, StepEnd::Succeed) => Some(after(started_at, delay)),
             _ => None,
         };
-        let (delay, next) = self.stage(Step::Run, config);
-        let follows_command = next == Next::FollowCommand;
+        let (delay, next) = self.stage(LifeStep::Run, config);
+        let follows_command = next == StepEnd::FollowCommand;
         let outlook = match next {
-            Next::Exit(exit) => {
+            StepEnd::Exit(exit) => {
                 Outlook { ends: Some(Box::new((after(started_at, delay), exit))), asks: None }
             }
-            Next::FollowCommand => played::outlook(config.container, around.as_deref(), started_at, delay),
+            StepEnd::FollowCommand => played::outlook(config.container, around.as_deref(), started_at, delay),
             _ => Outlook::default(),
         };
         let nothing = Outlook::default();
@@ -194,7 +194,7 @@ impl RuntimeService for SimulatedRuntime {
             return Call { returns_at: Some(now), result: self.take_address(config) };
         };
         let subject = ContainerConfig { pod, metadata, container, attempt: 0 };
-        self.call(Step::Sandbox, &subject, now, |_| self.take_address(config))
+        self.call(LifeStep::Sandbox, &subject, now, |_| self.take_address(config))
     }
 
     fn restore_pod_sandbox(&self, config: &PodSandboxConfig<'_>, status: &PodSandboxStatus) {
@@ -229,12 +229,13 @@ impl RuntimeService for SimulatedRuntime {
 
     /// Where nobody says which images there are, all are brought that could be pulled.
     fn is_brought(&self, config: &ContainerConfig<'_>, now: Time) -> bool {
-        let can_be = || !self.images.are_listed && !matches!(self.stage(Step::Pull, config).1, Next::Fail(_));
+        let can_be =
+            || !self.images.are_listed && !matches!(self.stage(LifeStep::Pull, config).1, StepEnd::Fail(_));
         self.image_status(&config.container.image, now).is_some() || can_be()
     }
 
     fn pull_image(&self, config: &ContainerConfig<'_>, now: Time) -> Call<Image> {
-        self.call(Step::Pull, config, now, |at| Ok(self.images.add(&config.container.image, at)))
+        self.call(LifeStep::Pull, config, now, |at| Ok(self.images.add(&config.container.image, at)))
     }
 
     fn list_images(&self, limit: usize, now: Time) -> (Vec<Image>, usize) {
@@ -254,7 +255,9 @@ impl RuntimeService for SimulatedRuntime {
     }
 
     fn create_container(&self, config: &ContainerConfig<'_>, now: Time) -> Call<ContainerId> {
-        self.call(Step::Start, config, now, |_| Ok(format!("containerd://{}", self.entropy.hex(64)).into()))
+        self.call(LifeStep::Start, config, now, |_| {
+            Ok(format!("containerd://{}", self.entropy.hex(64)).into())
+        })
     }
 
     fn start_container(
@@ -263,7 +266,7 @@ impl RuntimeService for SimulatedRuntime {
         id: &ContainerId,
         found: Option<Surroundings>,
         now: Time,
-    ) -> ContainerStatus {
+    ) -> RuntimeContainerStatus {
         self.run(config, id, found, now)
     }
 
@@ -273,12 +276,12 @@ impl RuntimeService for SimulatedRuntime {
         id: &ContainerId,
         found: Option<Surroundings>,
         started_at: Time,
-    ) -> ContainerStatus {
+    ) -> RuntimeContainerStatus {
         self.images.add(&config.container.image, started_at);
         self.run(config, id, found, started_at)
     }
 
-    fn container_status(&self, id: &ContainerId) -> Option<ContainerStatus> {
+    fn container_status(&self, id: &ContainerId) -> Option<RuntimeContainerStatus> {
         self.containers().get(id).map(SimulatedContainer::status)
     }
 
@@ -311,7 +314,7 @@ impl RuntimeService for SimulatedRuntime {
         &self,
         config: &ContainerConfig<'_>,
         id: &ContainerId,
-        shown: &dyn Fn(&[Mount]) -> Tree,
+        shown: &dyn Fn(&[MountedVolume]) -> Tree,
         now: Time,
     ) -> bool {
         let Some(mut container) = self.container(id) else { return false };
@@ -343,10 +346,10 @@ impl RuntimeService for SimulatedRuntime {
         timeout: Duration,
         now: Time,
     ) -> Call<Exit> {
-        let (delay, next) = self.stage(Step::Stop, config);
+        let (delay, next) = self.stage(LifeStep::Stop, config);
         let ended = match next {
-            Next::Exit(exit) => Some((delay, exit)),
-            Next::FollowCommand => self.container(id).and_then(|container| {
+            StepEnd::Exit(exit) => Some((delay, exit)),
+            StepEnd::FollowCommand => self.container(id).and_then(|container| {
                 let ran = container.ran(now).saturating_add(delay);
                 let around = container.around.as_deref();
                 let (time, code) = signals::end(&invocation::of(config.container), around, ran)?;
@@ -390,7 +393,7 @@ impl RuntimeService for SimulatedRuntime {
         &self,
         config: &ContainerConfig<'_>,
         id: &ContainerId,
-        command: &Command,
+        command: &ExecCommand,
         found: &dyn Fn() -> Option<Surroundings>,
         now: Time,
     ) -> Option<ExecResponse> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::played::{self, Outlook};
-use super::services::{ContainerConfig, ContainerStatus, Exit, PendingQuestion};
+use super::services::{ContainerConfig, Exit, PendingQuestion, RuntimeContainerStatus};
 use super::used::{self, UsageSources};
 use apimachinery::time::Time;
 use machine::surroundings::Surroundings;
@@ -25,10 +25,10 @@ pub(super) struct SimulatedContainer {
 }
 
 impl SimulatedContainer {
-    pub(super) fn status(&self) -> ContainerStatus {
+    pub(super) fn status(&self) -> RuntimeContainerStatus {
         let Outlook { ends, asks } = &self.outlook;
         let asks_at = asks.as_ref().map(|asks| asks.0);
-        ContainerStatus { ready_at: self.ready_at, ends: ends.as_deref().cloned(), asks_at }
+        RuntimeContainerStatus { ready_at: self.ready_at, ends: ends.as_deref().cloned(), asks_at }
     }
 
     pub(super) fn pending(&self) -> Option<PendingQuestion> {

@@ -39,7 +39,7 @@ static BUILT_IN_STAGES: LazyLock<Vec<Stage>> =
 
 /// The steps of a container's life, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub enum Step {
+pub enum LifeStep {
     /// CRI `RunPodSandbox`: once per pod, selected as its first container.
     Sandbox,
     /// CRI `PullImage`; not asked when the image is present and the policy does not insist.
@@ -57,7 +57,7 @@ pub enum Step {
 /// How a step ends.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Next {
+pub enum StepEnd {
     /// Well; the next step follows.
     Succeed,
     /// It never ends: a process that runs, a probe that never passes.
@@ -65,7 +65,7 @@ pub enum Next {
     /// As the container's command says (`Run`, `Stop`).
     FollowCommand,
     /// With a failure that the node tries again (`Sandbox`, `Pull`, `Start`).
-    Fail(Failure),
+    Fail(StepFailure),
     /// With the end of the process (`Run`, `Stop`).
     Exit(Exit),
 }
@@ -73,7 +73,7 @@ pub enum Next {
 /// What the runtime says of a step that failed.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Failure {
+pub struct StepFailure {
     /// The reason of the waiting container, as `ErrImagePull`.
     pub reason: String,
     /// For people; `{image}`, `{reference}` (the image's full name), its `{registry}`, `{repository}` and
@@ -100,7 +100,7 @@ pub struct Stage {
     /// For people.
     pub name: String,
     /// What it governs.
-    pub step: Step,
+    pub step: LifeStep,
     /// Higher is asked first.
     pub priority: i32,
     /// Which containers.
@@ -108,7 +108,7 @@ pub struct Stage {
     /// How long the step takes.
     pub delay: Delay,
     /// How it ends.
-    pub next: Next,
+    pub next: StepEnd,
 }
 
 /// All stages of a node, the first to be asked first.
@@ -137,14 +137,14 @@ struct ManifestMetadata {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ContainerStageSpec {
-    step: Step,
+    step: LifeStep,
     #[serde(default)]
     priority: i32,
     #[serde(default)]
     selector: StageSelector,
     #[serde(default)]
     delay: Delay,
-    next: Next,
+    next: StepEnd,
 }
 
 impl StageSet {
@@ -159,7 +159,7 @@ impl StageSet {
     }
 
     /// The stage of `step` for `subject`. There is always one: the default stages select everything.
-    pub fn stage(&self, step: Step, subject: &StageSubject<'_>) -> &Stage {
+    pub fn stage(&self, step: LifeStep, subject: &StageSubject<'_>) -> &Stage {
         let governs = |stage: &&Stage| stage.step == step && stage.selector.matches(subject);
         let stages = self.stages.as_deref().unwrap_or_else(|| &BUILT_IN_STAGES);
         stages.iter().find(governs).expect("default.yaml has a stage for each step")
@@ -177,7 +177,7 @@ impl Delay {
     }
 }
 
-impl Failure {
+impl StepFailure {
     /// What the runtime says of this container.
     pub fn error_for(&self, image: &str, container: &str) -> RuntimeError {
         RuntimeError { reason: self.reason.clone(), message: self.message_for(image, container) }
@@ -228,11 +228,11 @@ fn stage(manifest: StageManifest) -> Result<Stage, String> {
         ));
     }
     let fits = match spec.next {
-        Next::Succeed => spec.step != Step::Stop,
-        Next::Stay => true,
-        Next::FollowCommand => matches!(spec.step, Step::Run | Step::Stop),
-        Next::Fail(_) => matches!(spec.step, Step::Sandbox | Step::Pull | Step::Start),
-        Next::Exit(_) => matches!(spec.step, Step::Run | Step::Stop),
+        StepEnd::Succeed => spec.step != LifeStep::Stop,
+        StepEnd::Stay => true,
+        StepEnd::FollowCommand => matches!(spec.step, LifeStep::Run | LifeStep::Stop),
+        StepEnd::Fail(_) => matches!(spec.step, LifeStep::Sandbox | LifeStep::Pull | LifeStep::Start),
+        StepEnd::Exit(_) => matches!(spec.step, LifeStep::Run | LifeStep::Stop),
     };
     if !fits {
         return Err(format!("stage {:?}: step {:?} cannot end so", metadata.name, spec.step));
@@ -254,7 +254,7 @@ mod tests {
     use apis::views::pod::Pod;
     use serde_json::json;
 
-    fn chosen(pod: serde_json::Value, step: Step) -> String {
+    fn chosen(pod: serde_json::Value, step: LifeStep) -> String {
         let metadata = serde_json::from_value(pod["metadata"].clone()).unwrap_or_default();
         let pod: Pod = serde_json::from_value(pod).unwrap();
         let subject = StageSubject::of(&pod, &metadata, &pod.spec.containers[0], 0);
@@ -288,24 +288,24 @@ mod tests {
         let mut with_secret = private.clone();
         with_secret["spec"]["imagePullSecrets"] = json!([{"name": "registry"}]);
         let cases = [
-            (pod(json!({})), Step::Run, "run-forever"),
-            (pod(json!({})), Step::Pull, "pull-at-once"),
-            (owned.clone(), Step::Run, "job-completes"),
-            (owned, Step::Stop, "stop-at-once"),
-            (hook, Step::Run, "helm-test-completes"),
-            (annotated("crash-loop"), Step::Run, "crash-loop"),
-            (annotated("slow-start,crash-loop"), Step::Run, "crash-loop"),
-            (annotated("slow-start"), Step::Pull, "slow-start-pull"),
-            (image("nginx:does-not-exist", &[]), Step::Pull, "image-not-found"),
-            (image("busybox", &["sleep", "5"]), Step::Run, "command-runs"),
-            (image("my-app", &["my-server"]), Step::Run, "run-forever"),
-            (image("busybox", &["my-server"]), Step::Run, "command-runs"),
-            (image("webserver:404", &[]), Step::Pull, "image-not-found"),
-            (image("invalid.registry.k8s.io/invalid/alpine:3.1", &[]), Step::Pull, "registry-not-found"),
-            (private.clone(), Step::Pull, "image-is-private"),
-            (with_secret, Step::Pull, "pull-at-once"),
-            (image("busybox", &["sh", "-c", "sleep 5"]), Step::Stop, "command-is-killed"),
-            (image("busybox", &["sh", "-c", "trap '' TERM; sleep 5"]), Step::Stop, "command-says"),
+            (pod(json!({})), LifeStep::Run, "run-forever"),
+            (pod(json!({})), LifeStep::Pull, "pull-at-once"),
+            (owned.clone(), LifeStep::Run, "job-completes"),
+            (owned, LifeStep::Stop, "stop-at-once"),
+            (hook, LifeStep::Run, "helm-test-completes"),
+            (annotated("crash-loop"), LifeStep::Run, "crash-loop"),
+            (annotated("slow-start,crash-loop"), LifeStep::Run, "crash-loop"),
+            (annotated("slow-start"), LifeStep::Pull, "slow-start-pull"),
+            (image("nginx:does-not-exist", &[]), LifeStep::Pull, "image-not-found"),
+            (image("busybox", &["sleep", "5"]), LifeStep::Run, "command-runs"),
+            (image("my-app", &["my-server"]), LifeStep::Run, "run-forever"),
+            (image("busybox", &["my-server"]), LifeStep::Run, "command-runs"),
+            (image("webserver:404", &[]), LifeStep::Pull, "image-not-found"),
+            (image("invalid.registry.k8s.io/invalid/alpine:3.1", &[]), LifeStep::Pull, "registry-not-found"),
+            (private.clone(), LifeStep::Pull, "image-is-private"),
+            (with_secret, LifeStep::Pull, "pull-at-once"),
+            (image("busybox", &["sh", "-c", "sleep 5"]), LifeStep::Stop, "command-is-killed"),
+            (image("busybox", &["sh", "-c", "trap '' TERM; sleep 5"]), LifeStep::Stop, "command-says"),
         ];
         for (pod, step, name) in cases {
             assert_eq!(chosen(pod.clone(), step), name, "{pod}");
@@ -321,7 +321,7 @@ mod tests {
         let pod: Pod = serde_json::from_value(pod).unwrap();
         let metadata = Default::default();
         let subject = StageSubject::of(&pod, &metadata, &pod.spec.containers[0], 0);
-        assert_eq!(stages.stage(Step::Run, &subject).name, "mine");
+        assert_eq!(stages.stage(LifeStep::Run, &subject).name, "mine");
     }
 
     #[test]

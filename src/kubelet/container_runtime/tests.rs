@@ -11,7 +11,7 @@ use http_body_util::BodyExt;
 use super::given::{Given, running, runtime};
 use super::own_listeners::{OwnHandler, OwnListener, OwnListeners, PodTarget};
 use super::services::{
-    Command, ContainerConfig, Datagram, ExecSyncForecast, Exit, Image, PendingQuestion, PodSandboxConfig,
+    ContainerConfig, Datagram, ExecCommand, ExecSyncForecast, Exit, Image, PendingQuestion, PodSandboxConfig,
     PodSandboxStatus, RunningContainer, RuntimeService,
 };
 use apimachinery::labels::Selector;
@@ -106,7 +106,7 @@ fn what_a_command_writes_is_there_for_the_next() {
     let (runtime, config, id) = (&given.runtime, given.config(), &given.id);
     let run = |script: &str| {
         let words = ["sh", "-c", script].map(str::to_owned).to_vec();
-        let command = Command { words, ..Command::default() };
+        let command = ExecCommand { words, ..ExecCommand::default() };
         let response = runtime.exec(&config, id, &command, &|| Some(Surroundings::default()), NOW).unwrap();
         response.executed.unwrap()
     };

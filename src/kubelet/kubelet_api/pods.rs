@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::container_runtime::stats::MeasuredContainer;
 use crate::kubelet::Kubelet;
-use crate::kuberuntime::state::State;
+use crate::kuberuntime::state::KubeContainerState;
 use crate::pod_workers::PodWorker;
 use apimachinery::object::Object;
 use apimachinery::time::Time;
@@ -84,14 +84,14 @@ impl PodHere {
         let mut ended = 0;
         for (spec, container) in worker.all_containers() {
             match &container.state {
-                State::Running { started_at, .. } => running.push(RunningHere {
+                KubeContainerState::Running { started_at, .. } => running.push(RunningHere {
                     name: spec.name.clone(),
                     image: spec.image.clone(),
                     attempt: container.restart_count,
                     started_at: *started_at,
                 }),
-                State::Terminated(_) => ended += 1,
-                State::Waiting { .. } => {}
+                KubeContainerState::Terminated(_) => ended += 1,
+                KubeContainerState::Waiting { .. } => {}
             }
         }
         let (object, pod, start_time) = (worker.object.clone(), worker.pod.clone(), worker.start_time);

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::container::{Container, Task};
+use super::container::{KubeContainer, Task};
 use super::context::SyncContext;
 use super::hooks::StopPurpose;
-use super::state::{RestartAction, RestartPolicy, State, waiting};
+use super::state::{KubeContainerState, RestartAction, RestartPolicy, waiting};
 use apimachinery::time::Time;
 use apis::views::pod::Container as Spec;
 use clock::after;
@@ -15,7 +15,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// The reason of a container that waits for its turn after that.
 const RESTARTING: &str = "RestartingAllContainers";
 
-impl Container {
+impl KubeContainer {
     /// Without its hook, and with little grace.
     pub(crate) fn end_now(&mut self, spec: &Spec, context: &mut SyncContext<'_>) {
         let until = after(context.now, GRACE);
@@ -41,7 +41,7 @@ impl Container {
     }
 
     fn asked_at(&self, spec: &Spec, context: &SyncContext<'_>) -> Option<Time> {
-        let State::Terminated(ended) = &self.state else { return None };
+        let KubeContainerState::Terminated(ended) = &self.state else { return None };
         let action = RestartAction::of(context.pod, spec, ended.exit.code);
         let has_asked =
             action == Some(RestartAction::RestartAll) && self.restart_policy != RestartPolicy::Ended;
@@ -53,7 +53,7 @@ impl Container {
         if let Some(finished_at) = self.asked_at(spec, context) {
             self.restarts.next(finished_at, context.now, context.longest_restart);
         }
-        let has_run = matches!(self.state, State::Terminated(_));
+        let has_run = matches!(self.state, KubeContainerState::Terminated(_));
         self.remember_end(context);
         self.restart_count += i64::from(has_run);
         self.begins_anew = self.has_run();

@@ -11,8 +11,8 @@ use std::time::Duration;
 use super::context::SyncContext;
 use super::hooks::{PostStart, PreStop, StopPurpose};
 use super::image_manager::Pull;
-use super::state::{RestartAction, RestartPolicy, State, Terminated, waiting};
-use crate::backoff::Backoff;
+use super::state::{ContainerEnd, KubeContainerState, RestartAction, RestartPolicy, waiting};
+use crate::backoff::RetryPause;
 use crate::container_runtime::services::{Call, ContainerId, Exit, RuntimeError, RuntimeService};
 use crate::probe_counts::ProbeCount;
 use crate::prober::{ProbeKind, Probers};
@@ -31,11 +31,11 @@ const START_RETRY: Duration = Duration::from_secs(10);
 
 /// One container of a pod on this node.
 #[derive(Clone, Debug)]
-pub struct Container {
+pub struct KubeContainer {
     /// What it does now.
-    pub state: State,
+    pub state: KubeContainerState,
     /// How it ended before its last restart.
-    pub last: Option<Box<Terminated>>,
+    pub last: Option<Box<ContainerEnd>>,
     /// How often it was restarted.
     pub restart_count: i64,
     /// Whether it passed its startup probe.
@@ -54,8 +54,8 @@ pub struct Container {
     pub(crate) signalled_at: Option<Time>,
     /// All containers of its pod begin anew, and it has not yet.
     pub(crate) begins_anew: bool,
-    pub(crate) restarts: Backoff,
-    pub(crate) pulls: Backoff,
+    pub(crate) restarts: RetryPause,
+    pub(crate) pulls: RetryPause,
 }
 
 /// What it is busy with, and until when.
@@ -71,7 +71,7 @@ pub(crate) enum Task {
     StartBackOff {
         until: Time,
     },
-    Run(Box<Running>),
+    Run(Box<WhileRunning>),
     /// Its hook before its end is asked.
     PreStop(Box<PreStop>),
     Stop {
@@ -97,7 +97,7 @@ pub(crate) enum Task {
 
 /// What is due while its process runs.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Running {
+pub(crate) struct WhileRunning {
     pub(crate) ready_at: Option<Time>,
     pub(crate) ends: Option<(Time, Exit)>,
     /// When it asks the network something; nothing while it waits for the answer.
@@ -109,10 +109,10 @@ pub(crate) struct Running {
     pub(crate) hook: Option<PostStart>,
 }
 
-impl Container {
+impl KubeContainer {
     /// A container that waits for its turn.
-    pub fn new(spec: &Spec, restart_policy: RestartPolicy, waiting_reason: &str) -> Container {
-        Container {
+    pub fn new(spec: &Spec, restart_policy: RestartPolicy, waiting_reason: &str) -> KubeContainer {
+        KubeContainer {
             state: waiting(waiting_reason, ""),
             last: None,
             restart_count: 0,
@@ -125,16 +125,16 @@ impl Container {
             task: Task::Idle,
             signalled_at: None,
             begins_anew: false,
-            restarts: Backoff::default(),
-            pulls: Backoff::default(),
+            restarts: RetryPause::default(),
+            pulls: RetryPause::default(),
         }
     }
 
     /// Takes up a container that an earlier kubelet left in this state.
     pub fn adopt(&mut self, spec: &Spec, context: &mut SyncContext<'_>) {
         match self.state.clone() {
-            State::Waiting { .. } => {}
-            State::Running { id, started_at } => {
+            KubeContainerState::Waiting { .. } => {}
+            KubeContainerState::Running { id, started_at } => {
                 let ready = self.ready;
                 let started = self.started;
                 let mut found =
@@ -154,20 +154,20 @@ impl Container {
                 self.started |= started;
                 self.task = Task::Run(running);
             }
-            State::Terminated(ended) if self.restarts(context.pod, spec, ended.exit.code) => {
+            KubeContainerState::Terminated(ended) if self.restarts(context.pod, spec, ended.exit.code) => {
                 self.end(spec, *ended, context);
             }
-            State::Terminated(_) => self.task = Task::Done,
+            KubeContainerState::Terminated(_) => self.task = Task::Done,
         }
     }
 
     /// It ended before this kubelet; it runs again, in its turn, or never.
-    pub(crate) fn take_up(&mut self, ended: Terminated, runs_again: bool) {
+    pub(crate) fn take_up(&mut self, ended: ContainerEnd, runs_again: bool) {
         self.unseen_runs += 1;
         if runs_again {
             self.last = Some(Box::new(ended));
         } else {
-            self.state = State::Terminated(Box::new(ended));
+            self.state = KubeContainerState::Terminated(Box::new(ended));
             self.task = Task::Done;
         }
     }
@@ -225,7 +225,7 @@ impl Container {
         match &mut self.task {
             Task::Run(_) => self.restart_as(spec, "definition changed, will be restarted", context),
             Task::Pull(_) => {
-                self.pulls = Backoff::default();
+                self.pulls = RetryPause::default();
                 self.pull(spec, context);
             }
             _ => {}
@@ -243,7 +243,7 @@ impl Container {
     /// The id of the container whose process runs.
     pub(crate) fn running_id(&self) -> Option<&ContainerId> {
         match &self.state {
-            State::Running { id, .. } => Some(id),
+            KubeContainerState::Running { id, .. } => Some(id),
             _ => None,
         }
     }
@@ -251,14 +251,14 @@ impl Container {
     /// When its process started, if it runs.
     pub(crate) fn started_at(&self) -> Option<Time> {
         match &self.state {
-            State::Running { started_at, .. } => Some(*started_at),
+            KubeContainerState::Running { started_at, .. } => Some(*started_at),
             _ => None,
         }
     }
 
     /// Whether its process runs.
     pub fn is_running(&self) -> bool {
-        matches!(self.state, State::Running { .. })
+        matches!(self.state, KubeContainerState::Running { .. })
     }
 
     /// Whether it has ended and will not be started again.
@@ -268,17 +268,18 @@ impl Container {
 
     /// Whether it has ended well.
     pub fn has_succeeded(&self) -> bool {
-        matches!(&self.state, State::Terminated(ended) if ended.exit.code == 0)
+        matches!(&self.state, KubeContainerState::Terminated(ended) if ended.exit.code == 0)
     }
 
     /// Whether it ever ran.
     pub fn has_run(&self) -> bool {
-        !matches!(self.state, State::Waiting { .. }) || self.last.is_some()
+        !matches!(self.state, KubeContainerState::Waiting { .. }) || self.last.is_some()
     }
 
     /// Whether it could not be made because of what it names.
     pub(crate) fn waits_for_config(&self) -> bool {
-        let is_config = matches!(&self.state, State::Waiting { reason, .. } if reason == CONFIG_ERROR);
+        let is_config =
+            matches!(&self.state, KubeContainerState::Waiting { reason, .. } if reason == CONFIG_ERROR);
         is_config && matches!(self.task, Task::StartBackOff { .. })
     }
 
@@ -348,7 +349,7 @@ impl Container {
                 self.note_stopped(context);
                 context.note_exit(spec, &exit);
                 (self.started, self.ready) = (false, false);
-                self.state = State::Terminated(Box::new(self.ended(exit, due)));
+                self.state = KubeContainerState::Terminated(Box::new(self.ended(exit, due)));
                 self.pull(spec, context);
             }
             Task::CrashLoopBackOff { .. } => self.restart(spec, context),
@@ -401,24 +402,24 @@ impl Container {
         if !has_failed {
             context.note(spec, "Normal", "Started", "Container started".into());
         }
-        self.state = State::Running { id: id.clone(), started_at: context.now };
+        self.state = KubeContainerState::Running { id: id.clone(), started_at: context.now };
         self.task = Task::Run(self.run(spec, (&id, context.now), status, context));
     }
 
-    pub(crate) fn ended(&self, exit: Exit, finished_at: Time) -> Terminated {
+    pub(crate) fn ended(&self, exit: Exit, finished_at: Time) -> ContainerEnd {
         let (id, started_at) = match &self.state {
-            State::Running { id, started_at } => (id.clone(), Some(*started_at)),
+            KubeContainerState::Running { id, started_at } => (id.clone(), Some(*started_at)),
             _ => ("".into(), None),
         };
-        Terminated { id, exit, started_at, finished_at: Some(finished_at) }
+        ContainerEnd { id, exit, started_at, finished_at: Some(finished_at) }
     }
 
     /// It has ended: for good, until its back-off is over, or until right now.
-    pub(crate) fn end(&mut self, spec: &Spec, ended: Terminated, context: &mut SyncContext<'_>) {
+    pub(crate) fn end(&mut self, spec: &Spec, ended: ContainerEnd, context: &mut SyncContext<'_>) {
         (self.started, self.ready) = (false, false);
         let exit_code = ended.exit.code;
         let finished_at = ended.finished_at;
-        self.state = State::Terminated(Box::new(ended));
+        self.state = KubeContainerState::Terminated(Box::new(ended));
         let restarts_all = self.action(context.pod, spec, exit_code) == Some(RestartAction::RestartAll);
         context.restarts_all |= restarts_all;
         if restarts_all || !self.restarts(context.pod, spec, exit_code) {
@@ -447,7 +448,7 @@ impl Container {
 
     fn restart(&mut self, spec: &Spec, context: &mut SyncContext<'_>) {
         let ended = match &self.state {
-            State::Terminated(ended) => Some(ended),
+            KubeContainerState::Terminated(ended) => Some(ended),
             _ => self.last.as_ref(),
         };
         let finished_at = ended.and_then(|ended| ended.finished_at);
@@ -457,7 +458,7 @@ impl Container {
 
     /// What it was becomes its last state; what was its last is removed.
     pub(crate) fn remember_end(&mut self, context: &mut SyncContext<'_>) {
-        let State::Terminated(ended) = &self.state else { return };
+        let KubeContainerState::Terminated(ended) = &self.state else { return };
         let older = self.last.replace(ended.clone());
         if let Some(older) = older.filter(|older| older.id != ended.id) {
             context.runtime.remove_container(&older.id);
@@ -468,7 +469,7 @@ impl Container {
     /// Nothing of it is left.
     pub(crate) fn remove(&self, runtime: &dyn RuntimeService) {
         self.running_id().into_iter().for_each(|id| runtime.remove_container(id));
-        if let State::Terminated(ended) = &self.state {
+        if let KubeContainerState::Terminated(ended) = &self.state {
             runtime.remove_container(&ended.id);
         }
         self.last.iter().for_each(|ended| runtime.remove_container(&ended.id));

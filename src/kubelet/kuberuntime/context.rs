@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::security::PodUsers;
-use super::state::{Terminated, is_sidecar};
+use super::state::{ContainerEnd, is_sidecar};
 use crate::container_runtime::services::{
     ContainerConfig, Exit, PodSandboxStatus, RuntimeError, RuntimeService,
 };
@@ -15,8 +15,8 @@ use crate::lifecycle::HookKind;
 use crate::prober::ProbeKind;
 use crate::volume_manager::ContainerConfigError;
 use crate::volume_manager::answers_source;
-use crate::volume_manager::facts::Facts;
-use crate::volume_manager::host_files::Written;
+use crate::volume_manager::facts::VolumeFacts;
+use crate::volume_manager::host_files::WrittenFiles;
 use crate::volume_manager::sources::{Found, Source, Sources};
 use crate::volume_manager::surroundings;
 use apimachinery::object::ObjectMeta;
@@ -24,7 +24,7 @@ use apimachinery::time::Time;
 use apis::views::pod::{Container as Spec, Pod};
 use apis::views::pod_detail::PodDetail;
 use machine::bounds::MAX_POD_START_BYTES;
-use machine::file_system::{self, File, Left, Mount};
+use machine::file_system::{self, File, Left, MountedVolume};
 use machine::surroundings::Surroundings;
 use network::Network;
 
@@ -111,7 +111,7 @@ pub struct SyncContext<'a> {
     /// What was fetched for it.
     pub sources: &'a Sources,
     /// What its containers left in its volumes.
-    pub written: Written,
+    pub written: WrittenFiles,
     /// How much variables its containers may still start with.
     pub start_bytes_left: Cell<usize>,
     /// Its addresses, as soon as it has any.
@@ -181,7 +181,7 @@ impl<'a> SyncContext<'a> {
     }
 
     /// Notes how long an init container ran that the others waited for.
-    pub(crate) fn note_init_run(&mut self, spec: &Spec, ended: &Terminated) {
+    pub(crate) fn note_init_run(&mut self, spec: &Spec, ended: &ContainerEnd) {
         let is_init = self.pod.spec.init_containers.iter().any(|own| std::ptr::eq(own, spec));
         if let (true, Some(from), Some(until)) =
             (is_init && !is_sidecar(spec), ended.started_at, ended.finished_at)
@@ -200,8 +200,8 @@ impl<'a> SyncContext<'a> {
     }
 
     /// What its containers find, when they look.
-    pub fn facts(&self) -> Option<Facts<'_>> {
-        Some(Facts {
+    pub fn facts(&self) -> Option<VolumeFacts<'_>> {
+        Some(VolumeFacts {
             pod: self.pod,
             metadata: self.metadata,
             annotations: self.annotations,
@@ -255,7 +255,7 @@ impl<'a> SyncContext<'a> {
     /// (`SafeMakeDir`).
     fn missing_sub_paths(&self, around: &Surroundings) -> Vec<Left> {
         let by_path = around.mounts.iter().filter(|mount| mount.is_kept && !mount.sub_path.is_empty());
-        let is_missing = |mount: &&Mount| {
+        let is_missing = |mount: &&MountedVolume| {
             let files = self.written.files(&mount.volume);
             !files.keys().any(|path| file_system::is_within(&mount.sub_path, path))
         };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::context::{Happening, PodEvent, SyncContext};
 use super::image_names;
-use crate::backoff::{self, Backoff};
+use crate::backoff::{self, RetryPause};
 use crate::container_runtime::services::{Call, ContainerConfig, Image, RuntimeError};
 use apimachinery::duration;
 use apimachinery::time::Time;
@@ -116,7 +116,7 @@ impl WantedImage<'_> {
     pub(crate) fn step(
         &self,
         pull: Pull,
-        backoff: &mut Backoff,
+        backoff: &mut RetryPause,
         context: &mut SyncContext<'_>,
     ) -> PullOutcome {
         match pull {
@@ -163,7 +163,7 @@ impl WantedImage<'_> {
         &self,
         began: Time,
         error: RuntimeError,
-        backoff: &mut Backoff,
+        backoff: &mut RetryPause,
         context: &mut SyncContext<'_>,
     ) -> PullOutcome {
         let text = format!("Failed to pull image {:?}: {}", self.spec.image, error.message);
@@ -179,7 +179,7 @@ impl WantedImage<'_> {
         &self,
         failed_at: Time,
         error: &RuntimeError,
-        backoff: Backoff,
+        backoff: RetryPause,
         context: &mut SyncContext<'_>,
     ) -> PullOutcome {
         let text = format!("Back-off pulling image {:?}", self.spec.image);

@@ -4,10 +4,10 @@
 //! They are pulled one after the other before any container is started. A container that mounts one that
 //! cannot be had waits as if that were its own image; the others are started.
 
-use super::container::Container;
+use super::container::KubeContainer;
 use super::context::SyncContext;
 use super::image_manager::{Pull, PullOutcome, WantedImage};
-use crate::backoff::Backoff;
+use crate::backoff::RetryPause;
 use crate::container_runtime::services::RuntimeError;
 use apimachinery::time::Time;
 use apis::views::pod::Container as Spec;
@@ -22,7 +22,7 @@ struct ImageVolume {
     /// Its name, its image and the policy, as a container would have them.
     spec: Spec,
     state: VolumeState,
-    pulls: Backoff,
+    pulls: RetryPause,
 }
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl ImageVolumes {
                 image_pull_policy: image.pull_policy.clone(),
                 ..Spec::default()
             };
-            Some(ImageVolume { spec, state: VolumeState::Wanted, pulls: Backoff::default() })
+            Some(ImageVolume { spec, state: VolumeState::Wanted, pulls: RetryPause::default() })
         });
         ImageVolumes(volumes.collect())
     }
@@ -74,7 +74,7 @@ impl ImageVolumes {
     /// Whether a container may be started that has not begun. It is told what it waits for.
     pub(crate) fn let_start(
         &self,
-        container: &mut Container,
+        container: &mut KubeContainer,
         spec: &Spec,
         context: &mut SyncContext<'_>,
     ) -> bool {

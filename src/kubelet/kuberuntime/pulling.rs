@@ -1,13 +1,13 @@
 //! What a container does while its image is pulled, and while one cannot be had.
 
-use super::container::{Container, Task};
+use super::container::{KubeContainer, Task};
 use super::context::SyncContext;
 use super::image_manager::{Pull, PullOutcome, WantedImage};
 use super::state::waiting;
 use crate::container_runtime::services::RuntimeError;
 use apis::views::pod::Container as Spec;
 
-impl Container {
+impl KubeContainer {
     fn wanted_image<'a>(&self, spec: &'a Spec) -> WantedImage<'a> {
         WantedImage { spec, attempt: self.restart_count, is_volume: false }
     }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::container::{Container, Running, Task, grace_period};
+use super::container::{KubeContainer, Task, WhileRunning, grace_period};
 use super::context::{Happening, SyncContext};
 use super::hooks::{PostStart, StopPurpose};
-use crate::container_runtime::services::{ContainerId, ContainerStatus, Exit, ProbedContainer};
+use crate::container_runtime::services::{ContainerId, Exit, ProbedContainer, RuntimeContainerStatus};
 use crate::lifecycle::{self, HookForecast, HookKind, HookOutcome};
 use crate::prober::{self, Probers};
 use apimachinery::time::Time;
@@ -13,15 +13,15 @@ use apis::views::pod::Container as Spec;
 use clock::after;
 use machine::bounds::START_ERROR;
 
-impl Container {
+impl KubeContainer {
     /// The process from its start to its end.
     pub(crate) fn run(
         &mut self,
         spec: &Spec,
         (id, started_at): (&ContainerId, Time),
-        status: ContainerStatus,
+        status: RuntimeContainerStatus,
         context: &mut SyncContext<'_>,
-    ) -> Box<Running> {
+    ) -> Box<WhileRunning> {
         let is_start = started_at == context.now;
         let hook = HookKind::PostStart.of(spec).filter(|_| is_start);
         let probed = self.probed(spec, (id, started_at), context);
@@ -34,8 +34,15 @@ impl Container {
                 context.happenings.push(Happening::Hooks(spec.name.clone(), HookKind::PostStart));
                 (self.started, self.ready) = (false, false);
                 let hook = Some(PostStart { ready_at: status.ready_at, heard: None });
-                let ContainerStatus { ends, asks_at, .. } = status;
-                Box::new(Running { ready_at: None, ends, asks_at, is_asking: false, probers: None, hook })
+                let RuntimeContainerStatus { ends, asks_at, .. } = status;
+                Box::new(WhileRunning {
+                    ready_at: None,
+                    ends,
+                    asks_at,
+                    is_asking: false,
+                    probers: None,
+                    hook,
+                })
             }
         }
     }
@@ -45,24 +52,24 @@ impl Container {
         &mut self,
         spec: &Spec,
         (id, started_at): (&ContainerId, Time),
-        status: ContainerStatus,
+        status: RuntimeContainerStatus,
         hook: Option<HookOutcome>,
         context: &mut SyncContext<'_>,
-    ) -> Box<Running> {
+    ) -> Box<WhileRunning> {
         let begun = after(context.now, hook.map_or(Duration::ZERO, |hook| hook.took));
         let ready_from = status.ready_at.map(|at| at.max(if hook.is_some() { begun } else { started_at }));
         let probed = self.probed(spec, (id, started_at), context);
         let probers = Probers::new(context.runtime, &probed, begun, ready_from);
         let is_starting = probers.as_ref().is_some_and(|probers| probers.is_starting());
         let ready_at = ready_from.filter(|_| spec.readiness_probe.is_none() && !is_starting);
-        let ContainerStatus { mut ends, asks_at, .. } = status;
+        let RuntimeContainerStatus { mut ends, asks_at, .. } = status;
         if hook.is_some_and(|hook| !hook.is_well) {
             context.note(spec, "Warning", "FailedPostStartHook", "PostStartHook failed".into());
             context.note(spec, "Normal", "Killing", "FailedPostStartHook".into());
             ends = Some((begun, Exit::killed()));
         }
         (self.started, self.ready) = (!is_starting, false);
-        Box::new(Running { ready_at, ends, asks_at, is_asking: false, probers, hook: None })
+        Box::new(WhileRunning { ready_at, ends, asks_at, is_asking: false, probers, hook: None })
     }
 
     /// As a probe finds it.
@@ -102,15 +109,16 @@ impl Container {
     pub(crate) fn look_at(
         &mut self,
         spec: &Spec,
-        mut running: Box<Running>,
+        mut running: Box<WhileRunning>,
         due: Time,
         context: &mut SyncContext<'_>,
     ) {
         if let Some((_, is_well)) = running.hook.as_ref().and_then(|hook| hook.heard)
             && let (Some(id), Some(started_at)) = (self.running_id().cloned(), self.started_at())
         {
-            let Running { ends, asks_at, is_asking, hook, .. } = *running;
-            let status = ContainerStatus { ready_at: hook.and_then(|hook| hook.ready_at), ends, asks_at };
+            let WhileRunning { ends, asks_at, is_asking, hook, .. } = *running;
+            let status =
+                RuntimeContainerStatus { ready_at: hook.and_then(|hook| hook.ready_at), ends, asks_at };
             let outcome = Some(HookOutcome { took: Duration::ZERO, is_well });
             running = self.begin(spec, (&id, started_at), status, outcome, context);
             running.is_asking = is_asking;
@@ -188,9 +196,9 @@ impl Container {
     }
 }
 
-impl Running {
+impl WhileRunning {
     /// What is ahead of it is another now.
-    pub(crate) fn note(&mut self, status: ContainerStatus) {
+    pub(crate) fn note(&mut self, status: RuntimeContainerStatus) {
         self.ends = status.ends;
         self.is_asking &= status.asks_at.is_some();
         self.asks_at = status.asks_at.filter(|_| !self.is_asking);
@@ -210,10 +218,16 @@ mod tests {
 
     #[test]
     fn what_is_heard_meanwhile_makes_nobody_ask_twice() {
-        let asks = |at| ContainerStatus { ready_at: None, ends: None, asks_at: at };
+        let asks = |at| RuntimeContainerStatus { ready_at: None, ends: None, asks_at: at };
         let begun = Some(Time::UNIX_EPOCH);
-        let mut running =
-            Running { ready_at: None, ends: None, asks_at: None, is_asking: true, probers: None, hook: None };
+        let mut running = WhileRunning {
+            ready_at: None,
+            ends: None,
+            asks_at: None,
+            is_asking: true,
+            probers: None,
+            hook: None,
+        };
         running.note(asks(begun));
         assert_eq!((running.asks_at, running.is_asking), (None, true));
         // It has the answer, and asks the next.

@@ -6,7 +6,7 @@ use apis::views::pod::{Container as Spec, Pod};
 
 /// What a container does now (`v1.ContainerState`).
 #[derive(Clone, Debug, PartialEq)]
-pub enum State {
+pub enum KubeContainerState {
     /// Not running yet, or not again.
     Waiting {
         /// As `ContainerCreating`.
@@ -22,12 +22,12 @@ pub enum State {
         started_at: Time,
     },
     /// Its process has ended.
-    Terminated(Box<Terminated>),
+    Terminated(Box<ContainerEnd>),
 }
 
 /// How a container ended (`v1.ContainerStateTerminated`).
 #[derive(Clone, Debug, PartialEq)]
-pub struct Terminated {
+pub struct ContainerEnd {
     /// As `containerd://...`; empty when it never was.
     pub id: ContainerId,
     /// Its exit code, its reason, its last word.
@@ -110,6 +110,6 @@ pub(crate) fn is_sidecar(spec: &Spec) -> bool {
     spec.restart_policy.as_deref() == Some("Always")
 }
 
-pub(crate) fn waiting(reason: &str, message: &str) -> State {
-    State::Waiting { reason: reason.into(), message: message.into() }
+pub(crate) fn waiting(reason: &str, message: &str) -> KubeContainerState {
+    KubeContainerState::Waiting { reason: reason.into(), message: message.into() }
 }

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use super::container::{Container, Task};
+use super::container::{KubeContainer, Task};
 use super::context::{Happening, SyncContext};
 use super::hooks::{PreStop, StopPurpose};
-use super::state::State;
+use super::state::KubeContainerState;
 use crate::container_runtime::services::Exit;
 use crate::lifecycle::{self, HookForecast, HookKind};
 use apimachinery::time::Time;
 use apis::views::pod::Container as Spec;
 use clock::after;
 
-impl Container {
+impl KubeContainer {
     /// Runs its hook, then sends the stop signal; the process has `grace` for both.
     pub(crate) fn begin_stop(
         &mut self,
@@ -73,7 +73,7 @@ impl Container {
         purpose: StopPurpose,
         context: &mut SyncContext<'_>,
     ) {
-        let State::Running { id, .. } = &self.state else { return };
+        let KubeContainerState::Running { id, .. } = &self.state else { return };
         let config = context.config(spec, self.restart_count);
         let call = context.runtime.stop_container(&config, id, grace, at);
         let exit = call.result.unwrap_or_else(|_| Exit::killed());
@@ -90,7 +90,7 @@ impl Container {
 
     /// How many containers the runtime knows of it.
     pub(crate) fn count_known(&self) -> usize {
-        let is_there = !matches!(self.state, State::Waiting { .. });
+        let is_there = !matches!(self.state, KubeContainerState::Waiting { .. });
         usize::from(is_there) + usize::from(self.last.is_some())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::container_runtime::given;
-use crate::container_runtime::services::Command;
+use crate::container_runtime::services::ExecCommand;
 use serde_json::{Value, json};
 
 fn told(container: Value, until_seconds: i64) -> Vec<(i64, Outcome)> {
@@ -180,7 +180,7 @@ fn a_command_is_run_in_a_container_that_somebody_else_has_written_into() {
     let mut probers = Probers::new(&given.runtime, &probed, started_at, Some(started_at)).unwrap();
     assert!(matches!(ask_at(&mut probers, 0).as_slice(), [Outcome::Unhealthy(..)]));
     let words = ["touch", "/tmp/ready"].map(str::to_owned).to_vec();
-    let touch = Command { words, ..Command::default() };
+    let touch = ExecCommand { words, ..ExecCommand::default() };
     let now = started_at + Duration::from_secs(2);
     given.runtime.exec(&config, &given.id, &touch, &|| None, now).unwrap();
     probers.look_at_files_again(&given.runtime, &probed, now);

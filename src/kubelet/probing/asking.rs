@@ -6,10 +6,10 @@ use std::time::Duration;
 use super::inquiry::Inquiry;
 use crate::container_runtime::answers;
 use crate::container_runtime::services::{
-    Command, ContainerConfig, ContainerId, ProbeAnswer, ProbeForecast, ProbedContainer,
+    ContainerConfig, ContainerId, ExecCommand, ProbeAnswer, ProbeForecast, ProbedContainer,
 };
 use crate::kubelet::Kubelet;
-use crate::kuberuntime::container::{Container, Task};
+use crate::kuberuntime::container::{KubeContainer, Task};
 use crate::lifecycle::HookKind;
 use crate::pod_workers::PodWorker;
 use crate::prober::ProbeKind;
@@ -42,7 +42,7 @@ impl Kubelet {
         self.shared.context.tasks.spawn("a probe", async move {
             let answer = kubelet.ask_probe(&asked).await;
             let now = kubelet.shared.context.clock.now();
-            let hear = |container: &mut Container| {
+            let hear = |container: &mut KubeContainer| {
                 if let Task::Run(running) = &mut container.task
                     && let Some(probers) = &mut running.probers
                 {
@@ -140,13 +140,16 @@ impl Kubelet {
     }
 
     async fn run_command(&self, asked: &ProbeAsker, words: &[String]) -> Result<Executed, String> {
-        let command =
-            Command { container: asked.container.clone(), words: words.to_vec(), ..Command::default() };
+        let command = ExecCommand {
+            container: asked.container.clone(),
+            words: words.to_vec(),
+            ..ExecCommand::default()
+        };
         Ok(self.exec(&asked.namespace, &asked.pod, &command).await?)
     }
 
     /// Tells the container's worker; of another run nothing.
-    async fn tell(&self, asked: &ProbeAsker, hear: impl FnOnce(&mut Container)) {
+    async fn tell(&self, asked: &ProbeAsker, hear: impl FnOnce(&mut KubeContainer)) {
         let Some(mut loan) = self.pods.borrow_by_uid(&asked.uid).await else { return };
         let container = loan.container_mut(&asked.container);
         let Some(container) = container.filter(|own| own.running_id() == Some(&asked.id)) else { return };

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::facts::Facts;
+use super::facts::VolumeFacts;
 use super::sources::{Found, PreparedDevice, Source};
 use apis::tree::{flag, is_set, items, text, texts};
 use apis::views::pod::Container;
@@ -16,7 +16,7 @@ use apis::views::pod::Container;
 const EXAMPLE_CLASS: &str = "GPU";
 
 /// Of all devices that a container has.
-pub(super) fn of_container(facts: &Facts<'_>, container: &Container) -> BTreeMap<String, String> {
+pub(super) fn of_container(facts: &VolumeFacts<'_>, container: &Container) -> BTreeMap<String, String> {
     let Some(Found::Prepared(devices)) = facts.sources.get(&Source::Devices) else { return BTreeMap::new() };
     let has = |device: &&PreparedDevice| {
         let claims = &container.resources.claims;
@@ -27,7 +27,7 @@ pub(super) fn of_container(facts: &Facts<'_>, container: &Container) -> BTreeMap
 }
 
 /// Whether a device is for an extended resource of a container.
-fn is_mapped(facts: &Facts<'_>, container: &Container, device: &PreparedDevice) -> bool {
+fn is_mapped(facts: &VolumeFacts<'_>, container: &Container, device: &PreparedDevice) -> bool {
     let status = facts.pod.status.extended_resource_claim_status.as_deref();
     let mappings = status.map_or(&[][..], |status| items(status, "requestMappings"));
     mappings.iter().any(|mapping| {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::facts::Facts;
+use super::facts::VolumeFacts;
 use apis::views::pod_detail::PodDetail;
 
 /// Who a node itself asks for names, as a node of kind does; nobody answers there.
@@ -22,7 +22,7 @@ struct ResolverLines {
 }
 
 /// The file.
-pub(super) fn resolv_conf(facts: &Facts<'_>) -> String {
+pub(super) fn resolv_conf(facts: &VolumeFacts<'_>) -> String {
     let namespace = &facts.metadata.namespace;
     let made = resolver(facts.pod.spec.host_network, facts.detail, namespace, facts.cluster_dns);
     let ResolverLines { mut servers, searches, options } = made;

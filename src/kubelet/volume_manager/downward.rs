@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::volume_manager::facts::Facts;
+use crate::volume_manager::facts::VolumeFacts;
 use apimachinery::quantity::Quantity;
 use apis::views::pod::{Container, Pod};
 
 /// `fieldRef`: nothing for a path that is none.
-pub(super) fn field(facts: &Facts<'_>, path: &str) -> Option<String> {
-    let Facts { pod, metadata, annotations, pod_ips, host_ips, .. } = facts;
+pub(super) fn field(facts: &VolumeFacts<'_>, path: &str) -> Option<String> {
+    let VolumeFacts { pod, metadata, annotations, pod_ips, host_ips, .. } = facts;
     let key = |list: &str| path.strip_prefix(list)?.strip_prefix("['")?.strip_suffix("']");
     if let Some(label) = key("metadata.labels") {
         return Some(metadata.labels.get(label).cloned().unwrap_or_default());
@@ -42,7 +42,7 @@ fn lines(entries: &BTreeMap<String, String>) -> String {
 
 /// `resourceFieldRef`: an amount of the container in units of the divisor, rounded up. A limit that is
 /// not set is what the node has for pods.
-pub(super) fn resource(facts: &Facts<'_>, own: &Container, source: &Value) -> Option<String> {
+pub(super) fn resource(facts: &VolumeFacts<'_>, own: &Container, source: &Value) -> Option<String> {
     let container = match source["containerName"].as_str().filter(|name| !name.is_empty()) {
         Some(name) => container(facts.pod, name)?,
         None => own,

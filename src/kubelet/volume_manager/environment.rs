@@ -8,9 +8,9 @@ use super::config_error::ContainerConfigError;
 use super::device_variables;
 use super::downward;
 use super::env_file;
-use super::host_files::Written;
+use super::host_files::WrittenFiles;
 use super::sources::{Found, Keyed, Source};
-use crate::volume_manager::facts::Facts;
+use crate::volume_manager::facts::VolumeFacts;
 use apis::views::pod::Container;
 use apis::views::pod_detail::{ContainerDetail, Reference};
 use apis::views::service::Service;
@@ -27,10 +27,10 @@ pub(super) type ContainerVariables = BTreeMap<String, String>;
 /// # Errors
 /// What is missing, as the message of `CreateContainerConfigError`.
 pub(super) fn variables(
-    facts: &Facts<'_>,
+    facts: &VolumeFacts<'_>,
     container: &Container,
     detail: &ContainerDetail,
-    written: &Written,
+    written: &WrittenFiles,
 ) -> Result<ContainerVariables, ContainerConfigError> {
     let services = services(facts);
     let mut variables = VariablesSoFar::default();
@@ -95,7 +95,11 @@ impl VariablesSoFar {
 
 /// `fileKeyRef`: from a file that another container has left in a volume of the pod; nothing when it may be
 /// missing and is.
-fn from_file(facts: &Facts<'_>, source: &Value, written: &Written) -> Result<Option<String>, String> {
+fn from_file(
+    facts: &VolumeFacts<'_>,
+    source: &Value,
+    written: &WrittenFiles,
+) -> Result<Option<String>, String> {
     let text = |name: &str| source[name].as_str().unwrap_or_default();
     let (volume, path, key) = (text("volumeName"), text("path"), text("key"));
     let is_there = facts.detail.spec.volumes.iter().any(|it| it.name == volume && it.empty_dir.is_some());
@@ -118,7 +122,11 @@ fn from_file(facts: &Facts<'_>, source: &Value, written: &Written) -> Result<Opt
 }
 
 /// `valueFrom`: nothing when it is optional and missing.
-fn from_source(facts: &Facts<'_>, container: &Container, source: &Value) -> Result<Option<String>, String> {
+fn from_source(
+    facts: &VolumeFacts<'_>,
+    container: &Container,
+    source: &Value,
+) -> Result<Option<String>, String> {
     if let Some(path) = source["fieldRef"]["fieldPath"].as_str() {
         return Ok(downward::field(facts, path));
     }
@@ -145,7 +153,7 @@ fn from_source(facts: &Facts<'_>, container: &Container, source: &Value) -> Resu
 }
 
 fn object<'a>(
-    facts: &Facts<'a>,
+    facts: &VolumeFacts<'a>,
     reference: &Reference,
     is_secret: bool,
 ) -> Result<Option<&'a Keyed>, String> {
@@ -163,7 +171,7 @@ fn text(value: &[u8]) -> String {
 }
 
 /// The services that the pod was told of when it started: those of its namespace, and the apiserver's.
-fn services(facts: &Facts<'_>) -> BTreeMap<String, String> {
+fn services(facts: &VolumeFacts<'_>) -> BTreeMap<String, String> {
     let mut variables = BTreeMap::new();
     let Some(Found::Services(services)) = facts.sources.get(&Source::Services) else { return variables };
     let links = facts.detail.spec.enable_service_links != Some(false);

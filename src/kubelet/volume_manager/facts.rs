@@ -10,7 +10,7 @@ use apis::views::pod::Pod;
 use apis::views::pod_detail::PodDetail;
 
 /// What the surroundings of a pod's containers are worked out from.
-pub struct Facts<'a> {
+pub struct VolumeFacts<'a> {
     /// The pod.
     pub pod: &'a Pod,
     /// Its metadata.
@@ -31,7 +31,7 @@ pub struct Facts<'a> {
     pub allocatable: &'a BTreeMap<String, String>,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> VolumeFacts<'a> {
     /// The name that the pod calls itself.
     pub fn hostname(&self) -> &'a str {
         match self.pod.spec.hostname.as_str() {

@@ -35,7 +35,7 @@ pub struct HostFiles {
 
 /// What containers wrote into the volumes of a pod, and its node's files.
 #[derive(Clone, Debug, Default)]
-pub struct Written {
+pub struct WrittenFiles {
     /// By the volumes' names.
     volumes: BTreeMap<String, Files>,
     host: HostFiles,
@@ -85,10 +85,10 @@ impl HostFiles {
     }
 }
 
-impl Written {
+impl WrittenFiles {
     /// Nothing yet, on a node of its own.
-    pub fn new() -> Written {
-        Written::default()
+    pub fn new() -> WrittenFiles {
+        WrittenFiles::default()
     }
 
     /// From now on on this node, in this cluster.
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_node_has_files_of_its_own() {
-        let mut pod = Written::new();
+        let mut pod = WrittenFiles::new();
         pod.set_host(&HostFiles::of_node("node-1", &["172.18.0.2".into()]), &ClaimedFiles::default());
         let hosts = pod.files("/etc/hosts")[""].text();
         assert!(hosts.starts_with("127.0.0.1\tlocalhost\n") && hosts.ends_with("\n172.18.0.2\tnode-1\n"));
@@ -156,14 +156,14 @@ mod tests {
     #[test]
     fn pods_of_a_node_share_its_files() {
         let node = HostFiles::default();
-        let mut pods = [Written::new(), Written::new(), Written::new()];
+        let mut pods = [WrittenFiles::new(), WrittenFiles::new(), WrittenFiles::new()];
         let claimed = ClaimedFiles::default();
         pods[..2].iter_mut().for_each(|pod| pod.set_host(&node, &claimed));
         pods[2].set_host(&HostFiles::default(), &claimed);
         pods[0].keep(left("/data", "a/b", Some("1")));
         pods[0].keep(left("/database", "c", Some("2")));
         pods[0].keep(left("own", "d", Some("3")));
-        let seen = |pod: &Written, volume: &str| pod.files(volume).into_keys().collect::<Vec<_>>();
+        let seen = |pod: &WrittenFiles, volume: &str| pod.files(volume).into_keys().collect::<Vec<_>>();
         assert_eq!(seen(&pods[1], "/data"), ["a/b"]);
         assert_eq!(seen(&pods[1], "/data/a/"), ["b"]);
         assert_eq!(seen(&pods[1], "/data/a/b"), [""]);
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_on_a_node_is_lost() {
-        let (mut pod, text) = (Written::new(), "a".repeat(MAX_FILE_BYTES));
+        let (mut pod, text) = (WrittenFiles::new(), "a".repeat(MAX_FILE_BYTES));
         for at in 0..20 {
             pod.keep(left("/data", &at.to_string(), Some(&text)));
             pod.keep(left("own", &at.to_string(), Some(&text)));
@@ -227,7 +227,7 @@ mod tests {
         assert!(!is_there("/data/ab", "Directory") && !is_there("/data/f", "File"));
         assert!(is_there("/data/f", "FileOrCreate") && is_there("/data/f", "File"));
         assert!(is_there("/any", "") && is_there("/any", "Directory"));
-        let mut pod = Written::new();
+        let mut pod = WrittenFiles::new();
         pod.set_host(&node, &ClaimedFiles::default());
         pod.keep(left("/any", "c/d", Some("1")));
         assert!(is_there("/any/c", "Directory") && is_there("/any/c/d", "File"));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::answers_source::AnswersSource;
 use super::devices;
-use super::host_files::Written;
+use super::host_files::WrittenFiles;
 use super::sources::{self, Found, Source, Sources};
 use apimachinery::object::Object;
 use apimachinery::time::Time;
@@ -32,7 +32,7 @@ pub(crate) struct Mounting {
     pub(crate) waits_since: Option<Time>,
     /// When mounting is tried again, and the pause before that.
     pub(crate) retry: Option<(Time, Duration)>,
-    pub(crate) written: Written,
+    pub(crate) written: WrittenFiles,
     /// The pod ran before this kubelet, and is taken up when all is there.
     pub(crate) is_to_be_adopted: bool,
 }
@@ -64,7 +64,7 @@ impl Mounting {
             is_mounted: false,
             waits_since: None,
             retry: None,
-            written: Written::new(),
+            written: WrittenFiles::new(),
             is_to_be_adopted: false,
         }
     }

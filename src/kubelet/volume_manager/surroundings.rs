@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::config_error::ContainerConfigError;
-use super::facts::Facts;
-use super::host_files::Written;
+use super::facts::VolumeFacts;
+use super::host_files::WrittenFiles;
 use super::{environment, volumes};
 use apimachinery::time::Time;
 use apis::views::pod::Container;
@@ -18,11 +18,11 @@ use machine::surroundings::{Surroundings, program_of};
 /// # Errors
 /// The message of `CreateContainerConfigError`.
 pub fn surroundings(
-    facts: &Facts<'_>,
+    facts: &VolumeFacts<'_>,
     container: &Container,
     restart_count: i64,
     now: Time,
-    written: &Written,
+    written: &WrittenFiles,
 ) -> Result<Surroundings, ContainerConfigError> {
     let Some(detail) = facts.detail.container(&container.name) else { return Ok(Surroundings::default()) };
     let mut variables = environment::variables(facts, container, detail, written)?;
@@ -62,7 +62,7 @@ pub fn surroundings(
 
 /// The command line of the first process that a container sees: its own, or that of the one that it is to
 /// debug.
-fn first_process(facts: &Facts<'_>, container: &Container) -> Vec<String> {
+fn first_process(facts: &VolumeFacts<'_>, container: &Container) -> Vec<String> {
     let target = &container.target_container_name;
     let words = |of: &Container| of.command.iter().chain(&of.args).cloned().collect();
     let Some(target) = facts.pod.spec.all_containers().find(|spec| spec.name == *target) else {
@@ -116,11 +116,11 @@ mod tests {
     }
 
     impl Given {
-        fn with<T>(&self, look: impl FnOnce(&Facts<'_>, &Container) -> T) -> T {
+        fn with<T>(&self, look: impl FnOnce(&VolumeFacts<'_>, &Container) -> T) -> T {
             let object = Object::from_value(&self.pod, vec![]).unwrap();
             let (pod, detail) = (object.view::<Pod>(), object.view::<PodDetail>());
             let allocatable = BTreeMap::from([("cpu".to_owned(), "8".to_owned())]);
-            let facts = Facts {
+            let facts = VolumeFacts {
                 pod: &pod,
                 metadata: &object.metadata,
                 annotations: &pod.metadata.annotations,
@@ -135,7 +135,7 @@ mod tests {
         }
 
         fn around(&self) -> Result<Surroundings, ContainerConfigError> {
-            self.with(|facts, own| surroundings(facts, own, 0, Time::UNIX_EPOCH, &Written::new()))
+            self.with(|facts, own| surroundings(facts, own, 0, Time::UNIX_EPOCH, &WrittenFiles::new()))
         }
     }
 
@@ -202,7 +202,7 @@ mod tests {
             let source = json!({"volumeName": "v", "path": path, "key": key, "optional": is_optional});
             json!({"env": [{"name": "A", "valueFrom": {"fileKeyRef": source}}]})
         };
-        let mut written = Written::new();
+        let mut written = WrittenFiles::new();
         let file = File::new(b"HOST='db'\nBAD\n".to_vec(), 0o644);
         written.keep(vec![Left { volume: "v".into(), path: "of/app.env".into(), file: Some(file) }]);
         let found = |extra: Value, volumes: Value| {
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_key_that_a_file_does_not_set_may_be_missing() {
-        let mut written = Written::new();
+        let mut written = WrittenFiles::new();
         let file = File::new(b"HOST='db'\n".to_vec(), 0o644);
         written.keep(vec![Left { volume: "v".into(), path: "app.env".into(), file: Some(file) }]);
         let found = |is_optional: bool| {

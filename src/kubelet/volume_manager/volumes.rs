@@ -10,13 +10,13 @@ use super::cgroup_files;
 use super::config_error::ContainerConfigError;
 use super::dns;
 use super::downward;
-use super::host_files::{CLAIMED, Files, Written};
+use super::host_files::{CLAIMED, Files, WrittenFiles};
 use super::sources::{self, Found, Source};
-use crate::volume_manager::facts::Facts;
+use crate::volume_manager::facts::VolumeFacts;
 use apis::views::pod::Container;
 use apis::views::pod_detail::{ContainerDetail, DownwardSource, KeyedSource, Volume};
 use machine::bounds::MAX_PATH_BYTES;
-use machine::file_system::{self, File, Mount, Tree};
+use machine::file_system::{self, File, MountedVolume, Tree};
 use machine::image_files;
 use machine::interpreter::expansion::expand;
 
@@ -29,7 +29,7 @@ const FS_GROUP_MODE: u32 = 0o440;
 ///
 /// # Errors
 /// The first that cannot, and why: as in the event `FailedMount`.
-pub fn check(facts: &Facts<'_>) -> Result<(), (String, String)> {
+pub fn check(facts: &VolumeFacts<'_>) -> Result<(), (String, String)> {
     for volume in &facts.detail.spec.volumes {
         let made = of_objects(facts, volume, None).map_or(Ok(()), |files| files.map(drop));
         made.map_err(|why| (volume.name.clone(), why))?;
@@ -42,10 +42,10 @@ pub fn check(facts: &Facts<'_>) -> Result<(), (String, String)> {
 /// # Errors
 /// A `subPath` that cannot be, as the message of `CreateContainerConfigError`.
 pub fn mounts(
-    facts: &Facts<'_>,
+    facts: &VolumeFacts<'_>,
     detail: &ContainerDetail,
     variables: &BTreeMap<String, String>,
-) -> Result<Vec<Mount>, ContainerConfigError> {
+) -> Result<Vec<MountedVolume>, ContainerConfigError> {
     let mount = |mount: &apis::views::pod_detail::Mount| {
         let mut missing = vec![];
         let expanded = expand(&mount.sub_path_expr, |name| {
@@ -74,7 +74,7 @@ pub fn mounts(
         let claim = volume.and_then(|volume| volume.persistent_volume_claim.as_ref());
         let host_path = volume.and_then(|volume| volume.host_path.as_ref()).map(|source| &source.path);
         let medium = volume.and_then(|volume| volume.empty_dir.as_ref()).map(|source| source.medium.as_str());
-        Ok(Mount {
+        Ok(MountedVolume {
             path: mount.mount_path.clone(),
             sub_path: sub_path.trim_matches('/').to_owned(),
             volume: match (host_path, volume.and_then(|volume| claimed(facts, volume))) {
@@ -93,7 +93,12 @@ pub fn mounts(
 }
 
 /// The files of all volumes of a container, where it has them, and those that every container has.
-pub fn view(facts: &Facts<'_>, own: &Container, mounts: &[Mount], written: &Written) -> Tree {
+pub fn view(
+    facts: &VolumeFacts<'_>,
+    own: &Container,
+    mounts: &[MountedVolume],
+    written: &WrittenFiles,
+) -> Tree {
     let of_image = image_files::files(&own.image).into_iter();
     let mut tree: Tree = of_image.map(|(path, file)| (format!("/{path}"), file)).collect();
     tree.extend(cgroup_files::files(&own.resources));
@@ -128,7 +133,7 @@ pub fn view(facts: &Facts<'_>, own: &Container, mounts: &[Mount], written: &Writ
 }
 
 /// Where the files of a volume are that is claimed; nothing before it is known which one it is.
-fn claimed(facts: &Facts<'_>, volume: &Volume) -> Option<String> {
+fn claimed(facts: &VolumeFacts<'_>, volume: &Volume) -> Option<String> {
     let source = sources::claim(volume, &facts.metadata.name)?;
     let claimed = facts.sources.get(&source).and_then(Found::volume)?;
     Some(if claimed.folder.is_empty() {
@@ -147,7 +152,11 @@ fn is_of_objects(volume: &Volume) -> bool {
 
 /// The files of a volume that is made of API objects; nothing for other volumes. The amounts of a
 /// container are those of `own` where no other is named.
-fn of_objects(facts: &Facts<'_>, volume: &Volume, own: Option<&Container>) -> Option<Result<Files, String>> {
+fn of_objects(
+    facts: &VolumeFacts<'_>,
+    volume: &Volume,
+    own: Option<&Container>,
+) -> Option<Result<Files, String>> {
     let mut files = Files::new();
     let mode = |mode: Option<u32>| mode.unwrap_or(DEFAULT_MODE);
     let made = if let Some(source) = &volume.config_map {
@@ -179,7 +188,7 @@ fn of_objects(facts: &Facts<'_>, volume: &Volume, own: Option<&Container>) -> Op
 }
 
 fn keyed(
-    facts: &Facts<'_>,
+    facts: &VolumeFacts<'_>,
     source: &KeyedSource,
     is_secret: bool,
     mode: u32,
@@ -212,7 +221,7 @@ fn keyed(
 }
 
 fn downward_files(
-    facts: &Facts<'_>,
+    facts: &VolumeFacts<'_>,
     source: &DownwardSource,
     own: Option<&Container>,
     mode: u32,
@@ -233,7 +242,7 @@ fn downward_files(
 }
 
 /// `/etc/hosts` as the kubelet writes it (`pkg/kubelet/kubelet_pods.go`).
-fn hosts(facts: &Facts<'_>) -> String {
+fn hosts(facts: &VolumeFacts<'_>) -> String {
     let spec = &facts.pod.spec;
     let mut text = if spec.host_network {
         "# Kubernetes-managed hosts file (host network).\n"

@@ -9,12 +9,12 @@ use sha2::{Digest, Sha256};
 
 use super::flags::flag;
 use super::{in_cluster, klog_line};
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::programs::resolve;
 use crate::questions::{CONNECT_TIMEOUT, NetworkAsk, NetworkReply, Question};
 
 /// `connect HOST:PORT`: whether anybody is there, and if not, in one word why.
-pub(super) fn connect(player: &mut Player<'_>, arguments: &[String]) -> Result<(), Flow> {
+pub(super) fn connect(player: &mut Player<'_>, arguments: &[String]) -> Result<(), AfterCommand> {
     let place = place(arguments);
     let Some((host, port)) = place.and_then(|place| place.rsplit_once(':')) else {
         let place = place.unwrap_or_default();
@@ -65,9 +65,9 @@ pub(super) fn connect(player: &mut Player<'_>, arguments: &[String]) -> Result<(
     Ok(())
 }
 
-fn wait(player: &mut Player<'_>, time: Duration) -> Result<(), Flow> {
+fn wait(player: &mut Player<'_>, time: Duration) -> Result<(), AfterCommand> {
     match player.pause(time) {
-        Flow::Go => Ok(()),
+        AfterCommand::Go => Ok(()),
         flow => Err(flow),
     }
 }
@@ -88,7 +88,7 @@ fn place(arguments: &[String]) -> Option<&str> {
 }
 
 /// `inclusterclient`: asks the apiserver for its health, with the token that its volume holds then.
-pub(super) fn poll(player: &mut Player<'_>, arguments: &[String]) -> Result<(), Flow> {
+pub(super) fn poll(player: &mut Player<'_>, arguments: &[String]) -> Result<(), AfterCommand> {
     klog_line::say_at(player, ('I', "main.go:61"), "started");
     let seconds = flag(arguments, "poll-interval").and_then(|seconds| seconds.parse().ok()).unwrap_or(30);
     loop {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::flags::flag;
 use super::forward_tester::{ForwardTester, HalfClosing};
 use super::klog_line;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::programs::resolve;
 use crate::questions::{CONNECT_TIMEOUT, NetworkAsk, NetworkReply, Question};
 
@@ -72,7 +72,7 @@ pub(crate) fn serving(words: &[String]) -> Option<(i64, ForwardTester)> {
     server(flag(words, "options").unwrap_or_default(), false).ok()
 }
 
-pub(super) fn run(player: &mut Player<'_>, words: &[String]) -> Flow {
+pub(super) fn run(player: &mut Player<'_>, words: &[String]) -> AfterCommand {
     let runner = flag(words, "runner").unwrap_or_default();
     if flag(words, "serve").is_some_and(|address| !address.is_empty()) {
         klog_line::say(player, format!("Running server on {}", flag(words, "serve").unwrap_or_default()));
@@ -93,14 +93,14 @@ pub(super) fn run(player: &mut Player<'_>, words: &[String]) -> Flow {
     }
 }
 
-fn failed(player: &mut Player<'_>, why: String, said: &str) -> Flow {
+fn failed(player: &mut Player<'_>, why: String, said: &str) -> AfterCommand {
     klog_line::say(player, format!("Error: {why}"));
     player.say(&format!("output:\n\n{said}"));
-    Flow::Exit(1)
+    AfterCommand::Exit(1)
 }
 
 /// Connects, waits until the other side has nothing more to say, and stays.
-fn client(player: &mut Player<'_>, options: &CloseWaitOptions) -> Result<Flow, Flow> {
+fn client(player: &mut Player<'_>, options: &CloseWaitOptions) -> Result<AfterCommand, AfterCommand> {
     let place = options.remote_addr.as_str();
     let (host, port) = place.rsplit_once(':').unwrap_or((place, ""));
     let address = resolve(player, host.trim_matches(['[', ']']))?;
@@ -139,11 +139,11 @@ fn client(player: &mut Player<'_>, options: &CloseWaitOptions) -> Result<Flow, F
         said.push_str("# closewait.go:206: Leaking client connection (assigning to global variable)\n");
     }
     match player.pause(options.stays()) {
-        Flow::Go => {}
+        AfterCommand::Go => {}
         flow => return Err(flow),
     }
     player.say(&format!("output:\n\n{said}# closewait.go:213: Done\n"));
-    Ok(Flow::Exit(0))
+    Ok(AfterCommand::Exit(0))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `agnhost help`: which subcommands there are.
 
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 
 /// Subcommands, and what each is for.
 const SUBCOMMANDS: &[(&str, &str)] = &[
@@ -45,7 +45,7 @@ const SUBCOMMANDS: &[(&str, &str)] = &[
 ];
 
 /// As commands tell it that are made with cobra.
-pub(super) fn tell(player: &mut Player<'_>) -> Flow {
+pub(super) fn tell(player: &mut Player<'_>) -> AfterCommand {
     let width = SUBCOMMANDS.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut said = "Usage:\n  app [command]\n\nAvailable Commands:\n".to_owned();
     for (name, purpose) in SUBCOMMANDS {
@@ -54,5 +54,5 @@ pub(super) fn tell(player: &mut Player<'_>) -> Flow {
     said.push_str("\nFlags:\n  -h, --help   help for app\n");
     said.push_str("\nUse \"app [command] --help\" for more information about a command.\n");
     player.say(&said);
-    Flow::Exit(0)
+    AfterCommand::Exit(0)
 }

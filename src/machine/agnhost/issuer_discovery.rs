@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::flags::flag;
 use super::{in_cluster, klog_line};
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::programs::resolve;
 use crate::questions::NetworkReply;
 use crate::url::WebUrl;
@@ -24,16 +24,16 @@ const ALGORITHMS: [Algorithm; 2] = [Algorithm::RS256, Algorithm::ES256];
 /// Why a token is not believed, or how the play goes on.
 enum TokenDoubt {
     Why(String),
-    Play(Flow),
+    Play(AfterCommand),
 }
 
-impl From<Flow> for TokenDoubt {
-    fn from(flow: Flow) -> TokenDoubt {
+impl From<AfterCommand> for TokenDoubt {
+    fn from(flow: AfterCommand) -> TokenDoubt {
         TokenDoubt::Play(flow)
     }
 }
 
-pub(super) fn run(player: &mut Player<'_>, arguments: &[String]) -> Flow {
+pub(super) fn run(player: &mut Player<'_>, arguments: &[String]) -> AfterCommand {
     let path = flag(arguments, "token-path").unwrap_or_default();
     let Some(token) = player.file(path).map(|file| file.text()) else {
         return klog_line::fatal(player, format!("open {path}: no such file or directory"));
@@ -47,7 +47,7 @@ pub(super) fn run(player: &mut Player<'_>, arguments: &[String]) -> Flow {
         return klog_line::fatal(player, "go-jose/go-jose: compact JWS format must have three parts");
     };
     match validate(player, (&token, &claims), flag(arguments, "audience").unwrap_or_default()) {
-        Ok(()) => Flow::Exit(0),
+        Ok(()) => AfterCommand::Exit(0),
         Err(TokenDoubt::Play(flow)) => flow,
         Err(TokenDoubt::Why(why)) => {
             klog_line::say(player, format!("failed to validate with in-cluster discovery: {why}"));

@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use chrono::{DateTime, Utc};
 
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 
 /// Where Go's own logger is told of a line.
 const LOG: &str = "log.go:245";
@@ -30,13 +30,13 @@ pub(crate) fn say_at(player: &mut Player<'_>, place: (char, &str), text: impl Di
 }
 
 /// Go's `log.Fatal`: the program ends.
-pub(super) fn fatal(player: &mut Player<'_>, text: impl Display) -> Flow {
+pub(super) fn fatal(player: &mut Player<'_>, text: impl Display) -> AfterCommand {
     say(player, text);
-    Flow::Exit(1)
+    AfterCommand::Exit(1)
 }
 
 /// klog's `Fatal`, which says where, and ends the program with a code of its own.
-pub(super) fn klog_fatal(player: &mut Player<'_>, place: &str, text: impl Display) -> Flow {
+pub(super) fn klog_fatal(player: &mut Player<'_>, place: &str, text: impl Display) -> AfterCommand {
     say_at(player, ('F', place), text);
-    Flow::Exit(255)
+    AfterCommand::Exit(255)
 }

@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use self::flags::{TLS_FILE, flag};
 use crate::images;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::invocation::Invocation;
 use crate::stress;
 
@@ -175,20 +175,22 @@ fn is_binary(word: &str) -> bool {
 }
 
 /// Runs a command line.
-pub(crate) fn run(player: &mut Player<'_>, line: &[String]) -> Flow {
+pub(crate) fn run(player: &mut Player<'_>, line: &[String]) -> AfterCommand {
     let arguments = line.get(2..).unwrap_or_default();
     match line.get(1).map(String::as_str) {
         Some("mounttest") => mount_test::run(player, arguments),
         Some("entrypoint-tester") => {
             player.say(&format!("[{}]\n", line.join(" ")));
-            Flow::Go
+            AfterCommand::Go
         }
         Some("logs-generator") => generate_logs(player, arguments),
-        Some("connect") => clients::connect(player, arguments).err().unwrap_or(Flow::Exit(player.status)),
-        Some("mtlsclient") => mutual_tls::client(player, arguments).err().unwrap_or(Flow::Exit(0)),
+        Some("connect") => {
+            clients::connect(player, arguments).err().unwrap_or(AfterCommand::Exit(player.status))
+        }
+        Some("mtlsclient") => mutual_tls::client(player, arguments).err().unwrap_or(AfterCommand::Exit(0)),
         Some("net") => close_wait::run(player, arguments),
         Some("stress") => stress::run(player, arguments),
-        Some("inclusterclient") => clients::poll(player, arguments).err().unwrap_or(Flow::Go),
+        Some("inclusterclient") => clients::poll(player, arguments).err().unwrap_or(AfterCommand::Go),
         Some("test-service-account-issuer-discovery") => issuer_discovery::run(player, arguments),
         Some("nonewprivs") => effective_user(player),
         Some("help" | "--help" | "-h") => help::tell(player),
@@ -205,16 +207,16 @@ pub(crate) fn run(player: &mut Player<'_>, line: &[String]) -> Flow {
     }
 }
 
-fn effective_user(player: &mut Player<'_>) -> Flow {
+fn effective_user(player: &mut Player<'_>) -> AfterCommand {
     player.say(&format!("Effective uid: {}\n", player.around.user));
-    Flow::Go
+    AfterCommand::Go
 }
 
 /// What is made of a file, as a line.
-fn show_line(player: &mut Player<'_>, path: &str, made: impl FnOnce(String) -> String) -> Flow {
+fn show_line(player: &mut Player<'_>, path: &str, made: impl FnOnce(String) -> String) -> AfterCommand {
     let text = player.file(path).map(|file| file.text()).unwrap_or_default();
     player.say(&format!("{}\n", made(text)));
-    Flow::Go
+    AfterCommand::Go
 }
 
 /// The words behind `keyword` in a `resolv.conf`.
@@ -224,7 +226,7 @@ fn resolver_words(text: &str, keyword: &str) -> String {
 }
 
 /// So many lines in so much time, each a request as an apiserver would log it.
-fn generate_logs(player: &mut Player<'_>, arguments: &[String]) -> Flow {
+fn generate_logs(player: &mut Player<'_>, arguments: &[String]) -> AfterCommand {
     let given = |long: &str, short: &str| {
         let at = arguments.iter().position(|word| word == short);
         flag(arguments, long).or_else(|| arguments.get(at? + 1).map(String::as_str))
@@ -245,11 +247,11 @@ fn generate_logs(player: &mut Player<'_>, arguments: &[String]) -> Flow {
         let request = format!("{method} /api/v1/namespaces/{namespace}/pods/p{number} {status}");
         klog_line::say_at(player, ('I', "logs_generator.go:76"), format!("{number} {request}"));
         match player.pause((duration / count).max(MIN_PAUSE)) {
-            Flow::Go => {}
+            AfterCommand::Go => {}
             flow => return flow,
         }
     }
-    Flow::Exit(0)
+    AfterCommand::Exit(0)
 }
 
 #[cfg(test)]

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use super::flags::flag;
 use crate::file_system::{self, File};
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 
 const NEW_FILE: &str = "mount-tester new file\n";
 /// What `statfs` calls tmpfs is a name; any other type is its number, here that of ext4.
 const EXT4: &str = "61267";
 
 /// Looks at files in a fixed order, whatever that of its flags.
-pub(super) fn run(player: &mut Player<'_>, arguments: &[String]) -> Flow {
+pub(super) fn run(player: &mut Player<'_>, arguments: &[String]) -> AfterCommand {
     let mut is_well = true;
     if let Some(path) = flag(arguments, "fs_type") {
         let mount = file_system::mount_of(&player.around.mounts, path);
@@ -53,7 +53,7 @@ pub(super) fn run(player: &mut Player<'_>, arguments: &[String]) -> Flow {
     player.status = i32::from(!is_well);
     match flag(arguments, "file_content_in_loop") {
         Some(path) => show_in_loop(player, path, arguments),
-        None => Flow::Exit(player.status),
+        None => AfterCommand::Exit(player.status),
     }
 }
 
@@ -101,7 +101,7 @@ fn show_content(player: &mut Player<'_>, path: &str) -> bool {
 }
 
 /// Every two seconds, until the content is what is expected or the time is over.
-fn show_in_loop(player: &mut Player<'_>, path: &str, arguments: &[String]) -> Flow {
+fn show_in_loop(player: &mut Player<'_>, path: &str, arguments: &[String]) -> AfterCommand {
     let retry_time = flag(arguments, "retry_time").and_then(|seconds| seconds.parse().ok()).unwrap_or(180);
     let breaks = flag(arguments, "break_on_expected_content") != Some("false");
     let end = player.elapsed.saturating_add(Duration::from_secs(retry_time));
@@ -114,7 +114,7 @@ fn show_in_loop(player: &mut Player<'_>, path: &str, arguments: &[String]) -> Fl
             Some(text) => {
                 player.say(&format!("content of file {path:?}: {text}\n"));
                 if breaks && text == NEW_FILE {
-                    return Flow::Exit(0);
+                    return AfterCommand::Exit(0);
                 }
                 if breaks {
                     player.say(&format!("Unexpected content. Expected: {NEW_FILE}. Retrying\n"));
@@ -122,9 +122,9 @@ fn show_in_loop(player: &mut Player<'_>, path: &str, arguments: &[String]) -> Fl
             }
         }
         match player.pause(Duration::from_secs(2)) {
-            Flow::Go => {}
+            AfterCommand::Go => {}
             flow => return flow,
         }
     }
-    Flow::Exit(player.status)
+    AfterCommand::Exit(player.status)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::flags::flag;
 use super::klog_line;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::programs::resolve;
 use crate::questions::{CONNECT_TIMEOUT, HttpQuestion, NetworkAsk, NetworkReply, Question, TlsTrust, phrase};
 use crate::url::WebUrl;
@@ -31,11 +31,11 @@ pub(crate) fn serving(words: &[String]) -> Option<(i64, MutualTls)> {
 }
 
 /// What the server does without its flags, or without its files.
-pub(super) fn begin_server(player: &mut Player<'_>, words: &[String]) -> Result<(), Flow> {
+pub(super) fn begin_server(player: &mut Player<'_>, words: &[String]) -> Result<(), AfterCommand> {
     let ends = |player: &mut Player<'_>, why: String| {
         // cobra says so, and the program ends well.
         player.complain(&format!("Error: {why}\n"));
-        Err(Flow::Exit(0))
+        Err(AfterCommand::Exit(0))
     };
     let Some((_, files)) = serving(words) else { return ends(player, "missing required flags".to_owned()) };
     for (path, what) in [
@@ -51,7 +51,7 @@ pub(super) fn begin_server(player: &mut Player<'_>, words: &[String]) -> Result<
 }
 
 /// `mtlsclient --fetch-url=URL --server-trust-bundle=FILE --client-cred-bundle=FILE`
-pub(super) fn client(player: &mut Player<'_>, words: &[String]) -> Result<(), Flow> {
+pub(super) fn client(player: &mut Player<'_>, words: &[String]) -> Result<(), AfterCommand> {
     let named = |name| flag(words, name).filter(|value| !value.is_empty());
     let all = (named("fetch-url"), named("server-trust-bundle"), named("client-cred-bundle"));
     let (Some(url), Some(trusted), Some(own)) = all else {
@@ -60,7 +60,7 @@ pub(super) fn client(player: &mut Player<'_>, words: &[String]) -> Result<(), Fl
     };
     loop {
         match player.pause(PERIOD) {
-            Flow::Go => {}
+            AfterCommand::Go => {}
             flow => return Err(flow),
         }
         match poll(player, url, trusted, own)? {
@@ -79,7 +79,7 @@ fn poll(
     url: &str,
     trusted: &str,
     own: &str,
-) -> Result<Result<String, String>, Flow> {
+) -> Result<Result<String, String>, AfterCommand> {
     let missing =
         |what: &str, path: &str| Err(format!("while reading {what}: open {path}: no such file or directory"));
     let Some(authorities) = player.file(trusted).map(|file| file.text()) else {

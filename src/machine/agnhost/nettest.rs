@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::flags::flag;
 use super::{in_cluster, klog_line};
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::questions::{CONNECT_TIMEOUT, HttpQuestion, NetworkAsk, NetworkReply, Question, WebReply};
 use crate::requests::{WebAnswer, WebRequest};
 use crate::server_state::ServerState;
@@ -99,7 +99,7 @@ impl NetTest {
     }
 
     /// The process: it ends where it cannot ask the API.
-    pub(super) fn run(&self, player: &mut Player<'_>) -> Flow {
+    pub(super) fn run(&self, player: &mut Player<'_>) -> AfterCommand {
         if self.service.is_empty() {
             return klog_line::fatal(player, "Must provide -service flag.");
         }
@@ -109,7 +109,11 @@ impl NetTest {
         }
     }
 
-    fn contact_others(&self, player: &mut Player<'_>, contacts: &mut PeerContacts) -> Result<(), Flow> {
+    fn contact_others(
+        &self,
+        player: &mut Player<'_>,
+        contacts: &mut PeerContacts,
+    ) -> Result<(), AfterCommand> {
         let tenth = Duration::from_secs(self.peers as u64 / 10);
         let pause = tenth.max(Duration::from_secs(5));
         let timeout = Duration::from_secs(300).max(Duration::from_secs(self.peers as u64));
@@ -144,7 +148,7 @@ impl NetTest {
     }
 
     /// As `http://IP:PORT`, in their order.
-    fn endpoints(&self, player: &mut Player<'_>) -> Result<Vec<String>, Flow> {
+    fn endpoints(&self, player: &mut Player<'_>) -> Result<Vec<String>, AfterCommand> {
         let target = format!("/api/v1/namespaces/{}/endpoints/{}", self.namespace, self.service);
         let Some(reply) = ask_api(player, &target)? else { return Ok(vec![]) };
         let found: FoundEndpoints = serde_json::from_slice(&reply.body).unwrap_or_default();
@@ -206,7 +210,7 @@ impl PeerContacts {
 }
 
 /// Waits for the apiserver, and says which one it is.
-fn find_server(player: &mut Player<'_>, (pause, end): (Duration, Duration)) -> Result<(), Flow> {
+fn find_server(player: &mut Player<'_>, (pause, end): (Duration, Duration)) -> Result<(), AfterCommand> {
     while player.elapsed < end {
         let why = match ask_api(player, "/version")? {
             Some(reply) if reply.code == 200 => {
@@ -224,7 +228,7 @@ fn find_server(player: &mut Player<'_>, (pause, end): (Duration, Duration)) -> R
 }
 
 /// Nothing where it does not answer.
-fn ask_api(player: &mut Player<'_>, target: &str) -> Result<Option<WebReply>, Flow> {
+fn ask_api(player: &mut Player<'_>, target: &str) -> Result<Option<WebReply>, AfterCommand> {
     let Some(question) = in_cluster::question(player, target) else {
         let why = format!("Unable to create config; error: {}", in_cluster::WHY_NONE);
         return Err(klog_line::fatal(player, why));
@@ -236,7 +240,7 @@ fn ask_api(player: &mut Player<'_>, target: &str) -> Result<Option<WebReply>, Fl
 }
 
 /// Tells one of itself.
-fn contact(player: &mut Player<'_>, contacts: &mut PeerContacts, endpoint: &str) -> Result<(), Flow> {
+fn contact(player: &mut Player<'_>, contacts: &mut PeerContacts, endpoint: &str) -> Result<(), AfterCommand> {
     let post = WritePost { source: player.around.hostname.clone(), dest: endpoint.to_owned() };
     let to = endpoint.trim_start_matches("http://").to_owned();
     let http = HttpQuestion {
@@ -274,9 +278,9 @@ fn contact(player: &mut Player<'_>, contacts: &mut PeerContacts, endpoint: &str)
     Ok(())
 }
 
-fn wait(player: &mut Player<'_>, time: Duration) -> Result<(), Flow> {
+fn wait(player: &mut Player<'_>, time: Duration) -> Result<(), AfterCommand> {
     match player.pause(time) {
-        Flow::Go => Ok(()),
+        AfterCommand::Go => Ok(()),
         flow => Err(flow),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::flags::{TLS_FILE, flag, is_set};
 use super::{klog_line, mutual_tls};
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 
 /// Variables that `no-snat-test` cannot do without.
 const ADDRESSES: [&str; 2] = ["POD_IP", "NODE_IP"];
@@ -13,7 +13,7 @@ const ADDRESSES: [&str; 2] = ["POD_IP", "NODE_IP"];
 const TLS_KEY: &str = "tls-private-key-file";
 
 /// Says what it says, and serves from then on.
-pub(super) fn begin(player: &mut Player<'_>, mode: &str, arguments: &[String]) -> Flow {
+pub(super) fn begin(player: &mut Player<'_>, mode: &str, arguments: &[String]) -> AfterCommand {
     let named = |name: &str, usual: &str| flag(arguments, name).unwrap_or(usual).to_owned();
     let begun = match mode {
         "netexec" => net_exec(player, arguments),
@@ -46,7 +46,7 @@ pub(super) fn begin(player: &mut Player<'_>, mode: &str, arguments: &[String]) -
     }
 }
 
-fn net_exec(player: &mut Player<'_>, arguments: &[String]) -> Result<(), Flow> {
+fn net_exec(player: &mut Player<'_>, arguments: &[String]) -> Result<(), AfterCommand> {
     let mut addresses: Vec<&str> =
         flag(arguments, "udp-listen-addresses").map_or(vec![""], |addresses| addresses.split(',').collect());
     if let Some(wrong) = addresses.iter().find(|it| !it.is_empty() && it.parse::<IpAddr>().is_err()) {
@@ -63,7 +63,7 @@ fn net_exec(player: &mut Player<'_>, arguments: &[String]) -> Result<(), Flow> {
     Ok(())
 }
 
-fn serve_host_name(player: &mut Player<'_>, arguments: &[String]) -> Result<(), Flow> {
+fn serve_host_name(player: &mut Player<'_>, arguments: &[String]) -> Result<(), AfterCommand> {
     let is_web = flag(arguments, "http") != Some("false");
     if is_web && (is_set(arguments, "tcp") || is_set(arguments, "udp")) {
         let why = "Can't server TCP/UDP mode and HTTP mode at the same time";
@@ -75,7 +75,7 @@ fn serve_host_name(player: &mut Player<'_>, arguments: &[String]) -> Result<(), 
 }
 
 /// It serves as long as it knows its own addresses.
-fn no_snat(player: &mut Player<'_>) -> Result<(), Flow> {
+fn no_snat(player: &mut Player<'_>) -> Result<(), AfterCommand> {
     for name in ADDRESSES {
         let why = match player.variables.get(name) {
             None => format!("{name} env var was not present in the environment\n"),
@@ -85,13 +85,13 @@ fn no_snat(player: &mut Player<'_>) -> Result<(), Flow> {
             Some(_) => continue,
         };
         player.fail(&why);
-        return Err(Flow::Exit(1));
+        return Err(AfterCommand::Exit(1));
     }
     Ok(())
 }
 
 /// Without its certificate it ends at once.
-fn certificate(player: &mut Player<'_>, arguments: &[String], place: &str) -> Result<(), Flow> {
+fn certificate(player: &mut Player<'_>, arguments: &[String], place: &str) -> Result<(), AfterCommand> {
     for name in [TLS_FILE, TLS_KEY] {
         let path = flag(arguments, name).unwrap_or_default();
         if player.file(path).is_none() {
@@ -102,7 +102,7 @@ fn certificate(player: &mut Player<'_>, arguments: &[String], place: &str) -> Re
     Ok(())
 }
 
-fn grpc(player: &mut Player<'_>, arguments: &[String]) -> Result<(), Flow> {
+fn grpc(player: &mut Player<'_>, arguments: &[String]) -> Result<(), AfterCommand> {
     if flag(arguments, TLS_FILE).is_some() != flag(arguments, TLS_KEY).is_some() {
         let why = "Both --tls-cert-file and --tls-private-key-file must be set";
         return Err(klog_line::fatal(player, why));

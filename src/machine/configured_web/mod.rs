@@ -20,7 +20,7 @@ pub(crate) use rules::{BadConfig, ConfiguredWeb, WebRules};
 
 use crate::file_system::is_within;
 use crate::images;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::invocation::Invocation;
 use crate::programs::names;
 use crate::surroundings::Surroundings;
@@ -89,7 +89,7 @@ pub(crate) fn read(
 }
 
 /// The process: it serves until it is stopped, or ends at once.
-pub(crate) fn run(player: &mut Player<'_>, read: &Result<ConfiguredWeb, BadConfig>) -> Flow {
+pub(crate) fn run(player: &mut Player<'_>, read: &Result<ConfiguredWeb, BadConfig>) -> AfterCommand {
     match read {
         Ok(configured) => {
             configured.says.iter().for_each(|line| player.complain(&format!("{line}\n")));
@@ -97,7 +97,7 @@ pub(crate) fn run(player: &mut Player<'_>, read: &Result<ConfiguredWeb, BadConfi
         }
         Err(bad) => {
             player.complain(&format!("{}\n", bad.says));
-            Flow::Exit(bad.code)
+            AfterCommand::Exit(bad.code)
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::agnhost::asking::{AskFirst, Backing};
-use crate::file_system::{File, Mount, View};
+use crate::file_system::{File, MountedVolume, View};
 use crate::questions::{Answered, NetworkAsk, NetworkReply, WebReply};
 use crate::requests::{WebAnswer, WebRequest};
 
@@ -13,7 +13,7 @@ use crate::requests::{WebAnswer, WebRequest};
 fn around(files: &[(&str, &str)]) -> Surroundings {
     let file = |text: &str| File::new(text.to_owned(), 0o644);
     let tree = files.iter().map(|(path, text)| ((*path).to_owned(), file(text))).collect();
-    let mount = |(path, _): &(&str, &str)| Mount {
+    let mount = |(path, _): &(&str, &str)| MountedVolume {
         path: path.rsplit_once('/').map_or("/", |(folder, _)| folder).to_owned(),
         sub_path: String::new(),
         volume: "v".to_owned(),

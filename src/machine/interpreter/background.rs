@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use super::jobs::FIRST_PID;
 use super::killing::{is_signal, signal_name};
-use super::player::{Flow, Player};
+use super::player::{AfterCommand, Player};
 use crate::signal_names;
 
 impl Player<'_> {
     /// In the background: the time that it takes is not waited for.
-    pub(super) fn beside(&mut self, play: impl FnOnce(&mut Self) -> Flow) -> Flow {
+    pub(super) fn beside(&mut self, play: impl FnOnce(&mut Self) -> AfterCommand) -> AfterCommand {
         let (begun, first) = (self.elapsed, self.lines.len());
         let (input, jobs) = (self.standard_input.take(), std::mem::take(&mut self.jobs));
         let heard = self.heard.take();
@@ -17,23 +17,23 @@ impl Player<'_> {
         let flow = self.isolated(play);
         (self.standard_input, self.jobs, self.heard) = (input, jobs, heard);
         self.is_beside = was_beside;
-        let ended = if flow == Flow::OutOfTime { Duration::MAX } else { self.elapsed };
-        if flow == Flow::Stopped || self.question.is_some() || self.steps_left == 0 {
+        let ended = if flow == AfterCommand::OutOfTime { Duration::MAX } else { self.elapsed };
+        if flow == AfterCommand::Stopped || self.question.is_some() || self.steps_left == 0 {
             return flow;
         }
         self.jobs.add(ended, self.status, first..self.lines.len());
         (self.elapsed, self.status) = (begun, 0);
-        Flow::Go
+        AfterCommand::Go
     }
 
     /// `wait`: for all, or for those that are named.
-    pub(crate) fn wait_for(&mut self, words: &[&str]) -> Flow {
+    pub(crate) fn wait_for(&mut self, words: &[&str]) -> AfterCommand {
         let named: Vec<&str> = words.iter().copied().filter(|word| !word.starts_with('-')).collect();
         if words.contains(&"-n") {
             let now = self.elapsed;
             let Some(next) = self.jobs.all.iter().map(|job| job.ended.max(now)).min() else {
                 self.status = 127;
-                return Flow::Go;
+                return AfterCommand::Go;
             };
             let at = self.jobs.all.iter().position(|job| job.ended.max(now) == next).unwrap_or_default();
             let (flow, is_cut_short) = self.wait_for_job(next);
@@ -58,15 +58,15 @@ impl Player<'_> {
                 None => (Duration::ZERO, 127),
             };
             match self.wait_for_job(ended) {
-                (Flow::Go, false) => self.status = status,
+                (AfterCommand::Go, false) => self.status = status,
                 (flow, _) => return flow,
             }
         }
-        Flow::Go
+        AfterCommand::Go
     }
 
     /// Waits for a job, and whether a signal came before its end.
-    fn wait_for_job(&mut self, end: Duration) -> (Flow, bool) {
+    fn wait_for_job(&mut self, end: Duration) -> (AfterCommand, bool) {
         let now = self.elapsed;
         // Signals are for the container's own process.
         let is_first = self.pid == 1 && !self.is_beside;
@@ -75,7 +75,7 @@ impl Player<'_> {
             return (self.sleep(at - now), true);
         }
         let flow = self.sleep(end.saturating_sub(now));
-        self.is_in_wait = is_first && flow == Flow::OutOfTime;
+        self.is_in_wait = is_first && flow == AfterCommand::OutOfTime;
         (flow, false)
     }
 
@@ -87,12 +87,12 @@ impl Player<'_> {
         self.say(&said);
     }
 
-    pub(super) fn handle_signal(&mut self, handler: &str) -> Flow {
+    pub(super) fn handle_signal(&mut self, handler: &str) -> AfterCommand {
         let status = self.status;
         match self.evaluate(handler) {
-            Flow::Go => {
+            AfterCommand::Go => {
                 self.status = status;
-                Flow::Go
+                AfterCommand::Go
             }
             flow => flow,
         }
@@ -128,11 +128,11 @@ impl Player<'_> {
     }
 
     /// What is to be done at the end of a shell, which ends with `flow`.
-    pub(crate) fn finish(&mut self, flow: Flow) -> Flow {
+    pub(crate) fn finish(&mut self, flow: AfterCommand) -> AfterCommand {
         let code = match flow {
-            Flow::Exit(code) | Flow::Return(code) => code,
-            Flow::Go | Flow::Break(_) | Flow::Continue(_) => self.status,
-            Flow::OutOfTime | Flow::Stopped => return flow,
+            AfterCommand::Exit(code) | AfterCommand::Return(code) => code,
+            AfterCommand::Go | AfterCommand::Break(_) | AfterCommand::Continue(_) => self.status,
+            AfterCommand::OutOfTime | AfterCommand::Stopped => return flow,
         };
         let Some(handler) = self.traps.get("EXIT").cloned() else { return flow };
         std::sync::Arc::make_mut(&mut self.traps).remove("EXIT");
@@ -140,15 +140,15 @@ impl Player<'_> {
         // What a key has ended has its end done all the same.
         self.interrupted = None;
         match self.evaluate(&handler) {
-            Flow::Exit(code) => Flow::Exit(code),
-            Flow::OutOfTime => Flow::OutOfTime,
-            Flow::Stopped => Flow::Stopped,
-            _ => Flow::Exit(code),
+            AfterCommand::Exit(code) => AfterCommand::Exit(code),
+            AfterCommand::OutOfTime => AfterCommand::OutOfTime,
+            AfterCommand::Stopped => AfterCommand::Stopped,
+            _ => AfterCommand::Exit(code),
         }
     }
 
     /// A command has failed (`trap ... ERR`).
-    pub(super) fn handle_failure(&mut self) -> Flow {
+    pub(super) fn handle_failure(&mut self) -> AfterCommand {
         match self.traps.get("ERR").cloned() {
             Some(handler) => {
                 self.tested += 1;
@@ -156,7 +156,7 @@ impl Player<'_> {
                 self.tested -= 1;
                 flow
             }
-            None => Flow::Go,
+            None => AfterCommand::Go,
         }
     }
 }

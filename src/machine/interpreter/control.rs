@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use super::pattern;
-use super::player::{Flow, Player, Sink};
-use crate::bounds::{Fault, MAX_DEPTH, MAX_VARIABLES};
+use super::player::{AfterCommand, Player, Sink};
+use crate::bounds::{MAX_DEPTH, MAX_VARIABLES, ScriptFault};
 use crate::programs;
-use crate::shell::{Action, Command, List, Node, Redirect, Target, When, Word, plain};
+use crate::shell::{
+    CommandList, PipelineNode, Redirect, ShellAction, ShellCommand, Target, When, Word, plain,
+};
 
 /// How a loop goes on after a round that ended so: `Break(0)` leaves it.
-fn left_round(flow: Flow) -> Flow {
+fn left_round(flow: AfterCommand) -> AfterCommand {
     match flow {
-        Flow::Continue(0 | 1) => Flow::Go,
-        Flow::Continue(loops) => Flow::Continue(loops - 1),
-        Flow::Break(0 | 1) => Flow::Break(0),
-        Flow::Break(loops) => Flow::Break(loops - 1),
+        AfterCommand::Continue(0 | 1) => AfterCommand::Go,
+        AfterCommand::Continue(loops) => AfterCommand::Continue(loops - 1),
+        AfterCommand::Break(0 | 1) => AfterCommand::Break(0),
+        AfterCommand::Break(loops) => AfterCommand::Break(loops - 1),
         flow => flow,
     }
 }
@@ -29,9 +31,9 @@ fn is_special(program: &str) -> bool {
 
 impl Player<'_> {
     /// Plays one command after the other.
-    pub(crate) fn list(&mut self, list: &List) -> Flow {
+    pub(crate) fn list(&mut self, list: &CommandList) -> AfterCommand {
         if self.depth == MAX_DEPTH {
-            return self.stop(Fault::Depth);
+            return self.stop(ScriptFault::Depth);
         }
         self.depth += 1;
         let flow = self.nodes(list);
@@ -39,7 +41,7 @@ impl Player<'_> {
         flow
     }
 
-    fn nodes(&mut self, list: &List) -> Flow {
+    fn nodes(&mut self, list: &CommandList) -> AfterCommand {
         for (at, node) in list.iter().enumerate() {
             let wanted = match node.when {
                 When::Always => true,
@@ -56,14 +58,14 @@ impl Player<'_> {
             let flow =
                 if node.is_background { self.beside(|player| player.node(node)) } else { self.node(node) };
             self.tested -= usize::from(is_tested);
-            if flow != Flow::Go {
+            if flow != AfterCommand::Go {
                 return flow;
             }
         }
-        Flow::Go
+        AfterCommand::Go
     }
 
-    fn node(&mut self, node: &Node) -> Flow {
+    fn node(&mut self, node: &PipelineNode) -> AfterCommand {
         let flow = match node.commands.as_slice() {
             [command] => self.command(command),
             commands => self.pipeline(commands),
@@ -75,7 +77,7 @@ impl Player<'_> {
     }
 
     /// In a shell of its own, which takes nothing of what changes there with it when it ends.
-    pub(crate) fn isolated(&mut self, play: impl FnOnce(&mut Self) -> Flow) -> Flow {
+    pub(crate) fn isolated(&mut self, play: impl FnOnce(&mut Self) -> AfterCommand) -> AfterCommand {
         let (variables, folder) = (self.variables.clone(), self.folder.clone());
         let (functions, arguments, traps) =
             (self.functions.clone(), self.arguments.clone(), self.traps.clone());
@@ -94,19 +96,19 @@ impl Player<'_> {
         (self.out, self.errors) = (out, errors);
         match flow {
             // It has ended the shell that it is in, too.
-            Flow::Exit(_) if self.killed.is_some() => flow,
-            Flow::Exit(code) | Flow::Return(code) => {
+            AfterCommand::Exit(_) if self.killed.is_some() => flow,
+            AfterCommand::Exit(code) | AfterCommand::Return(code) => {
                 self.abort = None;
                 self.status = code;
-                Flow::Go
+                AfterCommand::Go
             }
-            Flow::Break(_) | Flow::Continue(_) => Flow::Go,
+            AfterCommand::Break(_) | AfterCommand::Continue(_) => AfterCommand::Go,
             flow => flow,
         }
     }
 
     /// One after the other, each given what the one before said.
-    fn pipeline(&mut self, commands: &[Command]) -> Flow {
+    fn pipeline(&mut self, commands: &[ShellCommand]) -> AfterCommand {
         let mut input = self.standard_input.take();
         let mut failed = 0;
         for (at, command) in commands.iter().enumerate() {
@@ -123,7 +125,7 @@ impl Player<'_> {
                 flow
             };
             failed = if self.status == 0 { failed } else { self.status };
-            if matches!(flow, Flow::OutOfTime | Flow::Stopped) || self.killed.is_some() {
+            if matches!(flow, AfterCommand::OutOfTime | AfterCommand::Stopped) || self.killed.is_some() {
                 return flow;
             }
         }
@@ -135,19 +137,19 @@ impl Player<'_> {
     }
 
     /// Where a failure ends the script.
-    fn after_failure(&mut self) -> Flow {
+    fn after_failure(&mut self) -> AfterCommand {
         if self.status == 0 || self.tested > 0 {
-            return Flow::Go;
+            return AfterCommand::Go;
         }
         match self.handle_failure() {
-            Flow::Go if self.options.stops_at_failure => Flow::Exit(self.status),
+            AfterCommand::Go if self.options.stops_at_failure => AfterCommand::Exit(self.status),
             flow => flow,
         }
     }
 
-    fn command(&mut self, command: &Command) -> Flow {
+    fn command(&mut self, command: &ShellCommand) -> AfterCommand {
         match self.spend(1) {
-            Flow::Go => {}
+            AfterCommand::Go => {}
             flow => return flow,
         }
         self.line = command.line;
@@ -157,26 +159,29 @@ impl Player<'_> {
             self.redirected(command)
         };
         if self.fault.is_some() {
-            return Flow::Stopped;
+            return AfterCommand::Stopped;
         }
         if let Some(code) = self.abort {
-            return if flow == Flow::OutOfTime { flow } else { Flow::Exit(code) };
+            return if flow == AfterCommand::OutOfTime { flow } else { AfterCommand::Exit(code) };
         }
         let is_simple = matches!(
             command.action,
-            Action::Simple(..) | Action::Subshell(_) | Action::Conditional(_) | Action::Sum(_)
+            ShellAction::Simple(..)
+                | ShellAction::Subshell(_)
+                | ShellAction::Conditional(_)
+                | ShellAction::Sum(_)
         );
-        if flow == Flow::Go && is_simple { self.after_failure() } else { flow }
+        if flow == AfterCommand::Go && is_simple { self.after_failure() } else { flow }
     }
 
-    fn redirected(&mut self, command: &Command) -> Flow {
+    fn redirected(&mut self, command: &ShellCommand) -> AfterCommand {
         let (out, errors) = (self.out.clone(), self.errors.clone());
         let (sinks, inputs) = (self.more_sinks.clone(), self.more_inputs.clone());
         self.handle(inputs.values().map(String::len).sum());
         let reads = command.redirects.iter().find(|redirect| redirect.descriptor == 0);
         let input = reads.map(|_| self.standard_input.take());
         // `exec` alone changes them for good.
-        let is_lasting = matches!(&command.action, Action::Simple(_, words)
+        let is_lasting = matches!(&command.action, ShellAction::Simple(_, words)
             if words.len() == 1 && plain(&words[0]) == Some("exec"));
         let is_read = may_read(&command.action);
         let is_done = command.redirects.iter().all(|redirect| self.redirect(redirect, is_read));
@@ -184,13 +189,13 @@ impl Player<'_> {
             self.action(&command.action)
         } else {
             self.status = 1;
-            self.pending.take().unwrap_or(Flow::Go)
+            self.pending.take().unwrap_or(AfterCommand::Go)
         };
-        if !matches!(flow, Flow::OutOfTime | Flow::Stopped) {
+        if !matches!(flow, AfterCommand::OutOfTime | AfterCommand::Stopped) {
             flow = self.send_to_connections().unwrap_or(flow);
         }
         if is_lasting && is_done {
-            return Flow::Go;
+            return AfterCommand::Go;
         }
         // What was not read from a descriptor can be read later.
         let left = self.standard_input.take();
@@ -216,46 +221,46 @@ impl Player<'_> {
         flow
     }
 
-    fn action(&mut self, action: &Action) -> Flow {
+    fn action(&mut self, action: &ShellAction) -> AfterCommand {
         match action {
-            Action::Simple(assignments, words) => self.simple(assignments, words),
-            Action::Group(list) => self.list(list),
-            Action::Subshell(list) => self.isolated(|player| player.list(list)),
-            Action::If(branches) => self.branch(branches),
-            Action::While { condition, wanted, body, is_endless } => {
+            ShellAction::Simple(assignments, words) => self.simple(assignments, words),
+            ShellAction::Group(list) => self.list(list),
+            ShellAction::Subshell(list) => self.isolated(|player| player.list(list)),
+            ShellAction::If(branches) => self.branch(branches),
+            ShellAction::While { condition, wanted, body, is_endless } => {
                 self.repeat(condition, *wanted, body, *is_endless && self.is_for_end)
             }
-            Action::For(variable, values, body) => self.for_each(variable, values, body),
-            Action::Count(sums, body) => self.count(sums, body),
-            Action::Case(subject, arms) => self.case(subject, arms),
-            Action::Conditional(words) => {
+            ShellAction::For(variable, values, body) => self.for_each(variable, values, body),
+            ShellAction::Count(sums, body) => self.count(sums, body),
+            ShellAction::Case(subject, arms) => self.case(subject, arms),
+            ShellAction::Conditional(words) => {
                 self.status = i32::from(!programs::conditional(self, words));
-                Flow::Go
+                AfterCommand::Go
             }
-            Action::Sum(word) => {
+            ShellAction::Sum(word) => {
                 let text = self.text(word);
                 self.status = i32::from(self.sum(&text) == 0);
-                Flow::Go
+                AfterCommand::Go
             }
-            Action::Function(name, body) => {
+            ShellAction::Function(name, body) => {
                 self.status = 0;
                 self.define(name, body)
             }
         }
     }
 
-    fn define(&mut self, name: &str, body: &Arc<Command>) -> Flow {
+    fn define(&mut self, name: &str, body: &Arc<ShellCommand>) -> AfterCommand {
         if self.functions.len() >= MAX_VARIABLES {
-            return self.stop(Fault::Memory);
+            return self.stop(ScriptFault::Memory);
         }
         let is_shared = Arc::strong_count(&self.functions) > 1;
-        if self.spend(if is_shared { self.functions.len() } else { 0 }) == Flow::Go {
+        if self.spend(if is_shared { self.functions.len() } else { 0 }) == AfterCommand::Go {
             Arc::make_mut(&mut self.functions).insert(name.to_owned(), body.clone());
         }
         self.spend(0)
     }
 
-    fn simple(&mut self, assignments: &[(String, Word)], words: &[Word]) -> Flow {
+    fn simple(&mut self, assignments: &[(String, Word)], words: &[Word]) -> AfterCommand {
         let words = self.command_words(words);
         if words.is_empty() {
             self.status = 0;
@@ -290,17 +295,17 @@ impl Player<'_> {
         flow
     }
 
-    fn run_words(&mut self, words: &[String]) -> Flow {
+    fn run_words(&mut self, words: &[String]) -> AfterCommand {
         if self.fault.is_some() {
-            return Flow::Stopped;
+            return AfterCommand::Stopped;
         }
         if let Some(flow) = self.pending.take() {
             return flow;
         }
         if let Some(code) = self.abort {
-            return Flow::Exit(code);
+            return AfterCommand::Exit(code);
         }
-        let Some((program, arguments)) = words.split_first() else { return Flow::Go };
+        let Some((program, arguments)) = words.split_first() else { return AfterCommand::Go };
         match self.functions.get(program).cloned() {
             Some(function) => self.call(&function, arguments),
             None => {
@@ -313,9 +318,9 @@ impl Player<'_> {
     }
 
     /// A function with its arguments. What calls itself again and again is nested too deeply.
-    fn call(&mut self, function: &Command, arguments: &[String]) -> Flow {
+    fn call(&mut self, function: &ShellCommand, arguments: &[String]) -> AfterCommand {
         if self.depth == MAX_DEPTH {
-            return self.stop(Fault::Depth);
+            return self.stop(ScriptFault::Depth);
         }
         self.depth += 1;
         self.status = 0;
@@ -331,16 +336,16 @@ impl Player<'_> {
         self.arguments = before;
         self.depth -= 1;
         match flow {
-            Flow::Return(code) => {
+            AfterCommand::Return(code) => {
                 self.status = code;
-                Flow::Go
+                AfterCommand::Go
             }
             flow => flow,
         }
     }
 
     /// A text as a script in this shell (`eval`, and what `trap` says).
-    pub(crate) fn evaluate(&mut self, text: &str) -> Flow {
+    pub(crate) fn evaluate(&mut self, text: &str) -> AfterCommand {
         let line = self.line;
         let flow = match programs::read(self, text) {
             Ok(script) => self.list(&script.list),
@@ -351,7 +356,7 @@ impl Player<'_> {
     }
 
     /// A shell within a shell, for whoever is attached; instead of it after `exec`, which ends with `flow`.
-    fn run_wanted_shell(&mut self, flow: Flow) -> Flow {
+    fn run_wanted_shell(&mut self, flow: AfterCommand) -> AfterCommand {
         let Some(shell) = self.wanted_shell.take() else { return flow };
         let run = |player: &mut Player<'_>| {
             player.arguments = Arc::new(shell.arguments);
@@ -361,29 +366,29 @@ impl Player<'_> {
             programs::run_typed_shell(player, shell.name)
         };
         match self.in_own_process(run) {
-            Flow::Exit(code) if flow == Flow::Go => {
+            AfterCommand::Exit(code) if flow == AfterCommand::Go => {
                 self.status = code;
-                Flow::Go
+                AfterCommand::Go
             }
             ended => ended,
         }
     }
 
-    fn branch(&mut self, branches: &[(List, List)]) -> Flow {
+    fn branch(&mut self, branches: &[(CommandList, CommandList)]) -> AfterCommand {
         for (condition, body) in branches {
             self.status = 0;
             match self.tested(condition) {
-                Flow::Go if self.status == 0 => return self.list(body),
-                Flow::Go => {}
+                AfterCommand::Go if self.status == 0 => return self.list(body),
+                AfterCommand::Go => {}
                 flow => return flow,
             }
         }
         self.status = 0;
-        Flow::Go
+        AfterCommand::Go
     }
 
     /// A condition may fail.
-    fn tested(&mut self, condition: &List) -> Flow {
+    fn tested(&mut self, condition: &CommandList) -> AfterCommand {
         self.tested += 1;
         let flow = self.list(condition);
         self.tested -= 1;
@@ -391,62 +396,68 @@ impl Player<'_> {
     }
 
     /// Of a loop that is endless two rounds are enough to know what it does.
-    fn repeat(&mut self, condition: &List, wanted: bool, body: &List, is_endless: bool) -> Flow {
+    fn repeat(
+        &mut self,
+        condition: &CommandList,
+        wanted: bool,
+        body: &CommandList,
+        is_endless: bool,
+    ) -> AfterCommand {
         let mut rounds = 0;
-        while self.spend(1) == Flow::Go {
+        while self.spend(1) == AfterCommand::Go {
             match self.tested(condition) {
-                Flow::Go if (self.status == 0) != wanted => {
+                AfterCommand::Go if (self.status == 0) != wanted => {
                     self.status = 0;
-                    return Flow::Go;
+                    return AfterCommand::Go;
                 }
-                Flow::Go => {}
+                AfterCommand::Go => {}
                 flow => return flow,
             }
             match left_round(self.list(body)) {
-                Flow::Go => {}
-                Flow::Break(0) => return Flow::Go,
+                AfterCommand::Go => {}
+                AfterCommand::Break(0) => return AfterCommand::Go,
                 flow => return flow,
             }
             rounds += 1;
             // What is asked is answered in another way each time.
             if is_endless && rounds > 1 && self.asked == 0 {
-                return Flow::OutOfTime;
+                return AfterCommand::OutOfTime;
             }
         }
         self.spend(0)
     }
 
-    fn for_each(&mut self, variable: &str, values: &[Word], body: &List) -> Flow {
+    fn for_each(&mut self, variable: &str, values: &[Word], body: &CommandList) -> AfterCommand {
         let values: Vec<String> = values.iter().flat_map(|value| self.fields(value)).collect();
         for value in values {
             self.set(variable, value);
             match self.spend(1) {
-                Flow::Go => {}
+                AfterCommand::Go => {}
                 flow => return flow,
             }
             match left_round(self.list(body)) {
-                Flow::Go => {}
-                Flow::Break(0) => break,
+                AfterCommand::Go => {}
+                AfterCommand::Break(0) => break,
                 flow => return flow,
             }
         }
-        Flow::Go
+        AfterCommand::Go
     }
 
     /// `for ((first; while; then))`
-    fn count(&mut self, [first, condition, then]: &[Word; 3], body: &List) -> Flow {
+    fn count(&mut self, [first, condition, then]: &[Word; 3], body: &CommandList) -> AfterCommand {
         let value = |player: &mut Self, word: &Word| {
             let text = player.text(word);
             if text.trim().is_empty() { 1 } else { player.sum(&text) }
         };
         value(self, first);
-        while self.spend(1) == Flow::Go && self.abort.is_none() {
+        while self.spend(1) == AfterCommand::Go && self.abort.is_none() {
             if value(self, condition) == 0 {
-                return Flow::Go;
+                return AfterCommand::Go;
             }
             match left_round(self.list(body)) {
-                Flow::Go => {}
-                Flow::Break(0) => return Flow::Go,
+                AfterCommand::Go => {}
+                AfterCommand::Break(0) => return AfterCommand::Go,
                 flow => return flow,
             }
             value(self, then);
@@ -454,7 +465,7 @@ impl Player<'_> {
         self.spend(0)
     }
 
-    fn case(&mut self, subject: &Word, arms: &[(Vec<Word>, List)]) -> Flow {
+    fn case(&mut self, subject: &Word, arms: &[(Vec<Word>, CommandList)]) -> AfterCommand {
         let subject = self.text(subject);
         for (patterns, body) in arms {
             for pattern in patterns {
@@ -464,7 +475,7 @@ impl Player<'_> {
                 }
             }
         }
-        Flow::Go
+        AfterCommand::Go
     }
 
     /// A comparison costs as much as it may take at worst: a star makes it the product of the lengths.
@@ -475,8 +486,8 @@ impl Player<'_> {
 }
 
 /// Whether a command may read its input, as far as its name says that it does not.
-fn may_read(action: &Action) -> bool {
-    let Action::Simple(_, words) = action else { return true };
+fn may_read(action: &ShellAction) -> bool {
+    let ShellAction::Simple(_, words) = action else { return true };
     let name = words.first().and_then(|word| plain(word));
     !words.is_empty()
         && !matches!(name, Some(":" | "true" | "false" | "exec" | "echo" | "printf" | "test" | "["))

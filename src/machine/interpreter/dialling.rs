@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::connections::ShellConnection;
 use super::dialect::Dialect;
-use super::player::{Flow, Player, Sink};
-use crate::bounds::{Fault, MAX_MEMORY_BYTES};
+use super::player::{AfterCommand, Player, Sink};
+use crate::bounds::{MAX_MEMORY_BYTES, ScriptFault};
 use crate::byte_text;
 use crate::programs::resolve;
 use crate::questions::{CONNECT_TIMEOUT, NetworkAsk, NetworkReply, Question};
@@ -80,7 +80,7 @@ impl Player<'_> {
         self.connections[at].unsent.extend_from_slice(&byte_text::bytes_of(text));
         if self.connections.iter().map(|connection| connection.unsent.len()).sum::<usize>() > MAX_MEMORY_BYTES
         {
-            self.stop(Fault::Memory);
+            self.stop(ScriptFault::Memory);
         }
     }
 
@@ -109,7 +109,7 @@ impl Player<'_> {
     }
 
     /// Says what was written to those of whom nobody hears anything. How it goes on, if not as before.
-    pub(crate) fn send_to_connections(&mut self) -> Option<Flow> {
+    pub(crate) fn send_to_connections(&mut self) -> Option<AfterCommand> {
         for at in 0..self.connections.len() {
             let connection = &self.connections[at];
             // An empty line is how scripts look whether anybody is there.
@@ -124,7 +124,7 @@ impl Player<'_> {
         None
     }
 
-    fn say_to_connection(&mut self, at: usize, within: Duration) -> Result<NetworkReply, Flow> {
+    fn say_to_connection(&mut self, at: usize, within: Duration) -> Result<NetworkReply, AfterCommand> {
         let ShellConnection { to, is_udp, ref mut unsent, .. } = self.connections[at];
         let send = std::mem::take(unsent);
         let what =
@@ -136,13 +136,13 @@ impl Player<'_> {
 /// Why there is no connection.
 enum Undialled {
     /// How the play goes on until that is known.
-    Pending(Flow),
+    Pending(AfterCommand),
     /// What is said first, and why the file could not be opened.
     Because(String, &'static str),
 }
 
-impl From<Flow> for Undialled {
-    fn from(flow: Flow) -> Undialled {
+impl From<AfterCommand> for Undialled {
+    fn from(flow: AfterCommand) -> Undialled {
         Undialled::Pending(flow)
     }
 }

@@ -1,10 +1,10 @@
 //! Filling in words: variables, substitutions and sums of the shell, and the kubelet's own `$(NAME)`.
 
 use super::dialect::Dialect;
-use super::player::{Flow, Player};
+use super::player::{AfterCommand, Player};
 use super::{globs, pattern};
-use crate::bounds::{Fault, MAX_WORD_BYTES};
-use crate::shell::{Part, ValueOperation, Word, assignment, plain};
+use crate::bounds::{MAX_WORD_BYTES, ScriptFault};
+use crate::shell::{ShellWordPart, ValueOperation, Word, assignment, plain};
 
 /// What a part of a word, or a field, is counted as beside its text.
 const BYTES_OF_PART: usize = 32;
@@ -49,7 +49,7 @@ impl Player<'_> {
         for (at, part) in word.iter().enumerate() {
             let piece = self.part(part);
             match part {
-                Part::Text(_, false) if at == 0 => text.push_str(&self.at_home(&piece)),
+                ShellWordPart::Text(_, false) if at == 0 => text.push_str(&self.at_home(&piece)),
                 _ => text.push_str(&piece),
             }
         }
@@ -96,16 +96,16 @@ impl Player<'_> {
         let mut fields = WordFields::default();
         for (at, part) in word.iter().enumerate() {
             match part {
-                Part::Variable(name, None, is_quoted) if matches!(name.as_str(), "@" | "*") => {
+                ShellWordPart::Variable(name, None, is_quoted) if matches!(name.as_str(), "@" | "*") => {
                     self.all_arguments(&mut fields, *is_quoted && name == "@", *is_quoted);
                 }
-                Part::Text(text, false) => {
+                ShellWordPart::Text(text, false) => {
                     let text = if at == 0 { self.at_home(text) } else { text.clone() };
                     if self.handle(text.len() + BYTES_OF_PART) {
                         fields.push(&text, false);
                     }
                 }
-                _ if is_quoted(part) || matches!(part, Part::Sum(_)) => {
+                _ if is_quoted(part) || matches!(part, ShellWordPart::Sum(_)) => {
                     let text = self.part(part);
                     fields.push(&text, true);
                 }
@@ -169,20 +169,20 @@ impl Player<'_> {
     }
 
     /// Nothing when there are no steps left to make it.
-    fn part(&mut self, part: &Part) -> String {
+    fn part(&mut self, part: &ShellWordPart) -> String {
         let text = match part {
-            Part::Text(text, _) => text.clone(),
-            Part::Sum(word) => {
+            ShellWordPart::Text(text, _) => text.clone(),
+            ShellWordPart::Sum(word) => {
                 let text = self.text(word);
                 self.handle(2 * text.len());
                 self.sum(&text).to_string()
             }
-            Part::Output(script, _) => {
+            ShellWordPart::Output(script, _) => {
                 let (said, flow) = self.gather(|player| player.isolated(|player| player.list(&script.list)));
-                self.pending = matches!(flow, Flow::OutOfTime).then_some(flow).or(self.pending);
+                self.pending = matches!(flow, AfterCommand::OutOfTime).then_some(flow).or(self.pending);
                 said.trim_end_matches('\n').to_owned()
             }
-            Part::Variable(name, None, _) => {
+            ShellWordPart::Variable(name, None, _) => {
                 let value = self.variable(name);
                 if value.is_empty() && self.options.unset_fails && !self.is_set(name) {
                     let why = match self.dialect {
@@ -193,7 +193,7 @@ impl Player<'_> {
                 }
                 value
             }
-            Part::Variable(name, Some(operation), _) => self.operated(name, operation),
+            ShellWordPart::Variable(name, Some(operation), _) => self.operated(name, operation),
         };
         if self.handle(text.len() + BYTES_OF_PART) { text } else { String::new() }
     }
@@ -252,7 +252,7 @@ impl Player<'_> {
             "/" | "//" => {
                 let replaced = pattern::replaced(&value, &wanted, &with, operator == "//", pay);
                 replaced.unwrap_or_else(|| {
-                    self.stop(Fault::Memory);
+                    self.stop(ScriptFault::Memory);
                     String::new()
                 })
             }
@@ -326,10 +326,12 @@ impl Player<'_> {
     }
 }
 
-fn is_quoted(part: &Part) -> bool {
+fn is_quoted(part: &ShellWordPart) -> bool {
     match part {
-        Part::Text(_, quoted) | Part::Variable(_, _, quoted) | Part::Output(_, quoted) => *quoted,
-        Part::Sum(_) => true,
+        ShellWordPart::Text(_, quoted)
+        | ShellWordPart::Variable(_, _, quoted)
+        | ShellWordPart::Output(_, quoted) => *quoted,
+        ShellWordPart::Sum(_) => true,
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::disk;
 use super::player::Player;
-use crate::bounds::{Fault, MAX_PATH_BYTES};
+use crate::bounds::{MAX_PATH_BYTES, ScriptFault};
 use crate::byte_text;
 use crate::file_system::{self, File, FileStamp, SET_GROUP, Tree};
 
@@ -207,7 +207,7 @@ impl Player<'_> {
 
     fn check_disk(&mut self) {
         if self.disk.is_full() {
-            self.stop(Fault::Files);
+            self.stop(ScriptFault::Files);
         }
     }
 

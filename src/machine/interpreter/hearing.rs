@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::line_editor::{KeyEffect, LineEditor};
-use super::player::{Flow, Player};
+use super::player::{AfterCommand, Player};
 use crate::standard_input::{HeardSoFar, TerminalSize};
 
 /// A line that is typed into a terminal is no longer (`N_TTY_BUF_SIZE`); of a longer one the rest is lost.
@@ -67,7 +67,7 @@ impl<'a> Player<'a> {
 
     /// Until then nothing happens. Whether that comes.
     fn wait_until(&mut self, after: Duration) -> bool {
-        let comes = self.sleep(after.saturating_sub(self.elapsed)) == Flow::Go;
+        let comes = self.sleep(after.saturating_sub(self.elapsed)) == AfterCommand::Go;
         self.is_blocked |= !comes;
         comes
     }
@@ -235,8 +235,8 @@ impl<'a> Player<'a> {
                 HeardLine::Line(line) => all.push_str(&line),
                 HeardLine::Interrupted(letter) => match self.interrupt(letter) {
                     // What was typed is gone.
-                    Flow::Go => all.clear(),
-                    Flow::Exit(code) if self.interrupted.is_none() => {
+                    AfterCommand::Go => all.clear(),
+                    AfterCommand::Exit(code) if self.interrupted.is_none() => {
                         self.abort = Some(code);
                         return String::new();
                     }
@@ -248,18 +248,18 @@ impl<'a> Player<'a> {
     }
 
     /// What comes through a pipe is said again as it comes, whole lines or not.
-    fn repeat_pipe(&mut self) -> Flow {
+    fn repeat_pipe(&mut self) -> AfterCommand {
         loop {
             match self.take_piece(str::len) {
                 HeardPiece::Text(text) => self.say(text),
-                HeardPiece::End => return Flow::Go,
-                HeardPiece::Nothing => return Flow::OutOfTime,
+                HeardPiece::End => return AfterCommand::Go,
+                HeardPiece::Nothing => return AfterCommand::OutOfTime,
             }
         }
     }
 
     /// `cat`: what is said is said again.
-    pub(crate) fn repeat_heard(&mut self) -> Flow {
+    pub(crate) fn repeat_heard(&mut self) -> AfterCommand {
         if !self.is_terminal() {
             return self.repeat_pipe();
         }
@@ -267,11 +267,11 @@ impl<'a> Player<'a> {
             match self.hear_line() {
                 HeardLine::Line(line) => self.say(&line),
                 HeardLine::Interrupted(letter) => match self.interrupt(letter) {
-                    Flow::Go => {}
+                    AfterCommand::Go => {}
                     flow => return flow,
                 },
-                HeardLine::End => return Flow::Go,
-                HeardLine::Nothing => return Flow::OutOfTime,
+                HeardLine::End => return AfterCommand::Go,
+                HeardLine::Nothing => return AfterCommand::OutOfTime,
             }
         }
     }
@@ -298,22 +298,22 @@ impl<'a> Player<'a> {
     }
 
     /// Control-C, while a command is busy: what was typed before it is lost.
-    pub(crate) fn interrupt_at(&mut self, after: Duration) -> Flow {
+    pub(crate) fn interrupt_at(&mut self, after: Duration) -> AfterCommand {
         self.elapsed = self.elapsed.max(after);
         if self.elapsed > self.until {
-            return Flow::OutOfTime;
+            return AfterCommand::OutOfTime;
         }
         loop {
             match self.letter() {
                 HeardLetter::Typed(letter @ (INTERRUPT | QUIT)) => return self.interrupt(letter),
                 HeardLetter::Typed(_) => {}
-                HeardLetter::End | HeardLetter::Nothing => return Flow::OutOfTime,
+                HeardLetter::End | HeardLetter::Nothing => return AfterCommand::OutOfTime,
             }
         }
     }
 
     /// What runs in front gets the signal of this letter.
-    pub(crate) fn interrupt(&mut self, letter: char) -> Flow {
+    pub(crate) fn interrupt(&mut self, letter: char) -> AfterCommand {
         let (signal, code) = if letter == QUIT { ("QUIT", TOLD_TO_QUIT) } else { ("INT", INTERRUPTED) };
         self.echo(&shown(letter));
         if self.is_interactive {
@@ -323,15 +323,15 @@ impl<'a> Player<'a> {
     }
 
     /// What runs in front ends with `code`, unless it is the first process of its container, or has a trap.
-    pub(super) fn interrupt_with(&mut self, signal: &str, code: i32) -> Flow {
+    pub(super) fn interrupt_with(&mut self, signal: &str, code: i32) -> AfterCommand {
         self.status = code;
         match self.traps.get(signal).cloned() {
             Some(handler) if !self.is_interactive => self.handle_signal(&handler),
             _ if self.is_interactive || self.pid != 1 => {
                 self.interrupted = Some(code);
-                Flow::Exit(code)
+                AfterCommand::Exit(code)
             }
-            _ => Flow::Go,
+            _ => AfterCommand::Go,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::dialect::Dialect;
 use super::hearing::INTERRUPTED;
-use super::player::{Flow, Player};
+use super::player::{AfterCommand, Player};
 use crate::signal_names;
 
 /// The number of a command that is run beside the container's process; that one is 1.
@@ -20,7 +20,7 @@ pub(super) const KILLED_BY: i32 = 128;
 
 impl Player<'_> {
     /// `kill`: a job ends, or the shell itself does what it has said that it would.
-    pub(crate) fn kill(&mut self, words: &[&str]) -> Flow {
+    pub(crate) fn kill(&mut self, words: &[&str]) -> AfterCommand {
         let mut signal = "TERM".to_owned();
         let mut words = words;
         while let [flag, rest @ ..] = words
@@ -29,7 +29,7 @@ impl Player<'_> {
             words = match (name, rest) {
                 ("l", _) => {
                     self.say(&signal_names::listed());
-                    return Flow::Go;
+                    return AfterCommand::Go;
                 }
                 ("s" | "n", [name, rest @ ..]) => {
                     signal = signal_name(name);
@@ -44,14 +44,14 @@ impl Player<'_> {
         }
         for word in words {
             match self.signal(word, &signal) {
-                Flow::Go => {}
+                AfterCommand::Go => {}
                 flow => return flow,
             }
         }
-        Flow::Go
+        AfterCommand::Go
     }
 
-    fn signal(&mut self, word: &str, signal: &str) -> Flow {
+    fn signal(&mut self, word: &str, signal: &str) -> AfterCommand {
         let own = if word == "0" { Some(self.pid) } else { word.parse().ok() };
         if let Some(pid) = own.filter(|pid| *pid == 1 || self.is_own_shell(*pid)) {
             return self.signal_shell(pid, signal);
@@ -61,16 +61,16 @@ impl Player<'_> {
             let said = self.says_shell(&format!("kill: ({word}) - No such process"));
             self.complain(&said);
             self.status = 1;
-            return Flow::Go;
+            return AfterCommand::Go;
         };
         let Some(number) = number_of(signal).filter(|number| !WITHOUT_END.contains(number)) else {
-            return Flow::Go;
+            return AfterCommand::Go;
         };
         job.ended = now;
         job.status = KILLED_BY + number;
         let said = job.said.clone();
         self.unsay(said);
-        Flow::Go
+        AfterCommand::Go
     }
 
     /// Whether it is this shell, or one that runs it.
@@ -79,7 +79,7 @@ impl Player<'_> {
     }
 
     /// What a shell does that gets a signal: what it has said that it would, or what everybody does.
-    fn signal_shell(&mut self, pid: usize, signal: &str) -> Flow {
+    fn signal_shell(&mut self, pid: usize, signal: &str) -> AfterCommand {
         match self.traps.get(signal).cloned() {
             Some(handler) if pid == self.pid && !matches!(signal, "EXIT" | "KILL") => {
                 return self.handle_signal(&handler);
@@ -90,31 +90,31 @@ impl Player<'_> {
         {
             let at = self.elapsed;
             self.sent_to_first.get_or_insert_with(|| (at, signal.to_owned()));
-            return Flow::Go;
+            return AfterCommand::Go;
         }
         // The first process of a container has no default action for a signal, not even for SIGKILL. What a
         // job does to its shell comes later than this is played.
         if pid == 1 && !self.is_interactive || self.is_beside {
-            return Flow::Go;
+            return AfterCommand::Go;
         }
         match (number_of(signal).filter(|number| !WITHOUT_END.contains(number)), signal) {
-            (None, _) => Flow::Go,
+            (None, _) => AfterCommand::Go,
             (_, "INT") if self.is_interactive && pid == self.pid => self.interrupt_with(signal, INTERRUPTED),
-            (_, "TERM" | "QUIT") if self.is_interactive && pid == self.pid => Flow::Go,
-            _ if pid == 1 => Flow::Go,
+            (_, "TERM" | "QUIT") if self.is_interactive && pid == self.pid => AfterCommand::Go,
+            _ if pid == 1 => AfterCommand::Go,
             (Some(number), signal) => {
                 // Bash does at its end what it has to, as long as it can.
                 if self.dialect != Dialect::Bash || signal == "KILL" {
                     Arc::make_mut(&mut self.traps).remove("EXIT");
                 }
                 self.killed = Some((pid, KILLED_BY + number));
-                Flow::Exit(KILLED_BY + number)
+                AfterCommand::Exit(KILLED_BY + number)
             }
         }
     }
 
     /// A shell of its own number within this one. When a signal ends it, this one goes on.
-    pub(crate) fn in_own_process(&mut self, play: impl FnOnce(&mut Self) -> Flow) -> Flow {
+    pub(crate) fn in_own_process(&mut self, play: impl FnOnce(&mut Self) -> AfterCommand) -> AfterCommand {
         let outer = self.pid;
         self.pid = outer + PIDS_OF_SHELL;
         let flow = play(self);
@@ -126,7 +126,7 @@ impl Player<'_> {
             15 => self.complain("Terminated\n"),
             _ => {}
         }
-        Flow::Go
+        AfterCommand::Go
     }
 
     /// What would have been said from now on is not.

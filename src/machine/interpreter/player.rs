@@ -13,12 +13,12 @@ use super::jobs::BackgroundJobs;
 use super::line_editor::TypedLines;
 use super::transcript::Transcript;
 use super::variables::Variables;
-use crate::bounds::{BYTES_PER_STEP, Fault, MAX_MEMORY_BYTES, MAX_STEPS, MAX_VARIABLES};
+use crate::bounds::{BYTES_PER_STEP, MAX_MEMORY_BYTES, MAX_STEPS, MAX_VARIABLES, ScriptFault};
 use crate::byte_text;
-use crate::file_system::{Change, File};
+use crate::file_system::{File, FileChange};
 use crate::listeners::{MAX_LISTENERS, ScriptListener};
 use crate::questions::{Answered, MAX_HEARD_BYTES, MAX_QUESTIONS, NetworkReply, Question};
-use crate::shell::Command;
+use crate::shell::ShellCommand;
 use crate::standard_input::HeardSoFar;
 use crate::surroundings::Surroundings;
 
@@ -42,7 +42,7 @@ pub(crate) struct WantedShell {
 
 /// What comes after a command.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Flow {
+pub(crate) enum AfterCommand {
     Go,
     Exit(i32),
     /// Out of the function.
@@ -83,14 +83,14 @@ pub(crate) struct Player<'a> {
     steps_at_pause: usize,
     /// How many lists of commands are being played, each within the one before.
     pub(crate) depth: usize,
-    pub(crate) fault: Option<Fault>,
+    pub(crate) fault: Option<ScriptFault>,
     pub(crate) elapsed: Duration,
     pub(crate) status: i32,
     /// How the command before the one that is being run ended.
     pub(crate) last_status: i32,
     pub(crate) variables: Variables,
     /// What the script has defined so far. Bound: [`MAX_VARIABLES`].
-    pub(crate) functions: Arc<BTreeMap<String, Arc<Command>>>,
+    pub(crate) functions: Arc<BTreeMap<String, Arc<ShellCommand>>>,
     /// `$0`
     pub(crate) name: String,
     /// `$1` and on.
@@ -123,7 +123,7 @@ pub(crate) struct Player<'a> {
     /// A mistake has ended the shell.
     pub(crate) abort: Option<i32>,
     /// How what is filled in ended, when that ends all.
-    pub(crate) pending: Option<Flow>,
+    pub(crate) pending: Option<AfterCommand>,
     pub(crate) folder: String,
     pub(crate) standard_input: Option<String>,
     /// What it says is gathered for whoever has it run beside a process.
@@ -146,7 +146,7 @@ pub(crate) struct Player<'a> {
     pub(crate) written: BTreeMap<String, Option<File>>,
     pub(crate) disk: Disk,
     /// What was written, from time to time, when that is asked for.
-    pub(crate) snapshots: Option<Vec<(Duration, Vec<Change>)>>,
+    pub(crate) snapshots: Option<Vec<(Duration, Vec<FileChange>)>>,
     pub(crate) has_changed: bool,
     pub(crate) unfinished: String,
     pub(crate) lines: Vec<Line>,
@@ -184,7 +184,11 @@ pub(crate) struct Player<'a> {
 
 impl<'a> Player<'a> {
     /// Plays until `until`; without, until the end. `files` are there from the start.
-    pub(crate) fn new(around: &'a Surroundings, until: Option<Duration>, files: Vec<Change>) -> Player<'a> {
+    pub(crate) fn new(
+        around: &'a Surroundings,
+        until: Option<Duration>,
+        files: Vec<FileChange>,
+    ) -> Player<'a> {
         Player {
             around,
             until: until.unwrap_or(Duration::MAX),
@@ -255,7 +259,7 @@ impl<'a> Player<'a> {
         .with_files(files)
     }
 
-    fn with_files(mut self, files: Vec<Change>) -> Player<'a> {
+    fn with_files(mut self, files: Vec<FileChange>) -> Player<'a> {
         files.into_iter().for_each(|(path, file)| self.keep_file(path, file));
         self
     }
@@ -293,27 +297,27 @@ impl<'a> Player<'a> {
     }
 
     /// Stops the script.
-    pub(crate) fn stop(&mut self, fault: Fault) -> Flow {
+    pub(crate) fn stop(&mut self, fault: ScriptFault) -> AfterCommand {
         self.fault.get_or_insert(fault);
-        Flow::Stopped
+        AfterCommand::Stopped
     }
 
     /// Uses up steps.
-    pub(crate) fn spend(&mut self, steps: usize) -> Flow {
+    pub(crate) fn spend(&mut self, steps: usize) -> AfterCommand {
         if self.fault.is_some() {
-            return Flow::Stopped;
+            return AfterCommand::Stopped;
         }
         if self.is_blocked {
-            return Flow::OutOfTime;
+            return AfterCommand::OutOfTime;
         }
         if let Some(code) = self.interrupted {
-            return Flow::Exit(code);
+            return AfterCommand::Exit(code);
         }
         self.steps_left = self.steps_left.saturating_sub(steps);
         match self.steps_left {
-            0 if self.steps_at_pause >= MAX_STEPS / 2 => self.stop(Fault::Steps),
-            0 => Flow::OutOfTime,
-            _ => Flow::Go,
+            0 if self.steps_at_pause >= MAX_STEPS / 2 => self.stop(ScriptFault::Steps),
+            0 => AfterCommand::OutOfTime,
+            _ => AfterCommand::Go,
         }
     }
 
@@ -321,7 +325,7 @@ impl<'a> Player<'a> {
     pub(crate) fn handle(&mut self, bytes: usize) -> bool {
         let due = self.unpaid_bytes.saturating_add(bytes);
         self.unpaid_bytes = due % BYTES_PER_STEP;
-        self.spend(due / BYTES_PER_STEP) == Flow::Go
+        self.spend(due / BYTES_PER_STEP) == AfterCommand::Go
     }
 
     /// Sets a variable.
@@ -332,7 +336,7 @@ impl<'a> Player<'a> {
         }
         self.variables.set(name, value);
         if self.variables.bytes() > MAX_MEMORY_BYTES || self.variables.count() > MAX_VARIABLES {
-            self.stop(Fault::Memory);
+            self.stop(ScriptFault::Memory);
         }
     }
 
@@ -345,7 +349,10 @@ impl<'a> Player<'a> {
     }
 
     /// What `play` says, instead of its going to the output.
-    pub(crate) fn gather(&mut self, play: impl FnOnce(&mut Player<'a>) -> Flow) -> (String, Flow) {
+    pub(crate) fn gather(
+        &mut self,
+        play: impl FnOnce(&mut Player<'a>) -> AfterCommand,
+    ) -> (String, AfterCommand) {
         let out = std::mem::replace(&mut self.out, Sink::Gathered(self.gathered.len()));
         self.gathered.push(vec![]);
         let flow = play(self);
@@ -376,7 +383,7 @@ impl<'a> Player<'a> {
     ///
     /// # Errors
     /// How the play goes on where there is no answer.
-    pub(crate) fn ask(&mut self, question: Question) -> Result<NetworkReply, Flow> {
+    pub(crate) fn ask(&mut self, question: Question) -> Result<NetworkReply, AfterCommand> {
         if self.asked >= MAX_QUESTIONS || self.heard_bytes > MAX_HEARD_BYTES {
             self.tell_that_it_asks_no_more();
             return Err(self.sleep(Duration::MAX));
@@ -387,12 +394,12 @@ impl<'a> Player<'a> {
                 return Err(self.interrupt_at(after));
             }
             self.question = Some(question);
-            return Err(Flow::OutOfTime);
+            return Err(AfterCommand::OutOfTime);
         };
         self.asked += 1;
         self.heard_bytes += answered.bytes();
         match self.pause(answered.took) {
-            Flow::Go => Ok(answered.reply),
+            AfterCommand::Go => Ok(answered.reply),
             flow => Err(flow),
         }
     }
@@ -416,9 +423,9 @@ impl<'a> Player<'a> {
     }
 
     /// A step of a program that does something again and again, and the pause after it.
-    pub(crate) fn pause(&mut self, time: Duration) -> Flow {
+    pub(crate) fn pause(&mut self, time: Duration) -> AfterCommand {
         match self.spend(1) {
-            Flow::Go => self.sleep(time),
+            AfterCommand::Go => self.sleep(time),
             flow => flow,
         }
     }
@@ -436,7 +443,7 @@ impl<'a> Player<'a> {
     }
 
     /// Time goes by.
-    pub(crate) fn sleep(&mut self, time: Duration) -> Flow {
+    pub(crate) fn sleep(&mut self, time: Duration) -> AfterCommand {
         let end = self.elapsed.saturating_add(time);
         if let Some(after) = self.interrupted_before(end) {
             return self.interrupt_at(after);
@@ -447,6 +454,6 @@ impl<'a> Player<'a> {
         }
         self.elapsed = end;
         let is_over = self.elapsed > self.until || self.elapsed == Duration::MAX;
-        if is_over { Flow::OutOfTime } else { Flow::Go }
+        if is_over { AfterCommand::OutOfTime } else { AfterCommand::Go }
     }
 }

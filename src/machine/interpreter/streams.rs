@@ -2,7 +2,7 @@
 
 use super::dialect::Dialect;
 use super::player::{Line, Player, Sink};
-use crate::bounds::{Fault, MAX_EXEC_BYTES, MAX_LOG_BYTES, MAX_MEMORY_BYTES};
+use crate::bounds::{MAX_EXEC_BYTES, MAX_LOG_BYTES, MAX_MEMORY_BYTES, ScriptFault};
 use crate::byte_text;
 use crate::shell::{Redirect, Target, Word};
 
@@ -141,7 +141,7 @@ impl Player<'_> {
         }
         let bytes: usize = self.more_inputs.values().map(String::len).sum();
         if bytes > MAX_MEMORY_BYTES {
-            self.stop(Fault::Memory);
+            self.stop(ScriptFault::Memory);
         }
         true
     }
@@ -218,7 +218,7 @@ impl Player<'_> {
                     .into_iter()
                     .for_each(|gathered| gathered.extend_from_slice(&bytes));
                 if self.gathered.iter().map(Vec::len).sum::<usize>() > most {
-                    self.stop(Fault::Memory);
+                    self.stop(ScriptFault::Memory);
                 }
             }
             Sink::File(path) => self.append_file(path, text),

@@ -62,7 +62,7 @@ impl NginxExchange<'_> {
                     may_run: file.mode & 0o111 != 0,
                 });
             }
-            let is_hidden = |mount: &file_system::Mount| file_system::is_within(&mount.path, &path);
+            let is_hidden = |mount: &file_system::MountedVolume| file_system::is_within(&mount.path, &path);
             if around.mounts.iter().any(is_hidden) || matches!(around.foreign.get(&path), Some(None)) {
                 return None;
             }

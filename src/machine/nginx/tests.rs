@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::agnhost::asking::{AskFirst, Backing};
 use crate::byte_text;
-use crate::file_system::{File, Mount, View};
+use crate::file_system::{File, MountedVolume, View};
 use crate::questions::{Answered, NetworkAsk, NetworkReply, WebReply};
 use crate::requests::{WebAnswer, WebRequest};
 
@@ -15,7 +15,7 @@ fn around(files: &[(&str, &str)]) -> Surroundings {
     let file = |text| File::new(byte_text::bytes_of(text).into_owned(), 0o644);
     let tree = files.iter().map(|(path, text)| ((*path).to_owned(), file(text))).collect();
     let folder = |path: &str| path.rsplit_once('/').map_or("/", |(folder, _)| folder).to_owned();
-    let mount = |(path, _): &(&str, &str)| Mount {
+    let mount = |(path, _): &(&str, &str)| MountedVolume {
         path: folder(path),
         sub_path: String::new(),
         volume: "v".to_owned(),

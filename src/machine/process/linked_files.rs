@@ -2,7 +2,7 @@
 
 use super::play;
 use super::scripts::told_in;
-use crate::file_system::Mount;
+use crate::file_system::MountedVolume;
 use crate::given::given;
 use crate::surroundings::{Surroundings, kept_mount};
 
@@ -64,7 +64,7 @@ fn files_and_folders_are_copied_and_moved() {
 
 #[test]
 fn what_cannot_be_moved_stays() {
-    let read_only = |path: &str| Mount { is_read_only: true, ..kept_mount(path) };
+    let read_only = |path: &str| MountedVolume { is_read_only: true, ..kept_mount(path) };
     let around =
         Surroundings { mounts: vec![kept_mount("/data"), read_only("/fixed")], ..Surroundings::default() };
     let script = "echo a > /data/x; mv /data/x /fixed/x; cat /data/x; mv /fixed/y /data; echo $?";

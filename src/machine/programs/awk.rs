@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use super::input::input;
 use super::words::printf;
-use crate::bounds::Fault;
+use crate::bounds::ScriptFault;
 use crate::interpreter::player::Player;
 use crate::shell::{self, Word};
 use arrays::{AwkArrays, AwkLocal, parted};
@@ -192,7 +192,7 @@ impl<'p, 'a> AwkPlay<'p, 'a> {
     /// Whether it may go deeper ([`MAX_NESTED`]); then it comes back, too.
     fn goes_deeper(&mut self) -> bool {
         if self.depth >= MAX_NESTED {
-            self.player.stop(Fault::Depth);
+            self.player.stop(ScriptFault::Depth);
             return false;
         }
         self.depth += 1;
@@ -287,7 +287,7 @@ impl<'p, 'a> AwkPlay<'p, 'a> {
         }
         self.said.push_str(text);
         if self.said.len() > crate::bounds::MAX_MEMORY_BYTES {
-            self.player.stop(Fault::Memory);
+            self.player.stop(ScriptFault::Memory);
         }
     }
 
@@ -297,7 +297,7 @@ impl<'p, 'a> AwkPlay<'p, 'a> {
         match printf(format, rest) {
             Some(said) => said,
             None => {
-                self.player.stop(Fault::Memory);
+                self.player.stop(ScriptFault::Memory);
                 String::new()
             }
         }
@@ -385,7 +385,7 @@ impl<'p, 'a> AwkPlay<'p, 'a> {
                 self.variables.insert(name.clone(), value);
                 let bytes: usize = self.variables.values().map(String::len).sum();
                 if bytes > crate::bounds::MAX_MEMORY_BYTES {
-                    self.player.stop(Fault::Memory);
+                    self.player.stop(ScriptFault::Memory);
                 }
             }
             AwkValue::Field(at) => {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::words::{self, printf};
-use crate::bounds::Fault;
+use crate::bounds::ScriptFault;
 use crate::interpreter::dialect::Dialect;
 use crate::interpreter::hearing::HeardLine;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 
 pub(super) const NAMES: &[&str] = &[
     "export", "unset", "set", "shift", "local", "declare", "typeset", "readonly", "read", "let", "getopts",
@@ -15,7 +15,7 @@ pub(super) const NAMES: &[&str] = &[
 ];
 
 /// Runs one of them.
-pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
+pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> AfterCommand {
     match name {
         "export" | "readonly" if words.iter().all(|word| word.starts_with('-')) => {
             tell_variables(player, name)
@@ -47,7 +47,7 @@ pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
         "times" => player.say("0m0.00s 0m0.00s\n0m0.00s 0m0.00s\n"),
         _ => {}
     }
-    Flow::Go
+    AfterCommand::Go
 }
 
 fn tell_variables(player: &mut Player<'_>, name: &str) {
@@ -139,7 +139,7 @@ fn shift(player: &mut Player<'_>, words: &[&str]) {
 }
 
 /// `read [-r] [-p PROMPT] NAME...`: a line, parted as `IFS` says.
-fn read(player: &mut Player<'_>, words: &[&str]) -> Flow {
+fn read(player: &mut Player<'_>, words: &[&str]) -> AfterCommand {
     let mut is_raw = false;
     let mut names = Vec::new();
     let mut words = words;
@@ -164,7 +164,7 @@ fn read(player: &mut Player<'_>, words: &[&str]) -> Flow {
     let line = if player.hears() {
         match player.hear_line() {
             HeardLine::Line(line) => line,
-            HeardLine::Nothing => return Flow::OutOfTime,
+            HeardLine::Nothing => return AfterCommand::OutOfTime,
             HeardLine::Interrupted(letter) => return player.interrupt(letter),
             HeardLine::End => String::new(),
         }
@@ -178,7 +178,7 @@ fn read(player: &mut Player<'_>, words: &[&str]) -> Flow {
     let line = line.strip_suffix('\n').unwrap_or(&line);
     let line = if is_raw { line.to_owned() } else { line.replace('\\', "") };
     assign(player, &names, &line);
-    Flow::Go
+    AfterCommand::Go
 }
 
 fn assign(player: &mut Player<'_>, names: &[&str], line: &str) {
@@ -270,7 +270,7 @@ fn say_printf(player: &mut Player<'_>, words: &[&str]) {
     let words = words.strip_prefix(&["--"]).unwrap_or(words);
     let [format, rest @ ..] = words else { return player.fail("printf: usage: printf format [arguments]\n") };
     match (printf(format, rest), name) {
-        (None, _) => drop(player.stop(Fault::Memory)),
+        (None, _) => drop(player.stop(ScriptFault::Memory)),
         (Some(said), Some(name)) => player.set(name, said),
         (Some(said), None) => player.say(&said),
     }

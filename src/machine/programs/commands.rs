@@ -13,10 +13,10 @@ use super::{
     awk, builtins, columns, expr, file_programs, finding, interfaces, listens, machine_programs, net,
     packages, text_programs, tools,
 };
-use crate::bounds::{BYTES_PER_STEP, Fault, MAX_DEPTH};
+use crate::bounds::{BYTES_PER_STEP, MAX_DEPTH, ScriptFault};
 use crate::file_system;
 use crate::interpreter::dialect::Dialect;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::shell::{self, Script, ScriptReading, Unplayable, Word};
 
 /// As the nodes say it of themselves.
@@ -135,22 +135,22 @@ pub(crate) fn read_command(words: &[String]) -> Result<Script, Unplayable> {
 ///
 /// # Errors
 /// How the play goes on when it cannot be read; what is wrong with it was said.
-pub(crate) fn read(player: &mut Player<'_>, text: &str) -> Result<Script, Flow> {
+pub(crate) fn read(player: &mut Player<'_>, text: &str) -> Result<Script, AfterCommand> {
     // Reading a script takes longer than reading any other text.
     player.handle(text.len() * BYTES_PER_STEP / 16);
     let why = match read_any_script(text, player.dialect == Dialect::Bash) {
         Ok(script) => return Ok(script),
-        Err(Unplayable::Unknown) => Fault::Syntax("this part of the language is not played".into()),
-        Err(Unplayable::Faulty(fault @ Fault::Syntax(_))) => fault,
+        Err(Unplayable::Unknown) => ScriptFault::Syntax("this part of the language is not played".into()),
+        Err(Unplayable::Faulty(fault @ ScriptFault::Syntax(_))) => fault,
         Err(Unplayable::Faulty(fault)) => return Err(player.stop(fault)),
     };
     player.complain(&format!("{}: {why}\n", player.name.clone()));
     player.status = why.code();
-    Err(Flow::Go)
+    Err(AfterCommand::Go)
 }
 
 /// Runs a program, or what the shell does itself.
-pub(crate) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) -> Flow {
+pub(crate) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) -> AfterCommand {
     if let Some(flow) = run_declared(player, base_name(program)) {
         return flow;
     }
@@ -163,26 +163,26 @@ pub(crate) fn run(player: &mut Player<'_>, program: &str, arguments: &[String]) 
     }
     if !player.has_image_program(program) {
         player.miss(program);
-        return Flow::Go;
+        return AfterCommand::Go;
     }
     run_known(player, base_name(program), &plain)
 }
 
 /// Runs one that is played and is there.
-fn run_known(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
+fn run_known(player: &mut Player<'_>, name: &str, words: &[&str]) -> AfterCommand {
     match (name, words) {
-        ("exit", []) => return Flow::Exit(player.last_status),
-        ("exit", [code, ..]) => return Flow::Exit(code.trim().parse().unwrap_or(2) & 0xff),
+        ("exit", []) => return AfterCommand::Exit(player.last_status),
+        ("exit", [code, ..]) => return AfterCommand::Exit(code.trim().parse().unwrap_or(2) & 0xff),
         ("return", words) => {
             let code = words.first().and_then(|code| code.parse().ok());
-            return Flow::Return(code.unwrap_or(player.last_status));
+            return AfterCommand::Return(code.unwrap_or(player.last_status));
         }
         ("wait", words) => return player.wait_for(words),
         ("kill", words) => return player.kill(words),
         ("jobs", _) => player.tell_jobs(),
         ("trap", words) => player.trap(words),
-        ("break", words) => return Flow::Break(loops(words)),
-        ("continue", words) => return Flow::Continue(loops(words)),
+        ("break", words) => return AfterCommand::Break(loops(words)),
+        ("continue", words) => return AfterCommand::Continue(loops(words)),
         ("sleep", ["infinity" | "inf"]) => return player.sleep(Duration::MAX),
         ("sleep", times) => match slept(times) {
             Some(time) if !times.is_empty() => return player.sleep(time),
@@ -217,14 +217,14 @@ fn run_known(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
         (name, words) if PROGRAMS.contains(&name) => simple(player, name, words),
         (name, words) => return run_other(player, name, words),
     }
-    Flow::Go
+    AfterCommand::Go
 }
 
 /// A program that says what somebody has declared.
-fn run_declared(player: &mut Player<'_>, name: &str) -> Option<Flow> {
+fn run_declared(player: &mut Player<'_>, name: &str) -> Option<AfterCommand> {
     let said = player.around.declared.get(name)?;
     let flow = player.sleep(said.delay);
-    if flow == Flow::Go {
+    if flow == AfterCommand::Go {
         player.say(&said.out);
         player.complain(&said.errors);
         player.status = said.code;
@@ -233,10 +233,10 @@ fn run_declared(player: &mut Player<'_>, name: &str) -> Option<Flow> {
 }
 
 /// Those of other files.
-fn run_other(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
+fn run_other(player: &mut Player<'_>, name: &str, words: &[&str]) -> AfterCommand {
     if interfaces::is_known(name) {
         interfaces::run(player, name, words);
-        return Flow::Go;
+        return AfterCommand::Go;
     }
     if tools::is_known(name) {
         return tools::run(player, name, words, run);
@@ -258,7 +258,7 @@ fn run_other(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
     } else {
         text_programs::run(player, name, words);
     }
-    Flow::Go
+    AfterCommand::Go
 }
 
 fn loops(words: &[&str]) -> usize {
@@ -266,15 +266,15 @@ fn loops(words: &[&str]) -> usize {
 }
 
 /// A program whose name stands behind this one's flags.
-fn run_behind(player: &mut Player<'_>, runner: &str, words: &[&str]) -> Flow {
+fn run_behind(player: &mut Player<'_>, runner: &str, words: &[&str]) -> AfterCommand {
     let words: Vec<&str> = words.iter().copied().skip_while(|word| word.starts_with('-')).collect();
-    let Some((program, rest)) = words.split_first() else { return Flow::Go };
+    let Some((program, rest)) = words.split_first() else { return AfterCommand::Go };
     if !player.has_program(program) {
         player.miss_behind(runner, program);
-        return Flow::Go;
+        return AfterCommand::Go;
     }
     if player.depth == MAX_DEPTH {
-        return player.stop(Fault::Depth);
+        return player.stop(ScriptFault::Depth);
     }
     let rest: Vec<String> = rest.iter().map(ToString::to_string).collect();
     player.depth += 1;
@@ -284,7 +284,7 @@ fn run_behind(player: &mut Player<'_>, runner: &str, words: &[&str]) -> Flow {
 }
 
 /// `chroot FOLDER PROGRAM`; without a program a shell is there from then on.
-fn change_root(player: &mut Player<'_>, words: &[&str]) -> Flow {
+fn change_root(player: &mut Player<'_>, words: &[&str]) -> AfterCommand {
     let before = std::mem::replace(&mut player.is_in_other_root, true);
     let flow = run_behind(player, "chroot", words.get(1..).unwrap_or_default());
     player.is_in_other_root = before || words.len() < 2;
@@ -292,7 +292,7 @@ fn change_root(player: &mut Player<'_>, words: &[&str]) -> Flow {
 }
 
 /// `env NAME=value PROGRAM`
-fn run_with_variables(player: &mut Player<'_>, words: &[&str]) -> Flow {
+fn run_with_variables(player: &mut Player<'_>, words: &[&str]) -> AfterCommand {
     let count = words.iter().take_while(|word| word.contains('=') || **word == "-i").count();
     let before = player.variables.clone();
     for (name, value) in words[..count].iter().filter_map(|word| word.split_once('=')) {
@@ -327,14 +327,14 @@ fn cd(player: &mut Player<'_>, words: &[&str]) {
 }
 
 /// `exec PROGRAM`, `nohup PROGRAM`, and `nohup exec PROGRAM`.
-fn instead(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
+fn instead(player: &mut Player<'_>, name: &str, words: &[&str]) -> AfterCommand {
     let is_prefix = |word: &&&str| matches!(base_name(word), "exec" | "nohup");
     let prefixes = words.iter().take_while(is_prefix).count();
     let is_exec = name == "exec" || words[..prefixes].iter().any(|word| base_name(word) == "exec");
-    let Some((program, rest)) = words[prefixes..].split_first() else { return Flow::Go };
+    let Some((program, rest)) = words[prefixes..].split_first() else { return AfterCommand::Go };
     let rest: Vec<String> = rest.iter().map(ToString::to_string).collect();
     match run(player, program, &rest) {
-        Flow::Go if is_exec => Flow::Exit(player.status),
+        AfterCommand::Go if is_exec => AfterCommand::Exit(player.status),
         flow => flow,
     }
 }
@@ -389,11 +389,13 @@ impl Player<'_> {
 }
 
 /// `print bpi(2000)`: it takes a moment.
-fn pi(player: &mut Player<'_>, program: &str) -> Flow {
+fn pi(player: &mut Player<'_>, program: &str) -> AfterCommand {
     let digits = program.trim().strip_prefix("print bpi(").and_then(|rest| rest.strip_suffix(')'));
-    let Some(digits) = digits.and_then(|digits| digits.parse::<usize>().ok()) else { return Flow::Go };
+    let Some(digits) = digits.and_then(|digits| digits.parse::<usize>().ok()) else {
+        return AfterCommand::Go;
+    };
     let flow = player.sleep(Duration::from_secs(1));
-    if flow == Flow::Go {
+    if flow == AfterCommand::Go {
         player.say(&format!("$(pi {digits})\n"));
     }
     flow

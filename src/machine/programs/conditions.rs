@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 
 use crate::bounds::MAX_DEPTH;
 use crate::interpreter::player::Player;
-use crate::shell::{Part, Word};
+use crate::shell::{ShellWordPart, Word};
 
 /// What `test` asks: of alternatives one, and of what is joined all.
 pub(crate) fn holds(player: &mut Player<'_>, words: &[&str]) -> bool {
@@ -81,7 +81,7 @@ struct TestWords<'w> {
 /// A word in which nothing is quoted.
 fn bare(word: &Word) -> &str {
     match word.as_slice() {
-        [Part::Text(text, false)] => text,
+        [ShellWordPart::Text(text, false)] => text,
         _ => "",
     }
 }

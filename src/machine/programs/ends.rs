@@ -2,7 +2,7 @@
 
 use super::input::read;
 use super::tools::bytes_of;
-use crate::bounds::{Fault, MAX_FILE_BYTES};
+use crate::bounds::{MAX_FILE_BYTES, ScriptFault};
 use crate::byte_text;
 use crate::interpreter::player::Player;
 
@@ -131,7 +131,7 @@ fn content(player: &mut Player<'_>, program: &str, path: &str, call: &EndCall<'_
     };
     let made = match path {
         "/dev/zero" | "/dev/urandom" | "/dev/random" if wanted > MAX_FILE_BYTES => {
-            player.stop(Fault::Files);
+            player.stop(ScriptFault::Files);
             return None;
         }
         "/dev/zero" if wanted > 0 => vec![0; wanted],

@@ -9,7 +9,7 @@ use super::tools::RunProgram;
 use crate::byte_text;
 use crate::file_system::{self, FIFO, File, FileStamp, PERMISSIONS};
 use crate::interpreter::dialect::Dialect;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 
 const PROGRAMS: &[&str] = &[
     "cat", "ls", "touch", "rm", "mkdir", "rmdir", "cp", "mv", "chmod", "chown", "tee", "tail", "stat", "ln",
@@ -21,7 +21,12 @@ pub(crate) fn is_known(name: &str) -> bool {
 }
 
 /// Runs one of them.
-pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str], run_program: RunProgram) -> Flow {
+pub(crate) fn run(
+    player: &mut Player<'_>,
+    name: &str,
+    words: &[&str],
+    run_program: RunProgram,
+) -> AfterCommand {
     let (flags, paths): (Vec<&str>, Vec<&str>) =
         words.iter().partition(|word| word.starts_with('-') && word.len() > 1);
     match name {
@@ -47,7 +52,7 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str], run_progr
         "tar" => return tar::run(player, words),
         _ => {}
     }
-    Flow::Go
+    AfterCommand::Go
 }
 
 fn cat(player: &mut Player<'_>, paths: &[&str]) {
@@ -225,7 +230,7 @@ fn truncate(player: &mut Player<'_>, words: &[&str]) {
         return player.fail("truncate: usage: truncate -s SIZE FILE\n");
     };
     if size > crate::bounds::MAX_FILE_BYTES {
-        player.stop(crate::bounds::Fault::Files);
+        player.stop(crate::bounds::ScriptFault::Files);
         return;
     }
     let mut content = player.file(path).map(|file| file.content.to_vec()).unwrap_or_default();

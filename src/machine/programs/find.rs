@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::tools::RunProgram;
 use crate::file_system::File;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 
 /// What a command line asks for.
 #[derive(Default)]
@@ -38,10 +38,10 @@ enum FindAction<'w> {
 /// What was found: its kind as `-type` names it, and how many bytes it has.
 type FoundFiles = BTreeMap<String, (char, usize)>;
 
-pub(super) fn run(player: &mut Player<'_>, words: &[&str], run_program: RunProgram) -> Flow {
+pub(super) fn run(player: &mut Player<'_>, words: &[&str], run_program: RunProgram) -> AfterCommand {
     let Some(call) = FindCall::read(words) else {
         player.fail("find: unrecognized expression\n");
-        return Flow::Go;
+        return AfterCommand::Go;
     };
     let mut hits = Vec::new();
     for root in &call.roots {
@@ -185,7 +185,7 @@ impl<'w> FindCall<'w> {
         })
     }
 
-    fn act(&self, player: &mut Player<'_>, hits: Vec<String>, run_program: RunProgram) -> Flow {
+    fn act(&self, player: &mut Player<'_>, hits: Vec<String>, run_program: RunProgram) -> AfterCommand {
         match &self.does {
             FindAction::Print => player.say(&hits.iter().map(|hit| format!("{hit}\n")).collect::<String>()),
             FindAction::PrintZero => {
@@ -203,7 +203,7 @@ impl<'w> FindCall<'w> {
                 }
             }
             FindAction::Run(command, together) => {
-                let Some((program, rest)) = command.split_first() else { return Flow::Go };
+                let Some((program, rest)) = command.split_first() else { return AfterCommand::Go };
                 let rounds: Vec<Vec<String>> =
                     if *together { vec![hits] } else { hits.into_iter().map(|hit| vec![hit]).collect() };
                 for round in rounds.iter().filter(|round| !round.is_empty()) {
@@ -214,16 +214,16 @@ impl<'w> FindCall<'w> {
                             word => vec![word.replace("{}", &round[0])],
                         })
                         .collect();
-                    if player.spend(1) != Flow::Go {
+                    if player.spend(1) != AfterCommand::Go {
                         return player.spend(0);
                     }
                     match run_program(player, program, &arguments) {
-                        Flow::Go => {}
+                        AfterCommand::Go => {}
                         flow => return flow,
                     }
                 }
             }
         }
-        Flow::Go
+        AfterCommand::Go
     }
 }

@@ -6,7 +6,7 @@ use flate2::Compression;
 use flate2::read::MultiGzDecoder;
 use flate2::write::GzEncoder;
 
-use crate::bounds::{Fault, MAX_FILE_BYTES};
+use crate::bounds::{MAX_FILE_BYTES, ScriptFault};
 use crate::interpreter::player::Player;
 
 /// The first two bytes of a stream.
@@ -94,7 +94,7 @@ fn made(player: &mut Player<'_>, name: &str, path: &str, bytes: &[u8], unpacks: 
     match unpacked(bytes) {
         Ok(made) => player.handle(made.len()).then_some(made),
         Err(Unpacking::TooMuch) => {
-            player.stop(Fault::Files);
+            player.stop(ScriptFault::Files);
             None
         }
         Err(Unpacking::NoStream) => {

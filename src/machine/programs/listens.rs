@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::file_system;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::listeners::{Listens, ScriptListener};
 use crate::shell::{self, Word};
 
@@ -27,17 +27,17 @@ pub(crate) fn is_understood(name: &str, arguments: &[Word]) -> bool {
     }
 }
 
-pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
+pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> AfterCommand {
     if name != "httpd" {
         return python(player, words);
     }
     let Some(Httpd { port, folder, stays }) = httpd(words) else {
         player.fail("httpd: usage: httpd [-f] [-p PORT] [-h HOME]\n");
-        return Flow::Go;
+        return AfterCommand::Go;
     };
     let folder = file_system::absolute(&player.folder, folder);
     player.listen(ScriptListener { port, what: Listens::Files(folder) });
-    if stays { player.sleep(Duration::MAX) } else { Flow::Go }
+    if stays { player.sleep(Duration::MAX) } else { AfterCommand::Go }
 }
 
 struct Httpd<'a> {
@@ -75,7 +75,7 @@ fn httpd<'a>(words: &[&'a str]) -> Option<Httpd<'a>> {
 }
 
 /// `python3 -m http.server [PORT] [--directory FOLDER]`
-fn python(player: &mut Player<'_>, words: &[&str]) -> Flow {
+fn python(player: &mut Player<'_>, words: &[&str]) -> AfterCommand {
     let (port, folder) = http_server(words);
     player.say(&format!("Serving HTTP on 0.0.0.0 port {port} (http://0.0.0.0:{port}/) ...\n"));
     let folder = file_system::absolute(&player.folder, folder);

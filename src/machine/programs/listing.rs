@@ -9,7 +9,7 @@ use crate::file_system::{self, File, FileStamp, SET_GROUP, STICKY, Tree};
 use crate::image_files;
 use crate::image_programs;
 use crate::interpreter::dialect::Dialect;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 
 /// A step is so many files that `ls` looks at.
 const LISTED_FILES_OF_STEP: usize = 16;
@@ -86,7 +86,7 @@ pub(super) fn ls(player: &mut Player<'_>, words: &[&str]) {
         }
         let said = call.total(&listed) + &call.shown(player, &listed);
         player.say(&said);
-        let goes_on = player.spend(1 + files.len() / LISTED_FILES_OF_STEP) == Flow::Go;
+        let goes_on = player.spend(1 + files.len() / LISTED_FILES_OF_STEP) == AfterCommand::Go;
         if !call.has("R") || !goes_on {
             continue;
         }

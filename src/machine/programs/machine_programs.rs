@@ -3,7 +3,7 @@
 use super::openssl;
 use super::packages;
 use crate::file_system::{FIFO, File};
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::standard_input::TerminalSize;
 
 const PROGRAMS: &[&str] = &[
@@ -18,7 +18,7 @@ pub(super) fn is_known(name: &str) -> bool {
 }
 
 /// Runs one of them.
-pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
+pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> AfterCommand {
     match name {
         "nproc" | "getconf" => player.say("8\n"),
         "arch" => player.say("x86_64\n"),
@@ -56,7 +56,7 @@ pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
         "openssl" => return openssl::run(player, words),
         _ => {}
     }
-    Flow::Go
+    AfterCommand::Go
 }
 
 fn df(player: &mut Player<'_>, words: &[&str]) {
@@ -173,7 +173,7 @@ fn mktemp(player: &mut Player<'_>, words: &[&str]) {
     let path = loop {
         let name = format!("{number:0>width$}").replace('0', "a").replace('1', "b").replace('2', "c");
         let path = player.own_path(&format!("{stem}{name}"));
-        if player.file(&path).is_none() || player.spend(1) != Flow::Go {
+        if player.file(&path).is_none() || player.spend(1) != AfterCommand::Go {
             break path;
         }
         number += 1;

@@ -9,7 +9,7 @@ use x509_parser::pem::parse_x509_pem;
 
 use super::net::s_client;
 use super::x509_texts::{date, name};
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 
 /// Algorithms by their names.
 const ALGORITHMS: [(&str, &str); 4] = [
@@ -20,7 +20,7 @@ const ALGORITHMS: [(&str, &str); 4] = [
 ];
 
 /// `version`, `rand`, `x509` and `s_client`.
-pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Flow {
+pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> AfterCommand {
     match words {
         ["version", ..] => player.say("OpenSSL 3.0.15 3 Sep 2024 (Library: OpenSSL 3.0.15 3 Sep 2024)\n"),
         ["rand", rest @ ..] => {
@@ -31,10 +31,10 @@ pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Flow {
             player.say(&format!("{said}\n"));
         }
         ["x509", rest @ ..] => x509(player, rest),
-        ["s_client", rest @ ..] => return s_client::run(player, rest).err().unwrap_or(Flow::Go),
+        ["s_client", rest @ ..] => return s_client::run(player, rest).err().unwrap_or(AfterCommand::Go),
         _ => player.fail("openssl: this command is not played here\n"),
     }
-    Flow::Go
+    AfterCommand::Go
 }
 
 /// The certificate that comes first in a file or in what is read.

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use super::finding::is_builtin;
 use crate::file_system::File;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 
 /// How an installed program begins; its name stands behind that, so that a copy of it is the same program.
 const MAGIC: &[u8] = b"\x7fELF\x02\x01\x01\0";
@@ -69,13 +69,13 @@ pub(super) fn program_in(file: &File) -> Option<String> {
 }
 
 /// `apk add NAME...`, `apt-get install NAME...`, and what undoes them.
-pub(super) fn manage(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
+pub(super) fn manage(player: &mut Player<'_>, name: &str, words: &[&str]) -> AfterCommand {
     let manager = match name {
         "apk" => &APK,
         "apt-get" | "apt" => &APT,
         _ => {
             player.say("Complete!\n");
-            return Flow::Go;
+            return AfterCommand::Go;
         }
     };
     let plain = plain_words(manager, words);
@@ -85,7 +85,7 @@ pub(super) fn manage(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flo
                 let (text, code) = manager.refusal;
                 player.complain(&text.replace("{}", &why));
                 player.status = code;
-                return Flow::Go;
+                return AfterCommand::Go;
             }
             let is_played = |name: &str| player.plays(name);
             let all: Vec<&str> =
@@ -97,7 +97,7 @@ pub(super) fn manage(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flo
         _ => {}
     }
     player.say(manager.said);
-    Flow::Go
+    AfterCommand::Go
 }
 
 /// Whether it may write its files.

@@ -3,7 +3,7 @@
 mod syntax;
 
 use super::input::{input, read};
-use crate::bounds::{Fault, MAX_MEMORY_BYTES};
+use crate::bounds::{MAX_MEMORY_BYTES, ScriptFault};
 use crate::byte_text;
 use crate::interpreter::player::Player;
 use syntax::{SedAction, SedAddress, SedCommand, SedPiece, SedSubstitution, commands};
@@ -165,7 +165,7 @@ impl SedSubstitution {
 /// Whether a script may hold so much; one that may not is stopped.
 fn is_in_memory(player: &mut Player<'_>, bytes: usize) -> bool {
     if bytes > MAX_MEMORY_BYTES {
-        player.stop(Fault::Memory);
+        player.stop(ScriptFault::Memory);
     }
     bytes <= MAX_MEMORY_BYTES
 }

@@ -3,52 +3,52 @@
 use std::sync::Arc;
 
 use super::names::{base_name, is_command_flag, is_shell};
-use crate::bounds::{Fault, MAX_DEPTH};
+use crate::bounds::{MAX_DEPTH, ScriptFault};
 use crate::interpreter::dialect::{Dialect, ShellOptions};
-use crate::interpreter::player::{Flow, Player, WantedShell};
+use crate::interpreter::player::{AfterCommand, Player, WantedShell};
 
 /// A shell within a shell counts as so many levels, since it takes as much of the stack.
 const LEVELS_OF_SHELL: usize = 4;
 
 /// A script in a file, in this shell.
-pub(super) fn source(player: &mut Player<'_>, path: &str) -> Flow {
+pub(super) fn source(player: &mut Player<'_>, path: &str) -> AfterCommand {
     let Some(file) = player.file(path).filter(|file| !file.is_folder) else {
         player.give_up(&format!("{path}: No such file or directory"), 2);
-        return Flow::Go;
+        return AfterCommand::Go;
     };
     match player.evaluate(&file.text()) {
-        Flow::Return(code) => {
+        AfterCommand::Return(code) => {
             player.status = code;
-            Flow::Go
+            AfterCommand::Go
         }
         flow => flow,
     }
 }
 
 /// A file that is a program: a script, for the shell that its first line names.
-pub(super) fn run_file(player: &mut Player<'_>, path: &str, words: &[&str]) -> Flow {
-    let Some(file) = player.file(path) else { return Flow::Go };
+pub(super) fn run_file(player: &mut Player<'_>, path: &str, words: &[&str]) -> AfterCommand {
+    let Some(file) = player.file(path) else { return AfterCommand::Go };
     if file.mode & 0o111 == 0 {
         let said = player.says_shell(&format!("{path}: Permission denied"));
         player.complain(&said);
         player.status = 126;
-        return Flow::Go;
+        return AfterCommand::Go;
     }
     let text = file.text();
     let shell = text.strip_prefix("#!").map_or("sh", |rest| rest.lines().next().unwrap_or_default());
     let shell = shell.split_whitespace().map(base_name).rfind(|word| !word.starts_with('-')).unwrap_or("sh");
     if !is_shell(shell) {
         player.miss(shell);
-        return Flow::Go;
+        return AfterCommand::Go;
     }
     let words: Vec<&str> = std::iter::once(path).chain(words.iter().copied()).collect();
     play_text(player, shell, &text, &words)
 }
 
 /// A script in a shell of its own, with its name and its arguments.
-fn play_text(player: &mut Player<'_>, shell: &str, text: &str, words: &[&str]) -> Flow {
+fn play_text(player: &mut Player<'_>, shell: &str, text: &str, words: &[&str]) -> AfterCommand {
     if player.depth + LEVELS_OF_SHELL > MAX_DEPTH {
-        return player.stop(Fault::Depth);
+        return player.stop(ScriptFault::Depth);
     }
     player.depth += LEVELS_OF_SHELL;
     let dialect = std::mem::replace(&mut player.dialect, Dialect::of(shell, &player.around.image));
@@ -69,7 +69,7 @@ fn play_text(player: &mut Player<'_>, shell: &str, text: &str, words: &[&str]) -
 }
 
 /// `sh -c script`, `sh file`; a shell without either reads it.
-pub(super) fn run_shell(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
+pub(super) fn run_shell(player: &mut Player<'_>, name: &str, words: &[&str]) -> AfterCommand {
     if let Some(at) = words.iter().position(|word| is_command_flag(word)) {
         let text = words.get(at + 1).map(ToString::to_string).unwrap_or_default();
         let flags = &words[..=at];
@@ -87,7 +87,7 @@ pub(super) fn run_shell(player: &mut Player<'_>, name: &str, words: &[&str]) -> 
             let name = ["bash", "ash"].into_iter().find(|shell| *shell == name).unwrap_or("sh");
             let arguments = named.iter().map(ToString::to_string).collect();
             player.wanted_shell = Some(WantedShell { name, options: options(flags), arguments });
-            Flow::Go
+            AfterCommand::Go
         }
         None => {
             let text = player.input();
@@ -105,7 +105,7 @@ pub(super) fn run_shell(player: &mut Player<'_>, name: &str, words: &[&str]) -> 
                 };
                 player.complain(&what);
                 player.status = if name == "bash" { 127 } else { 2 };
-                return Flow::Go;
+                return AfterCommand::Go;
             };
             play_with_flags(player, (name, &file.text()), flags, named)
         }
@@ -118,7 +118,7 @@ fn play_with_flags(
     (shell, text): (&str, &str),
     flags: &[&str],
     words: &[&str],
-) -> Flow {
+) -> AfterCommand {
     let options = options(flags);
     // In the same line, so that the lines of what follows stay as they are.
     let text = if options.is_empty() { text.to_owned() } else { format!("set {options};{text}") };

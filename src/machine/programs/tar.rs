@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::gzip;
-use crate::bounds::Fault;
+use crate::bounds::ScriptFault;
 use crate::file_system::{self, File, PERMISSIONS};
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 
 const BLOCK_BYTES: usize = 512;
 /// A name that fits into its field of a header.
@@ -53,19 +53,19 @@ struct ArchiveEntry<'a> {
 }
 
 /// Runs it.
-pub(crate) fn run(player: &mut Player<'_>, words: &[&str]) -> Flow {
+pub(crate) fn run(player: &mut Player<'_>, words: &[&str]) -> AfterCommand {
     let asked = match TarCommand::read(words) {
         Ok(asked) => asked,
         Err(why) => {
             player.fail(&format!("tar: {why}\n"));
-            return Flow::Go;
+            return AfterCommand::Go;
         }
     };
     let before = player.folder.clone();
     if let Some(folder) = asked.folder {
         if !player.is_folder(folder) && player.file(folder).is_none_or(|file| !file.is_folder) {
             player.fail(&format!("tar: can't change directory to '{folder}': No such file or directory\n"));
-            return Flow::Go;
+            return AfterCommand::Go;
         }
         player.folder = file_system::absolute(&before, folder);
     }
@@ -75,7 +75,7 @@ pub(crate) fn run(player: &mut Player<'_>, words: &[&str]) -> Flow {
         None => player.fail("tar: must specify one of -c -x -t\n"),
     }
     player.folder = before;
-    Flow::Go
+    AfterCommand::Go
 }
 
 impl<'a> TarCommand<'a> {
@@ -254,7 +254,7 @@ fn read_archive(player: &mut Player<'_>, asked: &TarCommand<'_>, home: &str) {
         Some(Ok(unpacked)) if player.handle(unpacked.len()) => unpacked,
         Some(Ok(_)) => return,
         Some(Err(gzip::Unpacking::TooMuch)) => {
-            player.stop(Fault::Files);
+            player.stop(ScriptFault::Files);
             return;
         }
         Some(Err(gzip::Unpacking::NoStream)) => return player.fail("tar: corrupted gzip stream\n"),

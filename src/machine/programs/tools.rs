@@ -5,9 +5,9 @@ use std::time::Duration;
 use super::checksums;
 use super::finding;
 use super::listing::human;
-use crate::bounds::{Fault, MAX_FILE_BYTES};
+use crate::bounds::{MAX_FILE_BYTES, ScriptFault};
 use crate::interpreter::dialect::Dialect;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 
 const PROGRAMS: &[&str] = &["sed", "xargs", "timeout", "which", "yes", "dd", "watch"];
 /// So much is said to a pipe whose reader takes no more.
@@ -20,10 +20,15 @@ pub(crate) fn is_known(name: &str) -> bool {
 }
 
 /// How any program is run.
-pub(crate) type RunProgram = fn(&mut Player<'_>, &str, &[String]) -> Flow;
+pub(crate) type RunProgram = fn(&mut Player<'_>, &str, &[String]) -> AfterCommand;
 
 /// Runs one of them, which may run others.
-pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str], run_program: RunProgram) -> Flow {
+pub(crate) fn run(
+    player: &mut Player<'_>,
+    name: &str,
+    words: &[&str],
+    run_program: RunProgram,
+) -> AfterCommand {
     match name {
         "sed" => super::sed::run(player, words),
         "xargs" => return xargs(player, words, run_program),
@@ -34,18 +39,18 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str], run_progr
         "watch" => return player.sleep(Duration::MAX),
         _ => finding::which(player, words),
     }
-    Flow::Go
+    AfterCommand::Go
 }
 
 /// One line for ever: to a pipe as much as it takes.
-fn yes(player: &mut Player<'_>, words: &[&str]) -> Flow {
+fn yes(player: &mut Player<'_>, words: &[&str]) -> AfterCommand {
     let line = if words.is_empty() { "y\n".to_owned() } else { words.join(" ") + "\n" };
     let at_once = line.repeat((PIPE_BYTES / line.len()).max(1));
     if player.is_piped {
         player.say(&at_once);
-        return Flow::Go;
+        return AfterCommand::Go;
     }
-    while player.spend(1) == Flow::Go {
+    while player.spend(1) == AfterCommand::Go {
         player.say(&at_once);
     }
     player.spend(0)
@@ -68,7 +73,7 @@ fn dd(player: &mut Player<'_>, words: &[&str]) {
         Some("/dev/urandom" | "/dev/random") => {
             let count = wanted.unwrap_or(usize::MAX);
             if count > MAX_FILE_BYTES {
-                player.stop(Fault::Files);
+                player.stop(ScriptFault::Files);
                 return;
             }
             player.random_bytes(count)
@@ -123,7 +128,7 @@ fn endless(
     make: &mut dyn FnMut(usize) -> Vec<u8>,
 ) -> Option<Vec<u8>> {
     let Some(count) = wanted.filter(|count| *count <= MAX_FILE_BYTES) else {
-        player.stop(Fault::Files);
+        player.stop(ScriptFault::Files);
         return None;
     };
     player.handle(count).then(|| make(count))
@@ -145,7 +150,7 @@ pub(super) fn bytes_of(text: &str) -> Option<usize> {
 }
 
 /// `timeout SECONDS PROGRAM`: what is not done by then is killed.
-fn timeout(player: &mut Player<'_>, words: &[&str], run_program: RunProgram) -> Flow {
+fn timeout(player: &mut Player<'_>, words: &[&str], run_program: RunProgram) -> AfterCommand {
     let mut words = words;
     while let [flag, rest @ ..] = words
         && flag.starts_with('-')
@@ -158,7 +163,7 @@ fn timeout(player: &mut Player<'_>, words: &[&str], run_program: RunProgram) -> 
     }
     let [time, program, arguments @ ..] = words else {
         player.fail("timeout: usage: timeout SECS PROG ARGS\n");
-        return Flow::Go;
+        return AfterCommand::Go;
     };
     let (number, factor) = match time.strip_suffix(['s', 'm', 'h', 'd']) {
         Some(number) if time.ends_with('m') => (number, 60.0),
@@ -170,11 +175,11 @@ fn timeout(player: &mut Player<'_>, words: &[&str], run_program: RunProgram) -> 
     let seconds = number.parse::<f64>().ok().map(|number| number * factor);
     let Some(limit) = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()) else {
         player.fail(&format!("timeout: invalid number '{time}'\n"));
-        return Flow::Go;
+        return AfterCommand::Go;
     };
     if !player.has_program(program) {
         player.miss_behind("timeout", program);
-        return Flow::Go;
+        return AfterCommand::Go;
     }
     let end = player.elapsed.saturating_add(limit);
     let until = player.until;
@@ -182,11 +187,11 @@ fn timeout(player: &mut Player<'_>, words: &[&str], run_program: RunProgram) -> 
     let arguments: Vec<String> = arguments.iter().map(ToString::to_string).collect();
     let flow = run_program(player, program, &arguments);
     player.until = until;
-    let is_late = flow == Flow::OutOfTime && player.question.is_none() && player.steps_left > 0;
+    let is_late = flow == AfterCommand::OutOfTime && player.question.is_none() && player.steps_left > 0;
     if is_late && end <= until {
         player.elapsed = end;
         player.status = 143;
-        return Flow::Go;
+        return AfterCommand::Go;
     }
     flow
 }
@@ -204,7 +209,7 @@ fn parted(text: &str, by_zero: bool, by_lines: bool) -> Vec<String> {
 }
 
 /// `xargs [-n COUNT] [-I NAME] PROGRAM ...`
-fn xargs(player: &mut Player<'_>, words: &[&str], run_program: RunProgram) -> Flow {
+fn xargs(player: &mut Player<'_>, words: &[&str], run_program: RunProgram) -> AfterCommand {
     let mut count = usize::MAX;
     let mut place = None;
     let mut by_zero = false;
@@ -248,7 +253,7 @@ fn xargs(player: &mut Player<'_>, words: &[&str], run_program: RunProgram) -> Fl
     let given = parted(&text, by_zero, place.is_some());
     if !player.has_program(program) {
         player.miss_behind("xargs", program);
-        return Flow::Go;
+        return AfterCommand::Go;
     }
     if given.is_empty() && !needs_some && place.is_none() {
         return run_program(player, program, &rest);
@@ -262,15 +267,15 @@ fn xargs(player: &mut Player<'_>, words: &[&str], run_program: RunProgram) -> Fl
         };
         player.status = 0;
         match run_program(player, program, &arguments) {
-            Flow::Go => failed |= player.status != 0,
+            AfterCommand::Go => failed |= player.status != 0,
             flow => return flow,
         }
-        if player.spend(1) != Flow::Go {
+        if player.spend(1) != AfterCommand::Go {
             return player.spend(0);
         }
     }
     player.status = if failed { 123 } else { 0 };
-    Flow::Go
+    AfterCommand::Go
 }
 
 #[cfg(test)]

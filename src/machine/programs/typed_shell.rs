@@ -1,20 +1,20 @@
 //! Shells that read lines: what somebody types, or what comes from a pipe.
 
-use crate::bounds::{Fault, MAX_TYPED_BYTES};
+use crate::bounds::{MAX_TYPED_BYTES, ScriptFault};
 use crate::interpreter::containment::contained;
 use crate::interpreter::dialect::Dialect;
 use crate::interpreter::hearing::{HeardLine, INTERRUPT, INTERRUPTED};
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::programs::read_any_script;
 use crate::shell::{Script, Unplayable};
 
 /// A shell into which somebody types, or whose lines come from a file or a pipe.
-pub(crate) fn run_typed_shell(player: &mut Player<'_>, program: &str) -> Flow {
+pub(crate) fn run_typed_shell(player: &mut Player<'_>, program: &str) -> AfterCommand {
     go_on(player, program, false)
 }
 
 /// Goes on with such a shell, whose prompt may be shown already.
-pub(crate) fn go_on(player: &mut Player<'_>, program: &str, is_prompted: bool) -> Flow {
+pub(crate) fn go_on(player: &mut Player<'_>, program: &str, is_prompted: bool) -> AfterCommand {
     let is_terminal = player.is_terminal();
     let was_interactive = std::mem::replace(&mut player.is_interactive, is_terminal);
     player.typed_shells += 1;
@@ -24,7 +24,7 @@ pub(crate) fn go_on(player: &mut Player<'_>, program: &str, is_prompted: bool) -
     flow
 }
 
-fn shell(player: &mut Player<'_>, program: &str, mut is_prompted: bool) -> Flow {
+fn shell(player: &mut Player<'_>, program: &str, mut is_prompted: bool) -> AfterCommand {
     let mut open = String::new();
     loop {
         let prompt = prompt(player, program, open.is_empty());
@@ -51,22 +51,22 @@ fn shell(player: &mut Player<'_>, program: &str, mut is_prompted: bool) -> Flow 
                 if program == "bash" && player.is_interactive {
                     player.echo("exit\n");
                 }
-                return Flow::Exit(player.status);
+                return AfterCommand::Exit(player.status);
             }
             HeardLine::Nothing => {
                 player.is_at_prompt &= open.is_empty() && player.typed_shells == 1;
-                return Flow::OutOfTime;
+                return AfterCommand::OutOfTime;
             }
         }
         let Some(flow) = run_lines(player, program, &open) else { continue };
         open.clear();
         match flow {
             _ if player.killed.is_some() => return flow,
-            Flow::Exit(_) if player.interrupted.is_some() => {
+            AfterCommand::Exit(_) if player.interrupted.is_some() => {
                 player.status = player.interrupted.take().unwrap_or(INTERRUPTED);
             }
-            Flow::Exit(_) | Flow::OutOfTime | Flow::Stopped => return flow,
-            _ if player.is_blocked => return Flow::OutOfTime,
+            AfterCommand::Exit(_) | AfterCommand::OutOfTime | AfterCommand::Stopped => return flow,
+            _ if player.is_blocked => return AfterCommand::OutOfTime,
             _ => player.interrupted = None,
         }
     }
@@ -87,8 +87,8 @@ fn prompt(player: &Player<'_>, program: &str, is_first: bool) -> String {
 }
 
 /// Plays lines that a shell reads; nothing when the last one is not whole.
-pub(crate) fn run_lines(player: &mut Player<'_>, program: &str, text: &str) -> Option<Flow> {
-    let mut flow = Flow::Go;
+pub(crate) fn run_lines(player: &mut Player<'_>, program: &str, text: &str) -> Option<AfterCommand> {
+    let mut flow = AfterCommand::Go;
     player.name = program.to_owned();
     player.dialect = Dialect::of(program, &player.around.image);
     for script in scripts(text)? {
@@ -97,7 +97,7 @@ pub(crate) fn run_lines(player: &mut Player<'_>, program: &str, text: &str) -> O
                 flow = contained(player, |player| player.list(&script.list));
                 // What ends a script ends no shell that somebody types into.
                 if player.abort.take().is_some() && player.is_interactive {
-                    flow = Flow::Go;
+                    flow = AfterCommand::Go;
                 }
             }
             Err(Misread::Unknown(word)) => {
@@ -109,7 +109,7 @@ pub(crate) fn run_lines(player: &mut Player<'_>, program: &str, text: &str) -> O
                 player.status = fault.code();
             }
         }
-        if matches!(flow, Flow::Exit(_) | Flow::OutOfTime | Flow::Stopped) {
+        if matches!(flow, AfterCommand::Exit(_) | AfterCommand::OutOfTime | AfterCommand::Stopped) {
             break;
         }
     }
@@ -120,7 +120,7 @@ pub(crate) fn run_lines(player: &mut Player<'_>, program: &str, text: &str) -> O
 enum Misread {
     /// Its first word.
     Unknown(String),
-    Faulty(Fault),
+    Faulty(ScriptFault),
 }
 
 /// Line by line, unless a command goes on in the next. Nothing when the last one is not whole. A command
@@ -133,9 +133,12 @@ fn scripts(text: &str) -> Option<Vec<Result<Script, Misread>>> {
         open.push_str(line);
         let is_too_much = bytes_left < open.len();
         bytes_left = bytes_left.saturating_sub(open.len());
-        let read =
-            if is_too_much { Err(Unplayable::Faulty(Fault::TooLong)) } else { read_any_script(&open, true) };
-        let is_open = matches!(read, Err(Unplayable::Unknown | Unplayable::Faulty(Fault::Syntax(_))));
+        let read = if is_too_much {
+            Err(Unplayable::Faulty(ScriptFault::TooLong))
+        } else {
+            read_any_script(&open, true)
+        };
+        let is_open = matches!(read, Err(Unplayable::Unknown | Unplayable::Faulty(ScriptFault::Syntax(_))));
         if is_open && Script::goes_on(&open) {
             continue;
         }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::syntax::{Part, Word};
+use super::syntax::{ShellWordPart, Word};
 
 /// So many words one becomes at most; of more it stays as it is.
 const MAX_WORDS: usize = 1_000;
@@ -52,7 +52,7 @@ fn made(
     most: usize,
     left: &Cell<usize>,
 ) -> Option<Vec<Word>> {
-    let Part::Text(text, _) = &word[index] else { return None };
+    let ShellWordPart::Text(text, _) = &word[index] else { return None };
     let inner = &text[open + 1..close];
     let range = range(inner);
     let pieces = list(inner);
@@ -64,7 +64,7 @@ fn made(
     left.set(left.get().checked_sub(count.saturating_mul(each)).filter(|_| count <= most)?);
     let with = |choice: &str| {
         let mut own = word.clone();
-        own[index] = Part::Text(format!("{}{choice}{}", &text[..open], &text[close + 1..]), false);
+        own[index] = ShellWordPart::Text(format!("{}{choice}{}", &text[..open], &text[close + 1..]), false);
         own
     };
     Some(match range {
@@ -76,7 +76,7 @@ fn made(
 /// In which part of a word, and where in it, the first braces are that mean something.
 fn first_braces(word: &Word) -> Option<(usize, usize, usize)> {
     word.iter().enumerate().find_map(|(index, part)| match part {
-        Part::Text(text, false) => alternatives(text).map(|(open, close)| (index, open, close)),
+        ShellWordPart::Text(text, false) => alternatives(text).map(|(open, close)| (index, open, close)),
         _ => None,
     })
 }
@@ -139,11 +139,14 @@ mod tests {
 
     fn shown(text: &str) -> Vec<String> {
         let plain = |word: Word| match word.as_slice() {
-            [Part::Text(text, _)] => text.clone(),
+            [ShellWordPart::Text(text, _)] => text.clone(),
             other => panic!("{other:?}"),
         };
         let left = Cell::new(MAX_MADE_BYTES);
-        words(vec![Part::Text(text.into(), false)], text.len(), &left).into_iter().map(plain).collect()
+        words(vec![ShellWordPart::Text(text.into(), false)], text.len(), &left)
+            .into_iter()
+            .map(plain)
+            .collect()
     }
 
     #[test]
@@ -161,7 +164,8 @@ mod tests {
             assert_eq!(shown(&plain), [plain.as_str()], "{}", &plain[..20]);
         }
         let left = Cell::new(MAX_MADE_BYTES);
-        let counts = (0..100).map(|_| words(vec![Part::Text("{1..999}".into(), false)], 8, &left).len());
+        let counts =
+            (0..100).map(|_| words(vec![ShellWordPart::Text("{1..999}".into(), false)], 8, &left).len());
         let counts: Vec<usize> = counts.collect();
         assert_eq!((counts[0], counts[99]), (999, 1), "all of a script count together: {counts:?}");
     }
@@ -176,7 +180,7 @@ mod tests {
             assert_eq!(shown(plain), [plain]);
         }
         assert_eq!(shown("}{a{b,c}{d}"), ["}{ab{d}", "}{ac{d}"]);
-        let quoted = vec![Part::Text("{a,b}".into(), true)];
+        let quoted = vec![ShellWordPart::Text("{a,b}".into(), true)];
         assert_eq!(words(quoted, 7, &Cell::new(MAX_MADE_BYTES)).len(), 1);
         assert!(shown(&"{a,b}".repeat(20)).len() <= MAX_WORDS);
     }

@@ -4,8 +4,8 @@ use std::cell::Cell;
 
 use super::braces;
 use super::nesting::{closing_brace, closing_parenthesis, sum_end};
-use super::syntax::{Part, Script, Unplayable, ValueOperation, Word};
-use crate::bounds::{Fault, MAX_DEPTH};
+use super::syntax::{Script, ShellWordPart, Unplayable, ValueOperation, Word};
+use crate::bounds::{MAX_DEPTH, ScriptFault};
 
 /// The longest first among those that begin alike.
 const OPERATORS: [&str; 22] = [
@@ -138,7 +138,7 @@ impl HereText {
             rest = after;
         }
         if self.is_plain {
-            return Ok((vec![Part::Text(body, true)], 0, rest));
+            return Ok((vec![ShellWordPart::Text(body, true)], 0, rest));
         }
         let Builder { parts, depth, .. } = filled(&body, nesting)?;
         Ok((parts, depth, rest))
@@ -182,7 +182,7 @@ fn sum_command<'a>(
         Some(Token::Operator(operator)) => !operator.starts_with(['<', '>']),
         Some(Token::Word(word, _)) => matches!(
             word.as_slice(),
-            [Part::Text(text, false)]
+            [ShellWordPart::Text(text, false)]
                 if matches!(text.as_str(), "for" | "if" | "while" | "until" | "then" | "do" | "else" | "elif" | "!")
         ),
         Some(_) => false,
@@ -230,7 +230,7 @@ struct Builder {
 /// What begins with a dollar sign or a back quote.
 struct Expansion {
     /// None when the dollar sign is just one.
-    part: Option<Part>,
+    part: Option<ShellWordPart>,
     length: usize,
     depth: usize,
 }
@@ -246,7 +246,7 @@ impl Builder {
 
     fn finish_text(&mut self) {
         if !self.text.is_empty() {
-            self.parts.push(Part::Text(std::mem::take(&mut self.text), self.is_quoted));
+            self.parts.push(ShellWordPart::Text(std::mem::take(&mut self.text), self.is_quoted));
         }
     }
 
@@ -303,11 +303,11 @@ fn word(text: &str, nesting: Nesting<'_>) -> Result<(usize, Builder), Unplayable
     }
     builder.finish_text();
     if builder.parts.is_empty() && builder.has_quotes {
-        builder.parts.push(Part::Text(String::new(), true));
+        builder.parts.push(ShellWordPart::Text(String::new(), true));
     }
     match quote {
         None => Ok((at, builder)),
-        Some(_) => Err(Unplayable::Faulty(Fault::Syntax("unterminated quoted string".into()))),
+        Some(_) => Err(Unplayable::Faulty(ScriptFault::Syntax("unterminated quoted string".into()))),
     }
 }
 
@@ -321,7 +321,7 @@ fn expansion(text: &str, is_quoted: bool, nesting: Nesting<'_>) -> Result<Expans
         && let Some(length) = sum_end(text, 3)
     {
         let Builder { parts, depth, .. } = filled(&text[3..length - 2], nesting.deeper())?;
-        return Ok(Expansion { part: Some(Part::Sum(parts)), length, depth });
+        return Ok(Expansion { part: Some(ShellWordPart::Sum(parts)), length, depth });
     }
     if text.starts_with("$(") {
         let length = closing_parenthesis(text, 1).ok_or(Unplayable::Unknown)? + 1;
@@ -335,14 +335,14 @@ fn expansion(text: &str, is_quoted: bool, nesting: Nesting<'_>) -> Result<Expans
     let rest = &text[1..];
     if !is_quoted && rest.starts_with('\'') {
         let (shown, length) = escaped_text(&rest[1..]).ok_or(Unplayable::Unknown)?;
-        return Ok(Expansion { part: Some(Part::Text(shown, true)), length: length + 2, depth: 0 });
+        return Ok(Expansion { part: Some(ShellWordPart::Text(shown, true)), length: length + 2, depth: 0 });
     }
     let special = rest.chars().next().filter(|c| "?#@*$!-".contains(*c) || c.is_ascii_digit());
     let length = match special {
         Some(_) => 1,
         None => name_length(rest),
     };
-    let part = (length > 0).then(|| Part::Variable(rest[..length].to_owned(), None, is_quoted));
+    let part = (length > 0).then(|| ShellWordPart::Variable(rest[..length].to_owned(), None, is_quoted));
     Ok(Expansion { part, length: 1 + length, depth: 0 })
 }
 
@@ -383,7 +383,7 @@ fn escaped_text(text: &str) -> Option<(String, usize)> {
 fn output(text: &str, length: usize, is_quoted: bool, nesting: Nesting<'_>) -> Result<Expansion, Unplayable> {
     let script = (nesting.read)(text, nesting.level + 1).map_err(Unplayable::within)?;
     let depth = script.depth;
-    Ok(Expansion { part: Some(Part::Output(script, is_quoted)), length, depth })
+    Ok(Expansion { part: Some(ShellWordPart::Output(script, is_quoted)), length, depth })
 }
 
 /// What may stand behind a name, the longest first among those that begin alike.
@@ -393,22 +393,22 @@ const OPERATIONS: [&str; 20] = [
 ];
 
 /// `NAME`, or `NAME:-default` and its kin; and how deeply scripts are nested in it.
-fn braced(text: &str, is_quoted: bool, nesting: Nesting<'_>) -> Result<(Part, usize), Unplayable> {
+fn braced(text: &str, is_quoted: bool, nesting: Nesting<'_>) -> Result<(ShellWordPart, usize), Unplayable> {
     if nesting.level > MAX_DEPTH {
-        return Err(Unplayable::Faulty(Fault::Depth));
+        return Err(Unplayable::Faulty(ScriptFault::Depth));
     }
     if let Some(name) =
         text.strip_prefix('#').filter(|name| !name.is_empty() && variable_length(name) == name.len())
     {
         let operation = ValueOperation { operator: "length", word: Word::new(), other: None };
-        return Ok((Part::Variable(name.into(), Some(Box::new(operation)), is_quoted), 0));
+        return Ok((ShellWordPart::Variable(name.into(), Some(Box::new(operation)), is_quoted), 0));
     }
     let (name, rest) = text.split_at(variable_length(text));
     if name.is_empty() {
         return Err(Unplayable::Unknown);
     }
     if rest.is_empty() {
-        return Ok((Part::Variable(name.into(), None, is_quoted), 0));
+        return Ok((ShellWordPart::Variable(name.into(), None, is_quoted), 0));
     }
     let operator = OPERATIONS.into_iter().find(|operator| rest.starts_with(operator));
     let operator = operator.ok_or(Unplayable::Unknown)?;
@@ -422,7 +422,7 @@ fn braced(text: &str, is_quoted: bool, nesting: Nesting<'_>) -> Result<(Part, us
         None => (None, 0),
     };
     let operation = Some(Box::new(ValueOperation { operator, word, other }));
-    Ok((Part::Variable(name.into(), operation, is_quoted), depth.max(other_depth) + 1))
+    Ok((ShellWordPart::Variable(name.into(), operation, is_quoted), depth.max(other_depth) + 1))
 }
 
 /// `pattern/text` of a replacement, `from:length` of a piece.
@@ -458,7 +458,7 @@ fn operand(
             let blank = rest.len()
                 - rest.trim_start_matches(|c: char| c.is_whitespace() || ";&|<>()".contains(c)).len();
             if blank > 0 {
-                parts.push(Part::Text(rest[..blank].to_owned(), is_pattern));
+                parts.push(ShellWordPart::Text(rest[..blank].to_owned(), is_pattern));
                 rest = &rest[blank..];
                 continue;
             }

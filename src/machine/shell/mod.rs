@@ -32,10 +32,11 @@ use std::collections::BTreeSet;
 
 use lexer::Nesting;
 
-use crate::bounds::{Fault, MAX_DEPTH, MAX_WORD_BYTES};
+use crate::bounds::{MAX_DEPTH, MAX_WORD_BYTES, ScriptFault};
 pub(crate) use parser::assignment;
 pub(crate) use syntax::{
-    Action, Command, List, Node, Part, Redirect, Target, ValueOperation, When, Word, plain,
+    CommandList, PipelineNode, Redirect, ShellAction, ShellCommand, ShellWordPart, Target, ValueOperation,
+    When, Word, plain,
 };
 pub use syntax::{Script, Unplayable};
 
@@ -94,17 +95,17 @@ impl Script {
         braces: Option<&Cell<usize>>,
     ) -> Result<Script, Unplayable> {
         if text.len() > MAX_WORD_BYTES {
-            return Err(Unplayable::Faulty(Fault::TooLong));
+            return Err(Unplayable::Faulty(ScriptFault::TooLong));
         }
         if level > MAX_DEPTH {
-            return Err(Unplayable::Faulty(Fault::Depth));
+            return Err(Unplayable::Faulty(ScriptFault::Depth));
         }
         let mut tokens = Vec::new();
         let read_inner = |text: &str, level| Script::parse_at(text, level, knows, functions, braces);
         let nesting = Nesting { level, braces, read: &read_inner };
         let read = lexer::tokens(text, nesting, &mut tokens);
         match (read, parser::parse(&tokens, knows, functions)) {
-            (Err(Unplayable::Faulty(Fault::Depth)), _) => Err(Unplayable::Faulty(Fault::Depth)),
+            (Err(Unplayable::Faulty(ScriptFault::Depth)), _) => Err(Unplayable::Faulty(ScriptFault::Depth)),
             (Ok(()), Ok((list, depth))) => Ok(Script { list, depth }),
             (_, Err(Unplayable::Unknown)) => Err(Unplayable::Unknown),
             (Err(why), _) | (_, Err(why)) => Err(why),
@@ -135,18 +136,18 @@ impl Script {
         knows: fn(&str, &[Word]) -> bool,
     ) -> Result<Script, Unplayable> {
         let (program, rest) = words.split_first().ok_or(Unplayable::Unknown)?;
-        let quoted = |word: &String| vec![Part::Text(word.clone(), true)];
+        let quoted = |word: &String| vec![ShellWordPart::Text(word.clone(), true)];
         let arguments: Vec<Word> = rest.iter().map(quoted).collect();
         if !knows(program, &arguments) {
             return Err(Unplayable::Unknown);
         }
         if words.iter().any(|word| word.len() > MAX_WORD_BYTES) {
-            return Err(Unplayable::Faulty(Fault::TooLong));
+            return Err(Unplayable::Faulty(ScriptFault::TooLong));
         }
         let words = words.iter().map(quoted).collect();
-        let command = Command { action: Action::Simple(vec![], words), redirects: vec![], line: 1 };
+        let command = ShellCommand { action: ShellAction::Simple(vec![], words), redirects: vec![], line: 1 };
         let (when, commands) = (When::Always, vec![command]);
-        let node = Node { when, is_negated: false, is_background: false, commands };
+        let node = PipelineNode { when, is_negated: false, is_background: false, commands };
         Ok(Script { list: vec![node], depth: 1 })
     }
 }
@@ -234,7 +235,7 @@ mod tests {
             ("case a in a) echo", "unexpected end of file"),
         ];
         for (script, what) in faults {
-            let fault = Unplayable::Faulty(Fault::Syntax(what.into()));
+            let fault = Unplayable::Faulty(ScriptFault::Syntax(what.into()));
             assert_eq!(read_script(script), Err(fault), "{script}");
         }
     }
@@ -258,13 +259,13 @@ mod tests {
         for (open, inner, close) in forms {
             assert!(read_script(&nested(open, inner, close, 20)).is_ok(), "{open}");
             let too_deep = read_script(&nested(open, inner, close, MAX_DEPTH + 1));
-            assert_eq!(too_deep, Err(Unplayable::Faulty(Fault::Depth)), "{open}");
+            assert_eq!(too_deep, Err(Unplayable::Faulty(ScriptFault::Depth)), "{open}");
             let far_too_deep = read_script(&nested(open, inner, close, 5000));
-            assert_eq!(far_too_deep, Err(Unplayable::Faulty(Fault::Depth)), "{open}");
+            assert_eq!(far_too_deep, Err(Unplayable::Faulty(ScriptFault::Depth)), "{open}");
         }
         assert!(read_script(&braced(20)).is_ok());
-        assert_eq!(read_script(&braced(5000)), Err(Unplayable::Faulty(Fault::Depth)));
+        assert_eq!(read_script(&braced(5000)), Err(Unplayable::Faulty(ScriptFault::Depth)));
         let long = format!("echo {}", "a".repeat(MAX_WORD_BYTES));
-        assert_eq!(read_script(&long), Err(Unplayable::Faulty(Fault::TooLong)));
+        assert_eq!(read_script(&long), Err(Unplayable::Faulty(ScriptFault::TooLong)));
     }
 }

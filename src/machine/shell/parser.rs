@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::lexer::Token;
-use super::syntax::{self, Action, Command, List, Node, Part, Redirect, Target, Unplayable, When, Word};
-use crate::bounds::{Fault, MAX_DEPTH};
+use super::syntax::{
+    self, CommandList, PipelineNode, Redirect, ShellAction, ShellCommand, ShellWordPart, Target, Unplayable,
+    When, Word,
+};
+use crate::bounds::{MAX_DEPTH, ScriptFault};
 
 /// Words that begin or end what is more than a simple command, where a command may stand.
 const RESERVED: [&str; 17] = [
@@ -23,7 +26,7 @@ pub(crate) fn parse(
     tokens: &[Token],
     knows: Option<fn(&str, &[Word]) -> bool>,
     functions: &BTreeSet<String>,
-) -> ShellRead<(List, usize)> {
+) -> ShellRead<(CommandList, usize)> {
     let mut parser =
         ShellParser { all: tokens, tokens, knows, functions, depth: 0, deepest: 0, line: (0, 1) };
     let list = parser.list(&[])?;
@@ -55,7 +58,7 @@ impl ShellParser<'_> {
 
     /// Commands up to one of the words or operators `ends`, or to what cannot begin one, which is left
     /// standing.
-    fn list(&mut self, ends: &[&str]) -> ShellRead<List> {
+    fn list(&mut self, ends: &[&str]) -> ShellRead<CommandList> {
         self.depth += 1;
         self.note_depth(0)?;
         let list = self.nodes(ends);
@@ -63,7 +66,7 @@ impl ShellParser<'_> {
         list
     }
 
-    fn nodes(&mut self, ends: &[&str]) -> ShellRead<List> {
+    fn nodes(&mut self, ends: &[&str]) -> ShellRead<CommandList> {
         let (mut nodes, mut when) = (Vec::new(), When::Always);
         loop {
             self.skip_separators();
@@ -86,7 +89,7 @@ impl ShellParser<'_> {
         }
     }
 
-    fn pipeline(&mut self, when: When) -> ShellRead<Node> {
+    fn pipeline(&mut self, when: When) -> ShellRead<PipelineNode> {
         let mut is_negated = false;
         while self.take_word("!").is_some() {
             is_negated = !is_negated;
@@ -106,10 +109,10 @@ impl ShellParser<'_> {
             self.skip_lines();
             commands.push(self.command()?);
         }
-        Ok(Node { when, is_negated, is_background: false, commands })
+        Ok(PipelineNode { when, is_negated, is_background: false, commands })
     }
 
-    fn command(&mut self) -> ShellRead<Command> {
+    fn command(&mut self) -> ShellRead<ShellCommand> {
         let mut redirects = Vec::new();
         let line = self.line();
         let action = match self.function()? {
@@ -120,11 +123,11 @@ impl ShellParser<'_> {
             },
         };
         while self.redirect(&mut redirects)? {}
-        Ok(Command { action, redirects, line })
+        Ok(ShellCommand { action, redirects, line })
     }
 
     /// `name() { ...; }`, and `function name { ...; }`
-    fn function(&mut self) -> ShellRead<Option<Action>> {
+    fn function(&mut self) -> ShellRead<Option<ShellAction>> {
         let (name, rest) = match self.tokens {
             [Token::Word(name, _), Token::Operator("("), Token::Operator(")"), rest @ ..] => (name, rest),
             [Token::Word(word, _), Token::Word(name, _), rest @ ..] if bare(word) == Some("function") => {
@@ -139,15 +142,15 @@ impl ShellParser<'_> {
         self.note_depth(0)?;
         let body = self.command()?;
         self.depth -= 1;
-        Ok(Some(Action::Function(name, Arc::new(body))))
+        Ok(Some(ShellAction::Function(name, Arc::new(body))))
     }
 
     /// What is more than a simple command.
-    fn compound(&mut self) -> ShellRead<Option<Action>> {
+    fn compound(&mut self) -> ShellRead<Option<ShellAction>> {
         if let [Token::Sum(parts), rest @ ..] = self.tokens {
             let [sum] = parts.as_slice() else { return Err(Unplayable::Unknown) };
             self.tokens = rest;
-            return Ok(Some(Action::Sum(sum.clone())));
+            return Ok(Some(ShellAction::Sum(sum.clone())));
         }
         let word = match self.tokens.first() {
             Some(Token::Operator("(")) => "(",
@@ -156,8 +159,8 @@ impl ShellParser<'_> {
             None => return Err(self.unexpected(None)),
         };
         match word {
-            "(" => Ok(Some(Action::Subshell(self.enclosed(")")?))),
-            "{" => Ok(Some(Action::Group(self.enclosed("}")?))),
+            "(" => Ok(Some(ShellAction::Subshell(self.enclosed(")")?))),
+            "{" => Ok(Some(ShellAction::Group(self.enclosed("}")?))),
             "if" => self.branches().map(Some),
             "while" | "until" => self.repeated().map(Some),
             "for" => self.for_each().map(Some),
@@ -170,7 +173,7 @@ impl ShellParser<'_> {
     }
 
     /// Between the parenthesis or brace that stands here and `close`.
-    fn enclosed(&mut self, close: &str) -> ShellRead<List> {
+    fn enclosed(&mut self, close: &str) -> ShellRead<CommandList> {
         self.tokens = &self.tokens[1..];
         let list = self.list(&[close])?;
         match close {
@@ -181,7 +184,7 @@ impl ShellParser<'_> {
     }
 
     /// Assignments, a program with its arguments, and redirections among them.
-    fn simple(&mut self, redirects: &mut Vec<Redirect>) -> ShellRead<Action> {
+    fn simple(&mut self, redirects: &mut Vec<Redirect>) -> ShellRead<ShellAction> {
         let (mut assignments, mut words) = (Vec::new(), Vec::<Word>::new());
         loop {
             if self.redirect(redirects)? {
@@ -204,11 +207,15 @@ impl ShellParser<'_> {
                 syntax::plain(program).is_some_and(knows)
             }),
         };
-        if is_known && !is_array { Ok(Action::Simple(assignments, words)) } else { Err(Unplayable::Unknown) }
+        if is_known && !is_array {
+            Ok(ShellAction::Simple(assignments, words))
+        } else {
+            Err(Unplayable::Unknown)
+        }
     }
 
     /// `[[ ... ]]`: what parts commands elsewhere is a word there.
-    fn conditional(&mut self) -> ShellRead<Action> {
+    fn conditional(&mut self) -> ShellRead<ShellAction> {
         let mut words = Vec::new();
         self.tokens = &self.tokens[1..];
         loop {
@@ -218,7 +225,7 @@ impl ShellParser<'_> {
                 Some((Token::Operator(operator), _))
                     if matches!(*operator, "&&" | "||" | "(" | ")" | "<" | ">") =>
                 {
-                    Some(vec![Part::Text((*operator).to_owned(), false)])
+                    Some(vec![ShellWordPart::Text((*operator).to_owned(), false)])
                 }
                 Some((Token::Word(word, depth), _)) => {
                     self.note_depth(*depth)?;
@@ -228,7 +235,7 @@ impl ShellParser<'_> {
             };
             self.tokens = &self.tokens[1..];
             match word {
-                Some(word) if bare(&word) == Some("]]") => return Ok(Action::Conditional(words)),
+                Some(word) if bare(&word) == Some("]]") => return Ok(ShellAction::Conditional(words)),
                 word => words.extend(word),
             }
         }
@@ -274,7 +281,7 @@ impl ShellParser<'_> {
     }
 
     /// `if ...; then ...; elif ...; then ...; else ...; fi`
-    fn branches(&mut self) -> ShellRead<Action> {
+    fn branches(&mut self) -> ShellRead<ShellAction> {
         let mut branches = Vec::new();
         while self.take_word("if").or_else(|| self.take_word("elif")).is_some() {
             let condition = self.list(&["then"])?;
@@ -285,10 +292,10 @@ impl ShellParser<'_> {
             branches.push((vec![], self.list(&["fi"])?));
         }
         self.expect_word("fi")?;
-        Ok(Action::If(branches))
+        Ok(ShellAction::If(branches))
     }
 
-    fn repeated(&mut self) -> ShellRead<Action> {
+    fn repeated(&mut self) -> ShellRead<ShellAction> {
         let wanted = self.take_word("while").is_some();
         if !wanted {
             self.expect_word("until")?;
@@ -296,16 +303,16 @@ impl ShellParser<'_> {
         let condition = self.list(&["do"])?;
         let body = self.body()?;
         let is_endless = wanted && syntax::always_holds(&condition) && !syntax::has_way_out(&body);
-        Ok(Action::While { condition, wanted, body, is_endless })
+        Ok(ShellAction::While { condition, wanted, body, is_endless })
     }
 
-    fn for_each(&mut self) -> ShellRead<Action> {
+    fn for_each(&mut self) -> ShellRead<ShellAction> {
         self.expect_word("for")?;
         if let [Token::Sum(parts), rest @ ..] = self.tokens {
             let parts: &[Word; 3] = parts.as_slice().try_into().map_err(|_| Unplayable::Unknown)?;
             self.tokens = rest;
             self.skip_separators();
-            return Ok(Action::Count(parts.clone(), self.body()?));
+            return Ok(ShellAction::Count(parts.clone(), self.body()?));
         }
         let variable = self.expect_any_word()?;
         self.skip_lines();
@@ -314,18 +321,18 @@ impl ShellParser<'_> {
         if self.take_word("in").is_none() {
             // Without them it is about the arguments.
             self.skip_separators();
-            let all = vec![Part::Variable("@".into(), None, true)];
-            return Ok(Action::For(variable, vec![all], self.body()?));
+            let all = vec![ShellWordPart::Variable("@".into(), None, true)];
+            return Ok(ShellAction::For(variable, vec![all], self.body()?));
         }
         while let Some(word) = self.next_word()? {
             values.push(word);
         }
         self.skip_separators();
-        Ok(Action::For(variable, values, self.body()?))
+        Ok(ShellAction::For(variable, values, self.body()?))
     }
 
     /// `do ... done`
-    fn body(&mut self) -> ShellRead<List> {
+    fn body(&mut self) -> ShellRead<CommandList> {
         self.skip_separators();
         self.expect_word("do")?;
         let body = self.list(&["done"])?;
@@ -334,7 +341,7 @@ impl ShellParser<'_> {
     }
 
     /// `case word in a|b) ... ;; esac`
-    fn case(&mut self) -> ShellRead<Action> {
+    fn case(&mut self) -> ShellRead<ShellAction> {
         self.expect_word("case")?;
         let subject = self.expect_any_word()?;
         self.skip_lines();
@@ -343,7 +350,7 @@ impl ShellParser<'_> {
         loop {
             self.skip_separators();
             if self.take_word("esac").is_some() {
-                return Ok(Action::Case(subject, arms));
+                return Ok(ShellAction::Case(subject, arms));
             }
             self.take_operator("(");
             let mut patterns = vec![self.expect_any_word()?];
@@ -367,7 +374,7 @@ impl ShellParser<'_> {
     /// That something is nested `further` where the parser stands.
     fn note_depth(&mut self, further: usize) -> ShellRead<()> {
         self.deepest = self.deepest.max(self.depth + further);
-        if self.deepest > MAX_DEPTH { Err(Unplayable::Faulty(Fault::Depth)) } else { Ok(()) }
+        if self.deepest > MAX_DEPTH { Err(Unplayable::Faulty(ScriptFault::Depth)) } else { Ok(()) }
     }
 
     fn expect_any_word(&mut self) -> ShellRead<Word> {
@@ -418,12 +425,12 @@ impl ShellParser<'_> {
             },
         };
         let wanted = wanted.map(|wanted| format!(" (expecting {wanted:?})")).unwrap_or_default();
-        Unplayable::Faulty(Fault::Syntax(format!("unexpected {found}{wanted}")))
+        Unplayable::Faulty(ScriptFault::Syntax(format!("unexpected {found}{wanted}")))
     }
 }
 
 /// What stands last goes on in the background, with all that it depends on.
-fn send_back(nodes: &mut List) {
+fn send_back(nodes: &mut CommandList) {
     let first = nodes.iter().rposition(|node| node.when == When::Always).unwrap_or_default();
     let mut together = nodes.split_off(first);
     if let [node] = together.as_mut_slice() {
@@ -432,8 +439,13 @@ fn send_back(nodes: &mut List) {
         return;
     }
     let line = together.first().and_then(|node| node.commands.first()).map_or(1, |command| command.line);
-    let command = Command { action: Action::Subshell(together), redirects: vec![], line };
-    nodes.push(Node { when: When::Always, is_negated: false, is_background: true, commands: vec![command] });
+    let command = ShellCommand { action: ShellAction::Subshell(together), redirects: vec![], line };
+    nodes.push(PipelineNode {
+        when: When::Always,
+        is_negated: false,
+        is_background: true,
+        commands: vec![command],
+    });
 }
 
 /// An operator, or a word in which nothing is quoted or filled in.
@@ -447,7 +459,7 @@ fn shown(token: &Token) -> Option<&str> {
 
 fn bare(word: &Word) -> Option<&str> {
     match word.as_slice() {
-        [Part::Text(text, false)] => Some(text),
+        [ShellWordPart::Text(text, false)] => Some(text),
         _ => None,
     }
 }
@@ -458,17 +470,20 @@ fn descriptor_of(word: &Word) -> Option<u8> {
 
 /// `NAME=word`
 pub(crate) fn assignment(word: &Word) -> Option<(String, Word)> {
-    let (Part::Text(text, false), rest) = word.split_first()? else { return None };
+    let (ShellWordPart::Text(text, false), rest) = word.split_first()? else { return None };
     let (name, value) = text.split_once('=')?;
     if let Some(name) = name.strip_suffix('+').filter(|name| syntax::is_name(name)) {
-        let mut parts = vec![Part::Variable(name.to_owned(), None, true), Part::Text(value.to_owned(), true)];
+        let mut parts = vec![
+            ShellWordPart::Variable(name.to_owned(), None, true),
+            ShellWordPart::Text(value.to_owned(), true),
+        ];
         parts.extend(rest.iter().cloned());
         return Some((name.to_owned(), parts));
     }
     if !syntax::is_name(name) {
         return None;
     }
-    let mut parts = vec![Part::Text(value.to_owned(), true)];
+    let mut parts = vec![ShellWordPart::Text(value.to_owned(), true)];
     parts.extend(rest.iter().cloned());
     Some((name.to_owned(), parts))
 }

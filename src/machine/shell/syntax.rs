@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::bounds::Fault;
+use crate::bounds::ScriptFault;
 
 /// A script that is understood.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Script {
-    pub(crate) list: List,
+    pub(crate) list: CommandList,
     /// How deeply its commands are nested.
     pub(crate) depth: usize,
 }
@@ -18,7 +18,7 @@ pub enum Unplayable {
     /// It has what is not known here, and might do anything.
     Unknown,
     /// No shell would play it, or it is over a bound.
-    Faulty(Fault),
+    Faulty(ScriptFault),
 }
 
 impl Unplayable {
@@ -26,24 +26,24 @@ impl Unplayable {
     /// need not be one.
     pub(crate) fn within(self) -> Unplayable {
         match self {
-            Unplayable::Faulty(Fault::Syntax(_)) => Unplayable::Unknown,
+            Unplayable::Faulty(ScriptFault::Syntax(_)) => Unplayable::Unknown,
             other => other,
         }
     }
 }
 
-pub(crate) type List = Vec<Node>;
+pub(crate) type CommandList = Vec<PipelineNode>;
 
 /// A pipeline, and what it depends on.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Node {
+pub(crate) struct PipelineNode {
     pub(crate) when: When,
     /// `! command`
     pub(crate) is_negated: bool,
     /// `command &`
     pub(crate) is_background: bool,
     /// One, unless there are pipes.
-    pub(crate) commands: Vec<Command>,
+    pub(crate) commands: Vec<ShellCommand>,
 }
 
 /// Whether it runs, given how the last one ended.
@@ -55,39 +55,39 @@ pub(crate) enum When {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Command {
-    pub(crate) action: Action,
+pub(crate) struct ShellCommand {
+    pub(crate) action: ShellAction,
     pub(crate) redirects: Vec<Redirect>,
     /// The line of the script that it begins in, from 1.
     pub(crate) line: usize,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Action {
+pub(crate) enum ShellAction {
     /// Assignments, then words: a program and its arguments.
     Simple(Vec<(String, Word)>, Vec<Word>),
-    Group(List),
+    Group(CommandList),
     /// A group that keeps its variables for itself.
-    Subshell(List),
+    Subshell(CommandList),
     /// The first whose condition holds; the last one's may be empty, and always does.
-    If(Vec<(List, List)>),
+    If(Vec<(CommandList, CommandList)>),
     While {
-        condition: List,
+        condition: CommandList,
         wanted: bool,
-        body: List,
+        body: CommandList,
         /// Its condition always holds, and nothing in it leads out.
         is_endless: bool,
     },
-    For(String, Vec<Word>, List),
+    For(String, Vec<Word>, CommandList),
     /// `for ((first; while; then))`
-    Count([Word; 3], List),
+    Count([Word; 3], CommandList),
     /// `[[ ... ]]`
     Conditional(Vec<Word>),
     /// `((sum))`
     Sum(Word),
-    Case(Word, Vec<(Vec<Word>, List)>),
+    Case(Word, Vec<(Vec<Word>, CommandList)>),
     /// A function: its name, and what it does.
-    Function(String, Arc<Command>),
+    Function(String, Arc<ShellCommand>),
 }
 
 /// `2>/dev/null`
@@ -125,11 +125,11 @@ pub(crate) struct ValueOperation {
     pub(crate) other: Option<Word>,
 }
 
-pub(crate) type Word = Vec<Part>;
+pub(crate) type Word = Vec<ShellWordPart>;
 
 /// A part of a word.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Part {
+pub(crate) enum ShellWordPart {
     /// As it stands; whether it was quoted.
     Text(String, bool),
     /// `$NAME`, `${NAME}`, `${NAME:-default}`: the name, what is done with the value, whether it is quoted.
@@ -148,54 +148,59 @@ impl Script {
     }
 }
 
-fn any_command(list: &List, wanted: &dyn Fn(&str, &[Word]) -> bool) -> bool {
+fn any_command(list: &CommandList, wanted: &dyn Fn(&str, &[Word]) -> bool) -> bool {
     list.iter().any(|node| node.commands.iter().any(|command| command_has(command, wanted)))
 }
 
-fn command_has(command: &Command, wanted: &dyn Fn(&str, &[Word]) -> bool) -> bool {
-    let in_word =
-        |word: &Word| word.iter().any(|part| matches!(part, Part::Output(s, _) if s.any_command(wanted)));
+fn command_has(command: &ShellCommand, wanted: &dyn Fn(&str, &[Word]) -> bool) -> bool {
+    let in_word = |word: &Word| {
+        word.iter().any(|part| matches!(part, ShellWordPart::Output(s, _) if s.any_command(wanted)))
+    };
     match &command.action {
-        Action::Simple(assignments, words) => {
+        ShellAction::Simple(assignments, words) => {
             let name = words.first().and_then(|word| plain(word)).unwrap_or_default();
             wanted(name, words)
                 || words.iter().any(in_word)
                 || assignments.iter().any(|(_, word)| in_word(word))
         }
-        Action::Group(list) | Action::Subshell(list) => any_command(list, wanted),
-        Action::If(branches) => branches
+        ShellAction::Group(list) | ShellAction::Subshell(list) => any_command(list, wanted),
+        ShellAction::If(branches) => branches
             .iter()
             .any(|(condition, body)| any_command(condition, wanted) || any_command(body, wanted)),
-        Action::While { condition, body, .. } => any_command(condition, wanted) || any_command(body, wanted),
-        Action::For(_, words, body) => words.iter().any(in_word) || any_command(body, wanted),
-        Action::Count(_, body) => any_command(body, wanted),
-        Action::Conditional(words) => wanted("[[", words) || words.iter().any(in_word),
-        Action::Sum(word) => in_word(word),
-        Action::Case(_, arms) => arms.iter().any(|(_, body)| any_command(body, wanted)),
-        Action::Function(_, body) => command_has(body, wanted),
+        ShellAction::While { condition, body, .. } => {
+            any_command(condition, wanted) || any_command(body, wanted)
+        }
+        ShellAction::For(_, words, body) => words.iter().any(in_word) || any_command(body, wanted),
+        ShellAction::Count(_, body) => any_command(body, wanted),
+        ShellAction::Conditional(words) => wanted("[[", words) || words.iter().any(in_word),
+        ShellAction::Sum(word) => in_word(word),
+        ShellAction::Case(_, arms) => arms.iter().any(|(_, body)| any_command(body, wanted)),
+        ShellAction::Function(_, body) => command_has(body, wanted),
     }
 }
 
 /// `true` and `:`
-pub(crate) fn always_holds(condition: &List) -> bool {
+pub(crate) fn always_holds(condition: &CommandList) -> bool {
     let is_true = |word: &Word| matches!(plain(word), Some("true" | ":"));
     match condition.as_slice() {
         [node] => match node.commands.as_slice() {
-            [Command { action: Action::Simple(_, words), .. }] => words.len() == 1 && is_true(&words[0]),
+            [ShellCommand { action: ShellAction::Simple(_, words), .. }] => {
+                words.len() == 1 && is_true(&words[0])
+            }
             _ => false,
         },
         _ => false,
     }
 }
 
-pub(crate) fn has_way_out(body: &List) -> bool {
+pub(crate) fn has_way_out(body: &CommandList) -> bool {
     any_command(body, &|name, _| matches!(name, "exit" | "break" | "set" | "exec" | "return"))
 }
 
 /// The text of a word that is nothing but text.
-pub(crate) fn plain(word: &[Part]) -> Option<&str> {
+pub(crate) fn plain(word: &[ShellWordPart]) -> Option<&str> {
     match word {
-        [Part::Text(text, _)] => Some(text),
+        [ShellWordPart::Text(text, _)] => Some(text),
         _ => None,
     }
 }

@@ -24,10 +24,10 @@ use client_go::event_recorder::EventRecorder;
 pub const MAX_NODE_SCORE: i64 = 100;
 
 /// The nodes as they were when the attempt began.
-pub type Snapshot = Arc<[Arc<NodeInfo>]>;
+pub type NodeSnapshot = Arc<[Arc<NodeInfo>]>;
 
 /// What decides who is tried first: the smaller key.
-pub type QueueKey = (std::cmp::Reverse<i64>, Time);
+pub type ActiveQueueKey = (std::cmp::Reverse<i64>, Time);
 
 /// What plugins remember between the points of one attempt, each under its own name (`framework.CycleState`).
 #[derive(Default)]
@@ -42,7 +42,7 @@ pub struct CycleState {
     /// The plugins whose Score has nothing to do.
     pub skip_score: BTreeSet<&'static str>,
     /// All nodes, for who counts the pods of more than it is asked about.
-    pub nodes: Snapshot,
+    pub nodes: NodeSnapshot,
     /// Whether the plugins of this cycle are timed.
     pub is_timed: bool,
     /// The nodes for which Filter was timed.
@@ -78,7 +78,7 @@ pub trait Handle: Sync {
         &self,
         state: &mut CycleState,
         pod: &PodInfo,
-        snapshot: &Snapshot,
+        snapshot: &NodeSnapshot,
         diagnosis: &mut Diagnosis,
     ) -> Result<PreFilterResult, Status>;
 
@@ -93,7 +93,7 @@ pub struct PostFilterCycle<'a> {
     /// The state of the cycle.
     pub state: &'a CycleState,
     /// The nodes.
-    pub snapshot: &'a Snapshot,
+    pub snapshot: &'a NodeSnapshot,
     /// What each node said.
     pub statuses: &'a NodeStatuses,
 }
@@ -109,7 +109,7 @@ pub trait Plugin: Send + Sync {
     }
 
     /// QueueSort: exactly one plugin gives a key.
-    fn queue_key(&self, _pod: &QueuedPodInfo) -> Option<QueueKey> {
+    fn queue_key(&self, _pod: &QueuedPodInfo) -> Option<ActiveQueueKey> {
         None
     }
 
@@ -128,7 +128,7 @@ pub trait Plugin: Send + Sync {
         &self,
         _state: &mut CycleState,
         _pod: &PodInfo,
-        _snapshot: &Snapshot,
+        _snapshot: &NodeSnapshot,
     ) -> (PreFilterResult, Status) {
         (None, Status::success())
     }
@@ -241,7 +241,7 @@ pub struct BindRequest<'a> {
 
 impl CycleState {
     /// Of an attempt that sees these nodes.
-    pub fn over(nodes: &Snapshot) -> CycleState {
+    pub fn over(nodes: &NodeSnapshot) -> CycleState {
         CycleState { nodes: nodes.clone(), ..CycleState::default() }
     }
 

@@ -131,7 +131,7 @@ pub(super) fn times_this_node(state: &CycleState, nodes: &AskedCount) -> bool {
 mod tests {
     use super::*;
     use crate::framework::cluster_event::{ActionType, EventResource};
-    use crate::framework::plugin::Snapshot;
+    use crate::framework::plugin::NodeSnapshot;
 
     #[test]
     fn one_in_ten_is_timed_and_the_first_is() {
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn no_more_nodes_are_timed_than_the_bound_says() {
-        let mut state = CycleState::over(&Snapshot::default());
+        let mut state = CycleState::over(&NodeSnapshot::default());
         state.is_timed = true;
         let nodes = AskedCount::default();
         let timed = (0..100).filter(|_| times_this_node(&state, &nodes)).count();

@@ -9,8 +9,8 @@ use super::cluster_event::{Occurrence, QueueingHint};
 use super::fit_error::{Diagnosis, NodeStatuses};
 use super::node_info::NodeInfo;
 use super::plugin::{
-    BindRequest, CycleState, Handle, Plugin, PostFilterCycle, PostFilterResult, PreFilterResult, QueueKey,
-    Snapshot,
+    ActiveQueueKey, BindRequest, CycleState, Handle, NodeSnapshot, Plugin, PostFilterCycle, PostFilterResult,
+    PreFilterResult,
 };
 use super::plugin_numbers::{PluginNumbers, times_this_node};
 use super::pod_info::{PodInfo, QueuedPodInfo};
@@ -175,7 +175,7 @@ impl Framework {
     }
 
     /// Who goes first.
-    pub fn queue_key(&self, pod: &QueuedPodInfo) -> QueueKey {
+    pub fn queue_key(&self, pod: &QueuedPodInfo) -> ActiveQueueKey {
         self.plugins_at(Point::QueueSort)
             .find_map(|plugin| plugin.queue_key(pod))
             .expect("one plugin sorts the queue")
@@ -215,7 +215,7 @@ impl Framework {
         &self,
         state: &mut CycleState,
         pod: &PodInfo,
-        snapshot: &Snapshot,
+        snapshot: &NodeSnapshot,
         diagnosis: &mut Diagnosis,
     ) -> Result<PreFilterResult, Status> {
         let (mut left, mut narrowed_by) = (None::<BTreeSet<String>>, Vec::new());
@@ -282,7 +282,7 @@ impl Framework {
         &self,
         pod: &PodInfo,
         state: &CycleState,
-        snapshot: &Snapshot,
+        snapshot: &NodeSnapshot,
         statuses: &NodeStatuses,
     ) -> (Option<PostFilterResult>, Status) {
         let cycle = PostFilterCycle { framework: self, state, snapshot, statuses };
@@ -453,7 +453,7 @@ impl Handle for Framework {
         &self,
         state: &mut CycleState,
         pod: &PodInfo,
-        snapshot: &Snapshot,
+        snapshot: &NodeSnapshot,
         diagnosis: &mut Diagnosis,
     ) -> Result<PreFilterResult, Status> {
         Framework::run_pre_filter(self, state, pod, snapshot, diagnosis)

@@ -11,7 +11,7 @@ use super::args::DefaultPreemptionArgs;
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
 use crate::framework::fit_error::{Diagnosis, FitError, NodeStatuses};
 use crate::framework::node_info::NodeInfo;
-use crate::framework::plugin::{CycleState, Plugin, PostFilterCycle, PostFilterResult, Snapshot};
+use crate::framework::plugin::{CycleState, NodeSnapshot, Plugin, PostFilterCycle, PostFilterResult};
 use crate::framework::pod_info::PodInfo;
 use crate::framework::preempting::Preempting;
 use crate::framework::preemption_candidate::{PreemptionCandidate, importance};
@@ -214,7 +214,7 @@ fn filter(pod: &PodInfo, node: &NodeInfo, cycle: &PostFilterCycle<'_>) -> Status
         .snapshot
         .iter()
         .map(|other| if other.name == node.name { Arc::new(node.clone()) } else { other.clone() });
-    let snapshot: Snapshot = replaced.collect();
+    let snapshot: NodeSnapshot = replaced.collect();
     let mut state = CycleState::over(&snapshot);
     match cycle.framework.run_pre_filter(&mut state, pod, &snapshot, &mut Diagnosis::default()) {
         Ok(_) => cycle.framework.run_filter(&state, pod, node),

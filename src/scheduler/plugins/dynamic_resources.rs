@@ -25,7 +25,7 @@ use crate::dra::requests::{is_allocated, of_claim};
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
 use crate::framework::plugin::{
-    BindRequest, CycleState, Plugin, PostFilterCycle, PostFilterResult, PreFilterResult, Snapshot,
+    BindRequest, CycleState, NodeSnapshot, Plugin, PostFilterCycle, PostFilterResult, PreFilterResult,
     default_normalize,
 };
 use crate::framework::pod_info::PodInfo;
@@ -308,7 +308,12 @@ impl Plugin for DynamicResources {
         QueueingHint::queue_if(gives_back || newest.is_some_and(is_own))
     }
 
-    fn pre_filter(&self, state: &mut CycleState, pod: &PodInfo, _: &Snapshot) -> (PreFilterResult, Status) {
+    fn pre_filter(
+        &self,
+        state: &mut CycleState,
+        pod: &PodInfo,
+        _: &NodeSnapshot,
+    ) -> (PreFilterResult, Status) {
         if pod.pod.spec.resource_claims.is_empty() && pod.requests.scalar.is_empty() {
             return (None, Status::skip());
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::args::InterPodAffinityArgs;
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
-use crate::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin, PreFilterResult, Snapshot};
+use crate::framework::plugin::{CycleState, MAX_NODE_SCORE, NodeSnapshot, Plugin, PreFilterResult};
 use crate::framework::pod_affinity::{AffinityTerm, PodAffinity};
 use crate::framework::pod_info::PodInfo;
 use crate::framework::status::Status;
@@ -119,7 +119,7 @@ impl Plugin for InterPodAffinity {
         &self,
         state: &mut CycleState,
         pod: &PodInfo,
-        snapshot: &Snapshot,
+        snapshot: &NodeSnapshot,
     ) -> (PreFilterResult, Status) {
         let counts = self.count(pod, snapshot);
         let wants = &pod.pod_affinity;
@@ -184,7 +184,7 @@ impl InterPodAffinity {
         term.matches(pod, namespace)
     }
 
-    fn count(&self, pod: &PodInfo, snapshot: &Snapshot) -> AffinityCounts {
+    fn count(&self, pod: &PodInfo, snapshot: &NodeSnapshot) -> AffinityCounts {
         let wants = &pod.pod_affinity;
         let looks_at_all = !wants.required.is_empty() || !wants.required_anti.is_empty();
         let mut counts = AffinityCounts::default();

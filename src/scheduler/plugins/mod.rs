@@ -151,7 +151,7 @@ fn make_scoring(
     Ok(Some(match name {
         "NodeAffinity" => {
             let args: args::NodeAffinityArgs = profile.args(name)?;
-            Box::new(node_affinity::NodeAffinity { added: args.added_affinity.unwrap_or_default() })
+            Box::new(node_affinity::NodeAffinityPlugin { added: args.added_affinity.unwrap_or_default() })
         }
         "NodeResourcesFit" => {
             let devices = ExtendedResources::new(lister(&DEVICE_CLASSES));

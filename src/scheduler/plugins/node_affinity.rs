@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
-use crate::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot, default_normalize};
+use crate::framework::plugin::{CycleState, NodeSnapshot, Plugin, PreFilterResult, default_normalize};
 use crate::framework::pod_info::PodInfo;
 use crate::framework::status::Status;
 use apimachinery::object::{Object, ObjectMeta};
@@ -12,12 +12,12 @@ use apis::views::node_affinity::{NodeAffinity as Affinity, PreferredTerm, has_la
 
 /// The plugin.
 #[derive(Default)]
-pub struct NodeAffinity {
+pub struct NodeAffinityPlugin {
     /// What every pod wants beside what it wants itself (`addedAffinity`).
     pub added: Affinity,
 }
 
-impl Plugin for NodeAffinity {
+impl Plugin for NodeAffinityPlugin {
     fn name(&self) -> &'static str {
         "NodeAffinity"
     }
@@ -31,7 +31,7 @@ impl Plugin for NodeAffinity {
         QueueingHint::queue_if(occurrence.new.as_ref().is_none_or(fits))
     }
 
-    fn pre_filter(&self, _: &mut CycleState, pod: &PodInfo, _: &Snapshot) -> (PreFilterResult, Status) {
+    fn pre_filter(&self, _: &mut CycleState, pod: &PodInfo, _: &NodeSnapshot) -> (PreFilterResult, Status) {
         let is_free = pod.pod.spec.node_selector.is_empty() && pod.affinity.required.is_none();
         if is_free && self.added.required.is_none() {
             return (None, Status::skip());
@@ -75,7 +75,7 @@ impl Plugin for NodeAffinity {
     }
 }
 
-impl NodeAffinity {
+impl NodeAffinityPlugin {
     fn is_enforced(&self, node: &ObjectMeta) -> bool {
         self.added.required.as_ref().is_none_or(|required| required.matches(node))
     }

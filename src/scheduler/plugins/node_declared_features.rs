@@ -3,7 +3,7 @@
 
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
-use crate::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot};
+use crate::framework::plugin::{CycleState, NodeSnapshot, Plugin, PreFilterResult};
 use crate::framework::pod_info::PodInfo;
 use crate::framework::status::Status;
 use apis::views::node::Node;
@@ -31,7 +31,7 @@ impl Plugin for NodeDeclaredFeatures {
         QueueingHint::queue_if(pod.needed_features.iter().all(|need| declared.iter().any(|it| it == need)))
     }
 
-    fn pre_filter(&self, _: &mut CycleState, pod: &PodInfo, _: &Snapshot) -> (PreFilterResult, Status) {
+    fn pre_filter(&self, _: &mut CycleState, pod: &PodInfo, _: &NodeSnapshot) -> (PreFilterResult, Status) {
         (None, if pod.needed_features.is_empty() { Status::skip() } else { Status::success() })
     }
 

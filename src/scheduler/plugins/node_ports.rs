@@ -2,7 +2,7 @@
 
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
-use crate::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot};
+use crate::framework::plugin::{CycleState, NodeSnapshot, Plugin, PreFilterResult};
 use crate::framework::pod_info::{HostPort, PodInfo};
 use crate::framework::status::Status;
 
@@ -29,7 +29,7 @@ impl Plugin for NodePorts {
         QueueingHint::queue_if(pod.host_ports.iter().any(wanted))
     }
 
-    fn pre_filter(&self, _: &mut CycleState, pod: &PodInfo, _: &Snapshot) -> (PreFilterResult, Status) {
+    fn pre_filter(&self, _: &mut CycleState, pod: &PodInfo, _: &NodeSnapshot) -> (PreFilterResult, Status) {
         (None, if pod.host_ports.is_empty() { Status::skip() } else { Status::success() })
     }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::claims::{claim_names, uses_claim};
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
-use crate::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot};
+use crate::framework::plugin::{CycleState, NodeSnapshot, Plugin, PreFilterResult};
 use crate::framework::pod_info::PodInfo;
 use crate::framework::status::Status;
 use apimachinery::object::Object;
@@ -151,7 +151,12 @@ impl Plugin for NodeVolumeLimits {
         }
     }
 
-    fn pre_filter(&self, state: &mut CycleState, pod: &PodInfo, _: &Snapshot) -> (PreFilterResult, Status) {
+    fn pre_filter(
+        &self,
+        state: &mut CycleState,
+        pod: &PodInfo,
+        _: &NodeSnapshot,
+    ) -> (PreFilterResult, Status) {
         if pod.pod.spec.claims.is_empty() {
             return (None, Status::skip());
         }

@@ -9,7 +9,7 @@ use super::default_selector::DefaultSelector;
 use super::spread_counts::{Domains, SpreadCounts, matching_pods};
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
-use crate::framework::plugin::{CycleState, MAX_NODE_SCORE, Plugin, PreFilterResult, Snapshot};
+use crate::framework::plugin::{CycleState, MAX_NODE_SCORE, NodeSnapshot, Plugin, PreFilterResult};
 use crate::framework::pod_info::PodInfo;
 use crate::framework::status::Status;
 use crate::framework::topology_spread::SpreadConstraint;
@@ -115,7 +115,7 @@ impl Plugin for PodTopologySpread {
         &self,
         state: &mut CycleState,
         pod: &PodInfo,
-        snapshot: &Snapshot,
+        snapshot: &NodeSnapshot,
     ) -> (PreFilterResult, Status) {
         let constraints = self.constraints(pod, true);
         if constraints.is_empty() {

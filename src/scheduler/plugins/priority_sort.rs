@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use crate::framework::plugin::{Plugin, QueueKey};
+use crate::framework::plugin::{ActiveQueueKey, Plugin};
 use crate::framework::pod_info::QueuedPodInfo;
 
 /// The plugin.
@@ -13,7 +13,7 @@ impl Plugin for PrioritySort {
         "PrioritySort"
     }
 
-    fn queue_key(&self, pod: &QueuedPodInfo) -> Option<QueueKey> {
+    fn queue_key(&self, pod: &QueuedPodInfo) -> Option<ActiveQueueKey> {
         Some((Reverse(pod.pod.priority), pod.timestamp))
     }
 }

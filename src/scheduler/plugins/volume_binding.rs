@@ -17,7 +17,7 @@ use super::claims::{claim_names, uses_claim};
 use super::storage_capacity::{self, StorageCapacity};
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
-use crate::framework::plugin::{BindRequest, CycleState, Plugin, PreFilterResult, Snapshot};
+use crate::framework::plugin::{BindRequest, CycleState, NodeSnapshot, Plugin, PreFilterResult};
 use crate::framework::pod_info::PodInfo;
 use crate::framework::status::{Code, Status};
 use apimachinery::object::{Object, ObjectMeta};
@@ -308,7 +308,12 @@ impl Plugin for VolumeBinding {
         QueueingHint::queue_if(!is_claim || uses_claim(pod, new))
     }
 
-    fn pre_filter(&self, state: &mut CycleState, pod: &PodInfo, _: &Snapshot) -> (PreFilterResult, Status) {
+    fn pre_filter(
+        &self,
+        state: &mut CycleState,
+        pod: &PodInfo,
+        _: &NodeSnapshot,
+    ) -> (PreFilterResult, Status) {
         if pod.pod.spec.claims.is_empty() {
             return (None, Status::skip());
         }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource, Occurrence, QueueingHint};
 use crate::framework::node_info::NodeInfo;
-use crate::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot};
+use crate::framework::plugin::{CycleState, NodeSnapshot, Plugin, PreFilterResult};
 use crate::framework::pod_info::PodInfo;
 use crate::framework::status::Status;
 use apis::core::persistent_volume_claim::PERSISTENT_VOLUME_CLAIMS;
@@ -64,7 +64,7 @@ impl Plugin for VolumeRestrictions {
         &self,
         state: &mut CycleState,
         pod: &PodInfo,
-        snapshot: &Snapshot,
+        snapshot: &NodeSnapshot,
     ) -> (PreFilterResult, Status) {
         let own = match self.exclusive_claims(pod) {
             Ok(own) => own,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::claims::claim_names;
 use crate::framework::cluster_event::{ActionType, ClusterEvent, EventResource};
 use crate::framework::node_info::NodeInfo;
-use crate::framework::plugin::{CycleState, Plugin, PreFilterResult, Snapshot};
+use crate::framework::plugin::{CycleState, NodeSnapshot, Plugin, PreFilterResult};
 use crate::framework::pod_info::PodInfo;
 use crate::framework::status::Status;
 use apis::core::node_labels::{OLDER_REGION, OLDER_ZONE, REGION, ZONE};
@@ -104,7 +104,12 @@ impl Plugin for VolumeZone {
         ]
     }
 
-    fn pre_filter(&self, state: &mut CycleState, pod: &PodInfo, _: &Snapshot) -> (PreFilterResult, Status) {
+    fn pre_filter(
+        &self,
+        state: &mut CycleState,
+        pod: &PodInfo,
+        _: &NodeSnapshot,
+    ) -> (PreFilterResult, Status) {
         match self.topologies(pod) {
             Ok(topologies) if topologies.is_empty() => (None, Status::skip()),
             Ok(topologies) => {

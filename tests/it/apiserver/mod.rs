@@ -33,7 +33,7 @@ use kubarium::apimachinery::user::UserInfo;
 use kubarium::apimachinery::wire::{ApiRequest, ApiResponse, ApiService, InProcessUser};
 use kubarium::apis::scheme::Scheme;
 use kubarium::apiserver::authentication::options::TokenList;
-use kubarium::apiserver::authentication::{Authentication, AuthenticationOptions, Parts};
+use kubarium::apiserver::authentication::{Authentication, AuthenticationOptions, AuthenticatorParts};
 use kubarium::apiserver::config::ApiserverConfig;
 use kubarium::apiserver::handler_chain::build_handler_chain;
 use kubarium::apiserver::registry::Registry;
@@ -108,7 +108,7 @@ impl Server {
         let static_tokens = TokenList(vec![("secret".into(), token_user)]);
         let authentication = AuthenticationOptions { static_tokens, ..AuthenticationOptions::default() };
         let signing_key_pem = kubarium::pki::generate_signing_key().unwrap();
-        let parts = Parts {
+        let parts = AuthenticatorParts {
             registry: &config.registry,
             clock: &config.clock,
             entropy: &config.entropy,

@@ -13,7 +13,7 @@ use kubarium::apis::core::event::EVENTS;
 use kubarium::apis::core::pod::PODS;
 use kubarium::clock::Clock;
 use kubarium::entropy::Entropy;
-use kubarium::kubelet::exec::Command;
+use kubarium::kubelet::exec::ExecCommand;
 use kubarium::network::weather::Disturbance;
 use kubarium::{Cluster, Config};
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ impl Probed {
     /// Runs a command in a pod, as `kubectl exec` does.
     async fn exec(&self, name: &str, words: &[&str]) {
         let words = words.iter().map(|word| (*word).to_owned()).collect();
-        let command = Command { container: "main".into(), words, ..Command::default() };
+        let command = ExecCommand { container: "main".into(), words, ..ExecCommand::default() };
         let ran = self.0.kubelet("node-1").unwrap().exec("default", name, &command).await.unwrap();
         assert_eq!(ran.end, Some((Duration::ZERO, 0)), "{ran:?}");
     }

@@ -1,7 +1,7 @@
 //! Scripts of containers: what is left of one run for the next, and what becomes of those that go too far.
 
-use kubarium::kubelet::exec::Command;
-use kubarium::machine::bounds::Fault;
+use kubarium::kubelet::exec::ExecCommand;
+use kubarium::machine::bounds::ScriptFault;
 use serde_json::{Value, json};
 
 use super::Nodes;
@@ -67,9 +67,9 @@ async fn a_script_that_goes_too_far_ends_with_a_reason() {
     let nodes = Nodes::start(1).await;
     let deep = format!("{}echo hi{}", "(".repeat(5000), ")".repeat(5000));
     let faults = [
-        ("deep", deep.as_str(), Fault::Depth),
-        ("big", "x=a; while [ 1 = 1 ]; do x=$x$x; done", Fault::Memory),
-        ("open", "echo 'open", Fault::Syntax("unterminated quoted string".into())),
+        ("deep", deep.as_str(), ScriptFault::Depth),
+        ("big", "x=a; while [ 1 = 1 ]; do x=$x$x; done", ScriptFault::Memory),
+        ("open", "echo 'open", ScriptFault::Syntax("unterminated quoted string".into())),
     ];
     for (name, script, fault) in faults {
         nodes.create_pod(name, busybox(script)).await;
@@ -111,20 +111,20 @@ async fn a_command_that_goes_too_far_is_an_error_of_exec() {
     let kubelet = nodes.kubelet("node-1");
     let run = async |script: &str| {
         let words = ["sh", "-c", script].map(str::to_owned).to_vec();
-        let command = Command { container: "main".into(), words, ..Command::default() };
+        let command = ExecCommand { container: "main".into(), words, ..ExecCommand::default() };
         let executed = kubelet.exec("default", "web", &command).await.unwrap();
         (executed.end.map(|(_, code)| code), executed.errors)
     };
     let deep = format!("{}echo hi{}", "echo $(".repeat(5000), ")".repeat(5000));
     for (script, fault) in [
-        (deep.as_str(), Fault::Depth),
-        ("x=a; while [ 1 = 1 ]; do x=$x$x; done", Fault::Memory),
-        ("i=0; while [ 1 = 1 ]; do i=$((i+1)); touch /tmp/$i; done", Fault::Files),
+        (deep.as_str(), ScriptFault::Depth),
+        ("x=a; while [ 1 = 1 ]; do x=$x$x; done", ScriptFault::Memory),
+        ("i=0; while [ 1 = 1 ]; do i=$((i+1)); touch /tmp/$i; done", ScriptFault::Files),
     ] {
         assert_eq!(run(script).await, (Some(fault.code()), format!("sh: {fault}\n")));
     }
     // What was written before the end stays, and no more.
-    assert_eq!(run("touch /tmp/more").await.0, Some(Fault::Files.code()));
+    assert_eq!(run("touch /tmp/more").await.0, Some(ScriptFault::Files.code()));
     assert_eq!(run("echo hi").await, (Some(0), String::new()));
 }
 

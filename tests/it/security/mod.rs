@@ -26,7 +26,7 @@ use chrono::{DateTime, TimeDelta};
 use kubarium::apimachinery::user::UserInfo;
 use kubarium::apimachinery::wire::{ApiService, InProcessUser, PeerCertificates};
 use kubarium::apis::scheme::Scheme;
-use kubarium::apiserver::authentication::{Authentication, AuthenticationOptions, Parts};
+use kubarium::apiserver::authentication::{Authentication, AuthenticationOptions, AuthenticatorParts};
 use kubarium::apiserver::config::ApiserverConfig;
 use kubarium::apiserver::handler_chain::build_handler_chain;
 use kubarium::apiserver::registry::Registry;
@@ -67,7 +67,7 @@ impl Guarded {
         let scheme = Arc::new(Scheme::builtin());
         let registry = Registry::new(storage, scheme.clone(), clock.clone(), Entropy::seeded(2));
         let mut config = ApiserverConfig::new(scheme, registry, clock.clone(), Entropy::seeded(3));
-        let parts = Parts {
+        let parts = AuthenticatorParts {
             registry: &config.registry,
             clock: &clock,
             entropy: &config.entropy,

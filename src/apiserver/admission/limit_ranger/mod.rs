@@ -7,24 +7,24 @@ mod defaults;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-use super::lister::Lister;
-use super::{Attributes, Initializer, Operation, Plugin, forbidden};
+use super::lister::AdmissionLister;
+use super::{AdmissionPlugin, Attributes, Initializer, Operation, forbidden};
 use apimachinery::status::Status;
 use apis::tree::is_set;
 
 /// Fills in containers' requests and limits, and compares pods and claims with the bounds.
 pub(super) struct LimitRanger {
-    ranges: Lister,
+    ranges: AdmissionLister,
 }
 
 impl LimitRanger {
     /// Reads limit ranges.
     pub(super) fn new(with: &Initializer) -> LimitRanger {
-        LimitRanger { ranges: Lister::new(with, "", "v1", "limitranges") }
+        LimitRanger { ranges: AdmissionLister::new(with, "", "v1", "limitranges") }
     }
 }
 
-impl Plugin for LimitRanger {
+impl AdmissionPlugin for LimitRanger {
     fn handles(&self, attributes: &Attributes) -> bool {
         let is_core = attributes.kind.group_version.group.is_empty();
         match (&*attributes.kind.plural, attributes.operation, attributes.subresource) {

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use own::{common_name, forbidden_labels};
 
-use super::{Attributes, Initializer, Operation, Plugin, forbidden};
+use super::{AdmissionPlugin, Attributes, Initializer, Operation, forbidden};
 use crate::authorizer::Authorizer;
 use crate::registry::Registry;
 use crate::request::RequestInfo;
@@ -251,7 +251,7 @@ impl NodeRestriction {
     }
 }
 
-impl Plugin for NodeRestriction {
+impl AdmissionPlugin for NodeRestriction {
     fn handles(&self, attributes: &Attributes) -> bool {
         attributes.operation != Operation::Connect && attributes.ctx.user.node_identity().is_some()
     }

@@ -31,7 +31,7 @@ pub(super) struct Exemptions {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct File {
+struct PodSecurityConfigurationFile {
     defaults: BTreeMap<String, String>,
     exemptions: Exemptions,
 }
@@ -43,7 +43,7 @@ impl PodSecurityConfig {
         if tree.is_null() {
             return Ok(PodSecurityConfig::default());
         }
-        let File { defaults, exemptions } =
+        let PodSecurityConfigurationFile { defaults, exemptions } =
             serde_json::from_value(tree.clone()).map_err(|error| error.to_string())?;
         let mode = |name: &str| -> Result<LevelVersion, String> {
             let text = |key: &str| defaults.get(key).map(String::as_str).filter(|text| !text.is_empty());

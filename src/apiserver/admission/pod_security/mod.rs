@@ -15,8 +15,8 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use super::config::BadAdmissionConfig;
-use super::lister::Lister;
-use super::{AdmissionMetrics, Attributes, Initializer, Operation, Plugin, forbidden};
+use super::lister::AdmissionLister;
+use super::{AdmissionMetrics, AdmissionPlugin, Attributes, Initializer, Operation, forbidden};
 use apimachinery::status::Status;
 use apis::tree::{annotation, at, is_set, items, string_map, text};
 use checks::{Violation, details, evaluate};
@@ -26,8 +26,8 @@ use policy::{LevelVersion, SecurityLevel, SecurityPolicy};
 /// Judges pods, workloads and changes of a namespace's labels.
 pub(super) struct PodSecurity {
     configuration: PodSecurityConfig,
-    namespaces: Lister,
-    pods: Lister,
+    namespaces: AdmissionLister,
+    pods: AdmissionLister,
     metrics: Arc<AdmissionMetrics>,
 }
 
@@ -39,8 +39,8 @@ impl PodSecurity {
     pub(super) fn new(with: &Initializer) -> Result<PodSecurity, BadAdmissionConfig> {
         Ok(PodSecurity {
             configuration: PodSecurityConfig::read(with.configuration("PodSecurity"))?,
-            namespaces: Lister::new(with, "", "v1", "namespaces"),
-            pods: Lister::new(with, "", "v1", "pods"),
+            namespaces: AdmissionLister::new(with, "", "v1", "namespaces"),
+            pods: AdmissionLister::new(with, "", "v1", "pods"),
             metrics: with.metrics.clone(),
         })
     }
@@ -182,7 +182,7 @@ fn resource(attributes: &Attributes) -> &'static str {
     }
 }
 
-impl Plugin for PodSecurity {
+impl AdmissionPlugin for PodSecurity {
     fn handles(&self, attributes: &Attributes) -> bool {
         let is_write = matches!(attributes.operation, Operation::Create | Operation::Update);
         let is_pod = is_core(attributes, "pods");

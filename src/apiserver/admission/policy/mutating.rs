@@ -11,7 +11,7 @@ use super::mutation::MutatingPolicy;
 use super::params;
 use crate::admission::cel::{Inputs, Watched, namespace_object};
 use crate::admission::webhook::{Codec, Matched, Matcher, Shown, WebhookSource, is_exempt};
-use crate::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin, forbidden};
+use crate::admission::{AdmissionMetrics, AdmissionPlugin, Attributes, Authorizer, Initializer, forbidden};
 use crate::registry::Registry;
 use apimachinery::managed_fields::Type;
 use apimachinery::status::{Status, StatusCause};
@@ -307,7 +307,7 @@ fn refuse(failures: &[MutationFailure], attributes: &Attributes, object: &Value)
     Err(status)
 }
 
-impl Plugin for MutatingAdmissionPolicy {
+impl AdmissionPlugin for MutatingAdmissionPolicy {
     fn handles(&self, attributes: &Attributes) -> bool {
         self.policies.notice(attributes.kind);
         self.bindings.notice(attributes.kind);

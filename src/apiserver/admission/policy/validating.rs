@@ -14,7 +14,7 @@ use super::evaluation::{PolicyDecision, PolicyOutcome, ValidatingPolicy};
 use super::params;
 use crate::admission::cel::{Inputs, Watched, namespace_object};
 use crate::admission::webhook::{Matched, Matcher, Versions, WebhookSource, is_exempt};
-use crate::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin, forbidden};
+use crate::admission::{AdmissionMetrics, AdmissionPlugin, Attributes, Authorizer, Initializer, forbidden};
 use crate::registry::Registry;
 use apimachinery::status::{Status, StatusCause};
 use apis::admissionregistration::validating_admission_policy::{
@@ -305,7 +305,7 @@ impl Denied {
     }
 }
 
-impl Plugin for ValidatingAdmissionPolicy {
+impl AdmissionPlugin for ValidatingAdmissionPolicy {
     fn handles(&self, attributes: &Attributes) -> bool {
         self.policies.notice(attributes.kind);
         self.bindings.notice(attributes.kind);

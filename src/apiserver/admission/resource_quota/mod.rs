@@ -14,8 +14,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::config::BadAdmissionConfig;
-use super::lister::Lister;
-use super::{Attributes, Initializer, Operation, Plugin, forbidden};
+use super::lister::AdmissionLister;
+use super::{AdmissionPlugin, Attributes, Initializer, Operation, forbidden};
 use crate::registry::{Part, Registry};
 use crate::request::RequestContext;
 use apimachinery::object::Object;
@@ -33,10 +33,10 @@ const FIELD_MANAGER: &str = "kube-apiserver";
 pub(super) struct ResourceQuota {
     registry: Registry,
     clock: Clock,
-    quotas: Lister,
-    classes: Lister,
-    claims: Lister,
-    pods: Lister,
+    quotas: AdmissionLister,
+    classes: AdmissionLister,
+    claims: AdmissionLister,
+    pods: AdmissionLister,
     configuration: QuotaConfiguration,
 }
 
@@ -59,10 +59,10 @@ impl ResourceQuota {
         Ok(ResourceQuota {
             registry: with.registry.clone(),
             clock: with.clock.clone(),
-            quotas: Lister::new(with, "", "v1", "resourcequotas"),
-            classes: Lister::new(with, "resource.k8s.io", "v1", "deviceclasses"),
-            claims: Lister::new(with, "resource.k8s.io", "v1", "resourceclaims"),
-            pods: Lister::new(with, "", "v1", "pods"),
+            quotas: AdmissionLister::new(with, "", "v1", "resourcequotas"),
+            classes: AdmissionLister::new(with, "resource.k8s.io", "v1", "deviceclasses"),
+            claims: AdmissionLister::new(with, "resource.k8s.io", "v1", "resourceclaims"),
+            pods: AdmissionLister::new(with, "", "v1", "pods"),
             configuration: configuration.unwrap_or_default(),
         })
     }
@@ -135,7 +135,7 @@ impl ResourceQuota {
     }
 }
 
-impl Plugin for ResourceQuota {
+impl AdmissionPlugin for ResourceQuota {
     fn handles(&self, attributes: &Attributes) -> bool {
         let is_create = match attributes.operation {
             Operation::Create => true,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::rules::{Asked, Rule};
+use super::rules::{Rule, RuleAttributes};
 use crate::admission::{Attributes, Operation};
 use crate::registry::Registry;
 use apimachinery::labels::{BadSelector, LabelSelector, Selector};
@@ -142,7 +142,8 @@ impl Matcher {
             name => name,
         };
         let Attributes { operation, subresource, .. } = *attributes;
-        let is_about = |rule: &Rule, kind: &Kind| rule.matches(&Asked { operation, kind, subresource, name });
+        let is_about =
+            |rule: &Rule, kind: &Kind| rule.matches(&RuleAttributes { operation, kind, subresource, name });
         if rules.iter().any(|rule| is_about(rule, attributes.kind)) {
             return Some(attributes.kind.clone());
         }

@@ -14,7 +14,7 @@ use super::versions::{Codec, Read, Shown, Versions};
 use super::{Matched, WebhookSource};
 use crate::admission::cel::{Inputs, Watched};
 use crate::admission::reinvocation::Reinvocation;
-use crate::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin};
+use crate::admission::{AdmissionMetrics, AdmissionPlugin, Attributes, Authorizer, Initializer};
 use crate::registry::Registry;
 use crate::webhook::ServiceResolver;
 use apimachinery::patch::{PatchType, apply, check_json_patch};
@@ -189,7 +189,7 @@ impl MutatingAdmissionWebhook {
     }
 }
 
-impl Plugin for MutatingAdmissionWebhook {
+impl AdmissionPlugin for MutatingAdmissionWebhook {
     fn handles(&self, attributes: &Attributes) -> bool {
         self.source.notice(attributes.kind);
         !is_exempt(attributes) && self.source.may_have_any()

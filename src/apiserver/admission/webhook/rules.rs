@@ -25,7 +25,7 @@ pub(super) struct Rule {
 }
 
 /// What a rule is held against.
-pub(super) struct Asked<'a> {
+pub(super) struct RuleAttributes<'a> {
     /// What is done.
     pub operation: Operation,
     /// To which kind; the rules may be asked about an equivalent one.
@@ -44,7 +44,7 @@ impl Rule {
     }
 
     /// Whether it is about this.
-    pub(super) fn matches(&self, asked: &Asked) -> bool {
+    pub(super) fn matches(&self, asked: &RuleAttributes) -> bool {
         let has = |list: &[String], value: &str| list.iter().any(|item| item == "*" || item == value);
         let version = &asked.kind.group_version;
         has(&self.operations, asked.operation.name())
@@ -64,7 +64,7 @@ impl Rule {
     }
 }
 
-fn names(resource: &str, asked: &Asked) -> bool {
+fn names(resource: &str, asked: &RuleAttributes) -> bool {
     let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
     (resource == "*" || resource == &*asked.kind.plural)
         && (subresource == "*" || subresource == asked.subresource)
@@ -96,9 +96,9 @@ mod tests {
             (&["*"], "Cluster", &DEPLOYMENTS, "", false),
             (&["*"], "Cluster", &NAMESPACES, "", true),
         ] {
-            let asked = Asked { operation: Operation::Create, kind, subresource, name: "" };
+            let asked = RuleAttributes { operation: Operation::Create, kind, subresource, name: "" };
             assert_eq!(rule(resources, scope).matches(&asked), expected, "{resources:?} {scope}");
-            let asked = Asked { operation: Operation::Delete, ..asked };
+            let asked = RuleAttributes { operation: Operation::Delete, ..asked };
             assert!(!rule(resources, scope).matches(&asked));
         }
     }

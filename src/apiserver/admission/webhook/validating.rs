@@ -11,7 +11,7 @@ use super::hook::{AdmissionHook, hooks};
 use super::matcher::{Matched, Matcher, is_exempt};
 use super::versions::Versions;
 use crate::admission::cel::{Inputs, Watched};
-use crate::admission::{AdmissionMetrics, Attributes, Authorizer, Initializer, Plugin};
+use crate::admission::{AdmissionMetrics, AdmissionPlugin, Attributes, Authorizer, Initializer};
 use crate::registry::Registry;
 use crate::webhook::ServiceResolver;
 use apimachinery::status::Status;
@@ -87,7 +87,7 @@ impl ValidatingAdmissionWebhook {
     }
 }
 
-impl Plugin for ValidatingAdmissionWebhook {
+impl AdmissionPlugin for ValidatingAdmissionWebhook {
     fn handles(&self, attributes: &Attributes) -> bool {
         self.source.notice(attributes.kind);
         !is_exempt(attributes) && self.source.may_have_any()

@@ -12,7 +12,7 @@ use super::super::service_account::authenticator::has_issuer;
 use super::super::{Response, TokenAuthenticator, audience_agnostic, jwt};
 use super::claims::{Claims, check};
 use super::distributed::ClaimResolver;
-use super::expression::{Expression, texts};
+use super::expression::{ClaimExpression, texts};
 use super::key_set::KeySet;
 use crate::authentication::errors::BadCredential;
 use apimachinery::user::UserInfo;
@@ -33,7 +33,7 @@ pub struct JwtAuthenticator {
     /// Its uid.
     pub uid: Option<ClaimMapping>,
     /// What else is said of it, by key.
-    pub extra: Vec<(String, Expression)>,
+    pub extra: Vec<(String, ClaimExpression)>,
     /// Claims that must have these values.
     pub required_claims: BTreeMap<String, String>,
     /// What must hold for the claims.
@@ -53,14 +53,14 @@ pub enum ClaimMapping {
         prefix: String,
     },
     /// An expression over all claims.
-    Expression(Expression),
+    Expression(ClaimExpression),
 }
 
 /// A condition, and what is said when it does not hold.
 #[derive(Debug)]
 pub struct ClaimRule {
     /// The condition.
-    pub expression: Expression,
+    pub expression: ClaimExpression,
     /// May be empty.
     pub message: String,
 }
@@ -229,7 +229,7 @@ fn hold(rules: &[ClaimRule], value: &CelValue) -> Result<(), BadCredential> {
     Ok(())
 }
 
-fn one_text(expression: &Expression, claims: &CelValue, what: &str) -> Result<String, BadCredential> {
+fn one_text(expression: &ClaimExpression, claims: &CelValue, what: &str) -> Result<String, BadCredential> {
     let failed = |error: BadCredential| -> BadCredential {
         format!("oidc: error evaluating {what} claim expression: {error}").into()
     };

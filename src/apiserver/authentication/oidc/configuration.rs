@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::authenticator::{ClaimMapping, ClaimRule, JwtAuthenticator};
-use super::expression::Expression;
+use super::expression::ClaimExpression;
 use super::types::{
-    ClaimMappings, ClaimValidationRule, ExtraMapping, File, Issuer, Jwt, PrefixedClaimOrExpression,
-    UserValidationRule,
+    AuthenticationConfigurationFile, ClaimMappings, ClaimValidationRule, ExtraMapping, Issuer, Jwt,
+    PrefixedClaimOrExpression, UserValidationRule,
 };
 use super::validation::validate;
 use crate::authentication::anonymous::Anonymous;
@@ -44,7 +44,8 @@ impl Configuration {
     /// # Errors
     /// All that is wrong with it, in upstream's words.
     pub fn parse(text: &str, disallowed: &[String]) -> Result<Configuration, BadAuthenticationConfig> {
-        let file: File = yaml::from_str(text).map_err(|error| error.to_string())?;
+        let file: AuthenticationConfigurationFile =
+            yaml::from_str(text).map_err(|error| error.to_string())?;
         if file.kind != "AuthenticationConfiguration" || !API_VERSIONS.contains(&&*file.api_version) {
             let kind = file.kind;
             let version = file.api_version;
@@ -70,15 +71,15 @@ impl Jwt {
         let (by_expression, by_claim): (Vec<_>, Vec<_>) =
             self.claim_validation_rules.into_iter().partition(|rule| !rule.expression.is_empty());
         let claim_rule = |rule: ClaimValidationRule| {
-            let expression = Expression::claims_condition(&rule.expression)?;
+            let expression = ClaimExpression::claims_condition(&rule.expression)?;
             Ok::<_, String>(ClaimRule { expression, message: rule.message })
         };
         let user_rule = |rule: UserValidationRule| {
-            let expression = Expression::user_condition(&rule.expression)?;
+            let expression = ClaimExpression::user_condition(&rule.expression)?;
             Ok::<_, String>(ClaimRule { expression, message: rule.message })
         };
         let extra_value = |mapping: ExtraMapping| {
-            Ok::<_, String>((mapping.key, Expression::of_claims(&mapping.value_expression)?))
+            Ok::<_, String>((mapping.key, ClaimExpression::of_claims(&mapping.value_expression)?))
         };
         let uid = PrefixedClaimOrExpression { claim: uid.claim, prefix: None, expression: uid.expression };
         let required: BTreeMap<String, String> =
@@ -102,7 +103,7 @@ impl Jwt {
 impl PrefixedClaimOrExpression {
     fn mapping(self) -> Result<Option<ClaimMapping>, String> {
         if !self.expression.is_empty() {
-            return Ok(Some(ClaimMapping::Expression(Expression::of_claims(&self.expression)?)));
+            return Ok(Some(ClaimMapping::Expression(ClaimExpression::of_claims(&self.expression)?)));
         }
         let prefix = self.prefix.unwrap_or_default();
         Ok((!self.claim.is_empty()).then_some(ClaimMapping::Claim { claim: self.claim, prefix }))

@@ -12,41 +12,41 @@ pub(super) const USER: &str = "user";
 
 /// One expression over [`CLAIMS`] or [`USER`].
 #[derive(Debug)]
-pub struct Expression {
+pub struct ClaimExpression {
     text: String,
     variable: &'static str,
     program: Program,
 }
 
-impl Expression {
+impl ClaimExpression {
     /// One over claims; of any type.
     ///
     /// # Errors
     /// Why it does not compile, in upstream's words.
-    pub fn of_claims(text: &str) -> Result<Expression, BadExpression> {
-        Expression::new(text, CLAIMS, Type::map_of(Type::Dyn), &[])
+    pub fn of_claims(text: &str) -> Result<ClaimExpression, BadExpression> {
+        ClaimExpression::new(text, CLAIMS, Type::map_of(Type::Dyn), &[])
     }
 
     /// A condition over claims.
     ///
     /// # Errors
     /// What is wrong with the expression, or that it is no condition.
-    pub fn claims_condition(text: &str) -> Result<Expression, BadExpression> {
-        Expression::new(text, CLAIMS, Type::map_of(Type::Dyn), &[Type::Bool])
+    pub fn claims_condition(text: &str) -> Result<ClaimExpression, BadExpression> {
+        ClaimExpression::new(text, CLAIMS, Type::map_of(Type::Dyn), &[Type::Bool])
     }
 
     /// A condition over the user.
     ///
     /// # Errors
     /// What is wrong with the expression, or that it is no condition.
-    pub fn user_condition(text: &str) -> Result<Expression, BadExpression> {
+    pub fn user_condition(text: &str) -> Result<ClaimExpression, BadExpression> {
         let fields = [
             ("username", Type::String),
             ("uid", Type::String),
             ("groups", Type::list(Type::String)),
             ("extra", Type::map_of(Type::list(Type::String))),
         ];
-        Expression::new(text, USER, Type::object("kubernetes.UserInfo", fields), &[Type::Bool])
+        ClaimExpression::new(text, USER, Type::object("kubernetes.UserInfo", fields), &[Type::Bool])
     }
 
     fn new(
@@ -54,7 +54,7 @@ impl Expression {
         variable: &'static str,
         of: Type,
         wanted: &[Type],
-    ) -> Result<Expression, BadExpression> {
+    ) -> Result<ClaimExpression, BadExpression> {
         let environment = Environment::new().with_variable(variable, of);
         // Here upstream does not say what it evaluates to instead.
         let program =
@@ -62,7 +62,7 @@ impl Expression {
                 Some((why, _)) if why.starts_with("must evaluate to") => why.into(),
                 _ => why,
             })?;
-        Ok(Expression { text: text.to_owned(), variable, program })
+        Ok(ClaimExpression { text: text.to_owned(), variable, program })
     }
 
     /// As it was written.

@@ -15,9 +15,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use sync::RwLock;
 
-use super::super::ConfigError;
+use super::super::AuthenticationConfigError;
 use super::super::es512;
-use super::super::jwt::{Allowed, JwtKey, VerifyingKey};
+use super::super::jwt::{AllowedAlgorithms, JwtKey, VerifyingKey};
 use crate::authentication::errors::BadCredential;
 use crate::webhook::{Journey, Transport};
 use clock::Clock;
@@ -31,7 +31,7 @@ const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The keys of one provider.
 pub struct KeySet {
-    algorithms: Allowed,
+    algorithms: AllowedAlgorithms,
     remote: Option<RemoteKeySet>,
     known: RwLock<KnownKeys>,
 }
@@ -47,7 +47,7 @@ struct RemoteKeySet {
 #[derive(Clone)]
 pub(super) struct KeyProvider {
     transport: Transport,
-    algorithms: Allowed,
+    algorithms: AllowedAlgorithms,
     clock: Clock,
 }
 
@@ -63,9 +63,9 @@ impl KeySet {
     ///
     /// # Errors
     /// A file that is none.
-    pub fn of_file(path: &Path, algorithms: Allowed) -> Result<KeySet, ConfigError> {
-        let text = std::fs::read(path).map_err(|error| ConfigError::file(path, error))?;
-        let keys = read(&text, &algorithms).map_err(|error| ConfigError::file(path, error))?;
+    pub fn of_file(path: &Path, algorithms: AllowedAlgorithms) -> Result<KeySet, AuthenticationConfigError> {
+        let text = std::fs::read(path).map_err(|error| AuthenticationConfigError::file(path, error))?;
+        let keys = read(&text, &algorithms).map_err(|error| AuthenticationConfigError::file(path, error))?;
         Ok(KeySet { algorithms, remote: None, known: RwLock::new(KnownKeys { keys, asked: None }) })
     }
 
@@ -75,7 +75,7 @@ impl KeySet {
         issuer: &str,
         discovery_url: Option<&str>,
         transport: Transport,
-        algorithms: Allowed,
+        algorithms: AllowedAlgorithms,
         clock: &Clock,
     ) -> KeySet {
         let well_known = || format!("{}/.well-known/openid-configuration", issuer.trim_end_matches('/'));
@@ -118,7 +118,7 @@ impl KeySet {
 }
 
 impl RemoteKeySet {
-    async fn fetch(&self, algorithms: &Allowed) -> Result<Arc<[VerifyingKey]>, BadCredential> {
+    async fn fetch(&self, algorithms: &AllowedAlgorithms) -> Result<Arc<[VerifyingKey]>, BadCredential> {
         let document = self.provider.get(&self.discovery, None).await?;
         let document: Value = serde_json::from_slice(&document)
             .map_err(|error| format!("oidc: failed to decode provider discovery object: {error}"))?;
@@ -169,7 +169,7 @@ impl KeyProvider {
 }
 
 /// Keys that cannot be used are left out: a provider may have more than those for signatures.
-fn read(text: &[u8], allowed: &Allowed) -> Result<Arc<[VerifyingKey]>, String> {
+fn read(text: &[u8], allowed: &AllowedAlgorithms) -> Result<Arc<[VerifyingKey]>, String> {
     #[derive(Deserialize)]
     struct Set {
         keys: Vec<Value>,
@@ -179,7 +179,7 @@ fn read(text: &[u8], allowed: &Allowed) -> Result<Arc<[VerifyingKey]>, String> {
 }
 
 /// A key with the algorithms that are allowed and fit it; nothing for keys that are not for signatures.
-fn verifying_key(tree: &Value, allowed: &Allowed) -> Option<VerifyingKey> {
+fn verifying_key(tree: &Value, allowed: &AllowedAlgorithms) -> Option<VerifyingKey> {
     let text = |field: &str| tree[field].as_str().unwrap_or_default();
     if text("use") == "enc" {
         return None;

@@ -20,8 +20,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::ConfigError;
-use super::jwt::Allowed;
+use super::AuthenticationConfigError;
+use super::jwt::AllowedAlgorithms;
 use authenticator::ClaimMapping;
 use component_base::flags::defaults;
 
@@ -87,8 +87,8 @@ impl OidcOptions {
     ///
     /// # Errors
     /// In upstream's words.
-    pub fn validate(&self) -> Result<(), ConfigError> {
-        let wrong = |text: String| Err(ConfigError(text));
+    pub fn validate(&self) -> Result<(), AuthenticationConfigError> {
+        let wrong = |text: String| Err(AuthenticationConfigError(text));
         if self.client_id.is_empty() {
             return wrong(
                 "oidc-issuer-url and oidc-client-id must be specified together when any oidc-* flags are set"
@@ -102,9 +102,10 @@ impl OidcOptions {
     }
 
     /// The algorithms that tokens may be signed with.
-    pub(super) fn algorithms(&self) -> Result<Allowed, ConfigError> {
-        let failed = |name: &String| ConfigError(format!("oidc: unsupported signing alg: {name:?}"));
-        Allowed::named(&self.signing_algorithms).map_err(failed)
+    pub(super) fn algorithms(&self) -> Result<AllowedAlgorithms, AuthenticationConfigError> {
+        let failed =
+            |name: &String| AuthenticationConfigError(format!("oidc: unsupported signing alg: {name:?}"));
+        AllowedAlgorithms::named(&self.signing_algorithms).map_err(failed)
     }
 
     /// What these flags say in the words of a file.

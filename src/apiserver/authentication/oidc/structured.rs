@@ -12,8 +12,8 @@ use super::authenticator::Oidc;
 use super::configuration::{Configuration, Provider};
 use crate::authentication::anonymous::Anonymous;
 use crate::authentication::errors::BadCredential;
-use crate::authentication::jwt::Allowed;
-use crate::authentication::{ConfigError, Response, TokenAuthenticator};
+use crate::authentication::jwt::AllowedAlgorithms;
+use crate::authentication::{AuthenticationConfigError, Response, TokenAuthenticator};
 use crate::dynamic_file_content::{BadFileContent, DynamicFileContent};
 use crate::webhook::{ClientConfig, ServiceResolver, Transport, WebhookTarget};
 use clock::Clock;
@@ -31,9 +31,9 @@ pub struct OidcParts {
 }
 
 /// The issuers of a file, as it is now.
-pub struct Structured(DynamicFileContent<Current>);
+pub struct Structured(DynamicFileContent<CurrentAuthenticators>);
 
-struct Current {
+struct CurrentAuthenticators {
     issuers: Vec<Oidc>,
     anonymous: Option<Anonymous>,
 }
@@ -43,10 +43,10 @@ impl Structured {
     ///
     /// # Errors
     /// All that is wrong with it.
-    pub fn new(path: &Path, parts: OidcParts) -> Result<Structured, ConfigError> {
+    pub fn new(path: &Path, parts: OidcParts) -> Result<Structured, AuthenticationConfigError> {
         let clock = parts.clock.clone();
         let file = DynamicFileContent::open(path, &clock, move |text| build(text, &parts));
-        file.map(Structured).map_err(|error| ConfigError::file(path, error))
+        file.map(Structured).map_err(|error| AuthenticationConfigError::file(path, error))
     }
 
     /// What the file says of requests without credentials, if it says something.
@@ -82,7 +82,7 @@ impl TokenAuthenticator for Arc<Structured> {
     }
 }
 
-fn build(text: &str, parts: &OidcParts) -> Result<Current, BadFileContent> {
+fn build(text: &str, parts: &OidcParts) -> Result<CurrentAuthenticators, BadFileContent> {
     let Configuration { providers, anonymous } =
         Configuration::parse(text, &parts.own_issuers).map_err(String::from)?;
     let issuer = |provider: Provider| {
@@ -91,8 +91,8 @@ fn build(text: &str, parts: &OidcParts) -> Result<Current, BadFileContent> {
         client.ca_bundle = certificate_authority.into_bytes();
         let transport = Transport::new(&client, &parts.resolver);
         let (discovery, clock) = (discovery_url.as_deref(), &parts.clock);
-        let keys = KeySet::of_issuer(&settings.issuer, discovery, transport, Allowed::all(), clock);
+        let keys = KeySet::of_issuer(&settings.issuer, discovery, transport, AllowedAlgorithms::all(), clock);
         Oidc::new(settings, keys, &parts.audiences, clock)
     };
-    Ok(Current { issuers: providers.into_iter().map(issuer).collect(), anonymous })
+    Ok(CurrentAuthenticators { issuers: providers.into_iter().map(issuer).collect(), anonymous })
 }

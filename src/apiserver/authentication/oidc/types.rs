@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct File {
+pub(super) struct AuthenticationConfigurationFile {
     pub api_version: String,
     pub kind: String,
     #[serde(default)]

@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use apis::admissionregistration::expressions::BadExpression;
 use serde_json::{Value, json};
 
-use super::expression::Expression;
+use super::expression::ClaimExpression;
 use super::types::{
-    AnonymousAuthConfig, ClaimMappings, ClaimValidationRule, ExtraMapping, File, Issuer, Jwt,
-    PrefixedClaimOrExpression, UserValidationRule,
+    AnonymousAuthConfig, AuthenticationConfigurationFile, ClaimMappings, ClaimValidationRule, ExtraMapping,
+    Issuer, Jwt, PrefixedClaimOrExpression, UserValidationRule,
 };
 use apimachinery::field_error::FieldErrors;
 
 const MAX_ISSUERS: usize = 64;
 
 /// All that is wrong with a file.
-pub(super) fn validate(file: &File, disallowed: &[String]) -> FieldErrors {
+pub(super) fn validate(file: &AuthenticationConfigurationFile, disallowed: &[String]) -> FieldErrors {
     let mut errors = FieldErrors::default();
     if file.jwt.len() > MAX_ISSUERS {
         errors.too_many("jwt", file.jwt.len(), MAX_ISSUERS);
@@ -57,7 +57,7 @@ fn validate_jwt(path: &str, jwt: &Jwt, disallowed: &[String], errors: &mut Field
         }
         (_, false) => {
             let path = format!("{mappings}.uid.expression");
-            compiled(&path, &uid.expression, Expression::of_claims, errors);
+            compiled(&path, &uid.expression, ClaimExpression::of_claims, errors);
         }
         _ => {}
     }
@@ -176,7 +176,7 @@ fn validate_claim_rules(path: &str, rules: &[ClaimValidationRule], errors: &mut 
                     errors.duplicate(path, &json!(rule.expression));
                     continue;
                 }
-                let rule = compiled(&path, &rule.expression, Expression::claims_condition, errors);
+                let rule = compiled(&path, &rule.expression, ClaimExpression::claims_condition, errors);
                 verified |= rule.is_some_and(|rule| rule.uses_claim("email_verified"));
             }
         }
@@ -189,7 +189,7 @@ fn validate_mapping(
     mapping: &PrefixedClaimOrExpression,
     is_required: bool,
     errors: &mut FieldErrors,
-) -> Option<Expression> {
+) -> Option<ClaimExpression> {
     match (mapping.claim.is_empty(), mapping.expression.is_empty()) {
         (false, false) => errors.invalid(path, &json!(""), "claim and expression can't both be set"),
         (true, true) if is_required => errors.required(path, "claim or expression is required"),
@@ -200,7 +200,7 @@ fn validate_mapping(
                 errors.invalid(format!("{path}.prefix"), &json!(prefix), why);
             }
             let path = format!("{path}.expression");
-            return compiled(&path, &mapping.expression, Expression::of_claims, errors);
+            return compiled(&path, &mapping.expression, ClaimExpression::of_claims, errors);
         }
         (false, true) if mapping.prefix.is_none() => {
             let why = "prefix is required when claim is set. It can be set to an empty string to disable \
@@ -228,7 +228,7 @@ fn validate_extra(path: &str, extra: &[ExtraMapping], errors: &mut FieldErrors) 
             errors.required(path, "");
             continue;
         }
-        let value = compiled(&path, &mapping.value_expression, Expression::of_claims, errors);
+        let value = compiled(&path, &mapping.value_expression, ClaimExpression::of_claims, errors);
         verified |= value.is_some_and(|value| value.uses_claim("email_verified"));
     }
     verified
@@ -261,7 +261,7 @@ fn validate_user_rules(path: &str, rules: &[UserValidationRule], errors: &mut Fi
         } else if rules[..at].iter().any(|other| other.expression == *expression) {
             errors.duplicate(path, &json!(expression));
         } else {
-            compiled(&path, expression, Expression::user_condition, errors);
+            compiled(&path, expression, ClaimExpression::user_condition, errors);
         }
     }
 }
@@ -269,9 +269,9 @@ fn validate_user_rules(path: &str, rules: &[UserValidationRule], errors: &mut Fi
 fn compiled(
     path: &str,
     text: &str,
-    compile: fn(&str) -> Result<Expression, BadExpression>,
+    compile: fn(&str) -> Result<ClaimExpression, BadExpression>,
     errors: &mut FieldErrors,
-) -> Option<Expression> {
+) -> Option<ClaimExpression> {
     let why = match compile(text) {
         Ok(expression) => return Some(expression),
         Err(why) => why,

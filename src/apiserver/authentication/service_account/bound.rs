@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use super::claims::Reference;
+use super::claims::ClaimedObject;
 use crate::authentication::errors::BadCredential;
 use crate::registry::Registry;
 use apimachinery::object::Object;
@@ -63,7 +63,7 @@ impl Bound {
     pub(super) async fn check_account(
         &self,
         namespace: &str,
-        claim: &Reference,
+        claim: &ClaimedObject,
     ) -> Result<(), BadCredential> {
         let account = self.account(namespace, &claim.name).await?;
         if self.is_gone(&account) {
@@ -75,7 +75,11 @@ impl Bound {
         }
     }
 
-    pub(super) async fn check_secret(&self, namespace: &str, claim: &Reference) -> Result<(), BadCredential> {
+    pub(super) async fn check_secret(
+        &self,
+        namespace: &str,
+        claim: &ClaimedObject,
+    ) -> Result<(), BadCredential> {
         let secret = self.secret(namespace, &claim.name).await;
         let uid = self.living_uid(secret)?;
         let (shown, claimed) = ("service account secret ref claim", &claim.uid);
@@ -86,7 +90,11 @@ impl Bound {
         }
     }
 
-    pub(super) async fn check_pod(&self, namespace: &str, claim: &Reference) -> Result<(), BadCredential> {
+    pub(super) async fn check_pod(
+        &self,
+        namespace: &str,
+        claim: &ClaimedObject,
+    ) -> Result<(), BadCredential> {
         let uid = self.living_uid(self.registry.get(&PODS, namespace, &claim.name, None).await.ok())?;
         let (shown, claimed) = ("service account pod ref claim", &claim.uid);
         if uid == *claimed {
@@ -96,7 +104,7 @@ impl Bound {
         }
     }
 
-    pub(super) async fn check_node(&self, claim: &Reference) -> Result<(), BadCredential> {
+    pub(super) async fn check_node(&self, claim: &ClaimedObject) -> Result<(), BadCredential> {
         let uid = self.living_uid(self.registry.get(&NODES, "", &claim.name, None).await.ok())?;
         let (shown, claimed) = ("service account node ref claim", &claim.uid);
         if uid == *claimed {

@@ -37,12 +37,12 @@ pub(super) struct Kubernetes {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub namespace: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub node: Option<Reference>,
+    pub node: Option<ClaimedObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub pod: Option<Reference>,
+    pub pod: Option<ClaimedObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub secret: Option<Reference>,
-    pub serviceaccount: Reference,
+    pub secret: Option<ClaimedObject>,
+    pub serviceaccount: ClaimedObject,
     /// From when on its use is worth a word: a client that does not reload it would have failed by now.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "seconds")]
     pub warnafter: Option<i64>,
@@ -51,7 +51,7 @@ pub(super) struct Kubernetes {
 /// An object, as a token names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Reference {
+pub struct ClaimedObject {
     /// The name; the namespace is the token's.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub name: String,

@@ -13,7 +13,7 @@ use crate::authentication::errors::SigningError;
 use clock::Clock;
 use entropy::Entropy;
 
-pub use super::claims::Reference;
+pub use super::claims::ClaimedObject;
 
 /// A token that asks for exactly so long is one of a pod's projected volume: it lives on for longer, but its
 /// use is noted (`WarnOnlyBoundTokenExpirationSeconds`).
@@ -26,13 +26,13 @@ pub struct TokenRequest {
     /// The account's namespace.
     pub namespace: String,
     /// The account.
-    pub account: Reference,
+    pub account: ClaimedObject,
     /// The pod that the token is bound to.
-    pub pod: Option<Reference>,
+    pub pod: Option<ClaimedObject>,
     /// The node of that pod, or the node that the token is bound to.
-    pub node: Option<Reference>,
+    pub node: Option<ClaimedObject>,
     /// The secret that it is bound to.
-    pub secret: Option<Reference>,
+    pub secret: Option<ClaimedObject>,
     /// For whom it is meant.
     pub audiences: Vec<String>,
     /// For how long.
@@ -126,7 +126,7 @@ impl TokenIssuer {
     pub fn issue_legacy(
         &self,
         namespace: &str,
-        account: &Reference,
+        account: &ClaimedObject,
         secret_name: &str,
     ) -> Result<String, SigningError> {
         let sub = username(namespace, &account.name);

@@ -9,7 +9,7 @@ mod relations;
 
 use std::sync::OnceLock;
 
-use crate::authorizer::{Answer, Authorizer, Decision, Rules};
+use crate::authorizer::{Authorizer, Decision, PendingDecision, UserRules};
 use crate::registry::Registry;
 use crate::request::RequestInfo;
 use apimachinery::fields::FieldSelector;
@@ -82,31 +82,33 @@ impl NodeAuthorizer {
 }
 
 impl Authorizer for NodeAuthorizer {
-    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a> {
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> PendingDecision<'a> {
         let node = match user.node_identity() {
-            None => return Answer::Now(Decision::SILENT),
+            None => return PendingDecision::Now(Decision::SILENT),
             Some("") => {
                 let why = format!("unknown node for user {:?}", user.name);
-                return Answer::Now(Decision::NoOpinion(why));
+                return PendingDecision::Now(Decision::NoOpinion(why));
             }
             Some(node) => node,
         };
         match self.judge(node, info) {
-            NodeVerdict::Allow => Answer::Now(Decision::allowed_by(MODE)),
-            NodeVerdict::Refuse(why) => Answer::Now(Decision::NoOpinion(why)),
+            NodeVerdict::Allow => PendingDecision::Now(Decision::allowed_by(MODE)),
+            NodeVerdict::Refuse(why) => PendingDecision::Now(Decision::NoOpinion(why)),
             NodeVerdict::IfRelated(_) if info.name.is_empty() => {
-                Answer::Now(Decision::NoOpinion("No Object name found".into()))
+                PendingDecision::Now(Decision::NoOpinion("No Object name found".into()))
             }
-            NodeVerdict::IfRelated(vertex) => Answer::Later(Box::pin(self.if_related(node, vertex, info))),
+            NodeVerdict::IfRelated(vertex) => {
+                PendingDecision::Later(Box::pin(self.if_related(node, vertex, info)))
+            }
         }
     }
 
-    fn rules_for(&self, user: &UserInfo, _namespace: &str) -> Rules {
+    fn rules_for(&self, user: &UserInfo, _namespace: &str) -> UserRules {
         if user.node_identity().is_none() {
-            return Rules::default();
+            return UserRules::default();
         }
         let why = "node authorizer does not support user rule resolution".to_owned();
-        Rules { incomplete: true, errors: vec![why], ..Rules::default() }
+        UserRules { incomplete: true, errors: vec![why], ..UserRules::default() }
     }
 }
 

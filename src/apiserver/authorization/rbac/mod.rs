@@ -11,7 +11,7 @@ use sync::{RwLock, RwLockReadGuard};
 use tokio::sync::mpsc::Receiver;
 use tokio::task::JoinHandle;
 
-use crate::authorizer::{Allowed, Answer, Authorizer, Decision, Rules};
+use crate::authorizer::{Allowed, Authorizer, Decision, PendingDecision, UserRules};
 use crate::registry::Registry;
 use crate::request::RequestInfo;
 use apimachinery::object::Object;
@@ -133,13 +133,13 @@ impl Drop for Rbac {
 }
 
 impl Authorizer for Rbac {
-    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a> {
-        Answer::Now(self.decide(user, info))
+    fn authorize<'a>(&'a self, user: &'a UserInfo, info: &'a RequestInfo) -> PendingDecision<'a> {
+        PendingDecision::Now(self.decide(user, info))
     }
 
-    fn rules_for(&self, user: &UserInfo, namespace: &str) -> Rules {
+    fn rules_for(&self, user: &UserInfo, namespace: &str) -> UserRules {
         let known = self.known();
-        let mut rules = Rules::default();
+        let mut rules = UserRules::default();
         for (_, role) in known.index().grants_of(user, namespace) {
             match role {
                 Ok(role) => rules.rules.extend(role.rules.iter().cloned()),

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::body::Input;
 use super::field_manager::FieldManagement;
-use super::form::{Form, warn_lines};
+use super::form::{BodyKind, warn_lines};
 use super::request_scope::{Scope, ensure_name};
 use super::update::{Edit, write};
 use crate::endpoints::query::{FieldValidation, WriteOptions};
@@ -29,7 +29,7 @@ pub(crate) async fn apply(scope: &mut Scope, input: Input) -> Result<Answer, Sta
 
 struct Apply<'s> {
     scope: &'s Scope,
-    form: &'s Form,
+    form: &'s BodyKind,
     config: Bytes,
     options: WriteOptions,
 }

@@ -9,7 +9,7 @@ use super::request_scope::Scope;
 use crate::admission::Operation;
 use crate::endpoints::query::check_delete_options;
 use crate::endpoints::response::answer::Answer;
-use crate::registry::Deleted;
+use crate::registry::DeleteOutcome;
 use apimachinery::decode::{self, Format};
 use apimachinery::options::DeleteOptions;
 use apimachinery::protobuf;
@@ -29,12 +29,12 @@ pub(crate) async fn delete(scope: &mut Scope, input: Input) -> Result<Answer, St
     let deleted = registry.delete(ctx, kind, scope.namespace(), scope.name(), &options, &validating).await?;
     let resource = scope.kind.group_resource();
     match deleted {
-        Deleted::Pending(object) => {
+        DeleteOutcome::Pending(object) => {
             let code = if options.orphan_dependents == Some(false) { 202 } else { 200 };
             Ok(Answer::Object(code, object))
         }
-        Deleted::Gone(object) if kind.returns_deleted => Ok(Answer::Object(200, object)),
-        Deleted::Gone(object) => {
+        DeleteOutcome::Gone(object) if kind.returns_deleted => Ok(Answer::Object(200, object)),
+        DeleteOutcome::Gone(object) => {
             Ok(Answer::Status(Status::deleted(&resource, scope.name(), &object.metadata.uid)))
         }
     }

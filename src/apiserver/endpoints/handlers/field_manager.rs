@@ -7,9 +7,9 @@ use http::HeaderMap;
 use http::header::USER_AGENT;
 use serde_json::{Map, Value};
 
-use super::form::Form;
+use super::form::BodyKind;
 use super::request_scope::Scope;
-use crate::endpoints::Endpoints;
+use crate::endpoints::EndpointContext;
 use apimachinery::gvk::GroupVersion;
 use apimachinery::managed_fields::{ApplyError, Converter, FieldManager, Type, Updater, apply};
 use apimachinery::schema::{Schema, Schemas, zero_object};
@@ -24,11 +24,11 @@ const MAX_MANAGER_BYTES: usize = 128;
 /// Keeps the owners of fields for the writes of one request.
 pub(crate) struct FieldManagement<'s> {
     scope: &'s Scope,
-    form: &'s Form,
+    form: &'s BodyKind,
 }
 
 impl<'s> FieldManagement<'s> {
-    pub(crate) fn new(scope: &'s Scope, form: &'s Form) -> Self {
+    pub(crate) fn new(scope: &'s Scope, form: &'s BodyKind) -> Self {
         Self { scope, form }
     }
 
@@ -76,7 +76,7 @@ impl<'s> FieldManagement<'s> {
 
 /// The other versions of a kind that are served.
 struct ManagedVersions<'s> {
-    server: &'s Endpoints,
+    server: &'s EndpointContext,
     kind: &'s Kind,
     /// The schemas of a custom kind, by version; read when an owner of another version is met.
     custom: OnceLock<Vec<(String, Arc<Schema>)>>,

@@ -1,4 +1,4 @@
-//! `Form`: what a body is, and what the server makes of it before admission and after: the kind of the
+//! `BodyKind`: what a body is, and what the server makes of it before admission and after: the kind of the
 //! path, or the kind of a subresource (Scale, Binding, Eviction).
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use super::initializers_field;
-use crate::endpoints::Endpoints;
+use crate::endpoints::EndpointContext;
 use crate::endpoints::query::FieldValidation;
 use crate::endpoints::response::negotiation::unsupported_media_type;
 use crate::request::RequestContext;
@@ -23,7 +23,7 @@ use apis::scheme::Scheme;
 use clock::Clock;
 
 /// The kind of a body, with what is known of its fields.
-pub(crate) struct Form {
+pub(crate) struct BodyKind {
     group_version: GroupVersion,
     kind: Arc<str>,
     /// None for a custom kind: its objects are taken as they are.
@@ -56,11 +56,11 @@ impl Raw {
     }
 }
 
-impl Form {
+impl BodyKind {
     /// The kind of a resource.
-    pub(crate) fn of(server: &Endpoints, kind: &Kind) -> Form {
+    pub(crate) fn of(server: &EndpointContext, kind: &Kind) -> BodyKind {
         let schema = if kind.is_custom { None } else { server.schemas.get(&kind.definition) };
-        Form {
+        BodyKind {
             group_version: kind.group_version.clone(),
             kind: kind.kind.clone(),
             schema,
@@ -75,13 +75,13 @@ impl Form {
 
     /// The kind of a subresource; `definition` is its name in OpenAPI.
     pub(crate) fn named(
-        server: &Endpoints,
+        server: &EndpointContext,
         group: &str,
         version: &str,
         kind: &str,
         definition: &str,
-    ) -> Form {
-        Form {
+    ) -> BodyKind {
+        BodyKind {
             group_version: GroupVersion::new(group, version),
             kind: kind.into(),
             schema: server.schemas.get(definition),
@@ -237,7 +237,7 @@ impl Form {
     /// Fills in the defaults of what was applied: nulls of a custom kind stay until it is validated.
     ///
     /// # Errors
-    /// As [`Form::apply_defaults`].
+    /// As [`BodyKind::apply_defaults`].
     pub(crate) fn fill_defaults(&self, object: &mut Value) -> Result<(), Status> {
         match &self.custom {
             Some(custom) => Ok(custom.fill_defaults(object)?),

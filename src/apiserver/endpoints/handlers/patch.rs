@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::apply::{self, APPLY_YAML};
 use super::body::{Input, PatchBody, patch_media_type};
-use super::form::{Form, warn};
+use super::form::{BodyKind, warn};
 use super::request_scope::{Scope, ensure_name};
 use super::update::{Edit, write};
 use crate::endpoints::query::FieldValidation;
@@ -53,7 +53,7 @@ fn patch_type(scope: &Scope) -> Result<PatchType, Status> {
 
 struct Patch<'s> {
     scope: &'s Scope,
-    form: &'s Form,
+    form: &'s BodyKind,
     patch_type: PatchType,
     patch: PatchBody,
     validation: FieldValidation,

@@ -6,9 +6,9 @@ use http::{HeaderMap, Method, Uri};
 use hyper::upgrade::OnUpgrade;
 use serde_json::Value;
 
-use super::form::Form;
+use super::form::BodyKind;
 use crate::admission::{Attributes, Operation};
-use crate::endpoints::Endpoints;
+use crate::endpoints::EndpointContext;
 use crate::endpoints::query::{Query, WriteOptions};
 use crate::endpoints::response::negotiation::{Output, Transform};
 use crate::endpoints::response::printer::Printer;
@@ -26,7 +26,7 @@ use flow::DecodedObject;
 /// One request to a resource.
 pub(crate) struct Scope {
     /// What the endpoints work with.
-    pub server: Arc<Endpoints>,
+    pub server: Arc<EndpointContext>,
     /// Who asks and for what.
     pub ctx: RequestContext,
     /// The kind of the resource.
@@ -150,13 +150,13 @@ impl Scope {
     }
 
     /// What a body of this path is: a Scale for `scale`, else the kind itself.
-    pub(crate) fn form(&self) -> Form {
+    pub(crate) fn form(&self) -> BodyKind {
         match self.subresource {
             Some(Subresource::Scale) => {
                 let (GroupVersion { group, version }, definition) = scale_of(&self.kind);
-                Form::named(&self.server, &group, &version, "Scale", &definition)
+                BodyKind::named(&self.server, &group, &version, "Scale", &definition)
             }
-            _ => Form::of(&self.server, &self.kind),
+            _ => BodyKind::of(&self.server, &self.kind),
         }
     }
 }

@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use super::body::Input;
 use super::field_manager::FieldManagement;
-use super::form::Form;
+use super::form::BodyKind;
 use super::initializers::delete_failed;
 use super::owners::{FoundOwner, without_duplicates};
 use super::request_scope::{Scope, ensure_name};
 use crate::admission::Operation;
 use crate::endpoints::response::answer::Answer;
-use crate::registry::Change;
+use crate::registry::UpdatedObjectInfo;
 use crate::registry::rest::ensure_namespace;
 use apimachinery::status::Status;
 use apis::kind::Subresource;
@@ -56,7 +56,7 @@ impl Edit for Replace {
 /// what is missing.
 pub(crate) async fn write(
     scope: &Scope,
-    form: &Form,
+    form: &BodyKind,
     edit: &dyn Edit,
     create_if_missing: bool,
 ) -> Result<Answer, Status> {
@@ -79,11 +79,11 @@ pub(crate) async fn write(
 /// An edit and then mutating admission: asked again when somebody else was faster.
 struct Admitted<'s> {
     scope: &'s Scope,
-    form: &'s Form,
+    form: &'s BodyKind,
     edit: &'s dyn Edit,
 }
 
-impl Change for Admitted<'_> {
+impl UpdatedObjectInfo for Admitted<'_> {
     fn change<'a>(&'a self, current: Option<&'a Value>) -> BoxFuture<'a, Result<Value, Status>> {
         async move {
             let mut object = self.edit.edit(current)?;

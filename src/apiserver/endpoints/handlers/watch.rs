@@ -38,7 +38,7 @@ pub(crate) async fn watch(scope: &mut Scope) -> Result<Answer, Status> {
     {
         let (printer, media_type) = (scope.printer()?, scope.output.media_type);
         let unread = scope.unread.take().unwrap_or_default();
-        let watch = websocket::Watch { printer, media_type, events, unread };
+        let watch = websocket::WebSocketWatch { printer, media_type, events, unread };
         return Ok(Answer::Raw(websocket::watch_response(&scope.headers, upgrade, watch)));
     }
     Ok(Answer::Watch(events))

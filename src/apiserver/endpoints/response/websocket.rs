@@ -38,7 +38,7 @@ pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
 }
 
 /// What is sent over one.
-pub(crate) struct Watch {
+pub(crate) struct WebSocketWatch {
     /// Writes each event.
     pub printer: Printer,
     /// As what.
@@ -50,7 +50,7 @@ pub(crate) struct Watch {
 }
 
 /// Opens one and sends the events on it, each as a message of its own: text where it is JSON.
-pub(crate) fn watch_response(headers: &HeaderMap, upgrade: OnUpgrade, watch: Watch) -> ApiResponse {
+pub(crate) fn watch_response(headers: &HeaderMap, upgrade: OnUpgrade, watch: WebSocketWatch) -> ApiResponse {
     let mut response = ApiResponse::default();
     match accept(headers) {
         Err((code, text)) => {
@@ -116,8 +116,8 @@ pub(crate) fn text(headers: &HeaderMap, name: HeaderName) -> &str {
 
 /// Until there are no more events, or the client has enough, or takes nothing while all clients together have
 /// too much on their way. What it says is heard for nothing else.
-async fn send(stream: impl AsyncRead + AsyncWrite, watch: Watch) -> std::io::Result<()> {
-    let Watch { mut printer, media_type, mut events, unread } = watch;
+async fn send(stream: impl AsyncRead + AsyncWrite, watch: WebSocketWatch) -> std::io::Result<()> {
+    let WebSocketWatch { mut printer, media_type, mut events, unread } = watch;
     let opcode = if media_type == MediaType::Json { TEXT } else { BINARY };
     let hang_up = HangUp::default();
     let sending = unread.begin(&hang_up);
@@ -234,7 +234,7 @@ mod tests {
         let unread = UnreadWatches::at_most(256);
         let (output, include) = (Output::default(), IncludeObject::Metadata);
         let printer = Printer::new(&CONFIG_MAPS, false, output, include, Clock::real()).unwrap();
-        let watch = Watch { printer, media_type: MediaType::Json, events, unread: unread.clone() };
+        let watch = WebSocketWatch { printer, media_type: MediaType::Json, events, unread: unread.clone() };
         let bookmark = Bookmark { resource_version: 1, initial_events_end: false };
         sender.send(WatchEvent::Bookmark(bookmark)).await.unwrap();
         let mut sent = Box::pin(send(server, watch));

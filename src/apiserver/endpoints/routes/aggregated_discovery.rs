@@ -39,13 +39,13 @@ const FIELDS: &[&str] = &[
 
 /// A form of the aggregated answer: its version, and how it is written.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Form {
+pub(crate) struct DiscoveryForm {
     version: &'static str,
     media_type: MediaType,
 }
 
 /// The aggregated form that the client likes best; nothing when it wants the old one.
-pub(crate) fn wanted(headers: &HeaderMap) -> Option<Form> {
+pub(crate) fn wanted(headers: &HeaderMap) -> Option<DiscoveryForm> {
     let form = |part: &Accepted| {
         let media_type = MediaType::ALL.into_iter().find(|media_type| part.matches(*media_type))?;
         let version = match ["as", "g", "v"].map(|name| part.parameter(name)) {
@@ -54,14 +54,19 @@ pub(crate) fn wanted(headers: &HeaderMap) -> Option<Form> {
             ["APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2beta1"] => "v2beta1",
             _ => return None,
         };
-        Some(Some(Form { version, media_type }))
+        Some(Some(DiscoveryForm { version, media_type }))
     };
     accepted(headers).iter().find_map(form).flatten()
 }
 
 /// The answer: the core group at `/api`, all others at `/apis`. A client that has it already is told so.
-pub(crate) fn respond(groups: &[Group], headers: &HeaderMap, form: Form, is_core: bool) -> ApiResponse {
-    let Form { version, media_type } = form;
+pub(crate) fn respond(
+    groups: &[Group],
+    headers: &HeaderMap,
+    form: DiscoveryForm,
+    is_core: bool,
+) -> ApiResponse {
+    let DiscoveryForm { version, media_type } = form;
     let items: Vec<Value> =
         groups.iter().filter(|group| group.name.is_empty() == is_core).map(of_group).collect();
     let api_version = format!("apidiscovery.k8s.io/{version}");
@@ -188,7 +193,7 @@ mod tests {
     use apis::scheme::Scheme;
     use http::header::ACCEPT;
 
-    const V2: Form = Form { version: "v2", media_type: MediaType::Json };
+    const V2: DiscoveryForm = DiscoveryForm { version: "v2", media_type: MediaType::Json };
 
     #[test]
     fn clients_say_which_form_they_read() {
@@ -205,7 +210,7 @@ mod tests {
             (String::new(), None),
         ];
         for (accept, form) in cases {
-            let form = form.map(|(version, media_type)| Form { version, media_type });
+            let form = form.map(|(version, media_type)| DiscoveryForm { version, media_type });
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, accept.parse().unwrap());
             assert_eq!(wanted(&headers), form, "{accept}");

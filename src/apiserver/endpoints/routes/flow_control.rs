@@ -5,7 +5,7 @@ use axum::body::Body;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 
-use crate::endpoints::Endpoints;
+use crate::endpoints::EndpointContext;
 use crate::endpoints::query::Query;
 use apimachinery::wire::ApiResponse;
 
@@ -13,7 +13,7 @@ use apimachinery::wire::ApiResponse;
 const MIN_WIDTH: usize = 8;
 
 /// What is asked for, as a table; nothing for what is none of the dumps, and where there are no levels.
-pub(crate) async fn respond(server: &Endpoints, what: &str, query: &Query) -> Option<ApiResponse> {
+pub(crate) async fn respond(server: &EndpointContext, what: &str, query: &Query) -> Option<ApiResponse> {
     let dumps = ["dump_priority_levels", "dump_queues", "dump_requests"];
     if !server.flow_control.is_enabled() || !dumps.contains(&what) {
         return None;

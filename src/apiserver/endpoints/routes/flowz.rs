@@ -14,7 +14,7 @@ use http::{HeaderMap, StatusCode};
 use serde::Serialize;
 
 use crate::authorizer::may_read;
-use crate::endpoints::Endpoints;
+use crate::endpoints::EndpointContext;
 use crate::endpoints::query::Query;
 use crate::endpoints::response::negotiation::Output;
 use crate::endpoints::response::writers::write_bytes;
@@ -26,12 +26,12 @@ use flow::{Flow, StoragePlace, Subject, Trace};
 
 /// The story of the object that the query names.
 pub(crate) async fn respond(
-    server: &Endpoints,
+    server: &EndpointContext,
     ctx: &RequestContext,
     query: &Query,
     headers: &HeaderMap,
 ) -> ApiResponse {
-    let Endpoints { scheme, flow, .. } = server;
+    let EndpointContext { scheme, flow, .. } = server;
     let text = |name: &str| query.text(name).unwrap_or_default();
     if text("all") == "true" {
         let trace = readable(server, ctx, flow.trace_all()).await;
@@ -70,7 +70,7 @@ fn of_another(flow: &Flow, subject: &Subject<'_>) -> Trace {
 }
 
 /// Without the values that whoever asks may not read.
-async fn readable(server: &Endpoints, ctx: &RequestContext, mut trace: Trace) -> Trace {
+async fn readable(server: &EndpointContext, ctx: &RequestContext, mut trace: Trace) -> Trace {
     let may_read = may_read(&server.authorizer, &ctx.user);
     hide_unreadable(&server.flow, &mut trace.steps, &may_read).await;
     trace

@@ -16,17 +16,17 @@ use golang::go_text::quote;
 pub type Checked = Result<(), String>;
 
 /// What a check asks.
-pub type Check = Arc<dyn Fn() -> BoxFuture<'static, Checked> + Send + Sync>;
+pub type HealthCheck = Arc<dyn Fn() -> BoxFuture<'static, Checked> + Send + Sync>;
 
 /// A check that waits for nobody.
-pub fn at_once(check: impl Fn() -> Checked + Send + Sync + 'static) -> Check {
+pub fn at_once(check: impl Fn() -> Checked + Send + Sync + 'static) -> HealthCheck {
     Arc::new(move || Box::pin(ready(check())))
 }
 
 /// The checks in the order in which they are listed.
 #[derive(Clone)]
 pub struct HealthChecks {
-    checks: Vec<(String, Check, HealthScope)>,
+    checks: Vec<(String, HealthCheck, HealthScope)>,
     /// What came of them (`/metrics/slis`).
     pub(crate) slis: Arc<HealthSlis>,
 }
@@ -50,14 +50,14 @@ impl Default for HealthChecks {
 impl HealthChecks {
     /// With one more; `is_live` when a server that fails it should be started anew, and is not merely not
     /// ready.
-    pub fn with(mut self, name: &str, check: Check, is_live: bool) -> HealthChecks {
+    pub fn with(mut self, name: &str, check: HealthCheck, is_live: bool) -> HealthChecks {
         let asked = if is_live { HealthScope::Everywhere } else { HealthScope::OfHealthAndReadiness };
         self.checks.push((name.into(), check, asked));
         self
     }
 
     /// With one more that says whether the server takes requests, and nothing of how it is.
-    pub fn with_readiness(mut self, name: &str, check: Check) -> HealthChecks {
+    pub fn with_readiness(mut self, name: &str, check: HealthCheck) -> HealthChecks {
         self.checks.push((name.into(), check, HealthScope::OfReadiness));
         self
     }
@@ -123,7 +123,7 @@ impl HealthChecks {
         })
     }
 
-    fn of(&self, root: &str) -> Vec<&(String, Check, HealthScope)> {
+    fn of(&self, root: &str) -> Vec<&(String, HealthCheck, HealthScope)> {
         let is_asked = |asked: HealthScope| match asked {
             HealthScope::Everywhere => true,
             HealthScope::OfHealthAndReadiness => root != "livez",

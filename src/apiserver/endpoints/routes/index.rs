@@ -7,7 +7,7 @@ use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::{aggregated_discovery, discovery, flow_control, flowz, groups, metrics, openapi, openid};
-use crate::endpoints::Endpoints;
+use crate::endpoints::EndpointContext;
 use crate::endpoints::query::Query;
 use crate::endpoints::response::messages;
 use crate::endpoints::response::negotiation::{Output, Restrictions, negotiate};
@@ -18,7 +18,11 @@ use apimachinery::status::Status;
 use apimachinery::wire::{ApiResponse, negotiated_status_response, status_response, text_response};
 
 /// Answers at the paths that there are.
-pub(crate) async fn serve(server: &Arc<Endpoints>, ctx: &RequestContext, request: &Parts) -> ApiResponse {
+pub(crate) async fn serve(
+    server: &Arc<EndpointContext>,
+    ctx: &RequestContext,
+    request: &Parts,
+) -> ApiResponse {
     let wants_objects = ctx.wants_objects;
     let query = Query::parse(request.uri.query().unwrap_or_default());
     let (headers, method) = (&request.headers, &request.method);
@@ -110,7 +114,7 @@ fn host(request: &Parts) -> &str {
 }
 
 /// What `/` lists.
-fn paths(server: &Endpoints) -> Vec<Value> {
+fn paths(server: &EndpointContext) -> Vec<Value> {
     let mut paths: Vec<String> =
         vec!["/api".into(), "/apis".into(), "/flowz".into(), "/metrics".into(), "/version".into()];
     paths.extend(["/metrics/slis".into(), "/openapi/v2".into(), "/openapi/v3".into()]);

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 
-use crate::endpoints::Endpoints;
+use crate::endpoints::EndpointContext;
 use crate::metrics::heading;
 use apimachinery::wire::{ApiResponse, text_response};
 use component_base::build_info;
@@ -13,7 +13,7 @@ use component_base::features;
 use component_base::metrics::Render;
 
 /// The whole text.
-pub(crate) async fn respond(server: &Endpoints) -> ApiResponse {
+pub(crate) async fn respond(server: &EndpointContext) -> ApiResponse {
     let mut out = String::new();
     server.metrics.render(&mut out);
     server.flow_control.render(&mut out);
@@ -24,7 +24,7 @@ pub(crate) async fn respond(server: &Endpoints) -> ApiResponse {
 }
 
 /// `/metrics/slis`: what came of the checks of its health.
-pub(crate) fn slis(server: &Endpoints) -> ApiResponse {
+pub(crate) fn slis(server: &EndpointContext) -> ApiResponse {
     let mut out = String::new();
     server.health.slis.render(&mut out);
     plain(out)
@@ -37,7 +37,7 @@ fn plain(out: String) -> ApiResponse {
     response
 }
 
-async fn storage_objects(server: &Endpoints, out: &mut String) {
+async fn storage_objects(server: &EndpointContext, out: &mut String) {
     let name = "apiserver_storage_objects";
     heading(out, name, "gauge", "Number of stored objects at the time of last check split by kind.");
     for kind in server.scheme.storage_kinds() {

@@ -10,9 +10,9 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::Value;
 
 use super::content::{Content, empty, put, varying};
-use super::openapi_documents::Document;
+use super::openapi_documents::EncodedOpenApiDocument;
 use crate::aggregator::{Remote, RemoteIndex};
-use crate::endpoints::Endpoints;
+use crate::endpoints::EndpointContext;
 use crate::endpoints::query::Query;
 use crate::request::RequestContext;
 use apimachinery::accept::{Accepted, accepted};
@@ -36,7 +36,7 @@ const V3_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v3.v1.0+pro
 
 /// Answers at `/openapi/...`; `path` is what stands behind it.
 pub(crate) async fn respond(
-    server: &Arc<Endpoints>,
+    server: &Arc<EndpointContext>,
     ctx: &RequestContext,
     path: &[&str],
     request: &Parts,
@@ -49,7 +49,7 @@ pub(crate) async fn respond(
     }
 }
 
-async fn respond_v2(server: &Endpoints, request: &Parts) -> ApiResponse {
+async fn respond_v2(server: &EndpointContext, request: &Parts) -> ApiResponse {
     let documents = server.openapi.current();
     let others = server.aggregator.openapi_v2().await;
     let document = documents.v2(&others);
@@ -63,7 +63,7 @@ async fn respond_v2(server: &Endpoints, request: &Parts) -> ApiResponse {
 
 /// The documents of other servers are in the index, and are theirs to give. Upstream's aggregator lets the
 /// media type be guessed, and nobody guesses JSON.
-async fn respond_index(server: &Endpoints, request: &Parts) -> ApiResponse {
+async fn respond_index(server: &EndpointContext, request: &Parts) -> ApiResponse {
     let documents = server.openapi.current();
     let others = server.aggregator.openapi_v3().await.into_iter().flat_map(|index| index.urls);
     let own =
@@ -74,7 +74,7 @@ async fn respond_index(server: &Endpoints, request: &Parts) -> ApiResponse {
 }
 
 async fn respond_v3(
-    server: &Arc<Endpoints>,
+    server: &Arc<EndpointContext>,
     ctx: &RequestContext,
     request: &Parts,
     path: &str,
@@ -86,7 +86,7 @@ async fn respond_v3(
     let others = server.aggregator.openapi_v3().await;
     match others.into_iter().find(|index| index.urls.contains_key(path)) {
         Some(RemoteIndex { legacy: Some(v2), .. }) => {
-            let document = Document::new(v2.hash.clone());
+            let document = EncodedOpenApiDocument::new(v2.hash.clone());
             let convert = || openapi::v2_to_v3(&serde_json::from_slice(&v2.body).unwrap_or_default());
             write_v3(server, request, path, &document, documents.made, convert)
         }
@@ -97,10 +97,10 @@ async fn respond_v3(
 
 /// With the right hash the answer may be kept for ever; with a wrong one the client is sent to the right one.
 fn write_v3(
-    server: &Endpoints,
+    server: &EndpointContext,
     request: &Parts,
     path: &str,
-    document: &Document,
+    document: &EncodedOpenApiDocument,
     made: DateTime<Utc>,
     make: impl FnOnce() -> Value,
 ) -> ApiResponse {
@@ -153,7 +153,7 @@ fn negotiate(headers: &HeaderMap, forms: &Forms) -> Option<(&'static str, bool)>
 
 /// Asks another server in the user's name.
 pub(crate) async fn pass_on(
-    server: &Endpoints,
+    server: &EndpointContext,
     ctx: &RequestContext,
     request: &Parts,
     remote: &Arc<Remote>,

@@ -39,13 +39,13 @@ pub(super) struct Documents {
     served: Vec<ServedResource>,
     schemas: Arc<Schemas>,
     /// What is served here and by others, as the hash of both says.
-    v2: Mutex<Option<Arc<Document>>>,
+    v2: Mutex<Option<Arc<EncodedOpenApiDocument>>>,
     /// By path, as `apis/apps/v1`.
-    pub(super) v3: BTreeMap<String, Document>,
+    pub(super) v3: BTreeMap<String, EncodedOpenApiDocument>,
 }
 
 /// One document in the forms that somebody asked for.
-pub(super) struct Document {
+pub(super) struct EncodedOpenApiDocument {
     pub(super) hash: String,
     json: OnceLock<Bytes>,
     protobuf: OnceLock<Bytes>,
@@ -89,7 +89,9 @@ impl Documents {
         }
         // What is in a document follows from the resources and from this version of the program.
         let git_version = of.git_version.clone();
-        let hashed = |text: String| Document::new(openapi::hash(format!("{git_version}{text}").as_bytes()));
+        let hashed = |text: String| {
+            EncodedOpenApiDocument::new(openapi::hash(format!("{git_version}{text}").as_bytes()))
+        };
         texts.extend(openapi::v3_roots(&served).into_iter().map(|path| (path.clone(), path)));
         let v3 = texts.into_iter().map(|(path, text)| (path, hashed(text))).collect();
         let made = of.clock.now();
@@ -98,7 +100,7 @@ impl Documents {
     }
 
     /// The document of everything, anew when others say something new.
-    pub(super) fn v2(&self, others: &[RemoteDocument]) -> Arc<Document> {
+    pub(super) fn v2(&self, others: &[RemoteDocument]) -> Arc<EncodedOpenApiDocument> {
         let own = self.v3.values().map(|document| document.hash.as_str());
         let of_others = others.iter().map(|document| document.hash.as_str());
         let parts: Vec<&str> = own.chain(of_others).chain([self.git_version.as_str()]).collect();
@@ -106,7 +108,7 @@ impl Documents {
         let mut known = self.v2.lock();
         match &*known {
             Some(document) if document.hash == hash => document.clone(),
-            _ => known.insert(Arc::new(Document::new(hash))).clone(),
+            _ => known.insert(Arc::new(EncodedOpenApiDocument::new(hash))).clone(),
         }
     }
 
@@ -136,10 +138,10 @@ impl Documents {
     }
 }
 
-impl Document {
+impl EncodedOpenApiDocument {
     /// The hash is known before what it is of is made.
-    pub(super) fn new(hash: String) -> Document {
-        Document { hash, json: OnceLock::new(), protobuf: OnceLock::new() }
+    pub(super) fn new(hash: String) -> EncodedOpenApiDocument {
+        EncodedOpenApiDocument { hash, json: OnceLock::new(), protobuf: OnceLock::new() }
     }
 
     /// In the form that is asked for, made once.

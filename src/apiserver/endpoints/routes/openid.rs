@@ -9,14 +9,14 @@ use serde_json::Value;
 use crate::authentication::service_account::metadata::{
     self, CONFIGURATION_PATH, JWKS_PATH, is_discoverable,
 };
-use crate::endpoints::Endpoints;
+use crate::endpoints::EndpointContext;
 use apimachinery::wire::{ApiResponse, text_response};
 
 /// Where they are.
 pub(crate) const PATHS: [&str; 2] = [CONFIGURATION_PATH, JWKS_PATH];
 
 /// `/.well-known/openid-configuration`; `host` is where the client found this server.
-pub(crate) fn configuration(server: &Endpoints, host: &str) -> ApiResponse {
+pub(crate) fn configuration(server: &EndpointContext, host: &str) -> ApiResponse {
     match &server.token_discovery {
         Some(discovery) if is_discoverable(&discovery.issuer) => {
             let here = || format!("https://{host}{JWKS_PATH}");
@@ -28,7 +28,7 @@ pub(crate) fn configuration(server: &Endpoints, host: &str) -> ApiResponse {
 }
 
 /// `/openid/v1/jwks`
-pub(crate) fn jwks(server: &Endpoints) -> ApiResponse {
+pub(crate) fn jwks(server: &EndpointContext) -> ApiResponse {
     match &server.token_discovery {
         Some(discovery) if is_discoverable(&discovery.issuer) => {
             respond("application/jwk-set+json", &discovery.keys.jwks())

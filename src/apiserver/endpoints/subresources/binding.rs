@@ -2,7 +2,7 @@
 
 use crate::admission::Operation;
 use crate::endpoints::handlers::body::Input;
-use crate::endpoints::handlers::form::Form;
+use crate::endpoints::handlers::form::BodyKind;
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
 use crate::registry::rest::ensure_namespace;
@@ -18,7 +18,7 @@ pub(crate) fn is_binding(kind: &Kind) -> bool {
 pub(crate) async fn bind(scope: &mut Scope, input: Input) -> Result<Answer, Status> {
     let raw = input.read(&scope.headers).await?;
     let options = scope.write_options("CreateOptions")?;
-    let form = Form::named(&scope.server, "", "v1", "Binding", "io.k8s.api.core.v1.Binding");
+    let form = BodyKind::named(&scope.server, "", "v1", "Binding", "io.k8s.api.core.v1.Binding");
     let mut binding = form.decode(&scope.ctx, raw, options.field_validation)?;
     ensure_namespace(&mut binding, scope.namespace())?;
     // A Binding in the collection names its pod itself (`LegacyBindingREST`).

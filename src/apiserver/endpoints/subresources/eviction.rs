@@ -4,7 +4,7 @@ use serde::Deserialize;
 
 use crate::admission::Operation;
 use crate::endpoints::handlers::body::Input;
-use crate::endpoints::handlers::form::{Form, Raw};
+use crate::endpoints::handlers::form::{BodyKind, Raw};
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
 use crate::registry::rest::ensure_namespace;
@@ -15,7 +15,7 @@ pub(crate) async fn evict(scope: &mut Scope, input: Input) -> Result<Answer, Sta
     let raw = input.read(&scope.headers).await?;
     let options = scope.write_options("CreateOptions")?;
     let definition = "io.k8s.api.policy.v1.Eviction";
-    let form = Form::named(&scope.server, "policy", version_of(&raw), "Eviction", definition);
+    let form = BodyKind::named(&scope.server, "policy", version_of(&raw), "Eviction", definition);
     let mut eviction = form.decode(&scope.ctx, raw, options.field_validation)?;
     ensure_namespace(&mut eviction, scope.namespace())?;
     if eviction["metadata"]["name"] != scope.name() {

@@ -16,7 +16,7 @@ use super::pass_on::{container_target, pass_on};
 use super::streams::{Channels, Message, RESIZE, UpgradeTo};
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
-use crate::kubelet_client::{ExecRequest, Executed, KubeletLookup, TerminalStreams, WindowSize};
+use crate::kubelet_client::{ExecOutcome, ExecRequest, KubeletLookup, TerminalStreams, WindowSize};
 use apimachinery::status::Status;
 use apis::tree::text;
 
@@ -133,9 +133,9 @@ impl Session {
     async fn tell(
         &self,
         io: &mut dyn Channels,
-        executed: Result<Executed, Status>,
+        executed: Result<ExecOutcome, Status>,
     ) -> std::io::Result<CommandOutcome> {
-        let Executed { code, out, errors } = match executed {
+        let ExecOutcome { code, out, errors } = match executed {
             Ok(executed) => executed,
             Err(status) => return Ok(Err(status.message)),
         };
@@ -238,9 +238,9 @@ mod tests {
             unreachable!("nobody asks for logs")
         }
 
-        fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<Executed, Status>> {
+        fn exec(&self, request: ExecRequest) -> BoxFuture<'_, Result<ExecOutcome, Status>> {
             assert_eq!(request.window, None);
-            async move { Ok(Executed { out: "<none>".into(), ..Executed::default() }) }.boxed()
+            async move { Ok(ExecOutcome { out: "<none>".into(), ..ExecOutcome::default() }) }.boxed()
         }
 
         fn exec_at_terminal(&self, request: ExecRequest) -> BoxFuture<'_, Result<TerminalStreams, Status>> {

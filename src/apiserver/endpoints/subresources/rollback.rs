@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 
 use crate::admission::Operation;
 use crate::endpoints::handlers::body::Input;
-use crate::endpoints::handlers::form::Form;
+use crate::endpoints::handlers::form::BodyKind;
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
-use crate::registry::{Change, Part};
+use crate::registry::{Part, UpdatedObjectInfo};
 use apimachinery::field_error::FieldErrors;
 use apimachinery::status::{Status, StatusDetails};
 
@@ -19,7 +19,7 @@ pub(crate) async fn roll_back(scope: &mut Scope, input: Input) -> Result<Answer,
     let kind = scope.kind.clone();
     let (group, version) = (&*kind.group_version.group, &*kind.group_version.version);
     let definition = format!("io.k8s.api.{group}.{version}.DeploymentRollback");
-    let form = Form::named(&scope.server, group, version, "DeploymentRollback", &definition);
+    let form = BodyKind::named(&scope.server, group, version, "DeploymentRollback", &definition);
     let wish = form.decode(&scope.ctx, raw, options.field_validation)?;
     if wish["name"] != scope.name() {
         let mut errors = FieldErrors::default();
@@ -35,7 +35,7 @@ pub(crate) async fn roll_back(scope: &mut Scope, input: Input) -> Result<Answer,
         }
         Ok(new)
     };
-    let change: &dyn Change = &change;
+    let change: &dyn UpdatedObjectInfo = &change;
     let attributes = scope.attributes(Operation::Create, scope.name());
     let validating = scope.server.admission.validating(&attributes);
     let (registry, namespace, name) = (&scope.server.registry, scope.namespace(), scope.name());

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::admission::Operation;
-use crate::authentication::service_account::issuer::{Reference, TokenIssuer, TokenRequest};
+use crate::authentication::service_account::issuer::{ClaimedObject, TokenIssuer, TokenRequest};
 use crate::endpoints::handlers::body::Input;
 use crate::endpoints::handlers::field_manager::FieldManagement;
-use crate::endpoints::handlers::form::Form;
+use crate::endpoints::handlers::form::BodyKind;
 use crate::endpoints::handlers::request_scope::Scope;
 use crate::endpoints::response::answer::Answer;
 use crate::registry::Validating;
@@ -34,7 +34,7 @@ pub(crate) async fn create_token(scope: &mut Scope, input: Input) -> Result<Answ
     let issuer = issuer.ok_or_else(no_issuer)?;
     let raw = input.read(&scope.headers).await?;
     let options = scope.write_options("CreateOptions")?;
-    let form = Form::of(&scope.server, &TOKEN_REQUESTS);
+    let form = BodyKind::of(&scope.server, &TOKEN_REQUESTS);
     let mut request = form.decode(&scope.ctx, raw, options.field_validation)?;
     ensure_namespace(&mut request, scope.namespace())?;
     form.apply_defaults(&mut request)?;
@@ -64,9 +64,9 @@ fn no_issuer() -> Status {
 /// What the token lives and dies with.
 #[derive(Default)]
 struct BoundObject {
-    pod: Option<Reference>,
-    node: Option<Reference>,
-    secret: Option<Reference>,
+    pod: Option<ClaimedObject>,
+    node: Option<ClaimedObject>,
+    secret: Option<ClaimedObject>,
 }
 
 async fn find_account(scope: &Scope, request: &Value) -> Result<Arc<Object>, Status> {
@@ -157,7 +157,7 @@ async fn bind(scope: &Scope, request: &Value) -> Result<BoundObject, Status> {
 }
 
 /// The pod runs as this account; returns its node, of which the token tells too.
-async fn check_pod(scope: &Scope, pod: &Object) -> Result<Option<Reference>, Status> {
+async fn check_pod(scope: &Scope, pod: &Object) -> Result<Option<ClaimedObject>, Status> {
     let pod = pod.to_value();
     let name = scope.name();
     if text(&pod, "spec.serviceAccountName") != name {
@@ -172,7 +172,9 @@ async fn check_pod(scope: &Scope, pod: &Object) -> Result<Option<Reference>, Sta
     match scope.server.registry.get(&NODES, "", node, None).await {
         Ok(node) => Ok(Some(reference_to(&node))),
         // The name alone still says something to whoever reads the token.
-        Err(status) if status.is_not_found() => Ok(Some(Reference { name: node.into(), uid: String::new() })),
+        Err(status) if status.is_not_found() => {
+            Ok(Some(ClaimedObject { name: node.into(), uid: String::new() }))
+        }
         Err(status) => Err(status),
     }
 }
@@ -212,8 +214,8 @@ fn issue(
     Ok(())
 }
 
-fn reference_to(object: &Object) -> Reference {
-    Reference { name: object.metadata.name.clone(), uid: object.metadata.uid.clone() }
+fn reference_to(object: &Object) -> ClaimedObject {
+    ClaimedObject { name: object.metadata.name.clone(), uid: object.metadata.uid.clone() }
 }
 
 /// Upstream names the kind where others name the resource.

@@ -2,8 +2,8 @@
 
 use super::modes::{AUTHENTICATION, Acted};
 use super::*;
-use crate::authorizer::{Answer, Rules};
 use crate::authorizer::{Authorizer, Decision};
+use crate::authorizer::{PendingDecision, UserRules};
 use crate::metrics::Render;
 use crate::request::RequestInfo;
 use clock::Clock;
@@ -17,17 +17,17 @@ struct List {
 }
 
 impl Authorizer for List {
-    fn authorize<'a>(&'a self, _user: &'a UserInfo, info: &'a RequestInfo) -> Answer<'a> {
+    fn authorize<'a>(&'a self, _user: &'a UserInfo, info: &'a RequestInfo) -> PendingDecision<'a> {
         let RequestInfo { verb, resource, subresource, name, .. } = info;
         let slash = if subresource.is_empty() { "" } else { "/" };
         let asked = format!("{verb} {resource}{slash}{subresource} {name}");
         let is_allowed = self.allowed.contains(&&*asked);
         self.asked.lock().push(asked);
-        Answer::Now(if is_allowed { Decision::allowed_by("List") } else { Decision::SILENT })
+        PendingDecision::Now(if is_allowed { Decision::allowed_by("List") } else { Decision::SILENT })
     }
 
-    fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> Rules {
-        Rules::default()
+    fn rules_for(&self, _user: &UserInfo, _namespace: &str) -> UserRules {
+        UserRules::default()
     }
 }
 

@@ -5,20 +5,23 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use super::super::metadata::member_mut;
-use super::allocators::{Allocation, Allocators, Held};
+use super::allocators::{Allocation, Allocators, ServiceAllocations};
 use super::families;
 use super::fields::{NONE, invalid};
 use super::normalize::{needs_cluster_ip, needs_node_ports};
 use apimachinery::status::Status;
 
 /// What a service holds, as it is stored.
-pub(super) fn held(service: &Value) -> Held {
+pub(super) fn held(service: &Value) -> ServiceAllocations {
     let spec = &service["spec"];
     let texts = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(|item| item.as_str().map(str::to_owned)).collect()
     };
     let ips = if needs_cluster_ip(service) { texts(&spec["clusterIPs"]) } else { vec![] };
-    Held { ips: ips.iter().filter_map(|ip| ip.parse().ok()).collect(), ports: node_ports(service).collect() }
+    ServiceAllocations {
+        ips: ips.iter().filter_map(|ip| ip.parse().ok()).collect(),
+        ports: node_ports(service).collect(),
+    }
 }
 
 /// The node ports that a Service has, that of its health check among them.
@@ -47,7 +50,8 @@ pub(super) fn allocate(
     }
     let after = held(new);
     let ips = before.ips.difference(&after.ips).copied().collect();
-    allocation.give_up(Held { ips, ports: before.ports.difference(&after.ports).copied().collect() });
+    allocation
+        .give_up(ServiceAllocations { ips, ports: before.ports.difference(&after.ports).copied().collect() });
     Ok(allocation)
 }
 
@@ -60,7 +64,7 @@ fn allocate_ips(
     allocators: &Allocators,
     allocation: &mut Allocation,
     new: &mut Value,
-    before: &Held,
+    before: &ServiceAllocations,
 ) -> Result<(), Status> {
     if new["spec"]["clusterIP"] == NONE {
         return Ok(());
@@ -91,7 +95,7 @@ fn take_ip(
     allocators: &Allocators,
     allocation: &mut Allocation,
     new: &Value,
-    before: &Held,
+    before: &ServiceAllocations,
     wanted: &str,
 ) -> Result<(), Status> {
     // What is no address is left to validation.
@@ -109,7 +113,7 @@ fn allocate_node_ports(
     allocators: &Allocators,
     allocation: &mut Allocation,
     new: &mut Value,
-    before: &Held,
+    before: &ServiceAllocations,
 ) -> Result<(), Status> {
     let count = new["spec"]["ports"].as_array().map_or(0, Vec::len);
     // One number may serve two protocols of a service.
@@ -139,7 +143,7 @@ fn allocate_health_check(
     allocators: &Allocators,
     allocation: &mut Allocation,
     new: &mut Value,
-    before: &Held,
+    before: &ServiceAllocations,
 ) -> Result<(), Status> {
     let spec = &new["spec"];
     if spec["type"] != "LoadBalancer" || spec["externalTrafficPolicy"] != "Local" {

@@ -31,21 +31,21 @@ const DRAWS: usize = 16;
 
 /// What a service holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct ServiceAllocations {
     /// Its cluster IPs.
     pub ips: HashSet<IpAddr>,
     /// Its node ports.
     pub ports: HashSet<u16>,
 }
 
-impl Held {
+impl ServiceAllocations {
     /// Whether it is nothing.
     pub fn is_empty(&self) -> bool {
         self.ips.is_empty() && self.ports.is_empty()
     }
 
     /// With what another holds.
-    pub fn add(&mut self, other: &Held) {
+    pub fn add(&mut self, other: &ServiceAllocations) {
         self.ips.extend(&other.ips);
         self.ports.extend(&other.ports);
     }
@@ -53,7 +53,7 @@ impl Held {
 
 /// Which cluster IPs and node ports are taken. At most one entry an address: the ranges are the bound.
 pub struct Allocators {
-    shared: Arc<Mutex<Held>>,
+    shared: Arc<Mutex<ServiceAllocations>>,
     loaded: OnceCell<()>,
     /// What the flags say.
     configured: OnceLock<ServiceOptions>,
@@ -66,11 +66,11 @@ pub struct Allocators {
 #[derive(Default)]
 pub struct Allocation {
     /// Where others have to be told what is given back.
-    give_back: Option<Box<dyn FnOnce(Held) + Send>>,
-    allocators: Option<Arc<Mutex<Held>>>,
-    taken: Held,
+    give_back: Option<Box<dyn FnOnce(ServiceAllocations) + Send>>,
+    allocators: Option<Arc<Mutex<ServiceAllocations>>>,
+    taken: ServiceAllocations,
     /// Given back on commit: what the write no longer wants.
-    unwanted: Held,
+    unwanted: ServiceAllocations,
 }
 
 impl Allocators {
@@ -102,14 +102,14 @@ impl Allocators {
     }
 
     /// These are taken.
-    pub fn take(&self, held: &Held) {
+    pub fn take(&self, held: &ServiceAllocations) {
         let mut state = lock(&self.shared);
         state.ips.extend(&held.ips);
         state.ports.extend(&held.ports);
     }
 
     /// These are free again.
-    pub fn release(&self, held: &Held) {
+    pub fn release(&self, held: &ServiceAllocations) {
         give_back(&self.shared, held);
     }
 
@@ -226,20 +226,20 @@ impl Allocators {
 
 impl Allocation {
     /// An allocation of what is not among these.
-    pub fn among(held: Held) -> Allocation {
+    pub fn among(held: ServiceAllocations) -> Allocation {
         let mut allocation = Allocation::default();
         allocation.allocators = Some(Arc::new(Mutex::new(held)));
         allocation
     }
 
     /// Who is told what is given back.
-    pub fn given_back_by(mut self, give_back: Box<dyn FnOnce(Held) + Send>) -> Allocation {
+    pub fn given_back_by(mut self, give_back: Box<dyn FnOnce(ServiceAllocations) + Send>) -> Allocation {
         self.give_back = Some(give_back);
         self
     }
 
     /// What was free before.
-    pub fn taken(&self) -> &Held {
+    pub fn taken(&self) -> &ServiceAllocations {
         &self.taken
     }
 
@@ -252,7 +252,7 @@ impl Allocation {
     }
 
     /// These are to be given back when the write has got through.
-    pub fn give_up(&mut self, unwanted: Held) {
+    pub fn give_up(&mut self, unwanted: ServiceAllocations) {
         self.unwanted = unwanted;
     }
 
@@ -291,7 +291,7 @@ fn last_place(range: &IpRange) -> u128 {
     range.size() - u128::from(range.network.is_ipv4())
 }
 
-fn give_back(allocators: &Mutex<Held>, held: &Held) {
+fn give_back(allocators: &Mutex<ServiceAllocations>, held: &ServiceAllocations) {
     let mut state = lock(allocators);
     state.ips.retain(|ip| !held.ips.contains(ip));
     state.ports.retain(|port| !held.ports.contains(port));
@@ -337,7 +337,7 @@ mod tests {
         let mut allocation = allocators.begin(false);
         allocators.ip(&mut allocation, v4(192, 168, 7, 1)).unwrap();
         let ips = (1..0xffff).map(|at| ServiceRanges::default().primary.address(at)).collect();
-        allocators.take(&Held { ips, ..Held::default() });
+        allocators.take(&ServiceAllocations { ips, ..ServiceAllocations::default() });
         let left: HashSet<IpAddr> =
             (0..5).map(|_| allocators.next_ip(&mut allocation, true).unwrap()).collect();
         let range = IpRange::parse("192.168.7.0/29").unwrap();

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::super::Registry;
 use super::addresses;
-use super::allocators::{Allocation, Held};
+use super::allocators::{Allocation, ServiceAllocations};
 use super::ip_addresses::{address_of, usable_ranges};
 use super::normalize::needs_node_ports;
 use crate::request::RequestContext;
@@ -32,7 +32,7 @@ impl Registry {
         new: &mut Value,
         old: Option<&Value>,
     ) -> Result<Allocation, Status> {
-        let mut lost = Held::default();
+        let mut lost = ServiceAllocations::default();
         for _ in 0..MAX_ROUNDS {
             let mut filled = new.clone();
             let mut known = self.held_by_all(kind, &filled).await?;
@@ -54,13 +54,17 @@ impl Registry {
 
     /// What is known of all servers, as far as `service` may want some of it; the addresses may be a moment
     /// old.
-    pub(super) async fn held_by_all(&self, kind: &Arc<Kind>, service: &Value) -> Result<Held, Status> {
+    pub(super) async fn held_by_all(
+        &self,
+        kind: &Arc<Kind>,
+        service: &Value,
+    ) -> Result<ServiceAllocations, Status> {
         self.follow_ranges_of_others().await?;
         let any = ListOptions { resource_version: Some("0".into()), ..ListOptions::default() };
         let addresses = self.kind("networking.k8s.io", "v1", "ipaddresses")?;
         let found = self.0.storage.list(&addresses, "", &any).await?;
         let ips = found.items.iter().filter_map(|object| object.metadata.name.parse::<IpAddr>().ok());
-        let mut held = Held { ips: ips.collect(), ..Held::default() };
+        let mut held = ServiceAllocations { ips: ips.collect(), ..ServiceAllocations::default() };
         if needs_node_ports(service) {
             let (taken, _) = self.node_ports(kind).await?;
             held.ports = self.0.services.node_ports().filter(|port| self.is_in(&taken, *port)).collect();
@@ -98,19 +102,28 @@ impl Registry {
     }
 
     /// Takes what is wanted for a Service, all of it or nothing; answers what others have of it.
-    async fn claim(&self, kind: &Arc<Kind>, service: &Value, wanted: &Held) -> Result<Held, Status> {
+    async fn claim(
+        &self,
+        kind: &Arc<Kind>,
+        service: &Value,
+        wanted: &ServiceAllocations,
+    ) -> Result<ServiceAllocations, Status> {
         let others = self.claim_addresses(service, wanted).await?;
         if !others.is_empty() {
             return Ok(others);
         }
         let claimed = self.claim_ports(kind, wanted).await;
-        if !claimed.as_ref().is_ok_and(Held::is_empty) {
+        if !claimed.as_ref().is_ok_and(ServiceAllocations::is_empty) {
             self.give_back_addresses(wanted.ips.iter().copied()).await;
         }
         claimed
     }
 
-    async fn claim_addresses(&self, service: &Value, wanted: &Held) -> Result<Held, Status> {
+    async fn claim_addresses(
+        &self,
+        service: &Value,
+        wanted: &ServiceAllocations,
+    ) -> Result<ServiceAllocations, Status> {
         let addresses = self.kind("networking.k8s.io", "v1", "ipaddresses")?;
         let mut claimed: Vec<IpAddr> = Vec::new();
         for ip in &wanted.ips {
@@ -122,22 +135,26 @@ impl Registry {
             };
             self.give_back_addresses(claimed.into_iter()).await;
             if refused.is_already_exists() {
-                return Ok(Held { ips: [*ip].into(), ..Held::default() });
+                return Ok(ServiceAllocations { ips: [*ip].into(), ..ServiceAllocations::default() });
             }
             return Err(refused);
         }
-        Ok(Held::default())
+        Ok(ServiceAllocations::default())
     }
 
-    async fn claim_ports(&self, kind: &Arc<Kind>, wanted: &Held) -> Result<Held, Status> {
+    async fn claim_ports(
+        &self,
+        kind: &Arc<Kind>,
+        wanted: &ServiceAllocations,
+    ) -> Result<ServiceAllocations, Status> {
         if wanted.ports.is_empty() {
-            return Ok(Held::default());
+            return Ok(ServiceAllocations::default());
         }
         loop {
             let (mut range, revision) = self.node_ports(kind).await?;
-            let others: Held = Held {
+            let others: ServiceAllocations = ServiceAllocations {
                 ports: wanted.ports.iter().copied().filter(|port| self.is_in(&range, *port)).collect(),
-                ..Held::default()
+                ..ServiceAllocations::default()
             };
             if !others.is_empty() {
                 return Ok(others);
@@ -145,13 +162,13 @@ impl Registry {
             let places = wanted.ports.iter().filter_map(|port| self.0.services.place_of(*port));
             places.for_each(|place| range.take(place));
             if self.0.storage.put_range_allocation(NODE_PORTS, &range, revision).await? {
-                return Ok(Held::default());
+                return Ok(ServiceAllocations::default());
             }
         }
     }
 
     /// The write of a Service did not get through.
-    fn give_back(&self, kind: Arc<Kind>, held: Held) {
+    fn give_back(&self, kind: Arc<Kind>, held: ServiceAllocations) {
         let registry = self.clone();
         self.0.clock.spawn(async move {
             registry.give_back_addresses(held.ips.iter().copied()).await;
@@ -167,7 +184,7 @@ impl Registry {
     }
 
     /// A port that cannot be given back stays taken.
-    async fn give_back_ports(&self, kind: &Arc<Kind>, held: &Held) {
+    async fn give_back_ports(&self, kind: &Arc<Kind>, held: &ServiceAllocations) {
         while !held.ports.is_empty() {
             let Ok((mut range, revision)) = self.node_ports(kind).await else { return };
             let places = held.ports.iter().filter_map(|port| self.0.services.place_of(*port));
@@ -185,6 +202,6 @@ impl Registry {
         let (before, after) = (held(old).unwrap_or_default(), held(new).unwrap_or_default());
         self.give_back_addresses(before.ips.difference(&after.ips).copied()).await;
         let ports = before.ports.difference(&after.ports).copied().collect();
-        self.give_back_ports(kind, &Held { ports, ..Held::default() }).await;
+        self.give_back_ports(kind, &ServiceAllocations { ports, ..ServiceAllocations::default() }).await;
     }
 }

@@ -12,7 +12,7 @@ async fn an_object_without_grace_and_finalizers_goes_at_once() {
     let kind = conditional();
     let made = subject.create(&kind, named("a")).await.unwrap();
     let gone = subject.delete(&kind, "a", &grace(30)).await.unwrap();
-    let Deleted::Gone(last) = gone else { panic!("{gone:?}") };
+    let DeleteOutcome::Gone(last) = gone else { panic!("{gone:?}") };
     assert!(last.metadata.resource_version > made.metadata.resource_version);
     assert_eq!(message(subject.get(&kind, "a").await), "others.test \"a\" not found");
     assert_eq!(message(subject.delete(&kind, "a", &grace(0)).await), "others.test \"a\" not found");
@@ -24,7 +24,7 @@ async fn finalizers_hold_an_object_until_the_last_is_gone() {
     let kind = graceful();
     let held = with_metadata("a", "finalizers", json!(["x.io/y"]));
     subject.create(&kind, held).await.unwrap();
-    let Deleted::Pending(object) = subject.delete(&kind, "a", &grace(0)).await.unwrap() else {
+    let DeleteOutcome::Pending(object) = subject.delete(&kind, "a", &grace(0)).await.unwrap() else {
         panic!("it is held")
     };
     assert_eq!(object.metadata.deletion_grace_period_seconds, Some(0));
@@ -47,14 +47,14 @@ async fn the_policy_becomes_a_finalizer() {
         subject.create(&kind, named("a")).await.unwrap();
         let deleted = subject.delete(&kind, "a", &DeleteOptions::propagation(policy)).await.unwrap();
         match &deleted {
-            Deleted::Pending(object) => {
+            DeleteOutcome::Pending(object) => {
                 assert_eq!(finalizers(object), expected);
                 assert_eq!(object.metadata.deletion_grace_period_seconds, Some(0));
                 // Another delete may change the policy, as long as it is not done.
                 let again = DeleteOptions::propagation("Background");
-                assert!(matches!(subject.delete(&kind, "a", &again).await.unwrap(), Deleted::Gone(_)));
+                assert!(matches!(subject.delete(&kind, "a", &again).await.unwrap(), DeleteOutcome::Gone(_)));
             }
-            Deleted::Gone(_) => assert!(expected.is_empty()),
+            DeleteOutcome::Gone(_) => assert!(expected.is_empty()),
         }
     }
     let both = DeleteOptions { orphan_dependents: Some(true), ..DeleteOptions::propagation("Orphan") };
@@ -68,21 +68,22 @@ async fn grace_can_be_shortened_but_not_lengthened() {
     let subject = Subject::new();
     let kind = graceful();
     subject.create(&kind, json!({"metadata": {"name": "a"}, "spec": {"grace": 30}})).await.unwrap();
-    let Deleted::Pending(first) = subject.delete(&kind, "a", &DeleteOptions::default()).await.unwrap() else {
+    let DeleteOutcome::Pending(first) = subject.delete(&kind, "a", &DeleteOptions::default()).await.unwrap()
+    else {
         panic!("it has grace")
     };
     let metadata = &first.metadata;
     assert_eq!((metadata.deletion_timestamp.unwrap().timestamp(), metadata.generation), (30, 2));
-    let Deleted::Pending(same) = subject.delete(&kind, "a", &grace(60)).await.unwrap() else {
+    let DeleteOutcome::Pending(same) = subject.delete(&kind, "a", &grace(60)).await.unwrap() else {
         panic!("pending")
     };
     assert_eq!(same.metadata, first.metadata);
-    let Deleted::Pending(shorter) = subject.delete(&kind, "a", &grace(10)).await.unwrap() else {
+    let DeleteOutcome::Pending(shorter) = subject.delete(&kind, "a", &grace(10)).await.unwrap() else {
         panic!("pending")
     };
     assert_eq!(shorter.metadata.deletion_grace_period_seconds, Some(10));
     assert_eq!(shorter.metadata.deletion_timestamp.unwrap().timestamp(), 10);
-    assert!(matches!(subject.delete(&kind, "a", &grace(0)).await.unwrap(), Deleted::Gone(_)));
+    assert!(matches!(subject.delete(&kind, "a", &grace(0)).await.unwrap(), DeleteOutcome::Gone(_)));
 }
 
 #[tokio::test]
@@ -113,7 +114,7 @@ async fn a_namespace_goes_when_it_is_finalized() {
         .unwrap();
     for _ in 0..2 {
         let deleted = subject.delete(&kind, "a", &DeleteOptions::default()).await.unwrap();
-        let Deleted::Pending(object) = deleted else { panic!("it has content") };
+        let DeleteOutcome::Pending(object) = deleted else { panic!("it has content") };
         assert_eq!(object.to_value()["status"]["phase"], "Terminating");
     }
     let mut tree = subject.get(&kind, "a").await.unwrap().to_value();

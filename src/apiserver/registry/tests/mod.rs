@@ -11,7 +11,7 @@ use std::sync::Arc;
 use chrono::DateTime;
 use serde_json::{Value, json};
 
-use super::store::{Deleted, Part, Registry};
+use super::store::{DeleteOutcome, Part, Registry};
 use crate::request::{RequestContext, RequestInfo};
 use crate::storage::Storage;
 use apimachinery::field_error::FieldErrors;
@@ -85,7 +85,12 @@ impl Subject {
         updated.map(|(object, _)| object)
     }
 
-    async fn delete(&self, kind: &Arc<Kind>, name: &str, options: &DeleteOptions) -> Result<Deleted, Status> {
+    async fn delete(
+        &self,
+        kind: &Arc<Kind>,
+        name: &str,
+        options: &DeleteOptions,
+    ) -> Result<DeleteOutcome, Status> {
         let namespace = if kind.namespaced { "ns" } else { "" };
         self.registry.delete(&self.ctx, kind, namespace, name, options, &()).await
     }

@@ -160,7 +160,7 @@ async fn a_dry_run_writes_nothing() {
     }
     let tree = json!({"metadata": {"name": "a"}, "spec": {"x": 1}});
     assert_eq!(subject.update(&kind, Part::Main, tree).await.unwrap().to_value()["spec"]["x"], 1);
-    assert!(matches!(subject.delete(&kind, "a", &grace(0)).await.unwrap(), Deleted::Gone(_)));
+    assert!(matches!(subject.delete(&kind, "a", &grace(0)).await.unwrap(), DeleteOutcome::Gone(_)));
     assert_eq!(subject.registry.revision(), revision);
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::CacherShared;
 use crate::storage::errors::{interpret, too_large};
 use crate::storage::request::{At, ListRequest};
-use crate::storage::watch_cache::Snapshot;
+use crate::storage::watch_cache::CacheSnapshot;
 use apimachinery::object::Object;
 use apimachinery::status::Status;
 use etcd::Revision;
@@ -24,7 +24,7 @@ const ASK_EVERY: Duration = Duration::from_millis(100);
 const FILLED_WITHIN: Duration = Duration::from_secs(30);
 impl CacherShared {
     /// The objects, and their revision, in the state that is asked for.
-    pub(super) async fn state(&self, at: At) -> Result<(Snapshot, Revision), Status> {
+    pub(super) async fn state(&self, at: At) -> Result<(CacheSnapshot, Revision), Status> {
         let least = match at {
             At::Newest => self.store.kv().revision().await.map_err(interpret)?,
             At::Any => self.acknowledged.load(Ordering::Acquire).max(1),
@@ -39,7 +39,7 @@ impl CacherShared {
     }
 
     /// As [`CacherShared::state`]; of an old etcd what it has, if that is newer: a watch goes on from there.
-    pub(super) async fn state_or_read(&self, at: At) -> Result<(Snapshot, Revision), Status> {
+    pub(super) async fn state_or_read(&self, at: At) -> Result<(CacheSnapshot, Revision), Status> {
         match self.state(at).await {
             Err(_) if !self.store.kv().tells_progress() => {
                 // What comes later is told by the cache, which must be there.

@@ -3,7 +3,7 @@
 use super::AwkPlay;
 use super::arrays::parted;
 use super::syntax::{self, AwkValue};
-use crate::bounds::{Fault, MAX_MEMORY_BYTES};
+use crate::bounds::{MAX_MEMORY_BYTES, ScriptFault};
 
 /// Between the subscripts of one element.
 const SUBSEP: &str = "\u{1c}";
@@ -36,7 +36,7 @@ impl AwkPlay<'_, '_> {
 
     pub(super) fn put_element(&mut self, array: &str, key: String, value: String) {
         if !self.arrays.put(array, key, value) {
-            self.player.stop(Fault::Memory);
+            self.player.stop(ScriptFault::Memory);
         }
     }
 
@@ -106,7 +106,7 @@ impl AwkPlay<'_, '_> {
             end = found.end();
             count += 1;
             if !self.player.handle(replacement.len()) || out.len() > MAX_MEMORY_BYTES {
-                self.player.stop(Fault::Memory);
+                self.player.stop(ScriptFault::Memory);
                 return "0".into();
             }
         }

@@ -8,7 +8,7 @@ use super::curl_options::CurlOptions;
 use super::curl_telling::{self, Fetched, VERSION, WebReplyRef, written_out};
 use super::resolver::resolve_of;
 use crate::byte_text;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::programs::names::base_name;
 use crate::questions::{self, HttpQuestion, NetworkAsk, NetworkReply, Question, TlsTrust, WebReply};
 use crate::url::{BadUrl, WebUrl};
@@ -20,7 +20,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(300);
 /// The longest pause between retries.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(600);
 
-pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
+pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), AfterCommand> {
     let options = match CurlOptions::parse(words) {
         Ok(options) if options.tells_version => {
             player.say(VERSION);
@@ -49,7 +49,11 @@ pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
 }
 
 /// Nothing when the text is no address: that is told already.
-fn with_retries(player: &mut Player<'_>, options: &CurlOptions, text: &str) -> Result<Option<Fetched>, Flow> {
+fn with_retries(
+    player: &mut Player<'_>,
+    options: &CurlOptions,
+    text: &str,
+) -> Result<Option<Fetched>, AfterCommand> {
     let url = match WebUrl::parse(text) {
         Ok(url) => url,
         Err(BadUrl::Malformed) => {
@@ -89,7 +93,7 @@ fn is_worth_a_retry(options: &CurlOptions, fetched: &Fetched) -> bool {
 }
 
 /// One page, and where it leads.
-fn follow(player: &mut Player<'_>, options: &CurlOptions, mut url: WebUrl) -> Result<Fetched, Flow> {
+fn follow(player: &mut Player<'_>, options: &CurlOptions, mut url: WebUrl) -> Result<Fetched, AfterCommand> {
     let begun = player.elapsed;
     let mut redirects = 0;
     let mut heads = String::new();
@@ -172,7 +176,7 @@ fn fetch(
     url: &WebUrl,
     (method, sent): (&str, &CurlBody),
     begun: Duration,
-) -> Result<CurlOutcome, Flow> {
+) -> Result<CurlOutcome, AfterCommand> {
     let given = options.resolve.iter().find_map(|given| given_address(given, url));
     let address = match given {
         Some(address) => Some(address),
@@ -413,6 +417,6 @@ fn fail(player: &mut Player<'_>, options: &CurlOptions, code: i32, why: &str) {
 }
 
 /// What is not to go on ends whoever asked.
-fn go(flow: Flow) -> Result<(), Flow> {
-    if flow == Flow::Go { Ok(()) } else { Err(flow) }
+fn go(flow: AfterCommand) -> Result<(), AfterCommand> {
+    if flow == AfterCommand::Go { Ok(()) } else { Err(flow) }
 }

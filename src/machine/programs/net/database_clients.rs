@@ -8,7 +8,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use super::resolver::resolve;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::questions::{CONNECT_TIMEOUT, NetworkAsk, NetworkReply, Question};
 use crate::shell::{self, Word};
 
@@ -116,7 +116,7 @@ fn split(word: &str) -> (&str, Option<&str>) {
 }
 
 /// Runs one of them.
-pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Result<(), Flow> {
+pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Result<(), AfterCommand> {
     let call = DatabaseCall::read(name, words);
     let address =
         if call.is_local() { Some(IpAddr::V4(Ipv4Addr::LOCALHOST)) } else { resolve(player, call.host)? };
@@ -134,7 +134,7 @@ fn is_there(
     call: &DatabaseCall<'_>,
     to: Option<SocketAddr>,
     within: Duration,
-) -> Result<bool, Flow> {
+) -> Result<bool, AfterCommand> {
     if call.is_local() {
         return Ok(true);
     }
@@ -144,7 +144,11 @@ fn is_there(
     Ok(matches!(reply, NetworkReply::Bytes(_) | NetworkReply::Empty))
 }
 
-fn postgres(player: &mut Player<'_>, call: &DatabaseCall<'_>, to: Option<SocketAddr>) -> Result<(), Flow> {
+fn postgres(
+    player: &mut Player<'_>,
+    call: &DatabaseCall<'_>,
+    to: Option<SocketAddr>,
+) -> Result<(), AfterCommand> {
     let host = if call.host == "localhost" { "/var/run/postgresql" } else { call.host };
     let is_ready = is_there(player, call, to, call.within.unwrap_or(READY_TIMEOUT))?;
     let (said, status) = if is_ready { ("accepting connections", 0) } else { ("no response", 2) };
@@ -160,7 +164,7 @@ fn mysql(
     name: &str,
     call: &DatabaseCall<'_>,
     to: Option<SocketAddr>,
-) -> Result<(), Flow> {
+) -> Result<(), AfterCommand> {
     let DatabaseCall { host, port, .. } = call;
     let program = if name == "mysqladmin" { "mysqld" } else { "mariadbd" };
     let is_up = is_there(player, call, to, CONNECT_TIMEOUT)?;
@@ -183,7 +187,11 @@ fn mysql(
     Ok(())
 }
 
-fn redis(player: &mut Player<'_>, call: &DatabaseCall<'_>, to: Option<SocketAddr>) -> Result<(), Flow> {
+fn redis(
+    player: &mut Player<'_>,
+    call: &DatabaseCall<'_>,
+    to: Option<SocketAddr>,
+) -> Result<(), AfterCommand> {
     let port = call.port;
     let host = if call.host == "localhost" { "127.0.0.1" } else { call.host };
     let Some(to) = to else {

@@ -2,8 +2,8 @@
 
 use super::lookups::reversed;
 use super::resolver::{Resolved, Resolver, resolve};
-use crate::dns::{self, DnsAnswer, DnsRecord};
-use crate::interpreter::player::{Flow, Player};
+use crate::dns::{self, DnsAnswer, DnsAnswerRecord};
+use crate::interpreter::player::{AfterCommand, Player};
 
 /// Where the parts of a record stand: behind its name, its seconds, its class and its type.
 const COLUMNS: [usize; 4] = [24, 32, 40, 48];
@@ -50,7 +50,7 @@ fn dig_options<'a>(words: &[&'a str]) -> DigOptions<'a> {
     options
 }
 
-pub(super) fn dig(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
+pub(super) fn dig(player: &mut Player<'_>, words: &[&str]) -> Result<(), AfterCommand> {
     let options = dig_options(words);
     let mut resolver = Resolver::of(player);
     if let Some(server) = options.server {
@@ -99,7 +99,7 @@ fn page(words: &str, name: &str, kind: &str, answer: &DnsAnswer) -> String {
     let flags: Vec<&str> = answer.flags().collect();
     let asked = format!(";{}.", name.trim_end_matches('.'));
     let question = format!("{}IN\t{kind}\n", to_column(&asked, asked.len(), COLUMNS[1]).0);
-    let section = |title: &str, records: &[DnsRecord]| match records {
+    let section = |title: &str, records: &[DnsAnswerRecord]| match records {
         [] => String::new(),
         records => format!(";; {title} SECTION:\n{}\n", lines(records)),
     };
@@ -122,12 +122,12 @@ fn page(words: &str, name: &str, kind: &str, answer: &DnsAnswer) -> String {
     )
 }
 
-fn lines(records: &[DnsRecord]) -> String {
+fn lines(records: &[DnsAnswerRecord]) -> String {
     records.iter().map(line).collect()
 }
 
-fn line(record: &DnsRecord) -> String {
-    let DnsRecord { name, kind, ttl, data } = record;
+fn line(record: &DnsAnswerRecord) -> String {
+    let DnsAnswerRecord { name, kind, ttl, data } = record;
     let mut line = String::new();
     let mut column = 0;
     let parts = [format!("{name}."), ttl.to_string(), "IN".to_owned(), (*kind).to_owned()];
@@ -156,7 +156,8 @@ mod tests {
 
     #[test]
     fn records_stand_in_columns() {
-        let record = |name: &str, kind| DnsRecord { name: name.into(), kind, ttl: 30, data: "x".into() };
+        let record =
+            |name: &str, kind| DnsAnswerRecord { name: name.into(), kind, ttl: 30, data: "x".into() };
         assert_eq!(line(&record("web", "A")), "web.\t\t\t30\tIN\tA\tx\n");
         assert_eq!(
             line(&record("web.default.svc.cluster.local", "A")),

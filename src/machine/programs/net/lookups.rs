@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 
 use super::resolver::{AddressFamily, Resolved, Resolver, resolve, resolve_named};
-use crate::dns::{self, DnsRecord};
-use crate::interpreter::player::{Flow, Player};
+use crate::dns::{self, DnsAnswerRecord};
+use crate::interpreter::player::{AfterCommand, Player};
 
-pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Result<(), Flow> {
+pub(super) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Result<(), AfterCommand> {
     match name {
         "nslookup" => nslookup(player, words),
         "host" => host(player, words),
@@ -42,7 +42,7 @@ fn subject(name: &str, kind: Option<u16>) -> (String, u16) {
 
 /// The first name of the search list that is there counts, as in the `nslookup` of BIND; of a name whose type
 /// of records is not said, addresses of both families are looked for.
-fn nslookup(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
+fn nslookup(player: &mut Player<'_>, words: &[&str]) -> Result<(), AfterCommand> {
     let (flags, names): (Vec<&str>, Vec<&str>) = words.iter().partition(|word| word.starts_with('-'));
     let kind = flags.iter().find_map(|flag| flag.split_once('=')).and_then(|(_, kind)| dns::type_of(kind));
     let Some(name) = names.first() else {
@@ -81,7 +81,7 @@ fn nslookup(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
 
 /// What is found of a name has addresses of IPv6, too, if there are any. A name that another name stands for
 /// is said once.
-fn add_ipv6(player: &mut Player<'_>, resolver: &Resolver, found: &mut Resolved) -> Result<(), Flow> {
+fn add_ipv6(player: &mut Player<'_>, resolver: &Resolver, found: &mut Resolved) -> Result<(), AfterCommand> {
     let Resolved::Answer(full, answer) = found else { return Ok(()) };
     if answer.code != 0 {
         return Ok(());
@@ -92,8 +92,8 @@ fn add_ipv6(player: &mut Player<'_>, resolver: &Resolver, found: &mut Resolved) 
     Ok(())
 }
 
-fn looked_up(record: &DnsRecord) -> String {
-    let DnsRecord { name, kind, data, .. } = record;
+fn looked_up(record: &DnsAnswerRecord) -> String {
+    let DnsAnswerRecord { name, kind, data, .. } = record;
     match *kind {
         "A" | "AAAA" => format!("Name:\t{name}\nAddress: {data}\n"),
         "PTR" => format!("{name}\tname = {}\n", data.trim_end_matches('.')),
@@ -103,7 +103,7 @@ fn looked_up(record: &DnsRecord) -> String {
     }
 }
 
-fn host(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
+fn host(player: &mut Player<'_>, words: &[&str]) -> Result<(), AfterCommand> {
     let at = words.iter().position(|word| *word == "-t");
     let kind = at.and_then(|at| words.get(at + 1)).and_then(|kind| dns::type_of(kind));
     let names = words
@@ -132,8 +132,8 @@ fn host(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
     Ok(())
 }
 
-fn told_by_host(record: &DnsRecord) -> String {
-    let DnsRecord { name, kind, data, .. } = record;
+fn told_by_host(record: &DnsAnswerRecord) -> String {
+    let DnsAnswerRecord { name, kind, data, .. } = record;
     match *kind {
         "A" => format!("{name} has address {data}\n"),
         "AAAA" => format!("{name} has IPv6 address {data}\n"),
@@ -145,7 +145,7 @@ fn told_by_host(record: &DnsRecord) -> String {
 }
 
 /// `getent hosts NAME`
-fn getent(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
+fn getent(player: &mut Player<'_>, words: &[&str]) -> Result<(), AfterCommand> {
     let (family, names) = match words {
         ["hosts" | "ahosts", names @ ..] => (AddressFamily::Any, names),
         ["ahostsv4", names @ ..] => (AddressFamily::V4, names),
@@ -176,7 +176,7 @@ fn named(
     player: &mut Player<'_>,
     name: &str,
     family: AddressFamily,
-) -> Result<Option<(IpAddr, String)>, Flow> {
+) -> Result<Option<(IpAddr, String)>, AfterCommand> {
     let resolver = Resolver::of(player);
     if let Ok(address) = name.parse::<IpAddr>() {
         let kind = dns::type_of("PTR").unwrap_or_default();

@@ -22,7 +22,7 @@ mod bash_test;
 #[cfg(test)]
 mod tests;
 
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 
 const PROGRAMS: &[&str] =
     &["curl", "wget", "nc", "netcat", "nslookup", "dig", "host", "getent", "ping", "kubectl"];
@@ -32,7 +32,7 @@ pub(crate) fn is_known(name: &str) -> bool {
 }
 
 /// Runs one of them.
-pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
+pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> AfterCommand {
     let ran = match name {
         "curl" => curl::run(player, words),
         "wget" => wget::run(player, words),
@@ -43,5 +43,5 @@ pub(crate) fn run(player: &mut Player<'_>, name: &str, words: &[&str]) -> Flow {
         "dig" => dig::dig(player, words),
         name => lookups::run(player, name, words),
     };
-    ran.err().unwrap_or(Flow::Go)
+    ran.err().unwrap_or(AfterCommand::Go)
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::resolver::{AddressFamily, resolve_of};
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::listeners::{Listens, ScriptListener};
 use crate::questions::{CONNECT_TIMEOUT, NetworkAsk, NetworkReply, Question};
 
@@ -19,7 +19,7 @@ struct NetcatOptions<'a> {
     words: Vec<&'a str>,
 }
 
-pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
+pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), AfterCommand> {
     let options = parse(words);
     if options.listens {
         let port = options.port.or_else(|| options.words.last().and_then(|port| port.parse().ok()));

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::resolver::{AddressFamily, resolve_of};
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::questions::{NetworkAsk, NetworkReply, Question};
 
 /// What it waits between requests, and for the last answer.
 const INTERVAL: Duration = Duration::from_secs(1);
 const LAST_WAIT: Duration = Duration::from_secs(10);
 
-pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
+pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), AfterCommand> {
     let value = |flag: &str| {
         let at = words.iter().position(|word| word.starts_with(flag))?;
         let own = Some(&words[at][flag.len()..]).filter(|own| !own.is_empty());
@@ -54,6 +54,6 @@ pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
     Ok(())
 }
 
-fn wait(flow: Flow) -> Result<(), Flow> {
-    if flow == Flow::Go { Ok(()) } else { Err(flow) }
+fn wait(flow: AfterCommand) -> Result<(), AfterCommand> {
+    if flow == AfterCommand::Go { Ok(()) } else { Err(flow) }
 }

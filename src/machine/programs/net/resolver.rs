@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
 use crate::dns::{self, DnsAnswer};
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::questions::{NetworkAsk, NetworkReply, Question};
 
 /// How long a server is waited for, and how often it is asked (`timeout`, `attempts`).
@@ -68,7 +68,7 @@ impl Resolver {
         player: &mut Player<'_>,
         name: &str,
         kind: u16,
-    ) -> Result<Option<DnsAnswer>, Flow> {
+    ) -> Result<Option<DnsAnswer>, AfterCommand> {
         let (Some(server), Some(send)) = (self.server, dns::query(self.id, name, kind)) else {
             return Ok(None);
         };
@@ -89,7 +89,12 @@ impl Resolver {
 
     /// Looks for the first of the names that a name may stand for which has such records; the last answer
     /// where none has.
-    pub(super) fn search(&self, player: &mut Player<'_>, name: &str, kind: u16) -> Result<Resolved, Flow> {
+    pub(super) fn search(
+        &self,
+        player: &mut Player<'_>,
+        name: &str,
+        kind: u16,
+    ) -> Result<Resolved, AfterCommand> {
         let mut last = None;
         for candidate in self.candidates(name) {
             match self.ask(player, &candidate, kind)? {
@@ -108,7 +113,7 @@ fn ask_over_tcp(
     to: SocketAddr,
     query: &[u8],
     partial: DnsAnswer,
-) -> Result<Option<DnsAnswer>, Flow> {
+) -> Result<Option<DnsAnswer>, AfterCommand> {
     let length = u16::try_from(query.len()).unwrap_or_default().to_be_bytes();
     let what = NetworkAsk::Tcp { to, send: [&length[..], query].concat(), reads: true };
     let whole = match player.ask(Question { what, within: TIMEOUT })? {
@@ -154,7 +159,7 @@ impl AddressFamily {
 }
 
 /// An address of a host: itself, from `/etc/hosts`, or by DNS; nothing where it has none.
-pub(crate) fn resolve(player: &mut Player<'_>, host: &str) -> Result<Option<IpAddr>, Flow> {
+pub(crate) fn resolve(player: &mut Player<'_>, host: &str) -> Result<Option<IpAddr>, AfterCommand> {
     resolve_of(player, host, AddressFamily::Any)
 }
 
@@ -163,7 +168,7 @@ pub(super) fn resolve_of(
     player: &mut Player<'_>,
     host: &str,
     family: AddressFamily,
-) -> Result<Option<IpAddr>, Flow> {
+) -> Result<Option<IpAddr>, AfterCommand> {
     Ok(resolve_named(player, host, family)?.map(|(address, _)| address))
 }
 
@@ -172,7 +177,7 @@ pub(super) fn resolve_named(
     player: &mut Player<'_>,
     host: &str,
     family: AddressFamily,
-) -> Result<Option<(IpAddr, Option<String>)>, Flow> {
+) -> Result<Option<(IpAddr, Option<String>)>, AfterCommand> {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     if let Ok(address) = bare.parse() {
         return Ok(Some(address).filter(|address| family.takes(*address)).map(|address| (address, None)));

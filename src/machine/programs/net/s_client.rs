@@ -6,7 +6,7 @@ use base64::Engine;
 use x509_parser::parse_x509_certificate;
 
 use super::resolver::resolve;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::programs::x509_texts::{date, name};
 use crate::questions::{CONNECT_TIMEOUT, NetworkAsk, NetworkReply, Question, TlsPeer, TlsTrust};
 
@@ -59,7 +59,7 @@ fn own(player: &Player<'_>, options: &ClientOptions<'_>) -> String {
 }
 
 /// Runs it.
-pub(crate) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
+pub(crate) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), AfterCommand> {
     let options = read(words);
     let (host, port) = options.to.rsplit_once(':').unwrap_or((options.to, "443"));
     let host = host.trim_matches(['[', ']']);

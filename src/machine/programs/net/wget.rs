@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::resolver::resolve;
 use crate::byte_text;
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 use crate::questions::{self, HttpQuestion, NetworkAsk, NetworkReply, Question, TlsTrust, WebReply};
 use crate::url::{BadUrl, WebUrl};
 
@@ -28,7 +28,7 @@ struct WgetOptions<'a> {
     timeout: Duration,
 }
 
-pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
+pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), AfterCommand> {
     let options = match parse(words) {
         Ok(options) => options,
         Err(why) => {
@@ -138,7 +138,11 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// The inner error is wget's own.
-fn fetch(player: &mut Player<'_>, options: &WgetOptions<'_>, text: &str) -> Result<Result<(), String>, Flow> {
+fn fetch(
+    player: &mut Player<'_>,
+    options: &WgetOptions<'_>,
+    text: &str,
+) -> Result<Result<(), String>, AfterCommand> {
     let mut url = match WebUrl::parse(text) {
         Ok(url) => url,
         Err(BadUrl::Protocol(_)) => return Ok(Err(format!("not an http or ftp url: {text}"))),
@@ -175,7 +179,7 @@ fn ask(
     player: &mut Player<'_>,
     options: &WgetOptions<'_>,
     url: &WebUrl,
-) -> Result<Result<Arc<WebReply>, String>, Flow> {
+) -> Result<Result<Arc<WebReply>, String>, AfterCommand> {
     let Some(address) = resolve(player, &url.host)? else {
         return Ok(Err(format!("bad address '{}'", authority(url))));
     };

@@ -37,7 +37,7 @@ use self::client::{ApiAnswer, ApiClient};
 use self::objects::{each, named};
 use self::options::KubectlOptions;
 use self::stop::{KubectlRun, KubectlStop};
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 
 /// What it knows.
 const COMMANDS: &[&str] = &[
@@ -46,7 +46,7 @@ const COMMANDS: &[&str] = &[
 ];
 
 /// Says what it does with these words.
-pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), Flow> {
+pub(super) fn run(player: &mut Player<'_>, words: &[&str]) -> Result<(), AfterCommand> {
     let ran = KubectlOptions::parse(words).and_then(|options| run_command(player, &options));
     match ran {
         Ok(()) => Ok(()),

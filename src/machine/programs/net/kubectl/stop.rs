@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::interpreter::player::Flow;
+use crate::interpreter::player::AfterCommand;
 
 /// How a subcommand goes on: what it says and its code, or how the play does.
 pub(crate) type KubectlRun = Result<(), KubectlStop>;
@@ -10,13 +10,13 @@ pub(crate) type KubectlRun = Result<(), KubectlStop>;
 /// Why a subcommand does not go on.
 pub(crate) enum KubectlStop {
     /// The play stands still.
-    Flow(Flow),
+    Flow(AfterCommand),
     /// This is said, and it fails.
     Failed(String),
 }
 
-impl From<Flow> for KubectlStop {
-    fn from(flow: Flow) -> KubectlStop {
+impl From<AfterCommand> for KubectlStop {
+    fn from(flow: AfterCommand) -> KubectlStop {
         KubectlStop::Flow(flow)
     }
 }

@@ -9,7 +9,7 @@ use super::json_path::by_path;
 use super::objects::{each, named};
 use super::options::KubectlOptions;
 use super::stop::{KubectlRun, KubectlStop};
-use crate::interpreter::player::{Flow, Player};
+use crate::interpreter::player::{AfterCommand, Player};
 
 /// How long it waits unless it is told otherwise.
 const USUAL: Duration = Duration::from_secs(30);
@@ -138,7 +138,7 @@ pub(super) fn pause(player: &mut Player<'_>, begun: Duration, timeout: Duration)
         return Err(KubectlStop::Failed(String::new()));
     }
     match player.pause(PERIOD) {
-        Flow::Go => Ok(()),
+        AfterCommand::Go => Ok(()),
         flow => Err(KubectlStop::Flow(flow)),
     }
 }
